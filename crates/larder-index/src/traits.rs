@@ -1,0 +1,214 @@
+//! The two kinds of index and what passes between an index and its user.
+//!
+//! Keys and values are bytes; an index knows nothing of terms. Keys of one index must be **prefix-free** (no key is a proper
+//! prefix of another). A hash-ordered index is given the key's 64-bit hash by its user, who seeds it.
+
+use crossbeam_epoch::Guard;
+
+/// A key as bytes, with its hash. `hash` is read by hash-ordered indexes alone; it must be a function of `bytes`.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The key's bytes.
+    pub bytes: &'a [u8],
+    /// A seeded hash of `bytes`.
+    pub hash: u64,
+}
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending positions.
+    Forward,
+    /// Descending positions.
+    Backward,
+}
+
+/// Where a scan begins. Positions are opaque runs of bytes that compare as the scan goes: for key order the key itself, for hash
+/// order the hash (8 bytes, big endian) and then the key.
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
+    /// At the first entry of the direction.
+    Edge,
+    /// At the position, that entry included if it exists.
+    At(&'a [u8]),
+    /// Past the position (strictly after it when going forward, strictly before it when going backward).
+    Past(&'a [u8]),
+}
+
+/// What `Unique::update` does with the entry.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'v> {
+    /// Leave it as it is (absent stays absent).
+    Keep,
+    /// Store this value, which was there before the call.
+    Put(&'v [u8]),
+    /// Store what the closure wrote to its scratch buffer.
+    PutScratch,
+    /// Remove the entry.
+    Remove,
+}
+
+/// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one leaf.
+/// Reusable: `clear` keeps its memory. Key and value of an entry lie in one buffer.
+#[derive(Default, Debug)]
+pub struct Batch {
+    /// All bytes of all entries.
+    pub bytes: Vec<u8>,
+    /// For each entry: start of key, start of value, end of value, in `bytes`.
+    pub entries: Vec<(u32, u32, u32)>,
+    /// The position from which `Start::At` (forward) or `Start::Past` (backward) takes up the scan after this batch; empty at the end.
+    pub resume: Vec<u8>,
+    /// The scan has no more entries after this batch.
+    pub done: bool,
+}
+
+impl Batch {
+    /// Empties the batch, keeping its memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        self.resume.clear();
+        self.done = false;
+    }
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+    /// The key of entry `i`.
+    pub fn key(&self, i: usize) -> &[u8] {
+        let (k, v, _) = self.entries[i];
+        &self.bytes[k as usize..v as usize]
+    }
+    /// The value of entry `i`.
+    pub fn value(&self, i: usize) -> &[u8] {
+        let (_, v, end) = self.entries[i];
+        &self.bytes[v as usize..end as usize]
+    }
+    /// Appends an entry.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        let k = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        let v = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(value);
+        self.entries.push((k, v, self.bytes.len() as u32));
+    }
+}
+
+/// Figures of an index, for `info` and tests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Leaves in use.
+    pub leaves: usize,
+    /// Inner nodes in use.
+    pub inner_nodes: usize,
+    /// Levels above the leaves.
+    pub depth: usize,
+    /// Leaf splits since creation.
+    pub splits: u64,
+    /// Leaf merges since creation.
+    pub merges: u64,
+    /// Times a writer found its leaf locked.
+    pub contended: u64,
+}
+
+/// An index with at most one value under a key. Every operation but `free_some` is linearizable and may be called from any
+/// number of threads; none blocks for longer than another takes to change one leaf.
+pub trait Unique: Send + Sync {
+    /// Whether positions are keys (ordered) or hashes and keys.
+    fn is_ordered(&self) -> bool;
+
+    /// Copies the value under `key` to the end of `out`; false if there is none. Takes no lock.
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool;
+
+    /// Whether there is a value under `key`. Takes no lock.
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
+
+    /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch buffer, while the entry is locked, and does
+    /// what it answers. `f` must be short and must not call the index. Returns whether the index changed.
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v>) -> bool;
+
+    /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least one unless the scan is at its end, and at most a
+    /// leaf's worth, all read at one instant.
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+
+    /// Writes the position of `key` to `out` (cleared first).
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>);
+
+    /// Removes some entries for good, at most about `limit`, calling `f` with each value; true when nothing is left. The caller
+    /// guarantees that nobody else writes the index any more. Used by the reaper.
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
+
+    /// Entries. Exact when nobody writes.
+    fn len(&self) -> usize;
+
+    /// Whether there is no entry.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that the index holds, itself included.
+    fn memory(&self) -> usize;
+
+    /// Figures of the structure.
+    fn stats(&self) -> Stats;
+}
+
+/// The objects under one key of a `Multi`, in order of arrival, locked against other writers.
+pub trait Objects {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// Calls `f` with each in order of arrival, until it answers false.
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool);
+    /// Adds one at the end.
+    fn push(&mut self, value: &[u8]);
+    /// Removes those for which `f` answers true; returns how many.
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize;
+    /// Replaces the value of the object with this ordinal (as given by `each`).
+    fn replace(&mut self, ordinal: usize, value: &[u8]);
+}
+
+/// An index with any number of values under a key, kept in order of arrival. Scans see the entries of one key one after the other, in that
+/// order; an entry's `Batch` key is the key alone. Consistency as for `Unique`; `get` sees all values of the key at one instant.
+pub trait Multi: Send + Sync {
+    /// Calls `f` with each value under `key` in order of arrival, all as of one instant; returns how many. Takes no lock when they share a leaf.
+    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize;
+
+    /// Whether there is a value under `key`.
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
+
+    /// Calls `f` once with the objects under `key`, locked; changes made through it become visible to `get` all at once. `f` must not call the index.
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
+
+    /// As `Unique::scan`, entry by entry. `Batch::resume` may fall between two values of one key.
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+
+    /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be found.
+    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>);
+
+    /// Writes a position to `out` past which (`Start::Past`, forward) the first value of the next key would be found.
+    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>);
+
+    /// The position of entry `i` of a batch that this index filled.
+    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>);
+
+    /// As `Unique::free_some`.
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
+
+    /// Values. Exact when nobody writes.
+    fn len(&self) -> usize;
+
+    /// Whether there is no value.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that the index holds, itself included.
+    fn memory(&self) -> usize;
+
+    /// Figures of the structure.
+    fn stats(&self) -> Stats;
+}
