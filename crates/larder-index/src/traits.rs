@@ -96,7 +96,29 @@ impl Batch {
         self.bytes.extend_from_slice(value);
         self.entries.push((k, v, self.bytes.len() as u32));
     }
+
+    /// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the buffer, unseen by `key` and `value`.
+    pub(crate) fn push_around(&mut self, hash: &[u8], key: &[u8], value: &[u8], number: &[u8]) {
+        self.bytes.extend_from_slice(hash);
+        self.push(key, value);
+        self.bytes.extend_from_slice(number);
+    }
+
+    /// The position of entry `i`, pushed with an 8-byte hash by `push_around`.
+    pub(crate) fn position_around(&self, i: usize, out: &mut Vec<u8>) {
+        let (k, v, end) = self.entries[i];
+        let next = self
+            .entries
+            .get(i + 1)
+            .map_or(self.bytes.len(), |next| next.0 as usize - HASH);
+        out.clear();
+        out.extend_from_slice(&self.bytes[k as usize - HASH..v as usize]);
+        out.extend_from_slice(&self.bytes[end as usize..next]);
+    }
 }
+
+/// Bytes of a hash in a position.
+const HASH: usize = 8;
 
 /// Figures of an index, for `info` and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,7 +151,12 @@ pub trait Unique: Send + Sync {
 
     /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch buffer, while the entry is locked, and does
     /// what it answers. `f` must be short and must not call the index. Returns whether the index changed.
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v>) -> bool;
+    fn update<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: &mut dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v>,
+    ) -> bool;
 
     /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least one unless the scan is at its end, and at most a
     /// leaf's worth, all read at one instant.
