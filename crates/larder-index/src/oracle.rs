@@ -52,7 +52,11 @@ fn fill(
             entries.next_back()
         }
     };
-    while batch.len() < BATCH {
+    let most = match batch.want {
+        0 => BATCH,
+        want => want.min(BATCH),
+    };
+    while batch.len() < most {
         let Some((position, value)) = next() else {
             batch.done = true;
             batch.resume.clear();

@@ -60,10 +60,12 @@ pub struct Batch {
     pub resume: Vec<u8>,
     /// The scan has no more entries after this batch.
     pub done: bool,
+    /// A hint of the caller's: no more than this many entries are of use (0: any number). An index may give more, never none for it.
+    pub want: usize,
 }
 
 impl Batch {
-    /// Empties the batch, keeping its memory.
+    /// Empties the batch, keeping its memory and what the caller wants.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
