@@ -2,7 +2,8 @@
 //!
 //! It is what the real structures are tested against. It keeps every promise of the traits, and none of speed.
 
-use crate::{Batch, Change, Direction, Key, Multi, Objects, Start, Stats, Unique};
+use crate::traits::HASH;
+use crate::{Batch, Change, Direction, Key, Multi, Objects, Start, Stats, Unique, Updater};
 use crossbeam_epoch::Guard;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -11,11 +12,11 @@ use std::ops::Bound;
 /// Entries that one batch takes at most. Small, so that scans over several batches are the common case in tests.
 const BATCH: usize = 16;
 
-/// Writes the position of `key`: the key itself, or its hash (big endian) and then the key.
+/// Writes the position of `key`: the key itself, or the top of its hash (big endian) and then the key.
 fn write_position(ordered: bool, key: Key<'_>, out: &mut Vec<u8>) {
     out.clear();
     if !ordered {
-        out.extend_from_slice(&key.hash.to_be_bytes());
+        out.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
     }
     out.extend_from_slice(key.bytes);
 }
@@ -119,12 +120,7 @@ impl Unique for OracleUnique {
         self.map.lock().contains_key(&self.at(key))
     }
 
-    fn update<'v>(
-        &self,
-        _guard: &Guard,
-        key: Key<'_>,
-        f: &mut dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v>,
-    ) -> bool {
+    fn update<'v>(&self, _guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let position = self.at(key);
         let mut map = self.map.lock();
         let mut scratch = Vec::new();
@@ -143,7 +139,7 @@ impl Unique for OracleUnique {
     }
 
     fn scan(&self, _guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        let skip = if self.ordered { 0 } else { 8 };
+        let skip = if self.ordered { 0 } else { HASH };
         let map = self.map.lock();
         fill(&map, start, direction, batch, skip, 0);
     }
@@ -285,7 +281,7 @@ impl Multi for OracleMulti {
 
     fn scan(&self, _guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         let map = self.map.lock();
-        fill(&map, start, direction, batch, 8, 8);
+        fill(&map, start, direction, batch, HASH, 8);
     }
 
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {

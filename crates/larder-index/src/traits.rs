@@ -24,7 +24,7 @@ pub enum Direction {
 }
 
 /// Where a scan begins. Positions are opaque runs of bytes that compare as the scan goes: for key order the key itself, for hash
-/// order the hash (8 bytes, big endian) and then the key.
+/// order the top 48 bits of the hash (6 bytes, big endian) and then the key. Use `position`, not this knowledge, to make one.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// At the first entry of the direction.
@@ -106,7 +106,7 @@ impl Batch {
         self.bytes.extend_from_slice(number);
     }
 
-    /// The position of entry `i`, pushed with an 8-byte hash by `push_around`.
+    /// The position of entry `i`, pushed by `push_around`.
     pub(crate) fn position_around(&self, i: usize, out: &mut Vec<u8>) {
         let (k, v, end) = self.entries[i];
         let next = self
@@ -120,7 +120,7 @@ impl Batch {
 }
 
 /// Bytes of a hash in a position.
-const HASH: usize = 8;
+pub(crate) const HASH: usize = 6;
 
 /// Figures of an index, for `info` and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,6 +139,9 @@ pub struct Stats {
     pub contended: u64,
 }
 
+/// What [`Unique::update`] calls with the value under the key and an empty scratch buffer.
+pub type Updater<'f, 'v> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v> + 'f;
+
 /// An index with at most one value under a key. Every operation but `free_some` is linearizable and may be called from any
 /// number of threads; none blocks for longer than another takes to change one leaf.
 pub trait Unique: Send + Sync {
@@ -153,12 +156,7 @@ pub trait Unique: Send + Sync {
 
     /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch buffer, while the entry is locked, and does
     /// what it answers. `f` must be short and must not call the index. Returns whether the index changed.
-    fn update<'v>(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        f: &mut dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v>,
-    ) -> bool;
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
 
     /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least one unless the scan is at its end, and at most a
     /// leaf's worth, all read at one instant.
