@@ -1,0 +1,116 @@
+%% @private
+%% @doc Filling a table from a function, from dets, and a dets table from a
+%% table: init_table/2, from_dets/2, to_dets/2.
+%%
+%% The results and errors are those of `ets': errors of the two dets functions
+%% are raised from the public function with the two arguments as they were
+%% given, and init_table/2 exits.
+-module(larder_dets).
+
+-export([init_table/2, from_dets/2, to_dets/2]).
+
+-define(CHUNK, 100).
+
+%% @doc Empties the table and fills it with what `Fun(read)' gives, until it
+%% gives `end_of_input'. The objects of one read go in as one list insert
+%% where they can; where one of them is wrong, those before it have gone in
+%% when the call exits, and `Fun(close)' has been called.
+-spec init_table(larder:table(), fun((read | close) -> term())) -> true.
+init_table(Tab, Fun) ->
+    true = larder:delete_all_objects(Tab),
+    fill(Tab, Fun(read)).
+
+fill(_Tab, end_of_input) ->
+    true;
+fill(Tab, {Objects, Fun}) when is_list(Objects), is_function(Fun) ->
+    case catch insert_read(Tab, Objects) of
+        true ->
+            fill(Tab, Fun(read));
+        {'EXIT', Reason} ->
+            _ = (catch Fun(close)),
+            exit(Reason)
+    end;
+fill(_Tab, Other) ->
+    exit(Other).
+
+%% One call for all of them. If it fails nothing has gone in, and one at a
+%% time finds the object that is wrong, with the error that belongs to it.
+insert_read(Tab, Objects) ->
+    case insert_at_once(Tab, Objects) of
+        true -> true;
+        false -> insert_each(Tab, Objects)
+    end.
+
+insert_at_once(Tab, Objects) ->
+    try
+        larder:insert(Tab, Objects)
+    catch
+        error:_ -> false
+    end.
+
+insert_each(_Tab, []) ->
+    true;
+insert_each(Tab, [Object | Rest]) ->
+    true = larder:insert(Tab, Object),
+    insert_each(Tab, Rest).
+
+%% @doc Inserts every object of an open dets table. Objects that are in the
+%% table already stay, unless the insert replaces them.
+-spec from_dets(larder:table(), dets:tab_name()) -> true.
+from_dets(Tab, Dets) ->
+    case catch copy_from(Tab, Dets) of
+        Tab -> true;
+        Failure -> raise(from_dets, Failure, [Tab, Dets])
+    end.
+
+copy_from(Tab, Dets) ->
+    case larder:info(Tab, protection) of
+        undefined ->
+            erlang:error(badarg);
+        _ ->
+            dets:foldl(fun(Object, To) -> true = larder:insert(To, Object), To end, Tab, Dets)
+    end.
+
+%% @doc Replaces the objects of an open dets table by those of the table,
+%% which is fixed meanwhile. The dets server reads the table, so a private
+%% table of more than 100 objects can't be copied, as with `ets'.
+-spec to_dets(larder:table(), dets:tab_name()) -> dets:tab_name().
+to_dets(Tab, Dets) ->
+    case catch copy_to(Tab, Dets) of
+        ok -> Dets;
+        Failure -> raise(to_dets, Failure, [Tab, Dets])
+    end.
+
+copy_to(Tab, Dets) ->
+    true = larder:safe_fixtable(Tab, true),
+    try
+        First = larder:select(Tab, [{'_', [], ['$_']}], ?CHUNK),
+        dets:init_table(Dets, reader(First))
+    after
+        larder:safe_fixtable(Tab, false)
+    end.
+
+reader(Chunk) ->
+    fun(close) -> ok;
+       (read) -> read_chunk(Chunk)
+    end.
+
+read_chunk('$end_of_table') ->
+    end_of_input;
+read_chunk({Objects, Continuation}) ->
+    {Objects, reader(larder:select(Continuation))}.
+
+-spec raise(atom(), term(), [term()]) -> no_return().
+raise(Function, {error, Reason}, Args) ->
+    raise_from(Function, Reason, Args);
+raise(Function, {'EXIT', {Reason, _Stack}}, Args) ->
+    raise_from(Function, Reason, Args);
+raise(Function, {'EXIT', Reason}, Args) ->
+    raise_from(Function, Reason, Args);
+raise(Function, Unexpected, Args) ->
+    raise_from(Function, Unexpected, Args).
+
+%% The error comes from the public function, whoever found it.
+-spec raise_from(atom(), term(), [term()]) -> no_return().
+raise_from(Function, Reason, Args) ->
+    erlang:raise(error, Reason, [{larder, Function, Args, []}]).

@@ -1,0 +1,126 @@
+%% @private
+%% @doc What was wrong with a call, in words.
+%%
+%% An exception of `larder' carries `error_info' as one of `ets' does: the
+%% cause is an atom in the stack's first frame, and the words come when
+%% somebody prints the exception (the shell, a crash report).
+%%
+%% The words are those of `ets', and the module that has them is
+%% `erl_stdlib_errors': the frame is handed to it as if it came from `ets'.
+%%
+%% ```
+%%   {larder, F, Args, Info}            the frame as it was raised
+%%        |  as_ets/2                   functions that older releases lack, or
+%%        v                             that ets raises under another name
+%%   {ets, F1, Args1, Info1}
+%%        |  erl_stdlib_errors:format_error/2
+%%        v
+%%   #{1 => Text, 3 => Text ...}        argument number => words
+%%        |  amend/4                    what only larder knows
+%%        v
+%%   #{...}
+%% '''
+%%
+%% Nothing here may fail: a fault while an error is being printed hides the
+%% error. A frame that can't be explained gives an empty map.
+-module(larder_error).
+
+-export([format_error/2]).
+
+%% Causes that the formatter of every supported release knows. Another cause
+%% would make it fail, so it is told `none' instead.
+-define(KNOWN_CAUSES,
+        [none, type, id, access, table_type, badkey, keypos, position, owner, not_owner]).
+
+-type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
+
+%% @doc Explains the first frame of `Stacktrace': argument number to words.
+-spec format_error(Reason :: term(), Stacktrace :: [term()]) -> words().
+format_error(Reason, [{_Module, Function, Args, Info} | _]) when is_list(Args) ->
+    Cause = cause(Info),
+    {EtsFunction, EtsArgs} = as_ets(Function, Args),
+    Words = ask_ets(Reason, EtsFunction, EtsArgs, known(EtsFunction, Cause)),
+    amend(Function, Args, Cause, Words);
+format_error(_Reason, _Stacktrace) ->
+    #{}.
+
+cause(Info) when is_list(Info) ->
+    case lists:keyfind(error_info, 1, Info) of
+        {error_info, #{cause := Cause}} -> Cause;
+        _ -> none
+    end;
+cause(_) ->
+    none.
+
+%% `new' alone looks at already_exists itself, before anything else does.
+known(new, already_exists) ->
+    already_exists;
+known(_Function, Cause) ->
+    case lists:member(Cause, ?KNOWN_CAUSES) of
+        true -> Cause;
+        false -> none
+    end.
+
+%% The call of ets with the same words. Arguments keep their places.
+as_ets(lookup_element, [Tab, Key, Pos, _Default]) ->
+    {lookup_element, [Tab, Key, Pos]};
+as_ets(update_element, [Tab, Key, Spec, _Default]) ->
+    {update_element, [Tab, Key, Spec]};
+as_ets(next_lookup, Args) ->
+    {next, Args};
+as_ets(prev_lookup, Args) ->
+    {prev, Args};
+as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= match_delete ->
+    {internal_select_delete, Args};
+as_ets(Function, Args) ->
+    {Function, Args}.
+
+ask_ets(Reason, Function, Args, Cause) ->
+    Info = [{error_info, #{module => erl_stdlib_errors, cause => Cause}}],
+    try
+        erl_stdlib_errors:format_error(Reason, [{ets, Function, Args, Info}])
+    catch
+        _:_ -> #{}
+    end.
+
+%% update_element/4: a default that is no tuple explains the error, whatever
+%% the element specification looks like; with keypos or position it doesn't.
+amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
+    case Words of
+        #{1 := _} ->
+            Words;
+        _ when Cause =:= keypos ->
+            Words;
+        _ when Cause =:= position ->
+            Words#{3 => position_words(Tab)};
+        _ ->
+            case tuple_words(Tab, Default) of
+                none -> Words;
+                Text -> #{4 => Text}
+            end
+    end;
+%% A specification may use what larder's compiler knows and this release's
+%% does not (floor, ceil, max, min): then it is not what was wrong.
+amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
+  when Function =:= select; Function =:= select_reverse; Function =:= select_count ->
+    case compiles(Spec) of
+        true -> maps:remove(2, Words);
+        false -> Words
+    end;
+amend(_Function, _Args, _Cause, Words) ->
+    Words.
+
+compiles(Spec) ->
+    try larder:match_spec_compile(Spec) of
+        _ -> true
+    catch
+        _:_ -> false
+    end.
+
+%% What ets says of a position beyond the object, in update_counter.
+position_words(Tab) ->
+    maps:get(3, ask_ets(badarg, update_counter, [Tab, key, {1, 1}], position), <<"out of range">>).
+
+%% What ets says of an object that is no tuple or an empty one.
+tuple_words(Tab, Term) ->
+    maps:get(2, ask_ets(badarg, delete_object, [Tab, Term], none), none).

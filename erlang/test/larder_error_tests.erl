@@ -1,0 +1,194 @@
+%% The words of errors: for each way of calling wrong, those that larder gives
+%% are those that ets gives.
+-module(larder_error_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% Calls that differ from ets in nothing but the module. Each runs against
+%% both, on tables made for it.
+same_words_test_() ->
+    [{lists:flatten(io_lib:format("~w~0p", [F, Args])),
+      fun() -> ?assertEqual(explain(ets, F, Args), explain(larder, F, Args)) end}
+     || {F, Args} <- wrong_calls()].
+
+%% The list would prove little if the calls went through.
+calls_do_fail_test() ->
+    Went = [{F, Args} || {F, Args} <- wrong_calls(), explain(ets, F, Args) =:= no_error],
+    ?assertEqual([], Went).
+
+%% Most of them are explained, so equal is not equally empty.
+calls_are_explained_test() ->
+    Explained = [W || {F, Args} <- wrong_calls(), {error, _, _, W} <- [explain(larder, F, Args)], W =/= #{}],
+    ?assert(length(Explained) > 100).
+
+wrong_calls() ->
+    table_argument() ++ others().
+
+%% Every function with no table, a dead one, and one that isn't ours.
+table_argument() ->
+    [{F, [Tab | Args]}
+     || {F, Args} <- [{delete, []}, {delete, [1]}, {delete_all_objects, []}, {delete_object, [{1}]},
+                      {first, []}, {last, []}, {next, [1]}, {prev, [1]}, {lookup, [1]},
+                      {lookup_element, [1, 1]}, {insert, [{1}]}, {insert, [x]}, {insert_new, [{1}]},
+                      {insert_new, [[{1}, x]]}, {member, [1]}, {take, [1]}, {slot, [0]},
+                      {update_counter, [1, 1]}, {update_counter, [1, x]}, {update_counter, [1, 1, {1, 1}]},
+                      {update_element, [1, {2, 1}]}, {update_element, [1, x]},
+                      {match, ['_']}, {match, ['_', 1]}, {match, ['_', 0]}, {match_object, ['_']},
+                      {match_object, ['_', 1]}, {match_delete, ['_']}, {select, [[{'_', [], ['$_']}]]},
+                      {select, [bad]}, {select, [[{'_', [], ['$_']}], 1]}, {select, [bad, x]},
+                      {select_count, [[{'_', [], [true]}]]}, {select_delete, [[{{'_'}, [], [true]}]]},
+                      {select_delete, [bad]}, {select_replace, [[{'$1', [], ['$1']}]]},
+                      {select_reverse, [[{'_', [], ['$_']}]]}, {select_reverse, [[{'_', [], ['$_']}], 1]},
+                      {rename, [other]}, {rename, ["x"]}, {safe_fixtable, [true]}, {safe_fixtable, [x]},
+                      {give_away, [self, x]}, {give_away, [nopid, x]}, {setopts, [{heir, none}]},
+                      {setopts, [bad]}, {tab2list, []}],
+        Tab <- [no_such_table, dead, 17, ref, "tab"]
+    ] ++
+    [{F, [private | Args]} || {F, Args} <- [{delete, []}, {insert, [{1}]}, {lookup, [1]}, {first, []},
+                                            {match, ['_']}, {select, [[{'_', [], ['$_']}]]},
+                                            {update_counter, [1, 1]}, {update_element, [1, {2, 1}]},
+                                            {safe_fixtable, [true]}, {delete_all_objects, []}]] ++
+    [{F, [protected | Args]} || {F, Args} <- [{delete, []}, {insert, [{1}]}, {insert_new, [{1}]},
+                                              {take, [1]}, {delete_object, [{1}]}, {rename, [other]},
+                                              {give_away, [self, x]}, {setopts, [{heir, none}]},
+                                              {update_element, [1, {2, 1}]}]].
+
+%% Wrong in the other arguments, on tables of our own.
+others() ->
+    [{insert, [set, x]}, {insert, [set, {}]}, {insert, [set, [{1}, {}]]}, {insert, [set, [{1} | x]]},
+     {insert, [keypos3, {1, 2}]}, {insert, [keypos3, [{1, 2, 3}, {1}]]},
+     {insert_new, [set, x]}, {insert_new, [set, [{1} | x]]}, {delete_object, [set, x]},
+     {delete_object, [set, {}]},
+     {lookup_element, [set, nokey, 1]}, {lookup_element, [set, 1, 0]}, {lookup_element, [set, 1, -1]},
+     {lookup_element, [set, 1, 99]}, {lookup_element, [set, 1, x]}, {lookup_element, [set, 1, 1 bsl 70]},
+     {lookup_element, [set, nokey, x]},
+     {next, [set, nokey]}, {prev, [set, nokey]}, {slot, [set, -1]}, {slot, [set, x]}, {slot, [set, 1 bsl 70]},
+     {match, [x]}, {match_object, [x]}, {select, [x]}, {select_reverse, [x]}, {select, [{x, y}]},
+     {match, [set, '_', 0]}, {match, [set, '_', x]}, {match_object, [set, '_', -1]},
+     {select, [set, bad]}, {select, [set, [{'_', [], []}]]}, {select, [set, [{x, [], ['$1']}]]},
+     {select, [set, bad, 1]}, {select, [set, bad, 0]}, {select, [set, [{'_', [], ['$_']}], 0]},
+     {select, [set, [{'_', [], ['$_']}], x]}, {select, [set, [{'_', [{nofun, 1}], ['$_']}]]},
+     {select_reverse, [set, bad]}, {select_reverse, [set, [{'_', [], ['$_']}], 0]},
+     {select_count, [set, bad]}, {select_delete, [set, bad]}, {select_replace, [set, bad]},
+     {select_replace, [set, [{{'$1', '$2'}, [], [{{'$2', '$1'}}]}]]},
+     {select_replace, [bag, [{'$1', [], ['$1']}]]},
+     {match_spec_compile, [bad]}, {match_spec_compile, [[{'_', [], ['$1']}]]},
+     {match_spec_run, [[{1}], nocomp]},
+     {update_counter, [set, nokey, 1]}, {update_counter, [set, nokey, x]}, {update_counter, [set, 1, {1, 1}]},
+     {update_counter, [set, 1, {9, 1}]}, {update_counter, [set, 1, {0, 1}]}, {update_counter, [set, 1, {3, 1}]},
+     {update_counter, [set, 1, {2, x}]}, {update_counter, [set, 1, [{2, 1}, {1, 1}]]},
+     {update_counter, [set, 1, {2, 1, x, 0}]}, {update_counter, [set, 1, {2, 1, 0, x}]},
+     {update_counter, [set, 1, x]}, {update_counter, [bag, 1, 1]},
+     {update_counter, [set, new, 1, x]}, {update_counter, [set, new, 1, {}]},
+     {update_counter, [set, new, 1, {new}]}, {update_counter, [set, new, {1, 1}, {new, 1}]},
+     {update_counter, [set, new, {2, x}, {new, 1}]}, {update_counter, [set, new, {9, 1}, {new, 1}]},
+     {update_counter, [set, new, 1, {new, x}]}, {update_counter, [bag, 1, 1, {1, 1}]},
+     {update_element, [set, 1, x]}, {update_element, [set, 1, {1, x}]}, {update_element, [set, 1, {9, x}]},
+     {update_element, [set, 1, {0, x}]}, {update_element, [set, 1, [{2, x}, {1, y}]]},
+     {update_element, [set, 1, [{2, x} | y]]}, {update_element, [bag, 1, {2, x}]},
+     {new, ["name", []]}, {new, [name, x]}, {new, [name, [x]]}, {new, [name, [set | x]]},
+     {new, ["name", x]}, {new, [name, [{keypos, 0}]]}, {new, [taken, [named_table]]},
+     {rename, [taken, taken]}, {rename, [taken, "x"]}, {rename, [taken, taken2]},
+     {give_away, [set, self, x]}, {give_away, [set, nopid, x]}, {give_away, [set, dead_pid, x]},
+     {safe_fixtable, [set, x]}, {setopts, [set, x]}, {setopts, [set, [{heir, x}]]},
+     {setopts, [set, {write_concurrency, true}]},
+     {info, [17]}, {info, [set, no_item]}, {info, [ref, size]}, {whereis, [17]},
+     {table, [set, {traverse, x}]}, {table, [set, [{n_objects, 0}]]},
+     {repair_continuation, [x, bad]}].
+
+%% What the newer functions say, on every release.
+newer_functions_test_() ->
+    Explain = fun(F, Args) -> {error, badarg, _, Words} = explain(larder, F, Args), Words end,
+    Same = fun(F, Args, G, Args1) -> ?_assertEqual(Explain(G, Args1), Explain(F, Args)) end,
+    [Same(lookup_element, [no_such_table, 1, 1, d], lookup_element, [no_such_table, 1, 1]),
+     Same(lookup_element, [set, 1, 0, d], lookup_element, [set, 1, 0]),
+     Same(lookup_element, [set, 1, x, d], lookup_element, [set, 1, x]),
+     Same(lookup_element, [set, 1, 99, d], lookup_element, [set, 1, 99]),
+     Same(next_lookup, [set, nokey], next, [set, nokey]),
+     Same(prev_lookup, [set, nokey], prev, [set, nokey]),
+     Same(first_lookup, [dead], first, [dead]),
+     Same(last_lookup, [private], last, [private]),
+     Same(update_element, [no_such_table, 1, {2, x}, {1, 1}], update_element, [no_such_table, 1, {2, x}]),
+     Same(update_element, [set, 1, {1, x}, {1, 1}], update_element, [set, 1, {1, x}]),
+     ?_assertMatch(#{4 := _}, Explain(update_element, [set, new, {2, x}, nope])),
+     ?_assertMatch(#{4 := _}, Explain(update_element, [set, new, {2, x}, {}]))].
+
+%% The shell's own printing finds the words.
+printed_like_ets_test() ->
+    Print = fun(Module) ->
+        try Module:insert(no_such_table, {1}) catch error:R:S ->
+            lists:flatten(erl_error:format_exception(error, R, [hd(S)]))
+        end
+    end,
+    ?assertEqual(lists:flatten(string:replace(Print(ets), "ets:insert", "larder:insert")), Print(larder)).
+
+%% Frames that nobody raised: never an exception.
+odd_frames_test_() ->
+    Info = fun(Cause) -> [{error_info, #{module => larder, cause => Cause}}] end,
+    [?_assertEqual(#{}, larder_error:format_error(badarg, [])),
+     ?_assertEqual(#{}, larder_error:format_error(badarg, [{larder, insert, 2, Info(id)}])),
+     ?_assertEqual(#{}, larder_error:format_error(badarg, [{larder, insert, [a, {1}], []}])),
+     ?_assertEqual(#{}, larder_error:format_error(badarg, [{larder, insert, [a, {1}], x}])),
+     ?_assert(is_map(larder_error:format_error(badarg, [{larder, insert, [], Info(id)}]))),
+     ?_assert(is_map(larder_error:format_error(badarg, [{larder, update_element, [a, b, c, d], Info(default)}]))),
+     ?_assert(is_map(larder_error:format_error(badarg, [{larder, nonsense, [a], Info({odd, cause})}])))].
+
+%% ---- making the call ----
+
+%% The exception's reason, its frame's function and arguments, and the words;
+%% table ids are put back to the names below, for they differ.
+explain(Module, Function, Args) ->
+    Tabs = tables(Module),
+    Real = [maps:get(Arg, Tabs, Arg) || Arg <- Args],
+    try apply(Module, Function, Real) of
+        _ -> no_error
+    catch
+        Class:Reason:Stack ->
+            {Class, Reason, Function, words(Module, Reason, Stack)}
+    after
+        drop(Module, Tabs)
+    end.
+
+words(ets, Reason, Stack) ->
+    erl_stdlib_errors:format_error(Reason, Stack);
+words(larder, Reason, [{_, _, _, Info} | _] = Stack) ->
+    case lists:keyfind(error_info, 1, Info) of
+        {error_info, #{module := Formatter}} ->
+            ?assertEqual(larder, Formatter),
+            larder:format_error(Reason, Stack);
+        false ->
+            larder_error:format_error(Reason, Stack)
+    end.
+
+tables(Module) ->
+    Dead = Module:new(dead, []),
+    Module:delete(Dead),
+    Set = Module:new(set, [public]),
+    Bag = Module:new(bag, [bag, public]),
+    Module:insert(Set, {1, 1, x}),
+    Module:insert(Bag, {1, 1}),
+    DeadPid = spawn(fun() -> ok end),
+    Monitor = monitor(process, DeadPid),
+    receive {'DOWN', Monitor, _, _, _} -> ok end,
+    {Holder, Private, Protected} = others_tables(Module),
+    #{dead => Dead, set => Set, bag => Bag, ref => make_ref(), self => self(), dead_pid => DeadPid,
+      keypos3 => Module:new(k3, [{keypos, 3}]),
+      taken => Module:new(larder_t_taken, [named_table]),
+      taken2 => Module:new(larder_t_taken2, [named_table]),
+      private => Private, protected => Protected, holder => Holder}.
+
+others_tables(Module) ->
+    Self = self(),
+    Holder = spawn(fun() ->
+        Tables = {self(), Module:new(private, [private]), Module:new(protected, [protected])},
+        Self ! {tables, Tables},
+        receive stop -> ok end
+    end),
+    receive {tables, {Holder, _, _} = Tables} -> Tables end.
+
+drop(Module, #{holder := Holder} = Tabs) ->
+    Monitor = monitor(process, Holder),
+    Holder ! stop,
+    receive {'DOWN', Monitor, _, _, _} -> ok end,
+    [catch Module:delete(Tab) || Tab <- maps:values(maps:with([set, bag, keypos3, taken, taken2], Tabs))],
+    ok.

@@ -1,0 +1,271 @@
+%% The parse transform, seen through the compiler: what a module compiled with
+%% it calls, what it answers beside the same source compiled without, and
+%% what the compiler says, where.
+-module(larder_transform_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% ---- what is rewritten ----
+
+%% Every way of saying ets that the transform promises to see. Nothing of it
+%% may be left: the word is not even among the module's atoms.
+nothing_of_ets_is_left_test() ->
+    Beam = compiled(everything(), [with]),
+    ?assertNot(lists:member(ets, atoms(Beam))),
+    ?assert(lists:member({larder, insert, 2}, imports(Beam))).
+
+the_source_alone_says_ets_test() ->
+    Beam = compiled(everything(), []),
+    ?assert(lists:member(ets, atoms(Beam))),
+    ?assertNot(lists:member(larder, atoms(Beam))).
+
+everything() ->
+    "-import(ets, [lookup/2, tab2list/1]).\n"
+    "-define(STORE(T, X), ets:insert(T, X)).\n"
+    "-record(state, {tab = ets:new(t, [public]) :: ets:tid() | ets:tab(), n}).\n"
+    "-type tabs() :: [ets:tid() | ets:table()].\n"
+    "-type var() :: ets:match_spec().\n"
+    "-spec make(var()) -> tabs().\n"
+    "make(_) -> [(#state{})#state.tab].\n"
+    "calls(T) ->\n"
+    "    ?STORE(T, {1, a}),\n"
+    "    F = member,\n"
+    "    true = ets:F(T, 1),\n"
+    "    [{1, a}] = lookup(T, 1),\n"
+    "    [[{1, a}]] = [lookup(T, K) || K <- [1], ets:member(T, K)],\n"
+    "    #{k := {1, a}} = #{k => hd(tab2list(T))},\n"
+    "    case ets:info(T, size) of N when N > 0 -> N; _ -> 0 end.\n"
+    "funs(T) ->\n"
+    "    G = fun ets:first/1, N = last, H = fun ets:N/1,\n"
+    "    {G(T), H(T), (fun() -> ets:info(T, type) end)()}.\n"
+    "applied(T) ->\n"
+    "    A = [T, {2, b}],\n"
+    "    true = apply(ets, insert, A),\n"
+    "    true = erlang:apply(ets, insert, [T, {3, c}]),\n"
+    "    F = size_of(T), G = erlang:make_fun(ets, tab2list, 1),\n"
+    "    {_, M} = spawn_monitor(ets, insert, [T, {4, d}]),\n"
+    "    receive {'DOWN', M, _, _, normal} -> ok end,\n"
+    "    P = proc_lib:spawn(ets, insert, [T, {5, e}]),\n"
+    "    M2 = monitor(process, P),\n"
+    "    receive {'DOWN', M2, _, _, _} -> ok end,\n"
+    "    {_, true} = timer:tc(ets, insert, [T, {6, f}]),\n"
+    "    true = rpc:call(node(), ets, insert, [T, {7, g}]),\n"
+    "    true = erpc:call(node(), ets, insert, [T, {8, h}], 5000),\n"
+    "    {F, length(G(T)), erlang:function_exported(ets, insert, 2)}.\n"
+    "size_of(T) -> ets:info(T, size).\n"
+    "specs(T) ->\n"
+    "    X = 1,\n"
+    "    ets:select(T, ets:fun2ms(fun({K, V}) when K > X -> {V, K} end)).\n".
+
+%% The same source, with and without, answers the same; and with it the
+%% tables are larder's, not those of ets.
+behaves_alike_test() ->
+    Ets = load(compiled("-module(larder_t_ets).\n", everything_with_ms(), [])),
+    Larder = load(compiled("-module(larder_t_larder).\n", everything_with_ms(), [with])),
+    try
+        [T1] = Ets:make(none),
+        [T2] = Larder:make(none),
+        [?assertEqual(Ets:F(T1), Larder:F(T2)) || F <- [calls, funs, applied]],
+        ?assertEqual(lists:sort(Ets:specs(T1)), lists:sort(Larder:specs(T2))),
+        ?assertEqual(8, larder:info(T2, size)),
+        ?assertNot(lists:member(T2, ets:all())),
+        larder:delete(T2),
+        ets:delete(T1)
+    after
+        [begin code:purge(M), code:delete(M) end || M <- [Ets, Larder]]
+    end.
+
+everything_with_ms() ->
+    "-include_lib(\"stdlib/include/ms_transform.hrl\").\n" ++ everything().
+
+%% A module's own apply/3 is not the auto-imported one; a function named ets,
+%% or data, is not the module.
+other_ets_is_left_alone_test() ->
+    Source =
+        "-compile({no_auto_import, [apply/3]}).\n"
+        "apply(A, B, C) -> {A, B, C}.\n"
+        "own() -> apply(ets, insert, [1, 2]).\n"
+        "ets(X) -> X.\n"
+        "data() -> {ets, ets(1), fun ets/1, \"ets\", proc_lib:start(?MODULE, ets, [1], 10)}.\n"
+        "options() -> fun() -> spawn_opt(?MODULE, ets, [1], []) end.\n",
+    ?assertEqual(imports(compiled(Source, [])), imports(compiled(Source, [with]))),
+    M = load(compiled("-module(larder_t_other).\n", Source, [with])),
+    ?assertEqual({ets, insert, [1, 2]}, M:own()),
+    code:purge(M),
+    code:delete(M).
+
+keep_ets_test() ->
+    Source =
+        "-compile({larder_transform, keep_ets}).\n"
+        "a(T) -> ets:select(T, larder:fun2ms(fun({K, _}) -> K end)).\n",
+    Imports = imports(compiled(Source, [with])),
+    ?assert(lists:member({ets, select, 2}, Imports)),
+    ?assertNot(lists:keymember(larder, 1, Imports)).
+
+%% ---- fun2ms ----
+
+fun2ms_is_ets_fun2ms_test() ->
+    [?assertEqual({Fun, spec("ets", Fun, [])}, {Fun, spec(Module, Fun, [with])})
+     || Fun <- funs(), Module <- ["ets", "larder"]].
+
+imported_fun2ms_test() ->
+    Source =
+        "-import(larder, [fun2ms/1]).\n"
+        "a() -> fun2ms(fun({K, V}) when V > 1 -> K end).\n",
+    M = load(compiled("-module(larder_t_spec).\n", Source, [with])),
+    ?assertEqual([{{'$1', '$2'}, [{'>', '$2', 1}], ['$1']}], M:a()),
+    code:purge(M),
+    code:delete(M).
+
+spec(Module, Fun, Options) ->
+    Source =
+        "-record(r, {a, b = 1, c}).\n"
+        "-include_lib(\"stdlib/include/ms_transform.hrl\").\n"
+        "spec(X) -> {X, " ++ Module ++ ":fun2ms(" ++ Fun ++ ")}.\n",
+    M = load(compiled("-module(larder_t_spec).\n", Source, Options)),
+    try
+        M:spec(7)
+    after
+        code:purge(M),
+        code:delete(M)
+    end.
+
+funs() ->
+    ["fun({K, V}) -> {K, V} end",
+     "fun(O) -> O end",
+     "fun({K, _} = O) when K > X, K < 9 orelse is_atom(K) -> O end",
+     "fun({K}) when K =:= 1; K =:= 2 -> K; ({A, A}) -> [A | bindings()] end",
+     "fun(#r{a = A, b = 2}) -> {A, object()} end",
+     "fun(#r{a = A} = R) when R#r.b =:= A -> element(2, R) end",
+     "fun(R) when is_record(R, r) -> R#r{c = 5} end",
+     "fun({{a, B}, [C | D]}) when hd(D) > C, B /= X -> #{B => C} end",
+     "fun({K, V}) -> <<\"bin\">>, V + length([K]) end",
+     "fun({K, V}) -> {const, K, \"str\", V, X} end"].
+
+%% Errors and warnings are those of ms_transform on the same source, word for
+%% word, at the same lines.
+same_complaints_test() ->
+    [?assertEqual({Fun, complaints("ets", Fun, [])}, {Fun, complaints(Module, Fun, [with])})
+     || Fun <- bad_funs(), Module <- ["ets", "larder"]].
+
+complaints_are_there_test() ->
+    [?assertMatch({_, [_ | _]}, {Fun, complaints("larder", Fun, [with])}) || Fun <- bad_funs()].
+
+lines_are_right_test() ->
+    Source = "a(X) ->\n    larder:fun2ms(fun({X, Y}) ->\n                      Y\n                  end).\n",
+    {ok, _, _, Warnings} = compile(Source, [with]),
+    ?assert(lists:member({3, "variable 'X' shadowed in ms_transform fun head"}, texts(Warnings))),
+    Unbound = "a() ->\n    larder:fun2ms(fun({K}) ->\n        Z\n    end).\n",
+    {error, Errors, _} = compile(Unbound, [with]),
+    ?assertEqual([{4, "variable 'Z' is unbound"}], texts(Errors)),
+    Call = "a() ->\n    larder:fun2ms(fun({K}) when\n        m:f(K) -> K\n    end).\n",
+    {error, Errors1, _} = compile(Call, [with]),
+    ?assertEqual([{4, "fun containing the remote function call 'm:f/1' (called in guard) "
+                      "cannot be translated into match_spec"}], texts(Errors1)).
+
+complaints(Module, Fun, Options) ->
+    Source =
+        "-record(r, {a, b}).\n"
+        "-include_lib(\"stdlib/include/ms_transform.hrl\").\n"
+        "spec(X, F) -> {X, F,\n" ++ Module ++ ":fun2ms(\n" ++ Fun ++ ")}.\n",
+    case compile(Source, Options) of
+        {ok, _, _, Warnings} -> texts(Warnings);
+        {error, Errors, Warnings} -> texts(Errors ++ Warnings)
+    end.
+
+bad_funs() ->
+    ["fun({X, Y}) ->\n Y end",
+     "fun({K}) ->\n Z end",
+     "F",
+     "fun(A, B) -> {A, B} end",
+     "fun([A]) -> A end",
+     "fun({K}) -> L = K end",
+     "fun({K}) ->\n foo(K) end",
+     "fun({K}) ->\n m:foo(K) end",
+     "fun({K}) when\n bar:foo(K) -> K end",
+     "fun(#s{a = A}) -> A end",
+     "fun(#r{z = A}) -> A end",
+     "fun({'$1'}) -> 1 end",
+     "fun({K}) -> case K of 1 -> 2 end end",
+     "fun({K = L}) -> L end",
+     "fun({<<K>>}) -> K end"].
+
+%% ---- what larder lacks ----
+
+missing_functions_warn_test() ->
+    Source =
+        "-import(ets, [no_such/1, insert/2]).\n"
+        "a(T) -> ets:no_such(T).\n"
+        "b() -> fun ets:no_such/3.\n"
+        "c(T) -> apply(ets, no_such, [T, 1]).\n"
+        "d(T) -> insert(T, {1}), no_such(T).\n",
+    {ok, _, Beam, Warnings} = compile(Source, [with]),
+    Text = fun(N) -> "larder has no function no_such/" ++ N ++ ", this stays a call of ets" end,
+    ?assertEqual([{2, Text("1")}, {3, Text("1")}, {4, Text("3")}, {5, Text("2")}],
+                 [W || {_, "larder has" ++ _} = W <- texts(Warnings)]),
+    Imports = imports(Beam),
+    ?assert(lists:member({ets, no_such, 1}, Imports)),
+    ?assert(lists:member({larder, insert, 2}, Imports)).
+
+%% The list in the transform is that of the module, both ways.
+supported_is_what_larder_has_test() ->
+    Has = larder:module_info(exports),
+    ?assertEqual([], larder_transform:supported() -- Has).
+
+everything_documented_in_ets_is_supported_test() ->
+    Internal = [{internal_delete_all, 2}, {internal_request_all, 0}, {internal_select_delete, 2},
+                {match_spec_run_r, 3}],
+    ?assertEqual([], ets:module_info(exports) -- (larder_transform:supported() ++ Internal)).
+
+%% ---- compiling a source text ----
+
+compiled(Source, Options) ->
+    compiled("", Source, Options).
+
+compiled(Head, Source, Options) ->
+    {ok, _, Beam, _} = compile(Head, Source, Options),
+    Beam.
+
+compile(Source, Options) ->
+    compile("", Source, Options).
+
+%% The source is the text with a first line before it, so line numbers in it
+%% are one more.
+compile("", Source, Options) ->
+    compile("-module(larder_t_source).\n", Source, Options);
+compile(Module, Source, Options) ->
+    Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
+                        "larder_t_" ++ os:getpid() ++ "_" ++
+                            integer_to_list(erlang:unique_integer([positive]))),
+    [_, Name | _] = string:lexemes(Module, "()"),
+    File = filename:join(Dir, Name ++ ".erl"),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, [Module, Source]),
+    try
+        compile:file(File, [binary, return, export_all, nowarn_export_all |
+                            [{parse_transform, larder_transform} || with <- Options]])
+    after
+        file:delete(File),
+        file:del_dir(Dir)
+    end.
+
+load(Beam) ->
+    {ok, {Module, _}} = beam_lib:chunks(Beam, []),
+    {module, Module} = code:load_binary(Module, "nofile", Beam),
+    Module.
+
+%% The module's own name has `ets' in it nowhere as an atom of its own.
+atoms(Beam) ->
+    {ok, {_, [{atoms, Atoms}]}} = beam_lib:chunks(Beam, [atoms]),
+    [Atom || {_, Atom} <- Atoms].
+
+imports(Beam) ->
+    {ok, {_, [{imports, Imports}]}} = beam_lib:chunks(Beam, [imports]),
+    Imports.
+
+texts(Infos) ->
+    lists:sort([{line(Location), lists:flatten(Module:format_error(What))}
+                || {_File, List} <- Infos, {Location, Module, What} <- List]).
+
+line({Line, _Column}) -> Line;
+line(Line) -> Line.
