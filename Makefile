@@ -1,0 +1,124 @@
+# The one entry for every task. `make help` lists them.
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+# cargo puts its products here; given to cargo explicitly, so that the library is found whatever configuration says.
+TARGET  := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),$(CURDIR)/target)
+# The profile of the native library: release, or dev for a quick unoptimised build.
+PROFILE ?= release
+CARGO   ?= cargo
+ERLC    ?= erlc
+# What a program that uses Larder gets is what Cargo.lock says.
+LOCKED  ?= --locked
+QUIET   ?=
+
+APP      := _build/larder
+EBIN     := $(APP)/ebin
+DEMO     := _build/demo
+BENCH    := _build/bench
+TESTBIN  := _build/test/ebin
+NIF      := priv/larder_nif.so
+BUILT    := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+SRC      := $(wildcard erlang/src/*.erl)
+HEADERS  := $(wildcard erlang/src/*.hrl erlang/include/*.hrl)
+APP_SRC  := erlang/src/larder.app.src
+DEMO_SRC := $(wildcard erlang/demo/*.erl)
+BENCH_SRC := $(wildcard erlang/bench/*.erl)
+TEST_SRC := $(wildcard erlang/test/*.erl)
+TEST_HRL := $(wildcard erlang/test/*.hrl)
+ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
+
+.PHONY: help run test build nif beams ebin shell bench lint doc clean distclean \
+        setup setup-run setup-test demo-beams test-beams bench-beams
+
+help:
+	@echo 'Larder: term tables for Erlang, Elixir and Rust. What you can make:'
+	@echo
+	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index'
+	@echo '  make test    all set-up, then every check and every test'
+	@echo '  make build   the library: $(EBIN) and $(NIF)'
+	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
+	@echo '  make shell   an Erlang shell with Larder loaded'
+	@echo '  make bench   a few operations on ets and Larder, at several sizes'
+	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
+	@echo '  make doc     the pages of the crates and of the Erlang modules'
+	@echo '  make clean   removes everything that was built'
+	@echo
+	@echo 'More: README.md, CONTRIBUTING.md.'
+
+# --- set-up -----------------------------------------------------------------------------------------------------
+
+setup:
+	@scripts/setup.sh build
+setup-run:
+	@scripts/setup.sh run
+setup-test:
+	@scripts/setup.sh test
+
+# --- the library ------------------------------------------------------------------------------------------------
+
+build: setup nif beams
+
+# rebar3 and mix call this target, too. cargo decides what is to be done; the library is moved into its place in one
+# step, so that a running node that has the old one mapped is not disturbed.
+nif:
+	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-nif --target-dir '$(TARGET)' 1>&2
+	@mkdir -p priv
+	@so='$(BUILT)/liblarder_nif.so'; [ -f "$$so" ] || so='$(BUILT)/liblarder_nif.dylib'; \
+	 cmp -s "$$so" $(NIF) || { cp "$$so" $(NIF).new && mv -f $(NIF).new $(NIF); }
+
+beams: $(EBIN)/larder.app
+
+$(EBIN)/larder.app: $(SRC) $(HEADERS) $(APP_SRC) scripts/app_file.escript
+	@mkdir -p $(EBIN)
+	@[ -e $(APP)/priv ] || ln -s ../../priv $(APP)/priv
+	@rm -f $(EBIN)/*.beam
+	@scripts/erlc.sh $(EBIN) $(ERLFLAGS) $(SRC)
+	@scripts/app_file.escript $(APP_SRC) $(EBIN)
+
+ebin:
+	@$(MAKE) --no-print-directory -s build QUIET=--quiet 1>&2
+	@echo '$(CURDIR)/$(EBIN)'
+
+shell: build
+	@erl -pa $(EBIN) -eval "{module, _} = code:ensure_loaded(larder), io:format(\"Larder is loaded: larder:new(t, []).~n\")"
+
+# --- the main job -----------------------------------------------------------------------------------------------
+
+run: setup-run build demo-beams
+	@erl -noinput +P 1000000 -pa $(EBIN) $(DEMO) -s larder_demo main
+
+demo-beams: beams
+	@mkdir -p $(DEMO)
+	@scripts/erlc.sh $(DEMO) $(ERLFLAGS) $(DEMO_SRC)
+
+bench: build bench-beams
+	@erl -noinput +P 1000000 -pa $(EBIN) $(BENCH) -s larder_bench main
+
+bench-beams: beams
+	@mkdir -p $(BENCH)
+	@scripts/erlc.sh $(BENCH) $(ERLFLAGS) $(BENCH_SRC)
+
+# --- checks -----------------------------------------------------------------------------------------------------
+
+test: setup-test
+	@MAKE='$(MAKE)' scripts/test.sh
+
+test-beams: beams
+	@mkdir -p $(TESTBIN)
+	@scripts/erlc.sh $(TESTBIN) $(ERLFLAGS) -I erlang/test $(TEST_SRC)
+
+lint: setup-test
+	@MAKE='$(MAKE)' scripts/lint.sh
+
+doc: setup-test build
+	@$(CARGO) doc --workspace --no-deps --target-dir '$(TARGET)'
+	@scripts/edoc.sh _build/doc/erlang
+	@echo 'crates:  $(TARGET)/doc/larder/index.html'
+	@echo 'erlang:  $(CURDIR)/_build/doc/erlang/index.html'
+
+clean:
+	rm -rf _build target results/run $(NIF) $(NIF).new
+
+distclean: clean

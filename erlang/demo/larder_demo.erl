@@ -1,0 +1,82 @@
+%% @doc The program behind `make run': `ets' and `larder' do the same work on this machine's Debian package index.
+%%
+%% Every result of the one is compared with the result of the other; the program ends with an error if any differs, or if
+%% an operation fails. `LARDER_SEED' repeats the random draws of an earlier run.
+-module(larder_demo).
+
+-export([main/0, run/3]).
+
+%% From here on an operation is repeated no more than once, so that a slow machine ends in time as well.
+-define(BUDGET_MS, 110_000).
+
+%% @doc Runs, and stops the node: 0 if every result is the same, 1 if not.
+-spec main() -> no_return().
+main() ->
+    Status = try run({ets, right_side()}, seed(), "results/run")
+             catch Class:Reason:Stack ->
+                     io:format("~nmake run failed: ~tp:~tp~n~tp~n", [Class, Reason, Stack]),
+                     2
+             end,
+    halt(Status, [{flush, true}]).
+
+%% The module to compare with. Another one than `larder' is for work on this program itself.
+right_side() -> list_to_atom(os:getenv("LARDER_DEMO_MODULE", "larder")).
+
+seed() ->
+    case os:getenv("LARDER_SEED") of
+        false -> erlang:phash2({os:system_time(), erlang:unique_integer(), self()});
+        Text -> list_to_integer(Text)
+    end.
+
+%% @doc Compares two modules that have the interface of `ets'; the files of the report go to the folder.
+-spec run({module(), module()}, integer(), file:filename()) -> 0 | 1.
+run({A, B} = Modules, Seed, Folder) ->
+    Start = erlang:monotonic_time(millisecond),
+    {module, _} = code:ensure_loaded(A),
+    {module, _} = code:ensure_loaded(B),
+    io:format("~s and ~s, the same work. Seed ~b (LARDER_SEED=~b repeats it), ~b schedulers, OTP ~s.~n",
+              [A, B, Seed, Seed, erlang:system_info(schedulers_online), erlang:system_info(otp_release)]),
+    {Files, Data} = data(Seed),
+    Operations = larder_demo_work:operations(Data),
+    Outcomes = measure(Operations, Modules, {#{}, #{}}, Start + ?BUDGET_MS, {1, length(Operations)}),
+    Seconds = (erlang:monotonic_time(millisecond) - Start) / 1000,
+    larder_demo_report:table(Modules, Outcomes),
+    larder_demo_report:files(Folder, Modules, Outcomes, [{seed, Seed}, {files, Files}]),
+    verdict(Modules, Outcomes, Seconds).
+
+%% The text of the index is garbage when this returns; it is read in a process of its own so that it goes at once.
+data(Seed) ->
+    Parent = self(),
+    {Pid, Monitor} = spawn_monitor(
+        fun() ->
+            {Files, Packages} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end),
+            Parent ! {self(), Files, larder_demo_work:data(Packages, rand:seed_s(exsss, Seed))}
+        end),
+    receive
+        {Pid, Files, #{packages := Packages, reverse := Reverse, sections := Sections} = Data} ->
+            demonitor(Monitor, [flush]),
+            io:format("  ~b packages in ~b sections, ~b reverse dependencies~n~n",
+                      [length(Packages), length(Sections), length(Reverse)]),
+            {Files, Data};
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            exit(Reason)
+    end.
+
+measure([], _, _, _, _) -> [];
+measure([#{name := Name} = Op | Ops], Modules, Tables, Deadline, {N, Of}) ->
+    io:format("[~2b/~b] ~-36ts", [N, Of, Name]),
+    {Outcome, Tables1} = larder_demo_measure:operation(Op, Modules, Tables, Deadline),
+    io:format("~ts~n", [larder_demo_report:line(Modules, Outcome)]),
+    [Outcome | measure(Ops, Modules, Tables1, Deadline, {N + 1, Of})].
+
+verdict({A, B}, Outcomes, Seconds) ->
+    case [Outcome || #{difference := D} = Outcome <- Outcomes, D =/= none] of
+        [] ->
+            io:format("~nEvery result of ~s and ~s is the same: ~b operations, compared every time, in ~.1f s.~n",
+                      [A, B, length(Outcomes), Seconds]),
+            0;
+        Differing ->
+            io:format("~n~b of ~b operations DIFFER between ~s and ~s:~n", [length(Differing), length(Outcomes), A, B]),
+            [io:format("  ~ts: ~tP~n", [Name, D, 60]) || #{name := Name, difference := D} <- Differing],
+            1
+    end.

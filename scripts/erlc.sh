@@ -1,0 +1,39 @@
+#!/bin/bash
+# erlc.sh OUTDIR FLAGS... FILES...: compiles Erlang modules that are newer than their beams, parse transforms and
+# behaviours first (a module may be compiled with another one of the same list).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$1; shift
+
+flags=() first=() rest=() newest=''
+for arg in "$@"; do
+  case $arg in
+    *.erl)
+      if grep -qE '^(-callback|parse_transform\()' "$arg"; then first+=("$arg"); else rest+=("$arg"); fi ;;
+    *) flags+=("$arg") ;;
+  esac
+done
+
+# A changed header may reach any module: then all are stale.
+newest=$(find erlang -name '*.hrl' -newer "$out/.compiled" 2>/dev/null | head -1 || true)
+[ -e "$out/.compiled" ] || newest=all
+
+stale() {
+  local src beam
+  for src in "$@"; do
+    beam=$out/$(basename "$src" .erl).beam
+    if [ -n "$newest" ] || [ ! -e "$beam" ] || [ "$src" -nt "$beam" ]; then printf '%s\n' "$src"; fi
+  done
+}
+
+# A parse transform that changed makes every module stale, too.
+mapfile -t todo < <(stale ${first[@]+"${first[@]}"})
+if [ ${#todo[@]} -gt 0 ]; then
+  erlc "${flags[@]}" -pa "$out" -o "$out" "${todo[@]}" >&2
+  newest=all
+fi
+mapfile -t todo < <(stale ${rest[@]+"${rest[@]}"})
+if [ ${#todo[@]} -gt 0 ]; then
+  erlc "${flags[@]}" -pa "$out" -o "$out" "${todo[@]}" >&2
+fi
+touch "$out/.compiled"

@@ -1,0 +1,141 @@
+#!/bin/bash
+# Installs what is missing, says what it does, and does nothing when all is there.
+#
+#   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
+#   setup.sh run     and a Debian package index to work on
+#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3
+#
+# Made for Debian 12, whose packages are Erlang/OTP 25.2.3, Elixir 1.14.0, rebar3 3.19.0 and PropEr 1.2. Elsewhere it
+# checks for the same tools and says which are missing. The Rust toolchain is never installed for you.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+readonly LEVEL=${1:-test}
+readonly MIN_OTP=25 MIN_RUST_MINOR=85
+
+# The packages of each level, by Debian's names.
+readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
+readonly TEST_PACKAGES="git ca-certificates erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
+  erlang-proper erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3"
+# The OTP applications of each level: what the packages above are for.
+readonly BUILD_APPS="stdlib compiler crypto syntax_tools"
+readonly TEST_APPS="tools eunit edoc xmerl dialyzer proper runtime_tools mnesia"
+
+main() {
+  case $LEVEL in
+    build) need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript" ;;
+    run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
+    test)  need_rust
+           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer"
+           need_lint_tools ;;
+    *) die "setup.sh: unknown level '$LEVEL' (build, run or test)" ;;
+  esac
+}
+
+# --- Rust ---------------------------------------------------------------------------------------------------------
+
+rust_help() {
+  say "larder: $1"
+  say "  Larder needs a Rust toolchain: cargo and rustc 1.$MIN_RUST_MINOR or newer (Debian 12 itself has only 1.63)."
+  say "  Install one from https://rustup.rs, for example the stable toolchain, and see that cargo is in PATH."
+  exit 1
+}
+
+need_rust() {
+  # rustup puts cargo here; a shell that was open before may not have it in PATH yet.
+  have cargo || { [ -x "$HOME/.cargo/bin/cargo" ] && rust_help "cargo is in ~/.cargo/bin, which is not in PATH."; }
+  have cargo || rust_help "cargo was not found."
+  local version minor
+  version=$(cargo --version 2>/dev/null | awk '{print $2}') || true
+  minor=$(printf '%s' "$version" | cut -d. -f2)
+  [ "${version%%.*}" -gt 1 ] 2>/dev/null && return
+  [ "${minor:-0}" -ge $MIN_RUST_MINOR ] 2>/dev/null || rust_help "cargo ${version:-(no version)} is too old."
+}
+
+need_lint_tools() {
+  cargo clippy --version >/dev/null 2>&1 || die "cargo clippy is missing: rustup component add clippy"
+  cargo fmt --version >/dev/null 2>&1 || die "cargo fmt is missing: rustup component add rustfmt"
+}
+
+# --- Debian packages ----------------------------------------------------------------------------------------------
+
+# packages_for PACKAGES APPS COMMANDS: checks for what the packages are for, installs them if something is missing,
+# and checks again.
+packages_for() {
+  local lacking
+  lacking=$(lacking "$2" "$3")
+  [ -z "$lacking" ] && return
+  say "larder: missing here:$lacking"
+  have apt-get || die "this is no Debian: please install these yourself (Erlang/OTP $MIN_OTP or newer, Elixir 1.14 or newer)."
+  install_packages $1
+  lacking=$(lacking "$2" "$3")
+  [ -z "$lacking" ] || die "still missing after the installation:$lacking"
+}
+
+# Prints the commands and OTP applications that are not there, or nothing.
+lacking() {
+  local c out=""
+  for c in $2; do have "$c" || out="$out $c"; done
+  have cc || out="$out cc"
+  # Without its headers gcc is there but links nothing.
+  if have cc && ! echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; then out="$out libc6-dev"; fi
+  if have erl; then out="$out$(lacking_apps "$1")"; fi
+  printf '%s' "$out"
+}
+
+lacking_apps() {
+  erl -noinput -boot start_clean -eval '
+    Otp = list_to_integer(erlang:system_info(otp_release)),
+    Otp >= '$MIN_OTP' orelse io:format(" OTP-'$MIN_OTP'-or-newer(here:~w)", [Otp]),
+    [io:format(" erlang-~s", [A]) || A <- string:tokens("'"$1"'", " "),
+      code:lib_dir(list_to_atom(A)) =:= {error, bad_name}],
+    [io:format(" erlang-dev") || filelib:wildcard(code:root_dir() ++ "/usr/include/erl_nif.h") =:= []],
+    halt().' </dev/null
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif have sudo; then say "larder: using sudo for: $*"; sudo "$@"
+  else die "needs root to run '$*' (and there is no sudo); please run it yourself, then try again."
+  fi
+}
+
+# A mirror may be away for a moment; a third party's list that fails must not stop the rest, so the last word is
+# apt-get install's.
+update_lists() {
+  local try
+  for try in 1 2 3; do
+    say "larder: apt-get update (try $try)"
+    if as_root apt-get -o Acquire::Retries=3 update -q >&2; then return 0; fi
+    sleep $((try * 5))
+  done
+  say "larder: apt-get update did not fully succeed; going on with the lists that are there."
+}
+
+install_packages() {
+  update_lists
+  say "larder: installing from Debian's packages: $*"
+  local try
+  for try in 1 2 3; do
+    if as_root env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 \
+         install -y -q --no-install-recommends "$@" >&2; then return 0; fi
+    sleep $((try * 5))
+  done
+  die "apt-get install failed (see above)."
+}
+
+# --- The data of `make run` ---------------------------------------------------------------------------------------
+
+need_index() {
+  compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null && return
+  if have apt-get && { [ "$(id -u)" = 0 ] || have sudo; }; then
+    say "larder: no package lists under /var/lib/apt/lists"
+    update_lists
+  fi
+  compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null && return
+  [ -s /var/lib/dpkg/status ] || die "no Debian package index: neither /var/lib/apt/lists/*Packages* nor /var/lib/dpkg/status."
+  say "larder: no package lists, so /var/lib/dpkg/status (the packages installed here) is what will be used."
+}
+
+main
