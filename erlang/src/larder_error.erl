@@ -65,7 +65,11 @@ known(_Function, Cause) ->
 as_ets(lookup_element, [Tab, Key, Pos, _Default]) ->
     {lookup_element, [Tab, Key, Pos]};
 as_ets(update_element, [Tab, Key, Spec, _Default]) ->
-    {update_element, [Tab, Key, Spec]};
+    {update_element, [Tab, Key, proper(Spec)]};
+as_ets(update_element, [Tab, Key, Spec]) ->
+    {update_element, [Tab, Key, proper(Spec)]};
+as_ets(update_counter, [Tab, Key, Spec | Default]) ->
+    {update_counter, [Tab, Key, proper(Spec) | Default]};
 as_ets(next_lookup, Args) ->
     {next, Args};
 as_ets(prev_lookup, Args) ->
@@ -74,6 +78,17 @@ as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= ma
     {internal_select_delete, Args};
 as_ets(Function, Args) ->
     {Function, Args}.
+
+%% The formatter of ets fails on an improper list of operations, so it is shown
+%% something else that is just as wrong.
+proper(List) when is_list(List) ->
+    try length(List) of
+        _ -> List
+    catch
+        error:badarg -> improper
+    end;
+proper(Spec) ->
+    Spec.
 
 ask_ets(Reason, Function, Args, Cause) ->
     Info = [{error_info, #{module => erl_stdlib_errors, cause => Cause}}],

@@ -79,13 +79,13 @@ others() ->
      {update_counter, [set, 1, {2, x}]}, {update_counter, [set, 1, [{2, 1}, {1, 1}]]},
      {update_counter, [set, 1, {2, 1, x, 0}]}, {update_counter, [set, 1, {2, 1, 0, x}]},
      {update_counter, [set, 1, x]}, {update_counter, [bag, 1, 1]},
-     {update_counter, [set, new, 1, x]}, {update_counter, [set, new, 1, {}]},
+     {update_counter, [set, new, 1, x]},
      {update_counter, [set, new, 1, {new}]}, {update_counter, [set, new, {1, 1}, {new, 1}]},
      {update_counter, [set, new, {2, x}, {new, 1}]}, {update_counter, [set, new, {9, 1}, {new, 1}]},
      {update_counter, [set, new, 1, {new, x}]}, {update_counter, [bag, 1, 1, {1, 1}]},
      {update_element, [set, 1, x]}, {update_element, [set, 1, {1, x}]}, {update_element, [set, 1, {9, x}]},
      {update_element, [set, 1, {0, x}]}, {update_element, [set, 1, [{2, x}, {1, y}]]},
-     {update_element, [set, 1, [{2, x} | y]]}, {update_element, [bag, 1, {2, x}]},
+     {update_element, [bag, 1, {2, x}]},
      {new, ["name", []]}, {new, [name, x]}, {new, [name, [x]]}, {new, [name, [set | x]]},
      {new, ["name", x]}, {new, [name, [{keypos, 0}]]}, {new, [taken, [named_table]]},
      {rename, [taken, taken]}, {rename, [taken, "x"]}, {rename, [taken, taken2]},
@@ -113,6 +113,16 @@ newer_functions_test_() ->
      ?_assertMatch(#{4 := _}, Explain(update_element, [set, new, {2, x}, nope])),
      ?_assertMatch(#{4 := _}, Explain(update_element, [set, new, {2, x}, {}]))].
 
+%% Calls that can't be compared: in OTP 25 the first brings the whole VM down,
+%% and the words of the others fail themselves.
+where_ets_fails_test_() ->
+    Explain = fun(F, Args) -> {error, badarg, _, Words} = explain(larder, F, Args), Words end,
+    [?_assertEqual(#{4 => <<"is an empty tuple">>}, Explain(update_counter, [set, new, 1, {}])),
+     ?_assertEqual(Explain(update_element, [set, 1, x]), Explain(update_element, [set, 1, [{2, x} | y]])),
+     ?_assertEqual(Explain(update_counter, [set, 1, x]), Explain(update_counter, [set, 1, [{2, 1} | y]])),
+     ?_assertEqual(Explain(update_counter, [set, 1, x, {1, 1}]),
+                   Explain(update_counter, [set, 1, [{2, 1} | y], {1, 1}]))].
+
 %% The shell's own printing finds the words.
 printed_like_ets_test() ->
     Print = fun(Module) ->
@@ -120,7 +130,7 @@ printed_like_ets_test() ->
             lists:flatten(erl_error:format_exception(error, R, [hd(S)]))
         end
     end,
-    ?assertEqual(lists:flatten(string:replace(Print(ets), "ets:insert", "larder:insert")), Print(larder)).
+    ?assertEqual(lists:flatten(string:replace(Print(ets), "ets:insert", "larder:insert", all)), Print(larder)).
 
 %% Frames that nobody raised: never an exception.
 odd_frames_test_() ->
@@ -135,8 +145,9 @@ odd_frames_test_() ->
 
 %% ---- making the call ----
 
-%% The exception's reason, its frame's function and arguments, and the words;
-%% table ids are put back to the names below, for they differ.
+%% The class, the reason, the cause, whether the stack begins with the call as
+%% it was made, and the words. Atoms among the arguments that name one of the
+%% tables below stand for it.
 explain(Module, Function, Args) ->
     Tabs = tables(Module),
     Real = [maps:get(Arg, Tabs, Arg) || Arg <- Args],
@@ -144,10 +155,26 @@ explain(Module, Function, Args) ->
         _ -> no_error
     catch
         Class:Reason:Stack ->
-            {Class, Reason, Function, words(Module, Reason, Stack)}
+            {Class, Reason, {cause(Stack), frame(Function, Real, Stack)}, words(Module, Reason, Stack)}
     after
         drop(Module, Tabs)
     end.
+
+cause([{_, _, _, Info} | _]) ->
+    case lists:keyfind(error_info, 1, Info) of
+        {error_info, ErrorInfo} -> maps:get(cause, ErrorInfo, none);
+        false -> none
+    end.
+
+%% Inside ets some functions call another before they fail; larder need not.
+frame(Function, _Args, _Stack)
+  when Function =:= select_delete; Function =:= match_delete; Function =:= delete_all_objects;
+       Function =:= tab2list; Function =:= repair_continuation; Function =:= match_spec_run ->
+    elsewhere;
+frame(Function, Args, [{Module, Function, Args, _} | _]) when Module =:= ets; Module =:= larder ->
+    as_called;
+frame(_Function, _Args, [Frame | _]) ->
+    {not_as_called, Frame}.
 
 words(ets, Reason, Stack) ->
     erl_stdlib_errors:format_error(Reason, Stack);
