@@ -17,7 +17,7 @@ APP      := _build/larder
 EBIN     := $(APP)/ebin
 DEMO     := _build/demo
 BENCH    := _build/bench
-TESTBIN  := _build/test/ebin
+TESTBIN  := _build/tests
 NIF      := priv/larder_nif.so
 BUILT    := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 SRC      := $(wildcard erlang/src/*.erl)
@@ -30,7 +30,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run test build nif beams ebin shell bench lint doc clean distclean \
-        setup setup-run setup-test demo-beams test-beams bench-beams
+        setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
 	@echo 'Larder: term tables for Erlang, Elixir and Rust. What you can make:'
@@ -51,6 +51,8 @@ help:
 
 setup:
 	@scripts/setup.sh build
+setup-rust:
+	@scripts/setup.sh rust
 setup-run:
 	@scripts/setup.sh run
 setup-test:
@@ -62,7 +64,7 @@ build: setup nif beams
 
 # rebar3 and mix call this target, too. cargo decides what is to be done; the library is moved into its place in one
 # step, so that a running node that has the old one mapped is not disturbed.
-nif:
+nif: setup-rust
 	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-nif --target-dir '$(TARGET)' 1>&2
 	@mkdir -p priv
 	@so='$(BUILT)/liblarder_nif.so'; [ -f "$$so" ] || so='$(BUILT)/liblarder_nif.dylib'; \

@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1; shift
 
-flags=() first=() rest=() newest=''
+# More flags may come from the environment (the checks add +warnings_as_errors).
+flags=(${EXTRA_FLAGS:-}) first=() rest=() newest=''
 for arg in "$@"; do
   case $arg in
     *.erl)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs what is missing, says what it does, and does nothing when all is there.
 #
+#   setup.sh rust    nothing is installed, only the toolchain looked for
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
 #   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3
@@ -24,12 +25,13 @@ readonly TEST_APPS="tools eunit edoc xmerl dialyzer proper runtime_tools mnesia"
 
 main() {
   case $LEVEL in
+    rust)  need_rust ;;
     build) need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript" ;;
     run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
     test)  need_rust
            packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer"
            need_lint_tools ;;
-    *) die "setup.sh: unknown level '$LEVEL' (build, run or test)" ;;
+    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run or test)" ;;
   esac
 }
 

@@ -1,7 +1,7 @@
 %% @doc The program behind `make run': `ets' and `larder' do the same work on this machine's Debian package index.
 %%
 %% Every result of the one is compared with the result of the other; the program ends with an error if any differs, or if
-%% an operation fails. `LARDER_SEED' repeats the random draws of an earlier run.
+%% an operation fails. `LARDER_DEMO_SEED' repeats the random draws of an earlier run.
 -module(larder_demo).
 
 -export([main/0, run/3]).
@@ -23,7 +23,7 @@ main() ->
 right_side() -> list_to_atom(os:getenv("LARDER_DEMO_MODULE", "larder")).
 
 seed() ->
-    case os:getenv("LARDER_SEED") of
+    case os:getenv("LARDER_DEMO_SEED") of
         false -> erlang:phash2({os:system_time(), erlang:unique_integer(), self()});
         Text -> list_to_integer(Text)
     end.
@@ -34,7 +34,7 @@ run({A, B} = Modules, Seed, Folder) ->
     Start = erlang:monotonic_time(millisecond),
     {module, _} = code:ensure_loaded(A),
     {module, _} = code:ensure_loaded(B),
-    io:format("~s and ~s, the same work. Seed ~b (LARDER_SEED=~b repeats it), ~b schedulers, OTP ~s.~n",
+    io:format("~s and ~s, the same work. Seed ~b (LARDER_DEMO_SEED=~b repeats it), ~b schedulers, OTP ~s.~n",
               [A, B, Seed, Seed, erlang:system_info(schedulers_online), erlang:system_info(otp_release)]),
     {Files, Data} = data(Seed),
     Operations = larder_demo_work:operations(Data),

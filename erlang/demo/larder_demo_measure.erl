@@ -13,9 +13,9 @@
                      memory := {BytesARow :: number(), number()} | none,
                      difference := none | term()}.
 
-%% Repeats: this many, but no new one is begun once an operation has taken so long.
+%% Repeats: this many, but no new one is begun once an operation has taken so long, setting up and comparing included.
 -define(REPEATS, 5).
--define(ENOUGH_NS, 9_000_000_000).
+-define(ENOUGH_MS, 6_000).
 %% Words: the results of most operations fit, so that timing is not about collecting garbage.
 -define(HEAP, 4_000_000).
 
@@ -23,18 +23,17 @@
 -spec operation(larder_demo_work:operation(), {module(), module()}, {map(), map()}, integer()) ->
           {outcome(), {map(), map()}}.
 operation(Op, Modules, Tables, Deadline) ->
-    repeat(Op, Modules, Tables, #{deadline => Deadline, spent => 0, times => []}).
+    repeat(Op, Modules, Tables, [], min(Deadline, erlang:monotonic_time(millisecond) + ?ENOUGH_MS)).
 
-repeat(Op, Modules, Tables, #{times := Times, spent := Spent, deadline := Deadline} = State) ->
+repeat(Op, Modules, Tables, Times, Until) ->
     N = length(Times),
-    Late = erlang:monotonic_time(millisecond) > Deadline,
-    case N >= ?REPEATS orelse N > 0 andalso (Spent > ?ENOUGH_NS orelse Late) of
+    case N >= ?REPEATS orelse N > 0 andalso erlang:monotonic_time(millisecond) > Until of
         true ->
             {outcome(Op, Times, memory_of(Op, Modules, Tables), none), Tables};
         false ->
             case once(Op, Modules, Tables, N rem 2) of
-                {ok, {A, B}, Tables1} ->
-                    repeat(Op, Modules, Tables1, State#{times := [{A, B} | Times], spent := Spent + A + B});
+                {ok, Pair, Tables1} ->
+                    repeat(Op, Modules, Tables1, [Pair | Times], Until);
                 {differs, What, Tables1} ->
                     {outcome(Op, Times, none, What), Tables1}
             end

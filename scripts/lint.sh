@@ -1,0 +1,89 @@
+#!/bin/bash
+# Every check that needs no running: formatting, clippy, the compiler's warnings, xref, Dialyzer, and the rules of the
+# tree. Goes through all of them, and fails if any failed. Last line: `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+TARGET=${CARGO_TARGET_DIR:-$PWD/target}
+EBIN=_build/larder/ebin
+passed=0 failed=0
+
+# check NAME COMMAND...: runs it, shows what it said only if it failed.
+check() {
+  local name=$1 start=$SECONDS out; shift
+  if out=$("$@" 2>&1 </dev/null); then
+    passed=$((passed + 1)); printf 'ok      %-22s %4d s\n' "$name" $((SECONDS - start))
+  else
+    failed=$((failed + 1)); printf 'FAILED  %-22s %4d s\n%s\n' "$name" $((SECONDS - start)) "$out"
+  fi
+}
+
+fmt() { cargo fmt --all -- --check; }
+
+clippy() { cargo clippy --quiet --locked --workspace --all-targets --target-dir "$TARGET" -- -D warnings; }
+
+# All Erlang sources once more, with every warning an error.
+erlang_warnings() {
+  local out dir; out=$(mktemp -d)
+  for dir in src demo bench test; do
+    compgen -G "erlang/$dir/*.erl" >/dev/null || continue
+    EXTRA_FLAGS='+warnings_as_errors' scripts/erlc.sh "$out" +debug_info -I erlang/include -I erlang/test -pa "$EBIN" \
+      erlang/$dir/*.erl || { rm -rf "$out"; return 1; }
+    rm -f "$out/.compiled"
+  done
+  rm -rf "$out"
+}
+
+# No call of a function that isn't there, and no function that nobody calls.
+xref() {
+  erl -noinput -eval '
+    Found = xref:d("'$EBIN'"),
+    Bad = [F || {Kind, [_ | _]} = F <- Found, Kind =/= deprecated],
+    [io:format("~p~n", [F]) || F <- Bad],
+    halt(case Bad of [] -> 0; _ -> 1 end).'
+}
+
+# The PLT holds OTP only, so it lives outside the tree and is made once for each release.
+dialyzer_check() {
+  local cache plt
+  cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/larder
+  mkdir -p "$cache" || return 1
+  plt=$cache/otp-$(erl -noinput -eval 'io:format("~s-~s", [erlang:system_info(otp_release), erlang:system_info(version)]), halt().').plt
+  if [ ! -s "$plt" ]; then
+    dialyzer --build_plt --output_plt "$plt.new" --apps erts kernel stdlib compiler mnesia runtime_tools >"$plt.log" 2>&1
+    # 2 means warnings about OTP itself, which are not ours.
+    [ $? -le 2 ] && [ -s "$plt.new" ] && mv -f "$plt.new" "$plt" || { cat "$plt.log"; return 1; }
+  fi
+  dialyzer --plt "$plt" -Wunmatched_returns -Werror_handling -Wno_improper_lists "$EBIN"
+}
+
+edoc() { scripts/edoc.sh "$(mktemp -d)"; }
+
+rustdoc() { RUSTDOCFLAGS='-D warnings' cargo doc --quiet --locked --workspace --no-deps --target-dir "$TARGET"; }
+
+# Files that nobody can read in one go are split.
+file_lengths() {
+  local long
+  long=$(git ls-files -co --exclude-standard -- '*.rs' '*.erl' '*.hrl' '*.ex' '*.exs' '*.sh' '*.c' '*.h' 2>/dev/null |
+    xargs -r wc -l 2>/dev/null | awk '$2 != "total" && $1 > 800 {print $2 ": " $1 " lines"}')
+  [ -z "$long" ] || { echo "over 800 lines:"; echo "$long"; return 1; }
+}
+
+scripts_parse() {
+  local f
+  for f in scripts/*.sh .ci/run; do bash -n "$f" || return 1; done
+}
+
+${MAKE:-make} --no-print-directory -s build || die "the library does not build"
+check "scripts" scripts_parse
+check "file lengths" file_lengths
+check "cargo fmt" fmt
+check "cargo clippy" clippy
+check "rustdoc" rustdoc
+check "erlc warnings" erlang_warnings
+check "xref" xref
+check "dialyzer" dialyzer_check
+check "edoc" edoc
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,145 @@
+#!/bin/bash
+# Larder as a dependency: a tiny rebar3 project and tiny mix projects are made in a temporary folder, fetch this tree
+# as it is now (from a git repository made of it), build it, and use it. Nothing but git, cargo's own registry, rebar3
+# and mix is used: no Hex. Last line: `N passed, N failed`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+readonly ROOT=$PWD
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+passed=0 failed=0
+
+# The crates that Larder uses are the same ones, so they need no building a second time. Larder's own are built anew,
+# in the dev profile: it is the way that is tested here, the release build has its own stage.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target} PROFILE=${PACKAGING_PROFILE:-dev}
+# An empty home of each tool: what is tested must not need archives or caches of this machine.
+export MIX_HOME=$WORK/mix_home HEX_HOME=$WORK/hex_home REBAR_CACHE_DIR=$WORK/rebar_cache MIX_ENV=dev
+# A tool that asks for a password or for an archive to be installed must fail, not wait.
+export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_GLOBAL=/dev/null
+
+check() {
+  local name=$1 start=$SECONDS log=$WORK/log; shift
+  if ("$@") >"$log" 2>&1 </dev/null; then
+    passed=$((passed + 1)); printf 'ok      %-38s %4d s\n' "$name" $((SECONDS - start))
+  else
+    failed=$((failed + 1)); printf 'FAILED  %-38s %4d s\n' "$name" $((SECONDS - start)); cat "$log"
+  fi
+}
+
+# The tree as it is, uncommitted changes included, as a repository with one commit.
+make_repository() {
+  mkdir -p "$WORK/larder" || return 1
+  { git ls-files -co --exclude-standard -z 2>/dev/null || return 1; } |
+    while IFS= read -r -d '' f; do [ -e "$f" ] && printf '%s\0' "$f"; done |
+    tar --null -T - -cf - | tar -xf - -C "$WORK/larder" || return 1
+  cd "$WORK/larder" && git init -q -b main && git add -A &&
+    git -c user.name=test -c user.email=test@example.org commit -q -m 'The tree under test'
+}
+
+# What the projects do with Larder; each language the same.
+erlang_program() {
+  cat <<'ERL'
+-module(tiny).
+-export([main/0, moved/0]).
+-compile({parse_transform, larder_transform}).
+
+main() ->
+    T = larder:new(tiny, [ordered_set]),
+    true = larder:insert(T, [{N, N * N} || N <- lists:seq(1, 100)]),
+    [{7, 49}] = larder:lookup(T, 7),
+    100 = larder:info(T, size),
+    [9, 16] = larder:select(T, [{{'$1', '$2'}, [{'>', '$1', 2}, {'<', '$1', 5}], ['$2']}]),
+    Priv = code:priv_dir(larder),
+    true = filelib:is_regular(filename:join(Priv, "larder_nif.so")),
+    moved(),
+    io:format("tiny: good~n").
+
+%% The same source says ets; the parse transform makes it Larder.
+moved() ->
+    T = ets:new(moved, [bag]),
+    true = ets:insert(T, {k, 1}),
+    [{k, 1}] = larder:lookup(T, k).
+ERL
+}
+
+rebar3_project() {
+  mkdir -p "$WORK/reb/src" && cd "$WORK/reb" || return 1
+  cat >rebar.config <<ERL
+{erl_opts, [debug_info, warnings_as_errors]}.
+{deps, [{larder, {git, "file://$WORK/larder", {branch, "main"}}}]}.
+ERL
+  cat >src/tiny.app.src <<'ERL'
+{application, tiny, [{description, "uses Larder"}, {vsn, "0.1.0"}, {registered, []},
+                     {applications, [kernel, stdlib, larder]}, {modules, []}]}.
+ERL
+  erlang_program >src/tiny.erl
+  rebar3 compile
+}
+
+rebar3_runs() {
+  cd "$WORK/reb" &&
+    erl -noinput -pa _build/default/lib/*/ebin -eval '
+      {ok, _} = application:ensure_all_started(tiny), tiny:main(), halt(0).' | tee "$WORK/said" &&
+    grep -qx 'tiny: good' "$WORK/said"
+}
+
+# mix_project FOLDER DEPENDENCY
+mix_project() {
+  mkdir -p "$WORK/$1/lib" && cd "$WORK/$1" || return 1
+  cat >mix.exs <<EX
+defmodule Tiny.MixProject do
+  use Mix.Project
+  def project, do: [app: :tiny, version: "0.1.0", elixir: "~> 1.14", deps: [{:larder, $2}]]
+  def application, do: [extra_applications: [:logger]]
+end
+EX
+  cat >lib/tiny.ex <<'EX'
+defmodule Tiny do
+  def main do
+    t = :larder.new(:tiny, [:set, :public])
+    true = :larder.insert(t, for(n <- 1..100, do: {n, %{square: n * n}}))
+    [{7, %{square: 49}}] = :larder.lookup(t, 7)
+    100 = :larder.info(t, :size)
+    %{square: 81} = :larder.lookup_element(t, 9, 2)
+    IO.puts("tiny: good")
+  end
+end
+EX
+  mix deps.get && mix compile
+}
+
+mix_runs() {
+  cd "$WORK/$1" && mix run --no-compile -e 'Tiny.main()' | tee "$WORK/said" && grep -qx 'tiny: good' "$WORK/said"
+}
+
+# The version is said in one place.
+versions_agree() {
+  local app cargo
+  app=$(sed -n 's/.*{vsn, *"\([^"]*\)".*/\1/p' erlang/src/larder.app.src)
+  cargo=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+  echo "application: $app, crates: $cargo"
+  [ -n "$app" ] && [ "$app" = "$cargo" ]
+}
+
+# `make -s ebin` prints the directory and nothing else, and what it prints is all that erl needs.
+ebin_is_enough() {
+  local dir
+  dir=$(PROFILE=release make -s ebin 2>/dev/null) || return 1
+  [ "$(printf '%s\n' "$dir" | wc -l)" = 1 ] && [ -d "$dir" ] || { echo "printed: $dir"; return 1; }
+  cd "$WORK" && erl -noinput -pa "$dir" -eval '
+    T = larder:new(t, []), true = larder:insert(T, {a, 1}), [{a, 1}] = larder:lookup(T, a), halt(0).'
+}
+
+check "one version everywhere" versions_agree
+check "make -s ebin" ebin_is_enough
+check "a repository of this tree" make_repository
+check "rebar3 git dependency, built" rebar3_project
+check "rebar3 git dependency, used" rebar3_runs
+check "mix git dependency, built" mix_project mix_git "git: \"file://$WORK/larder\", branch: \"main\""
+check "mix git dependency, used" mix_runs mix_git
+check "mix path dependency, built" mix_project mix_path "path: \"$WORK/larder\""
+check "mix path dependency, used" mix_runs mix_path
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

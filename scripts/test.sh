@@ -1,0 +1,81 @@
+#!/bin/bash
+# `make test`, set-up done: every check and every test, stage by stage. A stage that fails doesn't stop the next one, so
+# that one run shows all there is to mend. The last line is `N passed, N failed`; the exit status is 0 only if nothing
+# failed and every stage has really run something.
+#
+#   scripts/test.sh [STAGE...]    only these stages: build lint rust erlang elixir packaging
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+MAKE=${MAKE:-make}
+TARGET=${CARGO_TARGET_DIR:-$PWD/target}
+LOGS=_build/logs
+export CARGO_NET_RETRY=${CARGO_NET_RETRY:-5} CARGO_TERM_COLOR=never ERL_CRASH_DUMP_SECONDS=0
+mkdir -p "$LOGS"
+
+total_passed=0 total_failed=0 summary=''
+
+# stage NAME COUNT LIMIT COMMAND...: COUNT reads the log on stdin and prints `passed failed`; LIMIT is in seconds, so that
+# something that hangs is a failure and not a silence.
+stage() {
+  local name=$1 count=$2 limit=$3 start=$SECONDS log=$LOGS/$1.log status passed failed; shift 3
+  if [ -n "${ONLY:-}" ] && [[ " $ONLY " != *" $name "* ]]; then return; fi
+  printf '\n=== %s\n' "$name"
+  timeout --kill-after=30 "$limit" "$@" </dev/null 2>&1 | tee "$log"
+  status=${PIPESTATUS[0]}
+  read -r passed failed < <("$count" "$status" <"$log")
+  [ "$status" = 124 ] && printf '=== %s did not end within %s s\n' "$name" "$limit"
+  # The exit status has the last word: no count talks a failure away, and a stage without a test is no success.
+  if [ "$status" != 0 ] && [ "$failed" = 0 ]; then failed=1; fi
+  if [ "$status" = 0 ] && [ "$passed" = 0 ] && [ "$failed" = 0 ]; then echo "=== $name ran nothing"; failed=1; fi
+  total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
+  local line
+  line=$(printf '%-10s %6d passed %4d failed %6d s' "$name" "$passed" "$failed" $((SECONDS - start)))
+  printf '=== %s\n' "$line"
+  summary+="$line"$'\n'
+}
+
+# --- how each stage's output is counted ---------------------------------------------------------------------------
+
+by_status() { cat >/dev/null; if [ "$1" = 0 ]; then echo 1 0; else echo 0 1; fi; }
+
+# The last line `N passed, N failed`.
+by_last_line() {
+  awk '/^[0-9]+ passed, [0-9]+ failed$/ {p = $1; f = $3} END {print p + 0, f + 0}'
+}
+
+# `test result: ok. 3 passed; 0 failed; ...`, once for each crate.
+by_cargo() {
+  awk '/^test result: / {for (i = 1; i < NF; i++) {if ($(i + 1) == "passed;") p += $i; if ($(i + 1) == "failed;") f += $i}}
+       END {print p + 0, f + 0}'
+}
+
+# `1 doctest, 5 tests, 0 failures`
+by_exunit() {
+  awk '/^([0-9]+ doctests?, )?[0-9]+ tests?, [0-9]+ failures?/ {
+         for (i = 1; i < NF; i++) {w = $(i + 1); if (w ~ /^(doc)?tests?,/) t += $i; if (w ~ /^failures?/) f += $i}}
+       END {print t - f + 0, f + 0}'
+}
+
+# --- the stages ---------------------------------------------------------------------------------------------------
+
+erlang_suites() {
+  "$MAKE" --no-print-directory -s test-beams &&
+    erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
+}
+export -f erlang_suites
+export MAKE
+
+ONLY=$*
+stage build     by_status    1800 "$MAKE" --no-print-directory build
+stage lint      by_last_line 1200 scripts/lint.sh
+stage rust      by_cargo     1800 cargo test --quiet --no-fail-fast --locked --workspace --target-dir "$TARGET"
+stage erlang    by_last_line 1500 bash -c erlang_suites
+stage elixir    by_exunit    600  mix test
+stage packaging by_last_line 900  scripts/packaging_test.sh
+
+printf '\n%s\n' "$summary"
+echo "all stages: $SECONDS s; logs in $LOGS"
+echo "$total_passed passed, $total_failed failed"
+[ "$total_failed" = 0 ] && [ "$total_passed" -gt 0 ]
