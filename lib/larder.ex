@@ -1,0 +1,349 @@
+defmodule Larder do
+  @moduledoc """
+  Larder from Elixir: in-memory tables of tuples with the interface of `:ets`.
+
+  Every function here is that of the Erlang module `:larder`, under the same
+  name, with the same arguments, results and errors as in `:ets`; the module
+  adds documentation and completion in the shell, and costs nothing. To move a
+  program over, write `Larder` or `:larder` where it says `:ets`. To be able to
+  switch back, name the module once:
+
+      @tables :larder
+      @tables.insert(tab, {:key, 1})
+
+  Parse transforms are for Erlang sources only, so in Elixir a match
+  specification is written out, or made from a function in the shell by
+  `fun2ms/1`.
+
+      iex> tab = Larder.new(:pantry, [:ordered_set, :public])
+      iex> Larder.insert(tab, [{:flour, 3}, {:salt, 1}, {:sugar, 2}])
+      true
+      iex> Larder.lookup(tab, :salt)
+      [salt: 1]
+      iex> Larder.select(tab, [{{:"$1", :"$2"}, [{:>=, :"$2", 2}], [:"$1"]}])
+      [:flour, :sugar]
+      iex> Larder.update_counter(tab, :salt, 4)
+      5
+      iex> Larder.delete(tab)
+      true
+  """
+
+  @typedoc "A table's name or id, as `new/2` gives it."
+  @type table :: atom() | reference()
+
+  @typedoc "A match specification: clauses of a head, guards and a body."
+  @type match_spec :: [{tuple() | atom(), [term()], [term()]}]
+
+  @typedoc "A match pattern: a tuple with `:_` and `:\"$1\"`, `:\"$2\"` ... as variables, or `:_`."
+  @type match_pattern :: atom() | tuple()
+
+  @typedoc "Where a chunked select, match or match_object goes on."
+  @type continuation :: term()
+
+  # ---- tables ----
+
+  @doc """
+  Makes a table, owned by the calling process.
+
+  Options: `:set` (the default), `:ordered_set`, `:bag` or `:duplicate_bag`; `:public`, `:protected` (the default) or
+  `:private`; `:named_table`; `{:keypos, n}`, counted from 1; `{:heir, pid, data}`; `:compressed`;
+  `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`.
+  """
+  @spec new(atom(), [term()]) :: table()
+  defdelegate new(name, options), to: :larder
+
+  @doc "All tables of the node."
+  @spec all() :: [table()]
+  defdelegate all(), to: :larder
+
+  @doc "Deletes a table. Takes the same short time whatever the table's size."
+  @spec delete(table()) :: true
+  defdelegate delete(tab), to: :larder
+
+  @doc "Deletes all objects, atomically."
+  @spec delete_all_objects(table()) :: true
+  defdelegate delete_all_objects(tab), to: :larder
+
+  @doc "Gives a named table another name."
+  @spec rename(table(), atom()) :: atom()
+  defdelegate rename(tab, name), to: :larder
+
+  @doc "The id of a named table, or `:undefined`."
+  @spec whereis(atom()) :: reference() | :undefined
+  defdelegate whereis(name), to: :larder
+
+  @doc "What is known of a table, as a keyword list, or `:undefined` if there is no such table."
+  @spec info(table()) :: keyword() | :undefined
+  defdelegate info(tab), to: :larder
+
+  @doc "One item of what is known of a table: `:size`, `:memory` (in words), `:type`, `:owner` ..."
+  @spec info(table(), atom()) :: term()
+  defdelegate info(tab, item), to: :larder
+
+  @doc "Changes an option: `{:heir, pid, data}` or `{:heir, :none}`. Only the owner may."
+  @spec setopts(table(), term()) :: true
+  defdelegate setopts(tab, options), to: :larder
+
+  @doc "Makes another process the owner; it is sent `{:\"ETS-TRANSFER\", tab, from, data}`."
+  @spec give_away(table(), pid(), term()) :: true
+  defdelegate give_away(tab, pid, data), to: :larder
+
+  @doc "Fixes a table for a traversal by `first/1` and `next/2`, or releases it."
+  @spec safe_fixtable(table(), boolean()) :: true
+  defdelegate safe_fixtable(tab, fix), to: :larder
+
+  # ---- objects ----
+
+  @doc "Inserts an object or a list of objects; a list goes in atomically, or not at all."
+  @spec insert(table(), tuple() | [tuple()]) :: true
+  defdelegate insert(tab, objects), to: :larder
+
+  @doc "Inserts as `insert/2` if none of the keys is in the table, and says whether it did."
+  @spec insert_new(table(), tuple() | [tuple()]) :: boolean()
+  defdelegate insert_new(tab, objects), to: :larder
+
+  @doc "The objects with a key: at most one in a set or ordered_set."
+  @spec lookup(table(), term()) :: [tuple()]
+  defdelegate lookup(tab, key), to: :larder
+
+  @doc "An element of the object with a key; a list of them in a bag. No such key is an `ArgumentError`."
+  @spec lookup_element(table(), term(), pos_integer()) :: term()
+  defdelegate lookup_element(tab, key, position), to: :larder
+
+  @doc "As `lookup_element/3`, with what to give if there is no such key."
+  @spec lookup_element(table(), term(), pos_integer(), term()) :: term()
+  defdelegate lookup_element(tab, key, position, default), to: :larder
+
+  @doc "Whether the table has an object with that key."
+  @spec member(table(), term()) :: boolean()
+  defdelegate member(tab, key), to: :larder
+
+  @doc "Deletes all objects with a key."
+  @spec delete(table(), term()) :: true
+  defdelegate delete(tab, key), to: :larder
+
+  @doc "Deletes exactly this object."
+  @spec delete_object(table(), tuple()) :: true
+  defdelegate delete_object(tab, object), to: :larder
+
+  @doc "Removes the objects with a key and gives them back, atomically."
+  @spec take(table(), term()) :: [tuple()]
+  defdelegate take(tab, key), to: :larder
+
+  @doc """
+  Adds to counters in an object, atomically, and gives their new values.
+
+  An operation is an increment (of the element after the key), `{position, increment}` or `{position, increment,
+  threshold, value}`, or a list of these.
+  """
+  @spec update_counter(table(), term(), term()) :: integer() | [integer()]
+  defdelegate update_counter(tab, key, operation), to: :larder
+
+  @doc "As `update_counter/3`; if there is no such key, `default` is inserted first."
+  @spec update_counter(table(), term(), term(), tuple()) :: integer() | [integer()]
+  defdelegate update_counter(tab, key, operation, default), to: :larder
+
+  @doc "Replaces elements, given as `{position, value}` or a list of these. `false` if there is no such key."
+  @spec update_element(table(), term(), term()) :: boolean()
+  defdelegate update_element(tab, key, elements), to: :larder
+
+  @doc "As `update_element/3`; if there is no such key, `default` is inserted first."
+  @spec update_element(table(), term(), term(), tuple()) :: true
+  defdelegate update_element(tab, key, elements, default), to: :larder
+
+  # ---- traversal ----
+
+  @doc "The first key, or `:\"$end_of_table\"`."
+  @spec first(table()) :: term()
+  defdelegate first(tab), to: :larder
+
+  @doc "The last key of an ordered_set, or `:\"$end_of_table\"`."
+  @spec last(table()) :: term()
+  defdelegate last(tab), to: :larder
+
+  @doc "The key after a key."
+  @spec next(table(), term()) :: term()
+  defdelegate next(tab, key), to: :larder
+
+  @doc "The key before a key, in an ordered_set."
+  @spec prev(table(), term()) :: term()
+  defdelegate prev(tab, key), to: :larder
+
+  @doc "The first key with its objects."
+  @spec first_lookup(table()) :: {term(), [tuple()]} | :"$end_of_table"
+  defdelegate first_lookup(tab), to: :larder
+
+  @doc "The last key with its objects."
+  @spec last_lookup(table()) :: {term(), [tuple()]} | :"$end_of_table"
+  defdelegate last_lookup(tab), to: :larder
+
+  @doc "The key after a key, with its objects."
+  @spec next_lookup(table(), term()) :: {term(), [tuple()]} | :"$end_of_table"
+  defdelegate next_lookup(tab, key), to: :larder
+
+  @doc "The key before a key, with its objects."
+  @spec prev_lookup(table(), term()) :: {term(), [tuple()]} | :"$end_of_table"
+  defdelegate prev_lookup(tab, key), to: :larder
+
+  @doc "The objects of the table's i-th slot, for inspection."
+  @spec slot(table(), non_neg_integer()) :: [tuple()] | :"$end_of_table"
+  defdelegate slot(tab, i), to: :larder
+
+  @doc "All objects as a list."
+  @spec tab2list(table()) :: [tuple()]
+  defdelegate tab2list(tab), to: :larder
+
+  @doc "Folds over the objects from the first key on; the function is called with an object and the accumulator."
+  @spec foldl((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
+  defdelegate foldl(fun, acc, tab), to: :larder
+
+  @doc "Folds over the objects from the last key on."
+  @spec foldr((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
+  defdelegate foldr(fun, acc, tab), to: :larder
+
+  # ---- queries ----
+
+  @doc "The variables of a pattern, for each object that matches; or the next chunk of a `match/3`."
+  @spec match(continuation()) :: {[[term()]], continuation()} | :"$end_of_table"
+  defdelegate match(continuation), to: :larder
+
+  @doc "The variables of a pattern, as a list for each object that matches."
+  @spec match(table(), match_pattern()) :: [[term()]]
+  defdelegate match(tab, pattern), to: :larder
+
+  @doc "As `match/2`, about `limit` at a time."
+  @spec match(table(), match_pattern(), pos_integer()) :: {[[term()]], continuation()} | :"$end_of_table"
+  defdelegate match(tab, pattern, limit), to: :larder
+
+  @doc "The next chunk of a `match_object/3`."
+  @spec match_object(continuation()) :: {[tuple()], continuation()} | :"$end_of_table"
+  defdelegate match_object(continuation), to: :larder
+
+  @doc "The objects that match a pattern."
+  @spec match_object(table(), match_pattern()) :: [tuple()]
+  defdelegate match_object(tab, pattern), to: :larder
+
+  @doc "As `match_object/2`, about `limit` at a time."
+  @spec match_object(table(), match_pattern(), pos_integer()) :: {[tuple()], continuation()} | :"$end_of_table"
+  defdelegate match_object(tab, pattern, limit), to: :larder
+
+  @doc "Deletes the objects that match a pattern."
+  @spec match_delete(table(), match_pattern()) :: true
+  defdelegate match_delete(tab, pattern), to: :larder
+
+  @doc "The next chunk of a `select/3`."
+  @spec select(continuation()) :: {[term()], continuation()} | :"$end_of_table"
+  defdelegate select(continuation), to: :larder
+
+  @doc "What a match specification gives for each object it matches."
+  @spec select(table(), match_spec()) :: [term()]
+  defdelegate select(tab, spec), to: :larder
+
+  @doc "As `select/2`, `limit` at a time."
+  @spec select(table(), match_spec(), pos_integer()) :: {[term()], continuation()} | :"$end_of_table"
+  defdelegate select(tab, spec, limit), to: :larder
+
+  @doc "The next chunk of a `select_reverse/3`."
+  @spec select_reverse(continuation()) :: {[term()], continuation()} | :"$end_of_table"
+  defdelegate select_reverse(continuation), to: :larder
+
+  @doc "As `select/2`, from the last key of an ordered_set backwards."
+  @spec select_reverse(table(), match_spec()) :: [term()]
+  defdelegate select_reverse(tab, spec), to: :larder
+
+  @doc "As `select_reverse/2`, `limit` at a time."
+  @spec select_reverse(table(), match_spec(), pos_integer()) :: {[term()], continuation()} | :"$end_of_table"
+  defdelegate select_reverse(tab, spec, limit), to: :larder
+
+  @doc "How many objects a match specification gives `true` for."
+  @spec select_count(table(), match_spec()) :: non_neg_integer()
+  defdelegate select_count(tab, spec), to: :larder
+
+  @doc "Deletes the objects that a match specification gives `true` for, and says how many."
+  @spec select_delete(table(), match_spec()) :: non_neg_integer()
+  defdelegate select_delete(tab, spec), to: :larder
+
+  @doc "Replaces objects by what a match specification gives, each atomically, and says how many. The key must stay."
+  @spec select_replace(table(), match_spec()) :: non_neg_integer()
+  defdelegate select_replace(tab, spec), to: :larder
+
+  @doc "Compiles a match specification for `match_spec_run/2`."
+  @spec match_spec_compile(match_spec()) :: term()
+  defdelegate match_spec_compile(spec), to: :larder
+
+  @doc "Runs a compiled match specification over a list of tuples."
+  @spec match_spec_run([tuple()], term()) :: [term()]
+  defdelegate match_spec_run(tuples, compiled), to: :larder
+
+  @doc "Whether a term is a compiled match specification of this node."
+  @spec is_compiled_ms(term()) :: boolean()
+  defdelegate is_compiled_ms(term), to: :larder
+
+  @doc "Makes a continuation that has been outside the node usable again."
+  @spec repair_continuation(continuation(), match_spec()) :: continuation()
+  defdelegate repair_continuation(continuation, spec), to: :larder
+
+  @doc "What a match specification gives for one tuple, with errors in words."
+  @spec test_ms(tuple(), match_spec()) :: {:ok, term()} | {:error, keyword()}
+  defdelegate test_ms(tuple, spec), to: :larder
+
+  @doc "The match specification of a function that was typed in the Erlang shell. A compiled function is an error."
+  @spec fun2ms(fun()) :: match_spec() | {:error, :transform_error}
+  defdelegate fun2ms(fun), to: :larder
+
+  @doc "A query handle for the Erlang query language QLC. Options: `:traverse`, `:n_objects`."
+  @spec table(table(), term()) :: term()
+  defdelegate table(tab, options), to: :larder
+
+  @doc "A query handle for QLC with the default options."
+  @spec table(table()) :: term()
+  defdelegate table(tab), to: :larder
+
+  # ---- files and dets ----
+
+  @doc "Writes a table to a file. Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`."
+  @spec tab2file(table(), Path.t(), [term()]) :: :ok | {:error, term()}
+  def tab2file(tab, path, options \\ []), do: :larder.tab2file(tab, charlist(path), options)
+
+  @doc "Reads a table from a file. Option: `{:verify, bool}`."
+  @spec file2tab(Path.t(), [term()]) :: {:ok, table()} | {:error, term()}
+  def file2tab(path, options \\ []), do: :larder.file2tab(charlist(path), options)
+
+  @doc "What a file says of the table in it."
+  @spec tabfile_info(Path.t()) :: {:ok, keyword()} | {:error, term()}
+  def tabfile_info(path), do: :larder.tabfile_info(charlist(path))
+
+  @doc "Inserts the objects of an open dets table."
+  @spec from_dets(table(), term()) :: true
+  defdelegate from_dets(tab, dets), to: :larder
+
+  @doc "Replaces the objects of an open dets table by those of a table."
+  @spec to_dets(table(), term()) :: term()
+  defdelegate to_dets(tab, dets), to: :larder
+
+  @doc "Empties a table and fills it with what a function gives, called with `:read` until it gives `:end_of_input`."
+  @spec init_table(table(), (:read | :close -> term())) :: true
+  defdelegate init_table(tab, fun), to: :larder
+
+  # ---- on the terminal ----
+
+  @doc "Prints a list of all tables."
+  @spec i() :: :ok
+  defdelegate i(), to: :larder
+
+  @doc "Pages through a table on the terminal."
+  @spec i(table()) :: :ok
+  defdelegate i(tab), to: :larder
+
+  @doc "Pages through a table, `height` lines a page."
+  @spec i(table(), pos_integer()) :: :ok
+  defdelegate i(tab, height), to: :larder
+
+  @doc "Pages through a table, `height` lines of `width` characters a page."
+  @spec i(table(), pos_integer(), pos_integer()) :: :ok
+  defdelegate i(tab, height, width), to: :larder
+
+  # Elixir's paths are binaries, those of Erlang's interface charlists or atoms.
+  defp charlist(path) when is_binary(path), do: String.to_charlist(path)
+  defp charlist(path), do: path
+end

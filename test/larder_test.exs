@@ -1,0 +1,182 @@
+defmodule LarderTest do
+  @moduledoc "Larder as an Elixir program meets it: a walk through each part, and nothing left out of the module."
+  use ExUnit.Case
+  doctest Larder
+
+  defp table(options \\ []) do
+    tab = Larder.new(:larder_test, [:public | options])
+    on_exit(fn -> if Larder.info(tab) != :undefined, do: Larder.delete(tab) end)
+    tab
+  end
+
+  test "every function of :larder has its place in Larder, with documentation" do
+    inside = [module_info: 0, module_info: 1, format_error: 2]
+    there = Larder.__info__(:functions)
+
+    assert for({f, a} <- :larder.module_info(:exports), {f, a} not in inside, {f, a} not in there, do: {f, a}) == []
+
+    {:docs_v1, _, :elixir, _, %{"en" => _}, _, docs} = Code.fetch_docs(Larder)
+    undocumented = for {{:function, f, a}, _, _, doc, _} when not is_map(doc) <- docs, do: {f, a}
+    assert undocumented == []
+  end
+
+  test "objects of every type of table" do
+    for {type, expected} <- [set: [{1, :b}], ordered_set: [{1, :b}], bag: [{1, :a}, {1, :b}]] do
+      tab = table([type])
+      assert Larder.insert(tab, {1, :a})
+      assert Larder.insert(tab, {1, :b})
+      assert Larder.lookup(tab, 1) == expected
+      refute Larder.insert_new(tab, {1, :c})
+      assert Larder.take(tab, 1) == expected
+      assert Larder.info(tab, :size) == 0
+    end
+  end
+
+  test "structs, maps, binaries and improper lists come back as they went in" do
+    tab = table()
+    values = [~D[2024-02-29], %{nested: %{list: [1, 2.5 | :tail]}}, String.duplicate("ü", 1000), <<5::3>>, &Enum.map/2, self()]
+    for {value, i} <- Enum.with_index(values), do: Larder.insert(tab, {i, value})
+    for {value, i} <- Enum.with_index(values), do: assert([{^i, ^value}] = Larder.lookup(tab, i))
+  end
+
+  test "counters and elements" do
+    tab = table()
+    assert Larder.update_counter(tab, :hits, 1, {:hits, 0}) == 1
+    assert Larder.update_counter(tab, :hits, {2, 5, 4, 0}) == 0
+    assert Larder.update_element(tab, :hits, {2, 40})
+    assert Larder.update_element(tab, :new, {2, :b}, {:new, :a})
+    assert Larder.lookup_element(tab, :hits, 2) == 40
+    assert Larder.lookup_element(tab, :new, 2) == :b
+    assert Larder.lookup_element(tab, :none, 2, :default) == :default
+  end
+
+  test "match specifications" do
+    tab = table([:ordered_set])
+    Larder.insert(tab, for(i <- 1..1000, do: {i, rem(i, 10), "name #{i}"}))
+
+    range = [{{:"$1", :_, :"$2"}, [{:>=, :"$1", 500}, {:<, :"$1", 503}], [{{:"$1", :"$2"}}]}]
+    assert Larder.select(tab, range) == [{500, "name 500"}, {501, "name 501"}, {502, "name 502"}]
+    assert Larder.select_reverse(tab, range) == Enum.reverse(Larder.select(tab, range))
+
+    assert Larder.match(tab, {:"$1", :_, "name 7"}) == [[7]]
+    assert Larder.match_object(tab, {7, :_, :_}) == [{7, 7, "name 7"}]
+    assert Larder.select_count(tab, [{{:_, 3, :_}, [], [true]}]) == 100
+    assert Larder.select_replace(tab, [{{:"$1", 3, :"$2"}, [], [{{:"$1", :three, :"$2"}}]}]) == 100
+    assert Larder.select_delete(tab, [{{:_, :three, :_}, [], [true]}]) == 100
+    assert Larder.info(tab, :size) == 900
+
+    compiled = Larder.match_spec_compile([{{:"$1"}, [], [{{:got, :"$1"}}]}])
+    assert Larder.is_compiled_ms(compiled)
+    assert Larder.match_spec_run([{1}, {2, 3}, {4}], compiled) == [{:got, 1}, {:got, 4}]
+    assert Larder.test_ms({1, 2}, [{{:"$1", :"$2"}, [], [{:+, :"$1", :"$2"}]}]) == {:ok, 3}
+  end
+
+  test "chunks, also with a continuation that has been outside" do
+    tab = table([:ordered_set])
+    Larder.insert(tab, for(i <- 1..25, do: {i}))
+    spec = [{{:"$1"}, [], [:"$1"]}]
+
+    {first, continuation} = Larder.select(tab, spec, 10)
+    away = continuation |> :erlang.term_to_binary() |> :erlang.binary_to_term()
+    {second, continuation} = Larder.select(Larder.repair_continuation(away, spec))
+    {third, last} = Larder.select(continuation)
+    assert first ++ second ++ third == Enum.to_list(1..25)
+    assert last == :"$end_of_table" or Larder.select(last) == :"$end_of_table"
+  end
+
+  test "traversal and folds" do
+    tab = table([:ordered_set])
+    Larder.insert(tab, [{3, :c}, {1, :a}, {2, :b}])
+    assert {Larder.first(tab), Larder.next(tab, 1), Larder.prev(tab, 3), Larder.last(tab)} == {1, 2, 2, 3}
+    assert Larder.first_lookup(tab) == {1, [{1, :a}]}
+    assert Larder.next_lookup(tab, 3) == :"$end_of_table"
+    assert Larder.foldl(fn {k, _}, acc -> [k | acc] end, [], tab) == [3, 2, 1]
+    assert Larder.foldr(fn {k, _}, acc -> [k | acc] end, [], tab) == [1, 2, 3]
+    assert Larder.tab2list(tab) == [{1, :a}, {2, :b}, {3, :c}]
+  end
+
+  test "an heir gets the table when its owner exits" do
+    me = self()
+
+    owner =
+      spawn(fn ->
+        tab = Larder.new(:inherited, [:set, {:heir, me, :the_data}])
+        Larder.insert(tab, {:kept, true})
+        send(me, {:made, tab})
+        receive do: (:stop -> :ok)
+      end)
+
+    assert_receive {:made, tab}, 5000
+    assert_raise ArgumentError, fn -> Larder.insert(tab, {:not, :allowed}) end
+    send(owner, :stop)
+    assert_receive {:"ETS-TRANSFER", ^tab, ^owner, :the_data}, 5000
+    assert Larder.info(tab, :owner) == me
+    assert Larder.lookup(tab, :kept) == [{:kept, true}]
+    assert Larder.delete(tab)
+  end
+
+  test "a table goes with its owner, and may be given away" do
+    me = self()
+    task = Task.async(fn -> Larder.new(:short_lived, []) end)
+    gone = Task.await(task)
+    ref = Process.monitor(task.pid)
+    assert_receive {:DOWN, ^ref, _, _, _}, 5000
+    assert Enum.any?(1..100, fn _ -> Larder.info(gone) == :undefined or Process.sleep(10) != :ok end)
+
+    giver =
+      spawn(fn ->
+        tab = Larder.new(:gift, [])
+        Larder.give_away(tab, me, :gift)
+      end)
+
+    assert_receive {:"ETS-TRANSFER", tab, ^giver, :gift}, 5000
+    assert Larder.delete(tab)
+  end
+
+  test "errors are ArgumentErrors that say which argument" do
+    error = assert_raise ArgumentError, fn -> Larder.insert(:no_such_table, {1}) end
+    assert error.message =~ "1st argument"
+    assert error.message =~ "does not refer to an existing ETS table"
+    assert_raise ArgumentError, fn -> Larder.lookup_element(table(), :none, 2) end
+    assert_raise ArgumentError, fn -> Larder.new(:name, [:no_such_option]) end
+  end
+
+  test "files" do
+    path = Path.join(System.tmp_dir!(), "larder_test_#{System.unique_integer([:positive])}_#{System.pid()}.tab")
+    on_exit(fn -> File.rm(path) end)
+    tab = table([:bag])
+    Larder.insert(tab, [{1, "one"}, {1, "uno"}, {2, "two"}])
+    assert Larder.tab2file(tab, path, extended_info: [:md5sum, :object_count]) == :ok
+    assert {:ok, info} = Larder.tabfile_info(path)
+    assert info[:size] == 3
+    assert {:ok, copy} = Larder.file2tab(path, verify: true)
+    assert Enum.sort(Larder.tab2list(copy)) == Enum.sort(Larder.tab2list(tab))
+    assert Larder.delete(copy)
+
+    File.write!(path, binary_part(File.read!(path), 0, 100))
+    assert {:error, _} = Larder.file2tab(path, verify: true)
+  end
+
+  test "many processes count together and lose nothing" do
+    tab = table([{:write_concurrency, :auto}])
+
+    1..8
+    |> Enum.map(fn _ -> Task.async(fn -> for i <- 1..2000, do: Larder.update_counter(tab, rem(i, 10), 1, {rem(i, 10), 0}) end) end)
+    |> Task.await_many(60_000)
+
+    assert Larder.foldl(fn {_, n}, sum -> sum + n end, 0, tab) == 16_000
+  end
+
+  test "a program that names its table module once moves by changing that name" do
+    run = fn tables ->
+      tab = tables.new(:either, [:ordered_set])
+      tables.insert(tab, for(i <- 1..50, do: {i, i * i}))
+      result = {tables.select(tab, [{{:"$1", :"$2"}, [{:>, :"$2", 2000}], [:"$_"]}]), tables.info(tab, :size), tables.next(tab, 7.5)}
+      tables.delete(tab)
+      result
+    end
+
+    assert run.(:ets) == run.(:larder)
+    assert run.(:ets) == run.(Larder)
+  end
+end
