@@ -34,7 +34,16 @@ defmodule LarderTest do
 
   test "structs, maps, binaries and improper lists come back as they went in" do
     tab = table()
-    values = [~D[2024-02-29], %{nested: %{list: [1, 2.5 | :tail]}}, String.duplicate("ü", 1000), <<5::3>>, &Enum.map/2, self()]
+
+    values = [
+      ~D[2024-02-29],
+      %{nested: %{list: [1, 2.5 | :tail]}},
+      String.duplicate("ü", 1000),
+      <<5::3>>,
+      &Enum.map/2,
+      self()
+    ]
+
     for {value, i} <- Enum.with_index(values), do: Larder.insert(tab, {i, value})
     for {value, i} <- Enum.with_index(values), do: assert([{^i, ^value}] = Larder.lookup(tab, i))
   end
@@ -161,7 +170,9 @@ defmodule LarderTest do
     tab = table([{:write_concurrency, :auto}])
 
     1..8
-    |> Enum.map(fn _ -> Task.async(fn -> for i <- 1..2000, do: Larder.update_counter(tab, rem(i, 10), 1, {rem(i, 10), 0}) end) end)
+    |> Enum.map(fn _ ->
+      Task.async(fn -> for i <- 1..2000, do: Larder.update_counter(tab, rem(i, 10), 1, {rem(i, 10), 0}) end)
+    end)
     |> Task.await_many(60_000)
 
     assert Larder.foldl(fn {_, n}, sum -> sum + n end, 0, tab) == 16_000
@@ -171,7 +182,11 @@ defmodule LarderTest do
     run = fn tables ->
       tab = tables.new(:either, [:ordered_set])
       tables.insert(tab, for(i <- 1..50, do: {i, i * i}))
-      result = {tables.select(tab, [{{:"$1", :"$2"}, [{:>, :"$2", 2000}], [:"$_"]}]), tables.info(tab, :size), tables.next(tab, 7.5)}
+
+      result =
+        {tables.select(tab, [{{:"$1", :"$2"}, [{:>, :"$2", 2000}], [:"$_"]}]), tables.info(tab, :size),
+         tables.next(tab, 7.5)}
+
       tables.delete(tab)
       result
     end

@@ -1,0 +1,2 @@
+# Used by "mix format".
+[inputs: ["mix.exs", "lib/**/*.ex", "test/**/*.exs"], line_length: 120]
