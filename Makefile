@@ -12,6 +12,8 @@ ERLC    ?= erlc
 # What a program that uses Larder gets is what Cargo.lock says.
 LOCKED  ?= --locked
 QUIET   ?=
+# rustup puts cargo here; a shell that was open before may not have it in PATH yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
 
 APP      := _build/larder
 EBIN     := $(APP)/ebin

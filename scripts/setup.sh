@@ -45,8 +45,6 @@ rust_help() {
 }
 
 need_rust() {
-  # rustup puts cargo here; a shell that was open before may not have it in PATH yet.
-  have cargo || { [ -x "$HOME/.cargo/bin/cargo" ] && rust_help "cargo is in ~/.cargo/bin, which is not in PATH."; }
   have cargo || rust_help "cargo was not found."
   local version minor
   version=$(cargo --version 2>/dev/null | awk '{print $2}') || true
