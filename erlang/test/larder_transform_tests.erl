@@ -57,6 +57,51 @@ everything() ->
     "    X = 1,\n"
     "    ets:select(T, ets:fun2ms(fun({K, V}) when K > X -> {V, K} end)).\n".
 
+%% Each call that takes a module, a function and arguments, alone.
+module_arguments_test_() ->
+    [{Call, fun() ->
+        Beam = compiled("a(T, N) -> " ++ Call ++ ".\n", [with]),
+        ?assertEqual({false, true}, {lists:member(ets, atoms(Beam)), lists:member(larder, atoms(Beam))})
+      end}
+     || Call <- ["apply(ets, insert, [T, N])", "erlang:apply(ets, insert, [T | N])", "apply(ets, N, T)",
+                 "spawn(ets, insert, T)", "spawn(N, ets, insert, T)", "spawn_link(ets, insert, T)",
+                 "erlang:spawn_link(N, ets, insert, T)", "spawn_monitor(ets, insert, T)",
+                 "spawn_opt(ets, insert, T, [])", "spawn_opt(N, ets, insert, T, [])",
+                 "spawn_request(ets, insert, T)", "spawn_request(ets, insert, [T, N], [])",
+                 "spawn_request(N, ets, insert, [T, N])", "spawn_request(N, ets, insert, T, [])",
+                 "erlang:hibernate(ets, insert, T)", "erlang:make_fun(ets, insert, N)",
+                 "erlang:function_exported(ets, insert, N)", "proc_lib:spawn_link(ets, insert, T)",
+                 "proc_lib:spawn_opt(N, ets, insert, T, [])", "proc_lib:start(ets, insert, T, N)",
+                 "proc_lib:hibernate(ets, insert, T)", "timer:tc(ets, insert, T)",
+                 "timer:tc(ets, insert, T, second)", "timer:apply_after(N, ets, insert, T)",
+                 "timer:apply_interval(N, ets, insert, T)", "rpc:call(N, ets, insert, T)",
+                 "rpc:call(N, ets, insert, T, 100)", "rpc:cast(N, ets, insert, T)",
+                 "rpc:multicall(ets, insert, T)", "rpc:multicall(ets, insert, [T, N], 100)",
+                 "rpc:multicall(N, ets, insert, T)", "rpc:eval_everywhere(N, ets, insert, T)",
+                 "erpc:call(N, ets, insert, T)", "erpc:multicall(N, ets, insert, T, 100)",
+                 "erpc:send_request(N, ets, insert, T)"]].
+
+%% A query over a table, whichever of the two transforms comes first.
+qlc_test_() ->
+    Source =
+        "-include_lib(\"stdlib/include/qlc.hrl\").\n"
+        "a() ->\n"
+        "    T = ets:new(t, [ordered_set]),\n"
+        "    ets:insert(T, [{K, K * K} || K <- lists:seq(1, 20)]),\n"
+        "    Q = qlc:q([{K, V} || {K, V} <- ets:table(T), K =:= 3 orelse K =:= 5]),\n"
+        "    R = {qlc:e(Q), qlc:e(qlc:q([K || {K, V} <- ets:table(T), V > 300]))},\n"
+        "    ets:delete(T),\n"
+        "    R.\n",
+    Late = "-compile({parse_transform, larder_transform}).\n",
+    [fun() ->
+        Beam = compiled("-module(larder_t_query).\n", Text, Options),
+        ?assertNot(lists:keymember(ets, 1, imports(Beam))),
+        M = load(Beam),
+        ?assertEqual({[{3, 9}, {5, 25}], [18, 19, 20]}, M:a()),
+        code:purge(M),
+        code:delete(M)
+     end || {Text, Options} <- [{Source, [with]}, {Late ++ Source, []}, {Source ++ Late, []}]].
+
 %% The same source, with and without, answers the same; and with it the
 %% tables are larder's, not those of ets.
 behaves_alike_test() ->
