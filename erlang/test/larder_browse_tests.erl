@@ -2,10 +2,11 @@
 -module(larder_browse_tests).
 
 -include_lib("eunit/include/eunit.hrl").
+-include("leak_free.hrl").
 
 sessions_test_() ->
     [{lists:flatten(io_lib:format("~w ~w ~0p", [Type, Size, Lines])),
-      fun() -> ?assertEqual(session(ets, Type, Size, Lines, Limits), session(larder, Type, Size, Lines, Limits)) end}
+      ?LEAK_FREE(?assertEqual(session(ets, Type, Size, Lines, Limits), session(larder, Type, Size, Lines, Limits)))}
      || Type <- [ordered_set, bag], Size <- [0, 1, 30],
         {Lines, Limits} <- [{Lines, Limits} || Lines <- inputs(), Limits <- [[], [5], [7, 40], [1, 30]]]].
 

@@ -2,14 +2,17 @@
 -module(larder_dets_tests).
 
 -include_lib("eunit/include/eunit.hrl").
+-include("leak_free.hrl").
 
 -define(DETS, larder_t_dets).
 
 %% ---- from_dets, to_dets ----
 
+%% The dets server stays when it has been started: that is no leak.
 round_trip_test_() ->
+    dets:start(),
     [{lists:flatten(io_lib:format("~w ~w", [Type, Size])),
-      fun() -> ?assertEqual(round_trip(ets, Type, Size), round_trip(larder, Type, Size)) end}
+      ?LEAK_FREE(?assertEqual(round_trip(ets, Type, Size), round_trip(larder, Type, Size)))}
      || Type <- [set, ordered_set, bag, duplicate_bag], Size <- [0, 1, 100, 101, 1234]].
 
 round_trip(Module, Type, Size) ->
@@ -33,8 +36,9 @@ dets_type(Type) -> Type.
 
 %% Errors: class, reason, and the call they come from.
 errors_test_() ->
+    dets:start(),
     [{lists:flatten(io_lib:format("~w~0p", [F, Args])),
-      fun() -> ?assertEqual(failure(ets, F, Args), failure(larder, F, Args)) end}
+      ?LEAK_FREE(?assertEqual(failure(ets, F, Args), failure(larder, F, Args)))}
      || {F, Args} <-
             [{F, [Tab, Dets]} || F <- [from_dets, to_dets],
                                  Tab <- [tab, no_such_table, 17, make_ref(), private, protected],
@@ -100,7 +104,7 @@ with_dets(Type, Fun) ->
 
 init_table_test_() ->
     [{lists:flatten(io_lib:format("~w ~0p", [Type, Reads])),
-      fun() -> ?assertEqual(initialised(ets, Type, Reads), initialised(larder, Type, Reads)) end}
+      ?LEAK_FREE(?assertEqual(initialised(ets, Type, Reads), initialised(larder, Type, Reads)))}
      || Type <- [set, ordered_set, bag, duplicate_bag],
         Reads <- [[], [[]], [[{1, a}, {2, b}], [{3, c}]], [[{1, a}], [], [{1, b}, {1, c}, {1, a}]],
                   %% An object may be a list of objects.

@@ -3,12 +3,13 @@
 -module(larder_error_tests).
 
 -include_lib("eunit/include/eunit.hrl").
+-include("leak_free.hrl").
 
 %% Calls that differ from ets in nothing but the module. Each runs against
 %% both, on tables made for it.
 same_words_test_() ->
     [{lists:flatten(io_lib:format("~w~0p", [F, Args])),
-      fun() -> ?assertEqual(explain(ets, F, Args), explain(larder, F, Args)) end}
+      ?LEAK_FREE(?assertEqual(explain(ets, F, Args), explain(larder, F, Args)))}
      || {F, Args} <- wrong_calls()].
 
 %% The list would prove little if the calls went through.

@@ -3,12 +3,13 @@
 -module(larder_fold_tests).
 
 -include_lib("eunit/include/eunit.hrl").
+-include("leak_free.hrl").
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
 collect_test_() ->
     [{lists:flatten(io_lib:format("~w ~w ~w", [Type, Fold, Size])),
-      fun() -> ?assertEqual(collect(ets, Type, Fold, Size), collect(larder, Type, Fold, Size)) end}
+      ?LEAK_FREE(?assertEqual(collect(ets, Type, Fold, Size), collect(larder, Type, Fold, Size)))}
      || Type <- ?TYPES, Fold <- [foldl, foldr], Size <- [0, 1, 2, 257]].
 
 %% Exact order in an ordered_set. For the other types the order of keys is
@@ -33,7 +34,7 @@ filled(Module, Type, Size) ->
 %% order.
 deleted_ahead_is_not_seen_test_() ->
     [{lists:flatten(io_lib:format("~w ~w", [Type, Fold])),
-      fun() ->
+      ?LEAK_FREE(begin
           Tab = filled(larder, Type, 200),
           Seen = larder:Fold(
               fun({Key, _}, Keys) ->
@@ -44,7 +45,7 @@ deleted_ahead_is_not_seen_test_() ->
           ?assertEqual(100, length(lists:usort(Seen))),
           ?assertEqual(lists:usort(Seen), lists:usort([K || {K, _} <- larder:tab2list(Tab)])),
           larder:delete(Tab)
-      end}
+      end)}
      || Type <- ?TYPES, Fold <- [foldl, foldr]].
 
 partner(Key) when Key rem 2 =:= 0 -> Key - 1;
@@ -57,21 +58,21 @@ per_key(_) -> 1.
 %% empties the table.
 deleting_the_key_itself_test_() ->
     [{lists:flatten(io_lib:format("~w ~w", [Type, Fold])),
-      fun() ->
+      ?LEAK_FREE(begin
           Tab = filled(larder, Type, 300),
           Count = larder:Fold(fun({Key, _}, N) -> larder:delete(Tab, Key), N + 1 end, 0, Tab),
           ?assertEqual(300 * per_key(Type), Count),
           ?assertEqual(0, larder:info(Tab, size)),
           ?assertEqual(false, larder:info(Tab, safe_fixed)),
           larder:delete(Tab)
-      end}
+      end)}
      || Type <- ?TYPES, Fold <- [foldl, foldr]].
 
 %% In an ordered_set what is inserted, changed and deleted ahead shows, what is
 %% behind does not: the same steps give the same as ets.
 ordered_changes_as_ets_test_() ->
     [{atom_to_list(Fold),
-      fun() -> ?assertEqual(ordered_changes(ets, Fold), ordered_changes(larder, Fold)) end}
+      ?LEAK_FREE(?assertEqual(ordered_changes(ets, Fold), ordered_changes(larder, Fold)))}
      || Fold <- [foldl, foldr]].
 
 ordered_changes(Module, Fold) ->
@@ -99,7 +100,7 @@ change(Module, Tab, Key) ->
 %% and go.
 stable_keys_are_seen_once_test_() ->
     [{atom_to_list(Type),
-      fun() ->
+      ?LEAK_FREE(begin
           Tab = filled(larder, Type, 0),
           Stable = lists:seq(1, 2000),
           larder:insert(Tab, [{{stable, K}, x} || K <- Stable]),
@@ -109,7 +110,7 @@ stable_keys_are_seen_once_test_() ->
           stop(Writer),
           [?assertEqual(Stable, Keys) || Keys <- Folds],
           larder:delete(Tab)
-      end}
+      end)}
      || Type <- ?TYPES].
 
 churn(Tab) ->

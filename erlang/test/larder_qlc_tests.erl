@@ -2,13 +2,14 @@
 -module(larder_qlc_tests).
 
 -include_lib("eunit/include/eunit.hrl").
+-include("leak_free.hrl").
 -include_lib("stdlib/include/qlc.hrl").
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
 queries_test_() ->
     [{lists:flatten(io_lib:format("~w ~0p ~w", [Type, Options, Name])),
-      fun() -> ?assertEqual(answer(ets, Type, Options, Query), answer(larder, Type, Options, Query)) end}
+      ?LEAK_FREE(?assertEqual(answer(ets, Type, Options, Query), answer(larder, Type, Options, Query)))}
      || Type <- ?TYPES, Options <- options(), {Name, Query} <- queries()].
 
 options() ->
@@ -65,7 +66,7 @@ in_order(Module, Options) ->
 
 %% A cursor fixes the table till it is deleted, and goes on over changes.
 cursor_test_() ->
-    [?_test(begin
+    [?LEAK_FREE(begin
          Tab = filled(larder, Type),
          All = lists:sort(larder:tab2list(Tab)),
          Cursor = qlc:cursor(larder:table(Tab, Options)),
@@ -97,7 +98,7 @@ failing_query_unfixes_test() ->
 %% What qlc shows of a query is a call of larder that reads the same.
 info_test_() ->
     [{lists:flatten(io_lib:format("~0p ~w", [Options, Name])),
-      fun() -> ?assertEqual(plan(ets, Options, Query), plan(larder, Options, Query)) end}
+      ?LEAK_FREE(?assertEqual(plan(ets, Options, Query), plan(larder, Options, Query)))}
      || Options <- options(), {Name, Query} <- queries()].
 
 plan(Module, Options, Query) ->
@@ -124,7 +125,7 @@ info_names_larder_test() ->
 %% Options that are wrong, and tables.
 errors_as_ets_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Args])),
-      fun() -> ?assertEqual(failure(ets, Args), failure(larder, Args)) end}
+      ?LEAK_FREE(?assertEqual(failure(ets, Args), failure(larder, Args)))}
      || Args <- [[tab], [tab, {traverse, x}], [tab, [{traverse, next_first}]], [tab, {n_objects, 0}],
                  [tab, {n_objects, x}], [tab, [{n_objects, -1}, {traverse, select}]], [tab, x],
                  [tab, [{unknown, 1}]], [tab, [{traverse, select}, {traverse, x}]],
