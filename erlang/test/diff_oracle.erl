@@ -1,0 +1,142 @@
+%% @doc The `ets' of this machine as the oracle, and the outcome of a call as
+%% something that can be compared.
+%%
+%% Two things are added to what OTP 25 has. The functions of newer releases
+%% are modelled on the old ones. And a list inserted into a bag comes back in
+%% the order of the list (OTP 25.2.3 turns small lists round in a bag, large
+%% ones in a duplicate_bag): the oracle inserts such lists one by one.
+-module(diff_oracle).
+-include("diff.hrl").
+
+-export([outcome/3, library_function/1]).
+
+
+
+%% @doc What became of a call: `{ok, Value}', or an exception as its class,
+%% reason, the function and arguments on top of the stack, the cause in its
+%% error_info, and which arguments format_error/2 blames.
+%% `oracle' stands for `ets' with the two additions.
+outcome(oracle, Function, Args) ->
+    oracle(Function, Args);
+outcome(Module, Function, Args) ->
+    try apply(Module, Function, Args) of
+        Value -> {ok, Value}
+    catch
+        Class:Reason:Stack -> raised(Class, Reason, Stack)
+    end.
+
+raised(Class, Reason, [{Module, Function, Args, Info} = Top | _]) ->
+    {Cause, Blamed} = case lists:keyfind(error_info, 1, Info) of
+        false -> {none, none};
+        {_, ErrorInfo} ->
+            Formatter = maps:get(module, ErrorInfo, Module),
+            {maps:get(cause, ErrorInfo, none), blamed(Formatter, Reason, Top)}
+    end,
+    #raised{class = Class, reason = reason(Reason), function = Function,
+            arguments = Args, cause = Cause, blamed = Blamed}.
+
+%% The reason of a failed fun names the stack; only its head is compared.
+reason({Reason, [{_, _, _, _} | _]}) -> Reason;
+reason(Reason) -> Reason.
+
+blamed(Formatter, Reason, Top) ->
+    try Formatter:format_error(Reason, [Top]) of
+        Map -> lists:sort(maps:keys(Map))
+    catch
+        Class:Error -> {format_error_failed, Class, Error}
+    end.
+
+%% @doc Functions that `ets' writes in Erlang: an error there shows some inner
+%% call on top of the stack, which is nobody's promise.
+library_function(Function) ->
+    lists:member(Function, [foldl, foldr, tab2list, tab2file, file2tab, tabfile_info,
+                            init_table, from_dets, to_dets, table, i, match_delete,
+                            match_spec_run, select_delete, delete_all_objects,
+                            repair_continuation, test_ms, fun2ms]).
+
+%% The additions -----------------------------------------------------------------
+
+oracle(insert, [Table, List]) when is_list(List) ->
+    in_list_order(insert, Table, List, fun() -> {ok, true} end);
+oracle(insert_new, [Table, List]) when is_list(List) ->
+    in_list_order(insert_new, Table, List, fun() ->
+        KeyPos = ets:info(Table, keypos),
+        case lists:any(fun(Object) -> ets:member(Table, element(KeyPos, Object)) end, List) of
+            true -> {ok, false};
+            false -> {ok, true}
+        end
+    end);
+oracle(lookup_element, [Table, Key, Pos, Default] = Args) ->
+    case outcome(ets, lookup_element, [Table, Key, Pos]) of
+        #raised{cause = badkey} -> {ok, Default};
+        Outcome -> instead(Outcome, Args)
+    end;
+oracle(first_lookup, [Table] = Args) -> step_lookup(first, first_lookup, Table, Args);
+oracle(last_lookup, [Table] = Args) -> step_lookup(last, last_lookup, Table, Args);
+oracle(next_lookup, [Table, _] = Args) -> step_lookup(next, next_lookup, Table, Args);
+oracle(prev_lookup, [Table, _] = Args) -> step_lookup(prev, prev_lookup, Table, Args);
+oracle(update_element, [Table, Key, Spec, Default] = Args) ->
+    update_element(Table, Key, Spec, Default, Args);
+oracle(Function, Args) ->
+    outcome(ets, Function, Args).
+
+%% A bag's list, one object at a time, once it is known that all of it will go
+%% in; anything else is left to `ets'.
+in_list_order(Function, Table, List, Decide) ->
+    case outcome(ets, Function, [Table, []]) of
+        {ok, true} ->
+            case is_bag(Table) andalso all_fit(List, ets:info(Table, keypos)) of
+                true ->
+                    {ok, Go} = Decide(),
+                    Go andalso [ets:insert(Table, Object) || Object <- List],
+                    {ok, Go};
+                false -> outcome(ets, Function, [Table, List])
+            end;
+        _ -> outcome(ets, Function, [Table, List])
+    end.
+
+is_bag(Table) ->
+    lists:member(ets:info(Table, type), [bag, duplicate_bag]).
+
+all_fit([Object | Rest], KeyPos) when is_tuple(Object), tuple_size(Object) >= KeyPos ->
+    all_fit(Rest, KeyPos);
+all_fit([], _) -> true;
+all_fit(_, _) -> false.
+
+step_lookup(Step, Name, Table, Args) ->
+    case outcome(ets, Step, Args) of
+        {ok, '$end_of_table'} -> {ok, '$end_of_table'};
+        {ok, Key} -> {ok, {Key, ets:lookup(Table, Key)}};
+        #raised{function = Step} = Raised -> instead(Raised#raised{function = Name}, Args);
+        Other -> Other
+    end.
+
+%% The default is completed in a table of its own, so that a failing
+%% specification leaves nothing behind.
+update_element(Table, Key, Spec, Default, Args) ->
+    case outcome(ets, update_element, [Table, Key, Spec]) of
+        {ok, false} ->
+            KeyPos = ets:info(Table, keypos),
+            case all_fit([Default], KeyPos) of
+                true -> default_row(Table, KeyPos, Key, Spec, Default, Args);
+                false -> #raised{class = error, reason = badarg, function = update_element,
+                                 arguments = Args, cause = any, blamed = any}
+            end;
+        Outcome -> instead(Outcome, Args)
+    end.
+
+default_row(Table, KeyPos, Key, Spec, Default, Args) ->
+    Row = setelement(KeyPos, Default, Key),
+    Scratch = ets:new(scratch, [{keypos, KeyPos}]),
+    try
+        ets:insert(Scratch, Row),
+        case outcome(ets, update_element, [Scratch, Key, Spec]) of
+            {ok, true} -> ets:insert(Table, ets:tab2list(Scratch)), {ok, true};
+            Outcome -> instead(Outcome, Args)
+        end
+    after
+        ets:delete(Scratch)
+    end.
+
+instead(#raised{} = Raised, Args) -> Raised#raised{arguments = Args, blamed = any};
+instead(Outcome, _) -> Outcome.
