@@ -3,11 +3,21 @@
 //! Two traits say what an index does: [`Unique`] (one value under a key) and [`Multi`] (many, in order of arrival).
 //! [`unique`] and [`multi`] make the defaults; [`oracle`] has the obviously right ones that they are tested against.
 
+mod counters;
+mod hash_order;
+mod key_order;
 pub mod oracle;
+mod raw;
+mod route;
+mod run;
 mod traits;
+mod tree;
 
 pub use crossbeam_epoch::{pin, Guard};
+pub use hash_order::HashOrder;
+pub use key_order::KeyOrder;
 pub use oracle::{OracleMulti, OracleUnique};
+pub use route::LeafConfig;
 pub use traits::*;
 
 /// The order of a [`Unique`] index.
@@ -21,7 +31,15 @@ pub enum UniqueKind {
 
 /// An empty index with at most one value under a key.
 pub fn unique(kind: UniqueKind) -> Box<dyn Unique> {
-    Box::new(OracleUnique::new(kind == UniqueKind::Ordered))
+    unique_with(kind, LeafConfig::default())
+}
+
+/// As [`unique`], with leaves of other sizes. For tests and measurements.
+pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
+    match kind {
+        UniqueKind::Hash => Box::new(HashOrder::new(config)),
+        UniqueKind::Ordered => Box::new(KeyOrder::new(config)),
+    }
 }
 
 /// An empty index with any number of values under a key.

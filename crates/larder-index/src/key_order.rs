@@ -1,0 +1,62 @@
+//! The default for ordered tables: entries by the bytes of their keys.
+//!
+//! A position is the key itself. See `raw::btree` for the way to the leaves, and `tree` for what happens in them.
+
+use crate::hash_order::scan;
+use crate::raw::btree::Btree;
+use crate::tree::Tree;
+use crate::{Batch, Direction, Key, LeafConfig, Start, Stats, Unique, Updater};
+use crossbeam_epoch::Guard;
+
+/// Entries by key.
+pub struct KeyOrder(Tree<Btree>);
+
+impl KeyOrder {
+    /// An empty index.
+    pub fn new(config: LeafConfig) -> Self {
+        KeyOrder(Tree::new(config, Btree::new))
+    }
+}
+
+impl Unique for KeyOrder {
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.0.get(guard, key.bytes, out)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.0.contains(guard, key.bytes)
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        self.0.update(guard, key.bytes, f)
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        scan(&self.0, guard, (start, direction), 0, batch);
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(key.bytes);
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        self.0.free_some(guard, limit, f)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.0.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+}

@@ -1,0 +1,408 @@
+//! The way to the leaves of the key order: a B+-tree.
+//!
+//! ```text
+//!              [ sep | sep ]                 inner nodes: separators never change, child slots may
+//!             /      |      \
+//!      [ sep ]    [ sep ]   [ ]
+//!      /     \
+//!   leaf     leaf   …                        leaves: see `leaf`
+//! ```
+//!
+//! Invariants:
+//! 1. Separators of a published node never change. A change of structure makes new nodes for those it changes, from the leaves up to the
+//!    first slot that can take one address for another, stores that, and retires the old nodes through the epoch.
+//! 2. Changes of structure are made one at a time, under `changing`. Who takes it holds at most the locks of the leaves that go, and while
+//!    holding it only *tries* for another leaf's lock: no circle of waiting.
+//! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf isn't obsolete.
+//!
+//! A reader on an old node finds old leaves: those that are not obsolete have the range that the old node says.
+//!
+//! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977; heads after Graefe and Larson 2001.
+//! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped at.
+
+use super::inner::{common, Inner};
+use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
+use super::slot::{Address, Child, Slot};
+use crate::route::{middle, Fences, LeafConfig, Route, Seek, Shared};
+use crate::run::{with_run, Run};
+use crossbeam_epoch::Guard;
+use parking_lot::Mutex;
+
+/// The tree.
+pub(crate) struct Btree {
+    root: Slot<Inner>,
+    changing: Mutex<()>,
+}
+
+/// A node on the way from the root to a leaf, and which child was taken.
+struct Step<'g> {
+    address: Address<Inner>,
+    node: &'g Inner,
+    child: usize,
+}
+
+/// The way from the root to a leaf.
+type Path<'g> = Vec<Step<'g>>;
+
+/// What takes the place of neighbouring children: with a separator between each two.
+struct Splice {
+    items: Vec<Address<Inner>>,
+    seps: Vec<Box<[u8]>>,
+}
+
+/// The shortest run of bytes above `a` and not above `b`, given `a` < `b`.
+fn separator(a: &[u8], b: &[u8]) -> Box<[u8]> {
+    b[..(common(a, b) + 1).min(b.len())].into()
+}
+
+/// What all positions between the fences begin with.
+fn prefix<'f>(low: Option<&'f [u8]>, high: Option<&'f [u8]>) -> &'f [u8] {
+    match (low, high) {
+        (Some(low), Some(high)) => &low[..common(low, high).min(MOST_PREFIX)],
+        _ => &[],
+    }
+}
+
+/// The fences that a way to a leaf gives.
+fn fences<'g>(path: &[Step<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
+    let low = path.iter().rev().find(|s| s.child > 0).map(|s| &*s.node.seps()[s.child - 1]);
+    let high = path.iter().rev().find_map(|s| s.node.seps().get(s.child)).map(|sep| &**sep);
+    (low, high)
+}
+
+impl Btree {
+    /// A tree of one leaf.
+    pub(crate) fn new(shared: &Shared) -> Btree {
+        let leaf = NewLeaf::empty(shared.config.first, &[], 0);
+        shared.counters.leaf_came(leaf.memory());
+        Btree {
+            root: Slot::new(Address::of_new(leaf)),
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// The way to the leaf that `choose` leads to.
+    fn path<'g>(
+        &self,
+        guard: &'g Guard,
+        choose: impl Fn(&Inner) -> usize,
+    ) -> (Path<'g>, Leaf<'g>) {
+        let mut path = Vec::new();
+        let mut slot = &self.root;
+        loop {
+            let (address, child) = slot.load_with_address(guard);
+            match child {
+                Child::Leaf(leaf) => return (path, leaf),
+                Child::Node(node) => {
+                    let child = choose(node);
+                    path.push(Step {
+                        address,
+                        node,
+                        child,
+                    });
+                    slot = &node.children[child];
+                }
+            }
+        }
+    }
+
+    /// Puts `new` in the place of children `from..=to` of the last node of the way, and what follows from that above it. The caller holds
+    /// `changing`, and retires the leaves among the children.
+    ///
+    /// 1. No node left: the root takes it. One child for one: the slot takes it.
+    /// 2. Else the node is made anew, as two if it has too many children, together with a neighbour if it has too few.
+    /// 3. Those take the place of the old ones one level up.
+    fn splice(
+        &self,
+        shared: &Shared,
+        mut path: Path<'_>,
+        (mut from, mut to): (usize, usize),
+        mut new: Splice,
+        guard: &Guard,
+    ) {
+        let mut gone: Vec<Address<Inner>> = Vec::new();
+        loop {
+            let Some(step) = path.pop() else {
+                // A root of many is one node more; there are at most two.
+                self.root.store(one(shared, new));
+                break;
+            };
+            if new.items.len() == 1 && from == to {
+                step.node.children[from].store(new.items[0]);
+                break;
+            }
+            gone.push(step.address);
+            shared.counters.node_went(step.node.memory());
+            let mut all = Splice {
+                items: step.node.addresses(),
+                seps: step.node.seps().to_vec(),
+            };
+            all.items.splice(from..=to, new.items);
+            all.seps.splice(from..to, new.seps);
+            (from, to) = path.last().map_or((0, 0), |above| (above.child, above.child));
+            if let Some(above) = path.last() {
+                if all.items.len() <= shared.config.fanout / 4 && above.node.children.len() > 1 {
+                    let other = if from > 0 { from - 1 } else { to + 1 };
+                    (from, to) = (from.min(other), to.max(other));
+                    gone.push(join(shared, above, other, &mut all, guard));
+                }
+            }
+            // A root with one child is its child.
+            new = if path.is_empty() && all.items.len() == 1 { all } else { nodes(shared, all) };
+        }
+        for address in gone {
+            // SAFETY: 1. `changing` is held and the new nodes are published: no slot that can be reached leads to the old ones; 2. each
+            // was taken out of the tree here, once.
+            unsafe { address.retire_node(guard) };
+        }
+    }
+
+    /// Retires a leaf that went.
+    fn retire_leaf(shared: &Shared, leaf: Leaf<'_>, guard: &Guard) {
+        shared.counters.leaf_went(leaf.memory());
+        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it.
+        unsafe { leaf.retire(guard) };
+    }
+
+    /// The leaf beside the last of the way, under the same node: locked if nobody else is at work on it. Its child number too.
+    fn beside<'g>(step: &Step<'g>, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
+        let last = step.node.children.len() - 1;
+        let tries = [step.child.checked_sub(1), Some(step.child + 1).filter(|i| *i <= last)];
+        tries.into_iter().flatten().find_map(|i| match step.node.children[i].load(guard) {
+            Child::Leaf(leaf) => leaf.try_lock().ok().flatten().map(|locked| (locked, i)),
+            Child::Node(_) => None,
+        })
+    }
+}
+
+/// One address for all: the only item, or a node of them.
+fn one(shared: &Shared, new: Splice) -> Address<Inner> {
+    if new.items.len() == 1 {
+        return new.items[0];
+    }
+    node(shared, &new.items, new.seps)
+}
+
+fn node(shared: &Shared, items: &[Address<Inner>], seps: Vec<Box<[u8]>>) -> Address<Inner> {
+    let node = Inner::new(items, seps);
+    shared.counters.node_came(node.memory());
+    Address::of_node(node)
+}
+
+/// A node of all, or two if they are too many for one. A lone child stays one: its node's slot can take no less.
+fn nodes(shared: &Shared, mut all: Splice) -> Splice {
+    if all.items.len() <= shared.config.fanout {
+        let address = node(shared, &all.items, all.seps);
+        return Splice {
+            items: vec![address],
+            seps: Vec::new(),
+        };
+    }
+    let cut = all.items.len() / 2;
+    let right_items = all.items.split_off(cut);
+    let right_seps = all.seps.split_off(cut);
+    let between: Vec<_> = all.seps.pop().into_iter().collect();
+    let left = node(shared, &all.items, all.seps);
+    let right = node(shared, &right_items, right_seps);
+    Splice {
+        items: vec![left, right],
+        seps: between,
+    }
+}
+
+/// Adds the children of a neighbour, child `other` of `above`, on the left or on the right. Returns the neighbour's address.
+fn join(
+    shared: &Shared,
+    above: &Step<'_>,
+    other: usize,
+    all: &mut Splice,
+    guard: &Guard,
+) -> Address<Inner> {
+    let (address, child) = above.node.children[other].load_with_address(guard);
+    let Child::Node(neighbour) = child else {
+        unreachable!("the children of one node are all nodes or all leaves")
+    };
+    shared.counters.node_went(neighbour.memory());
+    let (mut items, mut seps) = (neighbour.addresses(), neighbour.seps().to_vec());
+    let between = above.node.seps()[other.min(above.child)].clone();
+    if other < above.child {
+        seps.push(between);
+        std::mem::swap(&mut items, &mut all.items);
+        std::mem::swap(&mut seps, &mut all.seps);
+    } else {
+        all.seps.push(between);
+    }
+    all.items.append(&mut items);
+    all.seps.append(&mut seps);
+    address
+}
+
+impl Route for Btree {
+    #[inline]
+    fn find<'g>(&self, position: &[u8], guard: &'g Guard) -> Leaf<'g> {
+        let mut child = self.root.load(guard);
+        loop {
+            match child {
+                Child::Leaf(leaf) => return leaf,
+                Child::Node(node) => {
+                    child = node.children[node.child_of(position, false)].load(guard);
+                }
+            }
+        }
+    }
+
+    fn find_fenced<'g>(
+        &self,
+        seek: Seek<'_>,
+        guard: &'g Guard,
+        out: &mut Fences,
+    ) -> Option<Leaf<'g>> {
+        let (path, leaf) = self.path(guard, |node| match seek {
+            Seek::First => 0,
+            Seek::Last => node.seps().len(),
+            Seek::At(p) => node.child_of(p, false),
+            Seek::Before(p) => node.child_of(p, true),
+        });
+        let (low, high) = fences(&path);
+        out.low = low.map(<[u8]>::to_vec);
+        out.high = high.map(<[u8]>::to_vec);
+        Some(leaf)
+    }
+
+    fn replace(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: &[u8],
+        new: NewLeaf,
+        guard: &Guard,
+    ) {
+        let old = leaf.leaf();
+        shared.counters.leaf_came(new.memory());
+        let changing = self.changing.lock();
+        let (path, found) = self.path(guard, |node| node.child_of(position, false));
+        debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        let at = path.last().map_or(0, |s| s.child);
+        leaf.obsolete();
+        let new = Splice {
+            items: vec![Address::of_new(new)],
+            seps: Vec::new(),
+        };
+        self.splice(shared, path, (at, at), new, guard);
+        drop(changing);
+        Self::retire_leaf(shared, old, guard);
+    }
+
+    fn split(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: &[u8],
+        run: &Run,
+        at: Option<usize>,
+        guard: &Guard,
+    ) {
+        let old = leaf.leaf();
+        let n = run.len();
+        // A run of inserts that each came after the one before leaves a full leaf behind; it will get no more.
+        let appended = at.filter(|&at| at > 0 && at < n);
+        let cut = appended.unwrap_or_else(|| middle(run));
+        let sep = separator(run.position(cut - 1), run.position(cut));
+        let changing = self.changing.lock();
+        let (path, found) = self.path(guard, |node| node.child_of(position, false));
+        debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        let (low, high) = fences(&path);
+        let part = |range: std::ops::Range<usize>, prefix: &[u8], exact: bool| {
+            let need = run.sizes(range.clone(), prefix.len());
+            let room = if exact { need } else { shared.config.capacity(need) };
+            let leaf = NewLeaf::build(run, range, room, prefix, 0);
+            shared.counters.leaf_came(leaf.memory());
+            Address::of_new(leaf)
+        };
+        let left = part(0..cut, prefix(low, Some(&sep)), appended.is_some());
+        let right = part(cut..n, prefix(Some(&sep), high), false);
+        shared.counters.split();
+        let at = path.last().map_or(0, |s| s.child);
+        leaf.obsolete();
+        let new = Splice {
+            items: vec![left, right],
+            seps: vec![sep],
+        };
+        self.splice(shared, path, (at, at), new, guard);
+        drop(changing);
+        Self::retire_leaf(shared, old, guard);
+    }
+
+    fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], guard: &Guard) -> bool {
+        let changing = self.changing.lock();
+        let (mut path, _) = self.path(guard, |node| node.child_of(position, false));
+        let Some(step) = path.last_mut() else {
+            return false;
+        };
+        let at = step.child;
+        let Some((other, i)) = Self::beside(step, guard) else {
+            return false;
+        };
+        // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes is counted.
+        let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
+        let (from, to) = (at.min(i), at.max(i));
+        step.child = from;
+        let (low, _) = fences(&path);
+        if let Some(step) = path.last_mut() {
+            step.child = to;
+        }
+        let (_, high) = fences(&path);
+        let prefix = prefix(low, high);
+        let new = with_run(|run| {
+            left.collect_all(run);
+            right.collect_all(run);
+            let need = run.sizes(0..run.len(), prefix.len());
+            let room = shared.config.capacity(need);
+            (need <= shared.config.most / 2)
+                .then(|| NewLeaf::build(run, 0..run.len(), room, prefix, 0))
+        });
+        let Some(new) = new else {
+            return false;
+        };
+        // 2. Obsolete first, then publish, then retire.
+        let old = [left.leaf(), right.leaf()];
+        shared.counters.leaf_came(new.memory());
+        shared.counters.merged();
+        left.obsolete();
+        right.obsolete();
+        let new = Splice {
+            items: vec![Address::of_new(new)],
+            seps: Vec::new(),
+        };
+        self.splice(shared, path, (from, to), new, guard);
+        drop(changing);
+        old.into_iter().for_each(|leaf| Self::retire_leaf(shared, leaf, guard));
+        true
+    }
+
+    fn grows(&self, _leaf: Leaf<'_>, run: &Run, _used: usize, _config: &LeafConfig) -> bool {
+        run.len() < 2
+    }
+
+    fn depth(&self, guard: &Guard) -> usize {
+        self.path(guard, |_| 0).0.len()
+    }
+}
+
+impl Drop for Btree {
+    fn drop(&mut self) {
+        let mut todo: Vec<Address<Inner>> = self.root.address().into_iter().collect();
+        while let Some(address) = todo.pop() {
+            // SAFETY: the tree is dropped: nobody else can use it.
+            match unsafe { address.child() } {
+                // SAFETY: as above; one slot leads to each leaf.
+                Child::Leaf(leaf) => unsafe { leaf.free_all() },
+                Child::Node(node) => {
+                    todo.extend(node.addresses());
+                    // SAFETY: as above; its children are noted.
+                    drop(unsafe { address.take_node() });
+                }
+            }
+        }
+    }
+}

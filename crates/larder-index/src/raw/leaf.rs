@@ -1,0 +1,432 @@
+//! A leaf: some neighbouring entries in one run of memory, under one lock.
+//!
+//! ```text
+//!  head (64 bytes)  version | count | heap | live | adapt | stamp | sizes (fixed)
+//!  content          slot 0, slot 1, … slot n-1 →    free    ← record … record
+//!  prefix           the bytes that all positions of the leaf's range begin with
+//!
+//!  slot    40 bits: the first five bytes of the position after the prefix; 24 bits: where the record is
+//!  record  key length, value length (one or two bytes each), the position's bytes after those five, the value;
+//!          or 0xFF and the eight bytes of a handle to an outside object
+//! ```
+//!
+//! Slots lie in the order of positions. Two positions with equal heads are told apart by their records.
+//!
+//! The range, the prefix and the size of a leaf never change; a leaf for which they would is replaced.
+
+use super::outside::Handle;
+use super::view::View;
+use super::words;
+use crate::run::Run;
+use crossbeam_epoch::Guard;
+use crossbeam_utils::Backoff;
+use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{fence, AtomicU64, Ordering::*};
+
+/// Bytes of a slot.
+pub(crate) const SLOT: usize = 8;
+/// Low bits of a slot: where the record is.
+pub(crate) const PLACE_BITS: u32 = 24;
+/// The most bytes of content: what a slot can point into.
+pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
+/// The longest prefix that is truncated.
+pub(crate) const MOST_PREFIX: usize = 1024;
+
+const LOCKED: u64 = 1;
+const OBSOLETE: u64 = 2;
+const COUNT: u64 = 4;
+
+/// What a leaf's memory begins with.
+#[repr(C, align(64))]
+pub(super) struct Head {
+    /// Bit 0 locked, bit 1 obsolete, a count above.
+    version: AtomicU64,
+    /// Slots in use.
+    pub(super) count: AtomicU64,
+    /// Where the records begin, in bytes.
+    pub(super) heap: AtomicU64,
+    /// Bytes of the records in use.
+    pub(super) live: AtomicU64,
+    /// Low half: the contention counter. High half: where the last insert went and how many went there in a row.
+    pub(super) adapt: AtomicU64,
+    /// The epoch of the table in which the leaf was made. For snapshots to come.
+    stamp: AtomicU64,
+    /// Words of content.
+    words: u32,
+    /// Bytes of prefix.
+    prefix: u32,
+    /// Bits of the position that lead here, in a trie.
+    depth: u32,
+}
+
+/// A leaf that is alive for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'g> {
+    head: NonNull<Head>,
+    alive: PhantomData<&'g Guard>,
+}
+
+/// A leaf that nobody else can reach yet. Freed if it is never published.
+pub(crate) struct NewLeaf(Leaf<'static>);
+
+/// The leaf is obsolete: what it had is elsewhere. Begin again from the root.
+#[derive(Debug)]
+pub(crate) struct Obsolete;
+
+/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
+pub(crate) struct Locked<'g> {
+    pub(super) leaf: Leaf<'g>,
+    /// The version before the lock was taken.
+    before: u64,
+    pub(super) changed: bool,
+}
+
+impl<'g> Leaf<'g> {
+    /// From a leaf's address.
+    ///
+    /// # Safety
+    /// A leaf that was published lies there, and is not freed during `'g`.
+    pub(super) unsafe fn at(head: NonNull<()>) -> Leaf<'g> {
+        Leaf {
+            head: head.cast(),
+            alive: PhantomData,
+        }
+    }
+
+    /// The leaf's address.
+    pub(super) fn address(self) -> NonNull<()> {
+        self.head.cast()
+    }
+
+    /// Whether both are the same leaf.
+    pub(crate) fn is(self, other: Leaf<'_>) -> bool {
+        self.head == other.head
+    }
+
+    pub(super) fn head(self) -> &'g Head {
+        // SAFETY: a `Leaf` is alive for `'g`; the head is shared by atomics and what never changes.
+        unsafe { self.head.as_ref() }
+    }
+
+    /// The content's words.
+    pub(super) fn words(self) -> &'g [AtomicU64] {
+        let len = self.head().words as usize;
+        // SAFETY: 1. the content follows the head, `words` words of it, by the layout of the allocation; 2. it is alive for `'g`; 3. all
+        // bit patterns are words.
+        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<AtomicU64>(), len) }
+    }
+
+    /// What all positions of the leaf's range begin with.
+    pub(crate) fn prefix(self) -> &'g [u8] {
+        let head = self.head();
+        // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was published and never changes.
+        unsafe {
+            let at = self.head.as_ptr().add(1).cast::<u64>().add(head.words as usize);
+            std::slice::from_raw_parts(at.cast::<u8>(), head.prefix as usize)
+        }
+    }
+
+    /// Bytes of prefix.
+    #[inline]
+    pub(crate) fn prefix_len(self) -> usize {
+        self.head().prefix as usize
+    }
+
+    /// Bits of the position that lead to the leaf, in a trie.
+    pub(crate) fn depth(self) -> usize {
+        self.head().depth as usize
+    }
+
+    /// Bytes of content that it can hold.
+    pub(crate) fn capacity(self) -> usize {
+        self.head().words as usize * 8
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(self) -> usize {
+        let head = self.head();
+        layout(head.words as usize, head.prefix as usize).size()
+    }
+
+    /// Begins an optimistic read; waits while a writer is at work.
+    #[inline]
+    pub(crate) fn read(self) -> Result<View<'g>, Obsolete> {
+        // Ordering: Acquire (R1), pairs with the unlocking store (L2).
+        let mut version = self.head().version.load(Acquire);
+        if version & LOCKED != 0 {
+            let backoff = Backoff::new();
+            while version & LOCKED != 0 {
+                backoff.snooze();
+                // Ordering: Acquire (R1), as above.
+                version = self.head().version.load(Acquire);
+            }
+        }
+        if version & OBSOLETE != 0 {
+            return Err(Obsolete);
+        }
+        Ok(View::new(self, Some(version)))
+    }
+
+    /// Whether nobody wrote since `version` was read: all that was read since is true.
+    #[inline]
+    pub(super) fn unchanged(self, version: u64) -> bool {
+        // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
+        fence(Acquire);
+        // Ordering: Relaxed, the fence above keeps it after the reads.
+        self.head().version.load(Relaxed) == version
+    }
+
+    /// Takes the lock if it is free: `Ok(None)` if it isn't.
+    pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
+        let version = &self.head().version;
+        // Ordering: Relaxed, only a guess for the exchange below.
+        let now = version.load(Relaxed);
+        if now & OBSOLETE != 0 {
+            return Err(Obsolete);
+        }
+        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is seen. Relaxed on failure: nothing is read then.
+        let taken = now & LOCKED == 0
+            && version.compare_exchange(now, now | LOCKED, Acquire, Relaxed).is_ok();
+        if !taken {
+            return Ok(None);
+        }
+        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a word written below.
+        fence(Release);
+        Ok(Some(Locked {
+            leaf: self,
+            before: now,
+            changed: false,
+        }))
+    }
+
+    /// Takes the lock. Also says whether another had it.
+    pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
+        if let Some(locked) = self.try_lock()? {
+            return Ok((locked, false));
+        }
+        let backoff = Backoff::new();
+        loop {
+            backoff.snooze();
+            if let Some(locked) = self.try_lock()? {
+                return Ok((locked, true));
+            }
+        }
+    }
+
+    /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
+    ///
+    /// # Safety
+    /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
+    pub(super) unsafe fn retire(self, guard: &Guard) {
+        let address = self.head.as_ptr().expose_provenance();
+        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference.
+        unsafe {
+            guard.defer_unchecked(move || {
+                let head = std::ptr::with_exposed_provenance_mut::<()>(address);
+                Leaf::at(NonNull::new_unchecked(head)).free();
+            });
+        }
+    }
+
+    /// Frees the leaf's memory now.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more.
+    pub(super) unsafe fn free(self) {
+        let head = self.head();
+        let layout = layout(head.words as usize, head.prefix as usize);
+        // SAFETY: the memory was allocated with this layout, whose sizes never change.
+        unsafe { dealloc(self.head.as_ptr().cast(), layout) };
+    }
+
+    /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more; the handles in it are not in another leaf.
+    pub(super) unsafe fn free_all(self) {
+        let view = View::new(self, None);
+        for i in 0..view.len() {
+            if let Ok(Some(handle)) = view.handle(i) {
+                // SAFETY: only this leaf had the handle.
+                unsafe { handle.free() };
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.free() };
+    }
+}
+
+impl Locked<'_> {
+    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
+    pub(super) fn obsolete(self) {
+        let version = (self.before + COUNT) | OBSOLETE;
+        // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
+        self.leaf.head().version.store(version, Release);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Locked<'_> {
+    /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
+    fn drop(&mut self) {
+        let version = self.before + if self.changed { COUNT } else { 0 };
+        // Ordering: Release (L2), pairs with R1 and with the next lock.
+        self.leaf.head().version.store(version, Release);
+    }
+}
+
+/// The memory of a leaf.
+fn layout(words: usize, prefix: usize) -> Layout {
+    let bytes = size_of::<Head>() + words * 8 + prefix.next_multiple_of(8);
+    Layout::from_size_align(bytes, align_of::<Head>()).expect("a leaf's size is far below the address space")
+}
+
+impl NewLeaf {
+    /// An empty leaf with room for `content` bytes.
+    pub(crate) fn empty(content: usize, prefix: &[u8], depth: usize) -> NewLeaf {
+        let words = content.div_ceil(8);
+        let layout = layout(words, prefix.len());
+        // SAFETY: the layout is not empty: it has a head.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(head) = NonNull::new(memory.cast::<Head>()) else {
+            handle_alloc_error(layout)
+        };
+        // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the prefix; 2. zeroed memory is a valid head
+        // and valid words.
+        unsafe {
+            let head = head.as_ptr();
+            (*head).words = words as u32;
+            (*head).prefix = prefix.len() as u32;
+            (*head).depth = depth as u32;
+            (*head).heap = AtomicU64::new(words as u64 * 8);
+            let at = head.add(1).cast::<u64>().add(words).cast::<u8>();
+            std::ptr::copy_nonoverlapping(prefix.as_ptr(), at, prefix.len());
+        }
+        NewLeaf(Leaf {
+            head,
+            alive: PhantomData,
+        })
+    }
+
+    /// A leaf with the entries `range` of the run, and room for `content` bytes.
+    pub(crate) fn build(
+        run: &Run,
+        range: std::ops::Range<usize>,
+        content: usize,
+        prefix: &[u8],
+        depth: usize,
+    ) -> NewLeaf {
+        let new = NewLeaf::empty(content, prefix, depth);
+        let mut locked = Locked {
+            leaf: new.0,
+            before: 0,
+            changed: false,
+        };
+        for i in range {
+            let n = locked.len();
+            let done = locked.put_entry(n, &run.position(i)[prefix.len()..], run.stored(i));
+            debug_assert!(done, "a new leaf has room for what it is made for");
+        }
+        drop(locked);
+        new
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    /// Hands the leaf over to a slot.
+    pub(super) fn publish(self) -> Leaf<'static> {
+        let leaf = self.0;
+        std::mem::forget(self);
+        leaf
+    }
+}
+
+impl Drop for NewLeaf {
+    fn drop(&mut self) {
+        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf still.
+        unsafe { self.0.free() };
+    }
+}
+
+/// The first five bytes of a position's suffix, as the high bits of a slot.
+#[inline]
+pub(crate) fn head_of(suffix: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let n = suffix.len().min(5);
+    bytes[..n].copy_from_slice(&suffix[..n]);
+    u64::from_be_bytes(bytes)
+}
+
+/// Bytes of a record, for a position's suffix of this length.
+pub(crate) fn record_size(suffix: usize, value: usize) -> usize {
+    length_size(suffix) + length_size(value) + suffix.saturating_sub(5) + value
+}
+
+/// Bytes of a record that is a handle.
+pub(crate) const HANDLE_RECORD: usize = 9;
+/// First byte of a record that is a handle.
+pub(crate) const HANDLE_MARK: u8 = 0xFF;
+/// The longest key suffix or value in a leaf.
+pub(crate) const MOST_INLINE: usize = 0x7E00;
+
+/// Bytes of a length: one below 128, else two, the first of them `0x80..=0xFE`.
+pub(crate) fn length_size(n: usize) -> usize {
+    1 + usize::from(n >= 0x80)
+}
+
+/// Reads the length in the low bytes of `bits`: the length, and how many bytes it took.
+#[inline]
+pub(super) fn length(bits: u64) -> (usize, usize) {
+    let first = (bits & 0xFF) as usize;
+    if first < 0x80 {
+        (first, 1)
+    } else {
+        ((first & 0x7F) << 8 | (bits >> 8 & 0xFF) as usize, 2)
+    }
+}
+
+/// What a leaf stores for an entry.
+#[derive(Clone, Copy)]
+pub(crate) enum Stored<'v> {
+    /// The value lies in the leaf.
+    Inline(&'v [u8]),
+    /// The object lies outside.
+    Outside(Handle),
+}
+
+impl Stored<'_> {
+    /// Bytes of the record, for a position's suffix of this length.
+    pub(crate) fn record(&self, suffix: usize) -> usize {
+        match self {
+            Stored::Inline(value) => record_size(suffix, value.len()),
+            Stored::Outside(_) => HANDLE_RECORD,
+        }
+    }
+}
+
+/// Writes a record at byte `at` of the content.
+pub(super) fn write_record(content: &[AtomicU64], at: usize, suffix: &[u8], stored: Stored<'_>) {
+    match stored {
+        Stored::Outside(handle) => {
+            words::write(content, at, &[HANDLE_MARK]);
+            words::write(content, at + 1, &handle.bits().to_le_bytes());
+        }
+        Stored::Inline(value) => {
+            let mut at = at;
+            for n in [suffix.len(), value.len()] {
+                let long = [0x80 | (n >> 8) as u8, n as u8];
+                let bytes: &[u8] = if n < 0x80 { &[n as u8] } else { &long };
+                words::write(content, at, bytes);
+                at += bytes.len();
+            }
+            let rest = &suffix[suffix.len().min(5)..];
+            words::write(content, at, rest);
+            words::write(content, at + rest.len(), value);
+        }
+    }
+}

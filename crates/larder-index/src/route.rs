@@ -1,0 +1,109 @@
+//! What the core needs of the way to the leaves. There are two: a trie of bits (hash order) and a B+-tree (key order).
+
+use crate::counters::Counters;
+use crate::raw::leaf::{Leaf, Locked, NewLeaf};
+use crate::run::Run;
+use crossbeam_epoch::Guard;
+
+/// Sizes of leaves. The default is right for all but tests, which make leaves tiny so that they split and merge all the time.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafConfig {
+    /// Bytes of content at which a leaf splits.
+    pub most: usize,
+    /// Bytes of content of the first leaf.
+    pub first: usize,
+    /// Children of an inner node of the key order, at most.
+    pub fanout: usize,
+}
+
+impl Default for LeafConfig {
+    fn default() -> Self {
+        LeafConfig {
+            most: 4096 - 64,
+            first: 64,
+            fanout: 64,
+        }
+    }
+}
+
+impl LeafConfig {
+    /// The smallest sizes that work: leaves of a few entries.
+    pub fn tiny() -> Self {
+        LeafConfig {
+            most: 160,
+            first: 32,
+            fanout: 4,
+        }
+    }
+
+    /// Bytes of content for a leaf that has to hold `need`: some room to grow, in few sizes.
+    pub(crate) fn capacity(&self, need: usize) -> usize {
+        if need >= self.most {
+            return need.next_multiple_of(8);
+        }
+        (need + need / 4 + 32).next_multiple_of(64).clamp(need, self.most.max(need)).next_multiple_of(8)
+    }
+}
+
+/// What all parts of an index share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) config: LeafConfig,
+    pub(crate) counters: Counters,
+}
+
+/// Which leaf is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seek<'a> {
+    First,
+    Last,
+    /// The one whose range has the position.
+    At(&'a [u8]),
+    /// The one whose range has the last position below this one.
+    Before(&'a [u8]),
+}
+
+/// A leaf's range: from `low` on, below `high`. No fence means no bound.
+#[derive(Default, Debug)]
+pub(crate) struct Fences {
+    pub(crate) low: Option<Vec<u8>>,
+    pub(crate) high: Option<Vec<u8>>,
+}
+
+/// The way to the leaves.
+pub(crate) trait Route: Send + Sync {
+    /// The leaf whose range has the position. It may be obsolete: then ask again.
+    fn find<'g>(&self, position: &[u8], guard: &'g Guard) -> Leaf<'g>;
+
+    /// A leaf, and its range if it isn't obsolete. None: there is no position before the one asked for.
+    fn find_fenced<'g>(&self, seek: Seek<'_>, guard: &'g Guard, fences: &mut Fences) -> Option<Leaf<'g>>;
+
+    /// Puts `new`, of the same range, in the place of the leaf.
+    fn replace(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], new: NewLeaf, guard: &Guard);
+
+    /// Splits the leaf. `run` is what its successors shall have: its entries with all changes, two at least. `at` is
+    /// where a splitter that has the choice cuts.
+    fn split(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], run: &Run, at: Option<usize>, guard: &Guard);
+
+    /// Merges the leaf with a neighbour, if both fit in half a leaf and no other is at work there. Whether it did.
+    fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], guard: &Guard) -> bool;
+
+    /// Whether a leaf that has `run` (of more than a leaf's content) should rather grow than split.
+    fn grows(&self, leaf: Leaf<'_>, run: &Run, used: usize, config: &LeafConfig) -> bool;
+
+    /// Levels above the leaves, at most.
+    fn depth(&self, guard: &Guard) -> usize;
+}
+
+/// Where to cut a run in two so that both parts take about the same room: at least one entry each.
+pub(crate) fn middle(run: &Run) -> usize {
+    let total = run.sizes(0..run.len(), 0);
+    let mut below = 0;
+    for i in 0..run.len() {
+        below += run.size(i, 0);
+        if below * 2 >= total {
+            return (i + 1).clamp(1, run.len() - 1);
+        }
+    }
+    run.len() - 1
+}

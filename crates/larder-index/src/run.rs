@@ -1,0 +1,153 @@
+//! Some neighbouring entries, copied out of their leaf: what a split works on, and what a scan gives.
+
+use crate::raw::leaf::{Stored, SLOT};
+use crate::raw::outside::Handle;
+use std::cell::Cell;
+
+/// Where an entry lies in the run's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) from: usize,
+    pub(crate) middle: usize,
+    pub(crate) end: usize,
+    handle: Option<Handle>,
+}
+
+/// Entries in order: whole positions, and values or handles.
+#[derive(Default, Debug)]
+pub(crate) struct Run {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Run {
+    /// Empties the run, keeping its memory.
+    pub(crate) fn clear(&mut self) {
+        self.truncate(0, 0);
+    }
+
+    /// Forgets all but the first `entries`, and the bytes after `bytes`.
+    pub(crate) fn truncate(&mut self, entries: usize, bytes: usize) {
+        self.entries.truncate(entries);
+        self.bytes.truncate(bytes);
+    }
+
+    /// Entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Ends the entry whose position begins at `from` and whose value, up to the end of the bytes, at `middle`.
+    pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
+        let end = self.bytes.len();
+        self.entries.push(Entry {
+            from,
+            middle,
+            end,
+            handle,
+        });
+    }
+
+    /// Inserts an entry before entry `i`.
+    pub(crate) fn insert(&mut self, i: usize, position: &[u8], stored: Stored<'_>) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(position);
+        let middle = self.bytes.len();
+        let handle = match stored {
+            Stored::Inline(value) => {
+                self.bytes.extend_from_slice(value);
+                None
+            }
+            Stored::Outside(handle) => Some(handle),
+        };
+        let end = self.bytes.len();
+        let entry = Entry {
+            from,
+            middle,
+            end,
+            handle,
+        };
+        self.entries.insert(i, entry);
+    }
+
+    /// Removes the last entry.
+    pub(crate) fn pop(&mut self) {
+        if let Some(entry) = self.entries.pop() {
+            self.bytes.truncate(entry.from);
+        }
+    }
+
+    /// Takes the handle of the last entry, so that its value can be put in its place.
+    pub(crate) fn take_last_handle(&mut self) -> Option<Handle> {
+        self.entries.last_mut().and_then(|entry| entry.handle.take())
+    }
+
+    /// Appends to the value of the last entry.
+    pub(crate) fn extend_last(&mut self, value: &[u8]) {
+        self.bytes.extend_from_slice(value);
+        let end = self.bytes.len();
+        if let Some(entry) = self.entries.last_mut() {
+            entry.end = end;
+        }
+    }
+
+    /// The position of entry `i`.
+    pub(crate) fn position(&self, i: usize) -> &[u8] {
+        let entry = &self.entries[i];
+        &self.bytes[entry.from..entry.middle]
+    }
+
+    /// The value of entry `i`, which has no handle.
+    pub(crate) fn value(&self, i: usize) -> &[u8] {
+        let entry = &self.entries[i];
+        &self.bytes[entry.middle..entry.end]
+    }
+
+    /// What a leaf stores for entry `i`.
+    pub(crate) fn stored(&self, i: usize) -> Stored<'_> {
+        match self.entries[i].handle {
+            Some(handle) => Stored::Outside(handle),
+            None => Stored::Inline(self.value(i)),
+        }
+    }
+
+    /// Bytes of content that entry `i` takes in a leaf with this prefix length.
+    pub(crate) fn size(&self, i: usize, prefix: usize) -> usize {
+        SLOT + self.stored(i).record(self.position(i).len() - prefix)
+    }
+
+    /// Bytes of content that the entries take in a leaf with this prefix length.
+    pub(crate) fn sizes(&self, range: std::ops::Range<usize>, prefix: usize) -> usize {
+        range.map(|i| self.size(i, prefix)).sum()
+    }
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Run>> = const { Cell::new(None) };
+    static SCRATCH: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+/// A buffer of more than this is not kept.
+const KEEP: usize = 1 << 20;
+
+/// Calls `f` with an empty run; its memory is kept for the thread's next call.
+pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
+    let mut run = SPARE.take().unwrap_or_default();
+    run.clear();
+    let result = f(&mut run);
+    if run.bytes.capacity() <= KEEP {
+        SPARE.set(Some(run));
+    }
+    result
+}
+
+/// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
+pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    scratch.clear();
+    let result = f(&mut scratch);
+    if scratch.capacity() <= KEEP {
+        SCRATCH.set(Some(scratch));
+    }
+    result
+}

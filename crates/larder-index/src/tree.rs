@@ -1,0 +1,473 @@
+//! The core of both defaults: entries at positions, in leaves, to which a [`Route`] leads.
+//!
+//! A read: find the leaf, look, check (see `raw`). A write: find the leaf, lock it, look, change it in place, or
+//!
+//! 1. move its records together, if that makes enough room;
+//! 2. else replace it by a larger one of the same range, up to the size at which leaves split;
+//! 3. else split it. The entry that had no room goes straight to the successors.
+//!
+//! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges with a neighbour.
+
+use crate::raw::leaf::{Leaf, Locked, NewLeaf, Obsolete, Stored, MOST_CONTENT, SLOT};
+use crate::raw::locked::lives_outside;
+use crate::raw::outside::Handle;
+use crate::raw::retire;
+use crate::raw::view::View;
+use crate::raw::words::Torn;
+use crate::route::{Fences, LeafConfig, Route, Seek, Shared};
+use crate::run::{with_run, with_scratch, Run};
+use crate::{Change, Direction, Start, Stats, Updater};
+use crossbeam_epoch::Guard;
+use crossbeam_utils::Backoff;
+use parking_lot::Mutex;
+
+/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
+const MET: i32 = 250;
+const QUIET: i32 = -1;
+/// The contention at which a leaf splits early.
+const HOT: i32 = 1000;
+/// A scan's batch ends before its bytes pass this, if it has an entry.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Entries at positions.
+pub(crate) struct Tree<R> {
+    route: R,
+    shared: Shared,
+    /// How far `free_some` has come.
+    freed: Mutex<Vec<u8>>,
+}
+
+/// What a scan wants.
+pub(crate) struct Wish<'a> {
+    pub(crate) start: Start<'a>,
+    pub(crate) direction: Direction,
+    /// Entries whose positions begin so; the first other one ends the scan.
+    pub(crate) within: &'a [u8],
+    /// The most entries.
+    pub(crate) limit: usize,
+}
+
+impl<R: Route> Tree<R> {
+    /// An empty tree.
+    pub(crate) fn new(config: LeafConfig, route: impl FnOnce(&Shared) -> R) -> Self {
+        let shared = Shared {
+            config,
+            ..Shared::default()
+        };
+        Tree {
+            route: route(&shared),
+            shared,
+            freed: Mutex::default(),
+        }
+    }
+
+    /// Reads until what was read is true.
+    #[inline]
+    fn read<T>(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        mut look: impl FnMut(Leaf<'_>, View<'_>) -> Result<T, Torn>,
+    ) -> T {
+        let backoff = Backoff::new();
+        loop {
+            let leaf = self.route.find(position, guard);
+            if let Ok(view) = leaf.read() {
+                let result = look(leaf, view);
+                if view.holds() {
+                    if let Ok(result) = result {
+                        return result;
+                    }
+                }
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Copies the value at the position to the end of `out`; false if there is none.
+    #[inline]
+    pub(crate) fn get(&self, guard: &Guard, position: &[u8], out: &mut Vec<u8>) -> bool {
+        let from = out.len();
+        self.read(guard, position, |leaf, view| {
+            out.truncate(from);
+            let Some(suffix) = position.get(leaf.prefix_len()..) else {
+                return Ok(false);
+            };
+            match view.search(suffix)? {
+                (i, true) => view.copy_value(i, out).map(|()| true),
+                (_, false) => Ok(false),
+            }
+        })
+    }
+
+    /// Whether there is a value at the position.
+    pub(crate) fn contains(&self, guard: &Guard, position: &[u8]) -> bool {
+        self.read(guard, position, |leaf, view| match position.get(leaf.prefix_len()..) {
+            Some(suffix) => Ok(view.search(suffix)?.1),
+            None => Ok(false),
+        })
+    }
+
+    /// The leaf that has the position, locked, and its contention.
+    fn lock<'g>(&self, guard: &'g Guard, position: &[u8]) -> (Locked<'g>, i32) {
+        let backoff = Backoff::new();
+        loop {
+            match self.route.find(position, guard).lock() {
+                Ok((mut locked, met)) => {
+                    if met {
+                        self.shared.counters.met();
+                    }
+                    let heat = locked.contention(if met { MET } else { QUIET });
+                    return (locked, heat);
+                }
+                Err(Obsolete) => backoff.snooze(),
+            }
+        }
+    }
+
+    /// As `Unique::update`.
+    pub(crate) fn update(&self, guard: &Guard, position: &[u8], f: &mut Updater<'_, '_>) -> bool {
+        let (locked, heat) = self.lock(guard, position);
+        let suffix = position.get(locked.leaf().prefix_len()..).unwrap_or(&[]);
+        let (i, found) = locked.search(suffix);
+        with_scratch(|scratch| {
+            let change = f(found.then(|| locked.value(i)), scratch);
+            let value = match change {
+                Change::Keep => return false,
+                Change::Remove if !found => return false,
+                Change::Remove => {
+                    self.remove(guard, position, locked, i, heat);
+                    return true;
+                }
+                Change::Put(value) => value,
+                Change::PutScratch => &scratch[..],
+            };
+            let place = Place {
+                position,
+                suffix,
+                i,
+                found,
+            };
+            self.put(guard, &place, locked, value, heat);
+            true
+        })
+    }
+
+    fn remove(&self, guard: &Guard, position: &[u8], mut leaf: Locked<'_>, i: usize, heat: i32) {
+        let handle = leaf.handle(i);
+        leaf.remove(i);
+        self.shared.counters.add_len(-1);
+        self.retire(guard, handle);
+        let n = leaf.len();
+        let sparse = leaf.used() < self.shared.config.most / 8;
+        if sparse && heat < HOT && n % 4 == 0 {
+            self.merge(guard, position, leaf);
+        }
+    }
+
+    /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
+    fn merge(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
+        let mut leaf = leaf;
+        while self.route.merge(&self.shared, leaf, position, guard) {
+            match self.route.find(position, guard).try_lock() {
+                Ok(Some(next)) if next.used() < self.shared.config.most / 8 => leaf = next,
+                _ => return,
+            }
+        }
+    }
+
+    /// An outside object that has just been taken out of a locked leaf.
+    fn retire(&self, guard: &Guard, handle: Option<Handle>) {
+        if let Some(handle) = handle {
+            let bytes = retire::outside(handle, guard);
+            self.shared.counters.add_bytes(-(bytes as isize));
+        }
+    }
+}
+
+/// Where an entry is or would be.
+struct Place<'a> {
+    position: &'a [u8],
+    /// The position without the leaf's prefix.
+    suffix: &'a [u8],
+    i: usize,
+    found: bool,
+}
+
+impl<R: Route> Tree<R> {
+    /// Stores a value, making room if there is none.
+    fn put(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
+        let mut leaf = leaf;
+        let most = self.shared.config.most;
+        let stored = if lives_outside(at.suffix.len(), value.len(), most) {
+            let (handle, bytes) = Handle::new(at.position, value);
+            self.shared.counters.add_bytes(bytes as isize);
+            Stored::Outside(handle)
+        } else {
+            Stored::Inline(value)
+        };
+        let old = if at.found { leaf.handle(at.i) } else { None };
+        let appends = if at.found {
+            0
+        } else {
+            self.shared.counters.add_len(1);
+            leaf.insert_run(at.i)
+        };
+        let done = if at.found {
+            leaf.put_again(at.i, at.suffix, stored)
+        } else {
+            leaf.put_entry(at.i, at.suffix, stored)
+        };
+        if !done {
+            self.make_room(guard, at, leaf, stored, appends);
+        } else if heat > HOT && leaf.len() > 1 {
+            self.split_early(guard, at, leaf);
+        }
+        self.retire(guard, old);
+    }
+
+    /// Steps 1 to 3 of the module's head: the entry has no room in the leaf.
+    fn make_room(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: Locked<'_>,
+        stored: Stored<'_>,
+        appends: usize,
+    ) {
+        let mut leaf = leaf;
+        let config = &self.shared.config;
+        if at.found {
+            // The new entry takes its place; readers see both changes at once.
+            leaf.remove(at.i);
+        }
+        let need = leaf.used() + SLOT + stored.record(at.suffix.len());
+        let capacity = leaf.leaf().capacity();
+        with_run(|run| {
+            // Moving everything for the sake of a few bytes would happen again soon.
+            let spare = if capacity < config.most { capacity / 8 } else { capacity / 16 };
+            if need + spare <= capacity {
+                leaf.compact(run);
+                let done = leaf.put_entry(at.i, at.suffix, stored);
+                debug_assert!(done, "moving together made room");
+                return;
+            }
+            leaf.collect_all(run);
+            run.insert(at.i, at.position, stored);
+            let old = leaf.leaf();
+            let grows = need <= config.most || self.route.grows(old, run, need, config);
+            if run.len() < 2 || grows && need < MOST_CONTENT / 2 {
+                let room = config.capacity(need).max(need + need / 8).min(MOST_CONTENT);
+                let new = NewLeaf::build(run, 0..run.len(), room, old.prefix(), old.depth());
+                self.route.replace(&self.shared, leaf, at.position, new, guard);
+            } else {
+                let appended = appends > run.len() / 4;
+                let cut = appended.then_some(at.i);
+                self.route.split(&self.shared, leaf, at.position, run, cut, guard);
+            }
+        });
+    }
+
+    /// Writers meet here often: two leaves let them pass each other.
+    fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>) {
+        with_run(|run| {
+            leaf.collect_all(run);
+            self.route.split(&self.shared, leaf, at.position, run, None, guard);
+        });
+    }
+
+    /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one instant: none only at the end. `resume` gets
+    /// the position from which to go on. Returns whether the end was reached.
+    pub(crate) fn scan(
+        &self,
+        guard: &Guard,
+        wish: &Wish<'_>,
+        run: &mut Run,
+        resume: &mut Vec<u8>,
+    ) -> bool {
+        let mut fences = Fences::default();
+        let mut cursor = Cursor::new(wish);
+        let backoff = Backoff::new();
+        loop {
+            run.clear();
+            let Some(leaf) = self.route.find_fenced(cursor.seek(), guard, &mut fences) else {
+                resume.clear();
+                return true;
+            };
+            let Ok(view) = leaf.read() else {
+                backoff.snooze();
+                continue;
+            };
+            let collected = collect(&view, &cursor, wish, run);
+            if !view.holds() {
+                backoff.snooze();
+                continue;
+            }
+            let Ok(stopped) = collected else {
+                continue;
+            };
+            let forward = wish.direction == Direction::Forward;
+            let fence = if forward { fences.high.take() } else { fences.low.take() };
+            match (stopped, fence) {
+                (Some(Stop::Outside), _) | (None, None) => {
+                    resume.clear();
+                    return true;
+                }
+                (Some(Stop::Full), _) => {
+                    resume.clear();
+                    resume.extend_from_slice(run.position(run.len() - 1));
+                    if forward {
+                        // Positions are prefix-free: nothing lies between.
+                        resume.push(0);
+                    }
+                    return false;
+                }
+                (None, Some(fence)) if run.len() > 0 => {
+                    *resume = fence;
+                    return false;
+                }
+                (None, Some(fence)) => cursor.go_on(fence),
+            }
+        }
+    }
+
+    /// As `Unique::free_some`.
+    pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        let mut cursor = self.freed.lock();
+        let mut freed = 0;
+        let mut fences = Fences::default();
+        while freed < limit.max(1) {
+            let Some(leaf) = self.route.find_fenced(Seek::At(&cursor), guard, &mut fences) else {
+                return true;
+            };
+            let Ok((mut locked, _)) = leaf.lock() else {
+                continue;
+            };
+            let n = locked.len();
+            for i in (0..n).rev() {
+                f(locked.value(i));
+                let handle = locked.handle(i);
+                locked.remove(i);
+                self.retire(guard, handle);
+            }
+            self.shared.counters.add_len(-(n as isize));
+            freed += n + 1;
+            if leaf.capacity() > self.shared.config.first {
+                let new = NewLeaf::empty(0, leaf.prefix(), leaf.depth());
+                self.route.replace(&self.shared, locked, &cursor, new, guard);
+            }
+            match fences.high.take() {
+                Some(high) => *cursor = high,
+                None => {
+                    cursor.clear();
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Entries.
+    pub(crate) fn len(&self) -> usize {
+        self.shared.counters.len()
+    }
+
+    /// Bytes of memory, apart from the tree's own fields.
+    pub(crate) fn memory(&self) -> usize {
+        self.shared.counters.bytes()
+    }
+
+    /// Figures of the structure.
+    pub(crate) fn stats(&self) -> Stats {
+        self.shared.counters.stats(self.route.depth(&crossbeam_epoch::pin()))
+    }
+}
+
+/// Why the copying of a leaf's entries stopped before its end.
+enum Stop {
+    /// The batch is full.
+    Full,
+    /// An entry is beyond what the scan wants.
+    Outside,
+}
+
+/// How far a scan has come.
+struct Cursor<'a> {
+    start: Start<'a>,
+    forward: bool,
+    /// The fence that it goes on from, once it has left the first leaf.
+    fence: Option<Vec<u8>>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(wish: &Wish<'a>) -> Self {
+        Cursor {
+            start: wish.start,
+            forward: wish.direction == Direction::Forward,
+            fence: None,
+        }
+    }
+
+    fn go_on(&mut self, fence: Vec<u8>) {
+        self.fence = Some(fence);
+    }
+
+    /// The leaf to look at.
+    fn seek(&self) -> Seek<'_> {
+        match (&self.fence, self.start, self.forward) {
+            (Some(fence), _, true) => Seek::At(fence),
+            (Some(fence), _, false) => Seek::Before(fence),
+            (None, Start::Edge, true) => Seek::First,
+            (None, Start::Edge, false) => Seek::Last,
+            (None, Start::Past(p), false) => Seek::Before(p),
+            (None, Start::At(p) | Start::Past(p), _) => Seek::At(p),
+        }
+    }
+
+    /// The entries of the leaf that the scan has before it.
+    fn range(&self, view: &View<'_>) -> Result<(usize, usize), Torn> {
+        let n = view.len();
+        let start = match &self.fence {
+            // All of a leaf that was reached over its fence lies before the scan; but when the leaf at hand is a new and larger one, not all.
+            Some(fence) if self.forward => Start::At(fence),
+            Some(fence) => Start::Past(fence),
+            None => self.start,
+        };
+        let (position, past) = match start {
+            Start::Edge => return Ok((0, n)),
+            Start::At(p) => (p, false),
+            Start::Past(p) => (p, true),
+        };
+        let (i, found) = view.search_any(position)?;
+        Ok(match (self.forward, past) {
+            (true, past) => (i + usize::from(found && past), n),
+            (false, past) => (0, i + usize::from(found && !past)),
+        })
+    }
+}
+
+/// Copies the entries that the scan wants from a leaf. None: up to its end.
+fn collect(
+    view: &View<'_>,
+    cursor: &Cursor<'_>,
+    wish: &Wish<'_>,
+    run: &mut Run,
+) -> Result<Option<Stop>, Torn> {
+    let (from, to) = cursor.range(view)?;
+    let mut one = |i: usize| {
+        if run.len() >= wish.limit || run.bytes.len() > BATCH_BYTES {
+            return Ok(Some(Stop::Full));
+        }
+        view.collect_whole(i, run)?;
+        if !run.position(run.len() - 1).starts_with(wish.within) {
+            run.pop();
+            return Ok(Some(Stop::Outside));
+        }
+        Ok(None)
+    };
+    if cursor.forward {
+        (from..to).find_map(|i| one(i).transpose()).transpose()
+    } else {
+        (from..to).rev().find_map(|i| one(i).transpose()).transpose()
+    }
+}

@@ -1,0 +1,120 @@
+//! What the suites share: adversarial keys, and whole scans.
+#![allow(dead_code)]
+
+use larder_index::{pin, Batch, Direction, Key, LeafConfig, Multi, Start, Unique};
+
+/// How hashes are made of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hashes {
+    /// As a good hash does.
+    Good,
+    /// Four hashes in all.
+    Few,
+    /// One hash for all keys.
+    One,
+    /// Hashes that differ in their low bits alone.
+    Low,
+}
+
+pub const ALL_HASHES: [Hashes; 4] = [Hashes::Good, Hashes::Few, Hashes::One, Hashes::Low];
+
+/// The configurations that every suite runs over.
+pub fn configs() -> [LeafConfig; 2] {
+    [LeafConfig::tiny(), LeafConfig::default()]
+}
+
+pub fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
+    let good = bytes.iter().fold(7, |h, b| mix(h ^ u64::from(*b) ^ 0x9E37_79B9));
+    match how {
+        Hashes::Good => good,
+        Hashes::Few => (good & 3) << 62,
+        Hashes::One => 0x0123_4567_89AB_CDEF,
+        Hashes::Low => good & 0x00FF_FFFF,
+    }
+}
+
+pub fn key(bytes: &[u8], how: Hashes) -> Key<'_> {
+    Key {
+        bytes,
+        hash: hash(bytes, how),
+    }
+}
+
+/// A key made of a small number, prefix-free: short ones, some with a long common beginning, some with zeros inside, some large.
+pub fn key_bytes(n: u16) -> Vec<u8> {
+    let mut bytes = match n % 5 {
+        0 => vec![1],
+        1 => vec![b'a'; 40],
+        2 => [vec![2; 7], vec![0xFF; 3]].concat(),
+        3 => vec![b'z'; 700],
+        _ => vec![4, 0, 0, 0, 0, 0],
+    };
+    // The number, each byte followed by a mark that says whether another follows: no key begins another.
+    let low = [(n / 5) as u8, 1, ((n / 5) >> 8) as u8, 0];
+    let other = [low[2], 2, low[0], 0];
+    bytes.extend_from_slice(if n % 2 == 0 { &low } else { &other });
+    bytes
+}
+
+/// Puts a value.
+pub fn put(index: &dyn Unique, key: Key<'_>, value: &[u8]) -> bool {
+    index.update(&pin(), key, &mut |_, _| larder_index::Change::Put(value))
+}
+
+/// Removes a key.
+pub fn remove(index: &dyn Unique, key: Key<'_>) -> bool {
+    index.update(&pin(), key, &mut |_, _| larder_index::Change::Remove)
+}
+
+/// All entries of a scan, and whether every batch but the last had one.
+pub fn scan_all(
+    scan: &mut dyn FnMut(Start<'_>, &mut Batch),
+    start: Start<'_>,
+    direction: Direction,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut batch = Batch::default();
+    let mut resume = Vec::new();
+    let mut first = true;
+    loop {
+        let from = match (first, direction) {
+            (true, _) => start,
+            (false, Direction::Forward) => Start::At(&resume),
+            (false, Direction::Backward) => Start::Past(&resume),
+        };
+        scan(from, &mut batch);
+        first = false;
+        for i in 0..batch.len() {
+            all.push((batch.key(i).to_vec(), batch.value(i).to_vec()));
+        }
+        if batch.done {
+            return all;
+        }
+        assert!(!batch.is_empty(), "only the last batch may be empty");
+        resume.clone_from(&batch.resume);
+    }
+}
+
+pub fn scan_unique(
+    index: &dyn Unique,
+    start: Start<'_>,
+    direction: Direction,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    scan_all(&mut |s, b| index.scan(&pin(), s, direction, b), start, direction)
+}
+
+pub fn scan_multi(
+    index: &dyn Multi,
+    start: Start<'_>,
+    direction: Direction,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    scan_all(&mut |s, b| index.scan(&pin(), s, direction, b), start, direction)
+}
+
+pub const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];
