@@ -1,0 +1,315 @@
+//! The engine: makes tables, finds them, and carries out what happens to a table as a whole: rename, give away, inherit, drop.
+//!
+//! Locks: a table's `admin` guards its place in the lists (names, ids, its owner's record) and is taken before an owner's record. Nothing that reads or writes
+//! objects takes either.
+
+use crate::error::Error;
+use crate::options::Options;
+use crate::owner::{OwnerId, Owners};
+use crate::reaper;
+use crate::registry::Registry;
+use crate::table::{Admin, Table, TableId, DEAD};
+use larder_index::Guard;
+use larder_term::{Atom, Term};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Tables that an owner's end deals with at once; the reaper deals with the others.
+const AT_ONCE: usize = 256;
+
+/// What the engine tells its host. Called from whatever thread it happens on, the reaper's included, with no lock of the engine's held.
+pub trait Door: Send + Sync {
+    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir was to be told.
+    fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
+
+    /// The table has died. Called once for each.
+    fn gone(&self, table: TableId) {
+        let _ = table;
+    }
+}
+
+/// A door that wants to know nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDoor;
+
+impl Door for NoDoor {
+    fn transfer(&self, _: &Arc<Table>, _: OwnerId, _: OwnerId, _: &Term) {}
+}
+
+/// What all handles of an engine share.
+pub(crate) struct Inner {
+    pub(crate) registry: Registry,
+    pub(crate) owners: Owners,
+    door: Arc<dyn Door>,
+    next: AtomicU64,
+}
+
+/// An engine: a world of tables and owners. Clones are handles of the same engine. When the last goes, so do the tables that nobody holds.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+impl Engine {
+    /// An engine without tables.
+    pub fn new(door: Arc<dyn Door>) -> Self {
+        Engine(Arc::new(Inner {
+            registry: Registry::new(),
+            owners: Owners::new(),
+            door,
+            next: AtomicU64::new(1),
+        }))
+    }
+
+    /// A new living owner. O(1).
+    pub fn register(&self) -> OwnerId {
+        self.0.owners.register()
+    }
+
+    /// Makes the owner with this number live; nothing happens if it does. 0 is nobody and never lives. O(1).
+    pub fn register_as(&self, raw: u64) -> OwnerId {
+        let id = OwnerId::from_raw(raw);
+        self.0.owners.register_as(id);
+        id
+    }
+
+    /// Whether the owner lives.
+    pub fn is_alive(&self, owner: OwnerId) -> bool {
+        self.0.owners.is_alive(owner)
+    }
+
+    /// Ends an owner: what it fixed is fixed by it no longer; each of its tables goes to its heir, if it has one that lives, or dies. The first 256
+    /// tables are dealt with here, the ones with names first; the rest by the reaper, soon. Nothing happens if the owner does not live.
+    pub fn down(&self, owner: OwnerId) {
+        let Some(estate) = self.0.owners.end(owner) else {
+            return;
+        };
+        for table in estate.fixed {
+            table.fixation.unfix(owner, true);
+        }
+        let mut tables = VecDeque::from(estate.tables);
+        tables
+            .make_contiguous()
+            .sort_by_key(|t| (!t.is_named(), t.id()));
+        self.settle(owner, &mut tables, AT_ONCE);
+        if !tables.is_empty() {
+            let engine = self.clone();
+            reaper::call(move || engine.settle(owner, &mut tables, usize::MAX));
+        }
+    }
+
+    fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
+        for table in tables.drain(..most.min(tables.len())) {
+            self.inherit(&table, from);
+        }
+    }
+
+    /// Passes a table of an ended owner on, or drops it.
+    fn inherit(&self, table: &Arc<Table>, from: OwnerId) {
+        let mut admin = table.admin.lock();
+        if admin.gone || table.owner() != from {
+            return;
+        }
+        let heir = admin.heir.take();
+        if let Some((to, data)) = heir {
+            if to != from && self.0.owners.add_table(to, table) {
+                table.set_owner(to);
+                admin.heir = Some((to, data.clone()));
+                drop(admin);
+                self.0.door.transfer(table, from, to, &data);
+                return;
+            }
+        }
+        self.bury(table, admin);
+    }
+
+    /// Makes a table. O(1).
+    ///
+    /// # Errors
+    /// `BadOption`, `UnknownStructure`, `AlreadyExists` (a named table whose name is in use), `NoOwner` (the owner does not live).
+    pub fn create(&self, options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
+        options.check()?;
+        // Ordering: Relaxed; only the numbers' being different matters.
+        let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
+        let (named, name) = (options.named, options.name);
+        let table = Arc::new(Table::make(id, options, owner, Arc::downgrade(&self.0)));
+        let admin = table.admin.lock();
+        if named {
+            self.settle_name(name);
+            let guard = larder_index::pin();
+            if !self.0.registry.take_name(name, &table, &guard) {
+                return Err(Error::AlreadyExists);
+            }
+        }
+        self.0.registry.add(&table);
+        if !self.0.owners.add_table(owner, &table) {
+            self.bury(&table, admin);
+            return Err(Error::NoOwner);
+        }
+        drop(admin);
+        Ok(table)
+    }
+
+    /// If the name belongs to a table whose owner has ended and which the reaper has not come to yet, deals with that table now.
+    fn settle_name(&self, name: Atom) {
+        if let Some(table) = self.find(name) {
+            let owner = table.owner();
+            if !self.is_alive(owner) {
+                self.inherit(&table, owner);
+            }
+        }
+    }
+
+    /// The table of this name. Takes no lock. O(1).
+    pub fn find(&self, name: Atom) -> Option<Arc<Table>> {
+        self.with_named(name, Arc::clone)
+    }
+
+    /// Calls `f` with the table of this name. Takes no lock and touches no reference count: the way for hot paths. `f` must be short.
+    pub fn with_named<R>(&self, name: Atom, f: impl FnOnce(&Arc<Table>) -> R) -> Option<R> {
+        let guard = larder_index::pin();
+        self.0.registry.named(name, &guard).map(f)
+    }
+
+    /// The table with this id. Takes no lock. O(1).
+    pub fn find_id(&self, id: TableId) -> Option<Arc<Table>> {
+        self.0.registry.by_id(id)
+    }
+
+    /// Every table there is. Linear in their number; tables made or dropped meanwhile may be among them or not.
+    pub fn all(&self) -> Vec<Arc<Table>> {
+        self.0.registry.all()
+    }
+
+    /// The tables of an owner.
+    pub fn owned_by(&self, owner: OwnerId) -> Vec<Arc<Table>> {
+        self.0.owners.tables_of(owner)
+    }
+
+    /// Waits until everything dropped is freed, at most `timeout`; whether that came about. For tests and orderly ends. The reaper serves
+    /// all engines of the program: work of others is waited for too.
+    pub fn reaper_idle(&self, timeout: Duration) -> bool {
+        reaper::idle(timeout)
+    }
+
+    /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves what it holds to the reaper. The caller holds `admin`.
+    fn bury(&self, table: &Arc<Table>, mut admin: parking_lot::MutexGuard<'_, Admin>) {
+        let guard = larder_index::pin();
+        table.cell.set_tag(DEAD, &guard);
+        admin.gone = true;
+        admin.heir = None;
+        if table.is_named() {
+            self.0.registry.free_name(table.name(), &guard);
+        }
+        self.0.registry.remove(table.id());
+        self.0.owners.remove_table(table.owner(), table.id());
+        drop(admin);
+        for fixer in table.fixation.end() {
+            self.0.owners.remove_fixed(fixer, table.id());
+        }
+        free_store(table, &guard);
+        self.0.door.gone(table.id());
+    }
+}
+
+/// Hands a dead table's store to the reaper.
+fn free_store(table: &Table, guard: &Guard) {
+    if let Some(store) = table.cell.take(guard) {
+        reaper::free(store);
+    }
+}
+
+impl Table {
+    fn engine(&self) -> Result<Engine, Error> {
+        self.engine.upgrade().map(Engine).ok_or(Error::NoTable)
+    }
+
+    /// Drops the table: from here on nobody finds it and every operation on it answers `NoTable`. What it holds is freed behind. O(1).
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`: the right to write is needed.
+    pub fn drop_table(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
+        self.check_write(who)?;
+        self.drop_unasked()
+    }
+
+    /// As `drop_table`, without asking for a right.
+    pub(crate) fn drop_unasked(self: &Arc<Self>) -> Result<(), Error> {
+        let engine = self.engine()?;
+        let admin = self.admin.lock();
+        if admin.gone {
+            return Err(Error::NoTable);
+        }
+        engine.bury(self, admin);
+        Ok(())
+    }
+
+    /// Gives the table another name. A named table is found under the new name before the old is freed.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a name in use, its own included).
+    pub fn rename(self: &Arc<Self>, who: OwnerId, to: Atom) -> Result<(), Error> {
+        self.check_write(who)?;
+        let engine = self.engine()?;
+        let admin = self.admin.lock();
+        if admin.gone {
+            return Err(Error::NoTable);
+        }
+        if self.is_named() {
+            let guard = larder_index::pin();
+            if !engine.0.registry.take_name(to, self, &guard) {
+                return Err(Error::AlreadyExists);
+            }
+            engine.0.registry.free_name(self.name(), &guard);
+        }
+        self.set_name(to);
+        drop(admin);
+        Ok(())
+    }
+
+    /// Makes `to` the owner. The door tells it, not the engine.
+    ///
+    /// # Errors
+    /// `NoTable`, `NotOwner`, `AlreadyOwner` (to itself), `NoOwner` (to one that does not live).
+    pub fn give_away(self: &Arc<Self>, who: OwnerId, to: OwnerId) -> Result<(), Error> {
+        let engine = self.engine()?;
+        let admin = self.admin.lock();
+        self.check_owner(&admin, who)?;
+        if who == to {
+            return Err(Error::AlreadyOwner);
+        }
+        if !engine.0.owners.add_table(to, self) {
+            return Err(Error::NoOwner);
+        }
+        self.set_owner(to);
+        engine.0.owners.remove_table(who, self.id());
+        Ok(())
+    }
+
+    /// Says who gets the table when its owner ends; None for nobody. An heir that does not live by then counts as nobody.
+    ///
+    /// # Errors
+    /// `NoTable`, `NotOwner`.
+    pub fn set_heir(
+        self: &Arc<Self>,
+        who: OwnerId,
+        heir: Option<(OwnerId, Term)>,
+    ) -> Result<(), Error> {
+        let mut admin = self.admin.lock();
+        self.check_owner(&admin, who)?;
+        let before = std::mem::replace(&mut admin.heir, heir);
+        drop(admin);
+        drop(before);
+        Ok(())
+    }
+
+    fn check_owner(&self, admin: &Admin, who: OwnerId) -> Result<(), Error> {
+        if admin.gone {
+            return Err(Error::NoTable);
+        }
+        if self.owner() != who {
+            return Err(Error::NotOwner);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! What an operation may answer instead of its result.
+
+use thiserror::Error;
+
+/// Why an operation was refused. Nothing is changed when one is returned, unless a job says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The table is gone.
+    #[error("the table does not exist (any more)")]
+    NoTable,
+    /// The caller has not the right to do this with the table.
+    #[error("the table's access rights do not allow this")]
+    Access,
+    /// An operation over many keys holds the table: `Table::help` with it, then try again.
+    #[error(
+        "an operation over many keys is being applied to the table; help with it and try again"
+    )]
+    Busy,
+    /// The name is another table's.
+    #[error("there is a table of this name already")]
+    AlreadyExists,
+    /// The key has to be in the table, and is not.
+    #[error("the key is not in the table")]
+    BadKey,
+    /// The object is shorter than the key position, or an update names the key's own position.
+    #[error("the key's position is outside the object, or may not be changed")]
+    Keypos,
+    /// A position that the object has not.
+    #[error("the position is outside the object")]
+    Position,
+    /// A counter, an increment, a threshold or a set value is not an integer.
+    #[error("not an integer")]
+    NotInteger,
+    /// The operation is not for tables of this type.
+    #[error("the operation is not for tables of this type")]
+    TableType,
+    /// Only the table's owner may do this.
+    #[error("the caller is not the table's owner")]
+    NotOwner,
+    /// The table was to be given to its owner.
+    #[error("the table belongs to that owner already")]
+    AlreadyOwner,
+    /// The owner named is gone, or never was.
+    #[error("that owner is not alive")]
+    NoOwner,
+    /// A slot past the last.
+    #[error("the slot is past the end of the table")]
+    BadSlot,
+    /// An object has to be a tuple.
+    #[error("an object has to be a tuple")]
+    NotTuple,
+    /// The default object is no tuple, or too short.
+    #[error("the default object is no tuple, or is too short for the key or a position")]
+    BadDefault,
+    /// A continuation that does not fit the operation.
+    #[error("the continuation does not belong to this operation")]
+    BadContinuation,
+    /// A replacement that might change its object's key.
+    #[error("the replacement could change the key of an object")]
+    KeyChanged,
+    /// A structure that is not built in; the text says which are.
+    #[error("{0}")]
+    UnknownStructure(String),
+    /// An option out of range; the text says which.
+    #[error("{0}")]
+    BadOption(String),
+    /// Something grew beyond what the engine can represent.
+    #[error("{0}")]
+    SystemLimit(String),
+    /// A pattern or match specification that does not compile, or a text that does not parse; the text says where.
+    #[error("{0}")]
+    BadSpec(String),
+    /// A file could not be written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What is wrong with a table's file, or with reaching it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file does not begin as a Larder file does.
+    #[error("not a Larder table file")]
+    NotLarder,
+    /// A later Larder wrote it.
+    #[error("the file has format version {found}; this Larder reads versions up to {known}")]
+    NewerVersion {
+        /// The file's version.
+        found: u16,
+        /// The newest version that can be read.
+        known: u16,
+    },
+    /// The file ends before its end mark.
+    #[error("the file is cut short")]
+    CutShort,
+    /// A checksum does not fit, or the content makes no sense; the text says what.
+    #[error("the file is damaged: {0}")]
+    Damaged(String),
+    /// The number of objects is not what the footer says.
+    #[error("the file should hold {expected} objects and holds {found}")]
+    Count {
+        /// As the footer says.
+        expected: u64,
+        /// As read.
+        found: u64,
+    },
+    /// The operating system refused; `what` says during what.
+    #[error("{what}: {kind}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// What the system answered.
+        kind: std::io::ErrorKind,
+    },
+}
+
+impl FileError {
+    /// Makes an error of the system's answer.
+    pub(crate) fn io(what: impl Into<String>, error: &std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            return FileError::CutShort;
+        }
+        FileError::Io {
+            what: what.into(),
+            kind: error.kind(),
+        }
+    }
+}

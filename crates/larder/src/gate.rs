@@ -1,0 +1,302 @@
+//! The gate: how a list of objects is inserted all at once.
+//!
+//! # Steps
+//!
+//! 1. The batch is put into the table's slot and the state word's `CLOSED` bit is set, both under the slot's lock. From here on
+//!    every operation that begins answers `Busy`. **This is the batch's linearisation point.**
+//! 2. For `insert_new`, every key is looked for. One that is there ends the batch without a change.
+//! 3. The objects are inserted one by one, in slices, by whoever comes: the one who began, or anybody who met `Busy` and helps. One at a time holds
+//!    the batch's progress; if it goes away between two slices, the next goes on where it stopped.
+//! 4. The bit is cleared and the slot emptied.
+//!
+//! # Why nobody sees half
+//!
+//! * A reader looks at the state word first. If it was open, the reader began before (1); for each key it sees either the batch's object, as if it had
+//!   come after, or what was there, as if it had come before, and a single-key read is one or the other. Everything that begins
+//!   after (1) waits for (4).
+//! * A writer looks at the word again under its leaf's lock. If it was open there, the leaf was locked before (1) was seen. The batch reads or locks that leaf
+//!   after (1), so it waits for the writer and finds its change made. The two orders meet crosswise: lock then load of the word here, change of
+//!   the word then load of the leaf's version there. Hence `SeqCst` on the word, and `after_lock`.
+//! * A traversal is no snapshot; a slice of one that began before (1) may see some of the batch.
+
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::store::Index;
+use crate::table::{At, Table, CLOSED, DEAD};
+use crate::write::index;
+use larder_index::Change;
+use larder_term::object::ObjectBuf;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Lists up to this length are inserted in one step, whatever the budget.
+const SMALL: usize = 64;
+
+/// Objects in one run of memory, for `begin_insert`. Holds counts of its own for their handles.
+#[derive(Default)]
+pub struct ObjectList {
+    bytes: Vec<u8>,
+    /// For each object: the ends of its key and of its value in `bytes`.
+    ends: Vec<(usize, usize)>,
+}
+
+impl ObjectList {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an object, encoded for the table that the list is for. Copies it.
+    pub fn push(&mut self, object: &ObjectBuf) {
+        raw::retain_value(object.value());
+        self.bytes.extend_from_slice(object.key());
+        let key = self.bytes.len();
+        self.bytes.extend_from_slice(object.value());
+        self.ends.push((key, self.bytes.len()));
+    }
+
+    /// The number of objects.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Key and value of object `i`.
+    pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        let (key, end) = self.ends[i];
+        (&self.bytes[start..key], &self.bytes[key..end])
+    }
+}
+
+impl Drop for ObjectList {
+    fn drop(&mut self) {
+        for i in 0..self.len() {
+            raw::release_value(self.get(i).1);
+        }
+    }
+}
+
+/// How far a batch has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Looking for keys that are there, `next` being the first not looked for.
+    Checking,
+    /// Inserting.
+    Applying,
+    /// Over; whether the objects were inserted.
+    Over(bool),
+}
+
+struct Progress {
+    phase: Phase,
+    next: usize,
+}
+
+/// A list on its way into a table.
+pub(crate) struct ListBatch {
+    list: ObjectList,
+    progress: Mutex<Progress>,
+}
+
+impl ListBatch {
+    fn new(list: ObjectList, new: bool) -> Self {
+        let phase = if new {
+            Phase::Checking
+        } else {
+            Phase::Applying
+        };
+        ListBatch {
+            list,
+            progress: Mutex::new(Progress { phase, next: 0 }),
+        }
+    }
+
+    /// Does one slice, if nobody else is doing one. `Done` when the batch is over.
+    fn work(&self, table: &Table, budget: &mut Budget) -> Result<Step, Error> {
+        let Some(mut progress) = self.progress.try_lock() else {
+            std::thread::yield_now();
+            return Ok(Step::More);
+        };
+        let guard = larder_index::pin();
+        let at = table.begin_batch(&guard)?;
+        loop {
+            match progress.phase {
+                Phase::Over(_) => return Ok(Step::Done),
+                phase if progress.next == self.list.len() => {
+                    progress.next = 0;
+                    progress.phase = match phase {
+                        Phase::Checking => Phase::Applying,
+                        _ => Phase::Over(true),
+                    };
+                    continue;
+                }
+                Phase::Checking => {
+                    let (key, _) = self.list.get(progress.next);
+                    if at.store.contains(&guard, table.key(key)) {
+                        progress.phase = Phase::Over(false);
+                        continue;
+                    }
+                }
+                Phase::Applying => {
+                    let (key, value) = self.list.get(progress.next);
+                    table.put(&at, key, value)?;
+                }
+            }
+            progress.next += 1;
+            if !budget.spend(1) && self.list.len() > SMALL {
+                return Ok(Step::More);
+            }
+        }
+    }
+}
+
+/// The slot of a table for the batch that holds it.
+#[derive(Default)]
+pub(crate) struct Gate(Mutex<Option<Arc<ListBatch>>>);
+
+impl Table {
+    /// Does one slice of the batch that holds the gate, if one does. `Done` when the gate is open, or the table gone.
+    pub fn help(&self, budget: &mut Budget) -> Step {
+        let Some(batch) = self.gate.0.lock().clone() else {
+            return Step::Done;
+        };
+        match batch.work(self, budget) {
+            Ok(Step::More) => Step::More,
+            // A dead table needs no help: whoever asks it something learns that it is dead.
+            Ok(Step::Done) | Err(_) => {
+                self.open(&batch);
+                Step::Done
+            }
+        }
+    }
+
+    /// Helps until the gate is open. For threads that may wait.
+    pub(crate) fn wait(&self) {
+        while self.help(&mut Budget::slice()) == Step::More {}
+    }
+
+    /// (1) Closes the gate for the batch; `Busy` if another holds it.
+    fn close(&self, batch: &Arc<ListBatch>) -> Result<(), Error> {
+        let guard = larder_index::pin();
+        let mut slot = self.gate.0.lock();
+        if slot.is_some() {
+            return Err(Error::Busy);
+        }
+        loop {
+            let seen = self.cell.load(&guard);
+            if seen.tag() & DEAD != 0 {
+                return Err(Error::NoTable);
+            }
+            if self.cell.set_tag_if(seen, CLOSED, &guard) {
+                *slot = Some(Arc::clone(batch));
+                // Ordering: after the state word's change and before any look at a leaf (see the module).
+                std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+                return Ok(());
+            }
+        }
+    }
+
+    /// (4) Opens the gate if the batch still holds it.
+    fn open(&self, batch: &Arc<ListBatch>) {
+        let guard = larder_index::pin();
+        let mut slot = self.gate.0.lock();
+        if slot.as_ref().is_some_and(|held| Arc::ptr_eq(held, batch)) {
+            *slot = None;
+            self.cell.clear_tag(CLOSED, &guard);
+        }
+    }
+
+    /// Puts one object in its place: what `insert` means for the table's type.
+    pub(crate) fn put(
+        &self,
+        at: &At<'_>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<crate::write::Written, Error> {
+        let key = self.key(key);
+        match index(at) {
+            Index::One(ix) => self.change_one(at, &**ix, key, &mut |_, _| Ok(Change::Put(value))),
+            Index::Many(ix) => {
+                let dedupe = self.kind() == crate::options::TableKind::Bag;
+                self.change_many(at, &**ix, key, &mut |held| {
+                    if !dedupe || !self.holds_same(held, key.bytes, value) {
+                        held.push(value);
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// Begins the insertion of a list, all or nothing. With `new`, nothing is inserted if one of the keys is in the table; a key may come several times
+    /// in the list.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    ///
+    /// # Consistency
+    /// Nobody sees some of the objects without the others, but a traversal under way. Meanwhile other operations answer `Busy`.
+    pub fn begin_insert(
+        self: &Arc<Self>,
+        who: OwnerId,
+        list: ObjectList,
+        new: bool,
+    ) -> Result<ListJob, Error> {
+        self.check_write(who)?;
+        Ok(ListJob {
+            table: Arc::clone(self),
+            batch: Arc::new(ListBatch::new(list, new)),
+            closed: false,
+        })
+    }
+}
+
+/// The insertion of a list, under way. Dropped before its first step, nothing has happened; dropped later, whoever comes next to the table
+/// finishes it.
+pub struct ListJob {
+    table: Arc<Table>,
+    batch: Arc<ListBatch>,
+    closed: bool,
+}
+
+impl ListJob {
+    /// One slice. Helps with another's list first, if there is one.
+    ///
+    /// # Errors
+    /// `NoTable` when the table is dropped meanwhile.
+    pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
+        if self.batch.list.is_empty() {
+            return Ok(Step::Done);
+        }
+        while !self.closed {
+            match self.table.close(&self.batch) {
+                Ok(()) => self.closed = true,
+                Err(Error::Busy) => {
+                    if self.table.help(budget) == Step::More || budget.is_exhausted() {
+                        return Ok(Step::More);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match self.batch.work(&self.table, budget) {
+            Ok(Step::More) => Ok(Step::More),
+            done => {
+                self.table.open(&self.batch);
+                done
+            }
+        }
+    }
+
+    /// After `Done`: whether the objects are in the table. False only for an `insert_new` that found a key.
+    pub fn inserted(&self) -> bool {
+        self.batch.list.is_empty() || self.batch.progress.lock().phase == Phase::Over(true)
+    }
+}

@@ -1,0 +1,119 @@
+//! What can be asked about a table.
+
+use crate::error::Error;
+use crate::fixation::{FixTime, Fixed};
+use crate::options::{Access, Concurrency, TableKind};
+use crate::owner::OwnerId;
+use crate::table::{Table, TableId};
+use larder_term::Atom;
+use std::sync::Arc;
+
+/// A table's properties at one moment. The numbers were read one after the other while others may have been writing.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// The table's number.
+    pub id: TableId,
+    /// Its name.
+    pub name: Atom,
+    /// Whether it is found under its name.
+    pub named: bool,
+    /// Its type.
+    pub kind: TableKind,
+    /// The position of the key.
+    pub keypos: usize,
+    /// Who may read and write.
+    pub access: Access,
+    /// The owner.
+    pub owner: OwnerId,
+    /// The heir, if there is one that lives.
+    pub heir: Option<OwnerId>,
+    /// The number of objects.
+    pub size: usize,
+    /// Bytes of memory; see `Table::memory`.
+    pub memory: usize,
+    /// Whether objects are kept compressed.
+    pub compressed: bool,
+    /// As asked for.
+    pub write_concurrency: Concurrency,
+    /// As asked for.
+    pub read_concurrency: bool,
+    /// As asked for.
+    pub decentralized_counters: bool,
+    /// The structure that the table is built on.
+    pub structure: String,
+    /// Whether somebody has the table fixed.
+    pub fixed: bool,
+    /// Who has, since when.
+    pub safe_fixed: Option<Fixed>,
+}
+
+impl Table {
+    /// The table's properties; None if it is dead. Everybody may ask, whatever the access rights.
+    pub fn info(&self) -> Option<Info> {
+        if !self.is_alive() {
+            return None;
+        }
+        let options = self.options();
+        let safe_fixed = self.fixation.report();
+        Some(Info {
+            id: self.id(),
+            name: self.name(),
+            named: self.is_named(),
+            kind: self.kind(),
+            keypos: self.keypos(),
+            access: self.access(),
+            owner: self.owner(),
+            heir: self.heir(),
+            size: self.size(),
+            memory: self.memory(),
+            compressed: self.compressed(),
+            write_concurrency: options.write_concurrency,
+            read_concurrency: options.read_concurrency,
+            decentralized_counters: options.decentralized_counters,
+            structure: options.structure.clone(),
+            fixed: safe_fixed.is_some(),
+            safe_fixed,
+        })
+    }
+
+    /// The heir, if there is one that lives.
+    fn heir(&self) -> Option<OwnerId> {
+        let heir = self.admin.lock().heir.as_ref().map(|(id, _)| *id)?;
+        let engine = self.engine.upgrade()?;
+        engine.owners.is_alive(heir).then_some(heir)
+    }
+
+    /// Fixes the table for `who`, once more if they have it fixed already. Traversals need no fixed table; a fixed one remembers which keys were
+    /// deleted, so that `next` goes on from them. `now` is what `info` tells.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`: the right to read is needed.
+    pub fn safe_fix(self: &Arc<Self>, who: OwnerId, now: FixTime) -> Result<(), Error> {
+        self.check_read(who)?;
+        let engine = self.engine.upgrade().ok_or(Error::NoTable)?;
+        let admin = self.admin.lock();
+        if admin.gone {
+            return Err(Error::NoTable);
+        }
+        if self.fixation.fix(who, now) {
+            engine.owners.add_fixed(who, self);
+        }
+        drop(admin);
+        Ok(())
+    }
+
+    /// Takes one fixation of `who`'s back; nothing happens if they have none.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    pub fn safe_unfix(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
+        self.check_read(who)?;
+        let engine = self.engine.upgrade().ok_or(Error::NoTable)?;
+        let admin = self.admin.lock();
+        if self.fixation.unfix(who, false) {
+            engine.owners.remove_fixed(who, self.id());
+        }
+        drop(admin);
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! Writing by key: insert, delete, take, and emptying the table.
+//!
+//! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`, the exchange of the state word.
+
+use crate::error::Error;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::reaper;
+use crate::scratch;
+use crate::store::{Index, Store};
+use crate::table::Table;
+use crate::write::{Held, Written};
+use larder_index::Change;
+use larder_term::object::{ObjectBuf, ObjectView};
+
+impl Table {
+    /// Inserts an object, in place of the one under its key (set, ordered_set) or beside the others (bag: unless it is there already).
+    /// The table takes counts of its own for handles.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn insert(&self, who: OwnerId, object: &ObjectBuf) -> Result<(), Error> {
+        self.may_write(who)?;
+        self.writing(|at| Ok((self.put(at, object.key(), object.value())?, ())))
+    }
+
+    /// Inserts an object if there is none under its key; whether it did.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn insert_new(&self, who: OwnerId, object: &ObjectBuf) -> Result<bool, Error> {
+        self.may_write(who)?;
+        let key = self.key(object.key());
+        self.writing(|at| {
+            let mut inserted = false;
+            let written = match &at.store.index {
+                Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
+                    inserted = old.is_none();
+                    Ok(if inserted {
+                        Change::Put(object.value())
+                    } else {
+                        Change::Keep
+                    })
+                })?,
+                Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
+                    inserted = held.count() == 0;
+                    if inserted {
+                        held.push(object.value());
+                    }
+                    Ok(())
+                })?,
+            };
+            Ok((written, inserted))
+        })
+    }
+
+    /// Deletes what is under the index key; how many objects went.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn delete(&self, who: OwnerId, key: &[u8]) -> Result<usize, Error> {
+        self.may_write(who)?;
+        self.delete_where(key, &mut |_| true)
+    }
+
+    /// Deletes this very object (`=:=`), all its copies in a duplicate_bag; how many went.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn delete_object(&self, who: OwnerId, object: &ObjectBuf) -> Result<usize, Error> {
+        self.may_write(who)?;
+        self.delete_where(object.key(), &mut |value| {
+            self.same(object.key(), value, object.value())
+        })
+    }
+
+    /// Deletes those objects under a key that `goes` picks, all at one instant; how many.
+    pub(crate) fn delete_where(
+        &self,
+        key: &[u8],
+        goes: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<usize, Error> {
+        let key = self.key(key);
+        self.writing(|at| {
+            let mut gone = 0;
+            let written = match &at.store.index {
+                Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
+                    gone = usize::from(old.is_some_and(&mut *goes));
+                    Ok(if gone > 0 {
+                        Change::Remove
+                    } else {
+                        Change::Keep
+                    })
+                })?,
+                Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
+                    gone = held.remove_if(goes);
+                    Ok(())
+                })?,
+            };
+            Ok((written, gone))
+        })
+    }
+
+    /// Deletes what is under the index key and calls `visit` with each object that went, in order of arrival; how many.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn take(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        visit: &mut dyn FnMut(&ObjectView<'_>),
+    ) -> Result<usize, Error> {
+        self.may_write(who)?;
+        // Pinned for the whole: the handles of what is taken are given back only when this guard is gone.
+        let _guard = larder_index::pin();
+        scratch::with(|s| {
+            s.values.clear();
+            let values = &mut s.values;
+            self.delete_where(key, &mut |value| {
+                values.push(value);
+                true
+            })?;
+            for value in s.values.iter() {
+                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+            }
+            Ok(s.values.len())
+        })
+    }
+
+    /// Empties the table; how many objects went. O(1): an empty index takes the place of the old, which is freed behind. Nobody sees a part of the objects gone.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn delete_all_objects(&self, who: OwnerId) -> Result<usize, Error> {
+        self.may_write(who)?;
+        let guard = larder_index::pin();
+        let mut fresh = Some(Store::new(&self.options));
+        loop {
+            let at = self.begin(&guard)?;
+            let mut swap = || match self.cell.replace(at.seen, fresh.take()?, &guard) {
+                Ok(old) => old,
+                Err(back) => {
+                    fresh = Some(back);
+                    None
+                }
+            };
+            let old = if self.kind().is_ordered() {
+                swap()
+            } else {
+                self.fixation.swapping(swap)
+            };
+            if fresh.is_none() {
+                let gone = at.store.count.get();
+                if let Some(old) = old {
+                    reaper::free(old);
+                }
+                return Ok(gone);
+            }
+        }
+    }
+
+    /// Whether one of the objects is this one.
+    pub(crate) fn holds_same(&self, held: &Held<'_>, key: &[u8], value: &[u8]) -> bool {
+        let mut found = false;
+        held.each(&mut |_, other| {
+            found = self.same(key, value, other);
+            !found
+        });
+        found
+    }
+}
+
+impl Written {
+    /// Whether the operation has to begin again.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(self, Written::Moved)
+    }
+}

@@ -1,0 +1,151 @@
+//! Owners: who tables belong to, and what happens to the tables when one ends.
+//!
+//! An owner is a number with a life. The door names owners (by a process's word, say) or lets the engine name them. An owner's record keeps
+//! its tables and the tables it fixed, so that its end costs what it had, not what there is.
+//!
+//! Locks are taken in this order: a table's `admin`, then one owner's record; never two records at once.
+
+use crate::table::{Table, TableId};
+use papaya::HashMap as Map;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Who does something, and who owns a table. Just a number: it keeps nothing alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerId(u64);
+
+impl OwnerId {
+    /// The owner with this number, which is the door's choice; 0 is nobody.
+    pub fn from_raw(raw: u64) -> Self {
+        OwnerId(raw)
+    }
+
+    /// The number.
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "owner#{}", self.0)
+    }
+}
+
+/// What an owner has.
+#[derive(Default)]
+struct Record {
+    /// The owner has ended; nothing may be added any more.
+    ended: bool,
+    tables: HashMap<TableId, Arc<Table>>,
+    fixed: HashMap<TableId, Arc<Table>>,
+}
+
+/// What an owner had when it ended.
+pub(crate) struct Estate {
+    /// Its tables.
+    pub(crate) tables: Vec<Arc<Table>>,
+    /// The tables it had fixed.
+    pub(crate) fixed: Vec<Arc<Table>>,
+}
+
+/// All living owners.
+pub(crate) struct Owners {
+    records: Map<OwnerId, Arc<Mutex<Record>>>,
+    next: AtomicU64,
+}
+
+/// Where ids that the engine names begin: far from any that a door is likely to use.
+const FIRST: u64 = 1 << 62;
+
+impl Owners {
+    pub(crate) fn new() -> Self {
+        Owners {
+            records: Map::new(),
+            next: AtomicU64::new(FIRST),
+        }
+    }
+
+    /// A new owner, named by the engine.
+    pub(crate) fn register(&self) -> OwnerId {
+        // Ordering: Relaxed; only the numbers' being different matters.
+        let id = OwnerId(self.next.fetch_add(1, Ordering::Relaxed));
+        self.register_as(id);
+        id
+    }
+
+    /// An owner named by the door; nothing happens if it lives already.
+    pub(crate) fn register_as(&self, id: OwnerId) {
+        if id.0 != 0 {
+            self.records.pin().get_or_insert_with(id, Default::default);
+        }
+    }
+
+    /// Whether the owner lives.
+    pub(crate) fn is_alive(&self, id: OwnerId) -> bool {
+        self.records.pin().contains_key(&id)
+    }
+
+    /// Calls `f` with the record of a living owner.
+    fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut Record) -> R) -> Option<R> {
+        let record = self.records.pin().get(&id).cloned()?;
+        let mut record = record.lock();
+        if record.ended {
+            return None;
+        }
+        Some(f(&mut record))
+    }
+
+    /// Notes that the owner has the table; false if it has ended.
+    pub(crate) fn add_table(&self, id: OwnerId, table: &Arc<Table>) -> bool {
+        self.with(id, |r| r.tables.insert(table.id(), Arc::clone(table)))
+            .is_some()
+    }
+
+    /// Notes that the owner has the table no longer.
+    pub(crate) fn remove_table(&self, id: OwnerId, table: TableId) {
+        // The table's last reference may go here: outside the lock.
+        drop(self.with(id, |r| r.tables.remove(&table)));
+    }
+
+    /// Notes that the owner has fixed the table; registers it if need be.
+    pub(crate) fn add_fixed(&self, id: OwnerId, table: &Arc<Table>) {
+        loop {
+            self.register_as(id);
+            let done = self.with(id, |r| r.fixed.insert(table.id(), Arc::clone(table)));
+            if done.is_some() || id.0 == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Notes that the owner has the table fixed no longer.
+    pub(crate) fn remove_fixed(&self, id: OwnerId, table: TableId) {
+        drop(self.with(id, |r| r.fixed.remove(&table)));
+    }
+
+    /// The owner's tables.
+    pub(crate) fn tables_of(&self, id: OwnerId) -> Vec<Arc<Table>> {
+        self.with(id, |r| r.tables.values().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Ends the owner and gives what it had; None if it was not alive. From here on nothing can be added to it.
+    pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
+        let record = self.records.pin().get(&id).cloned()?;
+        let mut record = record.lock();
+        if std::mem::replace(&mut record.ended, true) {
+            return None;
+        }
+        self.records.pin().remove(&id);
+        let tables = std::mem::take(&mut record.tables);
+        let fixed = std::mem::take(&mut record.fixed);
+        Some(Estate {
+            tables: tables.into_values().collect(),
+            fixed: fixed.into_values().collect(),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! Where tables are found: by name, by id.
+//!
+//! A name is an atom, and an atom is a small number: the table of names is an array over those numbers, in chunks that double in size
+//! and are made when first needed. A look-up is two loads, no lock and no count. Ids are in a lock-free map.
+
+use crate::raw::EpochCell;
+use crate::table::{Table, TableId};
+use larder_index::Guard;
+use larder_term::Atom;
+use papaya::HashMap as Map;
+use std::sync::{Arc, OnceLock};
+
+/// Names in the first chunk, as a power of two.
+const FIRST_BITS: u32 = 8;
+
+/// Chunks: enough for every 32-bit number.
+const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize + 1;
+
+type Slot = EpochCell<Arc<Table>>;
+
+/// The chunk of a number, and the place in it: chunk c > 0 has the numbers from 2^(FIRST_BITS + c - 1) to twice that.
+fn place(number: u32) -> (usize, usize) {
+    let bits = u32::BITS - number.leading_zeros();
+    let chunk = bits.saturating_sub(FIRST_BITS);
+    let base = if chunk == 0 {
+        0
+    } else {
+        1u32 << (FIRST_BITS + chunk - 1)
+    };
+    (chunk as usize, (number - base) as usize)
+}
+
+/// The number of places in a chunk.
+fn chunk_size(chunk: usize) -> usize {
+    1 << (FIRST_BITS as usize + chunk.saturating_sub(1))
+}
+
+/// All tables.
+pub(crate) struct Registry {
+    names: [OnceLock<Box<[Slot]>>; CHUNKS],
+    ids: Map<TableId, Arc<Table>>,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        Registry {
+            names: std::array::from_fn(|_| OnceLock::new()),
+            ids: Map::new(),
+        }
+    }
+
+    /// The table of this name.
+    pub(crate) fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
+        let (chunk, i) = place(name.id());
+        self.names[chunk].get()?[i].load(guard).get()
+    }
+
+    /// Gives the table the name; false if another has it.
+    pub(crate) fn take_name(&self, name: Atom, table: &Arc<Table>, guard: &Guard) -> bool {
+        let (chunk, i) = place(name.id());
+        let slots = self.names[chunk]
+            .get_or_init(|| (0..chunk_size(chunk)).map(|_| EpochCell::empty()).collect());
+        let seen = slots[i].load(guard);
+        seen.get().is_none() && slots[i].replace(seen, Arc::clone(table), guard).is_ok()
+    }
+
+    /// Frees the name, which the caller knows to be the table's (it holds the table's `admin`).
+    pub(crate) fn free_name(&self, name: Atom, guard: &Guard) {
+        let (chunk, i) = place(name.id());
+        if let Some(slots) = self.names[chunk].get() {
+            drop(slots[i].take(guard));
+        }
+    }
+
+    /// The table with this id.
+    pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
+        self.ids.pin().get(&id).cloned()
+    }
+
+    /// Adds a table.
+    pub(crate) fn add(&self, table: &Arc<Table>) {
+        self.ids.pin().insert(table.id(), Arc::clone(table));
+    }
+
+    /// Removes a table.
+    pub(crate) fn remove(&self, id: TableId) {
+        self.ids.pin().remove(&id);
+    }
+
+    /// Every table.
+    pub(crate) fn all(&self) -> Vec<Arc<Table>> {
+        self.ids.pin().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_distinct_and_dense() {
+        let mut expected = (0, 0);
+        for number in 0..100_000u32 {
+            let (chunk, i) = place(number);
+            if (chunk, i) != expected {
+                expected = (expected.0 + 1, 0);
+            }
+            assert_eq!((chunk, i), expected, "{number}");
+            assert!(i < chunk_size(chunk));
+            expected.1 += 1;
+        }
+        assert!(place(u32::MAX).0 < CHUNKS);
+        assert_eq!(place(u32::MAX).1, chunk_size(CHUNKS - 1) - 1);
+    }
+}

@@ -1,0 +1,294 @@
+//! Writing scans: delete and replace.
+//!
+//! 1. Objects are read a leaf's worth at a time and matched without a lock.
+//! 2. One that matched is changed under its leaf's lock: as it was read, or, if it has changed meanwhile, matched anew there.
+//!
+//! In a bag the objects of a key are dealt with together, in one change, the first time that one of them matches. So each change of one object (of
+//! one key in a bag) is atomic; the whole is not.
+
+use super::select::{is_true, Scan};
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::options::TableKind;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::store::Index;
+use crate::table::{At, Table};
+use crate::write::Held;
+use larder_index::{Change, Direction};
+use larder_matchspec::{Context, Outcome, Program, Scratch};
+use larder_term::object::ObjectBuf;
+use std::sync::Arc;
+
+impl Table {
+    /// Begins to delete the objects for which `program` gives `true`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    pub fn select_delete(
+        self: &Arc<Self>,
+        who: OwnerId,
+        program: Arc<Program>,
+    ) -> Result<DeleteJob, Error> {
+        self.check_write(who)?;
+        Ok(DeleteJob {
+            work: Work::new(self, program),
+        })
+    }
+
+    /// Begins to replace each object that `program` matches by its result, which has to keep the key.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `TableType` (a bag), `KeyChanged` (the program does not prove that keys are kept).
+    pub fn select_replace(
+        self: &Arc<Self>,
+        who: OwnerId,
+        program: Arc<Program>,
+    ) -> Result<ReplaceJob, Error> {
+        self.check_write(who)?;
+        if self.kind() == TableKind::Bag {
+            return Err(Error::TableType);
+        }
+        if !program.replace_keeps_key(self.keypos()) {
+            return Err(Error::KeyChanged);
+        }
+        Ok(ReplaceJob {
+            work: Work::new(self, program),
+        })
+    }
+}
+
+/// What both jobs are made of.
+struct Work {
+    scan: Scan,
+    program: Arc<Program>,
+    count: u64,
+    /// For the objects that are matched under a lock.
+    scratch: Scratch,
+    /// In a bag: the key whose objects were dealt with last.
+    dealt: Vec<u8>,
+}
+
+/// What is to be done with an object that matched.
+type Act = dyn FnMut(&Table, &At<'_>, &mut Turn<'_>) -> Result<u64, Error>;
+
+/// One object that matched.
+struct Turn<'t> {
+    program: &'t Program,
+    ctx: &'t Context<'t>,
+    scratch: &'t mut Scratch,
+    key: &'t [u8],
+    value: &'t [u8],
+}
+
+impl Work {
+    fn new(table: &Arc<Table>, program: Arc<Program>) -> Self {
+        Work {
+            scan: Scan::new(table, Some(Arc::clone(&program)), Direction::Forward),
+            program,
+            count: 0,
+            scratch: Scratch::default(),
+            dealt: Vec::new(),
+        }
+    }
+
+    /// One slice: finds objects for which `wanted` holds and calls `act` with each.
+    fn step(
+        &mut self,
+        budget: &mut Budget,
+        ctx: &Context<'_>,
+        wanted: fn(&Outcome<'_>) -> bool,
+        act: &mut Act,
+    ) -> Result<Step, Error> {
+        let table = Arc::clone(&self.scan.table);
+        loop {
+            let guard = larder_index::pin();
+            let at = table.begin(&guard)?;
+            let scan = &mut self.scan;
+            let before = scan.cursor.to_bytes();
+            let usable = scan.cursor.fill(&table, &at, 0, &mut scan.batch);
+            if usable == 0 {
+                return Ok(Step::Done);
+            }
+            for i in 0..usable {
+                let (key, value) = (scan.batch.key(i), scan.batch.value(i));
+                let object = raw::view(key, value, table.keypos(), &mut scan.plain);
+                let found = self.program.run(&object, ctx, &mut scan.scratch);
+                let dealt = !table.kind().is_unique() && self.dealt == key;
+                if !dealt && found.as_ref().is_some_and(wanted) {
+                    let mut turn = Turn {
+                        program: &self.program,
+                        ctx,
+                        scratch: &mut self.scratch,
+                        key,
+                        value,
+                    };
+                    match act(&table, &at, &mut turn) {
+                        Ok(n) => self.count += n,
+                        Err(error) => {
+                            // To be met again, from the entry on.
+                            match i.checked_sub(1) {
+                                Some(last) => scan.cursor.stop(&table, &at, &scan.batch, last),
+                                None => scan.cursor.go_to(&before)?,
+                            }
+                            return Err(error);
+                        }
+                    }
+                    key.clone_into(&mut self.dealt);
+                }
+                if !budget.spend(1) {
+                    if i + 1 < usable {
+                        scan.cursor.stop(&table, &at, &scan.batch, i);
+                    }
+                    return Ok(Step::More);
+                }
+            }
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Whether an object has the result `true`.
+    fn is_true(&mut self, table: &Table, value: &[u8]) -> bool {
+        let mut plain = Vec::new();
+        let object = raw::view(self.key, value, table.keypos(), &mut plain);
+        let found = self.program.run(&object, self.ctx, self.scratch);
+        found.is_some_and(|outcome| is_true(&outcome))
+    }
+
+    /// What replaces an object, if the program matches it.
+    fn replacement(&mut self, table: &Table, value: &[u8]) -> Result<Option<ObjectBuf>, Error> {
+        let mut plain = Vec::new();
+        let object = raw::view(self.key, value, table.keypos(), &mut plain);
+        let Some(outcome) = self.program.run(&object, self.ctx, self.scratch) else {
+            return Ok(None);
+        };
+        let mut new = ObjectBuf::new();
+        match outcome {
+            Outcome::Object => {
+                let mut tuple = Vec::new();
+                object.to_tuple(&mut tuple);
+                table.encode_object(raw::stored(&tuple), &mut new)?;
+            }
+            Outcome::Term(term) => table.encode_object(term, &mut new)?,
+        }
+        if new.key() != self.key {
+            return Err(Error::KeyChanged);
+        }
+        Ok(Some(new))
+    }
+
+    fn delete(&mut self, table: &Table) -> Result<u64, Error> {
+        let (key, seen) = (self.key, self.value);
+        let one = table.kind().is_unique();
+        let gone = table.delete_where(key, &mut |value| {
+            (one && value == seen) || self.is_true(table, value)
+        })?;
+        Ok(gone as u64)
+    }
+
+    fn replace(&mut self, table: &Table, at: &At<'_>) -> Result<u64, Error> {
+        let key = table.key(self.key);
+        let mut count = 0;
+        let written = match &at.store.index {
+            Index::One(ix) => {
+                let read = self.value;
+                let prepared = self.replacement(table, read)?;
+                // Holds the counts of a new object's handles until the table has its own.
+                let mut anew = None;
+                table.change_one(at, &**ix, key, &mut |old, scratch| {
+                    let Some(old) = old else {
+                        return Ok(Change::Keep);
+                    };
+                    let new = if old == read {
+                        &prepared
+                    } else {
+                        anew = self.replacement(table, old)?;
+                        &anew
+                    };
+                    let Some(new) = new else {
+                        return Ok(Change::Keep);
+                    };
+                    count = 1;
+                    scratch.extend_from_slice(new.value());
+                    Ok(Change::PutScratch)
+                })?
+            }
+            Index::Many(ix) => table.change_many(at, &**ix, key, &mut |held| {
+                count = self.replace_all(table, held)?;
+                Ok(())
+            })?,
+        };
+        if written.is_moved() {
+            // Met again by the scan.
+            return Err(Error::Busy);
+        }
+        Ok(count)
+    }
+
+    /// Replaces those of a key's objects that the program matches.
+    fn replace_all(&mut self, table: &Table, held: &mut Held<'_>) -> Result<u64, Error> {
+        let mut new = Vec::new();
+        let mut failed = None;
+        held.each(&mut |ordinal, value| match self.replacement(table, value) {
+            Ok(Some(object)) => {
+                new.push((ordinal, value.to_vec(), object));
+                true
+            }
+            Ok(None) => true,
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        for (ordinal, old, object) in &new {
+            held.replace(*ordinal, old, object.value());
+        }
+        Ok(new.len() as u64)
+    }
+}
+
+/// A delete by match specification, under way. Dropped before its end, it has deleted some.
+pub struct DeleteJob {
+    work: Work,
+}
+
+impl DeleteJob {
+    /// One slice.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`.
+    pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
+        let mut act = |table: &Table, _: &At<'_>, turn: &mut Turn<'_>| turn.delete(table);
+        self.work.step(budget, ctx, is_true, &mut act)
+    }
+
+    /// The objects deleted so far.
+    pub fn count(&self) -> u64 {
+        self.work.count
+    }
+}
+
+/// A replace by match specification, under way. Dropped before its end, it has replaced some.
+pub struct ReplaceJob {
+    work: Work,
+}
+
+impl ReplaceJob {
+    /// One slice.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`; `KeyChanged` and `NotTuple` if a result is no object of its key, which the program's proof excludes.
+    pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
+        let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| turn.replace(table, at);
+        self.work.step(budget, ctx, |_| true, &mut act)
+    }
+
+    /// The objects replaced so far.
+    pub fn count(&self) -> u64 {
+        self.work.count
+    }
+}

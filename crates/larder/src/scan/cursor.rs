@@ -1,0 +1,309 @@
+//! Where a scan goes, and how far it has come.
+
+use crate::error::Error;
+use crate::store::Index;
+use crate::table::{At, Table};
+use larder_index::{Batch, Direction, Start};
+use larder_matchspec::{KeyOrder, Plan, Program};
+use larder_term::object::KeyForm;
+use std::ops::Bound;
+
+/// Entries asked of the index at a time when the caller wants few results: results may be rarer than entries.
+const FEW: usize = 16;
+
+/// Where to look.
+enum Path {
+    Nothing,
+    /// Under these index keys, in this order.
+    Keys(Vec<Vec<u8>>),
+    /// Between two order keys.
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Full,
+}
+
+/// How far a scan has come: on a path of keys, with the key; else on the whole path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// At the beginning (of the current key).
+    Begin,
+    /// Past the entry with this position.
+    Past(Vec<u8>),
+    /// Where a batch said that the next begins.
+    Resume(Vec<u8>),
+    /// At the end of everything.
+    End,
+}
+
+/// A place on a path.
+pub(crate) struct Cursor {
+    path: Path,
+    way: Direction,
+    place: Place,
+    /// The current key of a path of keys.
+    key: usize,
+}
+
+impl Cursor {
+    /// At the beginning of where `program` may find something in `table`; everywhere for no program.
+    pub(crate) fn new(table: &Table, program: Option<&Program>, direction: Direction) -> Self {
+        let way = table.way(direction);
+        let path = match program {
+            Some(program) => path(table, program, way),
+            None => Path::Full,
+        };
+        Cursor {
+            path,
+            way,
+            place: Place::Begin,
+            key: 0,
+        }
+    }
+
+    /// The direction that the scan really takes.
+    pub(crate) fn way(&self) -> Direction {
+        self.way
+    }
+
+    /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at its end. `few` is how many the caller could use
+    /// (0: any number). The cursor stands behind those entries then; `stop` moves it back among them.
+    pub(crate) fn fill(&mut self, table: &Table, at: &At<'_>, few: usize, batch: &mut Batch) -> usize {
+        batch.want = if few == 0 { 0 } else { few.max(FEW) };
+        loop {
+            batch.clear();
+            let mut usable = None;
+            if self.place == Place::End {
+                return 0;
+            }
+            match &self.path {
+                Path::Nothing => self.place = Place::End,
+                Path::Keys(keys) => match keys.get(self.key) {
+                    None => self.place = Place::End,
+                    Some(key) => {
+                        let found = under_key(table, at, key, &self.place, batch);
+                        usable = Some(found.0);
+                        self.place = found.1;
+                        if self.place == Place::Begin {
+                            self.key += 1;
+                        }
+                    }
+                },
+                Path::Range(low, high) => {
+                    let (near, far) = match self.way {
+                        Direction::Forward => (low, high),
+                        Direction::Backward => (high, low),
+                    };
+                    let start = start(&self.place, near, self.way);
+                    at.scan(start, self.way, batch);
+                    cut(batch, far, self.way);
+                    self.place = behind(batch);
+                }
+                Path::Full => {
+                    let start = start(&self.place, &Bound::Unbounded, self.way);
+                    at.scan(start, self.way, batch);
+                    self.place = behind(batch);
+                }
+            }
+            let usable = usable.unwrap_or(batch.len());
+            if usable > 0 {
+                return usable;
+            }
+        }
+    }
+
+    /// Whether nothing is left behind the last batch, as far as that is known without looking.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.path {
+            Path::Keys(keys) => self.place == Place::Begin && self.key == keys.len(),
+            _ => self.place == Place::End,
+        }
+    }
+
+    /// Moves the cursor to just behind entry `i` of the batch that it filled last.
+    pub(crate) fn stop(&mut self, table: &Table, at: &At<'_>, batch: &Batch, i: usize) {
+        let mut position = Vec::new();
+        match &at.store.index {
+            Index::One(ix) => ix.position(table.key(batch.key(i)), &mut position),
+            Index::Many(ix) => ix.entry_position(batch, i, &mut position),
+        }
+        if let Path::Keys(keys) = &self.path {
+            // The batch may have been the last of its key: back to that key.
+            if let Some(key) = keys.iter().position(|key| key == batch.key(i)) {
+                self.key = key;
+            }
+        }
+        self.place = Place::Past(position);
+    }
+
+    /// Moves the cursor to just behind all entries of `key`, on a path that is not one of keys; on one, to the next key.
+    pub(crate) fn skip_key(&mut self, table: &Table, at: &At<'_>, key: &[u8]) {
+        let mut position = Vec::new();
+        at.end_position(table.key(key), &mut position);
+        if let Path::Keys(keys) = &self.path {
+            if let Some(i) = keys.iter().position(|k| k == key) {
+                self.key = i + 1;
+                self.place = Place::Begin;
+                return;
+            }
+        }
+        self.place = Place::Past(position);
+    }
+
+    /// The place, as bytes: a tag, the number of the key, the position.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let (tag, position): (u8, &[u8]) = match &self.place {
+            Place::Begin => (0, &[]),
+            Place::Past(p) => (1, p),
+            Place::Resume(p) => (2, p),
+            Place::End => (3, &[]),
+        };
+        let mut bytes = vec![tag];
+        bytes.extend_from_slice(&(self.key as u64).to_le_bytes());
+        bytes.extend_from_slice(position);
+        bytes
+    }
+
+    /// Goes to a place that `to_bytes` wrote for the same path.
+    pub(crate) fn go_to(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let (Some((tag, rest)), true) = (bytes.split_first(), bytes.len() >= 9) else {
+            return Err(Error::BadContinuation);
+        };
+        let (number, position) = rest.split_at(8);
+        let number = number.try_into().map_or(0, u64::from_le_bytes);
+        let keys = match &self.path {
+            Path::Keys(keys) => keys.len() as u64,
+            _ => 0,
+        };
+        if number > keys {
+            return Err(Error::BadContinuation);
+        }
+        self.key = number as usize;
+        self.place = match (tag, position.is_empty()) {
+            (0, true) => Place::Begin,
+            (1, false) => Place::Past(position.to_vec()),
+            (2, false) => Place::Resume(position.to_vec()),
+            (3, true) => Place::End,
+            _ => return Err(Error::BadContinuation),
+        };
+        Ok(())
+    }
+}
+
+/// Where the program's objects can be.
+fn path(table: &Table, program: &Program, way: Direction) -> Path {
+    let order = match table.key_form() {
+        KeyForm::Ordered => KeyOrder::Ordered,
+        KeyForm::Hash { legacy_zero } => KeyOrder::Hash { legacy_zero },
+    };
+    match program.plan(table.keypos(), order) {
+        Plan::Nothing => Path::Nothing,
+        Plan::Full => Path::Full,
+        Plan::Range { low, high } => Path::Range(low, high),
+        Plan::Keys(terms) => {
+            let mut keys = Vec::with_capacity(terms.len());
+            for term in &terms {
+                let mut key = Vec::new();
+                table.encode_key(term.as_ref(), &mut key);
+                keys.push(key);
+            }
+            distinct(&mut keys, table.kind().is_ordered(), way);
+            Path::Keys(keys)
+        }
+    }
+}
+
+/// Leaves each key once: in order for an ordered_set, else where it came first.
+fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, way: Direction) {
+    if ordered {
+        keys.sort();
+        keys.dedup();
+        if way == Direction::Backward {
+            keys.reverse();
+        }
+    } else {
+        let mut seen = std::collections::HashSet::new();
+        keys.retain(|key| seen.insert(key.clone()));
+    }
+}
+
+/// Reads objects under one key. Gives how many of the batch's first entries they are, and the place behind them: `Begin` when the key is done.
+fn under_key(
+    table: &Table,
+    at: &At<'_>,
+    key: &[u8],
+    place: &Place,
+    batch: &mut Batch,
+) -> (usize, Place) {
+    let indexed = table.key(key);
+    match &at.store.index {
+        Index::One(ix) => {
+            if *place == Place::Begin {
+                let mut value = Vec::new();
+                if ix.get(at.guard, indexed, &mut value) {
+                    batch.push(key, &value);
+                }
+            }
+            (batch.len(), Place::Begin)
+        }
+        Index::Many(ix) => {
+            let mut first = Vec::new();
+            ix.first_position(indexed, &mut first);
+            let start = match place {
+                Place::Past(position) => Start::Past(position),
+                Place::Resume(position) => Start::At(position),
+                Place::Begin | Place::End => Start::At(&first),
+            };
+            ix.scan(at.guard, start, Direction::Forward, batch);
+            match (0..batch.len()).position(|i| batch.key(i) != key) {
+                Some(others) => (others, Place::Begin),
+                None if batch.done => (batch.len(), Place::Begin),
+                None => (batch.len(), behind(batch)),
+            }
+        }
+    }
+}
+
+/// Where to take the scan up.
+fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, way: Direction) -> Start<'p> {
+    match (place, near) {
+        (Place::Past(position), _) => Start::Past(position),
+        (Place::Resume(position), _) if way == Direction::Forward => Start::At(position),
+        (Place::Resume(position), _) => Start::Past(position),
+        (_, Bound::Included(position)) => Start::At(position),
+        (_, Bound::Excluded(position)) => Start::Past(position),
+        (_, Bound::Unbounded) => Start::Edge,
+    }
+}
+
+/// Drops the entries beyond the far bound of a range. A batch that reached it is the last.
+fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, way: Direction) {
+    let beyond = |key: &[u8]| match (far, way) {
+        (Bound::Unbounded, _) => false,
+        (Bound::Included(end), Direction::Forward) => key > end.as_slice(),
+        (Bound::Excluded(end), Direction::Forward) => key >= end.as_slice(),
+        (Bound::Included(end), Direction::Backward) => key < end.as_slice(),
+        (Bound::Excluded(end), Direction::Backward) => key <= end.as_slice(),
+    };
+    if batch.is_empty() || !beyond(batch.key(batch.len() - 1)) {
+        return;
+    }
+    let (mut low, mut high) = (0, batch.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        if beyond(batch.key(middle)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    batch.entries.truncate(low);
+    batch.done = true;
+}
+
+/// The place behind a batch.
+fn behind(batch: &Batch) -> Place {
+    if batch.done {
+        Place::End
+    } else {
+        Place::Resume(batch.resume.clone())
+    }
+}

@@ -1,0 +1,258 @@
+//! Reading scans: select and count.
+
+use super::Cursor;
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::table::Table;
+use larder_index::{Batch, Direction};
+use larder_matchspec::{Context, Outcome, Program, Scratch};
+use larder_term::object::ObjectView;
+use larder_term::{atoms, TermRef};
+use std::sync::Arc;
+
+/// One result of a select.
+pub enum Output<'a> {
+    /// The object itself.
+    Object(&'a ObjectView<'a>),
+    /// A term made of it.
+    Term(TermRef<'a>),
+}
+
+/// How a slice of a select ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanStep {
+    /// The budget is used up: step again.
+    More,
+    /// So many results as were wanted were given. There may be more: `continuation`, or `set_limit` and step again.
+    Limit,
+    /// The scan is at its end.
+    Done,
+}
+
+/// What a scan keeps between slices.
+pub(crate) struct Scan {
+    pub(crate) table: Arc<Table>,
+    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) cursor: Cursor,
+    pub(crate) batch: Batch,
+    pub(crate) plain: Vec<u8>,
+    pub(crate) scratch: Scratch,
+}
+
+impl Scan {
+    pub(crate) fn new(table: &Arc<Table>, program: Option<Arc<Program>>, way: Direction) -> Self {
+        Scan {
+            cursor: Cursor::new(table, program.as_deref(), way),
+            table: Arc::clone(table),
+            program,
+            batch: Batch::default(),
+            plain: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+}
+
+impl Table {
+    /// Begins a select: the results of `program` for the objects it matches, in the order of the table for an ordered_set. With a limit, the job
+    /// pauses after so many results.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    ///
+    /// # Consistency
+    /// See the module `scan`: no snapshot; an object that is there throughout is met exactly once.
+    pub fn select(
+        self: &Arc<Self>,
+        who: OwnerId,
+        program: Arc<Program>,
+        direction: Direction,
+        limit: Option<usize>,
+    ) -> Result<SelectJob, Error> {
+        self.check_read(who)?;
+        Ok(SelectJob::new(self, Some(program), direction, limit))
+    }
+
+    /// Takes a select up where another's `continuation` says. Program, table and direction have to be the same.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `BadContinuation`.
+    pub fn select_resume(
+        self: &Arc<Self>,
+        who: OwnerId,
+        program: Arc<Program>,
+        direction: Direction,
+        limit: Option<usize>,
+        continuation: &[u8],
+    ) -> Result<SelectJob, Error> {
+        let mut job = self.select(who, program, direction, limit)?;
+        job.scan.cursor.go_to(continuation)?;
+        Ok(job)
+    }
+
+    /// Begins a scan that gives every object.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    pub fn each(self: &Arc<Self>, who: OwnerId, direction: Direction) -> Result<SelectJob, Error> {
+        self.check_read(who)?;
+        Ok(SelectJob::new(self, None, direction, None))
+    }
+
+    /// Begins to count the objects for which `program` gives `true`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    pub fn select_count(
+        self: &Arc<Self>,
+        who: OwnerId,
+        program: Arc<Program>,
+    ) -> Result<CountJob, Error> {
+        Ok(CountJob {
+            job: self.select(who, program, Direction::Forward, None)?,
+            count: 0,
+        })
+    }
+}
+
+/// A select under way.
+pub struct SelectJob {
+    scan: Scan,
+    limit: Option<usize>,
+}
+
+impl SelectJob {
+    fn new(
+        table: &Arc<Table>,
+        program: Option<Arc<Program>>,
+        direction: Direction,
+        limit: Option<usize>,
+    ) -> Self {
+        SelectJob {
+            scan: Scan::new(table, program, direction),
+            limit,
+        }
+    }
+
+    /// One slice: gives results to `sink` until the budget or the limit is used up, or the scan is at its end.
+    ///
+    /// # Errors
+    /// `NoTable` if the table was dropped meanwhile; `Busy`: help with the batch and step again.
+    pub fn step(
+        &mut self,
+        budget: &mut Budget,
+        ctx: &Context<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, Error> {
+        let Scan {
+            table,
+            program,
+            cursor,
+            batch,
+            plain,
+            scratch,
+        } = &mut self.scan;
+        if self.limit == Some(0) {
+            return Ok(ScanStep::Limit);
+        }
+        loop {
+            // Pinned anew for each leaf's worth; results are given while it is.
+            let guard = larder_index::pin();
+            let at = table.begin(&guard)?;
+            let usable = cursor.fill(table, &at, self.limit.unwrap_or(0), batch);
+            if usable == 0 {
+                return Ok(ScanStep::Done);
+            }
+            for i in 0..usable {
+                let object = raw::view(batch.key(i), batch.value(i), table.keypos(), plain);
+                let found = match program {
+                    None => Some(Outcome::Object),
+                    Some(program) => program.run(&object, ctx, scratch),
+                };
+                let given = found.is_some();
+                match found {
+                    Some(Outcome::Object) => sink(Output::Object(&object)),
+                    Some(Outcome::Term(term)) => sink(Output::Term(term)),
+                    None => {}
+                }
+                if given && use_one(&mut self.limit) {
+                    if i + 1 < usable {
+                        cursor.stop(table, &at, batch, i);
+                    }
+                    return Ok(ScanStep::Limit);
+                }
+                if !budget.spend(1) {
+                    if i + 1 < usable {
+                        cursor.stop(table, &at, batch, i);
+                    }
+                    return Ok(ScanStep::More);
+                }
+            }
+        }
+    }
+
+    /// Where the scan is, as bytes: for `select_resume` with the same program, table and direction, at any later time.
+    pub fn continuation(&self) -> Vec<u8> {
+        self.scan.cursor.to_bytes()
+    }
+
+    /// Whether the scan is known to be at its end. False says nothing: there may be no more results.
+    pub fn is_over(&self) -> bool {
+        self.scan.cursor.is_over()
+    }
+
+    /// How many more results are wanted; None for all.
+    pub fn set_limit(&mut self, limit: Option<usize>) {
+        self.limit = limit;
+    }
+}
+
+/// Counts a result against the limit; whether that was the last.
+fn use_one(limit: &mut Option<usize>) -> bool {
+    match limit {
+        Some(left) => {
+            *left = left.saturating_sub(1);
+            *left == 0
+        }
+        None => false,
+    }
+}
+
+/// Whether a result is `true`.
+pub(crate) fn is_true(outcome: &Outcome<'_>) -> bool {
+    match outcome {
+        Outcome::Object => false,
+        Outcome::Term(term) => term.as_atom() == Some(atoms::TRUE),
+    }
+}
+
+/// A count under way.
+pub struct CountJob {
+    job: SelectJob,
+    count: u64,
+}
+
+impl CountJob {
+    /// One slice.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`.
+    pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
+        let count = &mut self.count;
+        let mut sink = |output: Output<'_>| {
+            if let Output::Term(term) = output {
+                *count += u64::from(term.as_atom() == Some(atoms::TRUE));
+            }
+        };
+        Ok(match self.job.step(budget, ctx, &mut sink)? {
+            ScanStep::More => Step::More,
+            ScanStep::Limit | ScanStep::Done => Step::Done,
+        })
+    }
+
+    /// The objects counted so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}

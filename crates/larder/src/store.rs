@@ -1,0 +1,76 @@
+//! What a table keeps its objects in: an index, and their number. `delete_all_objects` puts a new store in place of the old.
+
+use crate::counters::Counter;
+use crate::options::{Options, TableKind};
+use crate::raw;
+use larder_index::{Guard, Key, Multi, Stats, Unique, UniqueKind};
+
+/// The index of a store, of the kind that the table's type needs.
+pub(crate) enum Index {
+    /// One object a key.
+    One(Box<dyn Unique>),
+    /// Many objects a key.
+    Many(Box<dyn Multi>),
+}
+
+/// An index and the number of its objects.
+pub(crate) struct Store {
+    pub(crate) index: Index,
+    pub(crate) count: Counter,
+}
+
+impl Store {
+    /// An empty store for a table with these options, which were checked.
+    pub(crate) fn new(options: &Options) -> Self {
+        let index = match options.kind {
+            TableKind::Set => Index::One(larder_index::unique(UniqueKind::Hash)),
+            TableKind::OrderedSet => Index::One(larder_index::unique(UniqueKind::Ordered)),
+            TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi()),
+        };
+        Store {
+            index,
+            count: Counter::new(options.decentralized_counters),
+        }
+    }
+
+    /// Whether there is an object under the key.
+    pub(crate) fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        match &self.index {
+            Index::One(ix) => ix.contains(guard, key),
+            Index::Many(ix) => ix.contains(guard, key),
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        let index = match &self.index {
+            Index::One(ix) => ix.memory(),
+            Index::Many(ix) => ix.memory(),
+        };
+        index + size_of::<Self>() + self.count.memory()
+    }
+
+    /// Figures of the index.
+    pub(crate) fn stats(&self) -> Stats {
+        match &self.index {
+            Index::One(ix) => ix.stats(),
+            Index::Many(ix) => ix.stats(),
+        }
+    }
+
+    /// Frees some objects of a store that nobody else writes any more; true when none is left.
+    pub(crate) fn free_some(&self, limit: usize) -> bool {
+        let guard = larder_index::pin();
+        match &self.index {
+            Index::One(ix) => ix.free_some(&guard, limit, &mut raw::release_value),
+            Index::Many(ix) => ix.free_some(&guard, limit, &mut raw::release_value),
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The reaper has emptied a store before it drops it; what is left otherwise (an engine that ended) still has to give its handles back.
+        while !self.free_some(4096) {}
+    }
+}

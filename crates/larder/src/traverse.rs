@@ -1,0 +1,344 @@
+//! Going from key to key: first, next, last, prev, and slots.
+//!
+//! A step is one short scan from a position; it needs nothing to be fixed. Hash order and key order both survive whatever else happens to the table:
+//! a key that is there throughout is met exactly once.
+//!
+//! Linearisation point: the load of the leaf's version that the scan's check confirms.
+
+use crate::error::Error;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::scratch::{self, Scratch};
+use crate::store::Index;
+use crate::table::{At, Table};
+use larder_index::{Batch, Direction, Key, Start};
+use larder_term::object::ObjectView;
+use larder_term::TermRef;
+
+/// What `slot` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// So many objects, which were visited.
+    Objects(usize),
+    /// The slot past the last.
+    End,
+}
+
+/// Objects that a slot of an unordered table has on average.
+const SLOT_LOAD: usize = 4;
+
+type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
+
+impl Table {
+    /// Calls `visit` with the first key; false if the table is empty.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn first(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
+        self.edge(who, Direction::Forward, &mut |o| visit(o.key()), false)
+    }
+
+    /// Calls `visit` with the last key; for the unordered types, as `first`.
+    ///
+    /// # Errors
+    /// As `first`.
+    pub fn last(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
+        self.edge(who, Direction::Backward, &mut |o| visit(o.key()), false)
+    }
+
+    /// Calls `visit` with the key after this one; false if it is the last. An ordered_set takes any key; the others one that is there, or was deleted
+    /// since the table was fixed.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `BadKey`.
+    pub fn next(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        visit: &mut dyn FnMut(TermRef<'_>),
+    ) -> Result<bool, Error> {
+        self.beside(who, key, Direction::Forward, &mut |o| visit(o.key()), false)
+    }
+
+    /// Calls `visit` with the key before this one; for the unordered types, as `next`.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn prev(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        visit: &mut dyn FnMut(TermRef<'_>),
+    ) -> Result<bool, Error> {
+        self.beside(
+            who,
+            key,
+            Direction::Backward,
+            &mut |o| visit(o.key()),
+            false,
+        )
+    }
+
+    /// As `first`, with all objects under the key.
+    ///
+    /// # Errors
+    /// As `first`.
+    pub fn first_lookup(&self, who: OwnerId, visit: &mut Visit<'_>) -> Result<bool, Error> {
+        self.edge(who, Direction::Forward, visit, true)
+    }
+
+    /// As `last`, with all objects under the key.
+    ///
+    /// # Errors
+    /// As `first`.
+    pub fn last_lookup(&self, who: OwnerId, visit: &mut Visit<'_>) -> Result<bool, Error> {
+        self.edge(who, Direction::Backward, visit, true)
+    }
+
+    /// As `next`, with all objects under the key.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn next_lookup(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<bool, Error> {
+        self.beside(who, key, Direction::Forward, visit, true)
+    }
+
+    /// As `prev`, with all objects under the key.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn prev_lookup(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<bool, Error> {
+        self.beside(who, key, Direction::Backward, visit, true)
+    }
+
+    /// The way a traversal really goes: unordered tables know only one.
+    pub(crate) fn way(&self, direction: Direction) -> Direction {
+        if self.kind().is_ordered() {
+            direction
+        } else {
+            Direction::Forward
+        }
+    }
+
+    fn edge(
+        &self,
+        who: OwnerId,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+        all: bool,
+    ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        let guard = larder_index::pin();
+        let at = self.begin(&guard)?;
+        scratch::with(|s| {
+            s.batch.want = 1;
+            at.scan(Start::Edge, self.way(direction), &mut s.batch);
+            Ok(self.give(&at, s, 0, self.way(direction), visit, all))
+        })
+    }
+
+    fn beside(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        direction: Direction,
+        visit: &mut Visit<'_>,
+        all: bool,
+    ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        let guard = larder_index::pin();
+        let at = self.begin(&guard)?;
+        scratch::with(|s| {
+            let way = self.way(direction);
+            let i = if self.kind().is_ordered() {
+                at.past(self.key(key), s, way);
+                0
+            } else {
+                self.after(&at, key, s)?
+            };
+            Ok(self.give(&at, s, i, way, visit, all))
+        })
+    }
+
+    /// Finds the entry after a key of an unordered table: its place in the batch.
+    fn after(&self, at: &At<'_>, bytes: &[u8], s: &mut Scratch) -> Result<usize, Error> {
+        let key = self.key(bytes);
+        at.position(key, &mut s.position);
+        s.batch.want = 2;
+        at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
+        let is_here = !s.batch.is_empty() && s.batch.key(0) == bytes;
+        if !is_here {
+            let known = self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key);
+            return if known { Ok(0) } else { Err(Error::BadKey) };
+        }
+        if s.batch.len() > 1 && s.batch.key(1) != bytes {
+            return Ok(1);
+        }
+        at.past(key, s, Direction::Forward);
+        Ok(0)
+    }
+
+    /// Visits entry `i` of the batch, or all objects under its key.
+    fn give(
+        &self,
+        at: &At<'_>,
+        s: &mut Scratch,
+        mut i: usize,
+        way: Direction,
+        visit: &mut Visit<'_>,
+        all: bool,
+    ) -> bool {
+        while i < s.batch.len() {
+            if !all || self.kind().is_unique() {
+                let (key, value) = (s.batch.key(i), s.batch.value(i));
+                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+                return true;
+            }
+            let key = s.batch.key(i).to_vec();
+            if self.visit(at, &key, visit) > 0 {
+                return true;
+            }
+            // The key went between the scan and the look-up: on to the next.
+            at.past(self.key(&key), s, way);
+            i = 0;
+        }
+        false
+    }
+
+    /// Calls `visit` with each object in slot `i`, from 0. An ordered_set has one slot an object, in order; O(i). The others have a number of slots that follows
+    /// from the table's size, about four objects to a slot; as long as the size stays within a power of two, each object stays in its slot.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`; `BadSlot` past `Slot::End`.
+    pub fn slot(&self, who: OwnerId, i: usize, visit: &mut Visit<'_>) -> Result<Slot, Error> {
+        self.may_read(who)?;
+        let guard = larder_index::pin();
+        let at = self.begin(&guard)?;
+        let slots = self.slots(&at);
+        if i >= slots {
+            return if i == slots {
+                Ok(Slot::End)
+            } else {
+                Err(Error::BadSlot)
+            };
+        }
+        scratch::with(|s| {
+            Ok(if self.kind().is_ordered() {
+                self.nth(&at, s, i, visit)
+            } else {
+                Slot::Objects(self.hash_slot(&at, s, i, slots.trailing_zeros(), visit))
+            })
+        })
+    }
+
+    fn slots(&self, at: &At<'_>) -> usize {
+        let size = at.store.count.get();
+        if self.kind().is_ordered() {
+            size
+        } else {
+            (size / SLOT_LOAD).next_power_of_two().min(1 << 40)
+        }
+    }
+
+    /// Visits the i-th object of an ordered_set.
+    fn nth(&self, at: &At<'_>, s: &mut Scratch, mut i: usize, visit: &mut Visit<'_>) -> Slot {
+        s.batch.want = 0;
+        at.scan(Start::Edge, Direction::Forward, &mut s.batch);
+        loop {
+            if i < s.batch.len() {
+                let (key, value) = (s.batch.key(i), s.batch.value(i));
+                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+                return Slot::Objects(1);
+            }
+            if s.batch.done {
+                return Slot::End;
+            }
+            i -= s.batch.len();
+            at.resume(s, Direction::Forward);
+        }
+    }
+
+    /// Visits the objects whose hash begins with `i`, as a number of `bits` bits.
+    fn hash_slot(
+        &self,
+        at: &At<'_>,
+        s: &mut Scratch,
+        i: usize,
+        bits: u32,
+        visit: &mut Visit<'_>,
+    ) -> usize {
+        let slot_of = |hash: u64| hash.checked_shr(u64::BITS - bits).unwrap_or(0);
+        let hash = (i as u64).checked_shl(u64::BITS - bits).unwrap_or(0);
+        at.position(Key { bytes: &[], hash }, &mut s.position);
+        s.batch.want = 0;
+        at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
+        let mut seen = 0;
+        loop {
+            for entry in 0..s.batch.len() {
+                let (key, value) = (s.batch.key(entry), s.batch.value(entry));
+                if slot_of(self.seed.hash(key)) != i as u64 {
+                    return seen;
+                }
+                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+                seen += 1;
+            }
+            if s.batch.done {
+                return seen;
+            }
+            at.resume(s, Direction::Forward);
+        }
+    }
+}
+
+impl At<'_> {
+    /// A scan of the index, whichever kind it is.
+    pub(crate) fn scan(&self, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        match &self.store.index {
+            Index::One(ix) => ix.scan(self.guard, start, direction, batch),
+            Index::Many(ix) => ix.scan(self.guard, start, direction, batch),
+        }
+    }
+
+    /// The position of a key: the one before all its objects, going forward.
+    pub(crate) fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        match &self.store.index {
+            Index::One(ix) => ix.position(key, out),
+            Index::Many(ix) => ix.first_position(key, out),
+        }
+    }
+
+    /// The position behind all objects of a key.
+    pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        match &self.store.index {
+            Index::One(ix) => ix.position(key, out),
+            Index::Many(ix) => ix.last_position(key, out),
+        }
+    }
+
+    /// Scans on from behind a key, for one entry.
+    fn past(&self, key: Key<'_>, s: &mut Scratch, direction: Direction) {
+        self.end_position(key, &mut s.position);
+        s.batch.want = 1;
+        self.scan(Start::Past(&s.position), direction, &mut s.batch);
+    }
+
+    /// Scans on from where the batch ended.
+    pub(crate) fn resume(&self, s: &mut Scratch, direction: Direction) {
+        std::mem::swap(&mut s.position, &mut s.batch.resume);
+        let start = match direction {
+            Direction::Forward => Start::At(&s.position),
+            Direction::Backward => Start::Past(&s.position),
+        };
+        self.scan(start, direction, &mut s.batch);
+    }
+}

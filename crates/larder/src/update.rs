@@ -1,0 +1,283 @@
+//! Counters and elements: changing some elements of one object.
+//!
+//! Everything is checked against the object under the leaf's lock before anything is written, so a call is all or nothing and no update is lost.
+//! Linearisation point: the store that unlocks the leaf.
+//!
+//! A plain value is spliced: the other elements' bytes are copied as they are. A compressed one is unpacked and packed again.
+
+use crate::error::Error;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::store::Index;
+use crate::table::Table;
+use larder_index::{Change, Unique};
+use larder_term::number::{Number, NumberError};
+use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView, EXACT_KEY, HAS_HANDLES};
+use larder_term::{Encoder, Mode, TermRef};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// One step of `update_counter`: adds to an element.
+#[derive(Clone, Debug)]
+pub struct CounterOp {
+    /// The element, from 1.
+    pub pos: usize,
+    /// What is added; an integer.
+    pub incr: Number,
+    /// A threshold and a value: where the sum passes the threshold (in the direction of the increment, up for 0), the element becomes the value.
+    pub limit: Option<(Number, Number)>,
+}
+
+/// The object that an update works on if there is none under the key.
+#[derive(Clone, Copy)]
+pub struct NewRow<'a> {
+    /// The key that goes to the object's key position.
+    pub key: TermRef<'a>,
+    /// The object but for its key.
+    pub tuple: TermRef<'a>,
+}
+
+/// New elements by position. The last of several for one position counts.
+type Elements<'a> = SmallVec<[(usize, TermRef<'a>); 4]>;
+
+impl Table {
+    /// Adds to elements of the object under the index key; pushes the new value for each op to `out`. With `default`, an object that is not there is
+    /// made of it first. Ops are applied in order; all or none.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadKey`, `BadDefault`, `Keypos`, `Position`, `NotInteger`, `SystemLimit` (an integer too large).
+    pub fn update_counter(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        ops: &[CounterOp],
+        default: Option<NewRow<'_>>,
+        out: &mut Vec<Number>,
+    ) -> Result<(), Error> {
+        self.check_write(who)?;
+        if !self.kind().is_unique() {
+            return Err(Error::TableType);
+        }
+        let keep = out.len();
+        self.writing(|at| {
+            let mut made = None;
+            let written =
+                self.change_one(at, self.unique(at)?, self.key(key), &mut |old, scratch| {
+                    out.truncate(keep);
+                    if old.is_none() {
+                        made = Some(self.new_row(default)?);
+                    }
+                    let value = old.or(made.as_ref().map(ObjectBuf::value));
+                    let mut plain = Vec::new();
+                    let value = value.ok_or(Error::BadKey)?;
+                    let object = raw::view(key, value, self.keypos(), &mut plain);
+                    if old.is_some() && ops.is_empty() {
+                        return Ok(Change::Keep);
+                    }
+                    self.count(&object, value, ops, out, scratch)?;
+                    Ok(Change::PutScratch)
+                })?;
+            Ok((written, ()))
+        })
+    }
+
+    /// Works the ops out on an object and writes the new value.
+    fn count(
+        &self,
+        object: &ObjectView<'_>,
+        value: &[u8],
+        ops: &[CounterOp],
+        out: &mut Vec<Number>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut counters: SmallVec<[(usize, Number); 4]> = SmallVec::new();
+        for op in ops {
+            let number = self.counter(object, op)?;
+            if !counters.iter().any(|(pos, _)| *pos == op.pos) {
+                counters.push((op.pos, number));
+            }
+        }
+        for op in ops {
+            for (pos, number) in &mut counters {
+                if *pos == op.pos {
+                    *number = op.apply(number)?;
+                    out.push(number.clone());
+                }
+            }
+        }
+        let mut bytes = SmallVec::<[Vec<u8>; 4]>::new();
+        for (_, number) in &counters {
+            let mut term = Vec::with_capacity(9);
+            number.encode(&mut Encoder::new(&mut term, Mode::Inline));
+            bytes.push(term);
+        }
+        let new: Elements<'_> = counters
+            .iter()
+            .zip(&bytes)
+            .map(|((pos, _), term)| (*pos, raw::stored(term)))
+            .collect();
+        self.rewrite(object, value, &new, scratch);
+        Ok(())
+    }
+
+    /// The counter that an op is about, if everything about it is right.
+    fn counter(&self, object: &ObjectView<'_>, op: &CounterOp) -> Result<Number, Error> {
+        let term = self.updatable(object, op.pos)?;
+        let numbers = op.limit.iter().flat_map(|(a, b)| [a, b]);
+        let all = std::iter::once(&op.incr).chain(numbers);
+        let number = Number::from_term(term).filter(Number::is_integer);
+        match number {
+            Some(number) if { all }.all(Number::is_integer) => Ok(number),
+            _ => Err(Error::NotInteger),
+        }
+    }
+
+    /// The element at a position that may be changed.
+    fn updatable<'a>(&self, object: &ObjectView<'a>, pos: usize) -> Result<TermRef<'a>, Error> {
+        if pos == self.keypos() {
+            return Err(Error::Keypos);
+        }
+        object.element(pos).ok_or(Error::Position)
+    }
+
+    /// Replaces elements of the object under the index key; false if there is none. With `default`, an object that is not there is made of
+    /// it first. The last of several for one position counts; all or none.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadDefault`, `Keypos`, `Position`.
+    pub fn update_element(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        ops: &[(usize, TermRef<'_>)],
+        default: Option<NewRow<'_>>,
+    ) -> Result<bool, Error> {
+        self.check_write(who)?;
+        if !self.kind().is_unique() {
+            return Err(Error::TableType);
+        }
+        self.writing(|at| {
+            let mut found = false;
+            let written =
+                self.change_one(at, self.unique(at)?, self.key(key), &mut |old, scratch| {
+                    let made = match old {
+                        None if default.is_some() => Some(self.new_row(default)?),
+                        _ => None,
+                    };
+                    let Some(value) = old.or(made.as_ref().map(ObjectBuf::value)) else {
+                        return Ok(Change::Keep);
+                    };
+                    found = true;
+                    let mut plain = Vec::new();
+                    let object = raw::view(key, value, self.keypos(), &mut plain);
+                    let mut new = Elements::new();
+                    for (pos, term) in ops {
+                        self.updatable(&object, *pos)?;
+                        match new.iter_mut().find(|(p, _)| p == pos) {
+                            Some((_, before)) => *before = *term,
+                            None => new.push((*pos, *term)),
+                        }
+                    }
+                    if new.is_empty() && old.is_some() {
+                        return Ok(Change::Keep);
+                    }
+                    self.rewrite(&object, value, &new, scratch);
+                    Ok(Change::PutScratch)
+                })?;
+            Ok((written, found))
+        })
+    }
+
+    fn unique<'g>(&self, at: &crate::table::At<'g>) -> Result<&'g dyn Unique, Error> {
+        match &at.store.index {
+            Index::One(ix) => Ok(&**ix),
+            Index::Many(_) => Err(Error::TableType),
+        }
+    }
+
+    /// The default as an object of the table.
+    fn new_row(&self, default: Option<NewRow<'_>>) -> Result<ObjectBuf, Error> {
+        let row = default.ok_or(Error::BadKey)?;
+        let tuple = row.tuple.as_tuple().ok_or(Error::BadDefault)?;
+        let arity = tuple.arity();
+        if arity < self.keypos() {
+            return Err(Error::BadDefault);
+        }
+        let mut object = ObjectBuf::new();
+        let mut enc = ObjectEncoder::new(
+            &mut object,
+            arity,
+            self.keypos(),
+            self.form,
+            self.compressed(),
+        );
+        enc.key(|e| e.term(row.key));
+        for (i, element) in tuple.iter().enumerate() {
+            if i + 1 != self.keypos() {
+                enc.element(|e| e.term(element));
+            }
+        }
+        enc.finish();
+        Ok(object)
+    }
+
+    /// Writes an object's value with some elements replaced.
+    fn rewrite(
+        &self,
+        object: &ObjectView<'_>,
+        value: &[u8],
+        new: &Elements<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let others = object.iter().enumerate().map(|(i, term)| (i + 1, term));
+        let others = others
+            .filter(|(pos, _)| *pos != self.keypos())
+            .map(|(pos, term)| match new.iter().find(|(p, _)| *p == pos) {
+                Some((_, replaced)) => *replaced,
+                None => term,
+            });
+        if self.compressed() {
+            let mut packed = ObjectBuf::new();
+            let mut enc =
+                ObjectEncoder::new(&mut packed, object.arity(), self.keypos(), self.form, true);
+            enc.key(|e| e.term(object.key()));
+            others.for_each(|term| enc.element(|e| e.term(term)));
+            enc.finish();
+            // The handles in here are those of the old object and of the caller's terms, whose counts outlive the buffer's.
+            out.extend_from_slice(packed.value());
+            return;
+        }
+        let header = value.iter().take_while(|b| **b & 0x80 != 0).count() + 1;
+        out.extend_from_slice(&value[..header]);
+        if new.iter().any(|(_, term)| term.has_handles()) {
+            out[0] |= HAS_HANDLES;
+        }
+        if value[0] & EXACT_KEY != 0 {
+            out.extend_from_slice(object.key().bytes());
+        }
+        others.for_each(|term| out.extend_from_slice(term.bytes()));
+    }
+}
+
+impl CounterOp {
+    fn apply(&self, number: &Number) -> Result<Number, Error> {
+        let sum = number.add(&self.incr).map_err(|e| match e {
+            NumberError::SystemLimit => Error::SystemLimit(e.to_string()),
+            NumberError::BadArith => Error::NotInteger,
+        })?;
+        let Some((threshold, value)) = &self.limit else {
+            return Ok(sum);
+        };
+        let up = self.incr.compare(&Number::Int(0)) != Ordering::Less;
+        let passed = if up {
+            Ordering::Greater
+        } else {
+            Ordering::Less
+        };
+        Ok(if sum.compare(threshold) == passed {
+            value.clone()
+        } else {
+            sum
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! How a table is written: one entry, or the objects of one key, under the leaf's lock.
+//!
+//! Everything that changes a table goes through [`Table::change_one`] or [`Table::change_many`]. They do what every change has to:
+//!
+//! 1. under the lock, look at the state word again: a change of a store that was replaced, of a gate that was closed, of a table that died is not made;
+//! 2. take counts for the handles of what is stored, before it can be seen;
+//! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone;
+//! 4. afterwards, count, and give back the handles of what was there once no reader can be copying it.
+//!
+//! Linearisation point of a change: the store with which the index unlocks the leaf.
+
+use crate::error::Error;
+use crate::raw;
+use crate::reaper;
+use crate::store::Index;
+use crate::table::{At, Table};
+use larder_index::{Change, Key, Multi, Objects, Unique};
+
+/// What became of a change.
+pub(crate) enum Written {
+    /// It was made, or there was nothing to do.
+    Done,
+    /// The state word had changed: begin again.
+    Moved,
+}
+
+/// Old values whose handles are given back when no reader copies them any more.
+#[derive(Default)]
+struct Leavings(Vec<Vec<u8>>);
+
+impl Leavings {
+    fn note(&mut self, value: &[u8]) {
+        if raw::has_handles(value) {
+            self.0.push(value.to_vec());
+        }
+    }
+
+    fn release(self, at: &At<'_>) {
+        if !self.0.is_empty() {
+            let values = self.0;
+            reaper::after_readers(at.guard, move || {
+                values.iter().for_each(|v| raw::release_value(v));
+            });
+        }
+    }
+}
+
+/// A caller's closure, called under the lock with the value and an empty buffer.
+pub(crate) type Decide<'f, 'v> =
+    dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Change<'v>, Error> + 'f;
+
+impl Table {
+    /// Changes the entry of a set or ordered_set. `f` sees the value and decides; it may be called again after `Moved`.
+    pub(crate) fn change_one<'v>(
+        &self,
+        at: &At<'_>,
+        ix: &dyn Unique,
+        key: Key<'_>,
+        f: &mut Decide<'_, 'v>,
+    ) -> Result<Written, Error> {
+        let mut outcome = Ok(Written::Done);
+        let mut leavings = Leavings::default();
+        let mut delta = 0;
+        ix.update(at.guard, key, &mut |old, scratch| {
+            // (1)
+            if !self.still(at) {
+                outcome = Ok(Written::Moved);
+                return Change::Keep;
+            }
+            let change = match f(old, scratch) {
+                Ok(change) => change,
+                Err(error) => {
+                    outcome = Err(error);
+                    return Change::Keep;
+                }
+            };
+            // (2), (3)
+            match change {
+                Change::Keep => return change,
+                Change::Put(value) => raw::retain_value(value),
+                Change::PutScratch => raw::retain_value(scratch),
+                Change::Remove if old.is_some() => self.note_removal(key),
+                Change::Remove => {}
+            }
+            let stays = !matches!(change, Change::Remove);
+            delta = i64::from(stays) - i64::from(old.is_some());
+            if let Some(old) = old {
+                leavings.note(old);
+            }
+            change
+        });
+        // (4)
+        at.store.count.add(delta);
+        leavings.release(at);
+        outcome
+    }
+
+    /// Changes the objects under one key of a bag or duplicate_bag. As `change_one`.
+    pub(crate) fn change_many(
+        &self,
+        at: &At<'_>,
+        ix: &dyn Multi,
+        key: Key<'_>,
+        f: &mut dyn FnMut(&mut Held<'_>) -> Result<(), Error>,
+    ) -> Result<Written, Error> {
+        let mut outcome = Ok(Written::Done);
+        let mut leavings = Leavings::default();
+        let mut delta = 0;
+        ix.update(at.guard, key, &mut |objects| {
+            // (1)
+            if !self.still(at) {
+                outcome = Ok(Written::Moved);
+                return;
+            }
+            let mut held = Held {
+                objects,
+                leavings: &mut leavings,
+                delta: 0,
+            };
+            if let Err(error) = f(&mut held) {
+                outcome = Err(error);
+            }
+            delta = held.delta;
+            // (3)
+            if delta < 0 && objects.count() == 0 {
+                self.note_removal(key);
+            }
+        });
+        // (4)
+        at.store.count.add(delta);
+        leavings.release(at);
+        outcome
+    }
+
+    /// Remembers a key that is about to go, under the leaf's lock.
+    fn note_removal(&self, key: Key<'_>) {
+        if self.fixation.is_fixed() && !self.kind().is_ordered() {
+            self.fixation.remember(key.bytes);
+        }
+    }
+
+    /// Runs a write until the state word did not change under it.
+    pub(crate) fn writing<R>(
+        &self,
+        mut f: impl FnMut(&At<'_>) -> Result<(Written, R), Error>,
+    ) -> Result<R, Error> {
+        let guard = larder_index::pin();
+        loop {
+            let at = self.begin(&guard)?;
+            if let (Written::Done, result) = f(&at)? {
+                return Ok(result);
+            }
+        }
+    }
+}
+
+/// The objects under one key, with the bookkeeping of changes.
+pub(crate) struct Held<'o> {
+    objects: &'o mut dyn Objects,
+    leavings: &'o mut Leavings,
+    delta: i64,
+}
+
+impl Held<'_> {
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.objects.count()
+    }
+
+    /// Calls `f` with each, in order of arrival, until it answers false.
+    pub(crate) fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        self.objects.each(f);
+    }
+
+    /// Adds one.
+    pub(crate) fn push(&mut self, value: &[u8]) {
+        // (2)
+        raw::retain_value(value);
+        self.objects.push(value);
+        self.delta += 1;
+    }
+
+    /// Removes those that `f` picks; gives how many.
+    pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        let leavings = &mut *self.leavings;
+        let gone = self.objects.remove_if(&mut |value| {
+            let goes = f(value);
+            if goes {
+                leavings.note(value);
+            }
+            goes
+        });
+        self.delta -= gone as i64;
+        gone
+    }
+
+    /// Replaces the one with this ordinal, whose value is `old`.
+    pub(crate) fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
+        raw::retain_value(new);
+        self.leavings.note(old);
+        self.objects.replace(ordinal, new);
+    }
+}
+
+/// The two kinds of index, for operations that differ by them.
+pub(crate) fn index<'g>(at: &At<'g>) -> &'g Index {
+    &at.store.index
+}
