@@ -1,0 +1,465 @@
+//! What the functions of guards and bodies do.
+//!
+//! A value that needs no term to be decided is decided as it is: small integers, the row's arity and elements, the ends of lists.
+//! Everything else is asked of the term layer.
+
+use crate::{
+    func::{Arith, Cmp, Func, Unary},
+    machine::{Fail, Machine},
+    raw,
+    source::Span,
+    value::{Run, Val, NIL},
+    wire::{self, Head, Short},
+};
+use larder_term::{
+    number::{Number, NumberError},
+    tags, Encoder, Kind, Mode, Node, TermRef, View,
+};
+use std::cmp::Ordering;
+
+type Outcome<'a> = Result<Val<'a>, Fail>;
+
+/// The integers that the host keeps in one word: sizes and positions are among them.
+const SMALL_BITS: u32 = 59;
+
+/// A comparison of two small integers.
+#[inline]
+pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
+    match cmp {
+        Cmp::Same => a == b,
+        Cmp::NotSame => a != b,
+        _ => holds(cmp, a.cmp(&b)),
+    }
+}
+
+fn holds(cmp: Cmp, order: Ordering) -> bool {
+    match cmp {
+        Cmp::Gt => order.is_gt(),
+        Cmp::Ge => order.is_ge(),
+        Cmp::Lt => order.is_lt(),
+        Cmp::Le => order.is_le(),
+        Cmp::Eq | Cmp::Same => order.is_eq(),
+        Cmp::Ne | Cmp::NotSame => order.is_ne(),
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// Calls a function.
+    #[inline]
+    pub(crate) fn apply(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> Outcome<'a> {
+        match func {
+            Func::Cmp(cmp) => Ok(Val::Bool(self.compare(cmp, a, b))),
+            Func::Arith(arith) => self.arithmetic(arith, a, b),
+            Func::Unary(unary) => self.unary(unary, a),
+            Func::Element => self.element(a, b),
+            Func::Not => a.truth().map(|truth| Val::Bool(!truth)).ok_or(Fail),
+            Func::Xor => match (a.truth(), b.truth()) {
+                (Some(a), Some(b)) => Ok(Val::Bool(a != b)),
+                _ => Err(Fail),
+            },
+            Func::Hd => self.hd(a),
+            Func::Tl => self.tl(a),
+            Func::Max => Ok(if self.compare(Cmp::Lt, a, b) { b } else { a }),
+            Func::Min => Ok(if self.compare(Cmp::Gt, a, b) { b } else { a }),
+            Func::SelfPid => Ok(Val::Term(self.context.self_pid.bytes())),
+            Func::NodeName => Ok(self.store_short(Short::atom(self.context.node))),
+            Func::Length => self.length(a),
+            Func::Size | Func::TupleSize => self.size(func, a),
+            Func::IsRecord => self.is_record(a, b, c),
+            Func::BinaryPart | Func::BinaryPartFromTo => self.binary_part(func, a, b, c),
+            Func::IsFunctionArity => self.is_function(a, b),
+            Func::IsMapKey | Func::MapGet => self.map_lookup(func, a, b),
+            Func::BitSize | Func::ByteSize | Func::MapSize | Func::NodeOf => {
+                let value = self.flat(a);
+                self.measure(func, value)
+            }
+            _ => {
+                let value = self.flat(a);
+                Ok(Val::Bool(self.is_of_type(func, value)))
+            }
+        }
+    }
+
+    /// A comparison of two values.
+    pub(crate) fn compare(&mut self, cmp: Cmp, a: Val<'a>, b: Val<'a>) -> bool {
+        if let (Some(a), Some(b)) = (small(a), small(b)) {
+            return compare_ints(cmp, a, b);
+        }
+        if matches!(cmp, Cmp::Same | Cmp::NotSame) {
+            return self.identical(a, b) == (cmp == Cmp::Same);
+        }
+        let (a, b) = (self.flat(a), self.flat(b));
+        let order = self.with(a, |a| {
+            self.with(b, |b| match cmp {
+                Cmp::Eq | Cmp::Ne if a.eq_term(b) => Ordering::Equal,
+                Cmp::Eq | Cmp::Ne => Ordering::Less,
+                _ => a.cmp_term(b),
+            })
+        });
+        holds(cmp, order)
+    }
+
+    /// Whether two values are the same term.
+    pub(crate) fn identical(&mut self, a: Val<'a>, b: Val<'a>) -> bool {
+        let (a, b) = (self.flat(a), self.flat(b));
+        self.with(a, |a| self.with(b, |b| a.identical(b)))
+    }
+
+    fn number(&mut self, value: Val<'a>) -> Result<Number, Fail> {
+        match value {
+            Val::Int(n) => Ok(Number::Int(n)),
+            other => {
+                let flat = self.flat(other);
+                self.with(flat, Number::from_term).ok_or(Fail)
+            }
+        }
+    }
+
+    #[inline]
+    fn arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> Outcome<'a> {
+        if let (Some(a), Some(b)) = (small(a), small(b)) {
+            let result = match arith {
+                Arith::Add => a.checked_add(b),
+                Arith::Sub => a.checked_sub(b),
+                Arith::Mul => a.checked_mul(b),
+                Arith::IntDiv => a.checked_div(b),
+                Arith::Rem => a.checked_rem(b),
+                Arith::Band => Some(a & b),
+                Arith::Bor => Some(a | b),
+                Arith::Bxor => Some(a ^ b),
+                Arith::Div | Arith::Bsl | Arith::Bsr => None,
+            };
+            if let Some(n) = result {
+                return Ok(Val::Int(n));
+            }
+        }
+        let (a, b) = (self.number(a)?, self.number(b)?);
+        self.numeric(match arith {
+            Arith::Add => a.add(&b),
+            Arith::Sub => a.sub(&b),
+            Arith::Mul => a.mul(&b),
+            Arith::Div => a.fdiv(&b),
+            Arith::IntDiv => a.idiv(&b),
+            Arith::Rem => a.rem(&b),
+            Arith::Band => a.band(&b),
+            Arith::Bor => a.bor(&b),
+            Arith::Bxor => a.bxor(&b),
+            Arith::Bsl => a.bsl(&b),
+            Arith::Bsr => a.bsr(&b),
+        })
+    }
+
+    fn unary(&mut self, unary: Unary, a: Val<'a>) -> Outcome<'a> {
+        let n = self.number(a)?;
+        self.numeric(match unary {
+            Unary::Plus => Ok(n),
+            Unary::Minus => n.neg(),
+            Unary::Bnot => n.bnot(),
+            Unary::Abs => n.abs(),
+            Unary::Round => n.round(),
+            Unary::Trunc => n.trunc(),
+            Unary::Float => n.float(),
+            Unary::Floor => n.floor(),
+            Unary::Ceil => n.ceil(),
+        })
+    }
+
+    fn numeric(&mut self, result: Result<Number, NumberError>) -> Outcome<'a> {
+        match result.map_err(|_| Fail)? {
+            Number::Int(n) => Ok(Val::Int(n)),
+            other => {
+                let from = self.arena.len();
+                other.encode(&mut Encoder::new(&mut self.arena, Mode::Inline));
+                Ok(Val::Arena(Span { from, to: self.arena.len() }))
+            }
+        }
+    }
+
+    fn store_short(&mut self, short: Short) -> Val<'a> {
+        self.store(short.bytes())
+    }
+
+    /// An integer that the host has in one word.
+    fn index(&mut self, value: Val<'a>) -> Result<i64, Fail> {
+        let n = small(value).ok_or(Fail)?;
+        let limit = 1i64 << SMALL_BITS;
+        (-limit..limit).contains(&n).then_some(n).ok_or(Fail)
+    }
+
+    /// `element(N, Tuple)`.
+    fn element(&mut self, index: Val<'a>, tuple: Val<'a>) -> Outcome<'a> {
+        let position = usize::try_from(small(index).ok_or(Fail)?).map_err(|_| Fail)?;
+        if let Val::Object = tuple {
+            return self.row.element(position).map(Val::Term).ok_or(Fail);
+        }
+        let (bytes, arena) = self.bytes_of(tuple).ok_or(Fail)?;
+        let (Head::Tuple(arity), at) = wire::open(bytes) else {
+            return Err(Fail);
+        };
+        if position == 0 || position > arity {
+            return Err(Fail);
+        }
+        let mut start = at;
+        for _ in 1..position {
+            start += larder_term::skip(&bytes[start..]);
+        }
+        let range = start..start + larder_term::skip(&bytes[start..]);
+        Ok(part(tuple, arena, range))
+    }
+
+    /// The bytes of a flat term, and where it begins if it is in the arena.
+    fn bytes_of(&self, value: Val<'a>) -> Option<(&[u8], Option<usize>)> {
+        match value {
+            Val::Term(term) => Some((term, None)),
+            Val::Arena(span) => Some((&self.arena[span.range()], Some(span.from))),
+            _ => None,
+        }
+    }
+
+    /// A list as what is left of it: how many elements, whether it is proper, and their run.
+    fn open_list(&mut self, value: Val<'a>) -> Result<(usize, bool, Run<'a>), Fail> {
+        let value = match value {
+            Val::Rest { count, proper, run } => return Ok((count, proper, run)),
+            other => self.flat(other),
+        };
+        let (bytes, arena) = self.bytes_of(value).ok_or(Fail)?;
+        let (count, proper, at) = match wire::open(bytes) {
+            (Head::List(n), at) => (n, true, at),
+            (Head::Improper(n), at) => (n, false, at),
+            _ => return Err(Fail),
+        };
+        let run = match (value, arena) {
+            (Val::Term(term), _) => Run::Slice(&term[at..]),
+            (_, Some(from)) => Run::Arena(Span { from: from + at, to: from + bytes.len() }),
+            _ => return Err(Fail),
+        };
+        Ok((count, proper, run))
+    }
+
+    /// The first term of a run and what follows.
+    fn split_run(&self, run: Run<'a>) -> (Val<'a>, Run<'a>) {
+        match run {
+            Run::Slice(bytes) => {
+                let (first, rest) = wire::split(bytes);
+                (Val::Term(first), Run::Slice(rest))
+            }
+            Run::Arena(Span { from, to }) => {
+                let cut = from + larder_term::skip(&self.arena[from..to]);
+                (Val::Arena(Span { from, to: cut }), Run::Arena(Span { from: cut, to }))
+            }
+        }
+    }
+
+    fn hd(&mut self, list: Val<'a>) -> Outcome<'a> {
+        let (_, _, run) = self.open_list(list)?;
+        Ok(self.split_run(run).0)
+    }
+
+    fn tl(&mut self, list: Val<'a>) -> Outcome<'a> {
+        let (count, proper, run) = self.open_list(list)?;
+        let (_, rest) = self.split_run(run);
+        Ok(match (count - 1, proper, rest) {
+            (0, true, _) => Val::Term(NIL),
+            (0, false, Run::Slice(tail)) => Val::Term(tail),
+            (0, false, Run::Arena(span)) => Val::Arena(span),
+            (count, proper, run) => Val::Rest { count, proper, run },
+        })
+    }
+
+    fn length(&mut self, list: Val<'a>) -> Outcome<'a> {
+        if let Val::Term(NIL) = list {
+            return Ok(Val::Int(0));
+        }
+        match self.open_list(list) {
+            Ok((count, true, _)) => Ok(Val::Int(count as i64)),
+            Ok(_) => Err(Fail),
+            Err(Fail) => {
+                let flat = self.flat(list);
+                let empty = self.with(flat, |term| term.kind() == Kind::Nil);
+                empty.then_some(Val::Int(0)).ok_or(Fail)
+            }
+        }
+    }
+
+    /// The arity of a tuple, whether it lies in one piece or is the row.
+    fn arity(&self, value: Val<'a>) -> Option<usize> {
+        if let Val::Object = value {
+            return self.row.tuple_arity();
+        }
+        match wire::open(self.bytes_of(value)?.0) {
+            (Head::Tuple(arity), _) => Some(arity),
+            _ => None,
+        }
+    }
+
+    fn size(&mut self, func: Func, value: Val<'a>) -> Outcome<'a> {
+        if let Some(arity) = self.arity(value) {
+            return Ok(Val::Int(arity as i64));
+        }
+        if func == Func::TupleSize {
+            return Err(Fail);
+        }
+        let flat = self.flat(value);
+        self.with(flat, |term| match term.view() {
+            View::Bin(bytes) => Ok(Val::Int(bytes.len() as i64)),
+            View::Bits { bits, .. } => Ok(Val::Int((bits / 8) as i64)),
+            _ => Err(Fail),
+        })
+    }
+
+    fn measure(&mut self, func: Func, value: Val<'a>) -> Outcome<'a> {
+        let found = self.with(value, |term| match (func, term.view()) {
+            (Func::BitSize, View::Bin(bytes)) => Ok(bytes.len() as i64 * 8),
+            (Func::BitSize, View::Bits { bits, .. }) => Ok(bits as i64),
+            (Func::ByteSize, View::Bin(bytes)) => Ok(bytes.len() as i64),
+            (Func::ByteSize, View::Bits { bytes, .. }) => Ok(bytes.len() as i64),
+            (Func::MapSize, View::Map(map)) => Ok(map.len() as i64),
+            (Func::NodeOf, view) => Err(node_of(view)),
+            _ => Err(None),
+        });
+        match found {
+            Ok(n) => Ok(Val::Int(n)),
+            Err(Some(node)) => {
+                let name = match node {
+                    Node::Local => self.context.node,
+                    Node::External(name) => name.name,
+                };
+                Ok(self.store_short(Short::atom(name)))
+            }
+            Err(None) => Err(Fail),
+        }
+    }
+
+    /// `is_record(Term, Tag, Size)`: the tag an atom and the size an integer, or it fails; whatever the term is.
+    fn is_record(&mut self, value: Val<'a>, tag: Val<'a>, size: Val<'a>) -> Outcome<'a> {
+        let size = self.index(size)?;
+        let tag = self.flat(tag);
+        if !matches!(tag, Val::Bool(_)) && !self.with(tag, |tag| tag.kind() == Kind::Atom) {
+            return Err(Fail);
+        }
+        if self.arity(value).is_none_or(|arity| arity as i64 != size) {
+            return Ok(Val::Bool(false));
+        }
+        let Ok(first) = self.element(Val::Int(1), value) else {
+            return Ok(Val::Bool(false));
+        };
+        Ok(Val::Bool(self.identical(first, tag)))
+    }
+
+    /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`; a length below zero counts backwards.
+    fn binary_part(&mut self, func: Func, value: Val<'a>, b: Val<'a>, c: Val<'a>) -> Outcome<'a> {
+        let (start, length) = match func {
+            Func::BinaryPartFromTo => (b, c),
+            _ if self.arity(b) == Some(2) => (self.element(Val::Int(1), b)?, self.element(Val::Int(2), b)?),
+            _ => return Err(Fail),
+        };
+        let (start, length) = (self.index(start)?, self.index(length)?);
+        let end = start.checked_add(length).ok_or(Fail)?;
+        let (from, to) = (start.min(end), start.max(end));
+        let value = self.flat(value);
+        let found = self.with(value, |term| {
+            let (bytes, whole) = match term.view() {
+                View::Bin(bytes) => (bytes, bytes.len()),
+                View::Bits { bytes, bits } => (bytes, bits / 8),
+                _ => return None,
+            };
+            let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
+            (range.end <= whole).then(|| encode_binary(&bytes[range]))
+        });
+        Ok(self.store(&found.ok_or(Fail)?))
+    }
+
+    fn is_function(&mut self, value: Val<'a>, arity: Val<'a>) -> Outcome<'a> {
+        let wanted = self.number(arity)?;
+        let wanted = match wanted {
+            Number::Int(n) if n >= 0 => n as u64,
+            Number::Big(_) if self.is_positive(&wanted) => u64::MAX,
+            _ => return Err(Fail),
+        };
+        let value = self.flat(value);
+        Ok(Val::Bool(self.with(value, |term| match term.view() {
+            View::Fun(fun) => fun.arity == wanted,
+            View::Export { arity, .. } => arity == wanted,
+            _ => false,
+        })))
+    }
+
+    fn is_positive(&self, n: &Number) -> bool {
+        n.compare(&Number::Int(0)).is_gt()
+    }
+
+    fn map_lookup(&mut self, func: Func, key: Val<'a>, map: Val<'a>) -> Outcome<'a> {
+        let (key, map) = (self.flat(key), self.flat(map));
+        let (bytes, arena) = self.bytes_of(map).ok_or(Fail)?;
+        let View::Map(pairs) = raw::whole(bytes).view() else {
+            return Err(Fail);
+        };
+        let found = self.with(key, |key| pairs.get(key).map(TermRef::bytes));
+        if func == Func::IsMapKey {
+            return Ok(Val::Bool(found.is_some()));
+        }
+        let found = found.ok_or(Fail)?;
+        // The value is a part of the map, so the distance of their begins is where it lies in it.
+        let from = found.as_ptr() as usize - bytes.as_ptr() as usize;
+        let range = from..from + found.len();
+        Ok(part(map, arena, range))
+    }
+
+    fn is_of_type(&self, func: Func, value: Val<'a>) -> bool {
+        self.with(value, |term| {
+            let kind = term.kind();
+            match func {
+                Func::IsAtom => kind == Kind::Atom,
+                Func::IsFloat => kind == Kind::Float,
+                Func::IsInteger => kind == Kind::Integer,
+                Func::IsNumber => matches!(kind, Kind::Integer | Kind::Float),
+                Func::IsList => matches!(kind, Kind::List | Kind::Nil),
+                Func::IsPid => kind == Kind::Pid,
+                Func::IsPort => kind == Kind::Port,
+                Func::IsReference => kind == Kind::Reference,
+                Func::IsTuple => kind == Kind::Tuple,
+                Func::IsMap => kind == Kind::Map,
+                Func::IsFunction => kind == Kind::Fun,
+                Func::IsBitstring => kind == Kind::Bitstring,
+                Func::IsBinary => matches!(term.view(), View::Bin(_)),
+                Func::IsBoolean => value.truth().is_some() || Val::Term(term.bytes()).truth().is_some(),
+                _ => false,
+            }
+        })
+    }
+}
+
+/// The small integer that a value is, if it is one.
+#[inline]
+fn small(value: Val<'_>) -> Option<i64> {
+    match value {
+        Val::Int(n) => Some(n),
+        Val::Term(term) => wire::int(term),
+        _ => None,
+    }
+}
+
+/// A part of a term, which lies in the arena from `arena` on if that is given.
+fn part<'a>(whole: Val<'a>, arena: Option<usize>, range: std::ops::Range<usize>) -> Val<'a> {
+    match (whole, arena) {
+        (Val::Term(term), _) => Val::Term(&term[range]),
+        (_, Some(start)) => Val::Arena(Span { from: start + range.start, to: start + range.end }),
+        (other, None) => other,
+    }
+}
+
+fn node_of(view: View<'_>) -> Option<Node> {
+    match view {
+        View::Pid(pid) => Some(pid.node),
+        View::Port(port) => Some(port.node),
+        View::Ref(reference) => Some(reference.node),
+        _ => None,
+    }
+}
+
+fn encode_binary(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 4);
+    wire::push_head(&mut out, tags::BIN, bytes.len());
+    out.extend_from_slice(bytes);
+    out
+}

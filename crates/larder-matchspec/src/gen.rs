@@ -1,0 +1,351 @@
+//! Code: from nodes to a flat list of instructions for the machine.
+//!
+//! Calls leave a value on the stack. Tuples, lists and maps that the expression builds are written in one go, outermost first, into the
+//! arena; what must be computed for them is computed before and waits on the stack, so that no part is copied twice however deep it lies.
+//!
+//! ```text
+//!   {{'$1',{'+','$2',1},[a|'$3']}}
+//!      Var 1 · Int 1 · Call + 2                      the sum, at depth 0 of the stack
+//!      Build · Raw «tuple 3» · PutVar 0 · PutStack 0 · ListHead 1 tail=Var 2 · Raw «a» · ListTail Var 2 · Built 1
+//! ```
+//!
+//! A map whose keys are all constants is written in place in the order of its encoding; one with computed keys is put together
+//! by an instruction of its own, like a call.
+
+use crate::{
+    func::{Cmp, Func},
+    ir::{Ir, Node, NodeId},
+    maps,
+    source::Span,
+    wire,
+};
+use larder_term::tags;
+
+/// A value that an instruction finds somewhere without popping it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    Const(Span),
+    Var(u32),
+    /// So far below the top of the stack.
+    Stack(u32),
+    Object,
+    Bindings,
+}
+
+/// An instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Pushes a small integer.
+    Int(i64),
+    /// Pushes an operand.
+    Push(Operand),
+    /// Calls with so many values from the stack, and pushes the result.
+    Call(Func, u8),
+    /// Compares a variable with a small integer, and pushes the result.
+    CompareInt(Cmp, u32, i64),
+    /// Takes so many values; whether all are `true`.
+    And(u32),
+    /// Takes so many values; whether one is `true`.
+    Or(u32),
+    /// `false`: leaves it and goes on at the place. `true`: takes it.
+    AndAlso(u32),
+    /// `true`: leaves it and goes on at the place. `false`: takes it.
+    OrElse(u32),
+    /// Takes keys and values by turns, so many pairs; pushes the map.
+    MakeMap(u32),
+    /// Begins to write a term into the arena.
+    Build,
+    /// Writes bytes of the pool.
+    Raw(Span),
+    /// Writes an operand.
+    Put(Operand),
+    /// Writes the head of a list of so many elements and a tail.
+    ListHead(u32, Operand),
+    /// Writes the elements of a list as those of the list around it, or a tail that is no list.
+    ListTail(Operand),
+    /// The term is written: takes so many values that it was made of, pushes it.
+    Built(u32),
+    /// Takes a value; the clause fails unless it is `true`.
+    Check,
+}
+
+/// Writes instructions.
+pub(crate) struct Gen<'a> {
+    pub(crate) ir: &'a Ir,
+    pub(crate) pool: &'a mut Vec<u8>,
+    pub(crate) ops: &'a mut Vec<Op>,
+}
+
+enum Task {
+    Value(NodeId),
+    Op(Op),
+    /// A short circuit whose jump goes to where a later `Land` stands.
+    Jump { and: bool, to: usize },
+    Land(usize),
+    Build(NodeId, u32),
+}
+
+impl Gen<'_> {
+    /// Instructions that push the value of an expression.
+    pub(crate) fn value(&mut self, root: NodeId) {
+        let mut tasks = vec![Task::Value(root)];
+        let mut jumps: Vec<Vec<usize>> = Vec::new();
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Value(id) => self.node(id, &mut tasks, &mut jumps),
+                Task::Op(op) => self.ops.push(op),
+                Task::Jump { and, to } => {
+                    jumps[to].push(self.ops.len());
+                    self.ops.push(if and { Op::AndAlso(0) } else { Op::OrElse(0) });
+                }
+                Task::Land(to) => self.land(&jumps[to]),
+                Task::Build(id, waiting) => self.build(id, waiting),
+            }
+        }
+    }
+
+    fn land(&mut self, jumps: &[usize]) {
+        let here = self.ops.len() as u32;
+        for &jump in jumps {
+            if let Op::AndAlso(to) | Op::OrElse(to) = &mut self.ops[jump] {
+                *to = here;
+            }
+        }
+    }
+
+    fn node(&mut self, id: NodeId, tasks: &mut Vec<Task>, jumps: &mut Vec<Vec<usize>>) {
+        let values = |parts: &[NodeId]| parts.iter().rev().map(|&part| Task::Value(part)).collect::<Vec<_>>();
+        match self.ir.node(id) {
+            Node::Const(span) => {
+                let op = wire::int(&self.pool[span.range()]).map_or(Op::Push(Operand::Const(span)), Op::Int);
+                self.ops.push(op);
+            }
+            Node::Var(slot) => self.ops.push(Op::Push(Operand::Var(slot))),
+            Node::Object => self.ops.push(Op::Push(Operand::Object)),
+            Node::Bindings => self.ops.push(Op::Push(Operand::Bindings)),
+            Node::Call(func, parts) => {
+                let parts = self.ir.of(parts);
+                if let Some(op) = self.compare_int(func, parts) {
+                    return self.ops.push(op);
+                }
+                tasks.push(Task::Op(Op::Call(func, parts.len() as u8)));
+                tasks.extend(values(parts));
+            }
+            Node::And(parts) => {
+                tasks.push(Task::Op(Op::And(self.ir.of(parts).len() as u32)));
+                tasks.extend(values(self.ir.of(parts)));
+            }
+            Node::Or(parts) => {
+                tasks.push(Task::Op(Op::Or(self.ir.of(parts).len() as u32)));
+                tasks.extend(values(self.ir.of(parts)));
+            }
+            Node::AndAlso(parts) => self.circuit(true, parts, tasks, jumps),
+            Node::OrElse(parts) => self.circuit(false, parts, tasks, jumps),
+            Node::Map(parts) if !self.is_written(id) => {
+                let parts = self.ir.of(parts);
+                tasks.push(Task::Op(Op::MakeMap(parts.len() as u32 / 2)));
+                tasks.extend(values(parts));
+            }
+            Node::Tuple(_) | Node::List(_) | Node::Map(_) => {
+                let waiting = self.waiting(id);
+                tasks.push(Task::Build(id, waiting.len() as u32));
+                tasks.extend(values(&waiting));
+            }
+        }
+    }
+
+    /// A comparison of a variable with a small integer, either way round.
+    fn compare_int(&self, func: Func, parts: &[NodeId]) -> Option<Op> {
+        let (Func::Cmp(cmp), [a, b]) = (func, parts) else {
+            return None;
+        };
+        let int = |id: NodeId| self.ir.constant(id).and_then(|span| wire::int(&self.pool[span.range()]));
+        match (self.ir.node(*a), self.ir.node(*b)) {
+            (Node::Var(slot), _) => Some(Op::CompareInt(cmp, slot, int(*b)?)),
+            (_, Node::Var(slot)) => Some(Op::CompareInt(cmp.flipped(), slot, int(*a)?)),
+            _ => None,
+        }
+    }
+
+    fn circuit(&mut self, and: bool, parts: crate::ir::Parts, tasks: &mut Vec<Task>, jumps: &mut Vec<Vec<usize>>) {
+        let to = jumps.len();
+        jumps.push(Vec::new());
+        tasks.push(Task::Land(to));
+        for (i, &part) in self.ir.of(parts).iter().rev().enumerate() {
+            if i > 0 {
+                tasks.push(Task::Jump { and, to });
+            }
+            tasks.push(Task::Value(part));
+        }
+    }
+
+    /// Whether a node is written part by part, rather than computed and then written.
+    fn is_written(&self, id: NodeId) -> bool {
+        match self.ir.node(id) {
+            Node::Tuple(_) | Node::List(_) => true,
+            Node::Map(parts) => self.ir.of(parts).iter().step_by(2).all(|&key| self.ir.constant(key).is_some()),
+            _ => false,
+        }
+    }
+
+    /// Whether a node must be computed before the term that it is a part of is written.
+    fn is_computed(&self, id: NodeId) -> bool {
+        !self.is_written(id) && self.operand(id).is_none()
+    }
+
+    fn operand(&self, id: NodeId) -> Option<Operand> {
+        match self.ir.node(id) {
+            Node::Const(span) => Some(Operand::Const(span)),
+            Node::Var(slot) => Some(Operand::Var(slot)),
+            Node::Object => Some(Operand::Object),
+            Node::Bindings => Some(Operand::Bindings),
+            _ => None,
+        }
+    }
+
+    /// The computed nodes of a term to write, in the order in which writing meets them: a list's tail before its elements.
+    fn waiting(&self, root: NodeId) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        let mut nodes = vec![root];
+        while let Some(id) = nodes.pop() {
+            if self.is_computed(id) {
+                found.push(id);
+                continue;
+            }
+            match self.ir.node(id) {
+                Node::Tuple(parts) => nodes.extend(self.ir.of(parts).iter().rev()),
+                Node::Map(_) => nodes.extend(self.pairs(id).into_iter().rev()),
+                Node::List(parts) => {
+                    let (elements, tail) = split_list(self.ir.of(parts));
+                    if self.is_computed(tail) {
+                        found.push(tail);
+                    } else {
+                        nodes.push(tail);
+                    }
+                    nodes.extend(elements.iter().rev());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The keys and values of a map with constant keys, in the order of the encoding; of two equal keys the last one's pair.
+    fn pairs(&self, id: NodeId) -> Vec<NodeId> {
+        let Node::Map(parts) = self.ir.node(id) else {
+            return Vec::new();
+        };
+        let mut pairs: Vec<(&[u8], NodeId, NodeId)> = Vec::new();
+        for pair in self.ir.of(parts).chunks_exact(2) {
+            if let Some(span) = self.ir.constant(pair[0]) {
+                pairs.push((&self.pool[span.range()], pair[0], pair[1]));
+            }
+        }
+        maps::in_order(&mut pairs, |pair| pair.0);
+        pairs.into_iter().flat_map(|(_, key, value)| [key, value]).collect()
+    }
+
+    /// Writes a term whose computed parts lie on the stack, the first one met deepest.
+    fn build(&mut self, root: NodeId, waiting: u32) {
+        enum Part {
+            Node(NodeId),
+            Tail(Operand),
+        }
+        self.ops.push(Op::Build);
+        let mut met = 0;
+        let next = |met: &mut u32| {
+            *met += 1;
+            Operand::Stack(waiting - *met)
+        };
+        let mut parts = vec![Part::Node(root)];
+        while let Some(part) = parts.pop() {
+            let id = match part {
+                Part::Tail(operand) => {
+                    self.ops.push(Op::ListTail(operand));
+                    continue;
+                }
+                Part::Node(id) => id,
+            };
+            if self.is_computed(id) {
+                let operand = next(&mut met);
+                self.ops.push(Op::Put(operand));
+                continue;
+            }
+            match self.ir.node(id) {
+                Node::Tuple(edges) => {
+                    let edges = self.ir.of(edges);
+                    self.raw_head(tags::TUPLE, edges.len());
+                    parts.extend(edges.iter().rev().map(|&edge| Part::Node(edge)));
+                }
+                Node::Map(_) => {
+                    let pairs = self.pairs(id);
+                    self.raw_head(tags::MAP, pairs.len() / 2);
+                    parts.extend(pairs.into_iter().rev().map(Part::Node));
+                }
+                Node::List(edges) => {
+                    let (elements, tail) = split_list(self.ir.of(edges));
+                    let count = elements.len();
+                    let operand = if self.is_computed(tail) { Some(next(&mut met)) } else { self.operand(tail) };
+                    match operand {
+                        Some(operand) => {
+                            self.list_head(count, operand);
+                            parts.push(Part::Tail(operand));
+                        }
+                        None => {
+                            self.raw_head(tags::ILIST, count);
+                            parts.push(Part::Node(tail));
+                        }
+                    }
+                    parts.extend(elements.iter().rev().map(|&edge| Part::Node(edge)));
+                }
+                _ => self.put(id),
+            }
+        }
+        self.ops.push(Op::Built(waiting));
+    }
+
+    fn put(&mut self, id: NodeId) {
+        match self.operand(id) {
+            Some(Operand::Const(span)) => {
+                let bytes = self.pool[span.range()].to_vec();
+                self.raw(&bytes);
+            }
+            Some(operand) => self.ops.push(Op::Put(operand)),
+            None => {}
+        }
+    }
+
+    fn list_head(&mut self, count: usize, tail: Operand) {
+        if let Operand::Const(span) = tail {
+            if self.pool[span.range()] == [tags::NIL] {
+                return self.raw_head(tags::LIST, count);
+            }
+        }
+        self.ops.push(Op::ListHead(count as u32, tail));
+    }
+
+    fn raw_head(&mut self, tag: u8, n: usize) {
+        let mut head = Vec::with_capacity(3);
+        wire::push_head(&mut head, tag, n);
+        self.raw(&head);
+    }
+
+    /// Writes fixed bytes; joins them with the fixed bytes written just before.
+    fn raw(&mut self, bytes: &[u8]) {
+        let end = self.pool.len();
+        self.pool.extend_from_slice(bytes);
+        let to = self.pool.len();
+        match self.ops.last_mut() {
+            Some(Op::Raw(span)) if span.to == end => span.to = to,
+            _ => self.ops.push(Op::Raw(Span { from: end, to })),
+        }
+    }
+}
+
+/// A list's elements and its tail.
+fn split_list(parts: &[NodeId]) -> (&[NodeId], NodeId) {
+    match parts.split_last() {
+        Some((tail, elements)) => (elements, *tail),
+        None => (&[], 0),
+    }
+}

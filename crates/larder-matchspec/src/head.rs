@@ -1,0 +1,270 @@
+//! Heads: from a pattern to a flat list of steps that walk over an object's bytes.
+//!
+//! The encoding is in prefix order and so are the steps: each consumes one term, or opens one and leaves its parts to the
+//! steps that follow. Only lists with a loose tail and maps must remember something until they are over: how much is left.
+//!
+//! ```text
+//!   {k, {'$1','_'}, ['$2'|'$3'], #{a => '$1'}}
+//!     1: Eq k
+//!     2: Tuple 2 · Bind 0 · Skip
+//!     3: OpenList 1 · Bind 1 · RestBind 2
+//!     4: OpenMap · Key a · Same 0 · CloseMap
+//! ```
+//!
+//! Elements that match anything have no steps, and a variable that nothing reads is matched like `'_'`.
+
+use crate::{
+    error::Fault,
+    source::{is_loose, Source, Span},
+    wire::{self, Head},
+};
+use larder_term::atoms;
+use std::ops::Range;
+
+/// One step of a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Anything.
+    Skip,
+    /// Anything; the variable gets it.
+    Bind(u32),
+    /// What the variable has.
+    Same(u32),
+    /// What is identical to a constant: other bytes are another term.
+    Eq(Span),
+    /// What is identical to a constant that may have other bytes.
+    EqTerm(Span),
+    /// A tuple of so many elements; they follow.
+    Tuple(u32),
+    /// A proper list of so many elements; they follow.
+    List(u32),
+    /// An improper list of so many elements; they and the tail follow.
+    Improper(u32),
+    /// A list of at least so many elements; they and a step for the rest follow.
+    OpenList(u32),
+    /// The rest of the list, whatever it is.
+    RestSkip,
+    /// The rest of the list; the variable gets it.
+    RestBind(u32),
+    /// The rest of the list is what the variable has.
+    RestSame(u32),
+    /// A map; keys follow, each with its value's steps.
+    OpenMap,
+    /// The map has this key; the steps of its value follow.
+    Key(Span),
+    /// The rest of the map, whatever it has.
+    CloseMap,
+}
+
+/// The steps of one element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Element {
+    /// The position in the tuple, from 1.
+    pub(crate) position: usize,
+    /// The steps, of the clause's.
+    pub(crate) steps: Range<usize>,
+}
+
+/// What a head demands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `'_'` or a variable: anything.
+    Any,
+    /// A term that is no tuple, and so no object either: all steps, for that one term.
+    Other,
+    /// A tuple of this arity whose elements match; elements that may be anything have no entry.
+    Tuple {
+        /// How many elements.
+        arity: usize,
+        /// The elements that must be looked at, by position.
+        elements: Vec<Element>,
+    },
+}
+
+/// A compiled head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Match {
+    /// What the whole must be.
+    pub(crate) shape: Shape,
+    /// The steps of all elements.
+    pub(crate) steps: Vec<Step>,
+    /// The numbers of the variables, ascending: a variable's slot is its place here.
+    pub(crate) variables: Vec<u32>,
+    /// The slot of a variable that is the whole head.
+    pub(crate) whole: Option<u32>,
+    /// The place of the pattern in the specification.
+    pub(crate) at: usize,
+}
+
+enum Task {
+    Visit(usize),
+    Rest(usize),
+    Key(usize),
+    CloseMap,
+}
+
+/// Compiles the head at `at`.
+///
+/// # Errors
+/// [`Fault::VariableMapKey`].
+pub(crate) fn compile(source: &Source<'_>, at: usize) -> Result<Match, Fault> {
+    let mut head = Match { shape: Shape::Other, steps: Vec::new(), variables: variables(source, at), whole: None, at };
+    if let Some(atom) = source.atom(at) {
+        head.whole = (!head.variables.is_empty()).then_some(0);
+        if atom == atoms::UNDERSCORE || head.whole.is_some() {
+            head.shape = Shape::Any;
+            return Ok(head);
+        }
+    }
+    let mut walk = Walk { source, bound: vec![false; head.variables.len()], variables: &head.variables, steps: Vec::new() };
+    let Some(parts) = source.tuple(at) else {
+        walk.pattern(at)?;
+        head.steps = walk.steps;
+        return Ok(head);
+    };
+    let mut elements = Vec::with_capacity(parts.len());
+    for (index, &part) in parts.iter().enumerate() {
+        let from = walk.steps.len();
+        walk.pattern(part)?;
+        elements.push(Element { position: index + 1, steps: from..walk.steps.len() });
+    }
+    head.steps = walk.steps;
+    head.shape = Shape::Tuple { arity: parts.len(), elements };
+    Ok(head)
+}
+
+/// The numbers of the variables of a pattern, ascending. Keys of maps have none.
+fn variables(source: &Source<'_>, at: usize) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut places = vec![at];
+    while let Some(at) = places.pop() {
+        match source.head(at) {
+            Head::Leaf => found.extend(source.atom(at).and_then(wire::variable)),
+            Head::Map(_) => places.extend(source.parts(at).iter().skip(1).step_by(2)),
+            _ if source.is_ground(at) => {}
+            _ => places.extend(source.parts(at)),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What turns one pattern after the other into steps.
+struct Walk<'a, 's> {
+    source: &'s Source<'a>,
+    variables: &'s [u32],
+    bound: Vec<bool>,
+    steps: Vec<Step>,
+}
+
+impl Walk<'_, '_> {
+    fn pattern(&mut self, at: usize) -> Result<(), Fault> {
+        let mut tasks = vec![Task::Visit(at)];
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Visit(at) => self.visit(at, &mut tasks),
+                Task::Rest(at) => {
+                    let step = match self.loose(at) {
+                        Some(Step::Bind(slot)) => Step::RestBind(slot),
+                        Some(Step::Same(slot)) => Step::RestSame(slot),
+                        _ => Step::RestSkip,
+                    };
+                    self.steps.push(step);
+                }
+                Task::Key(at) => {
+                    if self.loose(at).is_some() {
+                        return Err(Fault::VariableMapKey);
+                    }
+                    self.steps.push(Step::Key(self.source.span(at)));
+                }
+                Task::CloseMap => self.steps.push(Step::CloseMap),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, at: usize, tasks: &mut Vec<Task>) {
+        if self.source.is_ground(at) {
+            let span = self.source.span(at);
+            let other_bytes = wire::may_hold_handles(self.source.term(at));
+            self.steps.push(if other_bytes { Step::EqTerm(span) } else { Step::Eq(span) });
+            return;
+        }
+        if let Some(step) = self.loose(at) {
+            self.steps.push(step);
+            return;
+        }
+        let parts = self.source.parts(at);
+        let visits = |parts: &[usize]| parts.iter().rev().map(|&part| Task::Visit(part)).collect::<Vec<_>>();
+        match self.source.head(at) {
+            Head::Tuple(n) => {
+                self.steps.push(Step::Tuple(n as u32));
+                tasks.extend(visits(&parts));
+            }
+            Head::List(n) => {
+                self.steps.push(Step::List(n as u32));
+                tasks.extend(visits(&parts));
+            }
+            Head::Improper(n) => {
+                let tail = parts[n];
+                if self.source.atom(tail).is_some_and(is_loose) {
+                    self.steps.push(Step::OpenList(n as u32));
+                    tasks.push(Task::Rest(tail));
+                    tasks.extend(visits(&parts[..n]));
+                } else {
+                    self.steps.push(Step::Improper(n as u32));
+                    tasks.extend(visits(&parts));
+                }
+            }
+            Head::Map(_) | Head::Leaf => {
+                self.steps.push(Step::OpenMap);
+                tasks.push(Task::CloseMap);
+                for pair in parts.chunks_exact(2).rev() {
+                    tasks.push(Task::Visit(pair[1]));
+                    tasks.push(Task::Key(pair[0]));
+                }
+            }
+        }
+    }
+
+    /// The step of a variable or of `'_'`.
+    fn loose(&mut self, at: usize) -> Option<Step> {
+        let atom = self.source.atom(at)?;
+        if atom == atoms::UNDERSCORE {
+            return Some(Step::Skip);
+        }
+        let number = wire::variable(atom)?;
+        let slot = self.variables.binary_search(&number).unwrap_or(0);
+        match self.bound.get_mut(slot) {
+            Some(bound) if !*bound => {
+                *bound = true;
+                Some(Step::Bind(slot as u32))
+            }
+            _ => Some(Step::Same(slot as u32)),
+        }
+    }
+}
+
+impl Match {
+    /// Lets the steps that nothing depends on go: a variable of no use is matched like `'_'`, an element that may be anything not at all.
+    /// `used` tells of each slot whether an expression reads it.
+    pub(crate) fn prune(&mut self, used: &[bool]) {
+        let mut needed = used.to_vec();
+        for step in &self.steps {
+            if let Step::Same(slot) | Step::RestSame(slot) = step {
+                needed[*slot as usize] = true;
+            }
+        }
+        for step in &mut self.steps {
+            match *step {
+                Step::Bind(slot) if !needed[slot as usize] => *step = Step::Skip,
+                Step::RestBind(slot) if !needed[slot as usize] => *step = Step::RestSkip,
+                _ => {}
+            }
+        }
+        if let Shape::Tuple { elements, .. } = &mut self.shape {
+            elements.retain(|element| self.steps[element.steps.clone()] != [Step::Skip]);
+        }
+    }
+}

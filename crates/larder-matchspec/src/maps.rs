@@ -1,0 +1,36 @@
+//! Putting maps together: the order that the encoding wants, and which pair is kept of two with one key.
+
+use crate::{raw, wire};
+use larder_term::{tags, Encoder, Mode};
+use std::borrow::Cow;
+
+/// Sorts pairs by their keys as the encoding of maps has them, and keeps the last one given of those with one key.
+pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
+    let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs.iter().enumerate().map(|(i, pair)| (inline(key(pair)), i)).collect();
+    keyed.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+    keyed.dedup_by(|next, kept| next.0 == kept.0);
+    let order: Vec<usize> = keyed.into_iter().map(|(_, i)| i).collect();
+    let mut slots: Vec<Option<T>> = pairs.drain(..).map(Some).collect();
+    pairs.extend(order.into_iter().filter_map(|i| slots[i].take()));
+}
+
+/// A key's bytes without handles.
+fn inline(key: &[u8]) -> Cow<'_, [u8]> {
+    let term = raw::whole(key);
+    if !wire::may_hold_handles(key) || !term.has_handles() {
+        return Cow::Borrowed(key);
+    }
+    let mut bytes = Vec::with_capacity(key.len());
+    Encoder::new(&mut bytes, Mode::Inline).term(term);
+    Cow::Owned(bytes)
+}
+
+/// Appends the map of these pairs, the last one given of those with one key.
+pub(crate) fn write(mut pairs: Vec<(&[u8], &[u8])>, out: &mut Vec<u8>) {
+    in_order(&mut pairs, |pair| pair.0);
+    wire::push_head(out, tags::MAP, pairs.len());
+    for (key, value) in pairs {
+        out.extend_from_slice(key);
+        out.extend_from_slice(value);
+    }
+}

@@ -1,0 +1,283 @@
+//! Programs: compiling a specification, and running it.
+
+use crate::{
+    error::{CompileError, Fault},
+    gen::{Gen, Op, Operand},
+    head::{self, Match, Shape},
+    ir::{Ir, Node, NodeId},
+    lower::{Lowering, Scope},
+    machine::Machine,
+    raw,
+    row::Row,
+    source::Source,
+    value::{Scratch, Val},
+    wire::Head,
+};
+use larder_term::{atoms, object::ObjectView, tags, Atom, Term, TermRef};
+
+/// What a program may ask of its surroundings.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// What `{self}` is.
+    pub self_pid: TermRef<'a>,
+    /// What `{node}` is, and `{node,X}` of something local.
+    pub node: Atom,
+}
+
+impl Context<'_> {
+    /// The surroundings of an expression that asks nothing of them.
+    pub(crate) fn none() -> Context<'static> {
+        Context { self_pid: raw::whole(&[tags::NIL]), node: atoms::NONODE }
+    }
+}
+
+/// What a row gave.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'s> {
+    /// The row itself: the body was `'$_'`.
+    Object,
+    /// A term. Its bytes lie in the row, in the program or in the scratch memory, and so do the counts of the handles in
+    /// them (a handle in the scratch memory is counted by the row or by the program): who keeps the term encodes it anew.
+    Term(TermRef<'s>),
+}
+
+impl Outcome<'_> {
+    /// Whether it is the atom `true`.
+    pub fn is_true(&self) -> bool {
+        matches!(self, Outcome::Term(term) if term.as_atom() == Some(atoms::TRUE))
+    }
+}
+
+/// What `match`, `match_object` and `match_delete` do with the rows that fit a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pattern {
+    /// `'$$'`: the list of the variables.
+    Bindings,
+    /// `'$_'`: the row.
+    Object,
+    /// `true`.
+    True,
+}
+
+/// A compiled clause.
+#[derive(Debug)]
+pub(crate) struct Clause {
+    pub(crate) head: Match,
+    /// The guards as nodes, for planning.
+    pub(crate) guards: Vec<NodeId>,
+    /// The places of the body's expressions in the specification.
+    pub(crate) body: Vec<usize>,
+    checks: Vec<Op>,
+    result: Vec<Op>,
+}
+
+/// A compiled match specification. It is immutable and may be shared by any number of threads.
+///
+/// It holds a copy of the specification, and with it counts for all handles in it.
+#[derive(Debug)]
+pub struct Program {
+    /// Holds the counts for the handles in `pool`.
+    spec: Term,
+    /// The specification's bytes, then everything that was put together of them.
+    pub(crate) pool: Vec<u8>,
+    pub(crate) ir: Ir,
+    pub(crate) clauses: Vec<Clause>,
+}
+
+impl Program {
+    /// Compiles a match specification: a list of `{Head, [Guard], [Body]}`.
+    ///
+    /// # Errors
+    /// Whatever `ets` would not take, with the clause at fault. [`Fault::TooDeep`] is its `system_limit`, all others are its `badarg`.
+    ///
+    /// # Complexity
+    /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any depth.
+    pub fn compile(spec: TermRef<'_>) -> Result<Program, CompileError> {
+        let spec = Term::from(spec);
+        let mut program = Program { pool: spec.bytes().to_vec(), spec, ir: Ir::default(), clauses: Vec::new() };
+        let source = Source::scan(program.spec.bytes());
+        let clauses = clauses(&source)?;
+        for (index, clause) in clauses.iter().enumerate() {
+            let compiled = compile_clause(&source, clause, &mut program.ir, &mut program.pool);
+            program.clauses.push(compiled.map_err(|fault| fault.in_clause(index))?);
+        }
+        Ok(program)
+    }
+
+    /// Runs on a stored object; `None` if no clause fits.
+    ///
+    /// # Complexity
+    /// Linear in the instructions, in the part of the object that they look at and in the result. Allocates only when `scratch` must grow.
+    pub fn run<'s>(&'s self, object: &ObjectView<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
+        self.run_row(Row::stored(object), context, scratch)
+    }
+
+    /// Runs on a term; `None` if no clause fits. As [`Program::run`].
+    pub fn run_term<'s>(&'s self, term: TermRef<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
+        self.run_row(Row::plain(term), context, scratch)
+    }
+
+    fn run_row<'s>(&'s self, row: Row<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
+        let mut machine = Machine::new(row, &self.pool, *context, scratch);
+        let value = self.clauses.iter().find_map(|clause| clause.run(&mut machine));
+        let found = value.map(|value| match value {
+            Val::Object => Found::Object,
+            other => match machine.flat(other) {
+                Val::Term(term) => Found::Term(term),
+                Val::Arena(span) => Found::Arena(span.from, span.to),
+                short => {
+                    let from = machine.arena.len();
+                    machine.put(short);
+                    Found::Arena(from, machine.arena.len())
+                }
+            },
+        });
+        machine.finish(scratch);
+        Some(match found? {
+            Found::Object => Outcome::Object,
+            Found::Term(term) => Outcome::Term(raw::whole(term)),
+            Found::Arena(from, to) => Outcome::Term(raw::whole(&scratch.arena[from..to])),
+        })
+    }
+
+    /// Whether every clause gives the row itself.
+    pub fn returns_object(&self) -> bool {
+        self.clauses.iter().all(|clause| clause.result == [Op::Push(Operand::Object)])
+    }
+
+    /// Whether every clause gives `true`: then a row counts as soon as a clause fits.
+    pub fn always_true_body(&self) -> bool {
+        self.clauses.iter().all(|clause| match clause.result[..] {
+            [Op::Push(Operand::Const(span))] => self.pool[span.range()] == *crate::value::TRUE,
+            _ => false,
+        })
+    }
+
+    /// Roughly how many instructions a row may take: what a caller that works in slices weighs a row with.
+    pub fn cost(&self) -> usize {
+        self.clauses.iter().map(|clause| 1 + clause.head.steps.len() + clause.checks.len() + clause.result.len()).sum()
+    }
+
+    /// The way around in the specification.
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source::scan(self.spec.bytes())
+    }
+}
+
+/// A result that borrows nothing of the machine.
+enum Found<'a> {
+    Object,
+    Term(&'a [u8]),
+    Arena(usize, usize),
+}
+
+impl Clause {
+    #[inline]
+    fn run<'a>(&'a self, machine: &mut Machine<'a>) -> Option<Val<'a>> {
+        machine.next_clause(self.head.variables.len());
+        if !machine.matches(&self.head) || !machine.guards(&self.checks) {
+            return None;
+        }
+        // In a body every failure has the value 'EXIT'.
+        machine.body(&self.result).ok()
+    }
+}
+
+/// The places of a clause's parts.
+struct Places {
+    head: usize,
+    guards: Vec<usize>,
+    body: Vec<usize>,
+}
+
+/// Takes the specification apart; every clause's shape is looked at before any is compiled.
+fn clauses(source: &Source<'_>) -> Result<Vec<Places>, CompileError> {
+    let parts = match source.head(0) {
+        Head::List(_) => source.parts(0),
+        Head::Improper(_) => return Err(Fault::ImproperList.overall()),
+        _ => return Err(Fault::NotAList.overall()),
+    };
+    let triples: Vec<[usize; 3]> = parts
+        .iter()
+        .enumerate()
+        .map(|(index, &at)| {
+            let triple = source.tuple(at).and_then(|parts| <[usize; 3]>::try_from(parts).ok());
+            triple.ok_or_else(|| Fault::NotAClause.in_clause(index))
+        })
+        .collect::<Result<_, _>>()?;
+    triples
+        .into_iter()
+        .enumerate()
+        .map(|(index, [head, guards, body])| {
+            let guards = list(source, guards, Fault::GuardsNotAList).map_err(|fault| fault.in_clause(index))?;
+            let body = list(source, body, Fault::NoBody).map_err(|fault| fault.in_clause(index))?;
+            match body.is_empty() {
+                true => Err(Fault::NoBody.in_clause(index)),
+                false => Ok(Places { head, guards, body }),
+            }
+        })
+        .collect()
+}
+
+/// The elements of a proper list.
+fn list(source: &Source<'_>, at: usize, otherwise: Fault) -> Result<Vec<usize>, Fault> {
+    match source.head(at) {
+        Head::List(_) => Ok(source.parts(at)),
+        Head::Improper(_) => Err(Fault::ImproperList),
+        _ if source.term(at) == [tags::NIL] => Ok(Vec::new()),
+        _ => Err(otherwise),
+    }
+}
+
+fn compile_clause(source: &Source<'_>, places: &Places, ir: &mut Ir, pool: &mut Vec<u8>) -> Result<Clause, Fault> {
+    let mut head = head::compile(source, places.head)?;
+    let first_node = ir.len();
+    let scope = Scope { variables: &head.variables, whole: head.whole };
+    let mut lowering = Lowering { source, ir, pool, scope };
+    let guards = places.guards.iter().map(|&at| lowering.expression(at)).collect::<Result<Vec<_>, _>>()?;
+    let body = places.body.iter().map(|&at| lowering.expression(at)).collect::<Result<Vec<_>, _>>()?;
+    let used = used(ir, first_node, head.variables.len());
+    if !matches!(head.shape, Shape::Any) {
+        head.prune(&used);
+    }
+    let mut checks = Vec::new();
+    for &guard in &guards {
+        Gen { ir, pool, ops: &mut checks }.value(guard);
+        checks.push(Op::Check);
+    }
+    let mut result = Vec::new();
+    // All but the last expression of a body have neither effect nor use.
+    if let Some(&last) = body.last() {
+        Gen { ir, pool, ops: &mut result }.value(last);
+    }
+    Ok(Clause { head, guards, body: places.body.clone(), checks, result })
+}
+
+/// Of each variable, whether a node from `first` on reads it.
+fn used(ir: &Ir, first: usize, variables: usize) -> Vec<bool> {
+    let mut used = vec![false; variables];
+    for node in ir.since(first) {
+        match node {
+            Node::Var(slot) => used[*slot as usize] = true,
+            Node::Bindings => used.fill(true),
+            _ => {}
+        }
+    }
+    used
+}
+
+/// Compiles a pattern as `match`, `match_object` and `match_delete` take it.
+///
+/// # Errors
+/// A variable as the key of a map in the pattern.
+pub fn compile_pattern(pattern: TermRef<'_>, what: Pattern) -> Result<Program, CompileError> {
+    let body = match what {
+        Pattern::Bindings => Term::from(atoms::DOLLAR_DOLLAR),
+        Pattern::Object => Term::from(atoms::DOLLAR_UNDERSCORE),
+        Pattern::True => Term::from(true),
+    };
+    let body = Term::list([body]);
+    let nil = Term::nil();
+    let clause = Term::tuple([pattern, nil.as_ref(), body.as_ref()]);
+    Program::compile(Term::list([clause]).as_ref())
+}

@@ -1,0 +1,113 @@
+//! Whether `select_replace` may run a program: a static proof that no clause changes a key.
+//!
+//! Accepted is what `ets` accepts: `'$_'`; a tuple whose element at the key's position is written as the head's is (the same variables, the
+//! same constants, tuples in double braces or behind `const`), or is `{element,KeyPos,'$_'}`; a `{const,Tuple}` with the head's constant
+//! key. A map in the key is never accepted, since in a head it stands for all maps that have its pairs.
+
+use crate::{
+    program::{Clause, Program},
+    source::Source,
+    wire::{self, Head},
+};
+use larder_term::atoms;
+
+impl Program {
+    /// Whether every clause's result has the key of the row that it was made of, for a table whose key is at `keypos` (from 1).
+    ///
+    /// A proof from the text alone: `{'+','$1',0}` is refused though it keeps the key.
+    pub fn replace_keeps_key(&self, keypos: usize) -> bool {
+        let source = self.source();
+        self.clauses.iter().all(|clause| keeps_key(&source, clause, keypos))
+    }
+}
+
+fn keeps_key(source: &Source<'_>, clause: &Clause, keypos: usize) -> bool {
+    let [body] = clause.body[..] else {
+        return false;
+    };
+    if source.atom(body) == Some(atoms::DOLLAR_UNDERSCORE) {
+        return true;
+    }
+    let key_of = |at: usize| source.tuple(at)?.get(keypos.checked_sub(1)?).copied();
+    let Some(key) = key_of(clause.head.at) else {
+        return false;
+    };
+    match written(source, body) {
+        Some(Written::Constant(at)) => key_of(at).is_some_and(|new| same(source, key, new, true)),
+        Some(Written::Tuple(at)) => key_of(at).is_some_and(|new| same(source, key, new, false) || is_old_key(source, new, keypos)),
+        None => false,
+    }
+}
+
+/// How a tuple stands in a body, if it is no call.
+enum Written {
+    /// `{const,X}`: the place of X.
+    Constant(usize),
+    /// `{{…}}`: the place of the inner tuple.
+    Tuple(usize),
+}
+
+fn written(source: &Source<'_>, at: usize) -> Option<Written> {
+    let parts = source.tuple(at)?;
+    match parts[..] {
+        [inner] if matches!(source.head(inner), Head::Tuple(_)) => Some(Written::Tuple(inner)),
+        [name, constant] if source.atom(name) == Some(atoms::CONST) => Some(Written::Constant(constant)),
+        _ => None,
+    }
+}
+
+/// Whether an expression is `{element,KeyPos,'$_'}`.
+fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
+    let Some(parts) = source.tuple(at) else {
+        return false;
+    };
+    match parts[..] {
+        [name, position, object] => {
+            source.atom(name) == Some(atoms::ELEMENT)
+                && wire::int(source.term(position)) == i64::try_from(keypos).ok()
+                && source.atom(object) == Some(atoms::DOLLAR_UNDERSCORE)
+        }
+        _ => false,
+    }
+}
+
+/// Whether whatever a pattern matches is what an expression (or, if `constant`, a constant) then is.
+fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
+    let mut pairs = vec![(pattern, expression, constant)];
+    while let Some((a, b, constant)) = pairs.pop() {
+        let mut zip = |b: usize, constant: bool| {
+            let same_shape = source.head(a) == source.head(b);
+            if same_shape {
+                pairs.extend(source.parts(a).into_iter().zip(source.parts(b)).map(|(a, b)| (a, b, constant)));
+            }
+            same_shape
+        };
+        let holds = match (source.head(b), constant) {
+            (Head::Map(_), _) => false,
+            (Head::Leaf, _) => same_leaf(source, a, b, constant),
+            (Head::Tuple(_), false) => match written(source, b) {
+                Some(Written::Tuple(inner)) => zip(inner, false),
+                Some(Written::Constant(at)) => {
+                    pairs.push((a, at, true));
+                    true
+                }
+                None => false,
+            },
+            _ => zip(b, constant),
+        };
+        if !holds {
+            return false;
+        }
+    }
+    true
+}
+
+fn same_leaf(source: &Source<'_>, a: usize, b: usize, constant: bool) -> bool {
+    let alike = source.term(a) == source.term(b);
+    match source.atom(b) {
+        Some(atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR) => alike && constant,
+        Some(atom) if wire::variable(atom).is_some() => alike && !constant,
+        Some(atoms::UNDERSCORE) => false,
+        _ => alike,
+    }
+}

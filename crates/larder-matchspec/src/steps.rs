@@ -1,0 +1,183 @@
+//! Matching a head against a row, step by step (see `head`).
+
+use crate::{
+    head::{Match, Shape, Step},
+    machine::Machine,
+    raw,
+    value::{Run, Val, NIL},
+    wire::{self, Head},
+};
+
+impl<'a> Machine<'a> {
+    /// Whether the row matches; the variables that are read have their values then.
+    #[inline]
+    pub(crate) fn matches(&mut self, head: &'a Match) -> bool {
+        self.frames.clear();
+        match &head.shape {
+            Shape::Any => {
+                if let Some(slot) = head.whole {
+                    self.bind(slot, Val::Object);
+                }
+                true
+            }
+            Shape::Other => self.row.whole().is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
+            Shape::Tuple { arity, elements } => {
+                if self.row.tuple_arity() != Some(*arity) {
+                    return false;
+                }
+                let mut cursor = self.row.cursor();
+                for element in elements {
+                    let run = cursor.seek(element.position);
+                    let Some(left) = self.steps(&head.steps[element.steps.clone()], run) else {
+                        return false;
+                    };
+                    cursor.passed(element.position, left);
+                }
+                true
+            }
+        }
+    }
+
+    fn bind(&mut self, slot: u32, value: Val<'a>) {
+        let slot = slot as usize;
+        if slot >= self.vars.len() {
+            self.vars.resize(slot + 1, Val::Bool(false));
+        }
+        self.vars[slot] = value;
+    }
+
+    /// Takes the steps from the begin of a run; what is left of it, if all hold.
+    fn steps(&mut self, steps: &'a [Step], run: &'a [u8]) -> Option<&'a [u8]> {
+        let mut run = run;
+        for step in steps {
+            run = self.step(*step, run)?;
+        }
+        Some(run)
+    }
+
+    #[inline]
+    fn step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
+        match step {
+            Step::Skip => Some(wire::split(run).1),
+            Step::Bind(slot) => {
+                let (term, left) = wire::split(run);
+                self.bind(slot, Val::Term(term));
+                Some(left)
+            }
+            // The encoding is free of prefixes: a run that begins with the bytes begins with the term.
+            Step::Eq(span) => run.strip_prefix(&self.pool[span.range()]),
+            Step::EqTerm(span) => {
+                let wanted = &self.pool[span.range()];
+                run.strip_prefix(wanted).or_else(|| {
+                    let (term, left) = wire::split(run);
+                    raw::whole(term).identical(raw::whole(wanted)).then_some(left)
+                })
+            }
+            Step::Tuple(arity) => match wire::open(run) {
+                (Head::Tuple(n), at) if n == arity as usize => Some(&run[at..]),
+                _ => None,
+            },
+            other => self.rare_step(other, run),
+        }
+    }
+
+    fn rare_step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
+        match step {
+            Step::Same(slot) => {
+                let (term, left) = wire::split(run);
+                self.has_value(slot, Val::Term(term)).then_some(left)
+            }
+            Step::List(count) => match wire::open(run) {
+                (Head::List(n), at) if n == count as usize => Some(&run[at..]),
+                _ => None,
+            },
+            Step::Improper(count) => match wire::open(run) {
+                (Head::Improper(n), at) if n == count as usize => Some(&run[at..]),
+                _ => None,
+            },
+            Step::OpenList(count) => {
+                let (n, proper, at) = match wire::open(run) {
+                    (Head::List(n), at) => (n, true, at),
+                    (Head::Improper(n), at) => (n, false, at),
+                    _ => return None,
+                };
+                self.frames.push((n.checked_sub(count as usize)?, proper));
+                Some(&run[at..])
+            }
+            Step::RestSkip => self.rest(run).map(|(_, left)| left),
+            Step::RestBind(slot) => {
+                let (value, left) = self.rest(run)?;
+                self.bind(slot, value);
+                Some(left)
+            }
+            Step::RestSame(slot) => {
+                let (value, left) = self.rest(run)?;
+                self.has_value(slot, value).then_some(left)
+            }
+            _ => self.map_step(step, run),
+        }
+    }
+
+    fn map_step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
+        match step {
+            Step::OpenMap => match wire::open(run) {
+                (Head::Map(n), at) => {
+                    self.frames.push((n, true));
+                    Some(&run[at..])
+                }
+                _ => None,
+            },
+            // The keys of both maps come in the same order: a key that was passed is not asked for again.
+            Step::Key(span) => {
+                let wanted = raw::whole(&self.pool[span.range()]);
+                let left = &mut self.frames.last_mut()?.0;
+                let mut run = run;
+                while *left > 0 {
+                    let (key, value) = wire::split(run);
+                    *left -= 1;
+                    if raw::whole(key).identical(wanted) {
+                        return Some(value);
+                    }
+                    run = wire::split(value).1;
+                }
+                None
+            }
+            Step::CloseMap => {
+                let (left, _) = self.frames.pop()?;
+                Some(skip_terms(run, 2 * left))
+            }
+            _ => None,
+        }
+    }
+
+    /// The rest of the list that is open, which begins here, and what comes after it.
+    fn rest(&mut self, run: &'a [u8]) -> Option<(Val<'a>, &'a [u8])> {
+        let (count, proper) = self.frames.pop()?;
+        let left = skip_terms(run, count + usize::from(!proper));
+        let body = &run[..run.len() - left.len()];
+        let value = match (count, proper) {
+            (0, true) => Val::Term(NIL),
+            (0, false) => Val::Term(body),
+            _ => Val::Rest { count, proper, run: Run::Slice(body) },
+        };
+        Some((value, left))
+    }
+
+    fn has_value(&mut self, slot: u32, value: Val<'a>) -> bool {
+        match self.vars.get(slot as usize) {
+            Some(bound) => {
+                let bound = *bound;
+                self.identical(bound, value)
+            }
+            None => false,
+        }
+    }
+}
+
+fn skip_terms(run: &[u8], n: usize) -> &[u8] {
+    let mut left = run;
+    for _ in 0..n {
+        left = wire::split(left).1;
+    }
+    left
+}

@@ -1,0 +1,201 @@
+//! Reading and writing the heads of canonical bytes: the few steps that compiling and matching take on raw bytes.
+//!
+//! A *run* here is a slice that begins with a whole term and may go on after it. Everything else about terms is left to `larder_term`.
+
+use larder_term::{tags, Atom};
+
+/// The head of a term: what it holds, and how many terms follow as its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// A tuple of so many elements.
+    Tuple(usize),
+    /// A proper list of so many elements, at least one.
+    List(usize),
+    /// So many elements, then a tail that is no list.
+    Improper(usize),
+    /// A map of so many pairs.
+    Map(usize),
+    /// Anything else.
+    Leaf,
+}
+
+/// The head of the first term of a run and the place where its parts begin (0 for a leaf).
+#[inline]
+pub(crate) fn open(run: &[u8]) -> (Head, usize) {
+    let shape: fn(usize) -> Head = match run.first() {
+        Some(&tags::TUPLE) => Head::Tuple,
+        Some(&tags::LIST) => Head::List,
+        Some(&tags::ILIST) => Head::Improper,
+        Some(&tags::MAP) => Head::Map,
+        _ => return (Head::Leaf, 0),
+    };
+    let (n, at) = read_count(run, 1);
+    (shape(n), at)
+}
+
+/// The first term of a run, and what follows.
+#[inline]
+pub(crate) fn split(run: &[u8]) -> (&[u8], &[u8]) {
+    run.split_at(larder_term::skip(run))
+}
+
+/// The atom that a term is, if it is one.
+#[inline]
+pub(crate) fn atom(term: &[u8]) -> Option<Atom> {
+    match *term.first()? {
+        tag @ tags::ATOM1..=tags::ATOM4 => {
+            let n = usize::from(tag - tags::ATOM1) + 1;
+            let mut id = [0; 4];
+            id[..n].copy_from_slice(term.get(1..=n)?);
+            Atom::from_id(u32::from_le_bytes(id))
+        }
+        _ => None,
+    }
+}
+
+/// The integer that the first term of a run is, if it is one of at most eight bytes.
+#[inline]
+pub(crate) fn int(run: &[u8]) -> Option<i64> {
+    let tag = *run.first()?;
+    if tag >= tags::SMALL {
+        return Some(i64::from(tag - tags::SMALL));
+    }
+    match tag {
+        tags::INT1..=tags::INT8 => {
+            let n = usize::from(tag - tags::INT1) + 1;
+            let bytes = run.get(1..=n)?;
+            let mut wide = if bytes[n - 1] & 0x80 == 0 { [0; 8] } else { [0xFF; 8] };
+            wide[..n].copy_from_slice(bytes);
+            Some(i64::from_le_bytes(wide))
+        }
+        _ => None,
+    }
+}
+
+/// The number of the variable that an atom names: `'$0'`, `'$1'` and so on. A leading zero makes it a plain atom; so does a
+/// number that leaves 32 signed bits negative, which is how `ets` counts.
+pub(crate) fn variable(atom: Atom) -> Option<u32> {
+    let digits = atom.text().strip_prefix('$')?.as_bytes();
+    if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits.iter().fold(0i32, |n, d| n.wrapping_mul(10).wrapping_add(i32::from(d - b'0')));
+    u32::try_from(number).ok()
+}
+
+/// A term in small space: an integer or an atom, as canonical bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Short {
+    bytes: [u8; 9],
+    len: u8,
+}
+
+impl Short {
+    /// An integer.
+    #[inline]
+    pub(crate) fn int(n: i64) -> Short {
+        let mut bytes = [0; 9];
+        if (0..=127).contains(&n) {
+            bytes[0] = tags::SMALL + n as u8;
+            return Short { bytes, len: 1 };
+        }
+        let magnitude = if n < 0 { !n } else { n };
+        let len = (65 - magnitude.leading_zeros()).div_ceil(8) as usize;
+        bytes[0] = tags::INT1 + len as u8 - 1;
+        bytes[1..=len].copy_from_slice(&n.to_le_bytes()[..len]);
+        Short { bytes, len: len as u8 + 1 }
+    }
+
+    /// An atom.
+    #[inline]
+    pub(crate) fn atom(atom: Atom) -> Short {
+        let mut bytes = [0; 9];
+        let id = atom.id();
+        let len = ((32 - id.leading_zeros()).div_ceil(8) as usize).max(1);
+        bytes[0] = tags::ATOM1 + len as u8 - 1;
+        bytes[1..=len].copy_from_slice(&id.to_le_bytes()[..len]);
+        Short { bytes, len: len as u8 + 1 }
+    }
+
+    /// The canonical bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// Appends the head of a compound term with `n` parts (pairs, for a map).
+#[inline]
+pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
+    out.push(tag);
+    push_count(out, n);
+}
+
+/// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference that other bytes have by handle.
+/// Errs on the side of `true`.
+pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
+    bytes.len() > tags::INLINE_BINARY || bytes.iter().any(|b| matches!(*b, tags::BLOB | tags::REF | tags::REF_KEPT))
+}
+
+/// The count at `at` (a varint: seven bits a byte, low ones first), and the place after it.
+#[inline]
+fn read_count(run: &[u8], at: usize) -> (usize, usize) {
+    let (mut n, mut shift, mut at) = (0, 0, at);
+    loop {
+        let byte = run[at];
+        at += 1;
+        n |= usize::from(byte & 0x7F) << shift;
+        if byte < 0x80 {
+            return (n, at);
+        }
+        shift += 7;
+    }
+}
+
+fn push_count(out: &mut Vec<u8>, mut n: usize) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_term::Term;
+
+    #[test]
+    fn short_terms_have_the_bytes_of_the_term_layer() {
+        let mut ints = vec![0i64, 1, -1, 127, 128, -128, -129, 255, 256, 32767, 32768, i64::MAX, i64::MIN];
+        ints.extend((0..63).flat_map(|shift| [1 << shift, -(1 << shift), (1 << shift) - 1, -(1 << shift) - 1]));
+        for n in ints {
+            assert_eq!(Short::int(n).bytes(), Term::int(n).bytes(), "{n}");
+            assert_eq!(int(Term::int(n).bytes()), Some(n));
+        }
+        for text in ["true", "x1", "x2", "x3"] {
+            let term = Term::from(Atom::new(text));
+            assert_eq!(Short::atom(Atom::new(text)).bytes(), term.bytes());
+            assert_eq!(atom(term.bytes()), Some(Atom::new(text)));
+        }
+    }
+
+    #[test]
+    fn variables_have_no_leading_zero() {
+        let number = |text| variable(Atom::new(text));
+        assert_eq!(number("$0"), Some(0));
+        assert_eq!(number("$1000000000"), Some(1_000_000_000));
+        for text in ["$", "$00", "$01", "$a", "$1a", "$ 1", "$+1", "$_", "$$", "1", "$2147483648"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_come_back() {
+        for n in [0, 1, 127, 128, 300, 1 << 20] {
+            let mut out = Vec::new();
+            push_head(&mut out, tags::TUPLE, n);
+            assert_eq!(open(&out), (Head::Tuple(n), out.len()));
+        }
+    }
+}
