@@ -34,17 +34,16 @@ sizes() ->
 size(Size) ->
     io:format("~n~b rows of two integers; ns an operation (medians of ~b)~n~n~-13s ~-38s ~10s ~10s ~8s~n",
               [Size, ?RUNS, "type", "operation", ets, larder, "ratio"]),
-    [type(Type, Size) || Type <- [set, ordered_set, duplicate_bag]],
-    ok.
+    lists:foreach(fun(Type) -> type(Type, Size) end, [set, ordered_set, duplicate_bag]).
 
 type(Type, Size) ->
     Pairs = [run(Type, Size, Run) || Run <- lists:seq(1, ?RUNS)],
-    [begin
-         Ets = median([value(ets, Name, Pair) || Pair <- Pairs]),
-         Larder = median([value(larder, Name, Pair) || Pair <- Pairs]),
-         io:format("~-13s ~-38s ~10.1f ~10.1f ~8.2f~n", [Type, Name, Ets, Larder, Ets / Larder])
-     end || {Name, _, _} <- operations(Type)],
-    ok.
+    lists:foreach(fun({Name, _, _}) -> line(Type, Name, Pairs) end, operations(Type)).
+
+line(Type, Name, Pairs) ->
+    Ets = median([value(ets, Name, Pair) || Pair <- Pairs]),
+    Larder = median([value(larder, Name, Pair) || Pair <- Pairs]),
+    io:format("~-13s ~-38s ~10.1f ~10.1f ~8.2f~n", [Type, Name, Ets, Larder, Ets / Larder]).
 
 run(Type, Size, Run) ->
     Order = case Run rem 2 of 0 -> ?MODULES; 1 -> lists:reverse(?MODULES) end,
@@ -55,13 +54,14 @@ value(Mod, Name, Pair) -> map_get(Name, map_get(Mod, Pair)).
 
 %% Every key once, in random order; the same order for both modules.
 keys(Size, Run) ->
-    rand:seed(exsss, {Size, Run, 7}),
+    _ = rand:seed(exsss, {Size, Run, 7}),
     [K || {_, K} <- lists:sort([{rand:uniform(), K} || K <- lists:seq(1, Size)])].
 
 in_own_process(Fun) ->
-    {Pid, Monitor} = spawn_opt(fun() -> exit({done, Fun()}) end, [monitor, {min_heap_size, 1_000_000}]),
+    Parent = self(),
+    {Pid, Monitor} = spawn_opt(fun() -> Parent ! {self(), Fun()} end, [monitor, {min_heap_size, 1_000_000}]),
     receive
-        {'DOWN', Monitor, process, Pid, {done, Result}} -> Result;
+        {Pid, Result} -> demonitor(Monitor, [flush]), Result;
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
     end.
 

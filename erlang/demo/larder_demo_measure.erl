@@ -93,12 +93,18 @@ timed(#{run := Run}, Mod, Env) ->
                    end).
 
 in_own_process(Fun) ->
-    {Pid, Monitor} = spawn_opt(fun() -> exit({done, try {ok, Fun()} catch C:R:S -> {C, R, S} end}) end,
+    Parent = self(),
+    {Pid, Monitor} = spawn_opt(fun() -> Parent ! {self(), try {ok, Fun()} catch C:R:S -> {C, R, S} end} end,
                                [monitor, {min_heap_size, ?HEAP}]),
     receive
-        {'DOWN', Monitor, process, Pid, {done, {ok, Result}}} -> Result;
-        {'DOWN', Monitor, process, Pid, {done, {Class, Reason, Stack}}} -> erlang:raise(Class, Reason, Stack);
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
+        {Pid, Outcome} ->
+            receive {'DOWN', Monitor, process, Pid, _} -> ok end,
+            case Outcome of
+                {ok, Result} -> Result;
+                {Class, Reason, Stack} -> erlang:raise(Class, Reason, Stack)
+            end;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            exit(Reason)
     end.
 
 memory_of(#{makes := Key}, {ModA, ModB}, {#{} = TablesA, #{} = TablesB}) ->
