@@ -132,13 +132,23 @@ ebin_is_enough() {
     T = larder:new(t, []), true = larder:insert(T, {a, 1}), [{a, 1}] = larder:lookup(T, a), halt(0).'
 }
 
+readme_erlang() { escript scripts/readme_erlang.escript README.md _build/larder/ebin; }
+
+# The README's Elixir, in the project that has Larder as a git dependency.
+readme_elixir() {
+  sed -n '/^```elixir$/,/^```$/{/^```/d;p}' README.md >"$WORK/mix_git/readme.exs" && [ -s "$WORK/mix_git/readme.exs" ] || return 1
+  cd "$WORK/mix_git" && mix run --no-compile readme.exs
+}
+
 check "one version everywhere" versions_agree
 check "make -s ebin" ebin_is_enough
+check "README, Erlang" readme_erlang
 check "a repository of this tree" make_repository
 check "rebar3 git dependency, built" rebar3_project
 check "rebar3 git dependency, used" rebar3_runs
 check "mix git dependency, built" mix_project mix_git "git: \"file://$WORK/larder\", branch: \"main\""
 check "mix git dependency, used" mix_runs mix_git
+check "README, Elixir" readme_elixir
 check "mix path dependency, built" mix_project mix_path "path: \"$WORK/larder\""
 check "mix path dependency, used" mix_runs mix_path
 echo "$passed passed, $failed failed"
