@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+// pub mod api;
 mod budget;
 mod counters;
 mod engine;
@@ -17,7 +18,7 @@ mod raw;
 mod read;
 mod reaper;
 mod registry;
-// pub mod scan;
+pub mod scan;
 mod scratch;
 mod store;
 mod table;
@@ -33,7 +34,7 @@ pub use gate::{ListJob, ObjectList};
 pub use info::Info;
 pub use options::{structures, Access, Concurrency, Options, TableKind};
 pub use owner::OwnerId;
-// pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob};
+pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob};
 pub use table::{Table, TableId};
 pub use traverse::Slot;
 pub use update::{CounterOp, NewRow};

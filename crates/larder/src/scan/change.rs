@@ -6,7 +6,7 @@
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of them matches. So each change of one object (of
 //! one key in a bag) is atomic; the whole is not.
 
-use super::select::{is_true, Scan};
+use super::select::{weight, Scan};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::options::TableKind;
@@ -101,6 +101,7 @@ impl Work {
         act: &mut Act,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
+        let weight = weight(Some(&self.program));
         loop {
             let guard = larder_index::pin();
             let at = table.begin(&guard)?;
@@ -136,7 +137,7 @@ impl Work {
                     }
                     key.clone_into(&mut self.dealt);
                 }
-                if !budget.spend(1) {
+                if !budget.spend(weight) {
                     if i + 1 < usable {
                         scan.cursor.stop(&table, &at, &scan.batch, i);
                     }
@@ -153,7 +154,7 @@ impl Turn<'_> {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
         let found = self.program.run(&object, self.ctx, self.scratch);
-        found.is_some_and(|outcome| is_true(&outcome))
+        found.is_some_and(|outcome| outcome.is_true())
     }
 
     /// What replaces an object, if the program matches it.
@@ -263,7 +264,7 @@ impl DeleteJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut act = |table: &Table, _: &At<'_>, turn: &mut Turn<'_>| turn.delete(table);
-        self.work.step(budget, ctx, is_true, &mut act)
+        self.work.step(budget, ctx, |outcome| outcome.is_true(), &mut act)
     }
 
     /// The objects deleted so far.

@@ -59,11 +59,6 @@ impl Cursor {
         }
     }
 
-    /// The direction that the scan really takes.
-    pub(crate) fn way(&self) -> Direction {
-        self.way
-    }
-
     /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at its end. `few` is how many the caller could use
     /// (0: any number). The cursor stands behind those entries then; `stop` moves it back among them.
     pub(crate) fn fill(&mut self, table: &Table, at: &At<'_>, few: usize, batch: &mut Batch) -> usize {
@@ -134,20 +129,6 @@ impl Cursor {
         self.place = Place::Past(position);
     }
 
-    /// Moves the cursor to just behind all entries of `key`, on a path that is not one of keys; on one, to the next key.
-    pub(crate) fn skip_key(&mut self, table: &Table, at: &At<'_>, key: &[u8]) {
-        let mut position = Vec::new();
-        at.end_position(table.key(key), &mut position);
-        if let Path::Keys(keys) = &self.path {
-            if let Some(i) = keys.iter().position(|k| k == key) {
-                self.key = i + 1;
-                self.place = Place::Begin;
-                return;
-            }
-        }
-        self.place = Place::Past(position);
-    }
-
     /// The place, as bytes: a tag, the number of the key, the position.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let (tag, position): (u8, &[u8]) = match &self.place {
@@ -192,7 +173,7 @@ impl Cursor {
 fn path(table: &Table, program: &Program, way: Direction) -> Path {
     let order = match table.key_form() {
         KeyForm::Ordered => KeyOrder::Ordered,
-        KeyForm::Hash { legacy_zero } => KeyOrder::Hash { legacy_zero },
+        KeyForm::Hash { .. } => KeyOrder::Hash,
     };
     match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,

@@ -156,6 +156,7 @@ impl SelectJob {
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
+        let weight = weight(program.as_deref());
         loop {
             // Pinned anew for each leaf's worth; results are given while it is.
             let guard = larder_index::pin();
@@ -182,7 +183,7 @@ impl SelectJob {
                     }
                     return Ok(ScanStep::Limit);
                 }
-                if !budget.spend(1) {
+                if !budget.spend(weight) {
                     if i + 1 < usable {
                         cursor.stop(table, &at, batch, i);
                     }
@@ -219,12 +220,10 @@ fn use_one(limit: &mut Option<usize>) -> bool {
     }
 }
 
-/// Whether a result is `true`.
-pub(crate) fn is_true(outcome: &Outcome<'_>) -> bool {
-    match outcome {
-        Outcome::Object => false,
-        Outcome::Term(term) => term.as_atom() == Some(atoms::TRUE),
-    }
+/// What a row costs, in units.
+pub(crate) fn weight(program: Option<&Program>) -> u32 {
+    let cost = program.map_or(0, Program::cost) / 16;
+    1 + u32::try_from(cost).unwrap_or(u32::MAX - 1)
 }
 
 /// A count under way.
