@@ -1,0 +1,231 @@
+//! Atoms: texts interned once for the whole process.
+//!
+//! ```text
+//!  text ──papaya (lock-free map)──▶ id ──boxcar (append-only, lock-free)──▶ &'static str
+//! ```
+//!
+//! Invariants: an id, once given out, names the same text for ever; ids are dense from 0; a text has one id. Reads take no lock
+//! either way; a new text takes one mutex, so that no text gets two ids. Nothing is ever removed.
+
+use parking_lot::Mutex;
+use std::{fmt, sync::LazyLock};
+
+/// An interned text. Two atoms are equal when their texts are. `Ord` is Erlang's: by the text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Atom(u32);
+
+/// A text that cannot be an atom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AtomError {
+    /// It has more than 255 characters.
+    #[error("an atom has at most 255 characters")]
+    TooLong,
+    /// All four billion ids are in use.
+    #[error("there are too many atoms")]
+    Full,
+}
+
+/// The most characters that an atom may have.
+pub const MAX_CHARS: usize = 255;
+
+struct Interner {
+    texts: boxcar::Vec<&'static str>,
+    ids: papaya::HashMap<&'static str, u32>,
+    adding: Mutex<()>,
+}
+
+static INTERNER: LazyLock<Interner> = LazyLock::new(|| {
+    let interner = Interner {
+        texts: boxcar::Vec::new(),
+        ids: papaya::HashMap::new(),
+        adding: Mutex::new(()),
+    };
+    for text in atoms::TEXTS {
+        interner.add(text);
+    }
+    interner
+});
+
+impl Interner {
+    fn find(&self, text: &str) -> Option<u32> {
+        self.ids.pin().get(text).copied()
+    }
+
+    fn find_or_add(&self, text: &str) -> Result<u32, AtomError> {
+        if let Some(id) = self.find(text) {
+            return Ok(id);
+        }
+        if text.len() > MAX_CHARS && text.chars().count() > MAX_CHARS {
+            return Err(AtomError::TooLong);
+        }
+        let _adding = self.adding.lock();
+        if let Some(id) = self.find(text) {
+            return Ok(id);
+        }
+        if self.texts.count() >= u32::MAX as usize {
+            return Err(AtomError::Full);
+        }
+        Ok(self.add(Box::leak(Box::from(text))))
+    }
+
+    /// The text is new, and no other thread adds one.
+    fn add(&self, text: &'static str) -> u32 {
+        let id = self.texts.push(text) as u32;
+        self.ids.pin().insert(text, id);
+        id
+    }
+}
+
+impl Atom {
+    /// The atom of a text.
+    ///
+    /// # Panics
+    /// Panics if the text cannot be an atom: for texts that a program does not choose, use [`Atom::try_new`].
+    pub fn new(text: &str) -> Atom {
+        Atom::try_new(text).expect("text of an atom")
+    }
+
+    /// The atom of a text, or why it cannot be one.
+    ///
+    /// # Errors
+    /// [`AtomError::TooLong`] over 255 characters, [`AtomError::Full`] when there are no more ids.
+    pub fn try_new(text: &str) -> Result<Atom, AtomError> {
+        INTERNER.find_or_add(text).map(Atom)
+    }
+
+    /// The atom of a text that already has one. Makes none.
+    pub fn existing(text: &str) -> Option<Atom> {
+        INTERNER.find(text).map(Atom)
+    }
+
+    /// The text.
+    #[inline]
+    pub fn text(self) -> &'static str {
+        INTERNER.texts.get(self.0 as usize).copied().unwrap_or("")
+    }
+
+    /// The number under which the text is interned: the same for the life of the process, not longer.
+    #[inline]
+    pub const fn id(self) -> u32 {
+        self.0
+    }
+
+    /// The atom with this id, if there is one.
+    #[inline]
+    pub fn from_id(id: u32) -> Option<Atom> {
+        INTERNER.texts.get(id as usize).map(|_| Atom(id))
+    }
+
+    /// The atom with an id that encoded bytes hold.
+    #[inline]
+    pub(crate) const fn trusted(id: u32) -> Atom {
+        Atom(id)
+    }
+
+    /// How many atoms there are.
+    pub fn count() -> usize {
+        INTERNER.texts.count()
+    }
+}
+
+impl From<bool> for Atom {
+    #[inline]
+    fn from(value: bool) -> Atom {
+        if value {
+            atoms::TRUE
+        } else {
+            atoms::FALSE
+        }
+    }
+}
+
+impl PartialOrd for Atom {
+    fn partial_cmp(&self, other: &Atom) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Atom {
+    fn cmp(&self, other: &Atom) -> std::cmp::Ordering {
+        if self.0 == other.0 {
+            return std::cmp::Ordering::Equal;
+        }
+        self.text().cmp(other.text())
+    }
+}
+
+impl fmt::Display for Atom {
+    /// As Erlang writes it, in quotes where needed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::text::write_atom(f, self.text())
+    }
+}
+
+impl fmt::Debug for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}#{}", self.0)
+    }
+}
+
+/// Atoms that every process has, under ids known when compiling.
+pub mod atoms {
+    use super::Atom;
+
+    macro_rules! atoms {
+        ($($index:literal $name:ident $text:literal),* $(,)?) => {
+            $(#[doc = concat!("`", $text, "`")] pub const $name: Atom = Atom($index);)*
+            pub(super) const TEXTS: &[&str] = &[$($text),*];
+        };
+    }
+
+    atoms! {
+        0 FALSE "false", 1 TRUE "true", 2 UNDEFINED "undefined", 3 OK "ok", 4 ERROR "error", 5 NIL "nil",
+        6 EXIT "EXIT", 7 UNDERSCORE "_", 8 DOLLAR_UNDERSCORE "$_", 9 DOLLAR_DOLLAR "$$", 10 END_OF_TABLE "$end_of_table",
+        11 NONODE "nonode@nohost", 12 EMPTY "", 13 NONE "none", 14 INFINITY "infinity", 15 CONST "const",
+        16 ELEMENT "element", 17 AND "and", 18 OR "or", 19 NOT "not", 20 XOR "xor", 21 ANDALSO "andalso", 22 ORELSE "orelse",
+        23 EQ "==", 24 EXACT_EQ "=:=", 25 NE "/=", 26 EXACT_NE "=/=", 27 LT "<", 28 LE "=<", 29 GT ">", 30 GE ">=",
+        31 PLUS "+", 32 MINUS "-", 33 TIMES "*", 34 SLASH "/", 35 DIV "div", 36 REM "rem", 37 BAND "band", 38 BOR "bor",
+        39 BXOR "bxor", 40 BNOT "bnot", 41 BSL "bsl", 42 BSR "bsr", 43 BADARG "badarg", 44 BADARITH "badarith",
+        45 V1 "$1", 46 V2 "$2", 47 V3 "$3", 48 V4 "$4", 49 V5 "$5",
+    }
+
+    #[cfg(test)]
+    mod tests {
+        #[test]
+        fn constants_have_their_texts() {
+            for (id, text) in super::TEXTS.iter().enumerate() {
+                assert_eq!(super::Atom::new(text).id() as usize, id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_one_id_in_all_threads() {
+        let ids = |_| {
+            std::thread::spawn(|| {
+                (0..500)
+                    .map(|i| Atom::new(&format!("thread_{i}")).id())
+                    .collect::<Vec<_>>()
+            })
+        };
+        let threads: Vec<_> = (0..4).map(ids).collect();
+        let all: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        assert!(all.windows(2).all(|w| w[0] == w[1]));
+        let again = Atom::new("thread_7");
+        assert_eq!(Atom::from_id(again.id()), Some(again));
+        assert_eq!(again.text(), "thread_7");
+    }
+
+    #[test]
+    fn long_texts_are_refused_by_characters() {
+        assert!(Atom::try_new(&"é".repeat(255)).is_ok());
+        assert_eq!(Atom::try_new(&"e".repeat(256)), Err(AtomError::TooLong));
+        assert_eq!(Atom::from_id(u32::MAX), None);
+        assert_eq!(Atom::existing("no such atom, surely"), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Where the keys and values of a term's maps begin, found in one pass.
+//!
+//! Order keys and texts have a map's keys in term order, but its pairs are stored in the order of bytes, so its values are visited out
+//! of order. Skipping to them map by map would cost the square of the depth of nested maps; this pass costs the term once.
+//!
+//! Invariant of the pass: `boundary` is the value of `pending` at which the next term to begin is a child of the innermost map (or comes right
+//! after it, once all its places are filled), as in the encoder.
+
+use crate::{skip::head, tags::MAP};
+
+/// The places of all maps with more than one pair.
+pub(crate) struct MapIndex {
+    /// Where each map begins, ascending, and its first place.
+    maps: Vec<(usize, usize)>,
+    /// For each map: key, value, key, value, …, end.
+    places: Vec<usize>,
+}
+
+struct Frame {
+    next: usize,
+    last: usize,
+    outer: u64,
+}
+
+impl MapIndex {
+    pub(crate) fn new(bytes: &[u8]) -> MapIndex {
+        let mut index = MapIndex {
+            maps: Vec::new(),
+            places: Vec::new(),
+        };
+        let mut frames: Vec<Frame> = Vec::new();
+        let (mut at, mut pending, mut boundary) = (0, 1u64, u64::MAX);
+        while pending > 0 {
+            while pending == boundary {
+                boundary = index.mark(&mut frames, at, boundary);
+            }
+            let (next, children) = head(bytes, at);
+            pending = pending - 1 + children;
+            if bytes[at] == MAP && children > 2 {
+                frames.push(index.open(at, children as usize / 2, boundary));
+                boundary = pending;
+            }
+            at = next;
+        }
+        for frame in frames {
+            index.places[frame.last] = at;
+        }
+        index
+    }
+
+    fn open(&mut self, at: usize, pairs: usize, outer: u64) -> Frame {
+        let next = self.places.len();
+        let last = next + 2 * pairs;
+        self.maps.push((at, next));
+        self.places.resize(last + 1, 0);
+        Frame { next, last, outer }
+    }
+
+    /// Notes a place of the innermost map; returns the boundary from then on.
+    fn mark(&mut self, frames: &mut Vec<Frame>, at: usize, boundary: u64) -> u64 {
+        let Some(frame) = frames.last_mut() else {
+            return u64::MAX;
+        };
+        self.places[frame.next] = at;
+        if frame.next == frame.last {
+            let outer = frame.outer;
+            frames.pop();
+            return outer;
+        }
+        frame.next += 1;
+        // At 0 the whole term ends with this map's last value.
+        boundary.wrapping_sub(1)
+    }
+
+    /// The number of the map that begins at `start`.
+    pub(crate) fn find(&self, start: usize) -> usize {
+        self.maps.partition_point(|&(at, _)| at < start)
+    }
+
+    pub(crate) fn places(&self, map: usize) -> Places<'_> {
+        let first = self.maps[map].1;
+        let last = self.maps.get(map + 1).map_or(self.places.len(), |next| next.1);
+        Places(&self.places[first..last])
+    }
+}
+
+/// The places of one map.
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'i>(&'i [usize]);
+
+impl Places<'_> {
+    pub(crate) fn pairs(self) -> usize {
+        self.0.len() / 2
+    }
+    pub(crate) fn key(self, i: usize) -> usize {
+        self.0[2 * i]
+    }
+    pub(crate) fn value(self, i: usize) -> usize {
+        self.0[2 * i + 1]
+    }
+    pub(crate) fn end(self) -> usize {
+        self.0[self.0.len() - 1]
+    }
+}

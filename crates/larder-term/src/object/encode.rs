@@ -1,0 +1,225 @@
+//! Making a key and a value of a tuple's elements.
+
+use super::{KeyForm, ObjectBuf, ObjectError, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use crate::{
+    blob,
+    compare::without_negative_zero,
+    encoder::{Encoder, Mode},
+    order_key, varint,
+    view::TermRef,
+};
+
+/// No value shorter than this is worth compressing.
+const SHORTEST_COMPRESSED: usize = 48;
+
+/// Encodes an object element by element: the key first, then the others in tuple order.
+///
+/// ```
+/// use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
+/// use larder_term::{atoms, term};
+///
+/// let mut object = ObjectBuf::new();
+/// let mut enc = ObjectEncoder::new(&mut object, 2, 1, KeyForm::Ordered, false);
+/// enc.key(|e| e.int(17));
+/// enc.element(|e| e.atom(atoms::OK));
+/// assert!(enc.finish());
+///
+/// let mut scratch = Vec::new();
+/// let view = object.view(1, &mut scratch);
+/// assert!(view.key().identical(term!(17).as_ref()));
+/// ```
+pub struct ObjectEncoder<'b> {
+    object: &'b mut ObjectBuf,
+    form: KeyForm,
+    compress: bool,
+    header: usize,
+    missing: usize,
+    flags: u8,
+    complete: bool,
+    keyed: bool,
+}
+
+impl<'b> ObjectEncoder<'b> {
+    /// An object of `arity` elements, of which that at `keypos` (from 1) is the key. Empties the buffer first.
+    #[inline]
+    pub fn new(object: &'b mut ObjectBuf, arity: usize, keypos: usize, form: KeyForm, compress: bool) -> Self {
+        object.clear();
+        varint::push(&mut object.value, (arity as u64) << FLAG_BITS);
+        let header = object.value.len();
+        ObjectEncoder {
+            form,
+            compress,
+            header,
+            missing: arity,
+            flags: 0,
+            complete: (1..=arity).contains(&keypos),
+            keyed: false,
+            object,
+        }
+    }
+
+    #[inline]
+    fn mode(&self) -> Mode {
+        match self.compress {
+            true => Mode::Anchored,
+            false => Mode::Shared,
+        }
+    }
+
+    /// The key: the closure pushes one term. Comes before the first element, once.
+    #[inline]
+    pub fn key<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        self.complete &= !self.keyed && self.object.value.len() == self.header;
+        self.keyed = true;
+        self.missing = self.missing.wrapping_sub(1);
+        match self.form {
+            KeyForm::Hash { legacy_zero } => self.hash_key(legacy_zero, push),
+            KeyForm::Ordered => self.ordered_key(push),
+        }
+    }
+
+    #[inline]
+    fn hash_key<R>(&mut self, legacy_zero: bool, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        let mode = self.mode();
+        let key = &mut self.object.key;
+        let mut enc = Encoder::new(key, mode);
+        let result = push(&mut enc);
+        let (handles, zero) = (enc.has_handles(), legacy_zero && enc.has_negative_zero());
+        self.complete &= enc.is_complete() && enc.terms() == 1;
+        if handles || zero {
+            self.keep_exact(handles, zero);
+        }
+        result
+    }
+
+    /// What was pushed as the key becomes the exact key, and the index key is made of it.
+    #[cold]
+    fn keep_exact(&mut self, handles: bool, zero: bool) {
+        let ObjectBuf { key, value } = &mut *self.object;
+        value.extend_from_slice(key);
+        key.clear();
+        self.flags |= EXACT_KEY | if handles { HAS_HANDLES } else { 0 };
+        if !self.complete {
+            return;
+        }
+        let exact = TermRef::within(&value[self.header..]);
+        match zero {
+            true => *key = without_negative_zero(exact.bytes()),
+            false => Encoder::new(key, Mode::Inline).term(exact),
+        }
+    }
+
+    #[inline]
+    fn ordered_key<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        let mode = self.mode();
+        let ObjectBuf { key, value } = &mut *self.object;
+        let mut enc = Encoder::new(value, mode);
+        let result = push(&mut enc);
+        self.flags |= EXACT_KEY | if enc.has_handles() { HAS_HANDLES } else { 0 };
+        self.complete &= enc.is_complete() && enc.terms() == 1;
+        if self.complete {
+            order_key::encode(TermRef::within(&value[self.header..]), key);
+        }
+        result
+    }
+
+    /// One element: the closure pushes one term.
+    #[inline]
+    pub fn element<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        self.elements(1, push)
+    }
+
+    /// So many neighbouring elements (with the key left out between them, if it stands there): the closure pushes that many terms.
+    #[inline]
+    pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        let mode = self.mode();
+        let mut enc = Encoder::new(&mut self.object.value, mode);
+        let result = push(&mut enc);
+        self.flags |= if enc.has_handles() { HAS_HANDLES } else { 0 };
+        self.complete &= self.keyed && enc.is_complete() && enc.terms() == n;
+        self.missing = self.missing.wrapping_sub(n);
+        result
+    }
+
+    /// Ends the object. `false`, and an empty buffer, if the closures did not push just the key and all other elements.
+    #[inline]
+    pub fn finish(mut self) -> bool {
+        self.object.value[0] |= self.flags;
+        if !(self.complete && self.missing == 0) {
+            self.missing = usize::MAX;
+            return false;
+        }
+        if self.compress && self.flags & HAS_HANDLES == 0 {
+            self.pack();
+        }
+        true
+    }
+
+    /// Compresses what follows the header, if that makes it smaller.
+    fn pack(&mut self) {
+        let value = &mut self.object.value;
+        let plain = &value[self.header..];
+        if plain.len() < SHORTEST_COMPRESSED {
+            return;
+        }
+        let packed = lz4_flex::block::compress(plain);
+        let mut length = Vec::with_capacity(10);
+        varint::push(&mut length, plain.len() as u64);
+        if packed.len() + length.len() >= plain.len() {
+            return;
+        }
+        value.truncate(self.header);
+        value.extend_from_slice(&length);
+        value.extend_from_slice(&packed);
+        value[0] |= COMPRESSED;
+    }
+}
+
+impl Drop for ObjectEncoder<'_> {
+    /// An object that was not finished leaves an empty buffer, whatever its closures pushed.
+    #[inline]
+    fn drop(&mut self) {
+        if self.missing != 0 || !self.complete {
+            self.abandon();
+        }
+    }
+}
+
+impl ObjectEncoder<'_> {
+    #[cold]
+    fn abandon(&mut self) {
+        let ObjectBuf { key, value } = &mut *self.object;
+        key.clear();
+        if let Some(first) = value.first_mut() {
+            *first |= self.flags;
+        }
+        blob::clear_value(value);
+    }
+}
+
+/// Encodes a tuple as an object.
+///
+/// # Errors
+/// [`ObjectError::NotTuple`] and [`ObjectError::TooShort`]; the buffer is then empty.
+///
+/// # Complexity
+/// Linear in the tuple, plus what the order key costs.
+pub fn encode(tuple: TermRef<'_>, keypos: usize, form: KeyForm, compress: bool, object: &mut ObjectBuf) -> Result<(), ObjectError> {
+    object.clear();
+    let tuple = tuple.as_tuple().ok_or(ObjectError::NotTuple)?;
+    let index = keypos.checked_sub(1).ok_or(ObjectError::TooShort)?;
+    let key = tuple.get(index).ok_or(ObjectError::TooShort)?;
+    let arity = tuple.arity();
+    let mut enc = ObjectEncoder::new(object, arity, keypos, form, compress);
+    enc.key(|e| e.term(key));
+    enc.elements(arity - 1, |e| {
+        for (i, element) in tuple.iter().enumerate() {
+            if i != index {
+                e.term(element);
+            }
+        }
+    });
+    let finished = enc.finish();
+    debug_assert!(finished);
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Objects: tuples as an index keeps them, a key and a value.
+//!
+//! ```text
+//!  key    hash order: the key's inline bytes          key order: its order key
+//!  value  varint (arity << 3 | flags)  [exact key, if EXACT_KEY]  the other elements in tuple order
+//!         with COMPRESSED: the same header, then the plain length of what follows as a varint, and that as one LZ4 block
+//! ```
+//!
+//! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. `EXACT_KEY` is set for all objects in key
+//! order, and in hash order where the key's inline bytes are not the key itself: it holds a handle, or a −0.0 that was taken for 0.0.
+
+mod encode;
+mod view;
+
+pub use encode::{encode, ObjectEncoder};
+pub use view::{ObjectElements, ObjectView};
+
+use crate::blob;
+
+/// The exact key is in the value.
+pub const EXACT_KEY: u8 = 1;
+/// The value holds handles.
+pub const HAS_HANDLES: u8 = 2;
+/// What follows the header is compressed.
+pub const COMPRESSED: u8 = 4;
+const FLAG_BITS: u32 = 3;
+
+/// What an index key is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// The key's inline bytes: set, bag, duplicate_bag.
+    Hash {
+        /// Whether the host's `=:=` takes −0.0 for 0.0.
+        legacy_zero: bool,
+    },
+    /// The key's order key: ordered_set.
+    Ordered,
+}
+
+/// Why a term is no object of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError {
+    /// It is no tuple.
+    #[error("an object must be a tuple")]
+    NotTuple,
+    /// It has no element at the key's position.
+    #[error("the tuple is too short to have a key")]
+    TooShort,
+}
+
+/// An object as an index keeps it. Owns the counts of its handles.
+#[derive(Debug, Default)]
+pub struct ObjectBuf {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl ObjectBuf {
+    /// An empty buffer.
+    pub fn new() -> ObjectBuf {
+        ObjectBuf::default()
+    }
+
+    /// The index key.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Empties it, keeping the memory. What its handles refer to loses their counts.
+    #[inline]
+    pub fn clear(&mut self) {
+        blob::clear_value(&mut self.value);
+        self.key.clear();
+    }
+
+    /// Puts an index key in place of what it holds, without a value.
+    pub fn set_key(&mut self, key: &[u8]) {
+        self.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    /// Replaces what it holds by a copy of a stored object, with counts of its own.
+    ///
+    /// # Safety
+    /// `value` is a value of this module's making, made in this process; somebody holds the counts of its handles during the call.
+    pub unsafe fn copy_from(&mut self, key: &[u8], value: &[u8]) {
+        self.set_key(key);
+        self.value.extend_from_slice(value);
+        // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then this buffer's.
+        unsafe { retain_value(value) }
+    }
+
+    /// The object, to be read. `scratch` takes the plain bytes of a compressed one; `keypos` is the one it was encoded with.
+    #[inline]
+    pub fn view<'a>(&'a self, keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+        view::open_owned(self, keypos, scratch)
+    }
+}
+
+impl Drop for ObjectBuf {
+    #[inline]
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Takes counts for a copy of a value that is to be kept. Constant if it has no handles.
+///
+/// # Safety
+/// `value` is a value of this module's making, made in this process; somebody holds the counts of its handles during the call.
+#[inline]
+pub unsafe fn retain_value(value: &[u8]) {
+    if let Some(run) = counted(value) {
+        // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the caller's promise.
+        unsafe { blob::retain_all(run) }
+    }
+}
+
+/// Gives back the counts of a kept value. Constant if it has no handles.
+///
+/// # Safety
+/// `value` is a value of this module's making, made in this process; the caller owns the counts of its handles, gives them up, and lets
+/// nobody read them afterwards.
+#[inline]
+pub unsafe fn release_value(value: &[u8]) {
+    if let Some(run) = counted(value) {
+        // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the caller's promise.
+        unsafe { blob::release_all(run) }
+    }
+}
+
+/// Whether a value holds handles.
+#[inline]
+pub fn value_has_handles(value: &[u8]) -> bool {
+    value.first().is_some_and(|&flags| flags & HAS_HANDLES != 0)
+}
+
+/// The terms of a value that holds handles.
+#[inline]
+pub(crate) fn counted(value: &[u8]) -> Option<&[u8]> {
+    value_has_handles(value).then(|| &value[crate::varint::read(value, 0).1..])
+}

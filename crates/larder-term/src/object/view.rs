@@ -1,0 +1,195 @@
+//! Reading objects where they lie.
+
+use super::{ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use crate::{
+    encoder::Encoder,
+    skip::end_of,
+    tags::TUPLE,
+    varint,
+    view::{TermRef, Terms},
+};
+use std::fmt;
+
+/// A stored object, open for reading.
+#[derive(Clone, Copy)]
+pub struct ObjectView<'a> {
+    arity: usize,
+    keypos: usize,
+    flags: u8,
+    key: TermRef<'a>,
+    /// The elements without the key.
+    others: &'a [u8],
+}
+
+impl<'a> ObjectView<'a> {
+    /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed one.
+    ///
+    /// # Safety
+    /// 1. Key and value are those of an object that this module encoded in this process with this `keypos`. 2. The counts of the
+    /// handles in the value are held by somebody for all of `'a`.
+    #[inline]
+    pub unsafe fn open(index_key: &'a [u8], value: &'a [u8], keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+        open(index_key, value, keypos, scratch)
+    }
+
+    /// How many elements the tuple has.
+    #[inline]
+    pub fn arity(&self) -> usize {
+        self.arity
+    }
+
+    /// Which of them is the key, from 1.
+    #[inline]
+    pub fn keypos(&self) -> usize {
+        self.keypos
+    }
+
+    /// The key, as it was stored.
+    #[inline]
+    pub fn key(&self) -> TermRef<'a> {
+        self.key
+    }
+
+    /// Whether a handle lies in it.
+    #[inline]
+    pub fn has_handles(&self) -> bool {
+        self.flags & HAS_HANDLES != 0
+    }
+
+    /// The element at `position`, from 1. Linear in what stands before it.
+    #[inline]
+    pub fn element(&self, position: usize) -> Option<TermRef<'a>> {
+        if position == self.keypos {
+            return Some(self.key);
+        }
+        if position == 0 || position > self.arity {
+            return None;
+        }
+        let skipped = position - 1 - usize::from(position > self.keypos);
+        Terms::new(self.others, self.arity - 1).nth(skipped)
+    }
+
+    /// The elements in tuple order.
+    #[inline]
+    pub fn iter(&self) -> ObjectElements<'a> {
+        ObjectElements {
+            before_key: self.keypos - 1,
+            key: Some(self.key),
+            others: Terms::new(self.others, self.arity - 1),
+        }
+    }
+
+    /// The elements without the key, in tuple order.
+    #[inline]
+    pub fn others(&self) -> Terms<'a> {
+        Terms::new(self.others, self.arity - 1)
+    }
+
+    /// The bytes of the elements without the key, one after the other.
+    #[inline]
+    pub fn others_bytes(&self) -> &'a [u8] {
+        self.others
+    }
+
+    /// Appends the tuple's bytes. Handles are copied without counts: the bytes are good while the object is.
+    pub fn to_tuple(&self, out: &mut Vec<u8>) {
+        out.push(TUPLE);
+        varint::push(out, self.arity as u64);
+        if self.keypos == 1 {
+            out.extend_from_slice(self.key.bytes());
+            out.extend_from_slice(self.others);
+        } else {
+            self.iter().for_each(|e| out.extend_from_slice(e.bytes()));
+        }
+    }
+
+    /// Pushes the tuple, with counts of the encoder's own.
+    pub fn encode(&self, enc: &mut Encoder<'_>) {
+        enc.begin_tuple(self.arity);
+        self.iter().for_each(|e| enc.term(e));
+    }
+
+    /// Whether the object is identical to a tuple.
+    pub fn identical_tuple(&self, tuple: TermRef<'_>) -> bool {
+        tuple
+            .as_tuple()
+            .is_some_and(|t| t.arity() == self.arity && self.iter().zip(t.iter()).all(|(a, b)| a.identical(b)))
+    }
+
+    /// Whether both objects are identical tuples.
+    pub fn identical(&self, other: &ObjectView<'_>) -> bool {
+        self.arity == other.arity
+            && self.key.identical(other.key)
+            && self.keypos == other.keypos
+            && (self.others == other.others || self.others().zip(other.others()).all(|(a, b)| a.identical(b)))
+    }
+}
+
+impl fmt::Debug for ObjectView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The elements of an object, in tuple order.
+#[derive(Clone)]
+pub struct ObjectElements<'a> {
+    before_key: usize,
+    key: Option<TermRef<'a>>,
+    others: Terms<'a>,
+}
+
+impl<'a> Iterator for ObjectElements<'a> {
+    type Item = TermRef<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<TermRef<'a>> {
+        if self.before_key == 0 {
+            if let Some(key) = self.key.take() {
+                return Some(key);
+            }
+        }
+        self.before_key = self.before_key.saturating_sub(1);
+        self.others.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.others.len() + usize::from(self.key.is_some());
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for ObjectElements<'_> {}
+
+/// Opens what a buffer owns: its counts are held while it is borrowed.
+#[inline]
+pub(super) fn open_owned<'a>(object: &'a ObjectBuf, keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+    open(&object.key, &object.value, keypos, scratch)
+}
+
+#[inline]
+fn open<'a>(index_key: &'a [u8], value: &'a [u8], keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+    let (header, at) = varint::read(value, 0);
+    let flags = header as u8 & ((1 << FLAG_BITS) - 1);
+    let arity = (header >> FLAG_BITS) as usize;
+    let mut others = &value[at..];
+    if flags & COMPRESSED != 0 {
+        others = unpack(others, scratch);
+    }
+    let mut key = index_key;
+    if flags & EXACT_KEY != 0 {
+        (key, others) = others.split_at(end_of(others, 0));
+    }
+    let key = TermRef::within(key);
+    ObjectView { arity, keypos, flags, key, others }
+}
+
+/// The plain bytes of a compressed value.
+fn unpack<'a>(packed: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    let (length, at) = varint::read(packed, 0);
+    scratch.clear();
+    scratch.resize(length as usize, 0);
+    let unpacked = lz4_flex::block::decompress_into(&packed[at..], scratch);
+    debug_assert!(unpacked.is_ok_and(|n| n as u64 == length));
+    scratch
+}

@@ -1,0 +1,332 @@
+//! Order keys: bytes that compare as Erlang's terms do, with `==`.
+//!
+//! ```text
+//!  number   0x10..=0x7F negative   0x80..=0xEE not negative   (0xEF a float where integers and floats are apart)
+//!  atom     F0 text…          port   F4 node, id              nil    F8
+//!  ref      F1 node, words    pid    F5 serial, id, node      list   F9 element  (F9 element)…  then F8 or the tail
+//!  fun      F2 …   F3 M:F/A   tuple  F6 arity, elements       bits   FA bytes…, 00, bits in the last byte
+//!                             map    F7 size, keys, values
+//! ```
+//!
+//! Invariants: byte order is term order; no order key is a prefix of another; only what is `==` shares bytes. `0xFF` begins nothing.
+//!
+//! * *Numbers.* A number's magnitude is its whole part `i` and its fraction. `w = 2i + (1 if there is a fraction)` is written in as few bytes as it takes, its
+//!   length in the first byte (`w < 96` is the first byte alone), and then the fraction as eight IEEE bytes, high ones first, if
+//!   there is one. The magnitude of a negative number has all its bits turned. In the keys of maps integers precede floats, so there a
+//!   float is `EF` and its IEEE bits, turned so that they compare.
+//! * *Texts* end with 00; inside, 00 is `01 01` and 01 is `01 02`. *Bits* end with `00 n`; inside, 00 is `00 FF`.
+//! * *Maps* have their keys in term order, then the values in that order.
+//! * *This node's* pids, ports and references sort before all other nodes' of the same number (pids) and before all other
+//!   nodes' (ports and references). Erlang would place them by the node's name, which a node may change while its tables stay.
+
+mod numbers;
+
+use crate::{
+    atom::Atom,
+    maps::MapIndex,
+    node::{Node, NodeName},
+    skip::head,
+    tags::*,
+    view::{kind_at, FunRef, Kind, TermRef, View},
+};
+
+const ATOM: u8 = 0xF0;
+const REFERENCE: u8 = 0xF1;
+const LOCAL_FUN: u8 = 0xF2;
+const EXTERNAL_FUN: u8 = 0xF3;
+const PORT_KEY: u8 = 0xF4;
+const PID_KEY: u8 = 0xF5;
+const TUPLE_KEY: u8 = 0xF6;
+const MAP_KEY: u8 = 0xF7;
+const NIL_KEY: u8 = 0xF8;
+const CONS: u8 = 0xF9;
+const BITSTRING: u8 = 0xFA;
+
+/// Where this node stands among the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LocalNode {
+    /// Before them, whatever its name.
+    First,
+    /// Where its name puts it now.
+    ByName,
+}
+
+/// Appends the order key of a term.
+///
+/// # Complexity
+/// Linear in the term, O(n log n) in the keys of its maps; no recursion.
+#[inline]
+pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
+    match term.view() {
+        View::Int(n) => numbers::push_int(n, out),
+        _ => encode_as(term, false, LocalNode::First, out),
+    }
+}
+
+/// Appends a run of bytes with which exactly the order keys of tuples of this arity begin that have these first elements.
+pub fn tuple_prefix(arity: usize, firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
+    out.push(TUPLE_KEY);
+    push_count(arity as u64, out);
+    firsts.iter().for_each(|&first| encode(first, out));
+}
+
+/// Appends a run of bytes with which exactly the order keys of lists begin that have these first elements (and any tail after them).
+pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
+    for &first in firsts {
+        out.push(CONS);
+        encode(first, out);
+    }
+}
+
+/// Turns a prefix into the least run of bytes that is greater than everything that begins with it; `false` if there is none (the
+/// prefix is empty or all `FF`, which no order key is), and then `prefix` is empty.
+pub fn successor(prefix: &mut Vec<u8>) -> bool {
+    while let Some(last) = prefix.pop() {
+        if last < u8::MAX {
+            prefix.push(last + 1);
+            return true;
+        }
+    }
+    false
+}
+
+/// What is still to be written, innermost last.
+enum Open {
+    /// So many terms, from the cursor on.
+    Terms { left: u64, exact: bool },
+    /// A list: so many elements, from the cursor on, then the end or the tail.
+    List { left: u64, improper: bool, exact: bool },
+    /// A map's keys, which are being written in the order of the encoding.
+    Keys { map: usize, done: usize, starts: Vec<usize>, exact: bool },
+    /// A map's values: where they begin, in the order of the keys; the next one last.
+    Values { places: Vec<usize>, end: usize, exact: bool },
+}
+
+struct Writer<'a, 'o> {
+    bytes: &'a [u8],
+    at: usize,
+    local: LocalNode,
+    out: &'o mut Vec<u8>,
+    open: Vec<Open>,
+    maps: Option<MapIndex>,
+}
+
+/// Appends the order key of a term. `exact`: integers before floats, as in the keys of maps.
+pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &mut Vec<u8>) {
+    let mut writer = Writer {
+        bytes: term.bytes(),
+        at: 0,
+        local,
+        out,
+        open: Vec::new(),
+        maps: None,
+    };
+    writer.term(exact);
+    while let Some(open) = writer.open.pop() {
+        writer.step(open);
+    }
+}
+
+impl Writer<'_, '_> {
+    /// Writes the next piece of an open container, and opens it again if it has more.
+    fn step(&mut self, open: Open) {
+        match open {
+            Open::Terms { left: 0, .. } => {}
+            Open::Terms { left, exact } => {
+                let left = left - 1;
+                self.open.push(Open::Terms { left, exact });
+                self.term(exact);
+            }
+            Open::List { left: 0, improper, exact } => match improper {
+                true => self.term(exact),
+                false => self.out.push(NIL_KEY),
+            },
+            Open::List { left, improper, exact } => {
+                let left = left - 1;
+                self.open.push(Open::List { left, improper, exact });
+                self.out.push(CONS);
+                self.term(exact);
+            }
+            Open::Keys { map, done, starts, exact } => self.next_key(map, done, starts, exact),
+            Open::Values { mut places, end, exact } => match places.pop() {
+                None => self.at = end,
+                Some(place) => {
+                    self.open.push(Open::Values { places, end, exact });
+                    self.at = place;
+                    self.term(exact);
+                }
+            },
+        }
+    }
+
+    /// Writes the head at the cursor and opens what has children.
+    fn term(&mut self, exact: bool) {
+        let start = self.at;
+        let (end, children) = head(self.bytes, start);
+        self.at = end;
+        match kind_at(self.bytes, start) {
+            Kind::Tuple => {
+                self.out.push(TUPLE_KEY);
+                push_count(children, self.out);
+                self.open.push(Open::Terms { left: children, exact });
+            }
+            Kind::List => {
+                let improper = self.bytes[start] == ILIST;
+                let left = children - u64::from(improper);
+                self.open.push(Open::List { left, improper, exact });
+            }
+            Kind::Map => self.map(start, children / 2, exact),
+            _ => {
+                let leaf = TermRef::within(&self.bytes[start..end]);
+                self.leaf(leaf, exact);
+                self.open_free_variables(children, exact);
+            }
+        }
+    }
+
+    fn open_free_variables(&mut self, left: u64, exact: bool) {
+        if left > 0 {
+            self.open.push(Open::Terms { left, exact });
+        }
+    }
+
+    fn map(&mut self, start: usize, pairs: u64, exact: bool) {
+        self.out.push(MAP_KEY);
+        push_count(pairs, self.out);
+        if pairs < 2 {
+            self.open.push(Open::Terms { left: pairs, exact });
+            self.open.push(Open::Terms { left: pairs, exact: true });
+            return;
+        }
+        let bytes = self.bytes;
+        let map = self.maps.get_or_insert_with(|| MapIndex::new(bytes)).find(start);
+        let starts = Vec::with_capacity(pairs as usize + 1);
+        self.open.push(Open::Keys { map, done: 0, starts, exact });
+    }
+
+    fn next_key(&mut self, map: usize, done: usize, mut starts: Vec<usize>, exact: bool) {
+        starts.push(self.out.len());
+        let Some(index) = &self.maps else { return };
+        let places = index.places(map);
+        if done < places.pairs() {
+            self.at = places.key(done);
+            let done = done + 1;
+            self.open.push(Open::Keys { map, done, starts, exact });
+            return self.term(true);
+        }
+        let order = sort_runs(self.out, &starts);
+        let end = places.end();
+        let places = order.into_iter().rev().map(|i| places.value(i)).collect();
+        self.open.push(Open::Values { places, end, exact });
+    }
+
+    fn leaf(&mut self, leaf: TermRef<'_>, exact: bool) {
+        match leaf.view() {
+            View::Int(n) => numbers::push_int(n, self.out),
+            View::Big(n) => numbers::push_big(n, self.out),
+            View::Float(x) if exact => numbers::push_exact_float(x, self.out),
+            View::Float(x) => numbers::push_float(x, self.out),
+            View::Atom(atom) => {
+                self.out.push(ATOM);
+                push_text(atom, self.out);
+            }
+            View::Nil => self.out.push(NIL_KEY),
+            View::Bin(bytes) => push_bits(bytes, bytes.len() * 8, self.out),
+            View::Bits { bytes, bits } => push_bits(bytes, bits, self.out),
+            View::Pid(pid) => {
+                self.out.push(PID_KEY);
+                push_count(u64::from(pid.serial), self.out);
+                push_count(u64::from(pid.id), self.out);
+                self.node(pid.node);
+            }
+            View::Port(port) => {
+                self.out.push(PORT_KEY);
+                self.node(port.node);
+                push_count(port.id, self.out);
+            }
+            View::Ref(reference) => {
+                self.out.push(REFERENCE);
+                self.node(reference.node);
+                push_count(reference.words().len() as u64, self.out);
+                let words = reference.words().rev();
+                words.for_each(|word| self.out.extend_from_slice(&word.to_be_bytes()));
+            }
+            View::Fun(fun) => push_fun(fun, self.out),
+            View::Export { module, function, arity } => {
+                self.out.push(EXTERNAL_FUN);
+                push_text(module, self.out);
+                push_text(function, self.out);
+                push_count(arity, self.out);
+            }
+            View::List(_) | View::Tuple(_) | View::Map(_) => debug_assert!(false, "not a leaf"),
+        }
+    }
+
+    fn node(&mut self, node: Node) {
+        let name = match (node, self.local) {
+            (Node::Local, LocalNode::First) => return self.out.push(0),
+            (node, _) => node.name(),
+        };
+        let NodeName { name, creation } = name;
+        self.out.push(1);
+        push_text(name, self.out);
+        self.out.extend_from_slice(&creation.to_be_bytes());
+    }
+}
+
+/// A fun without its free variables.
+fn push_fun(fun: FunRef<'_>, out: &mut Vec<u8>) {
+    out.push(LOCAL_FUN);
+    push_text(fun.module, out);
+    encode(fun.old_index, out);
+    encode(fun.old_uniq, out);
+    out.extend_from_slice(&fun.index.to_be_bytes());
+    out.extend_from_slice(&fun.uniq);
+    push_count(fun.arity, out);
+    push_count(fun.free().len() as u64, out);
+}
+
+/// A count: itself up to `0xF7`, else the number of its bytes above that, and them, high ones first.
+fn push_count(n: u64, out: &mut Vec<u8>) {
+    if n <= 0xF7 {
+        return out.push(n as u8);
+    }
+    let skipped = n.leading_zeros() as usize / 8;
+    out.push(0xF7 + (8 - skipped) as u8);
+    out.extend_from_slice(&n.to_be_bytes()[skipped..]);
+}
+
+fn push_text(atom: Atom, out: &mut Vec<u8>) {
+    for &byte in atom.text().as_bytes() {
+        match byte {
+            0 | 1 => out.extend_from_slice(&[1, byte + 1]),
+            _ => out.push(byte),
+        }
+    }
+    out.push(0);
+}
+
+fn push_bits(bytes: &[u8], bits: usize, out: &mut Vec<u8>) {
+    out.push(BITSTRING);
+    let mut rest = bytes;
+    while let Some(zero) = rest.iter().position(|&b| b == 0) {
+        out.extend_from_slice(&rest[..zero]);
+        out.extend_from_slice(&[0, 0xFF]);
+        rest = &rest[zero + 1..];
+    }
+    out.extend_from_slice(rest);
+    let in_last = bits - 8 * bytes.len().saturating_sub(1);
+    out.extend_from_slice(&[0, in_last as u8]);
+}
+
+/// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says in which order they were.
+fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
+    let run = |i: usize| &out[starts[i]..starts[i + 1]];
+    let mut order: Vec<usize> = (0..starts.len() - 1).collect();
+    order.sort_by(|&a, &b| run(a).cmp(run(b)));
+    let mut sorted = Vec::with_capacity(out.len() - starts[0]);
+    order.iter().for_each(|&i| sorted.extend_from_slice(run(i)));
+    out.truncate(starts[0]);
+    out.extend_from_slice(&sorted);
+    order
+}

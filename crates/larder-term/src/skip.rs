@@ -1,0 +1,139 @@
+//! Walking over encoded terms without recursion.
+//!
+//! A term is a head (tag and the payload that is no term) followed by its children. The encoding is in prefix order, so
+//! "one term" is `pending = 1; while pending > 0 { pending -= 1; advance over a head; pending += its children }`.
+
+use crate::{tags::*, varint};
+
+/// The place after the head at `at`, and the number of terms that follow as its children.
+///
+/// # Panics
+/// Panics on bytes that no encoder wrote.
+#[inline]
+pub(crate) fn head(bytes: &[u8], at: usize) -> (usize, u64) {
+    let tag = bytes[at];
+    if tag >= SMALL || tag == NIL {
+        return (at + 1, 0);
+    }
+    match tag {
+        INT1..=INT8 => (at + 2 + (tag - INT1) as usize, 0),
+        ATOM1..=ATOM4 => (at + 2 + (tag - ATOM1) as usize, 0),
+        FLOAT => (at + 9, 0),
+        TUPLE | LIST => {
+            let (n, at) = varint::read(bytes, at + 1);
+            (at, n)
+        }
+        BIN | BIG_POS | BIG_NEG => {
+            let (n, at) = varint::read(bytes, at + 1);
+            (at + n as usize, 0)
+        }
+        _ => rare_head(bytes, at),
+    }
+}
+
+fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
+    let tag = bytes[at];
+    let leaf = |end| (end, 0);
+    match tag {
+        ILIST => {
+            let (n, at) = varint::read(bytes, at + 1);
+            (at, n + 1)
+        }
+        MAP => {
+            let (n, at) = varint::read(bytes, at + 1);
+            (at, 2 * n)
+        }
+        BLOB => leaf(varint::read(bytes, at + 1).1 + HANDLE),
+        BITS => {
+            let (bits, at) = varint::read(bytes, at + 1);
+            leaf(at + bits.div_ceil(8) as usize)
+        }
+        PID => leaf(skip_varints(bytes, at + 1, 2)),
+        PID_EXT => leaf(skip_varints(bytes, skip_node(bytes, at + 1), 2)),
+        PORT => leaf(skip_varints(bytes, at + 1, 1)),
+        PORT_EXT => leaf(skip_varints(bytes, skip_node(bytes, at + 1), 1)),
+        REF => leaf(skip_words(bytes, at + 1)),
+        REF_KEPT => leaf(skip_words(bytes, at + 1) + HANDLE),
+        REF_EXT => leaf(skip_words(bytes, skip_node(bytes, at + 1))),
+        FUN => {
+            let at = skip_varints(bytes, head(bytes, at + 1).0, 1) + 16 + 4;
+            let at = head(bytes, head(bytes, at).0).0;
+            let (free, at) = varint::read(bytes, at);
+            (at, free)
+        }
+        EXPORT => {
+            let at = head(bytes, head(bytes, at + 1).0).0;
+            leaf(skip_varints(bytes, at, 1))
+        }
+        _ => panic!("no term begins with byte {tag:#04x}"),
+    }
+}
+
+fn skip_varints(bytes: &[u8], mut at: usize, n: usize) -> usize {
+    for _ in 0..n {
+        at = varint::read(bytes, at).1;
+    }
+    at
+}
+
+/// Over a node's atom and creation.
+fn skip_node(bytes: &[u8], at: usize) -> usize {
+    head(bytes, at).0 + 4
+}
+
+fn skip_words(bytes: &[u8], at: usize) -> usize {
+    let (n, at) = varint::read(bytes, at);
+    at + 4 * n as usize
+}
+
+/// The length of the first term of `bytes`, which an encoder wrote.
+///
+/// # Panics
+/// Panics on bytes that no encoder wrote.
+///
+/// # Complexity
+/// Linear in the heads of the term; no recursion.
+#[inline]
+pub fn skip(bytes: &[u8]) -> usize {
+    end_of(bytes, 0)
+}
+
+/// The place after the term at `at`.
+#[inline]
+pub fn end_of(bytes: &[u8], at: usize) -> usize {
+    let (mut at, mut pending) = head(bytes, at);
+    while pending > 0 {
+        let (next, children) = head(bytes, at);
+        at = next;
+        pending = pending - 1 + children;
+    }
+    at
+}
+
+/// The places of all heads of a run of whole terms, in order.
+pub struct Heads<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Heads<'a> {
+    /// Those of a run.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Heads { bytes, at: 0 }
+    }
+}
+
+impl Iterator for Heads<'_> {
+    /// Where the head begins, and where it ends.
+    type Item = (usize, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let start = self.at;
+        self.at = head(self.bytes, start).0;
+        Some((start, self.at))
+    }
+}

@@ -1,0 +1,59 @@
+//! The tag bytes that open every encoded term (`docs/design.md` §2.1 has the table of payloads).
+
+/// `SMALL + n` is the integer `n`, for `n` in `0..=127`.
+pub const SMALL: u8 = 0x80;
+/// An integer in one byte; `INT1 + k` has `k + 1` bytes, two's complement, little endian, as few as carry it.
+pub const INT1: u8 = 0x01;
+/// An integer in eight bytes.
+pub const INT8: u8 = 0x08;
+/// An integer above `i64::MAX`.
+pub const BIG_POS: u8 = 0x09;
+/// An integer below `i64::MIN`.
+pub const BIG_NEG: u8 = 0x0A;
+/// A float: eight bytes, IEEE bits, little endian.
+pub const FLOAT: u8 = 0x0B;
+/// An atom whose id takes one byte; `ATOM1 + k` has an id of `k + 1` bytes.
+pub const ATOM1: u8 = 0x0C;
+/// An atom whose id takes four bytes.
+pub const ATOM4: u8 = 0x0F;
+/// The empty list.
+pub const NIL: u8 = 0x10;
+/// A proper list of at least one element.
+pub const LIST: u8 = 0x11;
+/// An improper list of at least one element.
+pub const ILIST: u8 = 0x12;
+/// A tuple.
+pub const TUPLE: u8 = 0x13;
+/// A map.
+pub const MAP: u8 = 0x14;
+/// A binary kept inline.
+pub const BIN: u8 = 0x15;
+/// A binary kept outside, by handle.
+pub const BLOB: u8 = 0x16;
+/// A bitstring whose length is no multiple of eight.
+pub const BITS: u8 = 0x17;
+/// A pid of this node.
+pub const PID: u8 = 0x18;
+/// A pid of another node.
+pub const PID_EXT: u8 = 0x19;
+/// A port of this node.
+pub const PORT: u8 = 0x1A;
+/// A port of another node.
+pub const PORT_EXT: u8 = 0x1B;
+/// A reference of this node.
+pub const REF: u8 = 0x1C;
+/// A reference of another node.
+pub const REF_EXT: u8 = 0x1D;
+/// A reference of this node that keeps something alive, by handle.
+pub const REF_KEPT: u8 = 0x1E;
+/// A local fun.
+pub const FUN: u8 = 0x1F;
+/// `fun M:F/A`.
+pub const EXPORT: u8 = 0x20;
+
+/// The bytes of a handle.
+pub const HANDLE: usize = 8;
+/// The longest binary that shared mode still keeps inline.
+pub const INLINE_BINARY: usize = 64;
+/// The shortest term that can hold a handle: tag, length, handle.
+pub const SHORTEST_WITH_HANDLE: usize = 2 + HANDLE;

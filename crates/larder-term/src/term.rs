@@ -1,0 +1,399 @@
+//! Owned terms.
+
+use crate::{
+    atom::Atom,
+    blob::Counted,
+    encoder::{DuplicateKey, Encoder, Mode},
+    node::Node,
+    text,
+    view::{TermRef, View},
+};
+use num_bigint::BigInt;
+use std::{cmp::Ordering, fmt, hash};
+
+/// A term that owns its bytes. Long binaries in it are kept once and counted; cloning shares them.
+///
+/// `==` and `Hash` are identity (`=:=` of Erlang). `Ord` is Erlang's order, with what ties there (1 and 1.0) ordered as
+/// the keys of maps are, so that it agrees with `==`.
+///
+/// ```
+/// use larder_term::{term, Term};
+/// let row = term!({ok, 17, [1, 2.5, "three"]});
+/// assert_eq!(row.to_string(), "{ok,17,[1,2.5,<<\"three\">>]}");
+/// assert_eq!(row, row.to_string().parse::<Term>().unwrap());
+/// ```
+#[derive(Clone)]
+pub struct Term {
+    /// One whole term, in shared mode.
+    run: Counted<Box<[u8]>>,
+}
+
+/// A float that no term can be: infinite or not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a float must be finite")]
+pub struct NotFinite;
+
+/// What was pushed is not one complete term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what was pushed is not one complete term")]
+pub struct Incomplete;
+
+impl Term {
+    /// The term that a closure pushes, in shared mode.
+    ///
+    /// # Errors
+    /// [`Incomplete`] if it pushes less or more than one term, or leaves a map open.
+    pub fn build(push: impl FnOnce(&mut Encoder<'_>)) -> Result<Term, Incomplete> {
+        let mut buf = TermBuf::new(Mode::Shared);
+        buf.encode(push);
+        buf.into_term().ok_or(Incomplete)
+    }
+
+    /// As `build`, for closures of this crate that push one term.
+    fn of(push: impl FnOnce(&mut Encoder<'_>)) -> Term {
+        let built = Term::build(push);
+        debug_assert!(built.is_ok());
+        built.unwrap_or_else(|Incomplete| Term::nil())
+    }
+
+    /// An integer.
+    pub fn int(n: i64) -> Term {
+        Term::of(|enc| enc.int(n))
+    }
+
+    /// An integer of any size.
+    pub fn bigint(n: &BigInt) -> Term {
+        Term::of(|enc| enc.bigint(n))
+    }
+
+    /// A float.
+    ///
+    /// # Errors
+    /// [`NotFinite`] if it is infinite or not a number.
+    pub fn float(x: f64) -> Result<Term, NotFinite> {
+        match x.is_finite() {
+            true => Ok(Term::of(|enc| enc.float(x))),
+            false => Err(NotFinite),
+        }
+    }
+
+    /// The atom of a text.
+    ///
+    /// # Panics
+    /// Panics over 255 characters, as [`Atom::new`].
+    pub fn atom(text: &str) -> Term {
+        Term::from(Atom::new(text))
+    }
+
+    /// `[]`.
+    pub fn nil() -> Term {
+        let run = Counted::new(Box::from([crate::tags::NIL]));
+        Term { run }
+    }
+
+    /// A tuple.
+    pub fn tuple<T: AsTerm>(elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Term {
+        let elements = elements.into_iter();
+        Term::of(|enc| {
+            enc.begin_tuple(elements.len());
+            elements.for_each(|e| enc.term(e.as_term()));
+        })
+    }
+
+    /// A proper list.
+    pub fn list<T: AsTerm>(elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Term {
+        let elements = elements.into_iter();
+        Term::of(|enc| {
+            enc.begin_list(elements.len());
+            elements.for_each(|e| enc.term(e.as_term()));
+        })
+    }
+
+    /// A list with a tail: `[a, b | tail]`. A tail that is a list itself makes one longer list, as in Erlang; no elements make the tail.
+    pub fn improper<T: AsTerm>(elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>, tail: TermRef<'_>) -> Term {
+        let elements = elements.into_iter();
+        let n = elements.len();
+        Term::of(|enc| {
+            match tail.view() {
+                _ if n == 0 => return enc.term(tail),
+                View::Nil => enc.begin_list(n),
+                View::List(list) if list.is_proper() => enc.begin_list(n + list.len()),
+                View::List(list) => enc.begin_improper(n + list.len()),
+                _ => enc.begin_improper(n),
+            }
+            elements.for_each(|e| enc.term(e.as_term()));
+            match tail.view() {
+                View::Nil => {}
+                View::List(list) => {
+                    list.iter().for_each(|e| enc.term(e));
+                    if !list.is_proper() {
+                        enc.term(list.tail());
+                    }
+                }
+                _ => enc.term(tail),
+            }
+        })
+    }
+
+    /// A map.
+    ///
+    /// # Errors
+    /// [`DuplicateKey`] if two keys are identical.
+    pub fn map<K: AsTerm, V: AsTerm>(pairs: impl IntoIterator<Item = (K, V), IntoIter: ExactSizeIterator>) -> Result<Term, DuplicateKey> {
+        let pairs = pairs.into_iter();
+        let mut ended = Ok(());
+        let term = Term::of(|enc| {
+            let token = enc.begin_map(pairs.len());
+            for (key, value) in pairs {
+                enc.term(key.as_term());
+                enc.term(value.as_term());
+            }
+            ended = enc.end_map(token);
+        });
+        ended.map(|()| term)
+    }
+
+    /// A binary.
+    pub fn binary(bytes: &[u8]) -> Term {
+        Term::of(|enc| enc.binary(bytes))
+    }
+
+    /// The first `bits` bits of `bytes`.
+    pub fn bits(bytes: &[u8], bits: usize) -> Term {
+        Term::of(|enc| enc.bits(bytes, bits))
+    }
+
+    /// A pid.
+    pub fn pid(node: Node, id: u32, serial: u32) -> Term {
+        Term::of(|enc| enc.pid(node, id, serial))
+    }
+
+    /// A port.
+    pub fn port(node: Node, id: u64) -> Term {
+        Term::of(|enc| enc.port(node, id))
+    }
+
+    /// A reference.
+    pub fn reference(node: Node, words: &[u32]) -> Term {
+        Term::of(|enc| enc.reference(node, words))
+    }
+
+    /// `fun M:F/A`.
+    pub fn export(module: Atom, function: Atom, arity: u8) -> Term {
+        Term::of(|enc| enc.export(module, function, arity))
+    }
+
+    /// The term, borrowed.
+    #[inline]
+    pub fn as_ref(&self) -> TermRef<'_> {
+        TermRef::within(self.run.bytes())
+    }
+
+    /// The encoded bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.run.bytes()
+    }
+
+    /// Opens the head.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        self.as_ref().view()
+    }
+}
+
+/// What can be pushed as a term.
+pub trait AsTerm {
+    /// The term, borrowed.
+    fn as_term(&self) -> TermRef<'_>;
+}
+
+impl AsTerm for Term {
+    fn as_term(&self) -> TermRef<'_> {
+        self.as_ref()
+    }
+}
+
+impl AsTerm for TermRef<'_> {
+    fn as_term(&self) -> TermRef<'_> {
+        *self
+    }
+}
+
+impl<T: AsTerm> AsTerm for &T {
+    fn as_term(&self) -> TermRef<'_> {
+        (*self).as_term()
+    }
+}
+
+impl From<TermRef<'_>> for Term {
+    fn from(term: TermRef<'_>) -> Term {
+        Term::of(|enc| enc.term(term))
+    }
+}
+
+impl From<Atom> for Term {
+    fn from(atom: Atom) -> Term {
+        Term::of(|enc| enc.atom(atom))
+    }
+}
+
+impl From<bool> for Term {
+    fn from(value: bool) -> Term {
+        Term::from(Atom::from(value))
+    }
+}
+
+macro_rules! from_integers {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Term {
+            fn from(n: $type) -> Term {
+                Term::int(i64::from(n))
+            }
+        })*
+    };
+}
+
+from_integers!(i8, i16, i32, i64, u8, u16, u32);
+
+impl From<u64> for Term {
+    fn from(n: u64) -> Term {
+        Term::of(|enc| enc.big(false, &n.to_le_bytes()))
+    }
+}
+
+impl From<usize> for Term {
+    fn from(n: usize) -> Term {
+        Term::from(n as u64)
+    }
+}
+
+impl From<&str> for Term {
+    /// The text as a binary, as Elixir has it. For an atom see [`Term::atom`].
+    fn from(text: &str) -> Term {
+        Term::binary(text.as_bytes())
+    }
+}
+
+impl From<&[u8]> for Term {
+    fn from(bytes: &[u8]) -> Term {
+        Term::binary(bytes)
+    }
+}
+
+impl PartialEq for Term {
+    #[inline]
+    fn eq(&self, other: &Term) -> bool {
+        self.as_ref().identical(other.as_ref())
+    }
+}
+
+impl Eq for Term {}
+
+impl hash::Hash for Term {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        let term = self.as_ref();
+        let zero = crate::legacy_zero() && crate::compare::has_negative_zero(self.bytes());
+        match (zero, self.run.has_handles()) {
+            (true, _) => state.write(&crate::compare::without_negative_zero(self.bytes())),
+            (false, false) => state.write(self.bytes()),
+            (false, true) => {
+                let mut inline = Vec::new();
+                Encoder::new(&mut inline, Mode::Inline).term(term);
+                state.write(&inline);
+            }
+        }
+    }
+}
+
+impl PartialOrd for Term {
+    fn partial_cmp(&self, other: &Term) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Term {
+    fn cmp(&self, other: &Term) -> Ordering {
+        let (a, b) = (self.as_ref(), other.as_ref());
+        a.cmp_term(b).then_with(|| a.cmp_exact(b))
+    }
+}
+
+impl fmt::Display for Term {
+    /// As Erlang writes it, on one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.as_ref(), f)
+    }
+}
+
+impl fmt::Debug for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.as_ref(), f)
+    }
+}
+
+impl fmt::Display for TermRef<'_> {
+    /// As Erlang writes it, on one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text::print(*self))
+    }
+}
+
+impl fmt::Debug for TermRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A buffer in which terms are built, one after another. Reusing it reuses its memory.
+#[derive(Debug)]
+pub struct TermBuf {
+    run: Counted<Vec<u8>>,
+    mode: Mode,
+    complete: bool,
+}
+
+impl Default for TermBuf {
+    fn default() -> TermBuf {
+        TermBuf::new(Mode::Shared)
+    }
+}
+
+impl TermBuf {
+    /// An empty buffer.
+    pub fn new(mode: Mode) -> TermBuf {
+        TermBuf {
+            run: Counted::new(Vec::new()),
+            mode,
+            complete: false,
+        }
+    }
+
+    /// Gives up what it holds, keeping the memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.run.clear();
+        self.complete = false;
+    }
+
+    /// Replaces what it holds by what a closure pushes.
+    #[inline]
+    pub fn encode<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        self.complete = false;
+        let (result, complete) = self.run.fill(self.mode, push);
+        self.complete = complete;
+        result
+    }
+
+    /// The term, if what was pushed is one complete term.
+    #[inline]
+    pub fn term(&self) -> Option<TermRef<'_>> {
+        self.complete.then(|| TermRef::within(self.run.bytes()))
+    }
+
+    /// The term as a value of its own, if what was pushed is one complete term.
+    pub fn into_term(self) -> Option<Term> {
+        let run = self.run.into_boxed();
+        self.complete.then_some(Term { run })
+    }
+}

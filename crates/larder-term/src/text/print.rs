@@ -1,0 +1,356 @@
+//! Printing terms, on one line, as `io:format("~0tp")` does.
+//!
+//! Lists of printable characters are strings, printable binaries too; the keys of a map come in term order. What has no syntax of
+//! its own is printed as Erlang prints it, with the node's name in place of its number when it is another node's: `<0.17.0>`, `<a@b.17.0>`,
+//! `#Ref<0.3.2.1>`, `#Port<0.6>`, `#Fun<lists.3.1234>`.
+
+use crate::{
+    maps::MapIndex,
+    node::Node,
+    order_key::{self, LocalNode},
+    skip::head,
+    tags::*,
+    view::{TermRef, View},
+};
+use std::fmt::{self, Write};
+
+/// The text of a term.
+///
+/// # Complexity
+/// Linear in the term, O(n log n) in the keys of its maps; no recursion.
+pub fn print(term: TermRef<'_>) -> String {
+    let mut printer = Printer {
+        bytes: term.bytes(),
+        at: 0,
+        out: String::new(),
+        open: vec![Open::Term],
+        maps: None,
+    };
+    while let Some(open) = printer.open.pop() {
+        printer.step(open);
+    }
+    printer.out
+}
+
+/// What is still to be printed, innermost last.
+enum Open {
+    /// The term at the cursor.
+    Term,
+    /// So many terms from the cursor on, a comma before each, then this text.
+    Rest(u64, &'static str),
+    /// `|`, and the tail at the cursor.
+    Tail,
+    /// A fixed text.
+    Text(&'static str),
+    /// The pairs of a map, where they begin, the next one last; the map's end.
+    Pairs(Vec<(usize, usize)>, usize, bool),
+    /// The value at this place.
+    Value(usize),
+}
+
+struct Printer<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    out: String,
+    open: Vec<Open>,
+    maps: Option<MapIndex>,
+}
+
+impl Printer<'_> {
+    fn step(&mut self, open: Open) {
+        match open {
+            Open::Term => self.term(),
+            Open::Text(text) => self.out.push_str(text),
+            Open::Rest(0, close) => self.out.push_str(close),
+            Open::Rest(left, close) => {
+                self.out.push(',');
+                self.open.extend([Open::Rest(left - 1, close), Open::Term]);
+            }
+            Open::Tail => {
+                self.out.push('|');
+                self.open.extend([Open::Text("]"), Open::Term]);
+            }
+            Open::Value(place) => {
+                self.at = place;
+                self.out.push_str(" => ");
+                self.open.push(Open::Term);
+            }
+            Open::Pairs(mut pairs, end, first) => match pairs.pop() {
+                None => {
+                    self.at = end;
+                    self.out.push('}');
+                }
+                Some((key, value)) => {
+                    if !first {
+                        self.out.push(',');
+                    }
+                    self.at = key;
+                    self.open
+                        .extend([Open::Pairs(pairs, end, false), Open::Value(value), Open::Term]);
+                }
+            },
+        }
+    }
+
+    /// Prints the head at the cursor and opens what has children.
+    fn term(&mut self) {
+        let start = self.at;
+        let (end, children) = head(self.bytes, start);
+        self.at = end;
+        match self.bytes[start] {
+            TUPLE => self.sequence("{", children, "}"),
+            LIST => match string(&self.bytes[end..], children) {
+                Some((text, length)) => {
+                    self.at = end + length;
+                    write_quoted(&mut self.out, &text, '"');
+                }
+                None => self.sequence("[", children, "]"),
+            },
+            ILIST => {
+                self.open.push(Open::Tail);
+                self.sequence("[", children - 1, "");
+            }
+            MAP => self.map(start, children),
+            FUN => {
+                // The free variables are not part of the text.
+                self.leaf(start, end);
+                self.at = crate::skip::end_of(self.bytes, start);
+            }
+            _ => self.leaf(start, end),
+        }
+    }
+
+    fn sequence(&mut self, open: &str, n: u64, close: &'static str) {
+        self.out.push_str(open);
+        match n {
+            0 => self.out.push_str(close),
+            _ => self.open.extend([Open::Rest(n - 1, close), Open::Term]),
+        }
+    }
+
+    fn map(&mut self, start: usize, children: u64) {
+        self.out.push_str("#{");
+        let bytes = self.bytes;
+        let pairs = match children {
+            0 => Vec::new(),
+            2 => {
+                let end = crate::skip::end_of(bytes, start);
+                let value = crate::skip::end_of(bytes, self.at);
+                return self.open.push(Open::Pairs(vec![(self.at, value)], end, true));
+            }
+            _ => {
+                let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
+                let places = index.places(index.find(start));
+                let end = places.end();
+                let pairs = sorted_pairs(bytes, (0..places.pairs()).map(|i| (places.key(i), places.value(i))));
+                return self.open.push(Open::Pairs(pairs, end, true));
+            }
+        };
+        self.open.push(Open::Pairs(pairs, self.at, true));
+    }
+
+    fn leaf(&mut self, start: usize, end: usize) {
+        let leaf = TermRef::within(&self.bytes[start..end]);
+        // Writing to a string does not fail.
+        let _ok = write_leaf(&mut self.out, leaf);
+    }
+}
+
+/// Where the pairs of a map begin, in term order of the keys, the first one last.
+fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+    let mut pairs: Vec<_> = places
+        .map(|(key, value)| {
+            let mut order = Vec::new();
+            let term = TermRef::within(&bytes[key..value]);
+            order_key::encode_as(term, true, LocalNode::ByName, &mut order);
+            (order, key, value)
+        })
+        .collect();
+    pairs.sort();
+    pairs.into_iter().rev().map(|(_, key, value)| (key, value)).collect()
+}
+
+/// The text of `n` terms that are printable characters, and how many bytes they take.
+fn string(bytes: &[u8], n: u64) -> Option<(String, usize)> {
+    let mut at = 0;
+    let mut text = String::new();
+    for _ in 0..n {
+        if bytes[at] < SMALL && !(INT1..=INT8).contains(&bytes[at]) {
+            return None;
+        }
+        let end = head(bytes, at).0;
+        let code = TermRef::within(&bytes[at..end]).as_int()?;
+        text.push(u32::try_from(code).ok().and_then(char::from_u32).filter(|&c| printable(c))?);
+        at = end;
+    }
+    Some((text, at))
+}
+
+/// Whether a character may stand in a text as it is, or as one of the named escapes.
+fn printable(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{8}'..='\r' | '\u{1b}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+fn write_leaf(out: &mut String, leaf: TermRef<'_>) -> fmt::Result {
+    match leaf.view() {
+        View::Int(n) => write!(out, "{n}"),
+        View::Big(n) => write!(out, "{}", n.to_bigint()),
+        View::Float(x) => write_float(out, x),
+        View::Atom(atom) => write_atom(out, atom.text()),
+        View::Nil => out.write_str("[]"),
+        View::Bin(bytes) => write_binary(out, bytes),
+        View::Bits { bytes, bits } => write_bits(out, bytes, bits),
+        View::Pid(pid) => {
+            out.push('<');
+            write_node(out, pid.node)?;
+            write!(out, ".{}.{}>", pid.id, pid.serial)
+        }
+        View::Port(port) => {
+            out.push_str("#Port<");
+            write_node(out, port.node)?;
+            write!(out, ".{}>", port.id)
+        }
+        View::Ref(reference) => {
+            out.push_str("#Ref<");
+            write_node(out, reference.node)?;
+            reference.words().rev().try_for_each(|word| write!(out, ".{word}"))?;
+            out.write_char('>')
+        }
+        View::Fun(fun) => {
+            out.push_str("#Fun<");
+            write_atom(out, fun.module.text())?;
+            write!(out, ".{}.{}>", fun.old_index, fun.old_uniq)
+        }
+        View::Export { module, function, arity } => {
+            write!(out, "fun {module}:{function}/{arity}")
+        }
+        View::List(_) | View::Tuple(_) | View::Map(_) => Err(fmt::Error),
+    }
+}
+
+fn write_node(out: &mut String, node: Node) -> fmt::Result {
+    match node {
+        Node::Local => out.write_char('0'),
+        Node::External(name) => out.write_str(name.name.text()),
+    }
+}
+
+/// The shortest digits that give the float back, with an exponent where that is shorter.
+fn write_float(out: &mut String, x: f64) -> fmt::Result {
+    let scientific = format!("{:e}", x.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let exponent: i64 = exponent.parse().unwrap_or(0);
+    if x.is_sign_negative() {
+        out.push('-');
+    }
+    // The value is 0.digits times ten to the `place`.
+    let (place, n) = (exponent + 1, digits.len() as i64);
+    let cost = exponent.to_string().len() as i64 + 1 + if n == 1 { 2 } else { 1 };
+    let zeros = |out: &mut String, n: i64| (0..n).for_each(|_| out.push('0'));
+    if x == 0.0 {
+        out.write_str("0.0")
+    } else if x.abs() >= 9_007_199_254_740_992.0 || (place >= n && place - n + 2 > cost) || (place < 0 && 2 - place > cost) {
+        let (first, rest) = digits.split_at(1);
+        let rest = if rest.is_empty() { "0" } else { rest };
+        write!(out, "{first}.{rest}e{exponent}")
+    } else if place <= 0 {
+        out.push_str("0.");
+        zeros(out, -place);
+        out.write_str(&digits)
+    } else if place >= n {
+        out.push_str(&digits);
+        zeros(out, place - n);
+        out.write_str(".0")
+    } else {
+        let (whole, fraction) = digits.split_at(place as usize);
+        write!(out, "{whole}.{fraction}")
+    }
+}
+
+fn write_binary(out: &mut String, bytes: &[u8]) -> fmt::Result {
+    match std::str::from_utf8(bytes) {
+        Ok("") => out.write_str("<<>>"),
+        Ok(text) if text.chars().all(printable) => {
+            out.push_str("<<");
+            write_quoted(out, text, '"');
+            out.write_str(if text.is_ascii() { ">>" } else { "/utf8>>" })
+        }
+        _ => write_bits(out, bytes, bytes.len() * 8),
+    }
+}
+
+fn write_bits(out: &mut String, bytes: &[u8], bits: usize) -> fmt::Result {
+    out.push_str("<<");
+    for (i, byte) in bytes.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        match bits - 8 * i {
+            8.. => write!(out, "{byte}")?,
+            rest => write!(out, "{}:{rest}", byte >> (8 - rest))?,
+        }
+    }
+    out.write_str(">>")
+}
+
+/// A text in quotes, with escapes.
+fn write_quoted(out: &mut String, text: &str, quote: char) {
+    out.push(quote);
+    for c in text.chars() {
+        let escape = match c {
+            '\n' => 'n',
+            '\r' => 'r',
+            '\t' => 't',
+            '\u{b}' => 'v',
+            '\u{8}' => 'b',
+            '\u{c}' => 'f',
+            '\u{1b}' => 'e',
+            '\u{7f}' => 'd',
+            '\\' => '\\',
+            c if c == quote => quote,
+            c if printable(c) => {
+                out.push(c);
+                continue;
+            }
+            c if (c as u32) < 0xA0 => {
+                let _ok = write!(out, "\\{:03o}", c as u32);
+                continue;
+            }
+            c => {
+                let _ok = write!(out, "\\x{{{:X}}}", c as u32);
+                continue;
+            }
+        };
+        out.extend(['\\', escape]);
+    }
+    out.push(quote);
+}
+
+/// The words that an atom cannot be without quotes.
+const RESERVED: &[&str] = &[
+    "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case", "catch", "cond", "div", "end", "fun", "if", "let",
+    "maybe", "not", "of", "or", "orelse", "receive", "rem", "try", "when", "xor",
+];
+
+/// A letter of Latin-1 that begins an atom without quotes.
+pub(super) fn is_small_letter(c: char) -> bool {
+    matches!(c, 'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ')
+}
+
+/// A character of Latin-1 that goes on a name.
+pub(super) fn is_name_char(c: char) -> bool {
+    is_small_letter(c) || matches!(c, 'A'..='Z' | 'À'..='Ö' | 'Ø'..='Þ' | '0'..='9' | '_' | '@')
+}
+
+/// An atom's text, in quotes where needed.
+pub(crate) fn write_atom(out: &mut impl Write, text: &str) -> fmt::Result {
+    let mut chars = text.chars();
+    let plain = chars.next().is_some_and(is_small_letter) && chars.all(is_name_char) && RESERVED.binary_search(&text).is_err();
+    if plain {
+        return out.write_str(text);
+    }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    write_quoted(&mut quoted, text, '\'');
+    out.write_str(&quoted)
+}

@@ -1,0 +1,53 @@
+//! LEB128 varints: seven bits a byte, low ones first, the top bit set on all but the last byte; minimal.
+
+/// Appends `n`.
+#[inline]
+pub fn push(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// The number at `at` and the place after it.
+///
+/// # Panics
+/// Panics if the bytes end inside the number; bytes that an encoder wrote do not.
+#[inline]
+pub fn read(bytes: &[u8], at: usize) -> (u64, usize) {
+    let first = bytes[at];
+    if first < 0x80 {
+        return (u64::from(first), at + 1);
+    }
+    read_long(bytes, at)
+}
+
+fn read_long(bytes: &[u8], mut at: usize) -> (u64, usize) {
+    let (mut n, mut shift) = (0u64, 0u32);
+    loop {
+        let byte = bytes[at];
+        at += 1;
+        n |= u64::from(byte & 0x7F).wrapping_shl(shift);
+        if byte < 0x80 {
+            return (n, at);
+        }
+        shift += 7;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for shift in 0..64 {
+            for n in [1u64 << shift, (1u64 << shift) - 1, u64::MAX >> shift] {
+                let mut out = vec![7];
+                push(&mut out, n);
+                assert_eq!(read(&out, 1), (n, out.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Small examples of every kind of term, its identity, order, object and handles.
+
+use larder_term::{
+    blob,
+    object::{self, KeyForm, ObjectBuf, ObjectError},
+    order_key, set_legacy_zero, skip, term, Atom, Encoder, Mode, Node, NodeName, Term, View,
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Counts of living blobs and the switch for zeros belong to the process: tests that look at them run one by one.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn big(text: &str) -> Term {
+    Term::bigint(&text.parse().unwrap())
+}
+
+#[test]
+fn bytes_are_as_designed() {
+    let check = |t: Term, bytes: &[u8]| assert_eq!(t.bytes(), bytes, "{t}");
+    check(term!(0), &[0x80]);
+    check(term!(127), &[0xFF]);
+    check(term!(128), &[2, 0x80, 0]);
+    check(term!(-1), &[1, 0xFF]);
+    check(term!(-129), &[2, 0x7F, 0xFF]);
+    check(Term::int(i64::MIN), &[8, 0, 0, 0, 0, 0, 0, 0, 0x80]);
+    check(big("9223372036854775808"), &[9, 8, 0, 0, 0, 0, 0, 0, 0, 0x80]);
+    check(term!(true), &[0x0C, 1]);
+    check(term!([]), &[0x10]);
+    check(term!([1 | 2]), &[0x12, 1, 0x81, 0x82]);
+    check(term!({1, "a"}), &[0x13, 2, 0x81, 0x15, 1, b'a']);
+    check(Term::bits(&[0xFF], 3), &[0x17, 3, 0xE0]);
+    check(term!(#{2 => 3, 1 => 4}), &[0x14, 2, 0x81, 0x84, 0x82, 0x83]);
+}
+
+#[test]
+fn duplicate_keys_are_refused() {
+    assert!(Term::map([(term!(1), term!(a)), (term!(1), term!(b))]).is_err());
+    assert!(Term::map([(term!(1), term!(a)), (term!(1.0), term!(b))]).is_ok());
+    let long = || Term::binary(&[7; 100]);
+    assert!(Term::map([(long(), term!(a)), (term!(x), term!(c)), (long(), term!(b))]).is_err());
+}
+
+#[test]
+fn maps_inside_maps_are_sorted() {
+    let inner = |n: i64| Term::map([(term!(9), Term::int(n)), (term!({3, 4}), term!(#{z => 1, a => 2})), (term!(1), term!(b))]).unwrap();
+    let a = Term::map([(inner(2), inner(3)), (inner(1), term!(x))]).unwrap();
+    let b = Term::map([(inner(1), term!(x)), (inner(2), inner(3))]).unwrap();
+    assert_eq!(a.bytes(), b.bytes());
+    let View::Map(map) = a.view() else { panic!() };
+    assert!(map.get(inner(2).as_ref()).unwrap().identical(inner(3).as_ref()));
+    let streamed = Term::build(|enc| {
+        let outer = enc.begin_map(2);
+        let first = enc.begin_map(0);
+        enc.end_map(first).unwrap();
+        enc.begin_tuple(2);
+        let second = enc.begin_map(2);
+        [2, 20, 1, 10].into_iter().for_each(|n| enc.int(n));
+        enc.end_map(second).unwrap();
+        enc.int(5);
+        enc.int(0);
+        enc.nil();
+        enc.end_map(outer).unwrap();
+    });
+    assert_eq!(streamed.unwrap(), term!(#{#{} => {#{1 => 10, 2 => 20}, 5}, 0 => []}));
+}
+
+#[test]
+fn incomplete_terms_are_refused() {
+    assert!(Term::build(|enc| enc.begin_tuple(2)).is_err());
+    assert!(Term::build(|_| ()).is_err());
+    assert!(Term::build(|enc| {
+        enc.int(1);
+        enc.int(2);
+    })
+    .is_err());
+    assert!(Term::build(|enc| drop(enc.begin_map(1))).is_err());
+    assert!(Term::build(|enc| {
+        let _never_ended = enc.begin_map(1);
+        (0..9).for_each(|n| enc.int(n));
+    })
+    .is_err());
+}
+
+#[test]
+fn order_of_types_and_numbers() {
+    let mut reference = Vec::new();
+    Encoder::new(&mut reference, Mode::Inline).reference(Node::Local, &[1, 2, 3]);
+    let sorted = [
+        big("-99999999999999999999999"),
+        term!(-1.5),
+        term!(-1),
+        term!(0),
+        term!(0.5),
+        term!(1),
+        term!(1.0),
+        Term::float(9007199254740992.0).unwrap(),
+        Term::int(9007199254740993),
+        big("9223372036854775808"),
+        Term::float(1e300).unwrap(),
+        term!(a),
+        term!(ab),
+        term!(b),
+        Term::reference(Node::Local, &[1, 2, 3]),
+        Term::export(Atom::new("m"), Atom::new("f"), 1),
+        Term::port(Node::Local, 5),
+        Term::pid(Node::Local, 5, 0),
+        Term::pid(Node::Local, 1, 1),
+        term!({}),
+        term!({9}),
+        term!({1, 1}),
+        term!(#{}),
+        term!(#{a => 1}),
+        term!(#{1 => 2, 2 => 2}),
+        term!(#{1 => 2, 1.0 => 2}),
+        term!([]),
+        term!([1 | 2]),
+        term!([1]),
+        term!([1, 2]),
+        term!([2]),
+        term!(""),
+        Term::bits(&[0], 1),
+        term!(b"\0"),
+        term!("a"),
+        Term::bits(b"aa", 9),
+        term!("aa"),
+    ];
+    let key = |t: &Term| {
+        let mut out = Vec::new();
+        order_key::encode(t.as_ref(), &mut out);
+        out
+    };
+    for (i, a) in sorted.iter().enumerate() {
+        for (j, b) in sorted.iter().enumerate() {
+            assert_eq!(a.cmp(b), i.cmp(&j), "{a} {b}");
+            let order = a.as_ref().cmp_term(b.as_ref());
+            assert_eq!(key(a).cmp(&key(b)), order, "{a} {b}");
+            assert_eq!(order.is_eq(), i == j || (i.min(j) == 5 && i.max(j) == 6), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn prefixes_and_successors() {
+    let key = |t: &Term| {
+        let mut out = Vec::new();
+        order_key::encode(t.as_ref(), &mut out);
+        out
+    };
+    let mut prefix = Vec::new();
+    order_key::tuple_prefix(3, &[term!(a).as_ref(), term!(1).as_ref()], &mut prefix);
+    assert!(key(&term!({a, 1, z})).starts_with(&prefix));
+    assert!(key(&term!({a, 1.0, z})).starts_with(&prefix));
+    assert!(!key(&term!({a, 2, z})).starts_with(&prefix));
+    assert!(!key(&term!({a, 1})).starts_with(&prefix));
+    let mut end = prefix.clone();
+    assert!(order_key::successor(&mut end));
+    assert!(key(&term!({a, 1, #{}})) < end && end < key(&term!({a, 2, 0})));
+    let mut prefix = Vec::new();
+    order_key::list_prefix(&[term!(a).as_ref()], &mut prefix);
+    for inside in [term!([a]), term!([a, b]), term!([a | b]), term!([a | "x"])] {
+        assert!(key(&inside).starts_with(&prefix));
+    }
+    assert!(!key(&term!([b])).starts_with(&prefix));
+    assert!(!order_key::successor(&mut vec![0xFF, 0xFF]));
+}
+
+#[test]
+fn shared_binaries_are_counted() {
+    let _alone = alone();
+    let (count, bytes) = (blob::live_count(), blob::live_bytes());
+    let long = Term::binary(&[1; 65]);
+    assert_eq!((blob::live_count(), blob::live_bytes()), (count + 1, bytes + 65));
+    let row = Term::tuple([&long, &long, &Term::binary(&[2; 64])]);
+    let copy = row.clone();
+    assert_eq!(blob::live_count(), count + 1);
+    drop((row, long));
+    let View::Tuple(tuple) = copy.view() else { panic!() };
+    let first = tuple.get(0).unwrap();
+    assert_eq!(first.as_binary(), Some(&[1; 65][..]));
+    let blob = first.blob().unwrap();
+    assert!(blob.same(&tuple.get(1).unwrap().blob().unwrap()));
+    assert!(tuple.get(2).unwrap().blob().is_none());
+    drop(copy);
+    assert_eq!(&*blob, &[1; 65]);
+    drop(blob);
+    assert_eq!((blob::live_count(), blob::live_bytes()), (count, bytes));
+}
+
+#[test]
+fn outside_and_inline_are_identical() {
+    let _alone = alone();
+    let row = term!({k, [(&[1u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}});
+    let mut inline = Vec::new();
+    Encoder::new(&mut inline, Mode::Inline).term(row.as_ref());
+    assert!(!blob::has_handles(&inline) && blob::has_handles(row.bytes()));
+    let again = Term::build(|enc| enc.term(row.as_ref())).unwrap();
+    let other = term!({k, [(&[1u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}});
+    assert_ne!(row.bytes(), other.bytes());
+    assert_eq!(row, other);
+    assert_eq!(row, again);
+    assert!(row.as_ref().eq_term(other.as_ref()));
+    assert_ne!(row, term!({k, [(&[3u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}}));
+    assert_eq!(skip(&inline), inline.len());
+}
+
+#[test]
+fn owners_and_anchors_live_as_long_as_the_terms() {
+    let _alone = alone();
+    let before = blob::live_count();
+    struct Door(Arc<()>, Vec<u8>);
+    impl AsRef<[u8]> for Door {
+        fn as_ref(&self) -> &[u8] {
+            &self.1
+        }
+    }
+    let life = Arc::new(());
+    let owned = blob::Blob::from_owner(Door(life.clone(), vec![9; 70]));
+    assert!(owned.owner::<Door>().is_some() && owned.owner::<String>().is_none());
+    let anchor = blob::Anchor::new(life.clone());
+    let term = Term::build(|enc| {
+        enc.begin_tuple(2);
+        enc.blob(owned);
+        enc.reference_kept(&[1, 2, 3], anchor);
+    })
+    .unwrap();
+    assert_eq!(Arc::strong_count(&life), 3);
+    let View::Tuple(tuple) = term.view() else { panic!() };
+    let kept = tuple.get(1).unwrap();
+    assert!(kept.identical(Term::reference(Node::Local, &[1, 2, 3]).as_ref()));
+    assert!(kept.anchor().unwrap().kept().is_some());
+    let copy = term.clone();
+    drop(term);
+    assert_eq!(Arc::strong_count(&life), 3);
+    drop(copy);
+    assert_eq!(Arc::strong_count(&life), 1);
+    assert_eq!(blob::live_count(), before);
+}
+
+#[test]
+fn objects_come_back() {
+    let _alone = alone();
+    let before = blob::live_count();
+    let tuple = term!({first, key, 3.5, (&[7u8; 200][..]), "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc", [1, 2]});
+    let forms = [KeyForm::Hash { legacy_zero: false }, KeyForm::Hash { legacy_zero: true }, KeyForm::Ordered];
+    for form in forms {
+        for keypos in 1..=6 {
+            for compress in [false, true] {
+                let mut object = ObjectBuf::new();
+                object::encode(tuple.as_ref(), keypos, form, compress, &mut object).unwrap();
+                let compressed = object.value()[0] & object::COMPRESSED != 0;
+                assert_eq!(compressed, compress);
+                assert_eq!(object::value_has_handles(object.value()), !compress);
+                let mut scratch = Vec::new();
+                let view = object.view(keypos, &mut scratch);
+                assert_eq!((view.arity(), view.keypos()), (6, keypos));
+                assert!(view.identical_tuple(tuple.as_ref()));
+                assert_eq!(Term::build(|enc| view.encode(enc)).unwrap(), tuple);
+                let View::Tuple(elements) = tuple.view() else { panic!() };
+                for (i, element) in elements.iter().enumerate() {
+                    assert!(view.element(i + 1).unwrap().identical(element));
+                }
+                assert!(view.element(0).is_none() && view.element(7).is_none());
+                assert!(view.key().identical(elements.get(keypos - 1).unwrap()));
+            }
+        }
+    }
+    drop(tuple);
+    assert_eq!(blob::live_count(), before);
+    let mut object = ObjectBuf::new();
+    let mut encode = |t: Term, keypos| object::encode(t.as_ref(), keypos, KeyForm::Ordered, false, &mut object);
+    assert_eq!(encode(term!(a), 1), Err(ObjectError::NotTuple));
+    assert_eq!(encode(term!({}), 1), Err(ObjectError::TooShort));
+    assert_eq!(encode(term!({a}), 2), Err(ObjectError::TooShort));
+    assert_eq!(encode(term!({a}), 0), Err(ObjectError::TooShort));
+}
+
+#[test]
+fn zeros_of_old_hosts() {
+    let _alone = alone();
+    let (zero, minus) = (term!({k, 0.0, #{1 => 0.0, 5.0 => a}}), term!({k, -0.0, #{1 => -0.0, 5.0 => a}}));
+    let key = |t: &Term, legacy_zero| {
+        let mut object = ObjectBuf::new();
+        let row = Term::tuple([t]);
+        object::encode(row.as_ref(), 1, KeyForm::Hash { legacy_zero }, false, &mut object).unwrap();
+        let mut scratch = Vec::new();
+        assert!(object.view(1, &mut scratch).key().bytes() == t.bytes());
+        object.key().to_vec()
+    };
+    assert_ne!(zero, minus);
+    assert_ne!(key(&zero, false), key(&minus, false));
+    assert_eq!(key(&zero, true), key(&minus, true));
+    assert!(zero.as_ref().eq_term(minus.as_ref()));
+    set_legacy_zero(true);
+    let same = zero == minus && zero.cmp(&minus).is_eq();
+    set_legacy_zero(false);
+    assert!(same);
+    assert!(minus < zero);
+}
+
+#[test]
+fn nodes_in_the_order() {
+    let node = |name: &str, creation| {
+        Node::External(NodeName {
+            name: Atom::new(name),
+            creation,
+        })
+    };
+    let sorted = [
+        Term::pid(node("z@h", 9), 1, 0),
+        Term::pid(node("a@h", 1), 2, 0),
+        Term::pid(node("a@h", 2), 2, 0),
+        Term::pid(node("b@h", 0), 2, 0),
+        Term::pid(node("a@h", 0), 1, 1),
+    ];
+    assert!(sorted.windows(2).all(|w| w[0] < w[1]));
+    let sorted = [
+        Term::reference(node("a@h", 1), &[9, 9, 9]),
+        Term::reference(node("a@h", 2), &[9, 1, 1]),
+        Term::reference(node("a@h", 2), &[1, 1, 2]),
+        Term::reference(node("a@h", 2), &[1, 1, 1, 1]),
+        Term::reference(node("b@h", 0), &[1]),
+    ];
+    assert!(sorted.windows(2).all(|w| w[0] < w[1]));
+    assert_eq!(sorted[4], Term::reference(node("b@h", 0), &[1, 0, 0, 0, 0]));
+}
