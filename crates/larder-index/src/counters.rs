@@ -112,7 +112,8 @@ impl Counters {
     pub(crate) fn met(&self) {
         // Ordering: Relaxed, see above.
         self.contended.fetch_add(1, Relaxed);
-        self.stripes.get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
+        self.stripes
+            .get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
     }
 
     fn sum(&self, which: impl Fn(&Stripe) -> &AtomicIsize) -> usize {

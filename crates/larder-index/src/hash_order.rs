@@ -46,7 +46,7 @@ pub(crate) fn scan<R: crate::route::Route>(
             start,
             direction,
             within: &[],
-            limit: usize::MAX,
+            limit: batch.limit(),
         };
         batch.done = tree.scan(guard, &wish, run, &mut batch.resume);
         // The batch takes the run's bytes as they are.

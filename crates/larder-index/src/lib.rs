@@ -6,6 +6,7 @@
 mod counters;
 mod hash_order;
 mod key_order;
+mod multi;
 pub mod oracle;
 mod raw;
 mod route;
@@ -16,6 +17,7 @@ mod tree;
 pub use crossbeam_epoch::{pin, Guard};
 pub use hash_order::HashOrder;
 pub use key_order::KeyOrder;
+pub use multi::Bag;
 pub use oracle::{OracleMulti, OracleUnique};
 pub use route::LeafConfig;
 pub use traits::*;
@@ -44,5 +46,10 @@ pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
 
 /// An empty index with any number of values under a key.
 pub fn multi() -> Box<dyn Multi> {
-    Box::new(OracleMulti::new())
+    multi_with(LeafConfig::default())
+}
+
+/// As [`multi`], with leaves of other sizes. For tests and measurements.
+pub fn multi_with(config: LeafConfig) -> Box<dyn Multi> {
+    Box::new(Bag::new(config))
 }

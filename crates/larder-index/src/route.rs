@@ -41,7 +41,10 @@ impl LeafConfig {
         if need >= self.most {
             return need.next_multiple_of(8);
         }
-        (need + need / 4 + 32).next_multiple_of(64).clamp(need, self.most.max(need)).next_multiple_of(8)
+        (need + need / 4 + 32)
+            .next_multiple_of(64)
+            .clamp(need, self.most.max(need))
+            .next_multiple_of(8)
     }
 }
 
@@ -76,14 +79,34 @@ pub(crate) trait Route: Send + Sync {
     fn find<'g>(&self, position: &[u8], guard: &'g Guard) -> Leaf<'g>;
 
     /// A leaf, and its range if it isn't obsolete. None: there is no position before the one asked for.
-    fn find_fenced<'g>(&self, seek: Seek<'_>, guard: &'g Guard, fences: &mut Fences) -> Option<Leaf<'g>>;
+    fn find_fenced<'g>(
+        &self,
+        seek: Seek<'_>,
+        guard: &'g Guard,
+        fences: &mut Fences,
+    ) -> Option<Leaf<'g>>;
 
     /// Puts `new`, of the same range, in the place of the leaf.
-    fn replace(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], new: NewLeaf, guard: &Guard);
+    fn replace(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: &[u8],
+        new: NewLeaf,
+        guard: &Guard,
+    );
 
     /// Splits the leaf. `run` is what its successors shall have: its entries with all changes, two at least. `at` is
     /// where a splitter that has the choice cuts.
-    fn split(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], run: &Run, at: Option<usize>, guard: &Guard);
+    fn split(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: &[u8],
+        run: &Run,
+        at: Option<usize>,
+        guard: &Guard,
+    );
 
     /// Merges the leaf with a neighbour, if both fit in half a leaf and no other is at work there. Whether it did.
     fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], guard: &Guard) -> bool;

@@ -79,7 +79,9 @@ impl Run {
 
     /// Takes the handle of the last entry, so that its value can be put in its place.
     pub(crate) fn take_last_handle(&mut self) -> Option<Handle> {
-        self.entries.last_mut().and_then(|entry| entry.handle.take())
+        self.entries
+            .last_mut()
+            .and_then(|entry| entry.handle.take())
     }
 
     /// Appends to the value of the last entry.

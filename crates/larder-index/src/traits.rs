@@ -72,6 +72,15 @@ impl Batch {
         self.resume.clear();
         self.done = false;
     }
+    /// The most entries that are of use to the caller.
+    pub(crate) fn limit(&self) -> usize {
+        if self.want == 0 {
+            usize::MAX
+        } else {
+            self.want
+        }
+    }
+
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -207,7 +216,8 @@ pub trait Multi: Send + Sync {
     /// Whether there is a value under `key`.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
-    /// Calls `f` once with the objects under `key`, locked; changes made through it become visible to `get` all at once. `f` must not call the index.
+    /// Calls `f` once with the objects under `key`, locked; changes made through it become visible to `get` all at once. `f` must not call
+    /// this or any other `Multi`: locks are shared between indexes.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
 
     /// As `Unique::scan`, entry by entry. `Batch::resume` may fall between two values of one key.

@@ -102,9 +102,11 @@ impl<R: Route> Tree<R> {
 
     /// Whether there is a value at the position.
     pub(crate) fn contains(&self, guard: &Guard, position: &[u8]) -> bool {
-        self.read(guard, position, |leaf, view| match position.get(leaf.prefix_len()..) {
-            Some(suffix) => Ok(view.search(suffix)?.1),
-            None => Ok(false),
+        self.read(guard, position, |leaf, view| {
+            match position.get(leaf.prefix_len()..) {
+                Some(suffix) => Ok(view.search(suffix)?.1),
+                None => Ok(false),
+            }
         })
     }
 
@@ -158,11 +160,36 @@ impl<R: Route> Tree<R> {
         leaf.remove(i);
         self.shared.counters.add_len(-1);
         self.retire(guard, handle);
-        let n = leaf.len();
-        let sparse = leaf.used() < self.shared.config.most / 8;
-        if sparse && heat < HOT && n % 4 == 0 {
+        if heat < HOT && leaf.len() % 4 == 0 {
+            self.tidy(guard, position, leaf);
+        }
+    }
+
+    /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in its place, or merges with a neighbour.
+    fn tidy(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
+        let mut leaf = leaf;
+        let (used, config) = (leaf.used(), &self.shared.config);
+        if used < leaf.leaf().capacity() / 4 && config.capacity(used) < leaf.leaf().capacity() {
+            self.shrink(guard, position, leaf);
+            match self.route.find(position, guard).try_lock() {
+                Ok(Some(next)) => leaf = next,
+                _ => return,
+            }
+        }
+        if used < config.most / 8 {
             self.merge(guard, position, leaf);
         }
+    }
+
+    /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of this one.
+    fn shrink(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
+        with_run(|run| {
+            leaf.collect_all(run);
+            let old = leaf.leaf();
+            let room = self.shared.config.capacity(leaf.used());
+            let new = NewLeaf::build(run, 0..run.len(), room, old.prefix(), old.depth());
+            self.route.replace(&self.shared, leaf, position, new, guard);
+        });
     }
 
     /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
@@ -245,7 +272,11 @@ impl<R: Route> Tree<R> {
         let capacity = leaf.leaf().capacity();
         with_run(|run| {
             // Moving everything for the sake of a few bytes would happen again soon.
-            let spare = if capacity < config.most { capacity / 8 } else { capacity / 16 };
+            let spare = if capacity < config.most {
+                capacity / 8
+            } else {
+                capacity / 16
+            };
             if need + spare <= capacity {
                 leaf.compact(run);
                 let done = leaf.put_entry(at.i, at.suffix, stored);
@@ -259,11 +290,13 @@ impl<R: Route> Tree<R> {
             if run.len() < 2 || grows && need < MOST_CONTENT / 2 {
                 let room = config.capacity(need).max(need + need / 8).min(MOST_CONTENT);
                 let new = NewLeaf::build(run, 0..run.len(), room, old.prefix(), old.depth());
-                self.route.replace(&self.shared, leaf, at.position, new, guard);
+                self.route
+                    .replace(&self.shared, leaf, at.position, new, guard);
             } else {
                 let appended = appends > run.len() / 4;
                 let cut = appended.then_some(at.i);
-                self.route.split(&self.shared, leaf, at.position, run, cut, guard);
+                self.route
+                    .split(&self.shared, leaf, at.position, run, cut, guard);
             }
         });
     }
@@ -272,7 +305,8 @@ impl<R: Route> Tree<R> {
     fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>) {
         with_run(|run| {
             leaf.collect_all(run);
-            self.route.split(&self.shared, leaf, at.position, run, None, guard);
+            self.route
+                .split(&self.shared, leaf, at.position, run, None, guard);
         });
     }
 
@@ -307,7 +341,11 @@ impl<R: Route> Tree<R> {
                 continue;
             };
             let forward = wish.direction == Direction::Forward;
-            let fence = if forward { fences.high.take() } else { fences.low.take() };
+            let fence = if forward {
+                fences.high.take()
+            } else {
+                fences.low.take()
+            };
             match (stopped, fence) {
                 (Some(Stop::Outside), _) | (None, None) => {
                     resume.clear();
@@ -337,7 +375,10 @@ impl<R: Route> Tree<R> {
         let mut freed = 0;
         let mut fences = Fences::default();
         while freed < limit.max(1) {
-            let Some(leaf) = self.route.find_fenced(Seek::At(&cursor), guard, &mut fences) else {
+            let Some(leaf) = self
+                .route
+                .find_fenced(Seek::At(&cursor), guard, &mut fences)
+            else {
                 return true;
             };
             let Ok((mut locked, _)) = leaf.lock() else {
@@ -354,7 +395,8 @@ impl<R: Route> Tree<R> {
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
                 let new = NewLeaf::empty(0, leaf.prefix(), leaf.depth());
-                self.route.replace(&self.shared, locked, &cursor, new, guard);
+                self.route
+                    .replace(&self.shared, locked, &cursor, new, guard);
             }
             match fences.high.take() {
                 Some(high) => *cursor = high,
@@ -379,7 +421,9 @@ impl<R: Route> Tree<R> {
 
     /// Figures of the structure.
     pub(crate) fn stats(&self) -> Stats {
-        self.shared.counters.stats(self.route.depth(&crossbeam_epoch::pin()))
+        self.shared
+            .counters
+            .stats(self.route.depth(&crossbeam_epoch::pin()))
     }
 }
 
@@ -468,6 +512,9 @@ fn collect(
     if cursor.forward {
         (from..to).find_map(|i| one(i).transpose()).transpose()
     } else {
-        (from..to).rev().find_map(|i| one(i).transpose()).transpose()
+        (from..to)
+            .rev()
+            .find_map(|i| one(i).transpose())
+            .transpose()
     }
 }

@@ -3,9 +3,7 @@
 mod common;
 
 use common::*;
-use larder_index::{
-    pin, unique_with, Change, LeafConfig, OracleUnique, Start, Unique, UniqueKind,
-};
+use larder_index::{pin, unique_with, Change, LeafConfig, OracleUnique, Start, Unique, UniqueKind};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -32,7 +30,9 @@ fn op(keys: u16) -> impl Strategy<Value = Op> {
 }
 
 fn value(k: u16, n: usize) -> Vec<u8> {
-    (0..n).map(|i| (i as u8).wrapping_mul(31).wrapping_add(k as u8)).collect()
+    (0..n)
+        .map(|i| (i as u8).wrapping_mul(31).wrapping_add(k as u8))
+        .collect()
 }
 
 fn start(position: &[u8], how: u8) -> Start<'_> {
@@ -48,7 +48,10 @@ fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Vec<(Vec<u8>, Vec<u8>)> {
     let guard = pin();
     let mut seen = Vec::new();
     let mut note = |old: Option<&[u8]>| {
-        seen.push((vec![u8::from(old.is_some())], old.unwrap_or_default().to_vec()));
+        seen.push((
+            vec![u8::from(old.is_some())],
+            old.unwrap_or_default().to_vec(),
+        ));
     };
     let changed = match op {
         Op::Put(k, n) => {
@@ -87,7 +90,11 @@ fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Vec<(Vec<u8>, Vec<u8>)> {
         Op::Scan(k, which) => {
             let mut position = Vec::new();
             index.position(key(&key_bytes(*k), how), &mut position);
-            return scan_unique(index, start(&position, *which), DIRECTIONS[usize::from(which / 3)]);
+            return scan_unique(
+                index,
+                start(&position, *which),
+                DIRECTIONS[usize::from(which / 3)],
+            );
         }
     };
     seen.push((vec![u8::from(changed)], Vec::new()));
@@ -99,7 +106,11 @@ fn run(kind: UniqueKind, config: LeafConfig, how: Hashes, ops: &[Op]) {
     let empty = index.memory();
     let oracle = OracleUnique::new(kind == UniqueKind::Ordered);
     for op in ops {
-        assert_eq!(apply(&*index, op, how), apply(&oracle, op, how), "{kind:?} {how:?} {op:?}");
+        assert_eq!(
+            apply(&*index, op, how),
+            apply(&oracle, op, how),
+            "{kind:?} {how:?} {op:?}"
+        );
         assert_eq!(index.len(), oracle.len());
     }
     for direction in DIRECTIONS {
@@ -127,7 +138,10 @@ fn drain(index: &dyn Unique, empty: usize, how: Hashes, ops: &[Op]) {
     }
     assert_eq!(index.len(), 0);
     let stats = index.stats();
-    assert!(index.memory() <= empty + stats.leaves * 1300 + stats.inner_nodes * 1000, "{stats:?}");
+    assert!(
+        index.memory() <= empty + stats.leaves * 1300 + stats.inner_nodes * 1000,
+        "{stats:?}"
+    );
 }
 
 proptest! {
@@ -171,8 +185,15 @@ fn grows_and_shrinks() {
             }
             let end = index.stats();
             assert_eq!(index.len(), 0);
-            assert!(end.leaves <= full.leaves / 20 + 1 && end.merges > 100, "{end:?}");
-            assert!(index.memory() < empty + 40_000, "{} {end:?}", index.memory());
+            assert!(
+                end.leaves <= full.leaves / 20 + 1 && end.merges > 100,
+                "{end:?}"
+            );
+            assert!(
+                index.memory() < empty + 40_000,
+                "{} {end:?}",
+                index.memory()
+            );
         }
     }
 }
@@ -218,7 +239,10 @@ fn empty_is_tiny() {
         let index = unique_with(kind, LeafConfig::default());
         assert!(index.memory() < 512, "{}", index.memory());
         let (stats, len) = (index.stats(), index.len());
-        assert_eq!((stats.leaves, stats.inner_nodes, stats.depth, len), (1, 0, 0, 0));
+        assert_eq!(
+            (stats.leaves, stats.inner_nodes, stats.depth, len),
+            (1, 0, 0, 0)
+        );
     }
 }
 

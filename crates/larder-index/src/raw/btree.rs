@@ -65,8 +65,16 @@ fn prefix<'f>(low: Option<&'f [u8]>, high: Option<&'f [u8]>) -> &'f [u8] {
 
 /// The fences that a way to a leaf gives.
 fn fences<'g>(path: &[Step<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
-    let low = path.iter().rev().find(|s| s.child > 0).map(|s| &*s.node.seps()[s.child - 1]);
-    let high = path.iter().rev().find_map(|s| s.node.seps().get(s.child)).map(|sep| &**sep);
+    let low = path
+        .iter()
+        .rev()
+        .find(|s| s.child > 0)
+        .map(|s| &*s.node.seps()[s.child - 1]);
+    let high = path
+        .iter()
+        .rev()
+        .find_map(|s| s.node.seps().get(s.child))
+        .map(|sep| &**sep);
     (low, high)
 }
 
@@ -82,11 +90,7 @@ impl Btree {
     }
 
     /// The way to the leaf that `choose` leads to.
-    fn path<'g>(
-        &self,
-        guard: &'g Guard,
-        choose: impl Fn(&Inner) -> usize,
-    ) -> (Path<'g>, Leaf<'g>) {
+    fn path<'g>(&self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> (Path<'g>, Leaf<'g>) {
         let mut path = Vec::new();
         let mut slot = &self.root;
         loop {
@@ -139,7 +143,9 @@ impl Btree {
             };
             all.items.splice(from..=to, new.items);
             all.seps.splice(from..to, new.seps);
-            (from, to) = path.last().map_or((0, 0), |above| (above.child, above.child));
+            (from, to) = path
+                .last()
+                .map_or((0, 0), |above| (above.child, above.child));
             if let Some(above) = path.last() {
                 if all.items.len() <= shared.config.fanout / 4 && above.node.children.len() > 1 {
                     let other = if from > 0 { from - 1 } else { to + 1 };
@@ -148,7 +154,11 @@ impl Btree {
                 }
             }
             // A root with one child is its child.
-            new = if path.is_empty() && all.items.len() == 1 { all } else { nodes(shared, all) };
+            new = if path.is_empty() && all.items.len() == 1 {
+                all
+            } else {
+                nodes(shared, all)
+            };
         }
         for address in gone {
             // SAFETY: 1. `changing` is held and the new nodes are published: no slot that can be reached leads to the old ones; 2. each
@@ -167,11 +177,17 @@ impl Btree {
     /// The leaf beside the last of the way, under the same node: locked if nobody else is at work on it. Its child number too.
     fn beside<'g>(step: &Step<'g>, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
         let last = step.node.children.len() - 1;
-        let tries = [step.child.checked_sub(1), Some(step.child + 1).filter(|i| *i <= last)];
-        tries.into_iter().flatten().find_map(|i| match step.node.children[i].load(guard) {
-            Child::Leaf(leaf) => leaf.try_lock().ok().flatten().map(|locked| (locked, i)),
-            Child::Node(_) => None,
-        })
+        let tries = [
+            step.child.checked_sub(1),
+            Some(step.child + 1).filter(|i| *i <= last),
+        ];
+        tries
+            .into_iter()
+            .flatten()
+            .find_map(|i| match step.node.children[i].load(guard) {
+                Child::Leaf(leaf) => leaf.try_lock().ok().flatten().map(|locked| (locked, i)),
+                Child::Node(_) => None,
+            })
     }
 }
 
@@ -314,7 +330,11 @@ impl Route for Btree {
         let (low, high) = fences(&path);
         let part = |range: std::ops::Range<usize>, prefix: &[u8], exact: bool| {
             let need = run.sizes(range.clone(), prefix.len());
-            let room = if exact { need } else { shared.config.capacity(need) };
+            let room = if exact {
+                need
+            } else {
+                shared.config.capacity(need)
+            };
             let leaf = NewLeaf::build(run, range, room, prefix, 0);
             shared.counters.leaf_came(leaf.memory());
             Address::of_new(leaf)
@@ -376,7 +396,8 @@ impl Route for Btree {
         };
         self.splice(shared, path, (from, to), new, guard);
         drop(changing);
-        old.into_iter().for_each(|leaf| Self::retire_leaf(shared, leaf, guard));
+        old.into_iter()
+            .for_each(|leaf| Self::retire_leaf(shared, leaf, guard));
         true
     }
 

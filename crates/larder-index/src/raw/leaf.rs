@@ -123,7 +123,12 @@ impl<'g> Leaf<'g> {
         let head = self.head();
         // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was published and never changes.
         unsafe {
-            let at = self.head.as_ptr().add(1).cast::<u64>().add(head.words as usize);
+            let at = self
+                .head
+                .as_ptr()
+                .add(1)
+                .cast::<u64>()
+                .add(head.words as usize);
             std::slice::from_raw_parts(at.cast::<u8>(), head.prefix as usize)
         }
     }
@@ -188,7 +193,9 @@ impl<'g> Leaf<'g> {
         }
         // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is seen. Relaxed on failure: nothing is read then.
         let taken = now & LOCKED == 0
-            && version.compare_exchange(now, now | LOCKED, Acquire, Relaxed).is_ok();
+            && version
+                .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
+                .is_ok();
         if !taken {
             return Ok(None);
         }
@@ -280,7 +287,8 @@ impl Drop for Locked<'_> {
 /// The memory of a leaf.
 fn layout(words: usize, prefix: usize) -> Layout {
     let bytes = size_of::<Head>() + words * 8 + prefix.next_multiple_of(8);
-    Layout::from_size_align(bytes, align_of::<Head>()).expect("a leaf's size is far below the address space")
+    Layout::from_size_align(bytes, align_of::<Head>())
+        .expect("a leaf's size is far below the address space")
 }
 
 impl NewLeaf {

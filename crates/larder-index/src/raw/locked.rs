@@ -57,7 +57,9 @@ impl<'g> Locked<'g> {
 
     /// Where prefix + `suffix` is or would be.
     pub(crate) fn search(&self, suffix: &[u8]) -> (usize, bool) {
-        self.view().search(suffix).expect("the lock's holder reads nothing torn")
+        self.view()
+            .search(suffix)
+            .expect("the lock's holder reads nothing torn")
     }
 
     /// The value of entry `i`, in place, while this borrow of the lock lasts.
@@ -68,7 +70,9 @@ impl<'g> Locked<'g> {
 
     /// The handle of entry `i`, if it is outside.
     pub(crate) fn handle(&self, i: usize) -> Option<Handle> {
-        self.view().handle(i).expect("the lock's holder reads nothing torn")
+        self.view()
+            .handle(i)
+            .expect("the lock's holder reads nothing torn")
     }
 
     /// Inserts an entry before slot `i`. False, and nothing changed, if there is no room.
@@ -114,7 +118,10 @@ impl<'g> Locked<'g> {
         let words = self.leaf.words();
         write_record(words, place, suffix, stored);
         // Ordering: Relaxed, see above.
-        words[i].store(head_of(&suffix[..suffix.len().min(5)]) | place as u64, Relaxed);
+        words[i].store(
+            head_of(&suffix[..suffix.len().min(5)]) | place as u64,
+            Relaxed,
+        );
     }
 
     /// Removes entry `i`. Its handle, if any, is the caller's to retire.
@@ -127,7 +134,11 @@ impl<'g> Locked<'g> {
             words[k - 1].store(words[k].load(Relaxed), Relaxed);
         }
         // A leaf without entries has all its room again.
-        let heap = if n == 1 { self.leaf.capacity() } else { self.heap() };
+        let heap = if n == 1 {
+            self.leaf.capacity()
+        } else {
+            self.heap()
+        };
         self.set(n - 1, heap, self.live() - size);
     }
 
@@ -176,7 +187,11 @@ impl<'g> Locked<'g> {
         // Ordering: Relaxed, see above.
         let now = adapt.load(Relaxed);
         let (next, run) = ((now >> 48) as usize, (now >> 32 & 0xFFFF) as usize);
-        let run = if i & 0xFFFF == next { (run + 1).min(0xFFFF) } else { 0 };
+        let run = if i & 0xFFFF == next {
+            (run + 1).min(0xFFFF)
+        } else {
+            0
+        };
         let noted = ((i + 1) as u64 & 0xFFFF) << 48 | (run as u64) << 32;
         // Ordering: Relaxed, see above.
         adapt.store(now & 0xFFFF_FFFF | noted, Relaxed);

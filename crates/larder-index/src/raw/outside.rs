@@ -47,7 +47,10 @@ impl Handle {
             bytes: bytes.into_boxed_slice(),
         });
         let memory = outside.memory();
-        (Handle(Box::into_raw(outside).expose_provenance() as u64), memory)
+        (
+            Handle(Box::into_raw(outside).expose_provenance() as u64),
+            memory,
+        )
     }
 
     /// The bits that a leaf stores.

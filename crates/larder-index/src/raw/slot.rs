@@ -92,7 +92,8 @@ impl<N> Address<N> {
     /// Nobody else can use it any more.
     pub(super) unsafe fn take_node(self) -> Option<Box<N>> {
         // SAFETY: it came from a box, and this is its only end.
-        self.node().map(|node| unsafe { Box::from_raw(node.as_ptr()) })
+        self.node()
+            .map(|node| unsafe { Box::from_raw(node.as_ptr()) })
     }
 }
 

@@ -59,7 +59,9 @@ pub(super) fn bits(position: &[u8], at: usize, pad: u8) -> usize {
 
 /// Bit `at` of the position, padded with zeros.
 pub(super) fn bit(position: &[u8], at: usize) -> bool {
-    position.get(at / 8).is_some_and(|b| b >> (7 - at % 8) & 1 == 1)
+    position
+        .get(at / 8)
+        .is_some_and(|b| b >> (7 - at % 8) & 1 == 1)
 }
 
 /// The first `depth` bits of the position, padded with zeros to whole bytes.
@@ -259,8 +261,11 @@ impl Route for Trie {
         if leaf.used() + buddy.used() + 2 * extra > shared.config.most / 2 {
             return false;
         }
-        let (left, right) =
-            if bit(position, depth - 1) { (buddy, leaf) } else { (leaf, buddy) };
+        let (left, right) = if bit(position, depth - 1) {
+            (buddy, leaf)
+        } else {
+            (leaf, buddy)
+        };
         // 2. One leaf with the entries of both.
         let common = lead(position, depth - 1);
         let prefix = prefix(&common, depth - 1);

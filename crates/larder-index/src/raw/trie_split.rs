@@ -50,9 +50,23 @@ fn parts(shared: &Shared, run: &Run, depth: usize) -> Vec<Part> {
         other[(depth - 1) / 8] ^= 1 << (7 - (depth - 1) % 8);
         parts.push(part(shared, run, 0..0, other, depth));
     }
-    let cut = (0..run.len()).find(|&i| bit(run.position(i), common)).unwrap_or(run.len());
-    parts.push(part(shared, run, 0..cut, lead(first, common + 1), common + 1));
-    parts.push(part(shared, run, cut..run.len(), lead(last, common + 1), common + 1));
+    let cut = (0..run.len())
+        .find(|&i| bit(run.position(i), common))
+        .unwrap_or(run.len());
+    parts.push(part(
+        shared,
+        run,
+        0..cut,
+        lead(first, common + 1),
+        common + 1,
+    ));
+    parts.push(part(
+        shared,
+        run,
+        cut..run.len(),
+        lead(last, common + 1),
+        common + 1,
+    ));
     parts
 }
 

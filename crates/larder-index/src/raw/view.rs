@@ -202,8 +202,14 @@ impl<'g> View<'g> {
             } => {
                 let from = run.bytes.len();
                 run.bytes.extend_from_slice(self.leaf.prefix());
-                run.bytes.extend_from_slice(&slot.to_be_bytes()[..suffix.min(5)]);
-                words::copy_out(self.words, rest_at, suffix.saturating_sub(5), &mut run.bytes)?;
+                run.bytes
+                    .extend_from_slice(&slot.to_be_bytes()[..suffix.min(5)]);
+                words::copy_out(
+                    self.words,
+                    rest_at,
+                    suffix.saturating_sub(5),
+                    &mut run.bytes,
+                )?;
                 let middle = run.bytes.len();
                 words::copy_out(self.words, value_at, value, &mut run.bytes)?;
                 run.end_entry(from, middle, None);

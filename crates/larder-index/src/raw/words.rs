@@ -105,7 +105,9 @@ mod tests {
     use super::*;
 
     fn run(bytes: &[u8]) -> Vec<AtomicU64> {
-        let words: Vec<AtomicU64> = (0..bytes.len().div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<AtomicU64> = (0..bytes.len().div_ceil(8))
+            .map(|_| AtomicU64::new(0))
+            .collect();
         write(&words, 0, bytes);
         words
     }
@@ -132,8 +134,9 @@ mod tests {
                 write(&words, at, &vec![1; len]);
                 let mut out = Vec::new();
                 copy_out(&words, 0, 48, &mut out).unwrap();
-                let expect: Vec<u8> =
-                    (0..48).map(|i| if i >= at && i < at + len { 1 } else { 7 }).collect();
+                let expect: Vec<u8> = (0..48)
+                    .map(|i| if i >= at && i < at + len { 1 } else { 7 })
+                    .collect();
                 assert_eq!(out, expect);
             }
         }
@@ -156,7 +159,11 @@ mod tests {
             for b in &samples {
                 for at in 0..9 {
                     let words = run(&[vec![5; at], a.clone(), vec![9; 8]].concat());
-                    assert_eq!(compare(&words, at, a.len(), b).unwrap(), a.cmp(b), "{a:?} {b:?}");
+                    assert_eq!(
+                        compare(&words, at, a.len(), b).unwrap(),
+                        a.cmp(b),
+                        "{a:?} {b:?}"
+                    );
                 }
             }
         }

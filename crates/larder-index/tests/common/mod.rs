@@ -30,7 +30,9 @@ pub fn mix(mut x: u64) -> u64 {
 }
 
 pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
-    let good = bytes.iter().fold(7, |h, b| mix(h ^ u64::from(*b) ^ 0x9E37_79B9));
+    let good = bytes
+        .iter()
+        .fold(7, |h, b| mix(h ^ u64::from(*b) ^ 0x9E37_79B9));
     match how {
         Hashes::Good => good,
         Hashes::Few => (good & 3) << 62,
@@ -106,7 +108,11 @@ pub fn scan_unique(
     start: Start<'_>,
     direction: Direction,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
-    scan_all(&mut |s, b| index.scan(&pin(), s, direction, b), start, direction)
+    scan_all(
+        &mut |s, b| index.scan(&pin(), s, direction, b),
+        start,
+        direction,
+    )
 }
 
 pub fn scan_multi(
@@ -114,7 +120,11 @@ pub fn scan_multi(
     start: Start<'_>,
     direction: Direction,
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
-    scan_all(&mut |s, b| index.scan(&pin(), s, direction, b), start, direction)
+    scan_all(
+        &mut |s, b| index.scan(&pin(), s, direction, b),
+        start,
+        direction,
+    )
 }
 
 pub const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];
