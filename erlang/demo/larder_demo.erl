@@ -44,17 +44,20 @@ run({A, B} = Modules, Seed, Folder) ->
     larder_demo_report:files(Folder, Modules, Outcomes, [{seed, Seed}, {files, Files}]),
     verdict(Modules, Outcomes, Seconds).
 
-%% The text of the index is garbage when this returns; it is read in a process of its own so that it goes at once.
+%% The text of the index is read in a process of its own, so that its garbage goes at once. The rows are kept as a
+%% persistent term, because that is copied to no heap: not to the process of a timed run, and by no collection.
 data(Seed) ->
     Parent = self(),
     {Pid, Monitor} = spawn_monitor(
         fun() ->
             {Files, Packages} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end),
-            Parent ! {self(), Files, larder_demo_work:data(Packages, rand:seed_s(exsss, Seed))}
+            persistent_term:put(?MODULE, larder_demo_work:data(Packages, rand:seed_s(exsss, Seed))),
+            Parent ! {self(), Files}
         end),
     receive
-        {Pid, Files, #{packages := Packages, reverse := Reverse, sections := Sections} = Data} ->
+        {Pid, Files} ->
             demonitor(Monitor, [flush]),
+            #{packages := Packages, reverse := Reverse, sections := Sections} = Data = persistent_term:get(?MODULE),
             io:format("  ~b packages in ~b sections, ~b reverse dependencies~n~n",
                       [length(Packages), length(Sections), length(Reverse)]),
             {Files, Data};
