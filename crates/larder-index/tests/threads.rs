@@ -41,7 +41,7 @@ fn no_update_is_lost() {
                             Change::PutScratch
                         });
                         // A neighbour comes, and one goes.
-                        let near = (1 << 32 | t << 16 | (i / 2) % 200).to_be_bytes();
+                        let near = ((1 << 32) | (t << 16) | ((i / 2) % 200)).to_be_bytes();
                         match i % 2 {
                             0 => put(&**index, key(&near, Hashes::Good), b"neighbour"),
                             _ => remove(&**index, key(&near, Hashes::Good)),
