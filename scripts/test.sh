@@ -3,7 +3,7 @@
 # that one run shows all there is to mend. The last line is `N passed, N failed`; the exit status is 0 only if nothing
 # failed and every stage has really run something.
 #
-#   scripts/test.sh [STAGE...]    only these stages: build lint rust erlang elixir packaging
+#   scripts/test.sh [STAGE...]    only these stages: build lint rust erlang elixir demo packaging
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -64,7 +64,11 @@ erlang_suites() {
   "$MAKE" --no-print-directory -s test-beams &&
     erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
 }
-export -f erlang_suites
+# The whole of `make run`, on a part of the packages.
+demo() {
+  LARDER_DEMO_PACKAGES=4000 "$MAKE" --no-print-directory run
+}
+export -f erlang_suites demo
 export MAKE
 
 ONLY=$*
@@ -73,6 +77,7 @@ stage lint      by_last_line 1200 scripts/lint.sh
 stage rust      by_cargo     1800 cargo test --quiet --no-fail-fast --locked --workspace --target-dir "$TARGET"
 stage erlang    by_last_line 1500 bash -c erlang_suites
 stage elixir    by_exunit    600  mix test
+stage demo      by_status    600  bash -c demo
 stage packaging by_last_line 900  scripts/packaging_test.sh
 
 printf '\n%s\n' "$summary"

@@ -1,7 +1,8 @@
 %% @doc The program behind `make run': `ets' and `larder' do the same work on this machine's Debian package index.
 %%
 %% Every result of the one is compared with the result of the other; the program ends with an error if any differs, or if
-%% an operation fails. `LARDER_DEMO_SEED' repeats the random draws of an earlier run.
+%% an operation fails. `LARDER_DEMO_SEED' repeats the random draws of an earlier run; `LARDER_DEMO_PACKAGES' takes only so
+%% many of the packages.
 -module(larder_demo).
 
 -export([main/0, run/3]).
@@ -50,7 +51,8 @@ data(Seed) ->
     Parent = self(),
     {Pid, Monitor} = spawn_monitor(
         fun() ->
-            {Files, Packages} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end),
+            {Files, All} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end),
+            Packages = lists:sublist(All, limit(length(All))),
             persistent_term:put(?MODULE, larder_demo_work:data(Packages, rand:seed_s(exsss, Seed))),
             Parent ! {self(), Files}
         end),
@@ -63,6 +65,12 @@ data(Seed) ->
             {Files, Data};
         {'DOWN', Monitor, process, Pid, Reason} ->
             exit(Reason)
+    end.
+
+limit(All) ->
+    case os:getenv("LARDER_DEMO_PACKAGES") of
+        false -> All;
+        Text -> list_to_integer(Text)
     end.
 
 measure([], _, _, _, _) -> [];
