@@ -1,0 +1,72 @@
+%% docs/semantics.md names a test for each promise; here is the test that the
+%% page doesn't name what isn't there, and leaves no function out.
+-module(larder_docs_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% `module:function' is a test function of a suite that lies beside this one.
+every_erlang_test_exists_test() ->
+    Named = matches("`([a-z_0-9]+_tests):([a-z_0-9]+)`"),
+    ?assert(length(Named) > 40),
+    ?assertEqual([], [lists:concat([M, ":", F]) || [M, F] <- lists:usort(Named), not is_test(M, F)]).
+
+is_test(Module, Function) ->
+    case code:ensure_loaded(list_to_atom(Module)) of
+        {module, Loaded} -> lists:member({list_to_atom(Function), 0}, Loaded:module_info(exports));
+        _ -> false
+    end.
+
+%% `crates/.../file.rs::name' is a test in that file; without a name, a file.
+every_rust_test_exists_test() ->
+    Named = matches("`(crates/[^`:]+\\.rs)(?:::([a-z_0-9]+))?`"),
+    ?assertEqual([], [Place || Place <- lists:usort(Named), not is_rust_test(Place)]).
+
+is_rust_test([File]) ->
+    filelib:is_regular(filename:join(root(), File));
+is_rust_test([File, Name]) ->
+    case file:read_file(filename:join(root(), File)) of
+        {ok, Text} -> string:find(Text, "fn " ++ Name ++ "(") =/= nomatch;
+        _ -> false
+    end.
+
+%% `test/file.exs: title' is an ExUnit test of that title.
+every_elixir_test_exists_test() ->
+    Named = matches("`(test/[a-z_0-9]+\\.exs): ([^`]+)`"),
+    ?assertEqual([], [Title || [File, Title] <- lists:usort(Named), not is_elixir_test(File, Title)]).
+
+is_elixir_test(File, Title) ->
+    {ok, Text} = file:read_file(filename:join(root(), File)),
+    string:find(Text, "test \"" ++ Title ++ "\"") =/= nomatch.
+
+%% Each function has its line: a row that begins with its name and arities.
+every_function_has_a_row_test() ->
+    Rows = [{Name, [list_to_integer(A) || A <- string:lexemes(Arities, ",")]}
+            || Cell <- matches("\n\\| ((?:`[a-z_0-9]+/[0-9,]+` ?)+)\\|"),
+               [Name, Arities] <- named_in(Cell)],
+    Described = [{list_to_atom(Name), Arity} || {Name, Arities} <- Rows, Arity <- Arities],
+    Functions = larder_transform:supported() -- [{module_info, 0}, {module_info, 1}],
+    ?assertEqual([], Functions -- Described),
+    ?assertEqual([], Described -- [{format_error, 2} | Functions]).
+
+named_in([Cell]) ->
+    {match, Found} = re:run(Cell, "`([a-z_0-9]+)/([0-9,]+)`", [global, {capture, all_but_first, list}]),
+    Found.
+
+matches(Regexp) ->
+    {ok, Page} = file:read_file(filename:join([root(), "docs", "semantics.md"])),
+    case re:run(Page, Regexp, [global, unicode, {capture, all_but_first, list}]) of
+        {match, Found} -> Found;
+        nomatch -> []
+    end.
+
+%% The tests run in the repository or below it.
+root() ->
+    {ok, Here} = file:get_cwd(),
+    root(Here).
+
+root(Dir) ->
+    case filelib:is_regular(filename:join([Dir, "docs", "semantics.md"])) of
+        true -> Dir;
+        false when Dir =:= "/" -> error(docs_semantics_not_found);
+        false -> root(filename:dirname(Dir))
+    end.
