@@ -6,6 +6,7 @@ pub mod atom;
 pub mod blob;
 mod compare;
 mod encoder;
+pub mod etf;
 mod macros;
 pub mod hash;
 mod maps;

@@ -9,7 +9,7 @@ use crate::{
     view::{TermRef, View},
 };
 use num_bigint::BigInt;
-use std::{cmp::Ordering, fmt, hash};
+use std::{cmp::Ordering, fmt, hash, str::FromStr};
 
 /// A term that owns its bytes. Long binaries in it are kept once and counted; cloning shares them.
 ///
@@ -342,6 +342,14 @@ impl fmt::Display for TermRef<'_> {
 impl fmt::Debug for TermRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Term {
+    type Err = text::ParseError;
+
+    fn from_str(source: &str) -> Result<Term, text::ParseError> {
+        text::parse(source)
     }
 }
 

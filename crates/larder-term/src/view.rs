@@ -147,10 +147,6 @@ impl<'a> RefRef<'a> {
     pub fn is_kept(self) -> bool {
         self.kept
     }
-
-    pub(crate) fn word_bytes(self) -> &'a [u8] {
-        self.words
-    }
 }
 
 /// A local fun.

@@ -210,14 +210,20 @@ fn outside_and_inline_are_identical() {
 fn owners_and_anchors_live_as_long_as_the_terms() {
     let _alone = alone();
     let before = blob::live_count();
-    struct Door(Arc<()>, Vec<u8>);
+    struct Door {
+        _life: Arc<()>,
+        bytes: Vec<u8>,
+    }
     impl AsRef<[u8]> for Door {
         fn as_ref(&self) -> &[u8] {
-            &self.1
+            &self.bytes
         }
     }
     let life = Arc::new(());
-    let owned = blob::Blob::from_owner(Door(life.clone(), vec![9; 70]));
+    let owned = blob::Blob::from_owner(Door {
+        _life: life.clone(),
+        bytes: vec![9; 70],
+    });
     assert!(owned.owner::<Door>().is_some() && owned.owner::<String>().is_none());
     let anchor = blob::Anchor::new(life.clone());
     let term = Term::build(|enc| {

@@ -9,6 +9,8 @@ pub(super) enum Token {
     Integer(BigInt),
     Float(f64),
     Atom(String),
+    /// `fun`, without quotes.
+    Fun,
     /// The characters of a string literal.
     String(Vec<char>),
     /// The numbers of `<0.85.0>`.
@@ -35,6 +37,7 @@ impl Token {
             Token::Integer(n) => format!("the integer {n}"),
             Token::Float(f) => format!("the float {f}"),
             Token::Atom(text) => format!("the atom {text}"),
+            Token::Fun => "'fun'".into(),
             Token::String(_) => "a string".into(),
             Token::Pid(_) => "a pid".into(),
             Token::Ref(_) => "a reference".into(),
@@ -126,7 +129,10 @@ impl<'t> Lexer<'t> {
         };
         match c {
             '0'..='9' => self.number(),
-            'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ' => Ok(Token::Atom(self.take_while(in_name).into())),
+            'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ' => match self.take_while(in_name) {
+                "fun" => Ok(Token::Fun),
+                name => Ok(Token::Atom(name.into())),
+            },
             'A'..='Z' | '_' => Err(self.error("a variable is not a term")),
             '\'' => Ok(Token::Atom(self.quoted('\'')?.into_iter().collect())),
             '"' => Ok(Token::String(self.quoted('"')?)),

@@ -122,7 +122,7 @@ impl Parser<'_> {
         let event = match token {
             Token::Integer(n) => Event::Integer(n),
             Token::Float(x) => Event::Float(x),
-            Token::Atom(text) if text == "fun" => self.export()?,
+            Token::Fun => self.export()?,
             Token::Atom(text) => Event::Atom(self.atom(&text)?),
             Token::String(text) => return self.string(text),
             Token::Pid(numbers) => self.pid(&numbers)?,
@@ -191,7 +191,11 @@ impl Parser<'_> {
 
     fn close(&mut self, with: char) -> Result<Wanted, ParseError> {
         let fits = |open: &Open| (with == ']') == (open.kind == Kind::List);
-        let Some(open) = self.open.pop_if(|open| fits(open)) else {
+        let last = match self.open.last() {
+            Some(open) if fits(open) => self.open.pop(),
+            _ => None,
+        };
+        let Some(open) = last else {
             return Err(self.unexpected("another closing bracket", &Token::Punctuation(with)));
         };
         match open.kind {

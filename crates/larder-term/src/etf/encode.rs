@@ -1,0 +1,256 @@
+//! To the external format.
+
+use super::{tag, VERSION};
+use crate::{
+    atom::Atom,
+    node::{Node, NodeName},
+    skip::Heads,
+    tags::{FUN, ILIST, INT1, INT8, LIST, MAP, SMALL, TUPLE},
+    view::{BigRef, FunRef, TermRef, View},
+};
+
+/// Appends a term in the external format, version byte and all. `local` is the name of this node, which its identifiers get.
+///
+/// The format's lengths have 32 bits: a binary, list or tuple beyond them is written as something that no decoder takes.
+///
+/// # Complexity
+/// Linear; no recursion.
+pub fn encode(term: TermRef<'_>, local: &NodeName, out: &mut Vec<u8>) {
+    out.push(VERSION);
+    let mut writer = Writer {
+        out,
+        local: *local,
+        pending: 1,
+        ends: Vec::new(),
+    };
+    let bytes = term.bytes();
+    let mut heads = Heads::new(bytes);
+    while let Some((at, end)) = heads.next() {
+        let swallowed = writer.head(bytes, at, end);
+        // The elements of a string were written with its head.
+        heads.by_ref().take(swallowed).for_each(drop);
+        writer.close();
+    }
+}
+
+/// What is written when a container is complete.
+enum End {
+    Nil,
+    /// The length of a fun, at this place.
+    Fun(usize),
+}
+
+struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+    local: NodeName,
+    /// How many terms the open containers still lack.
+    pending: u64,
+    /// The open containers with an end, and what `pending` is when they are complete.
+    ends: Vec<(u64, End)>,
+}
+
+/// A length of the format.
+fn length(n: usize) -> [u8; 4] {
+    u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+impl Writer<'_> {
+    /// Writes the head at `at..end`; gives how many of the heads after it were written with it.
+    fn head(&mut self, bytes: &[u8], at: usize, end: usize) -> usize {
+        let children = crate::skip::head(bytes, at).1;
+        self.pending -= 1;
+        let around = self.pending;
+        self.pending += children;
+        let n = children as usize;
+        match bytes[at] {
+            LIST => {
+                if let Some(string) = string(&bytes[end..], n) {
+                    self.out.push(tag::STRING);
+                    self.out.extend_from_slice(&(n as u16).to_be_bytes());
+                    self.out.extend_from_slice(&string);
+                    self.pending -= children;
+                    return n;
+                }
+                self.counted(tag::LIST, n);
+                self.ends.push((around, End::Nil));
+            }
+            ILIST => self.counted(tag::LIST, n - 1),
+            TUPLE if n < 256 => self.out.extend_from_slice(&[tag::SMALL_TUPLE, n as u8]),
+            TUPLE => self.counted(tag::LARGE_TUPLE, n),
+            MAP => self.counted(tag::MAP, n / 2),
+            FUN => {
+                if let View::Fun(fun) = TermRef::within(&bytes[at..end]).view() {
+                    self.fun(fun, around);
+                }
+            }
+            _ => self.leaf(TermRef::within(&bytes[at..end])),
+        }
+        0
+    }
+
+    /// Ends the containers that are complete.
+    fn close(&mut self) {
+        while let Some(&(around, ref end)) = self.ends.last() {
+            if around != self.pending {
+                return;
+            }
+            match *end {
+                End::Nil => self.out.push(tag::NIL),
+                End::Fun(at) => {
+                    let size = length(self.out.len() - at);
+                    self.out[at..at + 4].copy_from_slice(&size);
+                }
+            }
+            self.ends.pop();
+        }
+    }
+
+    fn counted(&mut self, tag: u8, n: usize) {
+        self.out.push(tag);
+        self.out.extend_from_slice(&length(n));
+    }
+
+    fn leaf(&mut self, leaf: TermRef<'_>) {
+        match leaf.view() {
+            View::Int(n) => self.int(n),
+            View::Big(n) => self.big(n),
+            View::Float(x) => {
+                self.out.push(tag::NEW_FLOAT);
+                self.out.extend_from_slice(&x.to_be_bytes());
+            }
+            View::Atom(atom) => self.atom(atom),
+            View::Nil => self.out.push(tag::NIL),
+            View::Bin(bytes) => {
+                self.counted(tag::BINARY, bytes.len());
+                self.out.extend_from_slice(bytes);
+            }
+            View::Bits { bytes, bits } => {
+                self.counted(tag::BIT_BINARY, bytes.len());
+                self.out.push((bits % 8) as u8);
+                self.out.extend_from_slice(bytes);
+            }
+            View::Pid(pid) => {
+                let creation = self.named(tag::NEW_PID, pid.node);
+                self.words([pid.id, pid.serial, creation]);
+            }
+            View::Port(port) => match u32::try_from(port.id) {
+                Ok(id) if id < 1 << 28 => {
+                    let creation = self.named(tag::NEW_PORT, port.node);
+                    self.words([id, creation]);
+                }
+                _ => {
+                    let creation = self.named(tag::V4_PORT, port.node);
+                    self.out.extend_from_slice(&port.id.to_be_bytes());
+                    self.words([creation]);
+                }
+            },
+            View::Ref(reference) => {
+                self.out.push(tag::NEWER_REFERENCE);
+                let words = reference.words();
+                self.out.extend_from_slice(&(words.len() as u16).to_be_bytes());
+                let creation = self.node(reference.node);
+                self.words([creation]);
+                self.words(words);
+            }
+            View::Export { module, function, arity } => {
+                self.out.push(tag::EXPORT);
+                self.atom(module);
+                self.atom(function);
+                self.int(arity as i64);
+            }
+            View::List(_) | View::Tuple(_) | View::Map(_) | View::Fun(_) => debug_assert!(false, "not a leaf"),
+        }
+    }
+
+    fn words(&mut self, words: impl IntoIterator<Item = u32>) {
+        for word in words {
+            self.out.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+
+    /// A tag and a node's name; gives its creation, which comes later.
+    fn named(&mut self, tag: u8, node: Node) -> u32 {
+        self.out.push(tag);
+        self.node(node)
+    }
+
+    fn node(&mut self, node: Node) -> u32 {
+        let name = match node {
+            Node::Local => self.local,
+            Node::External(name) => name,
+        };
+        self.atom(name.name);
+        name.creation
+    }
+
+    fn int(&mut self, n: i64) {
+        if let Ok(byte) = u8::try_from(n) {
+            self.out.extend_from_slice(&[tag::SMALL_INTEGER, byte]);
+        } else if let Ok(word) = i32::try_from(n) {
+            self.out.push(tag::INTEGER);
+            self.out.extend_from_slice(&word.to_be_bytes());
+        } else {
+            let magnitude = n.unsigned_abs().to_le_bytes();
+            let used = magnitude.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
+            self.big(BigRef {
+                negative: n < 0,
+                magnitude: &magnitude[..used],
+            });
+        }
+    }
+
+    fn big(&mut self, n: BigRef<'_>) {
+        match u8::try_from(n.magnitude.len()) {
+            Ok(len) => self.out.extend_from_slice(&[tag::SMALL_BIG, len]),
+            Err(_) => self.counted(tag::LARGE_BIG, n.magnitude.len()),
+        }
+        self.out.push(u8::from(n.negative));
+        self.out.extend_from_slice(n.magnitude);
+    }
+
+    fn atom(&mut self, atom: Atom) {
+        let text = atom.text().as_bytes();
+        match u8::try_from(text.len()) {
+            Ok(len) => self.out.extend_from_slice(&[tag::SMALL_ATOM_UTF8, len]),
+            Err(_) => {
+                self.out.push(tag::ATOM_UTF8);
+                self.out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+            }
+        }
+        self.out.extend_from_slice(text);
+    }
+
+    /// The head of a fun. The process that made it is not kept: it is written as one that never was.
+    fn fun(&mut self, fun: FunRef<'_>, around: u64) {
+        self.out.push(tag::NEW_FUN);
+        self.ends.push((around, End::Fun(self.out.len())));
+        self.words([0]);
+        self.out.push(fun.arity as u8);
+        self.out.extend_from_slice(&fun.uniq);
+        self.words([fun.index, fun.free().len() as u32]);
+        self.atom(fun.module);
+        self.leaf(fun.old_index);
+        self.leaf(fun.old_uniq);
+        let creation = self.named(tag::NEW_PID, Node::Local);
+        self.words([0, 0, creation]);
+    }
+}
+
+/// `n` integers that fit into a byte each, if the next `n` terms are that.
+fn string(bytes: &[u8], n: usize) -> Option<Vec<u8>> {
+    if n > usize::from(u16::MAX) {
+        return None;
+    }
+    let mut string = Vec::new();
+    let mut at = 0;
+    for _ in 0..n {
+        if bytes[at] < SMALL && !(INT1..=INT8).contains(&bytes[at]) {
+            return None;
+        }
+        let end = crate::skip::head(bytes, at).0;
+        let code = TermRef::within(&bytes[at..end]).as_int()?;
+        string.push(u8::try_from(code).ok()?);
+        at = end;
+    }
+    Some(string)
+}

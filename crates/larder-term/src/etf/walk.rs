@@ -1,0 +1,365 @@
+//! One walk over a term in the external format: what stands there, head by head, without recursion.
+//!
+//! Decoding walks twice. The first walk checks everything and learns how long each list really is: a list whose tail is a list is one
+//! longer list, and its head comes first. The second walk writes. Both see the same heads, through a [`Sink`].
+
+use super::{tag::*, EtfError};
+
+/// An atom's text as it stands there.
+#[derive(Clone, Copy)]
+pub(super) enum Text<'a> {
+    Utf8(&'a [u8]),
+    Latin1(&'a [u8]),
+}
+
+/// The node of an identifier.
+#[derive(Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) name: Text<'a>,
+    pub(super) creation: u32,
+}
+
+/// A head, with the number of terms that follow as its children where it has some.
+pub(super) enum Head<'a> {
+    Int(i64),
+    Big { negative: bool, magnitude: &'a [u8] },
+    Float(f64),
+    Atom(Text<'a>),
+    Nil,
+    /// A list of small integers.
+    String(&'a [u8]),
+    List(u32),
+    Tuple(u32),
+    Map(u32),
+    Binary(&'a [u8]),
+    Bits(&'a [u8], usize),
+    Pid(Owner<'a>, u32, u32),
+    Port(Owner<'a>, u64),
+    Ref(Owner<'a>, &'a [u8]),
+    Fun(FunHead<'a>),
+    Export(Text<'a>, Text<'a>, u8),
+}
+
+/// The head of a local fun.
+pub(super) struct FunHead<'a> {
+    pub(super) arity: u8,
+    pub(super) uniq: [u8; 16],
+    pub(super) index: u32,
+    pub(super) module: Text<'a>,
+    pub(super) old_index: i64,
+    pub(super) old_uniq: i64,
+    pub(super) free: u32,
+}
+
+/// Whoever looks on during a walk.
+pub(super) trait Sink<'a> {
+    /// A term that is no list, and no tail that a list swallows.
+    fn head(&mut self, head: Head<'a>) -> Result<(), EtfError>;
+    /// The list with this number begins; `elements` before its tail. `tail`: it is the tail of the list that is open.
+    fn list(&mut self, number: usize, elements: u64, tail: bool);
+    /// The tail of the innermost list is a run of small integers.
+    fn string_tail(&mut self, bytes: &'a [u8]) -> Result<(), EtfError>;
+    /// The list with this number ends; a tail that is a list with a number of its own ended just before.
+    fn end_list(&mut self, number: usize, tail: Tail);
+    /// The innermost map has all its pairs.
+    fn end_map(&mut self) -> Result<(), EtfError>;
+}
+
+/// What the tail of a list turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// `[]`.
+    Nil,
+    /// So many small integers.
+    String(usize),
+    /// The list with this number.
+    List(usize),
+    /// No list.
+    Other,
+}
+
+/// An open container.
+struct Open {
+    left: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Map,
+    /// A list's number, and what its tail is as far as is known.
+    List(usize, Tail),
+}
+
+/// Walks over the term at the start of `bytes` (behind the version byte). Gives its length.
+pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usize, EtfError> {
+    let mut reader = Reader { bytes, at: 0 };
+    let mut open: Vec<Open> = Vec::new();
+    let mut lists = 0;
+    loop {
+        let tail_of = match open.last_mut() {
+            Some(Open { left: 1, kind: Kind::List(_, tail) }) => Some(tail),
+            _ => None,
+        };
+        let head = reader.head()?;
+        let (children, kind) = match (head, tail_of) {
+            (Head::Nil, Some(_)) => (0, Kind::Plain),
+            (Head::String(bytes), Some(tail)) => {
+                *tail = Tail::String(bytes.len());
+                sink.string_tail(bytes)?;
+                (0, Kind::Plain)
+            }
+            (Head::List(n), tail) => {
+                let number = lists;
+                lists += 1;
+                let is_tail = tail.is_some();
+                if let Some(tail) = tail {
+                    *tail = Tail::List(number);
+                }
+                sink.list(number, u64::from(n), is_tail);
+                (u64::from(n) + 1, Kind::List(number, Tail::Nil))
+            }
+            (head, tail) => {
+                if let Some(tail) = tail {
+                    *tail = Tail::Other;
+                }
+                let opened = match &head {
+                    Head::Tuple(n) => (u64::from(*n), Kind::Plain),
+                    Head::Map(n) => (2 * u64::from(*n), Kind::Map),
+                    Head::Fun(fun) => (u64::from(fun.free), Kind::Plain),
+                    _ => (0, Kind::Plain),
+                };
+                sink.head(head)?;
+                opened
+            }
+        };
+        if children > reader.left() as u64 {
+            return Err(EtfError::Truncated);
+        }
+        // A term that opens a container counts for its parent when the container is complete.
+        open.push(Open { left: children, kind });
+        while let Some(Open { left: 0, kind }) = open.last() {
+            match *kind {
+                Kind::Plain => {}
+                Kind::Map => sink.end_map()?,
+                Kind::List(number, tail) => sink.end_list(number, tail),
+            }
+            open.pop();
+            match open.last_mut() {
+                Some(parent) => parent.left -= 1,
+                None => return Ok(reader.at),
+            }
+        }
+    }
+}
+
+/// The bytes, and how far they were read.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    fn take(&mut self, n: usize) -> Result<&'a [u8], EtfError> {
+        let rest = &self.bytes[self.at..];
+        let taken = rest.get(..n).ok_or(EtfError::Truncated)?;
+        self.at += n;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], EtfError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u8(&mut self) -> Result<u8, EtfError> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn u16(&mut self) -> Result<usize, EtfError> {
+        self.array().map(|bytes| u16::from_be_bytes(bytes) as usize)
+    }
+
+    fn u32(&mut self) -> Result<u32, EtfError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// A length of 32 bits, and that many bytes.
+    fn long(&mut self) -> Result<&'a [u8], EtfError> {
+        let n = self.u32()? as usize;
+        self.take(n)
+    }
+
+    fn head(&mut self) -> Result<Head<'a>, EtfError> {
+        let tag = self.u8()?;
+        Ok(match tag {
+            SMALL_INTEGER => Head::Int(i64::from(self.u8()?)),
+            INTEGER => Head::Int(i64::from(self.u32()? as i32)),
+            SMALL_BIG => {
+                let n = self.u8()? as usize;
+                self.big(n)?
+            }
+            LARGE_BIG => {
+                let n = self.u32()? as usize;
+                self.big(n)?
+            }
+            NEW_FLOAT => Head::Float(finite(f64::from_be_bytes(self.array()?))?),
+            FLOAT => Head::Float(float_text(self.take(31)?)?),
+            NIL => Head::Nil,
+            STRING => {
+                let n = self.u16()?;
+                Head::String(self.take(n)?)
+            }
+            LIST => Head::List(self.u32()?),
+            SMALL_TUPLE => Head::Tuple(u32::from(self.u8()?)),
+            LARGE_TUPLE => Head::Tuple(self.u32()?),
+            MAP => Head::Map(self.u32()?),
+            BINARY => Head::Binary(self.long()?),
+            BIT_BINARY => self.bits()?,
+            _ => self.named(tag)?,
+        })
+    }
+
+    /// A head with an atom in it.
+    fn named(&mut self, tag: u8) -> Result<Head<'a>, EtfError> {
+        Ok(match tag {
+            ATOM | SMALL_ATOM | ATOM_UTF8 | SMALL_ATOM_UTF8 => Head::Atom(self.text(tag)?),
+            PID | NEW_PID => {
+                let name = self.atom()?;
+                let (id, serial) = (self.u32()?, self.u32()?);
+                let creation = self.creation(tag == PID)?;
+                Head::Pid(Owner { name, creation }, id, serial)
+            }
+            PORT | NEW_PORT | V4_PORT => {
+                let name = self.atom()?;
+                let id = match tag {
+                    V4_PORT => u64::from_be_bytes(self.array()?),
+                    _ => u64::from(self.u32()?),
+                };
+                let creation = self.creation(tag == PORT)?;
+                Head::Port(Owner { name, creation }, id)
+            }
+            REFERENCE => {
+                let name = self.atom()?;
+                let words = self.take(4)?;
+                let creation = self.creation(true)?;
+                Head::Ref(Owner { name, creation }, words)
+            }
+            NEW_REFERENCE | NEWER_REFERENCE => {
+                let words = self.u16()?;
+                let name = self.atom()?;
+                let creation = self.creation(tag == NEW_REFERENCE)?;
+                let words = match words {
+                    1..=5 => self.take(4 * words)?,
+                    _ => return Err(EtfError::Malformed),
+                };
+                Head::Ref(Owner { name, creation }, words)
+            }
+            NEW_FUN => Head::Fun(self.fun()?),
+            EXPORT => {
+                let (module, function) = (self.atom()?, self.atom()?);
+                let arity = u8::try_from(self.integer()?).map_err(|_| EtfError::Malformed)?;
+                Head::Export(module, function, arity)
+            }
+            _ => return Err(EtfError::Tag(tag)),
+        })
+    }
+
+    fn creation(&mut self, short: bool) -> Result<u32, EtfError> {
+        match short {
+            true => self.u8().map(u32::from),
+            false => self.u32(),
+        }
+    }
+
+    fn big(&mut self, n: usize) -> Result<Head<'a>, EtfError> {
+        let negative = self.u8()? != 0;
+        let magnitude = self.take(n)?;
+        Ok(Head::Big { negative, magnitude })
+    }
+
+    fn bits(&mut self) -> Result<Head<'a>, EtfError> {
+        let n = self.u32()? as usize;
+        let last = self.u8()? as usize;
+        let bytes = self.take(n)?;
+        match (n, last) {
+            (0, 0) => Ok(Head::Bits(bytes, 0)),
+            (1.., 1..=8) => Ok(Head::Bits(bytes, 8 * (n - 1) + last)),
+            _ => Err(EtfError::Malformed),
+        }
+    }
+
+    fn atom(&mut self) -> Result<Text<'a>, EtfError> {
+        let tag = self.u8()?;
+        self.text(tag)
+    }
+
+    fn text(&mut self, tag: u8) -> Result<Text<'a>, EtfError> {
+        let n = match tag {
+            ATOM | ATOM_UTF8 => self.u16()?,
+            SMALL_ATOM | SMALL_ATOM_UTF8 => self.u8()? as usize,
+            _ => return Err(EtfError::NoAtom),
+        };
+        let bytes = self.take(n)?;
+        Ok(match tag {
+            ATOM | SMALL_ATOM => Text::Latin1(bytes),
+            _ => Text::Utf8(bytes),
+        })
+    }
+
+    fn integer(&mut self) -> Result<i64, EtfError> {
+        match self.head_of_integer()? {
+            Head::Int(n) => Ok(n),
+            Head::Big { negative, magnitude } if magnitude.len() < 8 => {
+                let mut wide = [0; 8];
+                wide[..magnitude.len()].copy_from_slice(magnitude);
+                let n = i64::from_le_bytes(wide);
+                Ok(if negative { -n } else { n })
+            }
+            _ => Err(EtfError::Malformed),
+        }
+    }
+
+    fn head_of_integer(&mut self) -> Result<Head<'a>, EtfError> {
+        match self.bytes.get(self.at) {
+            Some(&(SMALL_INTEGER | INTEGER | SMALL_BIG)) => self.head(),
+            Some(_) => Err(EtfError::Malformed),
+            None => Err(EtfError::Truncated),
+        }
+    }
+
+    fn fun(&mut self) -> Result<FunHead<'a>, EtfError> {
+        let _size = self.u32()?;
+        let arity = self.u8()?;
+        let uniq = self.array()?;
+        let (index, free) = (self.u32()?, self.u32()?);
+        let module = self.atom()?;
+        let (old_index, old_uniq) = (self.integer()?, self.integer()?);
+        match self.u8()? {
+            tag @ (PID | NEW_PID) => self.named(tag)?,
+            _ => return Err(EtfError::Malformed),
+        };
+        Ok(FunHead { arity, uniq, index, module, old_index, old_uniq, free })
+    }
+}
+
+fn finite(x: f64) -> Result<f64, EtfError> {
+    match x.is_finite() {
+        true => Ok(x),
+        false => Err(EtfError::BadFloat),
+    }
+}
+
+/// A float as decimal text, filled up with zero bytes.
+fn float_text(text: &[u8]) -> Result<f64, EtfError> {
+    let end = text.iter().position(|&b| b == 0).unwrap_or(text.len());
+    let text = std::str::from_utf8(&text[..end]).map_err(|_| EtfError::BadFloat)?;
+    let x: f64 = text.trim().parse().map_err(|_| EtfError::BadFloat)?;
+    finite(x)
+}
