@@ -106,6 +106,10 @@ defmodule Larder do
   @spec lookup(table(), term()) :: [tuple()]
   defdelegate lookup(tab, key), to: :larder
 
+  @doc "The objects of several keys, a list for each key, in one call."
+  @spec lookup_many(table(), [term()]) :: [[tuple()]]
+  defdelegate lookup_many(tab, keys), to: :larder
+
   @doc "An element of the object with a key; a list of them in a bag. No such key is an `ArgumentError`."
   @spec lookup_element(table(), term(), pos_integer()) :: term()
   defdelegate lookup_element(tab, key, position), to: :larder
@@ -129,6 +133,10 @@ defmodule Larder do
   @doc "Removes the objects with a key and gives them back, atomically."
   @spec take(table(), term()) :: [tuple()]
   defdelegate take(tab, key), to: :larder
+
+  @doc "As `take/2` for several keys, one after another: a list for each."
+  @spec take_many(table(), [term()]) :: [[tuple()]]
+  defdelegate take_many(tab, keys), to: :larder
 
   @doc """
   Adds to counters in an object, atomically, and gives their new values.

@@ -48,6 +48,14 @@ defmodule LarderTest do
     for {value, i} <- Enum.with_index(values), do: assert([{^i, ^value}] = Larder.lookup(tab, i))
   end
 
+  test "several keys in one call" do
+    tab = table([:bag])
+    Larder.insert(tab, [{1, :a}, {1, :b}, {2, :c}])
+    assert Larder.lookup_many(tab, [2, 3, 1]) == [[{2, :c}], [], [{1, :a}, {1, :b}]]
+    assert Larder.take_many(tab, [1, 3]) == [[{1, :a}, {1, :b}], []]
+    assert Larder.tab2list(tab) == [{2, :c}]
+  end
+
   test "counters and elements" do
     tab = table()
     assert Larder.update_counter(tab, :hits, 1, {:hits, 0}) == 1

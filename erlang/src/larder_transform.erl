@@ -192,10 +192,10 @@ ets_node({'fun', A, {function, Module, Name, Arity}} = Node, Walk) ->
         {true, true} -> {{'fun', A, {function, larder_like(Module), Name, Arity}}, Walk};
         {true, {false, Function, N}} -> {Node, warn(A, Function, N, Walk)}
     end;
-ets_node({remote_type, A, [{atom, A1, ets}, {atom, _, Type} = Name, Params]} = Node, Walk) ->
-    case lists:member(Type, types()) of
-        true -> {{remote_type, A, [{atom, A1, larder}, Name, Params]}, Walk};
-        false -> {Node, Walk}
+ets_node({remote_type, A, [{atom, A1, ets}, {atom, A2, Type}, Params]} = Node, Walk) ->
+    case types() of
+        #{Type := Ours} -> {{remote_type, A, [{atom, A1, larder}, {atom, A2, Ours}, Params]}, Walk};
+        #{} -> {Node, Walk}
     end;
 ets_node(Node, Walk) ->
     {Node, Walk}.
@@ -355,6 +355,8 @@ functions() ->
      {tab2list, [1]}, {tabfile_info, [1]}, {table, [1, 2]}, {take, [2]}, {test_ms, [2]},
      {to_dets, [2]}, {update_counter, [3, 4]}, {update_element, [3, 4]}, {whereis, [1]}].
 
+%% Types of ets, some under two names, and ours.
 types() ->
-    [table, tab, tid, table_access, table_type, match_spec, match_pattern,
-     compiled_match_spec, comp_match_spec].
+    #{table => table, tab => table, tid => tid, table_access => access, table_type => type,
+      match_spec => match_spec, match_pattern => match_pattern,
+      compiled_match_spec => compiled_match_spec, comp_match_spec => compiled_match_spec}.

@@ -235,6 +235,24 @@ bad_funs() ->
      "fun({K = L}) -> L end",
      "fun({<<K>>}) -> K end"].
 
+%% A type that the transform names is one that larder exports.
+types_are_there_test() ->
+    Source = lists:append(
+        ["-type t" ++ T ++ "() :: ets:" ++ T ++ "().\n"
+         || T <- ["table", "tab", "tid", "table_access", "table_type", "match_spec", "match_pattern",
+                  "compiled_match_spec", "comp_match_spec"]]),
+    {ok, Beam} = file:read_file(code:which(larder)),
+    Exported = lists:append([Types || {attribute, _, export_type, Types} <- forms(Beam)]),
+    Named = [{Type, length(Params)}
+             || {attribute, _, type, {_, {remote_type, _, [{atom, _, larder}, {atom, _, Type}, Params]}, _}}
+                    <- forms(compiled(Source, [with, debug_info]))],
+    ?assertEqual(9, length(Named)),
+    ?assertEqual([], Named -- (Exported ++ Exported)).
+
+forms(Beam) ->
+    {ok, {_, [{abstract_code, {raw_abstract_v1, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
+    Forms.
+
 %% ---- what larder lacks ----
 
 missing_functions_warn_test() ->
@@ -288,7 +306,8 @@ compile(Module, Source, Options) ->
     ok = file:write_file(File, [Module, Source]),
     try
         compile:file(File, [binary, return, export_all, nowarn_export_all |
-                            [{parse_transform, larder_transform} || with <- Options]])
+                            [{parse_transform, larder_transform} || with <- Options] ++
+                            [debug_info || debug_info <- Options]])
     after
         file:delete(File),
         file:del_dir(Dir)
