@@ -42,6 +42,8 @@ enum Form {
 
 enum Task {
     Visit { at: usize, cost: u32 },
+    /// The tail of a proper list.
+    Nil,
     Join { form: Form, parts: usize },
 }
 
@@ -77,6 +79,10 @@ impl Lowering<'_, '_> {
                     }
                     self.visit(at, cost, &mut tasks, &mut done)?;
                 }
+                Task::Nil => {
+                    let nil = self.nil();
+                    done.push(nil);
+                }
                 Task::Join { form, parts } => {
                     let node = self.join(form, &done[done.len() - parts..]);
                     done.truncate(done.len() - parts);
@@ -94,11 +100,7 @@ impl Lowering<'_, '_> {
                 done.push(self.ir.add(node));
                 return Ok(());
             }
-            Head::List(_) => {
-                done.push(self.nil());
-                (Form::List, self.source.parts(at), cost + COST_CALL)
-            }
-            Head::Improper(_) => (Form::List, self.source.parts(at), cost + COST_CALL),
+            Head::List(_) | Head::Improper(_) => (Form::List, self.source.parts(at), cost + COST_CALL),
             Head::Map(_) => (Form::Map, self.pairs_in_order(at), cost + COST_MAP),
             Head::Tuple(_) => match self.tuple(at)? {
                 Tuple::Constant(span) => {
@@ -113,6 +115,9 @@ impl Lowering<'_, '_> {
         };
         let proper = matches!(self.source.head(at), Head::List(_));
         tasks.push(Task::Join { form, parts: parts.len() + usize::from(proper) });
+        if proper {
+            tasks.push(Task::Nil);
+        }
         tasks.extend(parts.iter().rev().map(|&at| Task::Visit { at, cost }));
         Ok(())
     }

@@ -1,0 +1,178 @@
+//! Random match specifications and objects: Larder against the Erlang of this machine.
+//!
+//! `tests/oracle.escript` makes them and says what `ets` does with them. Held: whether a specification compiles, and if not, of which
+//! class the error is; which objects fit; the result, byte for byte; that a stored object gives what a plain tuple gives; that the
+//! plan for every position of the key covers each object that fits.
+//!
+//! `LARDER_SEED` sets the seed, `LARDER_CASES` how many cases there are.
+
+mod common;
+
+use common::{external, run_as};
+use larder_matchspec::{Context, Fault, KeyOrder, Outcome, Plan, Program, Scratch};
+use larder_term::{
+    atoms,
+    object::{self, KeyForm, ObjectBuf},
+    order_key, Encoder, Mode, Term, TermRef, View,
+};
+use std::{env, fs, ops::Bound, path::PathBuf, process::Command};
+
+/// What `ets` made of a case.
+enum Answer<'a> {
+    Result(TermRef<'a>),
+    NoMatch,
+    Badarg,
+    SystemLimit,
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// Runs the oracle; its records as terms.
+fn records(seed: u64, count: u64) -> Vec<Term> {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/oracle.escript");
+    let file = env::temp_dir().join(format!("larder-matchspec-{}-{seed}.terms", std::process::id()));
+    let status = Command::new("escript").arg(script).arg(seed.to_string()).arg(count.to_string()).arg(&file).status();
+    let status = status.expect("this test needs Erlang's escript on the path");
+    assert!(status.success(), "the oracle failed with seed {seed}: {status}");
+    let bytes = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    let mut records = Vec::new();
+    let mut rest = &bytes[..];
+    while let Some((length, more)) = rest.split_first_chunk::<4>() {
+        let (record, more) = more.split_at(u32::from_be_bytes(*length) as usize);
+        records.push(Term::build(|enc| assert!(external::read(&record[1..], enc).is_empty())).unwrap());
+        rest = more;
+    }
+    records
+}
+
+fn answer(result: TermRef<'_>) -> Answer<'_> {
+    match result.view() {
+        View::Tuple(ok) => Answer::Result(ok.get(1).unwrap()),
+        View::Atom(atom) => match atom.text() {
+            "nomatch" => Answer::NoMatch,
+            "badarg" => Answer::Badarg,
+            "system_limit" => Answer::SystemLimit,
+            other => panic!("the oracle says {other}"),
+        },
+        _ => panic!("the oracle says {result}"),
+    }
+}
+
+fn plain(term: TermRef<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Encoder::new(&mut bytes, Mode::Inline).term(term);
+    bytes
+}
+
+#[test]
+fn random_specifications_do_what_they_do_in_erlang() {
+    let (seed, count) = (setting("LARDER_SEED", 20_260_101), setting("LARDER_CASES", 10_000));
+    println!("LARDER_SEED={seed} LARDER_CASES={count}");
+    larder_term::set_legacy_zero(host_ties_zeros());
+    let records = records(seed, count);
+    assert_eq!(records.len() as u64, count + 1);
+    let me = Term::from(records[0].as_ref().as_tuple().unwrap().get(0).unwrap());
+    let mut wrong = Vec::new();
+    let mut compiled = 0;
+    for (index, record) in records[1..].iter().enumerate() {
+        let parts: Vec<TermRef<'_>> = record.as_ref().as_tuple().unwrap().iter().collect();
+        let [spec, object, result] = parts[..] else { panic!("{record}") };
+        match check(spec, object, answer(result), &me) {
+            Ok(ran) => compiled += usize::from(ran),
+            Err(what) => {
+                let parts = [what, format!("  spec {spec}"), format!("  object {object}"), format!("  ets {result}")];
+                let parts = parts.map(|part| part.chars().take(1500).collect::<String>());
+                wrong.push(format!("case {index}: {}", parts.join("\n")));
+            }
+        }
+    }
+    let shown = wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "LARDER_SEED={seed} LARDER_CASES={count}: {} of {count} differ\n{shown}", wrong.len());
+    assert!(compiled * 2 > count as usize, "only {compiled} of {count} specifications compile: the generator is off");
+}
+
+/// Whether the host takes 0.0 and −0.0 for identical, as releases before OTP 27 do.
+fn host_ties_zeros() -> bool {
+    let output = Command::new("erl").args(["-noshell", "-eval", "X = -0.0, io:put_chars(atom_to_list(X =:= abs(X) * 1.0)), halt()."]).output();
+    output.is_ok_and(|output| output.stdout == b"true")
+}
+
+/// Whether the case compiled, if all is well.
+fn check(spec: TermRef<'_>, object: TermRef<'_>, answer: Answer<'_>, me: &Term) -> Result<bool, String> {
+    let program = match (Program::compile(spec), &answer) {
+        (Err(error), Answer::Badarg) if error.what != Fault::TooDeep => return Ok(false),
+        (Err(error), Answer::SystemLimit) if error.what == Fault::TooDeep => return Ok(false),
+        (Err(error), _) => return Err(format!("refused: {error}")),
+        (Ok(_), Answer::Badarg | Answer::SystemLimit) => return Err("compiles".into()),
+        (Ok(program), _) => program,
+    };
+    let found = run_as(&program, &Term::from(object), me);
+    match (&found, &answer) {
+        (None, Answer::NoMatch) => {}
+        (Some(found), Answer::Result(wanted)) if plain(found.as_ref()) == plain(*wanted) => {}
+        (None, _) => return Err("does not fit".into()),
+        (Some(found), _) => return Err(format!("gives {found}")),
+    }
+    check_stored(&program, object, found.as_ref(), me).map(|()| true)
+}
+
+/// A stored object gives the same, and the plan covers it.
+fn check_stored(program: &Program, tuple: TermRef<'_>, found: Option<&Term>, me: &Term) -> Result<(), String> {
+    let arity = tuple.as_tuple().unwrap().arity();
+    let legacy_zero = larder_term::legacy_zero();
+    for keypos in 1..=arity {
+        for (form, order) in [(KeyForm::Hash { legacy_zero }, KeyOrder::Hash), (KeyForm::Ordered, KeyOrder::Ordered)] {
+            let mut stored = ObjectBuf::new();
+            object::encode(tuple, keypos, form, false, &mut stored).unwrap();
+            let mut plain_bytes = Vec::new();
+            let view = stored.view(keypos, &mut plain_bytes);
+            let context = Context { self_pid: me.as_ref(), node: atoms::NONODE };
+            let mut scratch = Scratch::new();
+            let outcome = program.run(&view, &context, &mut scratch);
+            let same = match (outcome, found) {
+                (None, None) => true,
+                (Some(Outcome::Object), Some(wanted)) => plain(wanted.as_ref()) == plain(tuple),
+                (Some(Outcome::Term(term)), Some(wanted)) => plain(wanted.as_ref()) == plain(term),
+                _ => false,
+            };
+            if !same {
+                return Err(format!("stored with its key at {keypos} ({form:?}) it gives {outcome:?}, apart {found:?}"));
+            }
+            let plan = program.plan(keypos, order);
+            if found.is_some() && !covers(&plan, tuple.as_tuple().unwrap().get(keypos - 1).unwrap(), order) {
+                return Err(format!("the plan for keys at {keypos} misses it: {plan:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether who follows a plan comes upon a key.
+fn covers(plan: &Plan, key: TermRef<'_>, order: KeyOrder) -> bool {
+    match plan {
+        Plan::Full => true,
+        Plan::Nothing => false,
+        Plan::Keys(keys) => keys.iter().any(|known| match order {
+            KeyOrder::Hash => known.as_ref().identical(key),
+            KeyOrder::Ordered => known.as_ref().eq_term(key),
+        }),
+        Plan::Range { low, high } => {
+            let mut bytes = Vec::new();
+            order_key::encode(key, &mut bytes);
+            let above = match low {
+                Bound::Unbounded => true,
+                Bound::Included(low) => *low <= bytes,
+                Bound::Excluded(low) => *low < bytes,
+            };
+            above
+                && match high {
+                    Bound::Unbounded => true,
+                    Bound::Included(high) => bytes <= *high,
+                    Bound::Excluded(high) => bytes < *high,
+                }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Promises of match specifications, one by one. The answers are those of `ets`, asked; the same promises are held against Erlang itself, on
+//! random specifications, in `differential.rs`.
+
+mod common;
+
+use common::{fault, program, run, term};
+use larder_matchspec::{compile_pattern, Fault, Pattern};
+use larder_term::Atom;
+
+/// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2 and $3.
+fn body(expression: &str) -> String {
+    let spec = format!("[{{{{k,'$1','$2','$3'}},[],[{expression}]}}]");
+    run(&program(&spec), &term("{k,1,[2],#{a=>1}}")).expect("matches").to_string()
+}
+
+/// Whether a guard lets the same object through.
+fn guard(guards: &str) -> bool {
+    let spec = format!("[{{{{k,'$1','$2','$3'}},{guards},[ok]}}]");
+    run(&program(&spec), &term("{k,1,[2],#{a=>1}}")).is_some()
+}
+
+/// The variables that a head binds on an object.
+fn bound(object: &str, head: &str) -> Option<String> {
+    run(&program(&format!("[{{{head},[],['$$']}}]")), &term(object)).map(|found| found.to_string())
+}
+
+fn body_fault(expression: &str) -> Fault {
+    fault(&format!("[{{{{k,'$1'}},[],[{expression}]}}]")).what
+}
+
+#[test]
+fn bodies_build_what_they_say() {
+    for (expression, value) in [
+        ("'_'", "'_'"),
+        ("'$$'", "[1,[2],#{a => 1}]"),
+        ("'$_'", "{k,1,[2],#{a => 1}}"),
+        ("{{}}", "{}"),
+        ("{{1}}", "{1}"),
+        ("{{'$1',{{'$1'}}}}", "{1,{1}}"),
+        ("[]", "[]"),
+        ("[1|'$1']", "[1|1]"),
+        ("[1|'$2']", "[1,2]"),
+        ("[1|'$$']", "[1,1,[2],#{a => 1}]"),
+        ("[1|{{'$1'}}]", "[1|{1}]"),
+        ("[{'+','$1',1},{{a,{'*','$1',5}}}|{tl,'$2'}]", "[2,{a,5}]"),
+        ("#{'$1'=>'$1'}", "#{1 => 1}"),
+        ("#{a=>{'+','$1',1},b=>[x]}", "#{a => 2,b => [x]}"),
+        ("#{'$1'=>x,1=>y}", "#{1 => x}"),
+        ("#{{'+',0,'$1'}=>y,{'+','$1',0}=>x}", "#{1 => x}"),
+        ("{const,{'$1','$9'}}", "{'$1','$9'}"),
+        ("{{const,2}}", "{const,2}"),
+        ("{{'$_'}}", "{{k,1,[2],#{a => 1}}}"),
+        ("'$01'", "'$01'"),
+    ] {
+        assert_eq!(body(expression), value, "{expression}");
+    }
+}
+
+#[test]
+fn failures_in_bodies_are_exit_where_they_happen() {
+    for (expression, value) in [
+        ("{'+',a,1}", "'EXIT'"),
+        ("{{x,{'+',a,1}}}", "{x,'EXIT'}"),
+        ("[1|{'+',a,1}]", "[1|'EXIT']"),
+        ("{is_atom,{'+',a,1}}", "true"),
+        ("{'and',true,1}", "'EXIT'"),
+        ("{'and',false,1}", "'EXIT'"),
+        ("{'or',1,true}", "'EXIT'"),
+        ("{'andalso',7,true}", "'EXIT'"),
+        ("{'andalso',true,7}", "7"),
+        ("{'andalso',true,false,7}", "false"),
+        ("{'orelse',7}", "7"),
+        ("{'orelse',true,{'+',a,1}}", "true"),
+        ("{'not',1}", "'EXIT'"),
+        ("{is_record,1,{{1}},2}", "'EXIT'"),
+        ("{is_record,1,k,2}", "false"),
+    ] {
+        assert_eq!(body(expression), value, "{expression}");
+    }
+}
+
+#[test]
+fn functions_that_newer_releases_added_are_there() {
+    for (expression, value) in [
+        ("{floor,-2.5}", "-3"),
+        ("{ceil,-2.5}", "-2"),
+        ("{max,1,1.0}", "1"),
+        ("{min,a,'$1'}", "1"),
+        ("{tuple_size,'$_'}", "4"),
+        ("{tuple_size,'$1'}", "'EXIT'"),
+        ("{is_boolean,{is_atom,1}}", "true"),
+        ("{is_boolean,'$1'}", "false"),
+        ("{is_bitstring,<<1:3>>}", "true"),
+        ("{is_function,'$1',2}", "false"),
+        ("{is_function,'$1',-1}", "'EXIT'"),
+    ] {
+        assert_eq!(body(expression), value, "{expression}");
+    }
+}
+
+#[test]
+fn heads_bind_and_refuse() {
+    for (object, head, found) in [
+        ("{1,1}", "{'$1','$1'}", Some("[1]")),
+        ("{1,1.0}", "{'$1','$1'}", None),
+        ("{1,2}", "{'$2','$1'}", Some("[2,1]")),
+        ("{1,2}", "'$5'", Some("[{1,2}]")),
+        ("{1}", "'_'", Some("[]")),
+        ("{1}", "'$_'", None),
+        ("{1}", "[]", None),
+        ("{}", "{}", Some("[]")),
+        ("{a}", "{a,'_'}", None),
+        ("{#{a=>1,b=>2}}", "{#{a=>'$1'}}", Some("[1]")),
+        ("{#{a=>1}}", "{#{}}", Some("[]")),
+        ("{#{a=>#{b=>c,d=>e},z=>1}}", "{#{a=>#{b=>'$3'},z=>'$1'}}", Some("[1,c]")),
+        ("{#{a=>1}}", "{#{b=>'_'}}", None),
+        ("{#{{'$1'}=>5}}", "{#{{'$1'}=>'$2'}}", Some("[5]")),
+        ("{[1,2|3]}", "{['$1'|'$2']}", Some("[1,[2|3]]")),
+        ("{[1,2|3]}", "{['$1','$2'|'$3']}", Some("[1,2,3]")),
+        ("{[1]}", "{['$1'|'$2']}", Some("[1,[]]")),
+        ("{[1,2],[2]}", "{['_'|'$2'],'$2'}", Some("[[2]]")),
+        ("{[2],[1,2]}", "{'$2',['_'|'$2']}", Some("[[2]]")),
+        ("{[1|{a,b}]}", "{[1|{a,'$1'}]}", Some("[b]")),
+        ("{[1,{a,b}]}", "{[1|{a,'$1'}]}", None),
+        ("{'$00'}", "{'$00'}", Some("[]")),
+        ("{1}", "{'$1000000000'}", Some("[1]")),
+    ] {
+        assert_eq!(bound(object, head).as_deref(), found, "{head} on {object}");
+    }
+}
+
+#[test]
+fn guards_need_exactly_true() {
+    for (guards, passes) in [
+        ("[]", true),
+        ("[true]", true),
+        ("['$1']", false),
+        ("[{const,true}]", true),
+        ("[{'+',a,1}]", false),
+        ("[{'or',true,{'+',a,1}}]", false),
+        ("[{'orelse',true,{'+',a,1}}]", true),
+        ("[{'andalso',true,1}]", false),
+        ("[{'==','$1',1},{'==','$2',[2]}]", true),
+        ("[{'==','$1',1.0}]", true),
+        ("[{'=:=','$1',1.0}]", false),
+        ("[{'<',0,'$1'},{'>',2,'$1'}]", true),
+        ("[{'==',#{a=>'$1'},'$3'}]", true),
+        ("[{'=:=',{element,2,'$_'},1}]", true),
+        ("[{'=:=','$_',{const,{k,1,[2],#{a=>1}}}}]", true),
+    ] {
+        assert_eq!(guard(guards), passes, "{guards}");
+    }
+}
+
+#[test]
+fn the_first_clause_that_fits_gives_the_result() {
+    let program = program("[{{a,'_'},[],[first]},{{'_','$1'},[{is_atom,'$1'}],[second]},{'_',[],[third]}]");
+    for (object, result) in [("{a,1}", "first"), ("{b,x}", "second"), ("{b,1}", "third"), ("{}", "third")] {
+        assert_eq!(run(&program, &term(object)).unwrap().to_string(), result);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_clause() {
+    assert_eq!(fault("[]").what, Fault::NotAList);
+    assert_eq!(fault("a").what, Fault::NotAList);
+    assert_eq!(fault("[{{a},[],[1]}|x]").what, Fault::ImproperList);
+    assert_eq!(fault("[{{a},[],[1]},{{a},[]}]").clause, Some(1));
+    assert_eq!(fault("[{{a},true,[1]}]").what, Fault::GuardsNotAList);
+    assert_eq!(fault("[{{a},[],[]}]").what, Fault::NoBody);
+    assert_eq!(fault("[{{a},[],a}]").what, Fault::NoBody);
+    assert_eq!(fault("[{{#{'$1'=>1}},[],[1]}]").what, Fault::VariableMapKey);
+    assert_eq!(fault("[{{#{'_'=>1}},[],[1]}]").what, Fault::VariableMapKey);
+    let second = fault("[{{'$1'},[],['$1']},{{'$1'},[],['$2']}]");
+    assert_eq!((second.clause, second.what), (Some(1), Fault::Unbound(2)));
+    assert_eq!(second_text(), "clause 1: variable $2 is not bound by the head");
+}
+
+fn second_text() -> String {
+    fault("[{{'$1'},[],['$1']},{{'$1'},[],['$2']}]").to_string()
+}
+
+#[test]
+fn wrong_expressions_are_refused() {
+    for (expression, wrong) in [
+        ("{}", Fault::NotACall),
+        ("{{{}}}", Fault::NotACall),
+        ("{'$1'}", Fault::NotACall),
+        ("{1,2}", Fault::NotACall),
+        ("{const}", Fault::ConstArity),
+        ("{const,1,2}", Fault::ConstArity),
+        ("{'and'}", Fault::NoArguments(Atom::new("and"))),
+        ("{foo,1}", Fault::NoFunction(Atom::new("foo"), 1)),
+        ("{return_trace}", Fault::NoFunction(Atom::new("return_trace"), 0)),
+        ("{is_record,a,b}", Fault::NoFunction(Atom::new("is_record"), 2)),
+        ("['$9']", Fault::Unbound(9)),
+        ("{'orelse',true,{foo}}", Fault::NoFunction(Atom::new("foo"), 0)),
+    ] {
+        assert_eq!(body_fault(expression), wrong, "{expression}");
+    }
+}
+
+#[test]
+fn patterns_compile_as_match_takes_them() {
+    let pattern = term("{'$2','_','$1'}");
+    let object = term("{a,b,c}");
+    let made = |what| run(&compile_pattern(pattern.as_ref(), what).unwrap(), &object).unwrap().to_string();
+    assert_eq!(made(Pattern::Bindings), "[c,a]");
+    assert_eq!(made(Pattern::Object), "{a,b,c}");
+    assert_eq!(made(Pattern::True), "true");
+}
+
+#[test]
+fn hints_tell_what_all_clauses_give() {
+    assert!(program("[{{a},[],['$_']},{'$1',[],['$1']}]").returns_object());
+    assert!(!program("[{{a},[],['$_']},{'_',[],[1]}]").returns_object());
+    assert!(program("[{{a},[],[true]},{'_',[],[x,{'=:=',1,1}]}]").always_true_body());
+    assert!(!program("[{{'$1'},[],['$1']}]").always_true_body());
+}
+
+#[test]
+fn replace_accepts_what_ets_accepts() {
+    for (head, body, keeps) in [
+        ("{'$1','$2'}", "'$_'", true),
+        ("{'$1','$2'}", "{{'$1',1}}", true),
+        ("'_'", "'$_'", true),
+        ("'$1'", "'$1'", false),
+        ("{'$1','_'}", "{{{'+','$1',0},1}}", false),
+        ("{k,'_'}", "{{k,1}}", true),
+        ("{k,'_'}", "{const,{k,1}}", true),
+        ("{'$1','_'}", "{const,{'$1',1}}", false),
+        ("{'_','_'}", "{const,{'_',1}}", false),
+        ("{'_','_'}", "{{'_',1}}", false),
+        ("{'_','_'}", "{{{element,1,'$_'},1}}", true),
+        ("{'_','_'}", "{{{element,2,'$_'},1}}", false),
+        ("'_'", "{{{element,1,'$_'},1}}", false),
+        ("{{a,'$1'},'_'}", "{{{{a,'$1'}},1}}", true),
+        ("{{a,'$1'},'_'}", "{{{{'$1',a}},1}}", false),
+        ("{{a,b},'_'}", "{{{const,{a,b}},1}}", true),
+        ("{[a,'$1'],'_'}", "{{[a,'$1'],1}}", true),
+        ("{[a|'$1'],'_'}", "{{[a|'$1'],1}}", true),
+        ("{[a,{b}],'_'}", "{{[a,{{b}}],1}}", true),
+        ("{[a,{b}],'_'}", "{{[a,{const,{b}}],1}}", true),
+        ("{#{a=>1},'_'}", "{{#{a=>1},1}}", false),
+        ("{#{a=>1},'_'}", "{const,{#{a=>1},1}}", false),
+        ("{1,'_'}", "{{1.0,1}}", false),
+        ("{k,'_'}", "{{{const,k},1}}", true),
+        ("{'$1','_'}", "{{{const,'$1'},1}}", false),
+        ("{'$1',k}", "{{k,'$1'}}", false),
+        ("{'$1','$1'}", "{{'$1','$1'}}", true),
+        ("{k,'$1'}", "{const,a}", false),
+        ("{k,'$1'}", "{{}}", false),
+        ("{k}", "{{k,1}}", true),
+        ("{'$$','_'}", "{{'$$',1}}", false),
+        ("{{'$_'},'_'}", "{{{{'$_'}},1}}", false),
+        ("{{},'_'}", "{{{{}},1}}", true),
+        ("{{self},'_'}", "{{{self},1}}", false),
+        ("{{a,'_'},'_'}", "{{{{a,'_'}},1}}", false),
+        ("{'$01','_'}", "{{'$01',1}}", true),
+        ("{{const,b},'_'}", "{{{{const,b}},1}}", true),
+        ("{{{a}},'_'}", "{{{{{{a}}}},1}}", true),
+    ] {
+        let program = program(&format!("[{{{head},[],[{body}]}}]"));
+        assert_eq!(program.replace_keeps_key(1), keeps, "{head} -> {body}");
+    }
+}
