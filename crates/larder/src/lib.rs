@@ -2,11 +2,12 @@
 
 #![deny(unsafe_code)]
 
-// pub mod api;
+pub mod api;
 mod budget;
 mod counters;
 mod engine;
 mod error;
+pub mod file;
 mod fixation;
 mod gate;
 mod info;

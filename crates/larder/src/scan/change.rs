@@ -264,7 +264,8 @@ impl DeleteJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut act = |table: &Table, _: &At<'_>, turn: &mut Turn<'_>| turn.delete(table);
-        self.work.step(budget, ctx, |outcome| outcome.is_true(), &mut act)
+        self.work
+            .step(budget, ctx, |outcome| outcome.is_true(), &mut act)
     }
 
     /// The objects deleted so far.

@@ -61,7 +61,13 @@ impl Cursor {
 
     /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at its end. `few` is how many the caller could use
     /// (0: any number). The cursor stands behind those entries then; `stop` moves it back among them.
-    pub(crate) fn fill(&mut self, table: &Table, at: &At<'_>, few: usize, batch: &mut Batch) -> usize {
+    pub(crate) fn fill(
+        &mut self,
+        table: &Table,
+        at: &At<'_>,
+        few: usize,
+        batch: &mut Batch,
+    ) -> usize {
         batch.want = if few == 0 { 0 } else { few.max(FEW) };
         loop {
             batch.clear();

@@ -1,0 +1,216 @@
+//! The parts of a file, as bytes.
+
+use crate::error::FileError;
+use crate::options::{Access, Concurrency, Options, TableKind};
+use larder_term::Atom;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+/// What every file begins with.
+pub(super) const MAGIC: &[u8; 8] = b"LARDER\r\n";
+/// The version that is written, and the newest that is read.
+pub(super) const VERSION: u16 = 1;
+/// The mark of a chunk.
+pub(super) const CHUNK: u8 = b'C';
+/// The mark of the footer.
+pub(super) const FOOTER: u8 = b'E';
+/// Bytes of a digest.
+pub(super) const DIGEST: usize = 32;
+/// No header is longer.
+const LONGEST_HEADER: u32 = 1 << 24;
+/// No chunk is longer: a single object may fill one.
+pub(super) const LONGEST_CHUNK: u32 = 1 << 30;
+
+/// What a file says of its table.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The version of the format.
+    pub version: u16,
+    /// The table's options; the heir is not among them.
+    pub options: Options,
+    /// The number of objects when the save began.
+    pub objects: u64,
+    /// The bytes that the door gave along.
+    pub extra: Vec<u8>,
+}
+
+type Read_<T> = Result<T, FileError>;
+
+impl Header {
+    /// Appends magic, version, header and checksum to `out`.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        let length = out.len();
+        out.extend_from_slice(&[0; 4]);
+        let o = &self.options;
+        out.extend_from_slice(&[
+            o.kind as u8,
+            o.access as u8,
+            o.write_concurrency as u8,
+            flags(&[
+                o.named,
+                o.compressed,
+                o.read_concurrency,
+                o.decentralized_counters,
+                o.legacy_zero,
+            ]),
+        ]);
+        out.extend_from_slice(&(o.keypos as u64).to_le_bytes());
+        out.extend_from_slice(&self.objects.to_le_bytes());
+        for text in [
+            o.name.text().as_bytes(),
+            o.structure.as_bytes(),
+            &self.extra,
+        ] {
+            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            out.extend_from_slice(text);
+        }
+        let bytes = (out.len() - length - 4) as u32;
+        out[length..length + 4].copy_from_slice(&bytes.to_le_bytes());
+        let sum = crc32fast::hash(&out[start..]);
+        out.extend_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Reads what `write` wrote; also gives the bytes read.
+    pub(super) fn read(input: &mut impl Read) -> Read_<(Header, Vec<u8>)> {
+        let mut bytes = Vec::new();
+        let magic = take(input, MAGIC.len(), &mut bytes).map_err(|e| match e {
+            FileError::CutShort => FileError::NotLarder,
+            e => e,
+        })?;
+        if bytes[magic..] != MAGIC[..] {
+            return Err(FileError::NotLarder);
+        }
+        let at = take(input, 2, &mut bytes)?;
+        let version = u16::from_le_bytes(array(&bytes[at..]));
+        if version > VERSION {
+            return Err(FileError::NewerVersion {
+                found: version,
+                known: VERSION,
+            });
+        }
+        let at = take(input, 4, &mut bytes)?;
+        let length = u32::from_le_bytes(array(&bytes[at..]));
+        if length > LONGEST_HEADER {
+            return Err(damaged("the header's length"));
+        }
+        let at = take(input, length as usize, &mut bytes)?;
+        let end = bytes.len();
+        let sum = take(input, 4, &mut bytes)?;
+        if u32::from_le_bytes(array(&bytes[sum..])) != crc32fast::hash(&bytes[..end]) {
+            return Err(damaged("the header's checksum"));
+        }
+        let header = Self::parse(version, &bytes[at..end])?;
+        Ok((header, bytes))
+    }
+
+    fn parse(version: u16, bytes: &[u8]) -> Read_<Header> {
+        let mut fields = Fields(bytes);
+        let [kind, access, write_concurrency, flags] = array(fields.take(4)?);
+        let keypos = u64::from_le_bytes(array(fields.take(8)?));
+        let objects = u64::from_le_bytes(array(fields.take(8)?));
+        let name = std::str::from_utf8(fields.text()?).ok();
+        let name = name.and_then(|name| Atom::try_new(name).ok());
+        let structure = String::from_utf8(fields.text()?.to_vec());
+        let extra = fields.text()?.to_vec();
+        let bit = |i: u8| flags >> i & 1 == 1;
+        let mut options = Options::new(name.ok_or_else(|| damaged("the table's name"))?);
+        options.kind = pick(kind, &KINDS)?;
+        options.access = pick(access, &ACCESSES)?;
+        options.write_concurrency = pick(write_concurrency, &CONCURRENCIES)?;
+        options.keypos = usize::try_from(keypos).map_err(|_| damaged("the key position"))?;
+        options.structure = structure.map_err(|_| damaged("the structure's name"))?;
+        options.named = bit(0);
+        options.compressed = bit(1);
+        options.read_concurrency = bit(2);
+        options.decentralized_counters = bit(3);
+        options.legacy_zero = bit(4);
+        Ok(Header {
+            version,
+            options,
+            objects,
+            extra,
+        })
+    }
+}
+
+const KINDS: [TableKind; 4] = [
+    TableKind::Set,
+    TableKind::OrderedSet,
+    TableKind::Bag,
+    TableKind::DuplicateBag,
+];
+const ACCESSES: [Access; 3] = [Access::Public, Access::Protected, Access::Private];
+const CONCURRENCIES: [Concurrency; 3] = [Concurrency::Off, Concurrency::On, Concurrency::Auto];
+
+fn pick<T: Copy>(number: u8, from: &[T]) -> Read_<T> {
+    let found = from.get(usize::from(number)).copied();
+    found.ok_or_else(|| damaged("an option in the header"))
+}
+
+fn flags(bits: &[bool]) -> u8 {
+    let bits = bits.iter().enumerate();
+    bits.fold(0, |all, (i, bit)| all | u8::from(*bit) << i)
+}
+
+/// The rest of a header.
+struct Fields<'b>(&'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn take(&mut self, n: usize) -> Read_<&'b [u8]> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(n)
+            .ok_or_else(|| damaged("the header is too short"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn text(&mut self) -> Read_<&'b [u8]> {
+        let length = u32::from_le_bytes(array(self.take(4)?));
+        self.take(length as usize)
+    }
+}
+
+/// The first bytes of a slice that has at least so many.
+pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
+}
+
+/// Reads exactly `n` bytes to the end of `bytes`; gives where they begin. Takes memory only for what is there.
+pub(super) fn take(input: &mut impl Read, n: usize, bytes: &mut Vec<u8>) -> Read_<usize> {
+    let start = bytes.len();
+    let read = input
+        .by_ref()
+        .take(n as u64)
+        .read_to_end(bytes)
+        .map_err(|e| FileError::io("reading the table's file", &e))?;
+    if read < n {
+        return Err(FileError::CutShort);
+    }
+    Ok(start)
+}
+
+pub(super) fn damaged(what: &str) -> FileError {
+    FileError::Damaged(what.to_owned())
+}
+
+/// Opens a file and reads its header.
+pub(super) fn open(path: &Path) -> Read_<(BufReader<File>, Header, Vec<u8>)> {
+    let what = || format!("opening {}", path.display());
+    let file = File::open(path).map_err(|e| FileError::io(what(), &e))?;
+    let mut input = BufReader::with_capacity(1 << 16, file);
+    let (header, bytes) = Header::read(&mut input)?;
+    Ok((input, header, bytes))
+}
+
+/// What a file says of its table. Reads the header only.
+///
+/// # Errors
+/// The [`FileError`]s of a header: `NotLarder`, `NewerVersion`, `CutShort`, `Damaged`, `Io`.
+pub fn read_header(path: &Path) -> Result<Header, crate::Error> {
+    Ok(open(path)?.1)
+}

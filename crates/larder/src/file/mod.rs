@@ -1,0 +1,21 @@
+//! Tables in files.
+//!
+//! ```text
+//!  file    magic (8)  version (u16)  header length (u32)  header  checksum (u32)   chunk*   footer
+//!  chunk   'C'  payload length (u32)  objects (u32)  payload  checksum (u32)        payload: the objects, each in the external term format
+//!  footer  'E'  objects (u64)  SHA-256 of everything before the footer (32)  checksum (u32)
+//! ```
+//!
+//! Numbers are little endian; checksums are CRC-32 of the part that they end. So a file that was cut short, one that was altered, one that a later
+//! Larder wrote and one that is something else are told from each other, and damage is found in the chunk where it lies.
+//!
+//! A file is written under a temporary name in the same folder and renamed when it is complete: what was there before is replaced by a good file or not
+//! at all. What is saved is what a scan sees (see [`crate::scan`]): no snapshot, unless nobody writes.
+
+mod format;
+mod load;
+mod save;
+
+pub use format::{read_header, Header};
+pub use load::{LoadJob, LoadOptions};
+pub use save::{SaveJob, SaveOptions};

@@ -1,0 +1,240 @@
+//! Writing a table to a file.
+
+use super::format::{Header, CHUNK, FOOTER};
+use crate::budget::{Budget, Step};
+use crate::error::{Error, FileError};
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::scan::Cursor;
+use crate::table::Table;
+use larder_index::{Batch, Direction};
+use larder_term::{etf, NodeName};
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Bytes of objects after which a chunk is written.
+const CHUNK_BYTES: usize = 1 << 15;
+
+/// How a table is saved.
+#[derive(Clone, Debug)]
+pub struct SaveOptions {
+    /// Whether to wait until the system has the file on its disk, file and name both.
+    pub sync: bool,
+    /// What "of this node" is called in the file.
+    pub node: NodeName,
+    /// Bytes of the door's own, which come back with the header.
+    pub extra: Vec<u8>,
+}
+
+/// A save under way. Dropped before it is done, it leaves no file of its own, and what was there before as it was.
+pub struct SaveJob {
+    table: Arc<Table>,
+    options: SaveOptions,
+    cursor: Cursor,
+    batch: Batch,
+    output: Output,
+    objects: u64,
+}
+
+/// The file being written.
+struct Output {
+    file: File,
+    digest: Sha256,
+    temporary: PathBuf,
+    path: PathBuf,
+    renamed: bool,
+}
+
+impl SaveJob {
+    /// Begins to save the table to the file at `path`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access` (the right to read is needed), `File` if the file can't be made.
+    pub fn begin(
+        table: &Arc<Table>,
+        who: OwnerId,
+        path: &Path,
+        options: SaveOptions,
+    ) -> Result<SaveJob, Error> {
+        table.check_read(who)?;
+        let mut kept = table.options().clone();
+        kept.name = table.name();
+        kept.heir = None;
+        let header = Header {
+            version: super::format::VERSION,
+            options: kept,
+            objects: table.size() as u64,
+            extra: options.extra.clone(),
+        };
+        let mut bytes = Vec::new();
+        header.write(&mut bytes);
+        let mut output = Output::create(path)?;
+        output.write(&bytes)?;
+        Ok(SaveJob {
+            cursor: Cursor::new(table, None, Direction::Forward),
+            table: Arc::clone(table),
+            options,
+            batch: Batch::default(),
+            output,
+            objects: 0,
+        })
+    }
+
+    /// One slice: about a chunk, or the end.
+    ///
+    /// # Errors
+    /// `NoTable` if the table was dropped meanwhile, `Busy` (help and step again), `File`.
+    pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
+        if self.output.renamed {
+            return Ok(Step::Done);
+        }
+        loop {
+            if !self.chunk(budget)? {
+                self.output.finish(self.objects, self.options.sync)?;
+                return Ok(Step::Done);
+            }
+            if budget.is_exhausted() {
+                return Ok(Step::More);
+            }
+        }
+    }
+
+    /// Writes a chunk; false if there are no more objects.
+    fn chunk(&mut self, budget: &mut Budget) -> Result<bool, Error> {
+        let mut chunk = vec![CHUNK, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut objects = 0u32;
+        // A chunk that fails is begun anew from where the last one ended.
+        let place = self.cursor.to_bytes();
+        loop {
+            match self.some(&mut chunk, budget) {
+                Ok(0) => break,
+                Ok(n) => objects += n,
+                Err(error) => {
+                    self.cursor.go_to(&place)?;
+                    return Err(error);
+                }
+            }
+            if chunk.len() >= CHUNK_BYTES || budget.is_exhausted() {
+                break;
+            }
+        }
+        if objects == 0 {
+            return Ok(false);
+        }
+        let payload = (chunk.len() - 9) as u32;
+        chunk[1..5].copy_from_slice(&payload.to_le_bytes());
+        chunk[5..9].copy_from_slice(&objects.to_le_bytes());
+        let sum = crc32fast::hash(&chunk);
+        chunk.extend_from_slice(&sum.to_le_bytes());
+        self.output.write(&chunk)?;
+        self.objects += u64::from(objects);
+        Ok(true)
+    }
+
+    /// Appends a leaf's worth of objects to a chunk.
+    fn some(&mut self, chunk: &mut Vec<u8>, budget: &mut Budget) -> Result<u32, Error> {
+        let guard = larder_index::pin();
+        let at = self.table.begin(&guard)?;
+        let usable = self.cursor.fill(&self.table, &at, 0, &mut self.batch);
+        let (mut plain, mut tuple) = (Vec::new(), Vec::new());
+        for i in 0..usable {
+            let (key, value) = (self.batch.key(i), self.batch.value(i));
+            let object = raw::view(key, value, self.table.keypos(), &mut plain);
+            tuple.clear();
+            object.to_tuple(&mut tuple);
+            etf::encode(raw::stored(&tuple), &self.options.node, chunk);
+            budget.spend(1);
+        }
+        Ok(usable as u32)
+    }
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Output, FileError> {
+        let what = || format!("making {}", path.display());
+        let temporary = temporary(path).map_err(|e| FileError::io(what(), &e))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)
+            .map_err(|e| FileError::io(what(), &e))?;
+        Ok(Output {
+            file,
+            digest: Sha256::new(),
+            temporary,
+            path: path.to_owned(),
+            renamed: false,
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        self.digest.update(bytes);
+        self.raw(bytes)
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        let what = || format!("writing {}", self.path.display());
+        let written = self.file.write_all(bytes);
+        written.map_err(|e| FileError::io(what(), &e))
+    }
+
+    /// Writes the footer and gives the file its name.
+    fn finish(&mut self, objects: u64, sync: bool) -> Result<(), FileError> {
+        let mut footer = vec![FOOTER];
+        footer.extend_from_slice(&objects.to_le_bytes());
+        footer.extend_from_slice(&self.digest.clone().finalize());
+        let sum = crc32fast::hash(&footer);
+        footer.extend_from_slice(&sum.to_le_bytes());
+        self.raw(&footer)?;
+        let what = || format!("completing {}", self.path.display());
+        if sync {
+            self.file
+                .sync_all()
+                .map_err(|e| FileError::io(what(), &e))?;
+        }
+        std::fs::rename(&self.temporary, &self.path).map_err(|e| FileError::io(what(), &e))?;
+        self.renamed = true;
+        if sync {
+            let folder = File::open(folder(&self.path));
+            let synced = folder.and_then(|folder| folder.sync_all());
+            synced.map_err(|e| FileError::io(what(), &e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nobody is left to be told if it can't be removed.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A name beside `path` that nobody else uses.
+fn temporary(path: &Path) -> std::io::Result<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path
+        .file_name()
+        .ok_or(std::io::Error::from(std::io::ErrorKind::InvalidInput))?;
+    // Ordering: Relaxed; only the numbers' being different matters.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut own = OsString::from(".");
+    own.push(name);
+    own.push(format!(".{}.{number}.partial", std::process::id()));
+    Ok(folder(path).join(own))
+}

@@ -1,0 +1,278 @@
+//! Select, count, delete and replace, over every type of table.
+
+use larder::api::{Larder, Table};
+use larder::{Budget, Direction, Error, Output, ScanStep};
+use larder_matchspec::{Context, Program};
+use larder_term::{atoms, term, text, Term};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn tables() -> Vec<(Table, &'static str)> {
+    let larder = Larder::new();
+    ["set", "ordered_set", "bag", "duplicate_bag"]
+        .into_iter()
+        .map(|kind| {
+            let builder = larder.table(kind);
+            let builder = match kind {
+                "set" => builder.set(),
+                "ordered_set" => builder.ordered_set(),
+                "bag" => builder.bag(),
+                _ => builder.duplicate_bag(),
+            };
+            (builder.create().unwrap(), kind)
+        })
+        .collect()
+}
+
+fn fill(t: &Table, n: i64) {
+    let rows: Vec<Term> = (0..n).map(|i| term!({(i), (i % 10)})).collect();
+    t.insert_all(&rows).unwrap();
+}
+
+fn sorted(mut terms: Vec<Term>) -> Vec<Term> {
+    terms.sort();
+    terms
+}
+
+fn numbers(range: impl Iterator<Item = i64>) -> Vec<Term> {
+    range.map(Term::from).collect()
+}
+
+#[test]
+fn select_everything_and_some() {
+    for (t, kind) in tables() {
+        fill(&t, 1000);
+        let rows: Vec<Term> = (0..1000i64).map(|i| term!({(i), (i % 10)})).collect();
+        assert_eq!(sorted(t.select("[{'_',[],['$_']}]").unwrap()), rows);
+        assert_eq!(sorted(t.to_vec().unwrap()), rows);
+        let found = t.select("[{{'$1',3},[],['$1']}]").unwrap();
+        let expected = numbers((0..1000).filter(|i| i % 10 == 3));
+        if kind == "ordered_set" {
+            assert_eq!(found, expected);
+            let back = t.select_reverse("[{{'$1',3},[],['$1']}]").unwrap();
+            assert_eq!(back, expected.into_iter().rev().collect::<Vec<_>>());
+        } else {
+            assert_eq!(sorted(found), expected);
+        }
+        assert_eq!(t.select_count("[{{'_',4},[],[true]}]").unwrap(), 100);
+        assert_eq!(t.select_count("[{{'_',4},[],[yes]}]").unwrap(), 0);
+        assert!(matches!(
+            t.select("[{'_',[],['$1']}]"),
+            Err(Error::BadSpec(_))
+        ));
+        assert!(matches!(t.select("[{'_',[],"), Err(Error::BadSpec(_))));
+    }
+}
+
+#[test]
+fn bound_keys() {
+    for (t, kind) in tables() {
+        fill(&t, 1000);
+        t.insert(&term!({7, again})).unwrap();
+        let found = t.select("[{{7,'$1'},[],['$1']},{{9,'$1'},[],['$1']},{{7,'_'},[],[no]}]");
+        let expected = match kind {
+            "set" | "ordered_set" => vec![term!(again), term!(9)],
+            _ => vec![term!(7), term!(again), term!(9)],
+        };
+        assert_eq!(found.unwrap(), expected, "{kind}");
+        let float = t.select("[{{7.0,'_'},[],[x]}]").unwrap();
+        assert_eq!(float, []);
+    }
+}
+
+#[test]
+fn ranges_by_guards() {
+    for (t, kind) in tables() {
+        fill(&t, 1000);
+        let spec = "[{{'$1','_'},[{'>=','$1',100},{'<','$1',110}],['$1']}]";
+        let expected = numbers(100..110);
+        let found = t.select(spec).unwrap();
+        if kind == "ordered_set" {
+            assert_eq!(found, expected);
+            let back: Vec<Term> = expected.into_iter().rev().collect();
+            assert_eq!(t.select_reverse(spec).unwrap(), back);
+        } else {
+            assert_eq!(sorted(found), expected);
+        }
+    }
+}
+
+#[test]
+fn delete_and_replace() {
+    for (t, kind) in tables() {
+        fill(&t, 1000);
+        assert_eq!(t.select_delete("[{{'_',3},[],[true]}]").unwrap(), 100);
+        assert_eq!(t.len(), 900);
+        assert_eq!(t.select_count("[{{'_',3},[],[true]}]").unwrap(), 0);
+        let replace = "[{{'$1','$2'},[{'<','$2',2}],[{{'$1',{'+','$2',100}}}]}]";
+        if kind == "bag" {
+            assert_eq!(t.select_replace(replace), Err(Error::TableType));
+        } else {
+            assert_eq!(t.select_replace(replace).unwrap(), 200);
+            assert_eq!(t.lookup(&term!(51)).unwrap(), [term!({51, 101})]);
+            assert_eq!(t.len(), 900);
+            let bad = "[{{'$1','$2'},[],[{{'$2','$1'}}]}]";
+            assert_eq!(t.select_replace(bad), Err(Error::KeyChanged));
+        }
+        assert_eq!(t.select_delete("[{'_',[],[true]}]").unwrap(), 900);
+        assert!(t.is_empty());
+    }
+}
+
+#[test]
+fn bags_with_many_objects_a_key() {
+    for (t, kind) in tables() {
+        if !kind.ends_with("bag") {
+            continue;
+        }
+        let rows: Vec<Term> = (0..3000i64).map(|i| term!({(i % 3), (i)})).collect();
+        t.insert_all(&rows).unwrap();
+        let found = t.select("[{{1,'$1'},[],['$1']}]").unwrap();
+        assert_eq!(found, numbers((0..3000).filter(|i| i % 3 == 1)));
+        assert_eq!(
+            t.select_delete("[{{1,'$1'},[{'<','$1',1500}],[true]}]")
+                .unwrap(),
+            500
+        );
+        assert_eq!(
+            t.select_delete("[{{'_','$1'},[{'<','$1',1500}],[true]}]")
+                .unwrap(),
+            1000
+        );
+        assert_eq!(t.len(), 1500);
+        if kind == "duplicate_bag" {
+            let spec = "[{{'$1','$2'},[],[{{'$1',{'+','$2',1}}}]}]";
+            assert_eq!(t.select_replace(spec).unwrap(), 1500);
+            let found = t.select("[{{1,'$1'},[],['$1']}]").unwrap();
+            assert_eq!(
+                found,
+                numbers((1500..3000).filter(|i| i % 3 == 1).map(|i| i + 1))
+            );
+        }
+    }
+}
+
+/// Runs a select in chunks, each by a new job made from the continuation of the last, one unit of budget a step.
+fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<Term> {
+    let spec = text::parse(spec).unwrap();
+    let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+    let nobody = Term::from(atoms::UNDEFINED);
+    let ctx = Context {
+        self_pid: nobody.as_ref(),
+        node: atoms::NONODE,
+    };
+    let table = t.engine_table();
+    let who = table.owner();
+    let mut found = Vec::new();
+    let mut continuation: Option<Vec<u8>> = None;
+    loop {
+        let program = Arc::clone(&program);
+        let mut job = match &continuation {
+            None => table.select(who, program, direction, Some(limit)),
+            Some(at) => table.select_resume(who, program, direction, Some(limit), at),
+        }
+        .unwrap();
+        let before = found.len();
+        loop {
+            let mut budget = Budget::new(3, Duration::from_secs(1));
+            let step = job.step(&mut budget, &ctx, &mut |output| {
+                found.push(match output {
+                    Output::Term(term) => Term::from(term),
+                    Output::Object(_) => panic!("the body is no '$_'"),
+                });
+            });
+            match step.unwrap() {
+                ScanStep::More => continue,
+                ScanStep::Limit => break,
+                ScanStep::Done => return found,
+            }
+        }
+        assert_eq!(found.len() - before, limit);
+        continuation = Some(job.continuation());
+    }
+}
+
+#[test]
+fn chunks_and_slices_give_the_same() {
+    for (t, _) in tables() {
+        fill(&t, 200);
+        t.insert_all(&[term!({5, a}), term!({5, b}), term!({5, c})])
+            .unwrap();
+        for spec in [
+            "[{{'$1','$2'},[],[{{'$1','$2'}}]}]",
+            "[{{5,'$2'},[],['$2']},{{9,'$2'},[],['$2']},{{1000,'$2'},[],['$2']}]",
+            "[{{'$1','$2'},[{'>','$1',50},{'=<','$1',120}],['$1']}]",
+            "[{{'_',none},[],[x]}]",
+        ] {
+            let whole = t.select(spec).unwrap();
+            let reverse = t.select_reverse(spec).unwrap();
+            for limit in [1, 2, 3, 7, 1000] {
+                assert_eq!(
+                    in_chunks(&t, spec, limit, Direction::Forward),
+                    whole,
+                    "{t:?} {spec} {limit}"
+                );
+                assert_eq!(
+                    in_chunks(&t, spec, limit, Direction::Backward),
+                    reverse,
+                    "{t:?} {spec} {limit}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn continuations_that_are_none() {
+    for (t, _) in tables() {
+        fill(&t, 10);
+        let spec = text::parse("[{'_',[],['$_']}]").unwrap();
+        let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+        let table = t.engine_table();
+        for bytes in [
+            &[][..],
+            &[1],
+            &[9; 20],
+            &[1, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[1; 9],
+            &[0; 10],
+        ] {
+            let program = Arc::clone(&program);
+            let job = table.select_resume(table.owner(), program, Direction::Forward, None, bytes);
+            assert!(
+                matches!(job.err(), Some(Error::BadContinuation)),
+                "{bytes:?}"
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "a measurement: run with --release -- --ignored --nocapture"]
+fn a_range_of_a_hundred_in_a_million() {
+    let t = Larder::new().table("t").ordered_set().create().unwrap();
+    fill(&t, 1_000_000);
+    let spec = "[{{'$1','_'},[{'>=','$1',500000},{'<','$1',500100}],['$1']}]";
+    let spec = text::parse(spec).unwrap();
+    let mut best = Duration::MAX;
+    for _ in 0..20 {
+        let start = Instant::now();
+        let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+        let table = t.engine_table();
+        let nobody = Term::from(atoms::UNDEFINED);
+        let ctx = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let mut job = table
+            .select(table.owner(), program, Direction::Forward, None)
+            .unwrap();
+        let mut n = 0;
+        job.step(&mut Budget::slice(), &ctx, &mut |_| n += 1)
+            .unwrap();
+        assert_eq!(n, 100);
+        best = best.min(start.elapsed());
+    }
+    println!("100 rows of 1,000,000 by guards, compiled and run: {best:?}");
+    assert!(best < Duration::from_micros(100), "{best:?}");
+}

@@ -1,0 +1,425 @@
+//! Tables as a whole: names, rights, owners, heirs, fixation, info, and what is left when they are gone.
+
+use larder::{
+    Access, Door, Engine, Error, FixTime, NoDoor, Options, OwnerId, Slot, Table, TableId, TableKind,
+};
+use larder_term::object::ObjectBuf;
+use larder_term::{term, Atom, Term, TermRef};
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A door that notes what it is told.
+#[derive(Default)]
+struct Notes {
+    transfers: Mutex<Vec<(TableId, OwnerId, OwnerId, String)>>,
+    gone: Mutex<Vec<TableId>>,
+}
+
+impl Door for Notes {
+    fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
+        let note = (table.id(), from, to, data.to_string());
+        self.transfers.lock().push(note);
+    }
+    fn gone(&self, table: TableId) {
+        self.gone.lock().push(table);
+    }
+}
+
+fn engine() -> (Engine, Arc<Notes>) {
+    let notes = Arc::new(Notes::default());
+    (Engine::new(notes.clone()), notes)
+}
+
+fn options(name: &str) -> Options {
+    Options::new(Atom::new(name))
+}
+
+fn object(table: &Table, tuple: &Term) -> ObjectBuf {
+    let mut object = ObjectBuf::new();
+    table.encode_object(tuple.as_ref(), &mut object).unwrap();
+    object
+}
+
+fn key(table: &Table, key: &Term) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    table.encode_key(key.as_ref(), &mut bytes);
+    bytes
+}
+
+const NOW: FixTime = FixTime {
+    system_ns: 1,
+    monotonic_ns: 2,
+};
+
+#[test]
+fn names_are_found_and_are_one_table_s() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    let name = Atom::new("names_are_found");
+    let mut named = options("names_are_found");
+    named.named = true;
+    let t = engine.create(named.clone(), me).unwrap();
+    assert_eq!(engine.find(name).unwrap().id(), t.id());
+    assert_eq!(engine.find_id(t.id()).unwrap().id(), t.id());
+    assert_eq!(
+        engine.create(named.clone(), me).err(),
+        Some(Error::AlreadyExists)
+    );
+    let unnamed = engine.create(options("names_are_found"), me).unwrap();
+    assert_eq!(engine.find(name).unwrap().id(), t.id());
+
+    let other = Atom::new("another_name");
+    assert_eq!(t.rename(me, name), Err(Error::AlreadyExists));
+    t.rename(me, other).unwrap();
+    assert!(engine.find(name).is_none());
+    assert_eq!(engine.find(other).unwrap().name(), other);
+    unnamed.rename(me, other).unwrap();
+    assert_eq!(unnamed.name(), other);
+    assert_eq!(engine.find(other).unwrap().id(), t.id());
+
+    t.drop_table(me).unwrap();
+    assert!(engine.find(other).is_none());
+    assert!(engine.find_id(t.id()).is_none());
+    assert_eq!(t.rename(me, name), Err(Error::NoTable));
+    assert!(engine.create(named, me).is_ok());
+    assert_eq!(engine.all().len(), 2);
+}
+
+#[test]
+fn rights() {
+    let (engine, _) = engine();
+    let (me, other) = (engine.register(), OwnerId::from_raw(77));
+    for access in [Access::Public, Access::Protected, Access::Private] {
+        let mut options = options("rights");
+        options.access = access;
+        let t = engine.create(options, me).unwrap();
+        let row = object(&t, &term!({a, 1}));
+        let k = key(&t, &term!(a));
+        let write = if access == Access::Public {
+            Ok(())
+        } else {
+            Err(Error::Access)
+        };
+        let read = if access == Access::Private {
+            Err(Error::Access)
+        } else {
+            Ok(())
+        };
+        assert_eq!(t.insert(me, &row), Ok(()));
+        assert_eq!(t.insert(other, &row), write);
+        assert_eq!(t.check_write(other), write);
+        assert_eq!(t.check_read(other), read);
+        assert_eq!(t.member(other, &k).map(|_| ()), read);
+        assert_eq!(t.first(other, &mut |_| ()).map(|_| ()), read);
+        assert_eq!(t.delete(other, &k).map(|_| ()), write);
+        assert_eq!(t.delete_all_objects(other).map(|_| ()), write);
+        assert_eq!(t.safe_fix(other, NOW), read);
+        assert_eq!(t.give_away(other, me), Err(Error::NotOwner));
+        assert_eq!(t.set_heir(other, None), Err(Error::NotOwner));
+        assert!(t.info().is_some());
+        assert_eq!(t.drop_table(other), write);
+        if write.is_ok() {
+            // A dead table's error comes before the lack of a right.
+            assert_eq!(t.insert(other, &row), Err(Error::NoTable));
+            assert_eq!(t.info().is_none(), true);
+        }
+    }
+}
+
+#[test]
+fn a_dead_private_table_is_no_table_for_everybody() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    let mut private = options("t");
+    private.access = Access::Private;
+    let t = engine.create(private, me).unwrap();
+    t.drop_table(me).unwrap();
+    assert_eq!(t.check_read(OwnerId::from_raw(5)), Err(Error::NoTable));
+    assert_eq!(t.member(OwnerId::from_raw(5), b"x"), Err(Error::NoTable));
+}
+
+#[test]
+fn bad_options() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    let mut zero = options("t");
+    zero.keypos = 0;
+    assert!(matches!(engine.create(zero, me), Err(Error::BadOption(_))));
+    let mut odd = options("t");
+    odd.structure = "hashbrownies".to_owned();
+    match engine.create(odd, me) {
+        Err(Error::UnknownStructure(text)) => assert!(text.contains("default"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+    let nobody = OwnerId::from_raw(4711);
+    assert_eq!(
+        engine.create(options("t"), nobody).err(),
+        Some(Error::NoOwner)
+    );
+    assert!(engine.all().is_empty());
+}
+
+#[test]
+fn tables_end_with_their_owner_or_go_to_the_heir() {
+    let (engine, notes) = engine();
+    let (a, b, c) = (engine.register(), engine.register(), engine.register());
+    let plain = engine.create(options("plain"), a).unwrap();
+    let mut with_heir = options("with_heir");
+    with_heir.heir = Some((b, term!({hello, 1})));
+    let inherited = engine.create(with_heir.clone(), a).unwrap();
+    with_heir.heir = Some((c, term!(x)));
+    let orphan = engine.create(with_heir, a).unwrap();
+    engine.down(c);
+    assert_eq!(orphan.info().unwrap().heir, None);
+    engine.down(a);
+    assert!(!plain.is_alive());
+    assert!(!orphan.is_alive());
+    assert_eq!(inherited.owner(), b);
+    let told = notes.transfers.lock().clone();
+    assert_eq!(told, [(inherited.id(), a, b, "{hello,1}".to_owned())]);
+    assert_eq!(engine.owned_by(b).len(), 1);
+    // The heir is the owner now, and has no other heir.
+    engine.down(b);
+    assert!(!inherited.is_alive());
+    assert_eq!(notes.gone.lock().len(), 3);
+    assert!(engine.all().is_empty());
+    engine.down(b);
+}
+
+#[test]
+fn give_away() {
+    let (engine, notes) = engine();
+    let (a, b, gone) = (engine.register(), engine.register(), engine.register());
+    engine.down(gone);
+    let t = engine.create(options("t"), a).unwrap();
+    assert_eq!(t.give_away(a, a), Err(Error::AlreadyOwner));
+    assert_eq!(t.give_away(a, gone), Err(Error::NoOwner));
+    t.give_away(a, b).unwrap();
+    assert_eq!(t.owner(), b);
+    assert_eq!(t.give_away(a, b), Err(Error::NotOwner));
+    engine.down(a);
+    assert!(t.is_alive());
+    engine.down(b);
+    assert!(!t.is_alive());
+    assert!(notes.transfers.lock().is_empty());
+    assert_eq!(t.give_away(b, a), Err(Error::NoTable));
+}
+
+#[test]
+fn an_owner_with_many_tables_ends_quickly() {
+    let (engine, notes) = engine();
+    let me = engine.register();
+    let mut named = options("last_of_many");
+    for _ in 0..3000 {
+        engine.create(options("t"), me).unwrap();
+    }
+    named.named = true;
+    engine.create(named.clone(), me).unwrap();
+    engine.down(me);
+    // Names are free at once.
+    let next = engine.register();
+    assert!(engine.create(named, next).is_ok());
+    assert!(engine.reaper_idle(Duration::from_secs(20)));
+    assert_eq!(engine.all().len(), 1);
+    assert_eq!(notes.gone.lock().len(), 3001);
+}
+
+#[test]
+fn a_number_can_be_an_owner_again() {
+    let (engine, _) = engine();
+    let id = engine.register_as(5);
+    assert_eq!(engine.register_as(5), id);
+    let t = engine.create(options("t"), id).unwrap();
+    engine.down(id);
+    assert!(!engine.is_alive(id));
+    assert!(!t.is_alive());
+    engine.register_as(5);
+    assert!(engine.is_alive(id));
+    assert!(engine.owned_by(id).is_empty());
+    assert!(!engine.is_alive(engine.register_as(0)));
+}
+
+#[test]
+fn fixing_is_counted_and_ends_with_the_owner() {
+    let (engine, _) = engine();
+    let (a, b) = (engine.register(), engine.register());
+    let mut public = options("t");
+    public.access = Access::Public;
+    let t = engine.create(public, a).unwrap();
+    assert_eq!(t.info().unwrap().safe_fixed, None);
+    t.safe_fix(a, NOW).unwrap();
+    let later = FixTime {
+        system_ns: 9,
+        monotonic_ns: 9,
+    };
+    t.safe_fix(b, later).unwrap();
+    t.safe_fix(b, later).unwrap();
+    let fixed = t.info().unwrap().safe_fixed.unwrap();
+    assert_eq!(fixed.since, NOW);
+    assert_eq!(fixed.by, [(a, 1), (b, 2)]);
+    t.safe_unfix(a).unwrap();
+    t.safe_unfix(a).unwrap();
+    t.safe_unfix(b).unwrap();
+    assert_eq!(t.info().unwrap().safe_fixed.unwrap().by, [(b, 1)]);
+    engine.down(b);
+    assert!(!t.info().unwrap().fixed);
+    // One that owns nothing can fix a table too.
+    let stranger = OwnerId::from_raw(99);
+    t.safe_fix(stranger, NOW).unwrap();
+    assert!(t.info().unwrap().fixed);
+    engine.down(stranger);
+    assert!(!t.info().unwrap().fixed);
+    t.safe_fix(b, NOW).unwrap();
+    t.drop_table(a).unwrap();
+    engine.down(b);
+}
+
+/// All keys, by first and next.
+fn walk(t: &Table, who: OwnerId, mut each: impl FnMut(&Term)) -> Vec<Term> {
+    let mut keys = Vec::new();
+    let mut at: Option<Term> = None;
+    t.first(who, &mut |k| at = Some(Term::from(k))).unwrap();
+    while let Some(term) = at.take() {
+        each(&term);
+        let mut next = None;
+        t.next(who, &key(t, &term), &mut |k: TermRef<'_>| {
+            next = Some(Term::from(k))
+        })
+        .unwrap();
+        keys.push(term);
+        at = next;
+    }
+    keys
+}
+
+#[test]
+fn next_goes_on_from_a_key_deleted_while_fixed() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    for kind in [TableKind::Set, TableKind::Bag, TableKind::DuplicateBag] {
+        let mut o = options("t");
+        o.kind = kind;
+        let t = engine.create(o, me).unwrap();
+        for i in 0..300i64 {
+            t.insert(me, &object(&t, &term!({(i), x}))).unwrap();
+        }
+        let gone = key(&t, &term!(5));
+        t.delete(me, &gone).unwrap();
+        assert_eq!(t.next(me, &gone, &mut |_| ()), Err(Error::BadKey));
+        t.safe_fix(me, NOW).unwrap();
+        let seen = walk(&t, me, |k| {
+            t.delete(me, &key(&t, k)).unwrap();
+        });
+        assert_eq!(seen.len(), 299);
+        assert_eq!(t.size(), 0);
+        assert_eq!(t.next(me, &gone, &mut |_| ()), Err(Error::BadKey));
+        // All at once.
+        for i in 0..300i64 {
+            t.insert(me, &object(&t, &term!({(i), x}))).unwrap();
+        }
+        let mut n = 0;
+        walk(&t, me, |_| {
+            n += 1;
+            if n == 10 {
+                assert_eq!(t.delete_all_objects(me).unwrap(), 300);
+            }
+        });
+        assert_eq!(n, 10);
+        t.safe_unfix(me).unwrap();
+        let k = key(&t, &term!(7));
+        assert_eq!(t.next(me, &k, &mut |_| ()), Err(Error::BadKey));
+    }
+}
+
+#[test]
+fn slots_are_a_partition() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    for kind in [
+        TableKind::Set,
+        TableKind::OrderedSet,
+        TableKind::Bag,
+        TableKind::DuplicateBag,
+    ] {
+        for n in [0usize, 1, 2, 5, 100, 1000] {
+            let mut o = options("t");
+            o.kind = kind;
+            let t = engine.create(o, me).unwrap();
+            for i in 0..n as i64 {
+                t.insert(me, &object(&t, &term!({(i), x}))).unwrap();
+            }
+            let mut seen = HashSet::new();
+            let mut slot = 0;
+            loop {
+                let mut here = 0;
+                let found = t.slot(me, slot, &mut |o| {
+                    here += 1;
+                    assert!(seen.insert(o.key().to_string()));
+                });
+                match found.unwrap() {
+                    Slot::Objects(n) => assert_eq!(n, here),
+                    Slot::End => break,
+                }
+                slot += 1;
+            }
+            assert_eq!(seen.len(), n);
+            assert_eq!(t.slot(me, slot + 1, &mut |_| ()), Err(Error::BadSlot));
+        }
+    }
+}
+
+#[test]
+fn info_tells_what_was_asked_for() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    let heir = engine.register();
+    let mut o = options("info");
+    o.kind = TableKind::OrderedSet;
+    o.keypos = 2;
+    o.compressed = true;
+    o.decentralized_counters = true;
+    o.heir = Some((heir, term!(data)));
+    let t = engine.create(o, me).unwrap();
+    let empty = t.info().unwrap().memory;
+    for i in 0..100i64 {
+        t.insert(me, &object(&t, &term!({x, (i)}))).unwrap();
+    }
+    let info = t.info().unwrap();
+    assert_eq!(
+        (info.kind, info.keypos, info.size),
+        (TableKind::OrderedSet, 2, 100)
+    );
+    assert_eq!((info.owner, info.heir), (me, Some(heir)));
+    assert!(
+        info.compressed && info.decentralized_counters && !info.named && !info.read_concurrency
+    );
+    assert!(info.memory > empty);
+    assert_eq!(info.structure, "default");
+    t.set_heir(me, None).unwrap();
+    assert_eq!(t.info().unwrap().heir, None);
+}
+
+#[test]
+fn compressed_tables_are_smaller() {
+    let engine = Engine::new(Arc::new(NoDoor));
+    let me = engine.register();
+    let memory = |compressed| {
+        let mut o = options("t");
+        o.compressed = compressed;
+        let t = engine.create(o, me).unwrap();
+        let text = "the same words again and again, ".repeat(20);
+        let list: Vec<Term> = text
+            .chars()
+            .map(|c| Term::from(i64::from(u32::from(c))))
+            .collect();
+        for i in 0..200i64 {
+            let row = term!({(i), (Term::list(list.clone()))});
+            t.insert(me, &object(&t, &row)).unwrap();
+        }
+        t.memory()
+    };
+    let (plain, compressed) = (memory(false), memory(true));
+    assert!(compressed * 3 < plain, "{compressed} {plain}");
+}
