@@ -1,24 +1,93 @@
 //! Erlang's terms as bytes: identity, order, hash, text and the external format.
 //!
-//! docs to come in this file's guide.
+//! This is the lowest layer of Larder. It knows no table; what is stored in tables is made and read here.
+//!
+//! # Terms
+//!
+//! [`Term`] owns a term, [`TermRef`] borrows one, [`View`] is the opened head of one. The macro [`term!`] writes them, [`text`] prints and parses
+//! them, [`etf`] speaks Erlang's external format.
+//!
+//! ```
+//! use larder_term::{term, Term, View};
+//!
+//! let row = term!({user, 17, #{name => "Ann", score => 2.5}});
+//! assert_eq!(row.to_string(), "{user,17,#{name => <<\"Ann\">>,score => 2.5}}");
+//! assert_eq!("{user, 17, #{score => 2.5, name => <<\"Ann\">>}}".parse::<Term>()?, row);
+//!
+//! let View::Tuple(tuple) = row.view() else { panic!("a tuple") };
+//! assert_eq!(tuple.arity(), 3);
+//! assert_eq!(tuple.get(1).and_then(|id| id.as_int()), Some(17));
+//!
+//! // Identity tells 1 from 1.0, Erlang's order does not.
+//! let (int, float) = (term!(1), term!(1.0));
+//! assert!(int != float && int.as_ref().eq_term(float.as_ref()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Bytes
+//!
+//! A term is one run of bytes that says where it ends; no encoding is a prefix of another. An [`Encoder`] writes it head by head. The
+//! encoding is canonical: in inline mode two terms are identical exactly when their bytes are. In shared mode a binary over 64 bytes lies outside, counted, and the bytes
+//! hold a handle to it ([`blob`] tells who owns which count). An [`order_key`] is another run of bytes for the same term, which compares as
+//! terms do.
+//!
+//! ```
+//! use larder_term::{order_key, term};
+//!
+//! let key = |t: &larder_term::Term| {
+//!     let mut out = Vec::new();
+//!     order_key::encode(t.as_ref(), &mut out);
+//!     out
+//! };
+//! assert!(key(&term!({a, 2})) < key(&term!({a, 2.5})));
+//! assert_eq!(key(&term!({a, 2})), key(&term!({a, 2.0})));
+//! ```
+//!
+//! # Objects
+//!
+//! A table keeps tuples. [`object`] splits one into the key and the value that an index stores, and reads it where it lies.
+//!
+//! ```
+//! use larder_term::{object::{self, KeyForm, ObjectBuf}, term};
+//!
+//! let mut object = ObjectBuf::new();
+//! let row = term!({17, "Ann", [a, b]});
+//! object::encode(row.as_ref(), 1, KeyForm::Hash { legacy_zero: false }, false, &mut object)?;
+//! let mut scratch = Vec::new();
+//! let view = object.view(1, &mut scratch);
+//! assert_eq!(view.key().as_int(), Some(17));
+//! assert_eq!(view.element(2).and_then(|name| name.as_binary()), Some(&b"Ann"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Promises
+//!
+//! * Nothing here recurses over the depth of a term: a million nested lists are as good as one.
+//! * Nothing that a stranger sends panics: [`etf`] and [`text`] check what they read. [`TermRef::trusted`] and its kin are `unsafe`, because they
+//!   do not.
+//! * Atoms are for ever ([`atom`]), and so is what parsing an untrusted text costs.
+//! * Two switches belong to the whole process, and the door sets them when it is loaded: [`set_legacy_zero`] (hosts that take −0.0 for 0.0) and [`node::set_local`]
+//!   (what this node is called, which only comparing its identifiers with other nodes' asks for).
+//!
+//! `unsafe` code lives in [`blob`] alone, where handles become pointers.
 
 pub mod atom;
 pub mod blob;
 mod compare;
 mod encoder;
 pub mod etf;
-mod macros;
 pub mod hash;
+mod macros;
 mod maps;
 pub mod node;
 pub mod number;
 pub mod object;
 pub mod order_key;
-pub mod skip;
+mod skip;
 pub mod tags;
 mod term;
 pub mod text;
-pub mod varint;
+mod varint;
 mod view;
 
 pub use atom::{atoms, Atom, AtomError};

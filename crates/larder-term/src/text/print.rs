@@ -131,22 +131,18 @@ impl Printer<'_> {
     fn map(&mut self, start: usize, children: u64) {
         self.out.push_str("#{");
         let bytes = self.bytes;
-        let pairs = match children {
-            0 => Vec::new(),
-            2 => {
-                let end = crate::skip::end_of(bytes, start);
-                let value = crate::skip::end_of(bytes, self.at);
-                return self.open.push(Open::Pairs(vec![(self.at, value)], end, true));
-            }
+        match children {
+            0 => self.out.push('}'),
+            2 => self
+                .open
+                .extend([Open::Text("}"), Open::Term, Open::Text(" => "), Open::Term]),
             _ => {
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
                 let places = index.places(index.find(start));
-                let end = places.end();
                 let pairs = sorted_pairs(bytes, (0..places.pairs()).map(|i| (places.key(i), places.value(i))));
-                return self.open.push(Open::Pairs(pairs, end, true));
+                self.open.push(Open::Pairs(pairs, places.end(), true));
             }
-        };
-        self.open.push(Open::Pairs(pairs, self.at, true));
+        }
     }
 
     fn leaf(&mut self, start: usize, end: usize) {
