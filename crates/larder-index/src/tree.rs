@@ -160,7 +160,7 @@ impl<R: Route> Tree<R> {
         leaf.remove(i);
         self.shared.counters.add_len(-1);
         self.retire(guard, handle);
-        if heat < HOT && leaf.len() % 4 == 0 {
+        if heat < HOT && (leaf.len() < 8 || leaf.len() % 4 == 0) {
             self.tidy(guard, position, leaf);
         }
     }
@@ -176,7 +176,7 @@ impl<R: Route> Tree<R> {
                 _ => return,
             }
         }
-        if used < config.most / 8 {
+        if used < config.most / 4 {
             self.merge(guard, position, leaf);
         }
     }
@@ -197,7 +197,7 @@ impl<R: Route> Tree<R> {
         let mut leaf = leaf;
         while self.route.merge(&self.shared, leaf, position, guard) {
             match self.route.find(position, guard).try_lock() {
-                Ok(Some(next)) if next.used() < self.shared.config.most / 8 => leaf = next,
+                Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
                 _ => return,
             }
         }

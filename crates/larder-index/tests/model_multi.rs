@@ -145,7 +145,7 @@ fn positions_resume(index: &dyn Multi, all: &[(Vec<u8>, Vec<u8>)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 120 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn bag_is_the_oracle(ops in prop::collection::vec(op(40), 1..200), hashes in 0..4usize, config in 0..2usize) {

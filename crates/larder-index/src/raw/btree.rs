@@ -174,20 +174,19 @@ impl Btree {
         unsafe { leaf.retire(guard) };
     }
 
-    /// The leaf beside the last of the way, under the same node: locked if nobody else is at work on it. Its child number too.
-    fn beside<'g>(step: &Step<'g>, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
+    /// A leaf beside the last of the way, under the same node, that uses at most `room`: locked if nobody else is at work on it. Its child
+    /// number too.
+    fn beside<'g>(step: &Step<'g>, room: usize, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
         let last = step.node.children.len() - 1;
-        let tries = [
-            step.child.checked_sub(1),
-            Some(step.child + 1).filter(|i| *i <= last),
-        ];
-        tries
-            .into_iter()
-            .flatten()
-            .find_map(|i| match step.node.children[i].load(guard) {
-                Child::Leaf(leaf) => leaf.try_lock().ok().flatten().map(|locked| (locked, i)),
-                Child::Node(_) => None,
-            })
+        let left = step.child.checked_sub(1);
+        let right = Some(step.child + 1).filter(|i| *i <= last);
+        [left, right].into_iter().flatten().find_map(|i| {
+            let Child::Leaf(leaf) = step.node.children[i].load(guard) else {
+                return None;
+            };
+            let locked = leaf.try_lock().ok().flatten()?;
+            (locked.used() <= room).then_some((locked, i))
+        })
     }
 }
 
@@ -354,13 +353,16 @@ impl Route for Btree {
     }
 
     fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], guard: &Guard) -> bool {
+        let Some(room) = (shared.config.most / 2).checked_sub(leaf.used()) else {
+            return false;
+        };
         let changing = self.changing.lock();
         let (mut path, _) = self.path(guard, |node| node.child_of(position, false));
         let Some(step) = path.last_mut() else {
             return false;
         };
         let at = step.child;
-        let Some((other, i)) = Self::beside(step, guard) else {
+        let Some((other, i)) = Self::beside(step, room, guard) else {
             return false;
         };
         // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes is counted.

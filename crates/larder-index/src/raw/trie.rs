@@ -123,9 +123,24 @@ impl Trie {
         }
     }
 
+    #[inline]
     fn descend<'g>(&self, position: &[u8], pad: u8, guard: &'g Guard) -> Leaf<'g> {
         let mut child = self.root.load(guard);
         let mut at = 0;
+        // All but degenerate tries are served by the first eight bytes, taken once.
+        if let Some(first) = position.first_chunk::<8>() {
+            let window = u64::from_be_bytes(*first);
+            while at + BITS <= 64 {
+                match child {
+                    Child::Leaf(leaf) => return leaf,
+                    Child::Node(node) => {
+                        let i = (window >> (64 - BITS - at)) as usize & (SLOTS - 1);
+                        child = node.slots[i].load(guard);
+                    }
+                }
+                at += BITS;
+            }
+        }
         loop {
             match child {
                 Child::Leaf(leaf) => return leaf,

@@ -109,28 +109,37 @@ impl<'g> View<'g> {
         Ok((low, false))
     }
 
-    /// Bounds for the search. In a trie of hashes heads are spread evenly, so the place can be guessed to within a line or two.
+    /// Bounds for the search. In a trie of hashes heads are spread evenly: the place can be guessed, and is mostly less than a cache line away.
     #[inline]
     fn guess(&self, head: u64) -> Result<(usize, usize), Torn> {
-        const STEP: usize = 8;
+        /// How far to walk before the whole leaf is searched after all.
+        const WALK: usize = 32;
         let (n, depth) = (self.count, self.leaf.depth());
-        if depth == 0 || n <= 2 * STEP {
+        if depth == 0 || n == 0 {
             return Ok((0, n));
         }
+        let at = |i: usize| self.slot(i).map(|slot| slot & HEAD_MASK);
         let spread = head << (depth % 8);
-        let place = ((u128::from(spread) * n as u128) >> 64) as usize;
-        let (mut low, mut high) = (place.saturating_sub(STEP), (place + STEP).min(n));
-        let mut step = STEP;
-        while low > 0 && self.slot(low)? & HEAD_MASK >= head {
-            low = low.saturating_sub(step);
-            step *= 2;
+        let mut i = (((u128::from(spread) * n as u128) >> 64) as usize).min(n - 1);
+        let mut left = WALK;
+        // Down while the one below is not below `head`, else up to the first that is not.
+        while i > 0 && left > 0 && at(i - 1)? >= head {
+            i -= 1;
+            left -= 1;
         }
-        step = STEP;
-        while high < n && self.slot(high - 1)? & HEAD_MASK <= head {
-            high = (high + step).min(n);
-            step *= 2;
+        while i < n && left > 0 && at(i)? < head {
+            i += 1;
+            left -= 1;
         }
-        Ok((low, high))
+        if left == 0 {
+            return Ok((0, n));
+        }
+        // Now `i` is the first that is not below.
+        match i {
+            i if i == n || at(i)? > head => Ok((i, i)),
+            i if i + 1 < n && at(i + 1)? == head => Ok((i, n)),
+            i => Ok((i, i + 1)),
+        }
     }
 
     /// How the entry compares to prefix + `suffix`, when their heads are equal.

@@ -40,13 +40,18 @@ pub(crate) fn copy_out(
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
-    out.reserve(len + 8);
-    let mut done = 0;
-    while done < len {
-        let bytes = load(words, at + done)?.to_le_bytes();
-        let take = (len - done).min(8);
-        out.extend_from_slice(&bytes[..take]);
-        done += take;
+    let from = out.len();
+    out.resize(from + len, 0);
+    let mut at = at;
+    let mut chunks = out[from..].chunks_exact_mut(8);
+    for chunk in &mut chunks {
+        chunk.copy_from_slice(&load(words, at)?.to_le_bytes());
+        at += 8;
+    }
+    let rest = chunks.into_remainder();
+    if !rest.is_empty() {
+        let bytes = load(words, at)?.to_le_bytes();
+        rest.copy_from_slice(&bytes[..rest.len()]);
     }
     Ok(())
 }
