@@ -17,19 +17,17 @@ table({A, B}, Outcomes) ->
     io:format("~nMedians; ratio: how many times as quick ~s is as ~s (under 1: slower). B/row: bytes a row, by info(T, memory)~n"
               "(which in ets leaves out binaries over 64 bytes).~n~n",
               [B, A]),
-    io:format("~-34s ~8s ~11s ~11s ~7s ~9s ~9s~n",
-              ["operation", "rows", A, B, "ratio", [atom_to_list(A), " B/row"], [short(B), " B/row"]]),
-    io:format("~s~n", [lists:duplicate(34 + 9 + 12 + 12 + 8 + 10 + 11, $-)]),
+    io:format("~-34s ~8s ~11s ~11s ~7s ~12s ~12s~n",
+              ["operation", "rows", A, B, "ratio", [atom_to_list(A), " B/row"], [atom_to_list(B), " B/row"]]),
+    io:format("~s~n", [lists:duplicate(34 + 9 + 12 + 12 + 8 + 13 + 13, $-)]),
     lists:foreach(fun row/1, Outcomes),
     io:format("~nRatios, drawn (the mark ~ts is ~s's speed; a full bar is ~s times it, scale logarithmic)~n",
               [[$|], A, "100"]),
     lists:foreach(fun bar/1, Outcomes).
 
-short(Module) -> string:slice(atom_to_list(Module), 0, 6).
-
 row(#{name := Name, rows := Rows, times := {TimeA, TimeB}, difference := none} = Outcome) ->
     {MemA, MemB} = memory(Outcome),
-    io:format("~-34ts ~8b ~11s ~11s ~7.2f ~9s ~9s~n",
+    io:format("~-34ts ~8b ~11s ~11s ~7.2f ~12s ~12s~n",
               [Name, Rows, time(TimeA), time(TimeB), TimeA / TimeB, MemA, MemB]);
 row(#{name := Name, rows := Rows}) ->
     io:format("~-34ts ~8b ~11s~n", [Name, Rows, "DIFFERENT"]).
