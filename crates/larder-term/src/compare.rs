@@ -95,7 +95,9 @@ fn identical_apart(a: &[u8], b: &[u8]) -> bool {
 
 /// Whether a −0.0 lies somewhere in a term.
 pub(crate) fn has_negative_zero(bytes: &[u8]) -> bool {
-    bytes.len() >= 9 && Heads::new(bytes).any(|(at, end)| bytes[at] == FLOAT && is_negative_zero(&bytes[at..end]))
+    bytes.len() >= 9
+        && Heads::new(bytes)
+            .any(|(at, end)| bytes[at] == FLOAT && is_negative_zero(&bytes[at..end]))
 }
 
 /// The inline bytes of a term with 0.0 for every −0.0.
@@ -169,7 +171,11 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
     let (mut i, mut j) = (0, 0);
     let mut open: SmallVec<[Open; 8]> = SmallVec::new();
     let then = Then::Nothing;
-    open.push(Open { left: 1, exact, then });
+    open.push(Open {
+        left: 1,
+        exact,
+        then,
+    });
     while let Some(top) = open.last_mut() {
         if top.left == 0 {
             let tails = match top.then {
@@ -202,7 +208,11 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
             Kind::Fun => open_funs(a, b, &mut i, &mut j, exact, &mut open),
             _ => {
                 let (i_end, j_end) = (head(a, i).0, head(b, j).0);
-                let order = compare_leaves(TermRef::within(&a[i..i_end]), TermRef::within(&b[j..j_end]), exact);
+                let order = compare_leaves(
+                    TermRef::within(&a[i..i_end]),
+                    TermRef::within(&b[j..j_end]),
+                    exact,
+                );
                 (i, j) = (i_end, j_end);
                 order
             }
@@ -231,14 +241,32 @@ fn count(bytes: &[u8], at: &mut usize) -> u64 {
     n
 }
 
-fn open_tuples(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, open: &mut Opens) -> Ordering {
+fn open_tuples(
+    a: &[u8],
+    b: &[u8],
+    i: &mut usize,
+    j: &mut usize,
+    exact: bool,
+    open: &mut Opens,
+) -> Ordering {
     let (n, m) = (count(a, i), count(b, j));
     let then = Then::Nothing;
-    open.push(Open { left: n, exact, then });
+    open.push(Open {
+        left: n,
+        exact,
+        then,
+    });
     n.cmp(&m)
 }
 
-fn open_lists(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, open: &mut Opens) -> Ordering {
+fn open_lists(
+    a: &[u8],
+    b: &[u8],
+    i: &mut usize,
+    j: &mut usize,
+    exact: bool,
+    open: &mut Opens,
+) -> Ordering {
     let end = |tag| if tag == LIST { Rest::Nil } else { Rest::Tail };
     let (a_end, b_end) = (end(a[*i]), end(b[*j]));
     let (n, m) = (count(a, i), count(b, j));
@@ -252,14 +280,25 @@ fn open_lists(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, ope
     Ordering::Equal
 }
 
-fn open_maps(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, open: &mut Opens) -> Ordering {
+fn open_maps(
+    a: &[u8],
+    b: &[u8],
+    i: &mut usize,
+    j: &mut usize,
+    exact: bool,
+    open: &mut Opens,
+) -> Ordering {
     let (start_a, start_b) = (*i, *j);
     let (n, m) = (count(a, i), count(b, j));
     if n != m || n == 0 {
         return n.cmp(&m);
     }
     if n == 1 {
-        open.extend([exact, true].map(|exact| Open { left: 1, exact, then: Then::Nothing }));
+        open.extend([exact, true].map(|exact| Open {
+            left: 1,
+            exact,
+            then: Then::Nothing,
+        }));
         return Ordering::Equal;
     }
     (*i, *j) = (end_of(a, start_a), end_of(b, start_b));
@@ -275,9 +314,19 @@ fn open_maps(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, open
     key(a).cmp(&key(b))
 }
 
-fn open_funs(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, open: &mut Opens) -> Ordering {
+fn open_funs(
+    a: &[u8],
+    b: &[u8],
+    i: &mut usize,
+    j: &mut usize,
+    exact: bool,
+    open: &mut Opens,
+) -> Ordering {
     let ((i_end, n), (j_end, m)) = (head(a, *i), head(b, *j));
-    let (x, y) = (TermRef::within(&a[*i..i_end]), TermRef::within(&b[*j..j_end]));
+    let (x, y) = (
+        TermRef::within(&a[*i..i_end]),
+        TermRef::within(&b[*j..j_end]),
+    );
     (*i, *j) = (i_end, j_end);
     let order = match (x.view(), y.view()) {
         (View::Fun(f), View::Fun(g)) => f
@@ -287,14 +336,30 @@ fn open_funs(a: &[u8], b: &[u8], i: &mut usize, j: &mut usize, exact: bool, open
             .then_with(|| f.old_uniq.cmp_term(g.old_uniq))
             .then_with(|| (f.index, f.uniq, f.arity).cmp(&(g.index, g.uniq, g.arity)))
             .then(n.cmp(&m)),
-        (View::Export { module, function, arity }, View::Export { module: m, function: f, arity: n }) => {
-            module.cmp(&m).then_with(|| function.cmp(&f)).then(arity.cmp(&n))
-        }
+        (
+            View::Export {
+                module,
+                function,
+                arity,
+            },
+            View::Export {
+                module: m,
+                function: f,
+                arity: n,
+            },
+        ) => module
+            .cmp(&m)
+            .then_with(|| function.cmp(&f))
+            .then(arity.cmp(&n)),
         (View::Fun(_), _) => Ordering::Less,
         _ => Ordering::Greater,
     };
     let then = Then::Nothing;
-    open.push(Open { left: n, exact, then });
+    open.push(Open {
+        left: n,
+        exact,
+        then,
+    });
     order
 }
 

@@ -378,7 +378,16 @@ impl<'b> Encoder<'b> {
 
     /// A local fun: `free` terms follow, its free variables.
     #[allow(clippy::too_many_arguments)]
-    pub fn begin_fun(&mut self, module: Atom, arity: u8, uniq: &[u8; 16], index: u32, old_index: i64, old_uniq: i64, free: usize) {
+    pub fn begin_fun(
+        &mut self,
+        module: Atom,
+        arity: u8,
+        uniq: &[u8; 16],
+        index: u32,
+        old_index: i64,
+        old_uniq: i64,
+        free: usize,
+    ) {
         self.begin(free as u64);
         self.out.push(FUN);
         push_atom(self.out, module);
@@ -500,7 +509,12 @@ fn as_i64(negative: bool, magnitude: &[u8]) -> Option<i64> {
 }
 
 /// Sorts the pairs of a map that ends at `end`; `marks` are where its keys and values begin, in turn.
-fn sort_pairs(out: &mut Vec<u8>, marks: &[usize], end: usize, handles: bool) -> Result<(), DuplicateKey> {
+fn sort_pairs(
+    out: &mut Vec<u8>,
+    marks: &[usize],
+    end: usize,
+    handles: bool,
+) -> Result<(), DuplicateKey> {
     let pairs = marks.len() / 2;
     if pairs < 2 {
         return Ok(());

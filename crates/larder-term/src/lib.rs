@@ -98,4 +98,7 @@ pub use macros::Literal;
 pub use node::{Node, NodeName};
 pub use skip::skip;
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};
-pub use view::{BigRef, FunRef, Kind, ListRef, MapRef, Pairs, PidRef, PortRef, RefRef, TermRef, Terms, TupleRef, View};
+pub use view::{
+    BigRef, FunRef, Kind, ListRef, MapRef, Pairs, PidRef, PortRef, RefRef, TermRef, Terms,
+    TupleRef, View,
+};

@@ -79,7 +79,10 @@ impl MapIndex {
 
     pub(crate) fn places(&self, map: usize) -> Places<'_> {
         let first = self.maps[map].1;
-        let last = self.maps.get(map + 1).map_or(self.places.len(), |next| next.1);
+        let last = self
+            .maps
+            .get(map + 1)
+            .map_or(self.places.len(), |next| next.1);
         Places(&self.places[first..last])
     }
 }

@@ -117,7 +117,10 @@ impl Number {
         match self {
             Number::Int(n) => Ok(*n as f64),
             Number::Float(x) => Ok(*x),
-            Number::Big(n) => n.to_f64().filter(|x| x.is_finite()).ok_or(NumberError::BadArith),
+            Number::Big(n) => n
+                .to_f64()
+                .filter(|x| x.is_finite())
+                .ok_or(NumberError::BadArith),
         }
     }
 }

@@ -95,11 +95,24 @@ enum Open {
     /// So many terms, from the cursor on.
     Terms { left: u64, exact: bool },
     /// A list: so many elements, from the cursor on, then the end or the tail.
-    List { left: u64, improper: bool, exact: bool },
+    List {
+        left: u64,
+        improper: bool,
+        exact: bool,
+    },
     /// A map's keys, which are being written in the order of the encoding.
-    Keys { map: usize, done: usize, starts: Vec<usize>, exact: bool },
+    Keys {
+        map: usize,
+        done: usize,
+        starts: Vec<usize>,
+        exact: bool,
+    },
     /// A map's values: where they begin, in the order of the keys; the next one last.
-    Values { places: Vec<usize>, end: usize, exact: bool },
+    Values {
+        places: Vec<usize>,
+        end: usize,
+        exact: bool,
+    },
 }
 
 struct Writer<'a, 'o> {
@@ -137,18 +150,39 @@ impl Writer<'_, '_> {
                 self.open.push(Open::Terms { left, exact });
                 self.term(exact);
             }
-            Open::List { left: 0, improper, exact } => match improper {
+            Open::List {
+                left: 0,
+                improper,
+                exact,
+            } => match improper {
                 true => self.term(exact),
                 false => self.out.push(NIL_KEY),
             },
-            Open::List { left, improper, exact } => {
+            Open::List {
+                left,
+                improper,
+                exact,
+            } => {
                 let left = left - 1;
-                self.open.push(Open::List { left, improper, exact });
+                self.open.push(Open::List {
+                    left,
+                    improper,
+                    exact,
+                });
                 self.out.push(CONS);
                 self.term(exact);
             }
-            Open::Keys { map, done, starts, exact } => self.next_key(map, done, starts, exact),
-            Open::Values { mut places, end, exact } => match places.pop() {
+            Open::Keys {
+                map,
+                done,
+                starts,
+                exact,
+            } => self.next_key(map, done, starts, exact),
+            Open::Values {
+                mut places,
+                end,
+                exact,
+            } => match places.pop() {
                 None => self.at = end,
                 Some(place) => {
                     self.open.push(Open::Values { places, end, exact });
@@ -168,12 +202,19 @@ impl Writer<'_, '_> {
             Kind::Tuple => {
                 self.out.push(TUPLE_KEY);
                 push_count(children, self.out);
-                self.open.push(Open::Terms { left: children, exact });
+                self.open.push(Open::Terms {
+                    left: children,
+                    exact,
+                });
             }
             Kind::List => {
                 let improper = self.bytes[start] == ILIST;
                 let left = children - u64::from(improper);
-                self.open.push(Open::List { left, improper, exact });
+                self.open.push(Open::List {
+                    left,
+                    improper,
+                    exact,
+                });
             }
             Kind::Map => self.map(start, children / 2, exact),
             _ => {
@@ -195,13 +236,24 @@ impl Writer<'_, '_> {
         push_count(pairs, self.out);
         if pairs < 2 {
             self.open.push(Open::Terms { left: pairs, exact });
-            self.open.push(Open::Terms { left: pairs, exact: true });
+            self.open.push(Open::Terms {
+                left: pairs,
+                exact: true,
+            });
             return;
         }
         let bytes = self.bytes;
-        let map = self.maps.get_or_insert_with(|| MapIndex::new(bytes)).find(start);
+        let map = self
+            .maps
+            .get_or_insert_with(|| MapIndex::new(bytes))
+            .find(start);
         let starts = Vec::with_capacity(pairs as usize + 1);
-        self.open.push(Open::Keys { map, done: 0, starts, exact });
+        self.open.push(Open::Keys {
+            map,
+            done: 0,
+            starts,
+            exact,
+        });
     }
 
     fn next_key(&mut self, map: usize, done: usize, mut starts: Vec<usize>, exact: bool) {
@@ -211,7 +263,12 @@ impl Writer<'_, '_> {
         if done < places.pairs() {
             self.at = places.key(done);
             let done = done + 1;
-            self.open.push(Open::Keys { map, done, starts, exact });
+            self.open.push(Open::Keys {
+                map,
+                done,
+                starts,
+                exact,
+            });
             return self.term(true);
         }
         let order = sort_runs(self.out, &starts);
@@ -252,7 +309,11 @@ impl Writer<'_, '_> {
                 words.for_each(|word| self.out.extend_from_slice(&word.to_be_bytes()));
             }
             View::Fun(fun) => push_fun(fun, self.out),
-            View::Export { module, function, arity } => {
+            View::Export {
+                module,
+                function,
+                arity,
+            } => {
                 self.out.push(EXTERNAL_FUN);
                 push_text(module, self.out);
                 push_text(function, self.out);

@@ -92,7 +92,9 @@ impl Term {
     }
 
     /// A tuple.
-    pub fn tuple<T: AsTerm>(elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Term {
+    pub fn tuple<T: AsTerm>(
+        elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    ) -> Term {
         let elements = elements.into_iter();
         Term::of(|enc| {
             enc.begin_tuple(elements.len());
@@ -101,7 +103,9 @@ impl Term {
     }
 
     /// A proper list.
-    pub fn list<T: AsTerm>(elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>) -> Term {
+    pub fn list<T: AsTerm>(
+        elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    ) -> Term {
         let elements = elements.into_iter();
         Term::of(|enc| {
             enc.begin_list(elements.len());
@@ -110,7 +114,10 @@ impl Term {
     }
 
     /// A list with a tail: `[a, b | tail]`. A tail that is a list itself makes one longer list, as in Erlang; no elements make the tail.
-    pub fn improper<T: AsTerm>(elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>, tail: TermRef<'_>) -> Term {
+    pub fn improper<T: AsTerm>(
+        elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+        tail: TermRef<'_>,
+    ) -> Term {
         let elements = elements.into_iter();
         let n = elements.len();
         Term::of(|enc| {
@@ -139,7 +146,9 @@ impl Term {
     ///
     /// # Errors
     /// [`DuplicateKey`] if two keys are identical.
-    pub fn map<K: AsTerm, V: AsTerm>(pairs: impl IntoIterator<Item = (K, V), IntoIter: ExactSizeIterator>) -> Result<Term, DuplicateKey> {
+    pub fn map<K: AsTerm, V: AsTerm>(
+        pairs: impl IntoIterator<Item = (K, V), IntoIter: ExactSizeIterator>,
+    ) -> Result<Term, DuplicateKey> {
         let pairs = pairs.into_iter();
         let mut ended = Ok(());
         let term = Term::of(|enc| {

@@ -101,7 +101,11 @@ pub struct BigRef<'a> {
 impl BigRef<'_> {
     /// The number.
     pub fn to_bigint(self) -> BigInt {
-        let sign = if self.negative { Sign::Minus } else { Sign::Plus };
+        let sign = if self.negative {
+            Sign::Minus
+        } else {
+            Sign::Plus
+        };
         BigInt::from_bytes_le(sign, self.magnitude)
     }
 }
@@ -323,7 +327,7 @@ impl<'a> TermRef<'a> {
     /// The term that these bytes are.
     ///
     /// # Safety
-    /// 1. The bytes are exactly one term that an [`crate::Encoder`] wrote in this process. 2. The counts of the handles in
+    /// The bytes are exactly one term that an [`crate::Encoder`] wrote in this process, and the counts of the handles in
     /// them are held by somebody for all of `'a`.
     #[inline]
     pub unsafe fn trusted(bytes: &'a [u8]) -> TermRef<'a> {
@@ -438,7 +442,11 @@ impl<'a> TermRef<'a> {
                 let (module, at) = atom(bytes, 1);
                 let (function, at) = atom(bytes, at);
                 let (arity, _) = varint::read(bytes, at);
-                View::Export { module, function, arity }
+                View::Export {
+                    module,
+                    function,
+                    arity,
+                }
             }
             _ => panic!("no term begins with byte {tag:#04x}"),
         }

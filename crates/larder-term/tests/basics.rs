@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Counts of living blobs and the switch for zeros belong to the process: tests that look at them run one by one.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn big(text: &str) -> Term {
@@ -26,7 +28,10 @@ fn bytes_are_as_designed() {
     check(term!(-1), &[1, 0xFF]);
     check(term!(-129), &[2, 0x7F, 0xFF]);
     check(Term::int(i64::MIN), &[8, 0, 0, 0, 0, 0, 0, 0, 0x80]);
-    check(big("9223372036854775808"), &[9, 8, 0, 0, 0, 0, 0, 0, 0, 0x80]);
+    check(
+        big("9223372036854775808"),
+        &[9, 8, 0, 0, 0, 0, 0, 0, 0, 0x80],
+    );
     check(term!(true), &[0x0C, 1]);
     check(term!([]), &[0x10]);
     check(term!([1 | 2]), &[0x12, 1, 0x81, 0x82]);
@@ -45,12 +50,22 @@ fn duplicate_keys_are_refused() {
 
 #[test]
 fn maps_inside_maps_are_sorted() {
-    let inner = |n: i64| Term::map([(term!(9), Term::int(n)), (term!({3, 4}), term!(#{z => 1, a => 2})), (term!(1), term!(b))]).unwrap();
+    let inner = |n: i64| {
+        Term::map([
+            (term!(9), Term::int(n)),
+            (term!({3, 4}), term!(#{z => 1, a => 2})),
+            (term!(1), term!(b)),
+        ])
+        .unwrap()
+    };
     let a = Term::map([(inner(2), inner(3)), (inner(1), term!(x))]).unwrap();
     let b = Term::map([(inner(1), term!(x)), (inner(2), inner(3))]).unwrap();
     assert_eq!(a.bytes(), b.bytes());
     let View::Map(map) = a.view() else { panic!() };
-    assert!(map.get(inner(2).as_ref()).unwrap().identical(inner(3).as_ref()));
+    assert!(map
+        .get(inner(2).as_ref())
+        .unwrap()
+        .identical(inner(3).as_ref()));
     let streamed = Term::build(|enc| {
         let outer = enc.begin_map(2);
         let first = enc.begin_map(0);
@@ -64,7 +79,10 @@ fn maps_inside_maps_are_sorted() {
         enc.nil();
         enc.end_map(outer).unwrap();
     });
-    assert_eq!(streamed.unwrap(), term!(#{#{} => {#{1 => 10, 2 => 20}, 5}, 0 => []}));
+    assert_eq!(
+        streamed.unwrap(),
+        term!(#{#{} => {#{1 => 10, 2 => 20}, 5}, 0 => []})
+    );
 }
 
 #[test]
@@ -109,7 +127,7 @@ fn order_of_types_and_numbers() {
         Term::pid(Node::Local, 5, 0),
         Term::pid(Node::Local, 1, 1),
         term!({}),
-        term!({9}),
+        term!({ 9 }),
         term!({1, 1}),
         term!(#{}),
         term!(#{a => 1}),
@@ -137,7 +155,11 @@ fn order_of_types_and_numbers() {
             assert_eq!(a.cmp(b), i.cmp(&j), "{a} {b}");
             let order = a.as_ref().cmp_term(b.as_ref());
             assert_eq!(key(a).cmp(&key(b)), order, "{a} {b}");
-            assert_eq!(order.is_eq(), i == j || (i.min(j) == 5 && i.max(j) == 6), "{a} {b}");
+            assert_eq!(
+                order.is_eq(),
+                i == j || (i.min(j) == 5 && i.max(j) == 6),
+                "{a} {b}"
+            );
         }
     }
 }
@@ -172,12 +194,17 @@ fn shared_binaries_are_counted() {
     let _alone = alone();
     let (count, bytes) = (blob::live_count(), blob::live_bytes());
     let long = Term::binary(&[1; 65]);
-    assert_eq!((blob::live_count(), blob::live_bytes()), (count + 1, bytes + 65));
+    assert_eq!(
+        (blob::live_count(), blob::live_bytes()),
+        (count + 1, bytes + 65)
+    );
     let row = Term::tuple([&long, &long, &Term::binary(&[2; 64])]);
     let copy = row.clone();
     assert_eq!(blob::live_count(), count + 1);
     drop((row, long));
-    let View::Tuple(tuple) = copy.view() else { panic!() };
+    let View::Tuple(tuple) = copy.view() else {
+        panic!()
+    };
     let first = tuple.get(0).unwrap();
     assert_eq!(first.as_binary(), Some(&[1; 65][..]));
     let blob = first.blob().unwrap();
@@ -202,7 +229,10 @@ fn outside_and_inline_are_identical() {
     assert_eq!(row, other);
     assert_eq!(row, again);
     assert!(row.as_ref().eq_term(other.as_ref()));
-    assert_ne!(row, term!({k, [(&[3u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}}));
+    assert_ne!(
+        row,
+        term!({k, [(&[3u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}})
+    );
     assert_eq!(skip(&inline), inline.len());
 }
 
@@ -233,7 +263,9 @@ fn owners_and_anchors_live_as_long_as_the_terms() {
     })
     .unwrap();
     assert_eq!(Arc::strong_count(&life), 3);
-    let View::Tuple(tuple) = term.view() else { panic!() };
+    let View::Tuple(tuple) = term.view() else {
+        panic!()
+    };
     let kept = tuple.get(1).unwrap();
     assert!(kept.identical(Term::reference(Node::Local, &[1, 2, 3]).as_ref()));
     assert!(kept.anchor().unwrap().kept().is_some());
@@ -250,7 +282,11 @@ fn objects_come_back() {
     let _alone = alone();
     let before = blob::live_count();
     let tuple = term!({first, key, 3.5, (&[7u8; 200][..]), "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc", [1, 2]});
-    let forms = [KeyForm::Hash { legacy_zero: false }, KeyForm::Hash { legacy_zero: true }, KeyForm::Ordered];
+    let forms = [
+        KeyForm::Hash { legacy_zero: false },
+        KeyForm::Hash { legacy_zero: true },
+        KeyForm::Ordered,
+    ];
     for form in forms {
         for keypos in 1..=6 {
             for compress in [false, true] {
@@ -264,7 +300,9 @@ fn objects_come_back() {
                 assert_eq!((view.arity(), view.keypos()), (6, keypos));
                 assert!(view.identical_tuple(tuple.as_ref()));
                 assert_eq!(Term::build(|enc| view.encode(enc)).unwrap(), tuple);
-                let View::Tuple(elements) = tuple.view() else { panic!() };
+                let View::Tuple(elements) = tuple.view() else {
+                    panic!()
+                };
                 for (i, element) in elements.iter().enumerate() {
                     assert!(view.element(i + 1).unwrap().identical(element));
                 }
@@ -276,21 +314,32 @@ fn objects_come_back() {
     drop(tuple);
     assert_eq!(blob::live_count(), before);
     let mut object = ObjectBuf::new();
-    let mut encode = |t: Term, keypos| object::encode(t.as_ref(), keypos, KeyForm::Ordered, false, &mut object);
+    let mut encode =
+        |t: Term, keypos| object::encode(t.as_ref(), keypos, KeyForm::Ordered, false, &mut object);
     assert_eq!(encode(term!(a), 1), Err(ObjectError::NotTuple));
     assert_eq!(encode(term!({}), 1), Err(ObjectError::TooShort));
-    assert_eq!(encode(term!({a}), 2), Err(ObjectError::TooShort));
-    assert_eq!(encode(term!({a}), 0), Err(ObjectError::TooShort));
+    assert_eq!(encode(term!({ a }), 2), Err(ObjectError::TooShort));
+    assert_eq!(encode(term!({ a }), 0), Err(ObjectError::TooShort));
 }
 
 #[test]
 fn zeros_of_old_hosts() {
     let _alone = alone();
-    let (zero, minus) = (term!({k, 0.0, #{1 => 0.0, 5.0 => a}}), term!({k, -0.0, #{1 => -0.0, 5.0 => a}}));
+    let (zero, minus) = (
+        term!({k, 0.0, #{1 => 0.0, 5.0 => a}}),
+        term!({k, -0.0, #{1 => -0.0, 5.0 => a}}),
+    );
     let key = |t: &Term, legacy_zero| {
         let mut object = ObjectBuf::new();
         let row = Term::tuple([t]);
-        object::encode(row.as_ref(), 1, KeyForm::Hash { legacy_zero }, false, &mut object).unwrap();
+        object::encode(
+            row.as_ref(),
+            1,
+            KeyForm::Hash { legacy_zero },
+            false,
+            &mut object,
+        )
+        .unwrap();
         let mut scratch = Vec::new();
         assert!(object.view(1, &mut scratch).key().bytes() == t.bytes());
         object.key().to_vec()

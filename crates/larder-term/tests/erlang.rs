@@ -14,7 +14,9 @@ use std::{
 const HOW_TO_INSTALL: &str = "these tests ask Erlang, and `escript` is missing: `make test` installs it (Debian: apt-get install erlang-base)";
 
 fn here(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/erl").join(path)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/erl")
+        .join(path)
 }
 
 /// Runs the oracle; gives the frames that it wrote.
@@ -88,7 +90,10 @@ fn owned_by(view: View<'_>) -> Option<bool> {
 
 /// What has no syntax of its own is printed with other numbers by every Erlang.
 fn without_syntax(view: View<'_>) -> bool {
-    matches!(view, View::Pid(_) | View::Port(_) | View::Ref(_) | View::Fun(_))
+    matches!(
+        view,
+        View::Pid(_) | View::Port(_) | View::Ref(_) | View::Fun(_)
+    )
 }
 
 /// The printer takes all printable characters for text; Erlang's default, Latin-1 alone.
@@ -126,7 +131,9 @@ fn zeros_are_identical() -> bool {
 
 fn check(frame: TermRef<'_>) {
     let parts: Vec<_> = frame.as_tuple().unwrap().iter().collect();
-    let [a, b, text, order, identical, binary] = parts[..] else { panic!("a frame of six") };
+    let [a, b, text, order, identical, binary] = parts[..] else {
+        panic!("a frame of six")
+    };
     let order = match order.as_atom().unwrap().text() {
         "lt" => Ordering::Less,
         "gt" => Ordering::Greater,
@@ -186,7 +193,11 @@ fn erlang_reads_what_we_write() {
             .output()
             .expect(HOW_TO_INSTALL);
         std::fs::remove_file(&file).unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
         let again = decode(&base64(&out.stdout));
         assert!(again == term);
     }
@@ -202,8 +213,15 @@ fn base64(text: &[u8]) -> Vec<u8> {
     };
     let mut out = Vec::new();
     for group in text.chunks(4) {
-        let digits: Vec<u32> = group.iter().filter(|&&c| c != b'=').map(|&c| digit(c)).collect();
-        let word = digits.iter().enumerate().fold(0, |word, (i, d)| word | d << (18 - 6 * i));
+        let digits: Vec<u32> = group
+            .iter()
+            .filter(|&&c| c != b'=')
+            .map(|&c| digit(c))
+            .collect();
+        let word = digits
+            .iter()
+            .enumerate()
+            .fold(0, |word, (i, d)| word | d << (18 - 6 * i));
         out.extend_from_slice(&word.to_be_bytes()[1..digits.len()]);
     }
     out

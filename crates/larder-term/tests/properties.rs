@@ -86,7 +86,9 @@ fn pairs() -> impl Strategy<Value = (Term, Term)> {
 }
 
 fn as_float(term: TermRef<'_>) -> Option<Term> {
-    term.as_int().filter(|n| n.abs() < 1 << 53).map(|n| Term::float(n as f64).unwrap())
+    term.as_int()
+        .filter(|n| n.abs() < 1 << 53)
+        .map(|n| Term::float(n as f64).unwrap())
 }
 
 /// The same term, taken apart by its views and put together again, with some leaves replaced.
@@ -94,23 +96,36 @@ fn rebuilt(term: TermRef<'_>, leaf: &dyn Fn(TermRef<'_>) -> Option<Term>) -> Ter
     if let Some(other) = leaf(term) {
         return other;
     }
-    let all = |terms: &mut dyn Iterator<Item = TermRef<'_>>| terms.map(|t| rebuilt(t, leaf)).collect::<Vec<_>>();
+    let all = |terms: &mut dyn Iterator<Item = TermRef<'_>>| {
+        terms.map(|t| rebuilt(t, leaf)).collect::<Vec<_>>()
+    };
     match term.view() {
         View::Int(n) => Term::int(n),
         View::Big(n) => Term::bigint(&n.to_bigint()),
         View::Float(x) => Term::float(x).unwrap(),
         View::Atom(atom) => Term::from(atom),
         View::Nil => Term::nil(),
-        View::List(list) => Term::improper(all(&mut list.iter()), rebuilt(list.tail(), leaf).as_ref()),
+        View::List(list) => {
+            Term::improper(all(&mut list.iter()), rebuilt(list.tail(), leaf).as_ref())
+        }
         View::Tuple(tuple) => Term::tuple(all(&mut tuple.iter())),
-        View::Map(m) => map(m.iter().map(|(k, v)| (rebuilt(k, leaf), rebuilt(v, leaf))).collect()),
+        View::Map(m) => map(m
+            .iter()
+            .map(|(k, v)| (rebuilt(k, leaf), rebuilt(v, leaf)))
+            .collect()),
         View::Bin(bytes) => Term::binary(bytes),
         View::Bits { bytes, bits } => Term::bits(bytes, bits),
         View::Pid(pid) => Term::pid(pid.node, pid.id, pid.serial),
         View::Port(port) => Term::port(port.node, port.id),
-        View::Ref(reference) => Term::reference(reference.node, &reference.words().collect::<Vec<_>>()),
+        View::Ref(reference) => {
+            Term::reference(reference.node, &reference.words().collect::<Vec<_>>())
+        }
         View::Fun(f) => fun(&all(&mut f.free()), f.old_index.as_int().unwrap()),
-        View::Export { module, function, arity } => Term::export(module, function, arity as u8),
+        View::Export {
+            module,
+            function,
+            arity,
+        } => Term::export(module, function, arity as u8),
     }
 }
 
@@ -143,7 +158,9 @@ fn from_etf(bytes: &[u8]) -> Result<(Term, usize), etf::EtfError> {
 /// Identifiers of other nodes and funs have no text that is read.
 fn has_text(term: TermRef<'_>) -> bool {
     let text = term.to_string();
-    ["#Fun<", "@h.", "#Ref<", "#Port<"].iter().all(|mark| !text.contains(mark))
+    ["#Fun<", "@h.", "#Ref<", "#Port<"]
+        .iter()
+        .all(|mark| !text.contains(mark))
 }
 
 proptest! {
@@ -265,7 +282,9 @@ fn a_million_levels_need_no_stack() {
         enc.int(7);
         enc.int(2);
     });
-    let funs = deep(DEPTH, |enc| enc.begin_fun(Atom::new("m"), 0, &[0; 16], 0, 0, 0, 1));
+    let funs = deep(DEPTH, |enc| {
+        enc.begin_fun(Atom::new("m"), 0, &[0; 16], 0, 0, 0, 1)
+    });
     for term in [lists, tuples, maps, keys, wide, funs] {
         let copy = term.clone();
         assert!(term == copy && term.as_ref().cmp_term(copy.as_ref()).is_eq());
@@ -313,17 +332,41 @@ fn older_forms_are_read() {
     };
     let name = [100, 0, 3, b'a', b'@', b'h'];
     let with = |tag: &[u8], rest: &[u8]| [&[131][..], tag, &name, rest].concat();
-    assert_eq!(read(&with(&[103], &[0, 0, 0, 5, 0, 0, 0, 6, 2])), Term::pid(node(2), 5, 6));
-    assert_eq!(read(&with(&[102], &[0, 0, 0, 5, 2])), Term::port(node(2), 5));
-    assert_eq!(read(&with(&[101], &[0, 0, 0, 5, 2])), Term::reference(node(2), &[5]));
-    assert_eq!(read(&with(&[114, 0, 2], &[2, 0, 0, 0, 5, 0, 0, 0, 6])), Term::reference(node(2), &[5, 6]));
+    assert_eq!(
+        read(&with(&[103], &[0, 0, 0, 5, 0, 0, 0, 6, 2])),
+        Term::pid(node(2), 5, 6)
+    );
+    assert_eq!(
+        read(&with(&[102], &[0, 0, 0, 5, 2])),
+        Term::port(node(2), 5)
+    );
+    assert_eq!(
+        read(&with(&[101], &[0, 0, 0, 5, 2])),
+        Term::reference(node(2), &[5])
+    );
+    assert_eq!(
+        read(&with(&[114, 0, 2], &[2, 0, 0, 0, 5, 0, 0, 0, 6])),
+        Term::reference(node(2), &[5, 6])
+    );
     // A list whose tail is a list is one list.
-    assert_eq!(read(&[131, 108, 0, 0, 0, 1, 97, 1, 108, 0, 0, 0, 1, 97, 2, 106]), term!([1, 2]));
-    assert_eq!(read(&[131, 108, 0, 0, 0, 1, 97, 1, 107, 0, 2, 2, 3]), term!([1, 2, 3]));
-    assert_eq!(read(&[131, 108, 0, 0, 0, 1, 97, 1, 108, 0, 0, 0, 1, 97, 2, 97, 3]), term!([1, 2 | 3]));
+    assert_eq!(
+        read(&[131, 108, 0, 0, 0, 1, 97, 1, 108, 0, 0, 0, 1, 97, 2, 106]),
+        term!([1, 2])
+    );
+    assert_eq!(
+        read(&[131, 108, 0, 0, 0, 1, 97, 1, 107, 0, 2, 2, 3]),
+        term!([1, 2, 3])
+    );
+    assert_eq!(
+        read(&[131, 108, 0, 0, 0, 1, 97, 1, 108, 0, 0, 0, 1, 97, 2, 97, 3]),
+        term!([1, 2 | 3])
+    );
     assert_eq!(read(&[131, 110, 3, 1, 5, 0, 0]), term!(-5));
     assert!(from_etf(&[131, 116, 0, 0, 0, 2, 97, 1, 97, 2, 97, 1, 97, 3]).is_err());
-    let options = etf::EtfOptions { safe: true, ..Default::default() };
+    let options = etf::EtfOptions {
+        safe: true,
+        ..Default::default()
+    };
     let unknown = etf::decode_term(b"\x83\x77\x0cnever before", &NodeName::NONE, &options);
     assert_eq!(unknown.unwrap_err(), etf::EtfError::UnknownAtom);
 }

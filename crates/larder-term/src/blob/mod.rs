@@ -12,8 +12,8 @@
 
 mod raw;
 
-pub use raw::{release_all, retain_all};
 pub(crate) use raw::{clear_value, handle_of, owned_payload, payload, Counted};
+pub use raw::{release_all, retain_all};
 
 use crate::{skip::Heads, tags::*};
 use std::{

@@ -55,7 +55,11 @@ unsafe fn owned(handle: [u8; HANDLE]) -> Arc<Payload> {
 
 /// The handles of a run of whole terms.
 fn handles(run: &[u8]) -> impl Iterator<Item = [u8; HANDLE]> + '_ {
-    let run = if run.len() < SHORTEST_WITH_HANDLE { &[] } else { run };
+    let run = if run.len() < SHORTEST_WITH_HANDLE {
+        &[]
+    } else {
+        run
+    };
     Heads::new(run)
         .filter(|&(at, _)| is_handle_tag(run[at]))
         .map(|(_, end)| handle_at(run, end))
@@ -146,7 +150,11 @@ impl Counted<Vec<u8>> {
 
     /// Replaces what it holds by what a closure pushes; also gives what the closure returned, and whether it pushed one complete term.
     #[inline]
-    pub(crate) fn fill<R>(&mut self, mode: Mode, push: impl FnOnce(&mut Encoder<'_>) -> R) -> (R, bool) {
+    pub(crate) fn fill<R>(
+        &mut self,
+        mode: Mode,
+        push: impl FnOnce(&mut Encoder<'_>) -> R,
+    ) -> (R, bool) {
         self.clear();
         let mut enc = Encoder::new(&mut self.bytes, mode);
         let result = push(&mut enc);

@@ -25,9 +25,19 @@ use std::io::Read;
 ///
 /// # Complexity
 /// Two passes over the bytes, plus the sorting of maps; no recursion. A map inside a map inside a map … whose keys are all out of order is moved once a level.
-pub fn decode(bytes: &[u8], local: &NodeName, out: &mut Vec<u8>, mode: Mode) -> Result<usize, EtfError> {
+pub fn decode(
+    bytes: &[u8],
+    local: &NodeName,
+    out: &mut Vec<u8>,
+    mode: Mode,
+) -> Result<usize, EtfError> {
     let mut plain = Vec::new();
-    let length = decode_to(bytes, local, &EtfOptions::default(), &mut Encoder::new(&mut plain, Mode::Inline))?;
+    let length = decode_to(
+        bytes,
+        local,
+        &EtfOptions::default(),
+        &mut Encoder::new(&mut plain, Mode::Inline),
+    )?;
     let term = crate::view::TermRef::within(&plain[..skip(&plain)]);
     Encoder::new(out, mode).term(term);
     Ok(length)
@@ -37,7 +47,11 @@ pub fn decode(bytes: &[u8], local: &NodeName, out: &mut Vec<u8>, mode: Mode) -> 
 ///
 /// # Errors
 /// [`EtfError`] says what is wrong with the bytes.
-pub fn decode_term(bytes: &[u8], local: &NodeName, options: &EtfOptions) -> Result<(Term, usize), EtfError> {
+pub fn decode_term(
+    bytes: &[u8],
+    local: &NodeName,
+    options: &EtfOptions,
+) -> Result<(Term, usize), EtfError> {
     let mut buf = TermBuf::new(Mode::Shared);
     let length = buf.encode(|enc| decode_to(bytes, local, options, enc))?;
     let term = buf.into_term().ok_or(EtfError::Malformed)?;
@@ -48,7 +62,12 @@ pub fn decode_term(bytes: &[u8], local: &NodeName, options: &EtfOptions) -> Resu
 ///
 /// # Errors
 /// [`EtfError`] says what is wrong with the bytes; what was pushed until then is no whole term.
-pub fn decode_to(bytes: &[u8], local: &NodeName, options: &EtfOptions, enc: &mut Encoder<'_>) -> Result<usize, EtfError> {
+pub fn decode_to(
+    bytes: &[u8],
+    local: &NodeName,
+    options: &EtfOptions,
+    enc: &mut Encoder<'_>,
+) -> Result<usize, EtfError> {
     let (&version, rest) = bytes.split_first().ok_or(EtfError::Truncated)?;
     if version != VERSION {
         return Err(EtfError::Version);
@@ -81,14 +100,22 @@ fn unfold(bytes: &[u8], options: &EtfOptions) -> Result<(Vec<u8>, usize), EtfErr
     }
     let mut plain = Vec::new();
     let mut unfolding = ZlibDecoder::new(data);
-    let read = unfolding.by_ref().take(size as u64 + 1).read_to_end(&mut plain);
+    let read = unfolding
+        .by_ref()
+        .take(size as u64 + 1)
+        .read_to_end(&mut plain);
     match read {
         Ok(n) if n == size => Ok((plain, 4 + unfolding.total_in() as usize)),
         _ => Err(EtfError::Compression),
     }
 }
 
-fn decode_plain(bytes: &[u8], local: &NodeName, options: &EtfOptions, enc: &mut Encoder<'_>) -> Result<usize, EtfError> {
+fn decode_plain(
+    bytes: &[u8],
+    local: &NodeName,
+    options: &EtfOptions,
+    enc: &mut Encoder<'_>,
+) -> Result<usize, EtfError> {
     let mut lists = Lists::default();
     walk(bytes, &mut lists)?;
     let mut writer = Writer {
@@ -121,7 +148,11 @@ impl<'a> Sink<'a> for Lists {
     fn list(&mut self, number: usize, elements: u64, tail: bool) {
         debug_assert_eq!(number, self.0.len());
         let (merged, improper) = (tail, false);
-        self.0.push(ListHead { elements, merged, improper });
+        self.0.push(ListHead {
+            elements,
+            merged,
+            improper,
+        });
     }
 
     fn string_tail(&mut self, _bytes: &'a [u8]) -> Result<(), EtfError> {
@@ -157,7 +188,10 @@ impl<'a> Sink<'a> for Writer<'_, '_> {
     fn head(&mut self, head: Head<'a>) -> Result<(), EtfError> {
         match head {
             Head::Int(n) => self.enc.int(n),
-            Head::Big { negative, magnitude } => self.enc.big(negative, magnitude),
+            Head::Big {
+                negative,
+                magnitude,
+            } => self.enc.big(negative, magnitude),
             Head::Float(x) => self.enc.float(x),
             Head::Atom(text) => {
                 let atom = self.atom(text)?;
@@ -237,14 +271,23 @@ impl Writer<'_, '_> {
 
     fn fun(&mut self, fun: FunHead<'_>) -> Result<(), EtfError> {
         let module = self.atom(fun.module)?;
-        self.enc
-            .begin_fun(module, fun.arity, &fun.uniq, fun.index, fun.old_index, fun.old_uniq, fun.free as usize);
+        self.enc.begin_fun(
+            module,
+            fun.arity,
+            &fun.uniq,
+            fun.index,
+            fun.old_index,
+            fun.old_uniq,
+            fun.free as usize,
+        );
         Ok(())
     }
 
     fn atom(&self, text: Text<'_>) -> Result<Atom, EtfError> {
         match text {
-            Text::Utf8(bytes) => self.named(std::str::from_utf8(bytes).map_err(|_| EtfError::BadAtom)?),
+            Text::Utf8(bytes) => {
+                self.named(std::str::from_utf8(bytes).map_err(|_| EtfError::BadAtom)?)
+            }
             Text::Latin1(bytes) if bytes.len() > MAX_CHARS => Err(EtfError::BadAtom),
             Text::Latin1(bytes) => {
                 let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();

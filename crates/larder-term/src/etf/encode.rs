@@ -147,18 +147,25 @@ impl Writer<'_> {
             View::Ref(reference) => {
                 self.out.push(tag::NEWER_REFERENCE);
                 let words = reference.words();
-                self.out.extend_from_slice(&(words.len() as u16).to_be_bytes());
+                self.out
+                    .extend_from_slice(&(words.len() as u16).to_be_bytes());
                 let creation = self.node(reference.node);
                 self.words([creation]);
                 self.words(words);
             }
-            View::Export { module, function, arity } => {
+            View::Export {
+                module,
+                function,
+                arity,
+            } => {
                 self.out.push(tag::EXPORT);
                 self.atom(module);
                 self.atom(function);
                 self.int(arity as i64);
             }
-            View::List(_) | View::Tuple(_) | View::Map(_) | View::Fun(_) => debug_assert!(false, "not a leaf"),
+            View::List(_) | View::Tuple(_) | View::Map(_) | View::Fun(_) => {
+                debug_assert!(false, "not a leaf")
+            }
         }
     }
 
@@ -214,7 +221,8 @@ impl Writer<'_> {
             Ok(len) => self.out.extend_from_slice(&[tag::SMALL_ATOM_UTF8, len]),
             Err(_) => {
                 self.out.push(tag::ATOM_UTF8);
-                self.out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+                self.out
+                    .extend_from_slice(&(text.len() as u16).to_be_bytes());
             }
         }
         self.out.extend_from_slice(text);

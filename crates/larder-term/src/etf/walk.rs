@@ -22,7 +22,10 @@ pub(super) struct Owner<'a> {
 /// A head, with the number of terms that follow as its children where it has some.
 pub(super) enum Head<'a> {
     Int(i64),
-    Big { negative: bool, magnitude: &'a [u8] },
+    Big {
+        negative: bool,
+        magnitude: &'a [u8],
+    },
     Float(f64),
     Atom(Text<'a>),
     Nil,
@@ -99,7 +102,10 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usiz
     let mut lists = 0;
     loop {
         let tail_of = match open.last_mut() {
-            Some(Open { left: 1, kind: Kind::List(_, tail) }) => Some(tail),
+            Some(Open {
+                left: 1,
+                kind: Kind::List(_, tail),
+            }) => Some(tail),
             _ => None,
         };
         let head = reader.head()?;
@@ -138,7 +144,10 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usiz
             return Err(EtfError::Truncated);
         }
         // A term that opens a container counts for its parent when the container is complete.
-        open.push(Open { left: children, kind });
+        open.push(Open {
+            left: children,
+            kind,
+        });
         while let Some(Open { left: 0, kind }) = open.last() {
             match *kind {
                 Kind::Plain => {}
@@ -281,7 +290,10 @@ impl<'a> Reader<'a> {
     fn big(&mut self, n: usize) -> Result<Head<'a>, EtfError> {
         let negative = self.u8()? != 0;
         let magnitude = self.take(n)?;
-        Ok(Head::Big { negative, magnitude })
+        Ok(Head::Big {
+            negative,
+            magnitude,
+        })
     }
 
     fn bits(&mut self) -> Result<Head<'a>, EtfError> {
@@ -316,7 +328,10 @@ impl<'a> Reader<'a> {
     fn integer(&mut self) -> Result<i64, EtfError> {
         match self.head_of_integer()? {
             Head::Int(n) => Ok(n),
-            Head::Big { negative, magnitude } if magnitude.len() < 8 => {
+            Head::Big {
+                negative,
+                magnitude,
+            } if magnitude.len() < 8 => {
                 let mut wide = [0; 8];
                 wide[..magnitude.len()].copy_from_slice(magnitude);
                 let n = i64::from_le_bytes(wide);
@@ -345,7 +360,15 @@ impl<'a> Reader<'a> {
             tag @ (PID | NEW_PID) => self.named(tag)?,
             _ => return Err(EtfError::Malformed),
         };
-        Ok(FunHead { arity, uniq, index, module, old_index, old_uniq, free })
+        Ok(FunHead {
+            arity,
+            uniq,
+            index,
+            module,
+            old_index,
+            old_uniq,
+            free,
+        })
     }
 }
 

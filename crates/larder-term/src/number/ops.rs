@@ -50,7 +50,9 @@ fn integers(a: &Number, b: &Number) -> std::result::Result<(BigInt, BigInt), Num
 /// A float turned into an integer by a rounding.
 fn whole(n: &Number, rounding: fn(f64) -> f64) -> Result {
     match n {
-        Float(x) => BigInt::from_f64(rounding(*x)).map(Number::from).ok_or(BadArith),
+        Float(x) => BigInt::from_f64(rounding(*x))
+            .map(Number::from)
+            .ok_or(BadArith),
         _ => Ok(n.clone()),
     }
 }
@@ -281,7 +283,10 @@ mod tests {
         assert_eq!(Int(-5).bsr(&Int(1)), Ok(Int(-3)));
         assert_eq!(Int(5).bsr(&big("99999999999999999999999")), Ok(Int(0)));
         assert_eq!(Int(0).bsl(&big("99999999999999999999999")), Ok(Int(0)));
-        assert_eq!(Int(1).bsl(&big("99999999999999999999999")), Err(SystemLimit));
+        assert_eq!(
+            Int(1).bsl(&big("99999999999999999999999")),
+            Err(SystemLimit)
+        );
         assert_eq!(Int(1).bsl(&Int(64)), Ok(big("18446744073709551616")));
         assert_eq!(Int(1).bsr(&Int(-64)), Ok(big("18446744073709551616")));
         assert_eq!(Int(1).bsl(&Float(1.0)), Err(BadArith));

@@ -42,7 +42,13 @@ pub struct ObjectEncoder<'b> {
 impl<'b> ObjectEncoder<'b> {
     /// An object of `arity` elements, of which that at `keypos` (from 1) is the key. Empties the buffer first.
     #[inline]
-    pub fn new(object: &'b mut ObjectBuf, arity: usize, keypos: usize, form: KeyForm, compress: bool) -> Self {
+    pub fn new(
+        object: &'b mut ObjectBuf,
+        arity: usize,
+        keypos: usize,
+        form: KeyForm,
+        compress: bool,
+    ) -> Self {
         object.clear();
         varint::push(&mut object.value, (arity as u64) << FLAG_BITS);
         let header = object.value.len();
@@ -204,7 +210,13 @@ impl ObjectEncoder<'_> {
 ///
 /// # Complexity
 /// Linear in the tuple, plus what the order key costs.
-pub fn encode(tuple: TermRef<'_>, keypos: usize, form: KeyForm, compress: bool, object: &mut ObjectBuf) -> Result<(), ObjectError> {
+pub fn encode(
+    tuple: TermRef<'_>,
+    keypos: usize,
+    form: KeyForm,
+    compress: bool,
+    object: &mut ObjectBuf,
+) -> Result<(), ObjectError> {
     object.clear();
     let tuple = tuple.as_tuple().ok_or(ObjectError::NotTuple)?;
     let index = keypos.checked_sub(1).ok_or(ObjectError::TooShort)?;

@@ -98,6 +98,9 @@ impl ObjectBuf {
     }
 
     /// The object, to be read. `scratch` takes the plain bytes of a compressed one; `keypos` is the one it was encoded with.
+    ///
+    /// # Panics
+    /// Panics if the buffer holds no object.
     #[inline]
     pub fn view<'a>(&'a self, keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
         view::open_owned(self, keypos, scratch)

@@ -25,10 +25,15 @@ impl<'a> ObjectView<'a> {
     /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed one.
     ///
     /// # Safety
-    /// 1. Key and value are those of an object that this module encoded in this process with this `keypos`. 2. The counts of the
+    /// Key and value are those of an object that this module encoded in this process with this `keypos`, and the counts of the
     /// handles in the value are held by somebody for all of `'a`.
     #[inline]
-    pub unsafe fn open(index_key: &'a [u8], value: &'a [u8], keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+    pub unsafe fn open(
+        index_key: &'a [u8],
+        value: &'a [u8],
+        keypos: usize,
+        scratch: &'a mut Vec<u8>,
+    ) -> ObjectView<'a> {
         open(index_key, value, keypos, scratch)
     }
 
@@ -111,9 +116,9 @@ impl<'a> ObjectView<'a> {
 
     /// Whether the object is identical to a tuple.
     pub fn identical_tuple(&self, tuple: TermRef<'_>) -> bool {
-        tuple
-            .as_tuple()
-            .is_some_and(|t| t.arity() == self.arity && self.iter().zip(t.iter()).all(|(a, b)| a.identical(b)))
+        tuple.as_tuple().is_some_and(|t| {
+            t.arity() == self.arity && self.iter().zip(t.iter()).all(|(a, b)| a.identical(b))
+        })
     }
 
     /// Whether both objects are identical tuples.
@@ -121,7 +126,11 @@ impl<'a> ObjectView<'a> {
         self.arity == other.arity
             && self.key.identical(other.key)
             && self.keypos == other.keypos
-            && (self.others == other.others || self.others().zip(other.others()).all(|(a, b)| a.identical(b)))
+            && (self.others == other.others
+                || self
+                    .others()
+                    .zip(other.others())
+                    .all(|(a, b)| a.identical(b)))
     }
 }
 
@@ -163,12 +172,21 @@ impl ExactSizeIterator for ObjectElements<'_> {}
 
 /// Opens what a buffer owns: its counts are held while it is borrowed.
 #[inline]
-pub(super) fn open_owned<'a>(object: &'a ObjectBuf, keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+pub(super) fn open_owned<'a>(
+    object: &'a ObjectBuf,
+    keypos: usize,
+    scratch: &'a mut Vec<u8>,
+) -> ObjectView<'a> {
     open(&object.key, &object.value, keypos, scratch)
 }
 
 #[inline]
-fn open<'a>(index_key: &'a [u8], value: &'a [u8], keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
+fn open<'a>(
+    index_key: &'a [u8],
+    value: &'a [u8],
+    keypos: usize,
+    scratch: &'a mut Vec<u8>,
+) -> ObjectView<'a> {
     let (header, at) = varint::read(value, 0);
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
     let arity = (header >> FLAG_BITS) as usize;
@@ -181,7 +199,13 @@ fn open<'a>(index_key: &'a [u8], value: &'a [u8], keypos: usize, scratch: &'a mu
         (key, others) = others.split_at(end_of(others, 0));
     }
     let key = TermRef::within(key);
-    ObjectView { arity, keypos, flags, key, others }
+    ObjectView {
+        arity,
+        keypos,
+        flags,
+        key,
+        others,
+    }
 }
 
 /// The plain bytes of a compressed value.

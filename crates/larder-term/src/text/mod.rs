@@ -7,8 +7,8 @@ mod print;
 mod tests;
 
 pub use parse::parse;
-pub(crate) use print::write_atom;
 pub use print::print;
+pub(crate) use print::write_atom;
 
 /// Why a text is no term.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

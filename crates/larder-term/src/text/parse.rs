@@ -115,7 +115,8 @@ impl Parser<'_> {
 
     fn unexpected(&self, wanted: &str, found: &Token) -> ParseError {
         let found = found.describe();
-        self.lexer.error(format!("expected {wanted}, found {found}"))
+        self.lexer
+            .error(format!("expected {wanted}, found {found}"))
     }
 
     fn term(&mut self, token: Token, may_close: bool) -> Result<Wanted, ParseError> {
@@ -159,14 +160,21 @@ impl Parser<'_> {
             Kind::List => Event::List(0),
             Kind::Map => Event::Map(0),
         });
-        self.open.push(Open { kind, head, count: 0, tail: None });
+        self.open.push(Open {
+            kind,
+            head,
+            count: 0,
+            tail: None,
+        });
         Wanted::Term(true)
     }
 
     /// `[` text as characters `]`.
     fn string(&mut self, text: Vec<char>) -> Result<Wanted, ParseError> {
         self.events.push(Event::List(text.len()));
-        let codes = text.into_iter().map(|c| Event::Integer(u32::from(c).into()));
+        let codes = text
+            .into_iter()
+            .map(|c| Event::Integer(u32::from(c).into()));
         self.events.extend(codes);
         Ok(self.complete())
     }
@@ -279,7 +287,9 @@ impl Parser<'_> {
     fn own_node<'n>(&self, numbers: &'n [u64], what: &str) -> Result<&'n [u64], ParseError> {
         match numbers {
             [0, rest @ ..] => Ok(rest),
-            _ => Err(self.lexer.error(format!("only {what} of this node (the first number 0) can be read"))),
+            _ => Err(self.lexer.error(format!(
+                "only {what} of this node (the first number 0) can be read"
+            ))),
         }
     }
 
@@ -305,7 +315,9 @@ impl Parser<'_> {
         let words: Option<Vec<u32>> = words.iter().rev().map(|&n| u32::try_from(n).ok()).collect();
         match words {
             Some(words) if (1..=5).contains(&words.len()) => Ok(Event::Ref(words)),
-            _ => Err(self.lexer.error("a reference has two to six numbers below 2^32")),
+            _ => Err(self
+                .lexer
+                .error("a reference has two to six numbers below 2^32")),
         }
     }
 
@@ -333,7 +345,9 @@ impl Parser<'_> {
             Token::Integer(n) => self.integer_segment(n, bits),
             Token::Punctuation('-') => match self.signed(true)? {
                 Event::Integer(n) => self.integer_segment(n, bits),
-                _ => Err(self.lexer.error("a float segment is not read: write its bytes")),
+                _ => Err(self
+                    .lexer
+                    .error("a float segment is not read: write its bytes")),
             },
             other => Err(self.unexpected("an integer or a string in a binary", &other)),
         }
@@ -351,8 +365,10 @@ impl Parser<'_> {
             return self.lexer.next();
         }
         for &c in text {
-            let byte = u8::try_from(u32::from(c))
-                .map_err(|_| self.lexer.error("a character above 255 in a binary needs /utf8"))?;
+            let byte = u8::try_from(u32::from(c)).map_err(|_| {
+                self.lexer
+                    .error("a character above 255 in a binary needs /utf8")
+            })?;
             bits.push(u64::from(byte), 8);
         }
         Ok(next)

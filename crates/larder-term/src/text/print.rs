@@ -85,8 +85,11 @@ impl Printer<'_> {
                         self.out.push(',');
                     }
                     self.at = key;
-                    self.open
-                        .extend([Open::Pairs(pairs, end, false), Open::Value(value), Open::Term]);
+                    self.open.extend([
+                        Open::Pairs(pairs, end, false),
+                        Open::Value(value),
+                        Open::Term,
+                    ]);
                 }
             },
         }
@@ -139,7 +142,10 @@ impl Printer<'_> {
             _ => {
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
                 let places = index.places(index.find(start));
-                let pairs = sorted_pairs(bytes, (0..places.pairs()).map(|i| (places.key(i), places.value(i))));
+                let pairs = sorted_pairs(
+                    bytes,
+                    (0..places.pairs()).map(|i| (places.key(i), places.value(i))),
+                );
                 self.open.push(Open::Pairs(pairs, places.end(), true));
             }
         }
@@ -163,7 +169,11 @@ fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> V
         })
         .collect();
     pairs.sort();
-    pairs.into_iter().rev().map(|(_, key, value)| (key, value)).collect()
+    pairs
+        .into_iter()
+        .rev()
+        .map(|(_, key, value)| (key, value))
+        .collect()
 }
 
 /// The text of `n` terms that are printable characters, and how many bytes they take.
@@ -176,7 +186,12 @@ fn string(bytes: &[u8], n: u64) -> Option<(String, usize)> {
         }
         let end = head(bytes, at).0;
         let code = TermRef::within(&bytes[at..end]).as_int()?;
-        text.push(u32::try_from(code).ok().and_then(char::from_u32).filter(|&c| printable(c))?);
+        text.push(
+            u32::try_from(code)
+                .ok()
+                .and_then(char::from_u32)
+                .filter(|&c| printable(c))?,
+        );
         at = end;
     }
     Some((text, at))
@@ -209,7 +224,10 @@ fn write_leaf(out: &mut String, leaf: TermRef<'_>) -> fmt::Result {
         View::Ref(reference) => {
             out.push_str("#Ref<");
             write_node(out, reference.node)?;
-            reference.words().rev().try_for_each(|word| write!(out, ".{word}"))?;
+            reference
+                .words()
+                .rev()
+                .try_for_each(|word| write!(out, ".{word}"))?;
             out.write_char('>')
         }
         View::Fun(fun) => {
@@ -217,7 +235,11 @@ fn write_leaf(out: &mut String, leaf: TermRef<'_>) -> fmt::Result {
             write_atom(out, fun.module.text())?;
             write!(out, ".{}.{}>", fun.old_index, fun.old_uniq)
         }
-        View::Export { module, function, arity } => {
+        View::Export {
+            module,
+            function,
+            arity,
+        } => {
             write!(out, "fun {module}:{function}/{arity}")
         }
         View::List(_) | View::Tuple(_) | View::Map(_) => Err(fmt::Error),
@@ -246,7 +268,10 @@ fn write_float(out: &mut String, x: f64) -> fmt::Result {
     let zeros = |out: &mut String, n: i64| (0..n).for_each(|_| out.push('0'));
     if x == 0.0 {
         out.write_str("0.0")
-    } else if x.abs() >= 9_007_199_254_740_992.0 || (place >= n && place - n + 2 > cost) || (place < 0 && 2 - place > cost) {
+    } else if x.abs() >= 9_007_199_254_740_992.0
+        || (place >= n && place - n + 2 > cost)
+        || (place < 0 && 2 - place > cost)
+    {
         let (first, rest) = digits.split_at(1);
         let rest = if rest.is_empty() { "0" } else { rest };
         write!(out, "{first}.{rest}e{exponent}")
@@ -325,8 +350,9 @@ fn write_quoted(out: &mut String, text: &str, quote: char) {
 
 /// The words that an atom cannot be without quotes.
 const RESERVED: &[&str] = &[
-    "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case", "catch", "cond", "div", "end", "fun", "if", "let",
-    "maybe", "not", "of", "or", "orelse", "receive", "rem", "try", "when", "xor",
+    "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
+    "catch", "cond", "div", "end", "fun", "if", "let", "maybe", "not", "of", "or", "orelse",
+    "receive", "rem", "try", "when", "xor",
 ];
 
 /// A letter of Latin-1 that begins an atom without quotes.
@@ -342,7 +368,9 @@ pub(super) fn is_name_char(c: char) -> bool {
 /// An atom's text, in quotes where needed.
 pub(crate) fn write_atom(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut chars = text.chars();
-    let plain = chars.next().is_some_and(is_small_letter) && chars.all(is_name_char) && RESERVED.binary_search(&text).is_err();
+    let plain = chars.next().is_some_and(is_small_letter)
+        && chars.all(is_name_char)
+        && RESERVED.binary_search(&text).is_err();
     if plain {
         return out.write_str(text);
     }
