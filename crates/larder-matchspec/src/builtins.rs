@@ -155,6 +155,8 @@ impl<'a> Machine<'a> {
             Unary::Plus => Ok(n),
             Unary::Minus => n.neg(),
             Unary::Bnot => n.bnot(),
+            // Releases that take the zeros for one leave the sign of a zero alone.
+            Unary::Abs if n == Number::Float(0.0) && larder_term::legacy_zero() => Ok(n),
             Unary::Abs => n.abs(),
             Unary::Round => n.round(),
             Unary::Trunc => n.trunc(),

@@ -183,7 +183,11 @@ impl Gen<'_> {
     fn is_written(&self, id: NodeId) -> bool {
         match self.ir.node(id) {
             Node::Tuple(_) | Node::List(_) => true,
-            Node::Map(parts) => self.ir.of(parts).iter().step_by(2).all(|&key| self.ir.constant(key).is_some()),
+            // Of two pairs with one key both values are computed, since either may fail.
+            Node::Map(parts) => {
+                let keys = self.ir.of(parts).iter().step_by(2);
+                keys.clone().all(|&key| self.ir.constant(key).is_some()) && self.pairs(id).len() == 2 * keys.len()
+            }
             _ => false,
         }
     }
@@ -230,7 +234,7 @@ impl Gen<'_> {
         found
     }
 
-    /// The keys and values of a map with constant keys, in the order of the encoding; of two equal keys the last one's pair.
+    /// The keys and values of a map with constant keys, in the order of the encoding; fewer than it has if two keys are equal.
     fn pairs(&self, id: NodeId) -> Vec<NodeId> {
         let Node::Map(parts) = self.ir.node(id) else {
             return Vec::new();

@@ -8,12 +8,13 @@
 
 mod common;
 
-use common::{external, run_as};
+use common::run_as;
 use larder_matchspec::{Context, Fault, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_term::{
     atoms,
+    etf::{self, EtfOptions},
     object::{self, KeyForm, ObjectBuf},
-    order_key, Encoder, Mode, Term, TermRef, View,
+    order_key, Encoder, Mode, NodeName, Term, TermRef, View,
 };
 use std::{env, fs, ops::Bound, path::PathBuf, process::Command};
 
@@ -42,7 +43,7 @@ fn records(seed: u64, count: u64) -> Vec<Term> {
     let mut rest = &bytes[..];
     while let Some((length, more)) = rest.split_first_chunk::<4>() {
         let (record, more) = more.split_at(u32::from_be_bytes(*length) as usize);
-        records.push(Term::build(|enc| assert!(external::read(&record[1..], enc).is_empty())).unwrap());
+        records.push(etf::decode_term(record, &NodeName::NONE, &EtfOptions::default()).unwrap().0);
         rest = more;
     }
     records

@@ -1,8 +1,5 @@
 //! What the tests of this crate share: terms from text, and running a specification on one.
 
-#[allow(dead_code)]
-pub mod external;
-
 use larder_matchspec::{CompileError, Context, Outcome, Program, Scratch};
 use larder_term::{atoms, Node, Term};
 

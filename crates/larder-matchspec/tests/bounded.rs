@@ -1,0 +1,146 @@
+//! Deep, long and wide specifications: compiled without recursion, refused where `ets` refuses them, and never out of proportion.
+
+mod common;
+
+use common::run;
+use larder_matchspec::{Fault, KeyOrder, Program};
+use larder_term::{Term, TermBuf};
+use std::time::{Duration, Instant};
+
+/// `depth` layers around a term, from the inside out.
+fn nest(depth: usize, inner: &str, layer: impl Fn(&mut larder_term::Encoder<'_>)) -> Term {
+    let inner: Term = inner.parse().unwrap();
+    let mut buffer = TermBuf::new(larder_term::Mode::Inline);
+    buffer.encode(|enc| {
+        (0..depth).for_each(|_| layer(enc));
+        enc.term(inner.as_ref());
+    });
+    buffer.into_term().unwrap()
+}
+
+fn atom(text: &str) -> Term {
+    Term::atom(text)
+}
+
+fn spec(head: Term, guards: Vec<Term>, body: Term) -> Term {
+    Term::list([Term::tuple([head, Term::list(guards), Term::list([body])])])
+}
+
+fn tuples(depth: usize, inner: &str) -> Term {
+    nest(depth, inner, |enc| enc.begin_tuple(1))
+}
+
+fn lists(depth: usize, inner: &str) -> Term {
+    nest(depth, inner, |enc| enc.begin_list(1))
+}
+
+fn nots(depth: usize) -> Term {
+    let not = larder_term::Atom::new("not");
+    nest(depth, "'$1'", |enc| {
+        enc.begin_tuple(2);
+        enc.atom(not);
+    })
+}
+
+fn in_time<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = work();
+    assert!(start.elapsed() < Duration::from_secs(20), "{what} took {:?}", start.elapsed());
+    result
+}
+
+#[test]
+fn heads_may_be_nested_to_any_depth() {
+    for depth in [1_000, 1_000_000] {
+        for nested in [tuples, lists] {
+            let program = in_time("compiling", || {
+                Program::compile(spec(Term::tuple([nested(depth, "'$1'")]), vec![], atom("$1")).as_ref()).unwrap()
+            });
+            let object = Term::tuple([nested(depth, "here")]);
+            assert_eq!(run(&program, &object), Some(atom("here")));
+            assert_eq!(run(&program, &Term::tuple([nested(depth - 1, "here")])), None);
+            in_time("planning", || program.plan(1, KeyOrder::Ordered));
+            in_time("proving", || program.replace_keeps_key(1));
+        }
+    }
+}
+
+#[test]
+fn constants_may_be_nested_to_any_depth() {
+    let deep = tuples(1_000_000, "x");
+    let constant = Term::tuple([atom("const"), deep.clone()]);
+    let guard = Term::tuple([atom("=:="), atom("$1"), constant.clone()]);
+    let program = Program::compile(spec(Term::tuple([atom("$1")]), vec![guard], constant).as_ref()).unwrap();
+    assert!(run(&program, &Term::tuple([deep.clone()])) == Some(deep));
+    in_time("planning", || program.plan(1, KeyOrder::Ordered));
+}
+
+#[test]
+fn expressions_are_refused_where_ets_refuses_them() {
+    let compile = |guards: Vec<Term>, body: Term| Program::compile(spec(Term::tuple([atom("$1")]), guards, body).as_ref()).map(|_| ());
+    let too_deep = |result: Result<(), larder_matchspec::CompileError>| matches!(result, Err(error) if error.what == Fault::TooDeep);
+    assert!(compile(vec![nots(1_000)], atom("ok")).is_ok());
+    assert!(compile(vec![], tuples(1_000, "'$1'")).is_ok());
+    assert!(compile(vec![], lists(1_000, "'$1'")).is_ok());
+    for depth in [10_000, 1_000_000] {
+        assert!(too_deep(compile(vec![nots(depth)], atom("ok"))));
+        assert!(too_deep(compile(vec![], nots(depth))));
+        assert!(too_deep(compile(vec![], tuples(2 * depth, "'$1'"))));
+        assert!(too_deep(compile(vec![], tuples(2 * depth, "1"))));
+        assert!(too_deep(compile(vec![], lists(depth, "'$1'"))));
+    }
+}
+
+#[test]
+fn long_literals_are_no_depth() {
+    let numbers: Vec<Term> = (0..200_000i64).map(Term::from).collect();
+    let body = Term::list(numbers.clone());
+    let program = in_time("compiling", || Program::compile(spec(atom("_"), vec![], body.clone()).as_ref()).unwrap());
+    assert_eq!(run(&program, &Term::tuple([atom("a")])), Some(body));
+}
+
+#[test]
+fn a_large_constant_deep_in_a_body_is_copied_once() {
+    // Copied at every level, the result would take gigabytes.
+    let large = Term::binary(&vec![7; 1 << 20]);
+    let wrapped = {
+        let mut buffer = TermBuf::new(larder_term::Mode::Inline);
+        buffer.encode(|enc| {
+            for _ in 0..2_000 {
+                enc.begin_tuple(1);
+                enc.begin_tuple(1);
+            }
+            enc.begin_tuple(1);
+            enc.begin_tuple(2);
+            enc.atom(larder_term::Atom::new("$1"));
+            enc.term(large.as_ref());
+        });
+        buffer.into_term().unwrap()
+    };
+    let program = in_time("compiling", || Program::compile(spec(Term::tuple([atom("$1")]), vec![], wrapped).as_ref()).unwrap());
+    let found = in_time("running", || run(&program, &Term::tuple([atom("a")]))).unwrap();
+    assert!(found.bytes().len() < 2 * (1 << 20));
+}
+
+#[test]
+fn tails_of_long_lists_are_not_copied() {
+    let mut expression = atom("$1");
+    for _ in 0..2_000 {
+        expression = Term::tuple([atom("tl"), expression]);
+    }
+    let body = Term::tuple([atom("length"), expression]);
+    let program = Program::compile(spec(Term::tuple([atom("$1")]), vec![], body).as_ref()).unwrap();
+    let row = Term::tuple([Term::list((0..100_000i64).map(Term::from).collect::<Vec<_>>())]);
+    assert_eq!(in_time("running", || run(&program, &row)), Some(Term::from(98_000i64)));
+}
+
+#[test]
+fn many_clauses_and_many_variables() {
+    let variables: Vec<Term> = (0..2_000).map(|n| atom(&format!("${n}"))).collect();
+    let clause = Term::tuple([Term::tuple(variables), Term::nil(), Term::list([atom("$$")])]);
+    let clauses = vec![clause; 200];
+    let program = in_time("compiling", || Program::compile(Term::list(clauses).as_ref()).unwrap());
+    let row = Term::tuple((0..2_000i64).map(Term::from).collect::<Vec<_>>());
+    let found = run(&program, &row).unwrap();
+    assert_eq!(found.as_ref().as_list().unwrap().len(), 2_000);
+}
