@@ -215,6 +215,7 @@ impl LoadJob {
             Part::End(expected) => {
                 self.check_count(expected)?;
                 self.input.begin_again()?;
+                self.chunk.clear();
                 self.found = 0;
                 self.phase = Phase::Loading;
             }

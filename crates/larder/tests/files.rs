@@ -1,0 +1,256 @@
+//! Tables in files: round trips, and every way in which a file can be bad.
+
+use larder::api::{Larder, Table};
+use larder::file::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
+use larder::{Budget, Concurrency, Error, FileError, Options, Step, TableKind};
+use larder_term::{term, Atom, NodeName, Term};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn kinds(larder: &Larder) -> Vec<Table> {
+    vec![
+        larder.table("set").set().create().unwrap(),
+        larder.table("ordered").ordered_set().keypos(2).create().unwrap(),
+        larder.table("bag").bag().compressed().create().unwrap(),
+        larder.table("dup").duplicate_bag().create().unwrap(),
+    ]
+}
+
+fn fill(t: &Table, n: i64) {
+    let rows: Vec<Term> = (0..n)
+        .map(|i| {
+            let big = Term::binary(&[i as u8; 100]);
+            term!({(i % 700), (i), [i, 1.5 | tail], (big), #{k => (i)}, "text"})
+        })
+        .collect();
+    t.insert_all(&rows).unwrap();
+}
+
+fn save(t: &Table, path: &Path, budget: u32) -> Result<(), Error> {
+    let options = SaveOptions {
+        sync: true,
+        node: NodeName::NONE,
+        extra: b"door".to_vec(),
+    };
+    let table = t.engine_table();
+    let mut job = SaveJob::begin(table, table.owner(), path, options)?;
+    while job.step(&mut Budget::new(budget, Duration::from_secs(1)))? == Step::More {}
+    assert_eq!(job.step(&mut Budget::slice())?, Step::Done);
+    Ok(())
+}
+
+fn load(larder: &Larder, path: &Path, verify: bool, budget: u32) -> Result<Arc<larder::Table>, Error> {
+    let options = LoadOptions {
+        verify,
+        node: NodeName::NONE,
+        legacy_zero: false,
+    };
+    let mut job = LoadJob::begin(larder.engine(), larder.owner(), path, options)?;
+    while job.step(&mut Budget::new(budget, Duration::from_secs(1)))? == Step::More {}
+    Ok(Arc::clone(job.table()))
+}
+
+fn rows(table: &Arc<larder::Table>) -> Vec<Term> {
+    let nobody = term!(nobody);
+    let context = larder_matchspec::Context {
+        self_pid: nobody.as_ref(),
+        node: Atom::new("n"),
+    };
+    let mut rows = Vec::new();
+    let mut job = table.each(table.owner(), larder::Direction::Forward).unwrap();
+    job.step(&mut Budget::unlimited(), &context, &mut |output| {
+        if let larder::Output::Object(object) = output {
+            rows.push(Term::build(|enc| object.encode(enc)).unwrap());
+        }
+    })
+    .unwrap();
+    rows
+}
+
+#[test]
+fn what_is_saved_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let larder = Larder::new();
+    for n in [0, 1, 3000] {
+        for t in kinds(&larder) {
+            fill(&t, n);
+            let path = folder.path().join("table");
+            save(&t, &path, 100).unwrap();
+            for (verify, budget) in [(true, 1), (false, 7), (true, 1_000_000)] {
+                let back = load(&larder, &path, verify, budget).unwrap();
+                let mut expected = t.to_vec().unwrap();
+                let mut found = rows(&back);
+                assert_eq!(back.kind(), t.engine_table().kind());
+                assert_eq!(back.keypos(), t.engine_table().keypos());
+                assert_eq!(back.compressed(), t.engine_table().compressed());
+                assert_eq!(back.name(), t.engine_table().name());
+                if back.kind() == TableKind::OrderedSet {
+                    assert_eq!(found, expected);
+                }
+                found.sort();
+                expected.sort();
+                assert_eq!(found, expected);
+                // In bags the objects of a key keep their order.
+                let key = term!(5);
+                let mut index_key = Vec::new();
+                back.encode_key(key.as_ref(), &mut index_key);
+                let mut under = Vec::new();
+                back.lookup(back.owner(), &index_key, &mut |o| {
+                    under.push(Term::build(|enc| o.encode(enc)).unwrap());
+                })
+                .unwrap();
+                assert_eq!(under, t.lookup(&key).unwrap());
+                back.drop_table(back.owner()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_header_tells_the_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let mut options = Options::new(Atom::new("an odd name é"));
+    options.kind = TableKind::DuplicateBag;
+    options.keypos = 3;
+    options.named = true;
+    options.write_concurrency = Concurrency::Auto;
+    options.decentralized_counters = true;
+    options.heir = Some((larder.engine().register(), term!(x)));
+    let table = larder.engine().create(options, larder.owner()).unwrap();
+    let save = SaveOptions {
+        sync: false,
+        node: NodeName::NONE,
+        extra: b"extra".to_vec(),
+    };
+    let mut job = SaveJob::begin(&table, larder.owner(), &path, save).unwrap();
+    assert_eq!(job.step(&mut Budget::slice()).unwrap(), Step::Done);
+    let header = read_header(&path).unwrap();
+    assert_eq!(header.extra, b"extra");
+    assert_eq!(header.objects, 0);
+    let o = header.options;
+    assert_eq!((o.kind, o.keypos, o.named), (TableKind::DuplicateBag, 3, true));
+    assert_eq!(o.write_concurrency, Concurrency::Auto);
+    assert!(o.decentralized_counters && o.heir.is_none() && !o.compressed);
+    assert_eq!(o.name.text(), "an odd name é");
+    // The name is in use.
+    assert_eq!(load(&larder, &path, true, 10).err(), Some(Error::AlreadyExists));
+    table.drop_table(larder.owner()).unwrap();
+    assert!(load(&larder, &path, true, 10).unwrap().is_named());
+}
+
+#[test]
+fn every_cut_and_every_flipped_byte_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let t = larder.table("t").create().unwrap();
+    t.insert_all(&[term!({a, 1}), term!({b, [1, 2]}), term!({c, "text"})]).unwrap();
+    save(&t, &path, 100).unwrap();
+    let good = fs::read(&path).unwrap();
+    let tables = larder.engine().all().len();
+    for verify in [true, false] {
+        for end in 0..good.len() {
+            fs::write(&path, &good[..end]).unwrap();
+            let expected = if end < 8 { FileError::NotLarder } else { FileError::CutShort };
+            assert_eq!(load(&larder, &path, verify, 10).err(), Some(Error::File(expected)), "{end}");
+        }
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            fs::write(&path, &bad).unwrap();
+            match load(&larder, &path, verify, 10).err() {
+                Some(Error::File(_)) => {}
+                // The footer's digest is only looked at if asked for, but its checksum covers it.
+                other => panic!("byte {at}: {other:?}"),
+            }
+        }
+        let mut long = good.clone();
+        long.push(0);
+        fs::write(&path, &long).unwrap();
+        assert!(matches!(load(&larder, &path, verify, 10), Err(Error::File(FileError::Damaged(_)))));
+    }
+    assert_eq!(larder.engine().all().len(), tables);
+}
+
+#[test]
+fn other_files_and_newer_versions_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let t = larder.table("t").create().unwrap();
+    save(&t, &path, 100).unwrap();
+    let mut newer = fs::read(&path).unwrap();
+    newer[8] = 2;
+    fs::write(&path, newer).unwrap();
+    let expected = FileError::NewerVersion { found: 2, known: 1 };
+    assert_eq!(load(&larder, &path, true, 10).err(), Some(Error::File(expected.clone())));
+    assert_eq!(read_header(&path).err(), Some(Error::File(expected)));
+    fs::write(&path, b"something else altogether").unwrap();
+    assert_eq!(load(&larder, &path, true, 10).err(), Some(Error::File(FileError::NotLarder)));
+    let missing = load(&larder, &folder.path().join("missing"), true, 10).err();
+    assert!(matches!(
+        missing,
+        Some(Error::File(FileError::Io { kind: std::io::ErrorKind::NotFound, .. }))
+    ));
+}
+
+#[test]
+fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let t = larder.table("t").create().unwrap();
+    fill(&t, 3000);
+    save(&t, &path, 100).unwrap();
+    let good = fs::read(&path).unwrap();
+    let options = SaveOptions {
+        sync: false,
+        node: NodeName::NONE,
+        extra: Vec::new(),
+    };
+    let table = t.engine_table();
+    let mut job = SaveJob::begin(table, table.owner(), &path, options.clone()).unwrap();
+    let mut little = Budget::new(1, Duration::from_secs(1));
+    assert_eq!(job.step(&mut little).unwrap(), Step::More);
+    drop(job);
+    assert_eq!(fs::read(&path).unwrap(), good);
+    let mut job = SaveJob::begin(table, table.owner(), &path, options.clone()).unwrap();
+    job.step(&mut Budget::new(1, Duration::from_secs(1))).unwrap();
+    t.drop_table().unwrap();
+    assert_eq!(job.step(&mut Budget::slice()), Err(Error::NoTable));
+    drop(job);
+    assert_eq!(fs::read(&path).unwrap(), good);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let other = larder.table("other").create().unwrap();
+    let other = other.engine_table();
+    let nowhere = folder.path().join("no/such/folder");
+    assert!(matches!(
+        SaveJob::begin(other, other.owner(), &nowhere, options).err(),
+        Some(Error::File(FileError::Io { .. }))
+    ));
+}
+
+#[test]
+fn a_load_given_up_leaves_no_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let t = larder.table("t").create().unwrap();
+    fill(&t, 1000);
+    save(&t, &path, 100).unwrap();
+    let options = LoadOptions {
+        verify: false,
+        node: NodeName::NONE,
+        legacy_zero: false,
+    };
+    let mut job = LoadJob::begin(larder.engine(), larder.owner(), &path, options).unwrap();
+    let mut little = Budget::new(5, Duration::from_secs(1));
+    assert_eq!(job.step(&mut little).unwrap(), Step::More);
+    assert_eq!(larder.engine().all().len(), 2);
+    drop(job);
+    assert_eq!(larder.engine().all().len(), 1);
+}

@@ -1,0 +1,129 @@
+//! Nothing is left behind. One test, so that nothing else counts meanwhile.
+
+use larder::api::Larder;
+use larder::{FixTime, Options};
+use larder_term::{blob, term, Atom, Term};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Resident memory of this process, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = status.split_whitespace().nth(1).and_then(|n| n.parse::<usize>().ok());
+    pages.unwrap_or(0) * 4096
+}
+
+fn settle(larder: &Larder, baseline: usize) {
+    assert!(larder.engine().reaper_idle(LONG));
+    for _ in 0..1000 {
+        if blob::live_count() == baseline {
+            return;
+        }
+        larder.engine().reaper_idle(LONG);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(blob::live_count(), baseline);
+}
+
+fn big(n: i64) -> Term {
+    Term::binary(&[n as u8; 200])
+}
+
+/// Every operation that stores, replaces or drops a handle.
+fn churn(larder: &Larder) {
+    for kind in ["set", "ordered_set", "bag", "duplicate_bag"] {
+        let builder = larder.table(kind);
+        let t = match kind {
+            "set" => builder.set(),
+            "ordered_set" => builder.ordered_set(),
+            "bag" => builder.bag(),
+            _ => builder.duplicate_bag(),
+        }
+        .create()
+        .unwrap();
+        let rows = |from: i64| -> Vec<Term> {
+            (from..from + 500).map(|i| term!({(i % 100), 0, (big(i))})).collect()
+        };
+        t.insert_all(&rows(0)).unwrap();
+        t.insert_all(&rows(50)).unwrap();
+        assert!(!t.insert_all_new(&rows(0)).unwrap());
+        for i in 0..100i64 {
+            t.insert(&term!({(i), 0, (big(i + 7))})).unwrap();
+            t.insert_new(&term!({(i), 0, (big(i + 9))})).unwrap();
+            t.insert_new(&term!({(i + 1000), 0, (big(i + 9))})).unwrap();
+            t.lookup(&term!((i))).unwrap();
+            if kind == "set" || kind == "ordered_set" {
+                t.add(&term!((i)), 2, 1).unwrap();
+                t.update(&term!((i)), 3, &big(i + 3)).unwrap();
+                t.add_or(&term!((i + 2000)), 2, 1, &term!({x, 1, (big(i))})).unwrap();
+            }
+            t.delete_object(&term!({(i), 0, (big(i + 7))})).unwrap();
+        }
+        t.take(&term!(5)).unwrap();
+        t.delete(&term!(6)).unwrap();
+        if kind != "bag" {
+            let spec = "[{{'$1','$2','$3'},[],[{{'$1','$2',{{'$3','$3'}}}}]}]";
+            t.select_replace(spec).unwrap();
+        }
+        t.select_delete("[{{'$1','_','_'},[{'<','$1',50}],[true]}]").unwrap();
+        t.insert(&term!({(big(1)), 0, (big(2))})).unwrap();
+        t.lookup(&big(1)).unwrap();
+        let engine_table = t.engine_table();
+        engine_table.safe_fix(larder.owner(), FixTime::default()).unwrap();
+        t.clear().unwrap();
+        t.insert_all(&rows(0)).unwrap();
+        engine_table.safe_unfix(larder.owner()).unwrap();
+        t.clear().unwrap();
+        t.insert_all(&rows(9)).unwrap();
+        if kind != "bag" {
+            t.drop_table().unwrap();
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let larder = Larder::new();
+    let baseline = blob::live_count();
+    churn(&larder);
+    for t in larder.engine().all() {
+        t.drop_table(larder.owner()).unwrap();
+    }
+    settle(&larder, baseline);
+
+    // An engine that goes with its tables.
+    let other = Larder::new();
+    churn(&other);
+    drop(other);
+    settle(&larder, baseline);
+
+    // A hundred thousand tables, some with objects.
+    let round = |n: i64| {
+        for i in 0..n {
+            let mut options = Options::new(Atom::new("many"));
+            options.heir = (i % 3 == 0).then(|| (larder.owner(), term!(x)));
+            let t = larder.engine().create(options, larder.owner()).unwrap();
+            if i % 10 == 0 {
+                let mut object = larder_term::object::ObjectBuf::new();
+                t.encode_object(term!({(i), (big(i))}).as_ref(), &mut object).unwrap();
+                t.insert(larder.owner(), &object).unwrap();
+            }
+        }
+        assert_eq!(larder.engine().all().len() as i64, n);
+        let peak = resident();
+        for t in larder.engine().all() {
+            t.drop_table(larder.owner()).unwrap();
+        }
+        settle(&larder, baseline);
+        assert!(larder.engine().all().is_empty());
+        peak
+    };
+    round(100_000);
+    let before = resident();
+    let peak = round(100_000);
+    let after = resident();
+    // What the first round left to the allocator is enough for the second.
+    assert!(after < before + (8 << 20), "{before} before, {peak} at most, {after} after");
+    println!("100,000 tables: {} bytes each at most", peak / 100_000);
+}
