@@ -66,11 +66,19 @@ pub(crate) enum Seek<'a> {
     Before(&'a [u8]),
 }
 
-/// A leaf's range: from `low` on, below `high`. No fence means no bound.
-#[derive(Default, Debug)]
-pub(crate) struct Fences {
-    pub(crate) low: Option<Vec<u8>>,
-    pub(crate) high: Option<Vec<u8>>,
+/// Which end of a leaf's range is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The position that its range begins at.
+    Low,
+    /// The position that its range ends before.
+    High,
+}
+
+/// A leaf and one end of its range. No fence: no bound there.
+pub(crate) struct Found<'g> {
+    pub(crate) leaf: Leaf<'g>,
+    pub(crate) fence: Option<Vec<u8>>,
 }
 
 /// The way to the leaves.
@@ -78,13 +86,8 @@ pub(crate) trait Route: Send + Sync {
     /// The leaf whose range has the position. It may be obsolete: then ask again.
     fn find<'g>(&self, position: &[u8], guard: &'g Guard) -> Leaf<'g>;
 
-    /// A leaf, and its range if it isn't obsolete. None: there is no position before the one asked for.
-    fn find_fenced<'g>(
-        &self,
-        seek: Seek<'_>,
-        guard: &'g Guard,
-        fences: &mut Fences,
-    ) -> Option<Leaf<'g>>;
+    /// A leaf, and one end of its range if it isn't obsolete. None: there is no position before the one asked for.
+    fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>>;
 
     /// Puts `new`, of the same range, in the place of the leaf.
     fn replace(

@@ -14,7 +14,7 @@ use crate::raw::outside::Handle;
 use crate::raw::retire;
 use crate::raw::view::View;
 use crate::raw::words::Torn;
-use crate::route::{Fences, LeafConfig, Route, Seek, Shared};
+use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_run, with_scratch, Run};
 use crate::{Change, Direction, Start, Stats, Updater};
 use crossbeam_epoch::Guard;
@@ -319,12 +319,14 @@ impl<R: Route> Tree<R> {
         run: &mut Run,
         resume: &mut Vec<u8>,
     ) -> bool {
-        let mut fences = Fences::default();
+        let forward = wish.direction == Direction::Forward;
+        let end = if forward { End::High } else { End::Low };
         let mut cursor = Cursor::new(wish);
         let backoff = Backoff::new();
         loop {
             run.clear();
-            let Some(leaf) = self.route.find_fenced(cursor.seek(), guard, &mut fences) else {
+            let Some(Found { leaf, fence }) = self.route.find_fenced(cursor.seek(), end, guard)
+            else {
                 resume.clear();
                 return true;
             };
@@ -339,12 +341,6 @@ impl<R: Route> Tree<R> {
             }
             let Ok(stopped) = collected else {
                 continue;
-            };
-            let forward = wish.direction == Direction::Forward;
-            let fence = if forward {
-                fences.high.take()
-            } else {
-                fences.low.take()
             };
             match (stopped, fence) {
                 (Some(Stop::Outside), _) | (None, None) => {
@@ -373,11 +369,9 @@ impl<R: Route> Tree<R> {
     pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let mut cursor = self.freed.lock();
         let mut freed = 0;
-        let mut fences = Fences::default();
         while freed < limit.max(1) {
-            let Some(leaf) = self
-                .route
-                .find_fenced(Seek::At(&cursor), guard, &mut fences)
+            let Some(Found { leaf, fence }) =
+                self.route.find_fenced(Seek::At(&cursor), End::High, guard)
             else {
                 return true;
             };
@@ -398,7 +392,7 @@ impl<R: Route> Tree<R> {
                 self.route
                     .replace(&self.shared, locked, &cursor, new, guard);
             }
-            match fences.high.take() {
+            match fence {
                 Some(high) => *cursor = high,
                 None => {
                     cursor.clear();

@@ -23,10 +23,11 @@
 use super::inner::{common, Inner};
 use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
 use super::slot::{Address, Child, Slot};
-use crate::route::{middle, Fences, LeafConfig, Route, Seek, Shared};
+use crate::route::{middle, End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_run, Run};
 use crossbeam_epoch::Guard;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 /// The tree.
 pub(crate) struct Btree {
@@ -42,7 +43,7 @@ struct Step<'g> {
 }
 
 /// The way from the root to a leaf.
-type Path<'g> = Vec<Step<'g>>;
+type Path<'g> = SmallVec<[Step<'g>; 8]>;
 
 /// What takes the place of neighbouring children: with a separator between each two.
 struct Splice {
@@ -91,7 +92,7 @@ impl Btree {
 
     /// The way to the leaf that `choose` leads to.
     fn path<'g>(&self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> (Path<'g>, Leaf<'g>) {
-        let mut path = Vec::new();
+        let mut path = Path::new();
         let mut slot = &self.root;
         loop {
             let (address, child) = slot.load_with_address(guard);
@@ -266,12 +267,7 @@ impl Route for Btree {
         }
     }
 
-    fn find_fenced<'g>(
-        &self,
-        seek: Seek<'_>,
-        guard: &'g Guard,
-        out: &mut Fences,
-    ) -> Option<Leaf<'g>> {
+    fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>> {
         let (path, leaf) = self.path(guard, |node| match seek {
             Seek::First => 0,
             Seek::Last => node.seps().len(),
@@ -279,9 +275,11 @@ impl Route for Btree {
             Seek::Before(p) => node.child_of(p, true),
         });
         let (low, high) = fences(&path);
-        out.low = low.map(<[u8]>::to_vec);
-        out.high = high.map(<[u8]>::to_vec);
-        Some(leaf)
+        let fence = if end == End::Low { low } else { high };
+        Some(Found {
+            leaf,
+            fence: fence.map(<[u8]>::to_vec),
+        })
     }
 
     fn replace(

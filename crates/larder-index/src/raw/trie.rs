@@ -22,7 +22,7 @@
 
 use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
 use super::slot::{Address, Child, Slot};
-use crate::route::{Fences, LeafConfig, Route, Seek, Shared};
+use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_run, Run};
 use crossbeam_epoch::Guard;
 
@@ -64,10 +64,12 @@ pub(super) fn bit(position: &[u8], at: usize) -> bool {
         .is_some_and(|b| b >> (7 - at % 8) & 1 == 1)
 }
 
-/// The first `depth` bits of the position, padded with zeros to whole bytes.
-pub(super) fn lead(position: &[u8], depth: usize) -> Vec<u8> {
-    let mut lead: Vec<u8> = position.iter().copied().take(depth.div_ceil(8)).collect();
-    lead.resize(depth.div_ceil(8), 0);
+/// The first `depth` bits of the position, whose missing bytes are `pad`, and zeros up to whole bytes.
+pub(super) fn lead(position: &[u8], depth: usize, pad: u8) -> Vec<u8> {
+    let bytes = depth.div_ceil(8);
+    let mut lead = Vec::with_capacity(bytes);
+    lead.extend_from_slice(&position[..position.len().min(bytes)]);
+    lead.resize(bytes, pad);
     if let Some(last) = lead.last_mut().filter(|_| depth % 8 != 0) {
         *last &= 0xFF << (8 - depth % 8);
     }
@@ -79,12 +81,13 @@ pub(super) fn prefix(lead: &[u8], depth: usize) -> &[u8] {
     &lead[..(depth / 8).min(MOST_PREFIX)]
 }
 
-/// Removes zeros at the end: they say nothing in a padded position, and would put a bound above shorter positions.
-fn trim(mut bytes: Vec<u8>) -> Vec<u8> {
-    while bytes.last() == Some(&0) {
-        bytes.pop();
-    }
-    bytes
+/// Without the zeros at the end: they say nothing in a padded position, and would put a bound above shorter positions.
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let end = bytes
+        .iter()
+        .rposition(|b| *b != 0)
+        .map_or(0, |last| last + 1);
+    &bytes[..end]
 }
 
 /// The lead of the next leaf of the same depth; None after the last.
@@ -193,37 +196,33 @@ impl Route for Trie {
         self.descend(position, 0, guard)
     }
 
-    fn find_fenced<'g>(
-        &self,
-        seek: Seek<'_>,
-        guard: &'g Guard,
-        fences: &mut Fences,
-    ) -> Option<Leaf<'g>> {
+    fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>> {
         let (position, pad) = match seek {
-            Seek::First => (Vec::new(), 0),
-            Seek::Last => (Vec::new(), 0xFF),
-            Seek::At(p) | Seek::Before(p) => (p.to_vec(), 0),
+            Seek::First => (&[][..], 0),
+            Seek::Last => (&[][..], 0xFF),
+            Seek::At(p) | Seek::Before(p) => (p, 0),
         };
-        let mut position = position;
-        let mut leaf = self.descend(&position, pad, guard);
-        let mut depth = leaf.depth();
-        if pad != 0 {
-            position.resize(depth.div_ceil(8), pad);
-        }
-        let mut low = lead(&position, depth);
+        let mut leaf = self.descend(position, pad, guard);
+        let mut low = lead(position, leaf.depth(), pad);
         if let Seek::Before(p) = seek {
             // Below its own lowest position the leaf has nothing: the one before it does.
-            if trim(low.clone()) == p {
-                position = before_lead(low)?;
-                leaf = self.descend(&position, 0xFF, guard);
-                depth = leaf.depth();
-                position.resize(position.len().max(depth.div_ceil(8)), 0xFF);
-                low = lead(&position, depth);
+            if trimmed(&low) == p {
+                let before = before_lead(low)?;
+                leaf = self.descend(&before, 0xFF, guard);
+                low = lead(&before, leaf.depth(), 0xFF);
             }
         }
-        fences.high = next_lead(low.clone(), depth).map(trim);
-        fences.low = Some(trim(low)).filter(|low| !low.is_empty());
-        Some(leaf)
+        let fence = match end {
+            End::High => next_lead(low, leaf.depth()),
+            End::Low => Some(low),
+        };
+        let fence = fence.map(|mut fence| {
+            fence.truncate(trimmed(&fence).len());
+            fence
+        });
+        // An empty fence is below everything: no bound.
+        let fence = fence.filter(|fence| !fence.is_empty());
+        Some(Found { leaf, fence })
     }
 
     fn replace(
@@ -262,7 +261,7 @@ impl Route for Trie {
             return false;
         }
         // 1. The buddy differs in the last bit alone, and must be whole.
-        let mut other = lead(position, depth);
+        let mut other = lead(position, depth, 0);
         other[(depth - 1) / 8] ^= 1 << (7 - (depth - 1) % 8);
         let buddy = self.descend(&other, 0, guard);
         if buddy.depth() != depth {
@@ -282,7 +281,7 @@ impl Route for Trie {
             (leaf, buddy)
         };
         // 2. One leaf with the entries of both.
-        let common = lead(position, depth - 1);
+        let common = lead(position, depth - 1, 0);
         let prefix = prefix(&common, depth - 1);
         let new = with_run(|run| {
             left.collect_all(run);

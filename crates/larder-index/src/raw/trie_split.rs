@@ -46,7 +46,7 @@ fn parts(shared: &Shared, run: &Run, depth: usize) -> Vec<Part> {
     let common = common_bits(first, last);
     let mut parts = Vec::new();
     for depth in depth + 1..=common {
-        let mut other = lead(first, depth);
+        let mut other = lead(first, depth, 0);
         other[(depth - 1) / 8] ^= 1 << (7 - (depth - 1) % 8);
         parts.push(part(shared, run, 0..0, other, depth));
     }
@@ -57,14 +57,14 @@ fn parts(shared: &Shared, run: &Run, depth: usize) -> Vec<Part> {
         shared,
         run,
         0..cut,
-        lead(first, common + 1),
+        lead(first, common + 1, 0),
         common + 1,
     ));
     parts.push(part(
         shared,
         run,
         cut..run.len(),
-        lead(last, common + 1),
+        lead(last, common + 1, 0),
         common + 1,
     ));
     parts
