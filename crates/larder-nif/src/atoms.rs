@@ -1,0 +1,185 @@
+//! Atoms both ways: the emulator's numbers and the engine's.
+//!
+//! Both sides number their atoms densely and never take one back, so a pair of growing arrays maps each to the other. Reading is one load;
+//! a pair that is not there yet is looked up by the atom's text and noted. Noting the same pair twice writes the same values.
+
+use crate::layout;
+use crate::sys::*;
+use larder_term::Atom;
+use std::ffi::c_char;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+const CHUNK: usize = 1 << 14;
+
+type Chunk = [AtomicU32; CHUNK];
+
+/// Numbers to numbers, in chunks that are made when first written and never go. 0 stands for none, so values are kept plus one.
+struct Numbers<const CHUNKS: usize> {
+    chunks: [AtomicPtr<Chunk>; CHUNKS],
+}
+
+impl<const CHUNKS: usize> Numbers<CHUNKS> {
+    const fn new() -> Self {
+        Numbers { chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS] }
+    }
+
+    #[inline]
+    fn get(&self, at: u32) -> Option<u32> {
+        let slot = self.chunks.get(at as usize / CHUNK)?;
+        // Ordering: Acquire, pairs with the exchange in `chunk`: the chunk's zeroes are seen before it is read.
+        let chunk = slot.load(Ordering::Acquire);
+        // SAFETY: the pointer is null or came from `Box::into_raw` in `chunk`, and chunks are never freed.
+        let chunk = unsafe { chunk.as_ref() }?;
+        // Ordering: Relaxed; the number is all that is published, atoms live for ever.
+        chunk[at as usize % CHUNK].load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn set(&self, at: u32, value: u32) {
+        if let Some(slot) = self.chunks.get(at as usize / CHUNK) {
+            // Ordering: Relaxed, as in `get`.
+            Self::chunk(slot)[at as usize % CHUNK].store(value + 1, Ordering::Relaxed);
+        }
+    }
+
+    fn chunk(slot: &AtomicPtr<Chunk>) -> &'static Chunk {
+        // Ordering: Acquire, as in `get`.
+        let mut chunk = slot.load(Ordering::Acquire);
+        if chunk.is_null() {
+            let fresh = Box::into_raw(Box::new([const { AtomicU32::new(0) }; CHUNK]));
+            // Ordering: AcqRel; Release publishes the zeroes of a fresh chunk, Acquire is for the chunk of whoever was quicker.
+            match slot.compare_exchange(chunk, fresh, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => chunk = fresh,
+                Err(other) => {
+                    // SAFETY: `fresh` came from `Box::into_raw` above and was published nowhere.
+                    drop(unsafe { Box::from_raw(fresh) });
+                    chunk = other;
+                }
+            }
+        }
+        // SAFETY: not null, from `Box::into_raw`, never freed.
+        unsafe { &*chunk }
+    }
+}
+
+/// By the emulator's number; 2³¹ of them.
+static TO_ENGINE: Numbers<{ 1 << 17 }> = Numbers::new();
+/// By the engine's number; 2³² of them.
+static TO_HOST: Numbers<{ 1 << 18 }> = Numbers::new();
+
+/// The engine's atom for an atom's word.
+#[inline]
+pub fn from_word(env: *mut Env, word: Word) -> Atom {
+    match TO_ENGINE.get(layout::atom_index(word)).and_then(Atom::from_id) {
+        Some(atom) => atom,
+        None => learn(env, word),
+    }
+}
+
+#[cold]
+fn learn(env: *mut Env, word: Word) -> Atom {
+    let atom = Atom::new(&text(env, word));
+    note(word, atom);
+    atom
+}
+
+fn note(word: Word, atom: Atom) {
+    TO_ENGINE.set(layout::atom_index(word), atom.id());
+    TO_HOST.set(atom.id(), layout::atom_index(word));
+}
+
+/// An atom's text. Version 2.15 gives Latin-1 texts only; others come out of the external format.
+fn text(env: *mut Env, word: Word) -> String {
+    let mut latin1 = [0u8; 256];
+    // SAFETY: the buffer has the size given; `env` is the caller's.
+    let written = unsafe { enif_get_atom(env, word, latin1.as_mut_ptr().cast::<c_char>(), 256, LATIN1) };
+    if written > 0 {
+        return latin1[..written as usize - 1].iter().map(|&b| char::from(b)).collect();
+    }
+    crate::identifiers::external_format(env, word, |etf| match etf {
+        [131, 118, high, low, text @ ..] => utf8(text, usize::from(*high) << 8 | usize::from(*low)),
+        [131, 119, length, text @ ..] => utf8(text, usize::from(*length)),
+        _ => String::new(),
+    })
+}
+
+fn utf8(text: &[u8], length: usize) -> String {
+    String::from_utf8_lossy(&text[..length.min(text.len())]).into_owned()
+}
+
+/// The word of an engine's atom.
+#[inline]
+pub fn to_word(env: *mut Env, atom: Atom) -> Word {
+    match TO_HOST.get(atom.id()) {
+        Some(index) => layout::atom_word(index),
+        None => make(env, atom),
+    }
+}
+
+/// The word of the atom with this engine number.
+#[inline]
+pub fn id_to_word(env: *mut Env, id: u32) -> Option<Word> {
+    match TO_HOST.get(id) {
+        Some(index) => Some(layout::atom_word(index)),
+        None => Atom::from_id(id).map(|atom| make(env, atom)),
+    }
+}
+
+#[cold]
+fn make(env: *mut Env, atom: Atom) -> Word {
+    let text = atom.text();
+    let word = if text.is_ascii() {
+        // SAFETY: the text has the length given, at most 255, and is Latin-1.
+        unsafe { enif_make_atom_len(env, text.as_ptr().cast(), text.len()) }
+    } else {
+        let mut etf = vec![131, 118];
+        etf.extend_from_slice(&(text.len() as u16).to_be_bytes());
+        etf.extend_from_slice(text.as_bytes());
+        crate::identifiers::from_external_format(env, &etf).unwrap_or(layout::NIL)
+    };
+    if layout::is_atom(word) {
+        note(word, atom);
+    }
+    word
+}
+
+/// Defines the atoms that the door itself speaks of, each with its word, made at load.
+macro_rules! known {
+    ($($name:ident $text:literal),* $(,)?) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Known { $($name),* }
+        const TEXTS: &[&str] = &[$($text),*];
+        static WORDS: [std::sync::atomic::AtomicUsize; TEXTS.len()] = [const { std::sync::atomic::AtomicUsize::new(0) }; TEXTS.len()];
+        $(#[doc = concat!("`", $text, "`")] pub const $name: Known = Known::$name;)*
+    };
+}
+
+known! {
+    TRUE "true", FALSE "false", UNDEFINED "undefined", NONE "none", END_OF_TABLE "$end_of_table", LARDER "larder", TRANSFER "ETS-TRANSFER",
+    MORE "more", LATER "later", OK "ok", ERROR "error",
+    ID "id", ACCESS "access", BADKEY "badkey", KEYPOS "keypos", POSITION "position", TYPE "type", TABLE_TYPE "table_type", OWNER "owner",
+    NOT_OWNER "not_owner", ALREADY_EXISTS "already_exists", DEFAULT "default", SYSTEM_LIMIT "system_limit", INTERNAL "larder_internal",
+    SET "set", ORDERED_SET "ordered_set", BAG "bag", DUPLICATE_BAG "duplicate_bag", PUBLIC "public", PROTECTED "protected", PRIVATE "private",
+    NAMED_TABLE "named_table", COMPRESSED "compressed", HEIR "heir", WRITE_CONCURRENCY "write_concurrency",
+    READ_CONCURRENCY "read_concurrency", DECENTRALIZED_COUNTERS "decentralized_counters", STRUCTURE "structure", AUTO "auto",
+    FORWARD "forward", BACKWARD "backward", SELECT "select", MATCH "match", MATCH_OBJECT "match_object", INSERT "insert", INSERT_NEW "insert_new",
+    NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
+    ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EISDIR "eisdir", ENOTDIR "enotdir",
+}
+
+impl Known {
+    /// Its word.
+    #[inline]
+    pub fn word(self) -> Word {
+        // Ordering: Relaxed; written at load, before any other function of the library can run.
+        WORDS[self as usize].load(Ordering::Relaxed)
+    }
+}
+
+/// Makes the known atoms.
+pub fn load(env: *mut Env) {
+    for (text, word) in TEXTS.iter().zip(&WORDS) {
+        // Ordering: Relaxed, see `Known::word`.
+        word.store(to_word(env, Atom::new(text)), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,246 @@
+//! How every call from Erlang begins and ends.
+//!
+//! ```text
+//!  Erlang ─▶ extern "C" entry (made by `entries!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
+//!                                                       │
+//!   a word ◀──────────── Ok(word)                       │ no panic passes
+//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │
+//!   the same call again ◀──── Err(Raise::Again)         │ "busy: I helped, now let others run"
+//!   error:{larder, larder_internal} ◀── a panic ────────┘
+//! ```
+
+use crate::atoms::{self, Known};
+use crate::sys::*;
+use larder::Error;
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// A call that is running.
+pub struct Call<'a> {
+    /// Its environment.
+    pub env: *mut Env,
+    /// Its arguments.
+    pub args: &'a [Word],
+    /// What is running, to schedule it again.
+    pub entry: Entry,
+}
+
+/// A function that can be scheduled.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its name, ended by a zero byte.
+    pub name: &'static std::ffi::CStr,
+    /// Its code.
+    pub code: Nif,
+}
+
+/// How a call ends other than with its result.
+#[derive(Debug)]
+pub enum Raise {
+    /// error:{larder, Cause}.
+    Cause(Known),
+    /// The same call, later: something was in the way and a slice of work against it was done.
+    Again,
+}
+
+/// What a function of the library gives.
+pub type Reply = Result<Word, Raise>;
+
+/// A plain badarg.
+pub const BADARG: Raise = Raise::Cause(atoms::NONE);
+
+thread_local! {
+    /// The environment of the callback that runs on this thread, for those who send messages from within the engine.
+    static ENV: Cell<*mut Env> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// The environment of the callback that runs on this thread; null on a thread of our own.
+pub fn current_env() -> *mut Env {
+    ENV.with(Cell::get)
+}
+
+/// Notes that a callback with this environment runs, during `f`.
+pub fn with_env<R>(env: *mut Env, f: impl FnOnce() -> R) -> R {
+    let before = ENV.with(|cell| cell.replace(env));
+    let result = f();
+    ENV.with(|cell| cell.set(before));
+    result
+}
+
+/// Runs a callback that has no result; a panic ends it and goes no further.
+pub fn outside(env: *mut Env, f: impl FnOnce()) {
+    // A panic in here leaves no lock of ours poisoned (they are parking_lot's) and no half-made term: nothing to repair.
+    let _ = catch_unwind(AssertUnwindSafe(|| with_env(env, f)));
+    if !current_env().is_null() {
+        ENV.with(|cell| cell.set(std::ptr::null_mut()));
+    }
+}
+
+/// Runs a function of the library.
+///
+/// # Safety
+/// `env`, `argc` and `argv` are those that the emulator gave the running function.
+pub unsafe fn enter(entry: Entry, env: *mut Env, argc: c_int, argv: *const Word, f: fn(&Call<'_>) -> Reply) -> Word {
+    let args: &[Word] = if argc <= 0 {
+        &[]
+    } else {
+        // SAFETY: the emulator gives `argc` words at `argv`.
+        unsafe { std::slice::from_raw_parts(argv, argc as usize) }
+    };
+    let call = Call { env, args, entry };
+    match catch_unwind(AssertUnwindSafe(|| f(&call))) {
+        Ok(Ok(word)) => word,
+        Ok(Err(Raise::Cause(cause))) => call.raise(cause),
+        Ok(Err(Raise::Again)) => call.later(entry, args),
+        Err(_) => call.raise(atoms::INTERNAL),
+    }
+}
+
+impl Call<'_> {
+    #[cold]
+    fn raise(&self, cause: Known) -> Word {
+        let reason = self.tuple(&[atoms::LARDER.word(), cause.word()]);
+        // SAFETY: the environment is the running call's, and the result is returned at once.
+        unsafe { enif_raise_exception(self.env, reason) }
+    }
+
+    /// Goes on with `entry` and these arguments after other processes have run.
+    pub fn later(&self, entry: Entry, args: &[Word]) -> Word {
+        self.spent_all();
+        self.on(entry, 0, args)
+    }
+
+    /// Goes on with `entry` on a dirty scheduler for files.
+    pub fn later_on_io(&self, entry: Entry, args: &[Word]) -> Word {
+        self.on(entry, DIRTY_IO as c_int, args)
+    }
+
+    fn on(&self, entry: Entry, flags: c_int, args: &[Word]) -> Word {
+        // SAFETY: the environment is the running call's, the name ends with a zero byte, the terms are the call's.
+        unsafe { enif_schedule_nif(self.env, entry.name.as_ptr().cast::<c_char>(), flags, entry.code, args.len() as c_int, args.as_ptr()) }
+    }
+
+    /// Tells the emulator that the call used its slice up.
+    pub fn spent_all(&self) {
+        // SAFETY: the environment is the running call's.
+        unsafe { enif_consume_timeslice(self.env, 100) };
+    }
+
+    /// Tells the emulator that the call used `units` of the 2,000 that a slice has.
+    pub fn spent(&self, units: u64) {
+        let percent = (units / 20).clamp(1, 100) as c_int;
+        if units >= 20 {
+            // SAFETY: the environment is the running call's.
+            unsafe { enif_consume_timeslice(self.env, percent) };
+        }
+    }
+
+    /// A tuple.
+    pub fn tuple(&self, terms: &[Word]) -> Word {
+        tuple(self.env, terms)
+    }
+
+    /// An integer.
+    pub fn int(&self, value: i64) -> Word {
+        // SAFETY: the environment is the running call's.
+        unsafe { enif_make_int64(self.env, value) }
+    }
+
+    /// A list, in order.
+    pub fn list(&self, terms: &[Word]) -> Word {
+        self.list_before(terms, crate::layout::NIL)
+    }
+
+    /// A list that begins with these, in order, before what `tail` has.
+    pub fn list_before(&self, terms: &[Word], tail: Word) -> Word {
+        // SAFETY: the environment is the running call's, all terms are its.
+        terms.iter().rev().fold(tail, |list, &term| unsafe { enif_make_list_cell(self.env, term, list) })
+    }
+
+    /// A binary with a copy of the bytes.
+    pub fn binary(&self, bytes: &[u8]) -> Word {
+        let mut word = crate::layout::NIL;
+        // SAFETY: the call gives memory for as many bytes as asked, which nobody else sees yet.
+        unsafe {
+            let data = enif_make_new_binary(self.env, bytes.len(), &mut word);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+        }
+        word
+    }
+
+    /// The calling process.
+    #[inline]
+    pub fn self_pid(&self) -> Pid {
+        let mut pid = Pid { pid: 0 };
+        // SAFETY: the environment is the running call's, and a process runs it.
+        unsafe { enif_self(self.env, &mut pid) };
+        pid
+    }
+}
+
+/// A tuple in any environment.
+pub fn tuple(env: *mut Env, terms: &[Word]) -> Word {
+    // SAFETY: all terms belong to `env`, which the caller may use.
+    unsafe { enif_make_tuple_from_array(env, terms.as_ptr(), terms.len() as u32) }
+}
+
+/// `true` or `false`.
+#[inline]
+pub fn boolean(value: bool) -> Word {
+    if value { atoms::TRUE.word() } else { atoms::FALSE.word() }
+}
+
+/// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` is not for here: who may meet it helps first.
+pub fn cause(error: &Error) -> Known {
+    match error {
+        Error::NoTable => atoms::ID,
+        Error::Access => atoms::ACCESS,
+        Error::BadKey => atoms::BADKEY,
+        Error::Keypos => atoms::KEYPOS,
+        Error::Position => atoms::POSITION,
+        Error::TableType => atoms::TABLE_TYPE,
+        Error::NotOwner => atoms::NOT_OWNER,
+        Error::AlreadyOwner => atoms::OWNER,
+        Error::AlreadyExists => atoms::ALREADY_EXISTS,
+        Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,
+        _ => atoms::NONE,
+    }
+}
+
+/// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; then those that Erlang sees, with their arities.
+#[macro_export]
+macro_rules! entries {
+    ({ $($name:ident => $area:ident::$function:ident;)* } exported { $($shown:ident / $arity:literal $(@ $flags:expr)?;)* }) => {
+        /// The entries, for those who schedule themselves.
+        #[allow(non_upper_case_globals, missing_docs)]
+        pub mod entry {
+            $(pub static $name: $crate::call::Entry = $crate::call::Entry {
+                name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a name has no zero byte"),
+                },
+                code: super::native::$name,
+            };)*
+        }
+        mod native {
+            $(pub unsafe extern "C" fn $name(
+                env: *mut $crate::sys::Env,
+                argc: std::ffi::c_int,
+                argv: *const $crate::sys::Word,
+            ) -> $crate::sys::Word {
+                // SAFETY: the emulator calls this with its environment and arguments, which are passed on as they are.
+                unsafe { $crate::call::enter(super::entry::$name, env, argc, argv, $crate::ops::$area::$function) }
+            })*
+        }
+        /// The list that the emulator reads; made once, when it loads the library.
+        fn functions() -> Vec<$crate::sys::Func> {
+            vec![$($crate::sys::Func {
+                name: entry::$shown.name.as_ptr(),
+                arity: $arity,
+                fptr: entry::$shown.code,
+                flags: 0 $(| $flags)?,
+            }),*]
+        }
+    };
+}

@@ -1,0 +1,264 @@
+//! Stored bytes to terms of the BEAM, without recursion.
+//!
+//! Bytes are in prefix order: a container's head, then its children. Words of finished terms wait in `done`; an open container knows where its
+//! children begin there and how many are still to come. When the last has come they are replaced by the one word of the container.
+//!
+//! ```text
+//!  {a, [1, 2]}        open             done
+//!  TUPLE 2            {2 left}
+//!  a                  {1 left}         a
+//!  LIST 2             {1 left} [2 left]  a
+//!  1 2                {1 left} [0 left]  a 1 2    ─▶ {0 left}  a [1,2]  ─▶  {a,[1,2]}
+//! ```
+//!
+//! Binaries that are kept outside come back without a copy: the term refers to a resource that holds the blob.
+
+use crate::sys::*;
+use crate::{atoms, identifiers, layout, resource};
+use larder_term::blob::Blob;
+use larder_term::object::ObjectView;
+use larder_term::tags::*;
+use larder_term::{skip, TermRef, View};
+use smallvec::SmallVec;
+
+/// The blobs that binaries of the host refer to.
+pub static BLOBS: resource::Kind<Blob> = resource::Kind::new();
+
+enum Shape {
+    Tuple,
+    List,
+    Improper,
+    Map,
+}
+
+struct Open {
+    shape: Shape,
+    left: usize,
+    first: usize,
+}
+
+/// Words of terms that are done.
+pub type Words = SmallVec<[Word; 32]>;
+
+/// The term that the bytes are.
+#[inline]
+pub fn term(env: *mut Env, term: TermRef<'_>) -> Word {
+    let bytes = term.bytes();
+    match leaf(env, bytes, 0) {
+        Some((word, _)) => word,
+        None => {
+            let mut done = Words::new();
+            one(env, bytes, 0, &mut done);
+            done[0]
+        }
+    }
+}
+
+/// An object as a tuple.
+#[inline]
+pub fn object(env: *mut Env, object: &ObjectView<'_>) -> Word {
+    let mut done = Words::new();
+    let keypos = object.keypos();
+    let (bytes, mut at) = (object.others().rest(), 0);
+    for position in 1..=object.arity() {
+        if position == keypos {
+            one(env, object.key().bytes(), 0, &mut done);
+        } else {
+            at = one(env, bytes, at, &mut done);
+        }
+    }
+    make_tuple(env, &done)
+}
+
+fn make_tuple(env: *mut Env, elements: &[Word]) -> Word {
+    // SAFETY: the words are terms of `env`, which is the running call's or a message's.
+    unsafe { enif_make_tuple_from_array(env, elements.as_ptr(), elements.len() as u32) }
+}
+
+/// Puts the term at `at` on `done`; gives the place behind it.
+#[inline]
+fn one(env: *mut Env, bytes: &[u8], at: usize, done: &mut Words) -> usize {
+    match leaf(env, bytes, at) {
+        Some((word, next)) => {
+            done.push(word);
+            next
+        }
+        None => nested(env, bytes, at, done),
+    }
+}
+
+fn nested(env: *mut Env, bytes: &[u8], mut at: usize, done: &mut Words) -> usize {
+    let mut open: SmallVec<[Open; 16]> = SmallVec::new();
+    loop {
+        match leaf(env, bytes, at) {
+            Some((word, next)) => {
+                done.push(word);
+                at = next;
+            }
+            None => {
+                let (container, next) = begin(bytes, at, done.len());
+                at = next;
+                open.push(container);
+            }
+        }
+        // The top container has one child more, and perhaps all; then it is a child itself.
+        loop {
+            let Some(top) = open.last_mut() else { return at };
+            if done.len() < top.first + top.left {
+                break;
+            }
+            let (first, word) = (top.first, build(env, &top.shape, &done[top.first..]));
+            open.pop();
+            done.truncate(first);
+            done.push(word);
+        }
+    }
+}
+
+/// The LEB128 number at `at`, and the place behind it.
+#[inline]
+fn length(bytes: &[u8], mut at: usize) -> (u64, usize) {
+    let (mut n, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[at];
+        n |= u64::from(byte & 0x7F) << shift;
+        at += 1;
+        if byte < 0x80 {
+            return (n, at);
+        }
+        shift += 7;
+    }
+}
+
+/// Opens the container at `at`; its children begin at the place given.
+fn begin(bytes: &[u8], at: usize, first: usize) -> (Open, usize) {
+    let (n, next) = length(bytes, at + 1);
+    let n = n as usize;
+    let (shape, left) = match bytes[at] {
+        TUPLE => (Shape::Tuple, n),
+        LIST => (Shape::List, n),
+        ILIST => (Shape::Improper, n + 1),
+        _ => (Shape::Map, 2 * n),
+    };
+    (Open { shape, left, first }, next)
+}
+
+fn build(env: *mut Env, shape: &Shape, children: &[Word]) -> Word {
+    match shape {
+        Shape::Tuple => make_tuple(env, children),
+        // SAFETY: the words are terms of `env`.
+        Shape::List => unsafe { enif_make_list_from_array(env, children.as_ptr(), children.len() as u32) },
+        Shape::Improper => children.iter().rev().copied().reduce(|tail, head| {
+            // SAFETY: as above.
+            unsafe { enif_make_list_cell(env, head, tail) }
+        }).unwrap_or(layout::NIL),
+        Shape::Map => build_map(env, children),
+    }
+}
+
+fn build_map(env: *mut Env, pairs: &[Word]) -> Word {
+    let keys: SmallVec<[Word; 32]> = pairs.iter().step_by(2).copied().collect();
+    let values: SmallVec<[Word; 32]> = pairs.iter().skip(1).step_by(2).copied().collect();
+    let mut map = layout::NIL;
+    // SAFETY: the arrays have as many words as said, all terms of `env`.
+    let made = unsafe { enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map) };
+    if made != 0 {
+        return map;
+    }
+    // Two keys that differ for us and not for the host (0.0 and -0.0 before OTP 27): the later wins.
+    // SAFETY: as above; the first call makes the map that the others extend.
+    unsafe {
+        map = enif_make_new_map(env);
+        for (key, value) in keys.iter().zip(&values) {
+            enif_make_map_put(env, map, *key, *value, &mut map);
+        }
+    }
+    map
+}
+
+/// The term at `at` and the place behind it, unless it is a container with children.
+#[inline]
+fn leaf(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+    let tag = bytes[at];
+    if tag >= SMALL {
+        return Some(((tag as Word - SMALL as Word) << 4 | 0xF, at + 1));
+    }
+    match tag {
+        INT1..=INT8 => Some(integer(env, bytes, at)),
+        ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
+        TUPLE => (bytes[at + 1] == 0).then(|| (make_tuple(env, &[]), at + 2)),
+        LIST | ILIST => None,
+        NIL => Some((layout::NIL, at + 1)),
+        BIN => Some(binary(env, bytes, at)),
+        MAP => (bytes[at + 1] == 0).then(|| (build_map(env, &[]), at + 2)),
+        _ => Some(rare_leaf(env, bytes, at)),
+    }
+}
+
+#[inline]
+fn integer(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+    let length = (bytes[at] - INT1 + 1) as usize;
+    let mut wide = [0u8; 8];
+    wide[..length].copy_from_slice(&bytes[at + 1..at + 1 + length]);
+    let shift = 64 - 8 * length as u32;
+    let value = (u64::from_le_bytes(wide) << shift) as i64 >> shift;
+    let word = layout::small_word(value).unwrap_or_else(|| {
+        // SAFETY: `env` is the running call's or a message's.
+        unsafe { enif_make_int64(env, value) }
+    });
+    (word, at + 1 + length)
+}
+
+#[inline]
+fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+    let length = (bytes[at] - ATOM1 + 1) as usize;
+    let mut wide = [0u8; 4];
+    wide[..length].copy_from_slice(&bytes[at + 1..at + 1 + length]);
+    let word = atoms::id_to_word(env, u32::from_le_bytes(wide));
+    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), at + 1 + length)
+}
+
+fn binary(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+    let (n, start) = length(bytes, at + 1);
+    let end = start + n as usize;
+    (copied_binary(env, &bytes[start..end]), end)
+}
+
+fn copied_binary(env: *mut Env, bytes: &[u8]) -> Word {
+    let mut word = layout::NIL;
+    // SAFETY: the call gives memory for as many bytes as asked, which nobody else sees yet.
+    unsafe {
+        let data = enif_make_new_binary(env, bytes.len(), &mut word);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+    }
+    word
+}
+
+/// A reference to a resource of ours, to look at.
+pub fn sample_reference(env: *mut Env) -> Word {
+    BLOBS.make(Blob::from_slice(&[])).term(env)
+}
+
+/// A binary that refers to the blob.
+fn shared_binary(env: *mut Env, blob: Blob) -> Word {
+    let (data, size) = (blob.as_ptr(), blob.len());
+    let held = BLOBS.make(blob);
+    // SAFETY: the bytes are the blob's, which the resource holds; a blob neither moves nor changes.
+    unsafe { held.binary(env, data, size) }
+}
+
+#[cold]
+fn rare_leaf(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+    // A fun is a leaf here, free variables included: it comes back as a whole.
+    let end = at + skip(&bytes[at..]);
+    // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one whole term.
+    let term = unsafe { TermRef::trusted(&bytes[at..end]) };
+    let word = match (term.blob(), term.view()) {
+        (Some(blob), _) => Some(shared_binary(env, blob)),
+        // SAFETY: `env` is the running call's or a message's.
+        (_, View::Float(value)) => Some(unsafe { enif_make_double(env, value) }),
+        (_, View::Pid(pid)) if pid.node == larder_term::Node::Local => identifiers::local_pid_word(env, pid.id, pid.serial),
+        _ => identifiers::decode(env, term),
+    };
+    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+}

@@ -1,0 +1,172 @@
+//! Tables as wholes: made, dropped, renamed, given away, fixed, listed.
+
+use super::options;
+use crate::atoms;
+use crate::call::{self, Call, Raise, Reply, BADARG};
+use crate::encode::{list_cell, tuple_elements};
+use crate::layout;
+use crate::owners::{self, ENGINE};
+use crate::sys::*;
+use crate::tables::{self, answer, who};
+use larder::FixTime;
+use larder::{Error, Table};
+use std::sync::Arc;
+
+/// new(Name, Options) -> Table.
+pub fn new(call: &Call<'_>) -> Reply {
+    let options = options::parse(call, call.args[0], call.args[1])?;
+    let name = options.name;
+    owners::watch(call.env, call.self_pid());
+    match ENGINE.create(options, who(call)) {
+        Ok(table) => Ok(tables::term(call.env, &table)),
+        // The name may be that of a table whose owner is gone.
+        Err(Error::AlreadyExists) if ENGINE.with_named(name, |table| owners::settle(call.env, table)) == Some(true) => Err(Raise::Again),
+        Err(error) => Err(Raise::Cause(call::cause(&error))),
+    }
+}
+
+/// Runs `f` with a table that may turn out to be left by its owner.
+fn with_owner_there<R>(call: &Call<'_>, id: Word, f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>) -> Result<R, Raise> {
+    tables::with(call, id, |table| {
+        if owners::settle(call.env, table) {
+            return Err(Raise::Again);
+        }
+        f(table)
+    })
+}
+
+/// whereis(Name) -> reference() | undefined.
+pub fn whereis(call: &Call<'_>) -> Reply {
+    if !layout::is_atom(call.args[0]) {
+        return Err(BADARG);
+    }
+    let found = with_owner_there(call, call.args[0], |table| Ok(tables::reference(call.env, table)));
+    match found {
+        Err(Raise::Cause(_)) => Ok(atoms::UNDEFINED.word()),
+        other => other,
+    }
+}
+
+/// all() -> [Table].
+pub fn all(call: &Call<'_>) -> Reply {
+    let there: Vec<Word> = ENGINE
+        .all()
+        .iter()
+        .filter(|table| owners::is_alive(call.env, owners::pid(table.owner())) && table.is_alive())
+        .map(|table| tables::term(call.env, table))
+        .collect();
+    Ok(call.list(&there))
+}
+
+/// delete(Table) -> true.
+pub fn delete(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.drop_table(who(call)))?;
+    Ok(atoms::TRUE.word())
+}
+
+/// rename(Table, Name) -> Name.
+pub fn rename(call: &Call<'_>) -> Reply {
+    let (id, to) = (call.args[0], call.args[1]);
+    let table = tables::get(call, id)?;
+    answer(call, &table, table.check_write(who(call)))?;
+    if !layout::is_atom(to) {
+        return Err(BADARG);
+    }
+    let name = atoms::from_word(call.env, to);
+    let in_the_way = |error: &Error| *error == Error::AlreadyExists && ENGINE.with_named(name, |t| owners::settle(call.env, t)) == Some(true);
+    let result = table.rename(who(call), name);
+    if result.as_ref().is_err_and(in_the_way) {
+        return Err(Raise::Again);
+    }
+    match result {
+        Err(Error::AlreadyExists) => return Err(BADARG),
+        other => answer(call, &table, other)?,
+    }
+    Ok(if table.is_named() { to } else { id })
+}
+
+/// give_away(Table, Pid, Data) -> true.
+pub fn give_away(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_write(who(call)))?;
+    if table.owner() != who(call) {
+        return Err(tables::refused(call, &table, &Error::NotOwner));
+    }
+    let to = options::local_pid(call, call.args[1])?;
+    if !owners::is_alive(call.env, to) || !owners::watch(call.env, to) {
+        return Err(BADARG);
+    }
+    answer(call, &table, table.give_away(who(call), owners::id(to)))?;
+    owners::send_transfer(&table, call.self_pid(), to, |env| {
+        // SAFETY: the data belongs to the running call, `env` is the message's.
+        unsafe { enif_make_copy(env, call.args[2]) }
+    });
+    Ok(atoms::TRUE.word())
+}
+
+/// setopts(Table, Opts) -> true. Only the heir can be set.
+pub fn setopts(call: &Call<'_>) -> Reply {
+    let heir = heir_option(call, call.args[1]);
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_write(who(call)))?;
+    if table.owner() != who(call) {
+        return Err(tables::refused(call, &table, &Error::NotOwner));
+    }
+    let heir = heir?;
+    if let Some(heir) = heir {
+        answer(call, &table, table.set_heir(who(call), heir))?;
+    }
+    Ok(atoms::TRUE.word())
+}
+
+/// One option, or a list of options that says each at most once.
+fn heir_option(call: &Call<'_>, options: Word) -> Result<Option<options::Heir>, Raise> {
+    let mut found = None;
+    let mut rest = options;
+    if tuple_elements(call.env, options).is_some() {
+        return one_heir(call, options).map(Some);
+    }
+    while let Some((option, tail)) = list_cell(call.env, rest) {
+        if found.replace(one_heir(call, option)?).is_some() {
+            return Err(BADARG);
+        }
+        rest = tail;
+    }
+    (rest == layout::NIL).then_some(found).ok_or(BADARG)
+}
+
+fn one_heir(call: &Call<'_>, option: Word) -> Result<options::Heir, Raise> {
+    match tuple_elements(call.env, option) {
+        Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => options::heir(call, parts),
+        _ => Err(BADARG),
+    }
+}
+
+/// safe_fixtable(Table, Bool) -> true.
+pub fn safe_fixtable(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    if options::flag(call.args[1])? {
+        owners::watch(call.env, call.self_pid());
+        answer(call, &table, table.safe_fix(who(call), now()))?;
+    } else {
+        answer(call, &table, table.safe_unfix(who(call)))?;
+    }
+    Ok(atoms::TRUE.word())
+}
+
+fn now() -> FixTime {
+    // SAFETY: plain questions to the emulator's clocks, from one of its threads.
+    let (monotonic_ns, offset) = unsafe { (enif_monotonic_time(NANOSECONDS), enif_time_offset(NANOSECONDS)) };
+    FixTime { monotonic_ns, system_ns: monotonic_ns + offset }
+}
+
+/// delete_all_objects(Table) -> true.
+pub fn delete_all_objects(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.delete_all_objects(who(call)))?;
+    Ok(atoms::TRUE.word())
+}
+
+pub use crate::owners::guard_wanted;

@@ -1,0 +1,109 @@
+//! Lists of objects, inserted all or not at all.
+//!
+//! ```text
+//!  slice 1 … i      encode objects of the list into the engine's arena      a bad one: badarg, nothing happened
+//!  slice i+1 … n    the engine applies them behind the table's gate         whoever finds it closed helps
+//! ```
+//!
+//! A list that is done within one slice makes no resource. A process that dies while encoding leaves nothing behind; one that dies while
+//! applying leaves the rest to whoever comes next to the table.
+
+use crate::atoms;
+use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
+use crate::encode::{self, list_cell};
+use crate::layout;
+use crate::resource::Kind;
+use crate::sys::*;
+use crate::tables::{self, answer, who};
+use crate::{entry, scratch};
+use larder::{Budget, ListJob, ObjectList, Step, Table};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// An insertion between two slices.
+pub struct Insertion {
+    table: Arc<Table>,
+    new: bool,
+    stage: Mutex<Stage>,
+}
+
+enum Stage {
+    Gather(ObjectList),
+    Apply(ListJob),
+    Over,
+}
+
+/// Insertions.
+pub static INSERTIONS: Kind<Insertion> = Kind::new();
+
+/// insert_list(Table, List) -> true.
+pub fn insert_list(call: &Call<'_>) -> Reply {
+    begin(call, false)
+}
+
+/// insert_new_list(Table, List) -> boolean().
+pub fn insert_new_list(call: &Call<'_>) -> Reply {
+    begin(call, true)
+}
+
+fn begin(call: &Call<'_>, new: bool) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_write(who(call)))?;
+    go(call, &table, new, Stage::Gather(ObjectList::new()), call.args[1], None)
+}
+
+/// insert_more(Insertion, Rest): the slices after the first.
+pub fn insert_more(call: &Call<'_>) -> Reply {
+    let insertion = INSERTIONS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
+    go(call, &insertion.table, insertion.new, stage, call.args[1], Some(insertion))
+}
+
+fn go(call: &Call<'_>, table: &Arc<Table>, new: bool, stage: Stage, rest: Word, begun: Option<&Insertion>) -> Reply {
+    let mut budget = Budget::slice();
+    let (stage, rest) = match stage {
+        Stage::Gather(mut list) => match gather(call, table, &mut list, rest, &mut budget)? {
+            layout::NIL => (Stage::Apply(answer(call, table, table.begin_insert(who(call), list, new))?), layout::NIL),
+            rest => (Stage::Gather(list), rest),
+        },
+        other => (other, rest),
+    };
+    let stage = match stage {
+        Stage::Apply(mut job) if !budget.is_exhausted() => match answer(call, table, job.step(&mut budget))? {
+            Step::Done => {
+                call.spent(budget.spent());
+                return Ok(if new { boolean(job.inserted()) } else { atoms::TRUE.word() });
+            }
+            Step::More => Stage::Apply(job),
+        },
+        Stage::Over => return Err(BADARG),
+        other => other,
+    };
+    let entry: Entry = entry::insert_more;
+    match begun {
+        Some(insertion) => {
+            *insertion.stage.lock() = stage;
+            Ok(call.later(entry, &[call.args[0], rest]))
+        }
+        None => {
+            let insertion = INSERTIONS.make(Insertion { table: Arc::clone(table), new, stage: Mutex::new(stage) });
+            Ok(call.later(entry, &[insertion.term(call.env), rest]))
+        }
+    }
+}
+
+/// Encodes objects until the list or the budget ends; gives what is left of the list, which is `[]` only at its end.
+fn gather(call: &Call<'_>, table: &Arc<Table>, list: &mut ObjectList, mut rest: Word, budget: &mut Budget) -> Result<Word, Raise> {
+    scratch::with_object(|object| {
+        while let Some((tuple, tail)) = list_cell(call.env, rest) {
+            encode::object(call.env, tuple, table, object).map_err(|_| BADARG)?;
+            list.push(object);
+            rest = tail;
+            let bytes = object.key().len() + object.value().len();
+            if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
+                return Ok(rest);
+            }
+        }
+        (rest == layout::NIL).then_some(rest).ok_or(BADARG)
+    })
+}

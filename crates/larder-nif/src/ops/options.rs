@@ -1,0 +1,155 @@
+//! The options of new/2 and setopts/2.
+
+use crate::atoms::{self, Known};
+use crate::call::{Call, Raise, BADARG};
+use crate::encode::{self, list_cell, tuple_elements};
+use crate::layout;
+use crate::owners;
+use crate::sys::*;
+use larder::{Access, Concurrency, Options, OwnerId, TableKind};
+use larder_term::{Mode, Term, TermBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the host's `=:=` takes 0.0 for -0.0.
+static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
+
+/// Looks how the host compares zeroes. While the library loads.
+pub fn load(env: *mut Env) {
+    // SAFETY: `env` is the environment of the running load callback.
+    let legacy = unsafe { enif_is_identical(enif_make_double(env, 0.0), enif_make_double(env, -0.0)) != 0 };
+    // Ordering: Relaxed; written at load, before any other function of the library can run.
+    LEGACY_ZERO.store(legacy, Ordering::Relaxed);
+    larder_term::set_legacy_zero(legacy);
+}
+
+/// Whether the host's `=:=` takes 0.0 for -0.0.
+pub fn legacy_zero() -> bool {
+    // Ordering: Relaxed, see `load`.
+    LEGACY_ZERO.load(Ordering::Relaxed)
+}
+
+/// A term of the host as the engine's own.
+pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
+    let mut buffer = TermBuf::new(Mode::Shared);
+    buffer.encode(|out| encode::term(call.env, word, out)).map_err(|_| BADARG)?;
+    buffer.into_term().ok_or(BADARG)
+}
+
+/// An heir and what it is told: `{data, Data}` as a 1-tuple, or `none` if there is to be no message.
+pub type Heir = Option<(OwnerId, Term)>;
+
+/// What `{heir, ...}` says. The heir is watched from now on; one that is gone already counts as none when the time comes.
+pub fn heir(call: &Call<'_>, parts: &[Word]) -> Result<Heir, Raise> {
+    match parts {
+        [none] if *none == atoms::NONE.word() => Ok(None),
+        [pid] => Ok(Some((heir_id(call, *pid)?, Term::atom("none")))),
+        [pid, data] => {
+            let id = heir_id(call, *pid)?;
+            Ok(Some((id, Term::tuple([owned(call, *data)?]))))
+        }
+        _ => Err(BADARG),
+    }
+}
+
+fn heir_id(call: &Call<'_>, pid: Word) -> Result<OwnerId, Raise> {
+    let pid = local_pid(call, pid)?;
+    owners::watch(call.env, pid);
+    Ok(owners::id(pid))
+}
+
+/// A pid of this node.
+pub fn local_pid(call: &Call<'_>, word: Word) -> Result<Pid, Raise> {
+    let mut pid = Pid { pid: 0 };
+    // SAFETY: `env` and the term are the running call's.
+    let is_local = unsafe { enif_get_local_pid(call.env, word, &mut pid) } != 0;
+    is_local.then_some(pid).ok_or(BADARG)
+}
+
+/// `true` or `false`.
+pub fn flag(word: Word) -> Result<bool, Raise> {
+    match word {
+        _ if word == atoms::TRUE.word() => Ok(true),
+        _ if word == atoms::FALSE.word() => Ok(false),
+        _ => Err(BADARG),
+    }
+}
+
+/// The options of new/2: the last of several that contradict each other counts, but `set` and `protected` say nothing, as in `ets`.
+pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> {
+    if !layout::is_atom(name) {
+        return Err(BADARG);
+    }
+    let mut options = Options::new(atoms::from_word(call.env, name));
+    options.legacy_zero = legacy_zero();
+    let mut rest = list;
+    while let Some((option, tail)) = list_cell(call.env, rest) {
+        rest = tail;
+        match tuple_elements(call.env, option) {
+            Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut options)?,
+            Some([]) => return Err(BADARG),
+            None => plain(option, &mut options)?,
+        }
+    }
+    if rest != layout::NIL {
+        return Err(BADARG);
+    }
+    settle_counters(&mut options);
+    Ok(options)
+}
+
+fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
+    let is = |known: Known| option == known.word();
+    match () {
+        _ if is(atoms::SET) || is(atoms::PROTECTED) => {}
+        _ if is(atoms::ORDERED_SET) => options.kind = TableKind::OrderedSet,
+        _ if is(atoms::BAG) => options.kind = TableKind::Bag,
+        _ if is(atoms::DUPLICATE_BAG) => options.kind = TableKind::DuplicateBag,
+        _ if is(atoms::PUBLIC) => options.access = Access::Public,
+        _ if is(atoms::PRIVATE) => options.access = Access::Private,
+        _ if is(atoms::NAMED_TABLE) => options.named = true,
+        _ if is(atoms::COMPRESSED) => options.compressed = true,
+        _ => return Err(BADARG),
+    }
+    Ok(())
+}
+
+fn pair(call: &Call<'_>, tag: Word, parts: &[Word], options: &mut Options) -> Result<(), Raise> {
+    let is = |known: Known| tag == known.word();
+    if is(atoms::HEIR) {
+        options.heir = heir(call, parts)?;
+        return Ok(());
+    }
+    let [value] = *parts else { return Err(BADARG) };
+    match () {
+        _ if is(atoms::KEYPOS) => options.keypos = position(value)?,
+        _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
+        _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
+        _ if is(atoms::DECENTRALIZED_COUNTERS) => options.decentralized_counters = flag(value)?,
+        _ if is(atoms::STRUCTURE) && layout::is_atom(value) => {
+            options.structure = atoms::from_word(call.env, value).text().to_owned();
+        }
+        _ => return Err(BADARG),
+    }
+    Ok(())
+}
+
+fn position(value: Word) -> Result<usize, Raise> {
+    let position = layout::small(value).filter(|&n| n > 0).ok_or(BADARG)?;
+    usize::try_from(position).map_err(|_| BADARG)
+}
+
+fn concurrency(value: Word) -> Result<Concurrency, Raise> {
+    if value == atoms::AUTO.word() {
+        return Ok(Concurrency::Auto);
+    }
+    Ok(if flag(value)? { Concurrency::On } else { Concurrency::Off })
+}
+
+/// Counters are in many places for `auto`, whatever was asked, and in one for tables that are not tuned for writers.
+fn settle_counters(options: &mut Options) {
+    match options.write_concurrency {
+        Concurrency::Off => options.decentralized_counters = false,
+        Concurrency::On => {}
+        Concurrency::Auto => options.decentralized_counters = true,
+    }
+}

@@ -1,0 +1,285 @@
+//! select, match and match_object with all their relatives, in slices.
+//!
+//! The results of a slice are put in front of what earlier slices found, so a scan that goes backward gives a list in order, and that is
+//! how an ordered_set is scanned when everything is wanted. With a limit the scan goes the way that was asked for; what a slice found is put in
+//! front back to front, and Erlang reverses the whole.
+
+use super::spec::{self, Compiled, Surroundings, PROGRAMS};
+use crate::atoms;
+use crate::call::{Call, Raise, Reply, BADARG};
+use crate::encode;
+use crate::layout;
+use crate::resource::Kind;
+use crate::sys::*;
+use crate::tables::{self, answer, who};
+use crate::{decode, entry};
+use larder::{Budget, CountJob, DeleteJob, Direction, Output, ReplaceJob, ScanStep, SelectJob, Step, Table};
+use larder_matchspec::{Pattern, Program};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A scan between two slices.
+pub struct Scan {
+    table: Arc<Table>,
+    around: Surroundings,
+    job: Mutex<Job>,
+}
+
+enum Job {
+    /// Everything, the list in order.
+    All(SelectJob),
+    /// So many; kept with what its continuation needs.
+    Some(SelectJob, Again),
+    Count(CountJob),
+    Delete(DeleteJob),
+    Replace(ReplaceJob),
+    Over,
+}
+
+/// What a continuation says besides the place: {Table, Limit, Direction, Place, Program}.
+struct Again {
+    program: Arc<Program>,
+    limit: usize,
+    direction: Direction,
+}
+
+/// Scans.
+pub static SCANS: Kind<Scan> = Kind::new();
+
+/// The program that the arguments ask for. The table's error comes before that of the specification.
+fn program(call: &Call<'_>, table: &Arc<Table>, kind: Word, spec: Word) -> Result<Arc<Program>, Raise> {
+    answer(call, table, table.check_read(who(call)))?;
+    compile(call, kind, spec)
+}
+
+fn compile(call: &Call<'_>, kind: Word, spec: Word) -> Result<Arc<Program>, Raise> {
+    if kind == atoms::MATCH.word() {
+        spec::pattern(call, spec, Pattern::Bindings)
+    } else if kind == atoms::MATCH_OBJECT.word() {
+        spec::pattern(call, spec, Pattern::Object)
+    } else {
+        spec::compile(call, spec)
+    }
+}
+
+fn direction(word: Word) -> Direction {
+    if word == atoms::BACKWARD.word() { Direction::Backward } else { Direction::Forward }
+}
+
+fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::Forward => Direction::Backward,
+        Direction::Backward => Direction::Forward,
+    }
+}
+
+/// select_all(Table, Kind, Spec, Direction) -> [Result].
+pub fn select_all(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    let program = program(call, &table, call.args[1], call.args[2])?;
+    let way = opposite(direction(call.args[3]));
+    let job = answer(call, &table, table.select(who(call), program, way, None))?;
+    begin(call, table, Job::All(job))
+}
+
+/// every(Table) -> [Object].
+pub fn every(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    let job = answer(call, &table, table.each(who(call), Direction::Backward))?;
+    begin(call, table, Job::All(job))
+}
+
+/// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more, ...}; see `finish_some`.
+pub fn select_some(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    let program = program(call, &table, call.args[1], call.args[2])?;
+    let limit = limit(call.args[3])?;
+    let direction = direction(call.args[4]);
+    let job = answer(call, &table, table.select(who(call), Arc::clone(&program), direction, Some(limit)))?;
+    begin(call, table, Job::Some(job, Again { program, limit, direction }))
+}
+
+/// A limit; one beyond what a machine word counts limits nothing.
+fn limit(word: Word) -> Result<usize, Raise> {
+    let limit = layout::small(word).filter(|&n| n > 0).ok_or(BADARG)?;
+    usize::try_from(limit).map_err(|_| BADARG)
+}
+
+/// select_again(Table, Limit, Direction, Place, Program) -> as select_some. The arguments are a continuation's elements.
+pub fn select_again(call: &Call<'_>) -> Reply {
+    let &[id, amount, way, place, program] = call.args else { return Err(BADARG) };
+    let Some(Compiled(program)) = PROGRAMS.get(call.env, program) else { return Err(BADARG) };
+    let place = encode::binary_bytes(call.env, place).ok_or(BADARG)?;
+    let (limit, direction) = (limit(amount)?, direction(way));
+    let table = tables::get(call, id)?;
+    let again = Again { program: Arc::clone(program), limit, direction };
+    let job = table.select_resume(who(call), Arc::clone(program), direction, Some(limit), place);
+    begin(call, Arc::clone(&table), Job::Some(answer(call, &table, job)?, again))
+}
+
+/// select_count(Table, Spec) -> Count.
+pub fn select_count(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    let program = program(call, &table, atoms::SELECT.word(), call.args[1])?;
+    let job = answer(call, &table, table.select_count(who(call), program))?;
+    begin(call, table, Job::Count(job))
+}
+
+/// The program of something that writes.
+fn writing(call: &Call<'_>, table: &Arc<Table>) -> Result<Arc<Program>, Raise> {
+    answer(call, table, table.check_write(who(call)))?;
+    compile(call, atoms::SELECT.word(), call.args[1])
+}
+
+/// select_delete(Table, Spec) -> Count.
+pub fn select_delete(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    let program = writing(call, &table)?;
+    let job = answer(call, &table, table.select_delete(who(call), program))?;
+    begin(call, table, Job::Delete(job))
+}
+
+/// match_delete(Table, Pattern) -> Count.
+pub fn match_delete(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_write(who(call)))?;
+    let program = spec::pattern(call, call.args[1], Pattern::True)?;
+    let job = answer(call, &table, table.select_delete(who(call), program))?;
+    begin(call, table, Job::Delete(job))
+}
+
+/// select_replace(Table, Spec) -> Count.
+pub fn select_replace(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    let program = writing(call, &table)?;
+    let job = answer(call, &table, table.select_replace(who(call), program))?;
+    begin(call, table, Job::Replace(job))
+}
+
+fn begin(call: &Call<'_>, table: Arc<Table>, job: Job) -> Reply {
+    let scan = Scan { table, around: Surroundings::new(call)?, job: Mutex::new(job) };
+    match slice(call, &scan, layout::NIL)? {
+        Ended::Result(word) => Ok(word),
+        Ended::More(found) => {
+            let held = SCANS.make(scan);
+            Ok(call.later(entry::scan_more, &[held.term(call.env), found]))
+        }
+    }
+}
+
+/// scan_more(Scan, Found): the slices after the first.
+pub fn scan_more(call: &Call<'_>) -> Reply {
+    let scan = SCANS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    match slice(call, scan, call.args[1])? {
+        Ended::Result(word) => Ok(word),
+        Ended::More(found) => Ok(call.later(entry::scan_more, &[call.args[0], found])),
+    }
+}
+
+/// How a slice ended: with the call's result, or with what was found so far.
+enum Ended {
+    Result(Word),
+    More(Word),
+}
+
+fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
+    let mut budget = Budget::slice();
+    let ended = run(call, scan, found, &mut budget);
+    let ended = match ended {
+        // The scan goes on where it was: only this slice is lost, not the job.
+        Err(larder::Error::Busy) => {
+            scan.table.help(&mut budget);
+            Ok(Ended::More(found))
+        }
+        other => answer(call, &scan.table, other),
+    };
+    if matches!(ended, Ok(Ended::Result(_))) {
+        *scan.job.lock() = Job::Over;
+        call.spent(budget.spent());
+    }
+    ended
+}
+
+fn run(call: &Call<'_>, scan: &Scan, found: Word, budget: &mut Budget) -> Result<Ended, larder::Error> {
+    let context = scan.around.context();
+    let mut job = scan.job.lock();
+    let (step, count) = match &mut *job {
+        Job::All(job) => {
+            let mut words = Vec::new();
+            let step = job.step(budget, &context, &mut |output| words.push(word(call, &output)));
+            // What a slice found before something got in its way stands.
+            let found = words.iter().fold(found, |list, &word| cons(call, word, list));
+            return Ok(match step {
+                Ok(ScanStep::More) => Ended::More(found),
+                Ok(_) => Ended::Result(found),
+                Err(larder::Error::Busy) => {
+                    scan.table.help(budget);
+                    Ended::More(found)
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        Job::Some(job, again) => return some(call, scan, job, again, found, budget),
+        Job::Count(job) => (job.step(budget, &context)?, job.count()),
+        Job::Delete(job) => (job.step(budget, &context)?, job.count()),
+        Job::Replace(job) => (job.step(budget, &context)?, job.count()),
+        Job::Over => return Err(larder::Error::NoTable),
+    };
+    Ok(match step {
+        Step::More => Ended::More(found),
+        Step::Done => Ended::Result(call.int(count as i64)),
+    })
+}
+
+fn word(call: &Call<'_>, output: &Output<'_>) -> Word {
+    match output {
+        Output::Object(object) => decode::object(call.env, object),
+        Output::Term(term) => decode::term(call.env, *term),
+    }
+}
+
+fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
+    // SAFETY: the environment is the running call's, and so are both terms.
+    unsafe { enif_make_list_cell(call.env, head, tail) }
+}
+
+/// A slice of a limited scan. Ends with {Results, Continuation} in order, {reversed, Results, Continuation} if there were several slices, or
+/// '$end_of_table'.
+fn some(call: &Call<'_>, scan: &Scan, job: &mut SelectJob, again: &Again, found: Word, budget: &mut Budget) -> Result<Ended, larder::Error> {
+    let mut words = Vec::new();
+    let step = job.step(budget, &scan.around.context(), &mut |output| words.push(word(call, &output)));
+    let more = |words: &[Word]| Ended::More(words.iter().fold(found, |list, &word| cons(call, word, list)));
+    let next = match step {
+        Ok(ScanStep::More) => return Ok(more(&words)),
+        Err(larder::Error::Busy) => {
+            scan.table.help(budget);
+            return Ok(more(&words));
+        }
+        Err(error) => return Err(error),
+        Ok(ScanStep::Limit) => continuation(call, scan, job, again),
+        Ok(ScanStep::Done) => atoms::END_OF_TABLE.word(),
+    };
+    if found == layout::NIL {
+        if words.is_empty() && next == atoms::END_OF_TABLE.word() {
+            return Ok(Ended::Result(next));
+        }
+        return Ok(Ended::Result(call.tuple(&[call.list(&words), next])));
+    }
+    let reversed = words.iter().fold(found, |list, &word| cons(call, word, list));
+    Ok(Ended::Result(call.tuple(&[atoms::MORE.word(), reversed, next])))
+}
+
+fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) -> Word {
+    let way = match again.direction {
+        Direction::Forward => atoms::FORWARD,
+        Direction::Backward => atoms::BACKWARD,
+    };
+    let program = PROGRAMS.make(Compiled(Arc::clone(&again.program))).term(call.env);
+    call.tuple(&[
+        tables::reference(call.env, &scan.table),
+        call.int(again.limit as i64),
+        way.word(),
+        call.binary(&job.continuation()),
+        program,
+    ])
+}

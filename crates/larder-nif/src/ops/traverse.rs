@@ -1,0 +1,129 @@
+//! Going from key to key, and slots.
+
+use super::single::{with_key, Shown};
+use crate::atoms;
+use crate::call::{Call, Raise, Reply, BADARG};
+use crate::decode;
+use crate::sys::*;
+use crate::tables::{self, answer, natural, who};
+use larder::Slot;
+use larder::{Error, OwnerId, Table};
+use larder_term::object::ObjectView;
+use larder_term::TermRef;
+use std::sync::Arc;
+
+type SeeKey<'v> = dyn FnMut(TermRef<'_>) + 'v;
+type SeeObjects<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
+
+fn edge(call: &Call<'_>, go: fn(&Table, OwnerId, &mut SeeKey<'_>) -> Result<bool, Error>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let mut key = atoms::END_OF_TABLE.word();
+        answer(call, table, go(table, who(call), &mut |k| key = decode::term(call.env, k)))?;
+        Ok(key)
+    })
+}
+
+fn step(call: &Call<'_>, go: fn(&Table, OwnerId, &[u8], &mut SeeKey<'_>) -> Result<bool, Error>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let mut next = atoms::END_OF_TABLE.word();
+        with_key(call, table, call.args[1], |key| answer(call, table, go(table, who(call), key, &mut |k| next = decode::term(call.env, k))))?;
+        Ok(next)
+    })
+}
+
+/// first(Table) -> Key | '$end_of_table'.
+pub fn first(call: &Call<'_>) -> Reply {
+    edge(call, |table, who, see| table.first(who, see))
+}
+
+/// last(Table) -> Key | '$end_of_table'.
+pub fn last(call: &Call<'_>) -> Reply {
+    edge(call, |table, who, see| table.last(who, see))
+}
+
+/// next(Table, Key) -> Key | '$end_of_table'.
+pub fn next(call: &Call<'_>) -> Reply {
+    step(call, |table, who, key, see| table.next(who, key, see))
+}
+
+/// prev(Table, Key) -> Key | '$end_of_table'.
+pub fn prev(call: &Call<'_>) -> Reply {
+    step(call, |table, who, key, see| table.prev(who, key, see))
+}
+
+/// A key and its objects.
+struct KeyAndObjects {
+    key: Word,
+    objects: Shown,
+}
+
+impl KeyAndObjects {
+    fn new(call: &Call<'_>) -> Self {
+        KeyAndObjects { key: atoms::END_OF_TABLE.word(), objects: Shown::new(call) }
+    }
+
+    fn see(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
+        if self.objects.words().is_empty() {
+            self.key = decode::term(call.env, object.key());
+        }
+        self.objects.object(object);
+    }
+
+    fn pair(&self, call: &Call<'_>) -> Word {
+        if self.objects.words().is_empty() {
+            return self.key;
+        }
+        call.tuple(&[self.key, call.list(self.objects.words())])
+    }
+}
+
+fn edge_lookup(call: &Call<'_>, go: fn(&Arc<Table>, OwnerId, &mut SeeObjects<'_>) -> Result<bool, Error>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let mut found = KeyAndObjects::new(call);
+        answer(call, table, go(table, who(call), &mut |o| found.see(call, o)))?;
+        Ok(found.pair(call))
+    })
+}
+
+fn step_lookup(call: &Call<'_>, go: fn(&Arc<Table>, OwnerId, &[u8], &mut SeeObjects<'_>) -> Result<bool, Error>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let mut found = KeyAndObjects::new(call);
+        with_key(call, table, call.args[1], |key| answer(call, table, go(table, who(call), key, &mut |o| found.see(call, o))))?;
+        Ok(found.pair(call))
+    })
+}
+
+/// first_lookup(Table) -> {Key, [Object]} | '$end_of_table'.
+pub fn first_lookup(call: &Call<'_>) -> Reply {
+    edge_lookup(call, |table, who, see| table.first_lookup(who, see))
+}
+
+/// last_lookup(Table) -> {Key, [Object]} | '$end_of_table'.
+pub fn last_lookup(call: &Call<'_>) -> Reply {
+    edge_lookup(call, |table, who, see| table.last_lookup(who, see))
+}
+
+/// next_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
+pub fn next_lookup(call: &Call<'_>) -> Reply {
+    step_lookup(call, |table, who, key, see| table.next_lookup(who, key, see))
+}
+
+/// prev_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
+pub fn prev_lookup(call: &Call<'_>) -> Reply {
+    step_lookup(call, |table, who, key, see| table.prev_lookup(who, key, see))
+}
+
+/// slot(Table, I) -> [Object] | '$end_of_table'.
+pub fn slot(call: &Call<'_>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        answer(call, table, table.check_read(who(call)))?;
+        let slot = natural(call.args[1])?;
+        let mut shown = Shown::new(call);
+        match table.slot(who(call), slot, &mut |o| shown.object(o)) {
+            Ok(Slot::Objects(_)) => Ok(call.list(shown.words())),
+            Ok(Slot::End) => Ok(atoms::END_OF_TABLE.word()),
+            Err(Error::BadSlot) => Err(BADARG),
+            Err(error) => Err::<Word, Raise>(tables::refused(call, table, &error)),
+        }
+    })
+}

@@ -1,0 +1,124 @@
+//! Values of ours that the emulator's garbage collector owns: *resources*.
+//!
+//! A resource is a Rust value in memory that the emulator allocates. Terms refer to it; when the last is gone, the emulator calls the
+//! destructor, on any of its threads. [`Kind<T>`] ties a registered type to the Rust type of its values, once.
+
+use crate::call;
+use crate::sys::*;
+use std::ffi::{c_uint, c_void, CStr};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What `Kind::open` registers as the callback for processes that go.
+pub type Down = unsafe extern "C" fn(*mut Env, *mut c_void, *mut Pid, *mut Monitor);
+
+/// A registered type of resource whose values are `T`s.
+pub struct Kind<T> {
+    registered: AtomicPtr<ResourceType>,
+    values: PhantomData<fn(T)>,
+}
+
+unsafe extern "C" fn destroy<T>(env: *mut Env, object: *mut c_void) {
+    call::outside(env, || {
+        // SAFETY: the emulator calls the destructor once, with memory that `Kind::make` wrote a `T` to, when nobody refers to it any more.
+        unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
+    });
+}
+
+impl<T: Send + Sync + 'static> Kind<T> {
+    /// A type that is not registered yet.
+    pub const fn new() -> Self {
+        Kind { registered: AtomicPtr::new(std::ptr::null_mut()), values: PhantomData }
+    }
+
+    /// Registers the type, or takes it over from the module's old code. To be called while the library loads.
+    pub fn open(&self, env: *mut Env, name: &CStr, down: Option<Down>) -> bool {
+        const { assert!(std::mem::align_of::<T>() <= 8) };
+        let init = ResourceTypeInit { dtor: Some(destroy::<T>), stop: None, down };
+        let mut tried: c_uint = 0;
+        // SAFETY: `env` is the environment of the running load callback; name and init live during the call.
+        let opened = unsafe { enif_open_resource_type_x(env, name.as_ptr(), &init, RT_CREATE | RT_TAKEOVER, &mut tried) };
+        // Ordering: Relaxed; written at load, before any other function of the library can run.
+        self.registered.store(opened, Ordering::Relaxed);
+        !opened.is_null()
+    }
+
+    #[inline]
+    fn kind(&self) -> *mut ResourceType {
+        // Ordering: Relaxed, see `open`.
+        self.registered.load(Ordering::Relaxed)
+    }
+
+    /// Puts a value under the emulator's care.
+    pub fn make(&'static self, value: T) -> Held<T> {
+        // SAFETY: the type is registered; the memory has room for a `T`, is aligned to 8 bytes, and is written before anybody can see it.
+        let object = unsafe {
+            let object = enif_alloc_resource(self.kind(), std::mem::size_of::<T>()).cast::<T>();
+            object.write(value);
+            object
+        };
+        Held { object }
+    }
+
+    /// The value that a term refers to, if it is of this type. It lives as long as the term: for the running call, if the term is an argument.
+    #[inline]
+    pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
+        let mut object = std::ptr::null_mut();
+        // SAFETY: `env` and the term are the running call's, and the type is registered.
+        if unsafe { enif_get_resource(env, word, self.kind(), &mut object) } == 0 {
+            return None;
+        }
+        // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's time.
+        Some(unsafe { &*object.cast::<T>() })
+    }
+}
+
+/// A reference to a resource that is not a term.
+pub struct Held<T> {
+    object: *mut T,
+}
+
+// SAFETY: it is a counted reference to a `T` that threads may share; the count is the emulator's and atomic.
+unsafe impl<T: Send + Sync> Send for Held<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Held<T> {}
+
+impl<T> Held<T> {
+    /// The term that refers to the resource; equal for the same resource, always.
+    pub fn term(&self, env: *mut Env) -> Word {
+        // SAFETY: the object is alive, since we hold a count; `env` is the running call's or a message's.
+        unsafe { enif_make_resource(env, self.object.cast()) }
+    }
+
+    /// A binary that is `bytes`, which the resource keeps alive.
+    ///
+    /// # Safety
+    /// The bytes lie in something that the resource's value owns, do not move and do not change.
+    pub unsafe fn binary(&self, env: *mut Env, bytes: *const u8, size: usize) -> Word {
+        // SAFETY: the object is alive, and the caller answers for the bytes.
+        unsafe { enif_make_resource_binary(env, self.object.cast(), bytes.cast(), size) }
+    }
+
+    /// Has the resource's type told when the process goes; false if it is gone already.
+    pub fn monitor(&self, env: *mut Env, pid: &Pid) -> bool {
+        let mut monitor = Monitor::empty();
+        // SAFETY: the object is alive and its type was opened with a `down` callback (the caller's choice of type; without one the call
+        // answers a negative number).
+        unsafe { enif_monitor_process(env, self.object.cast(), pid, &mut monitor) == 0 }
+    }
+}
+
+impl<T> std::ops::Deref for Held<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the count that we hold keeps the value alive; it is only ever shared.
+        unsafe { &*self.object }
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        // SAFETY: gives back the count that this value held, once.
+        unsafe { enif_release_resource(self.object.cast()) }
+    }
+}

@@ -1,0 +1,246 @@
+//! The C interface of the BEAM that this crate uses: types and functions of `erl_nif.h`, NIF version 2.15 (OTP 22 and newer).
+//!
+//! Our own declarations, because only some sixty of the functions are needed, and because the walkers of [`crate::encode`] and
+//! [`crate::decode`] work on the plain words. Everything here is the edge: the rest of the crate calls it through small safe
+//! functions where there is something to make safe.
+//!
+//! The functions that take an environment require that it is the one given to the running callback, or one that
+//! `enif_alloc_env` made and that no other thread uses meanwhile; terms must belong to the environment they are used with
+//! (immediate terms belong to all).
+#![allow(non_camel_case_types)]
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("Larder's NIF knows the term layout of 64-bit emulators only");
+
+/// An Erlang term as the BEAM's NIF interface gives it: one machine word.
+pub type Word = usize;
+
+/// The environment of a call, a callback or a message.
+#[repr(C)]
+pub struct Env {
+    _opaque: [u8; 0],
+}
+
+/// A registered type of resource.
+#[repr(C)]
+pub struct ResourceType {
+    _opaque: [u8; 0],
+}
+
+/// `ErlNifPid`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Pid {
+    /// The pid as a term.
+    pub pid: Word,
+}
+
+/// `ErlNifMonitor`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Monitor {
+    data: [usize; 4],
+}
+
+impl Monitor {
+    /// Memory for a monitor that is yet to be made.
+    pub const fn empty() -> Self {
+        Monitor { data: [0; 4] }
+    }
+}
+
+/// `ErlNifBinary`.
+#[repr(C)]
+pub struct Binary {
+    /// Bytes in it.
+    pub size: usize,
+    /// Where they lie.
+    pub data: *mut u8,
+    ref_bin: *mut c_void,
+    spare: [*mut c_void; 2],
+}
+
+impl Binary {
+    /// Memory for a binary that a call fills in.
+    pub const fn empty() -> Self {
+        Binary { size: 0, data: std::ptr::null_mut(), ref_bin: std::ptr::null_mut(), spare: [std::ptr::null_mut(); 2] }
+    }
+}
+
+/// `ErlNifMapIterator`.
+#[repr(C)]
+pub struct MapIterator {
+    data: [usize; 7],
+}
+
+impl MapIterator {
+    /// Memory for an iterator that a call fills in.
+    pub const fn empty() -> Self {
+        MapIterator { data: [0; 7] }
+    }
+}
+
+/// A native function.
+pub type Nif = unsafe extern "C" fn(*mut Env, c_int, *const Word) -> Word;
+
+/// `ErlNifFunc`.
+#[repr(C)]
+pub struct Func {
+    /// Its name, ended by a zero byte.
+    pub name: *const c_char,
+    /// Its arity.
+    pub arity: c_uint,
+    /// The code.
+    pub fptr: Nif,
+    /// `DIRTY_*` or 0.
+    pub flags: c_uint,
+}
+
+/// Run on a dirty scheduler for work that waits for files.
+pub const DIRTY_IO: c_uint = 2;
+
+/// `ErlNifResourceTypeInit` as version 2.15 has it.
+#[repr(C)]
+pub struct ResourceTypeInit {
+    /// Called when the last reference is gone.
+    pub dtor: Option<unsafe extern "C" fn(*mut Env, *mut c_void)>,
+    /// For `enif_select`; unused.
+    pub stop: Option<unsafe extern "C" fn(*mut Env, *mut c_void, c_int, c_int)>,
+    /// Called when a monitored process is gone.
+    pub down: Option<unsafe extern "C" fn(*mut Env, *mut c_void, *mut Pid, *mut Monitor)>,
+}
+
+/// Make the resource type.
+pub const RT_CREATE: c_uint = 1;
+/// Take the resource type over from the module's old code.
+pub const RT_TAKEOVER: c_uint = 2;
+/// The only character encoding of version 2.15.
+pub const LATIN1: c_uint = 1;
+/// Nanoseconds (`ErlNifTimeUnit`).
+pub const NANOSECONDS: c_int = 3;
+/// Iterate from the first pair.
+pub const MAP_ITERATOR_FIRST: c_uint = 1;
+
+/// What kind of term a word is (`ErlNifTermType`).
+pub mod term_type {
+    use std::ffi::c_int;
+    /// An atom.
+    pub const ATOM: c_int = 1;
+    /// A binary or bitstring.
+    pub const BITSTRING: c_int = 2;
+    /// A float.
+    pub const FLOAT: c_int = 3;
+    /// A fun.
+    pub const FUN: c_int = 4;
+    /// An integer of any size.
+    pub const INTEGER: c_int = 5;
+    /// A list, the empty one included.
+    pub const LIST: c_int = 6;
+    /// A map.
+    pub const MAP: c_int = 7;
+    /// A pid.
+    pub const PID: c_int = 8;
+    /// A port.
+    pub const PORT: c_int = 9;
+    /// A reference.
+    pub const REFERENCE: c_int = 10;
+    /// A tuple.
+    pub const TUPLE: c_int = 11;
+}
+
+/// `ErlNifEntry`.
+#[repr(C)]
+pub struct Entry {
+    /// 2.
+    pub major: c_int,
+    /// 15.
+    pub minor: c_int,
+    /// The Erlang module.
+    pub name: *const c_char,
+    /// How many functions.
+    pub num_of_funcs: c_int,
+    /// The functions.
+    pub funcs: *mut Func,
+    /// The first load.
+    pub load: Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, Word) -> c_int>,
+    /// Unused since OTP 20.
+    pub reload: Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, Word) -> c_int>,
+    /// A load while old code is there.
+    pub upgrade: Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, *mut *mut c_void, Word) -> c_int>,
+    /// The code goes.
+    pub unload: Option<unsafe extern "C" fn(*mut Env, *mut c_void)>,
+    /// "beam.vanilla".
+    pub vm_variant: *const c_char,
+    /// 1: knows dirty schedulers.
+    pub options: c_uint,
+    /// The size of `ResourceTypeInit`.
+    pub sizeof_resource_type_init: usize,
+    /// The least ERTS it loads in.
+    pub min_erts: *const c_char,
+}
+
+// The functions, each as `erl_nif(3)` documents it.
+#[allow(missing_docs)]
+extern "C" {
+    pub fn enif_alloc_env() -> *mut Env;
+    pub fn enif_free_env(env: *mut Env);
+    pub fn enif_make_copy(to: *mut Env, term: Word) -> Word;
+    pub fn enif_send(env: *mut Env, to: *const Pid, message_env: *mut Env, message: Word) -> c_int;
+    pub fn enif_self(env: *mut Env, pid: *mut Pid) -> *mut Pid;
+    pub fn enif_get_local_pid(env: *mut Env, term: Word, pid: *mut Pid) -> c_int;
+    pub fn enif_is_process_alive(env: *mut Env, pid: *mut Pid) -> c_int;
+    pub fn enif_monitor_process(env: *mut Env, object: *mut c_void, pid: *const Pid, monitor: *mut Monitor) -> c_int;
+
+    pub fn enif_open_resource_type_x(
+        env: *mut Env,
+        name: *const c_char,
+        init: *const ResourceTypeInit,
+        flags: c_uint,
+        tried: *mut c_uint,
+    ) -> *mut ResourceType;
+    pub fn enif_alloc_resource(kind: *mut ResourceType, size: usize) -> *mut c_void;
+    pub fn enif_release_resource(object: *mut c_void);
+    pub fn enif_make_resource(env: *mut Env, object: *mut c_void) -> Word;
+    pub fn enif_get_resource(env: *mut Env, term: Word, kind: *mut ResourceType, object: *mut *mut c_void) -> c_int;
+    pub fn enif_make_resource_binary(env: *mut Env, object: *mut c_void, data: *const c_void, size: usize) -> Word;
+
+    pub fn enif_term_type(env: *mut Env, term: Word) -> c_int;
+    pub fn enif_inspect_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
+    pub fn enif_release_binary(binary: *mut Binary);
+    pub fn enif_make_new_binary(env: *mut Env, size: usize, term: *mut Word) -> *mut u8;
+    pub fn enif_term_to_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
+    pub fn enif_binary_to_term(env: *mut Env, data: *const u8, size: usize, term: *mut Word, options: c_uint) -> usize;
+    pub fn enif_get_atom_length(env: *mut Env, term: Word, length: *mut c_uint, encoding: c_uint) -> c_int;
+    pub fn enif_get_atom(env: *mut Env, term: Word, buffer: *mut c_char, size: c_uint, encoding: c_uint) -> c_int;
+    pub fn enif_make_atom_len(env: *mut Env, name: *const c_char, length: usize) -> Word;
+    pub fn enif_get_double(env: *mut Env, term: Word, value: *mut f64) -> c_int;
+    pub fn enif_make_double(env: *mut Env, value: f64) -> Word;
+    // On 64-bit Unix the 64-bit integers of erl_nif.h are other names for its longs.
+    #[cfg_attr(unix, link_name = "enif_get_long")]
+    pub fn enif_get_int64(env: *mut Env, term: Word, value: *mut i64) -> c_int;
+    #[cfg_attr(unix, link_name = "enif_make_long")]
+    pub fn enif_make_int64(env: *mut Env, value: i64) -> Word;
+    pub fn enif_get_list_cell(env: *mut Env, term: Word, head: *mut Word, tail: *mut Word) -> c_int;
+    pub fn enif_make_list_cell(env: *mut Env, head: Word, tail: Word) -> Word;
+    pub fn enif_make_list_from_array(env: *mut Env, terms: *const Word, count: c_uint) -> Word;
+    pub fn enif_get_tuple(env: *mut Env, term: Word, arity: *mut c_int, elements: *mut *const Word) -> c_int;
+    pub fn enif_make_tuple_from_array(env: *mut Env, terms: *const Word, count: c_uint) -> Word;
+    pub fn enif_get_map_size(env: *mut Env, term: Word, size: *mut usize) -> c_int;
+    pub fn enif_map_iterator_create(env: *mut Env, map: Word, iterator: *mut MapIterator, entry: c_uint) -> c_int;
+    pub fn enif_map_iterator_destroy(env: *mut Env, iterator: *mut MapIterator);
+    pub fn enif_map_iterator_next(env: *mut Env, iterator: *mut MapIterator) -> c_int;
+    pub fn enif_map_iterator_get_pair(env: *mut Env, iterator: *mut MapIterator, key: *mut Word, value: *mut Word) -> c_int;
+    pub fn enif_make_map_from_arrays(env: *mut Env, keys: *const Word, values: *const Word, count: usize, map: *mut Word) -> c_int;
+    pub fn enif_make_new_map(env: *mut Env) -> Word;
+    pub fn enif_make_map_put(env: *mut Env, map: Word, key: Word, value: Word, out: *mut Word) -> c_int;
+    pub fn enif_is_identical(one: Word, other: Word) -> c_int;
+    pub fn enif_make_ref(env: *mut Env) -> Word;
+
+    pub fn enif_raise_exception(env: *mut Env, reason: Word) -> Word;
+    pub fn enif_schedule_nif(env: *mut Env, name: *const c_char, flags: c_int, code: Nif, argc: c_int, argv: *const Word) -> Word;
+    pub fn enif_consume_timeslice(env: *mut Env, percent: c_int) -> c_int;
+    pub fn enif_monotonic_time(unit: c_int) -> i64;
+    pub fn enif_time_offset(unit: c_int) -> i64;
+}

@@ -1,0 +1,109 @@
+//! Table ids: an atom for a named table, a reference to a resource for others, and how either leads to the table.
+//!
+//! The resource of a table is made once and kept until the table dies, so that the same table always gives equal references, also to
+//! those who have none any more (`all/0`) or only its text (`binary_to_term/1`).
+
+use crate::atoms;
+use crate::call::{self, Call, Raise, BADARG};
+use crate::layout;
+use crate::owners::{self, ENGINE};
+use crate::resource::{Held, Kind};
+use crate::sys::*;
+use larder::{Budget, Error, OwnerId, Table, TableId};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// A table as a resource.
+pub struct TableRef(Arc<Table>);
+
+/// Tables.
+pub static TABLES: Kind<TableRef> = Kind::new();
+
+const SHARDS: usize = 64;
+type Shard = Mutex<HashMap<TableId, Held<TableRef>>>;
+static KEPT: LazyLock<Vec<Shard>> = LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
+
+fn shard(id: TableId) -> &'static Shard {
+    &KEPT[id.0 as usize % SHARDS]
+}
+
+/// The reference to a table, whatever its id is.
+pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
+    let mut kept = shard(table.id()).lock();
+    if let Some(held) = kept.get(&table.id()) {
+        return held.term(env);
+    }
+    let held = TABLES.make(TableRef(Arc::clone(table)));
+    let word = held.term(env);
+    // A table that died meanwhile is not kept, or it would be for ever: `forget` takes the same lock after the death.
+    if table.is_alive() {
+        kept.insert(table.id(), held);
+    }
+    word
+}
+
+/// The id of a table.
+pub fn term(env: *mut Env, table: &Arc<Table>) -> Word {
+    if table.is_named() {
+        atoms::to_word(env, table.name())
+    } else {
+        reference(env, table)
+    }
+}
+
+/// A table has died: its resource is not kept any more.
+pub fn forget(id: TableId) {
+    let held = shard(id).lock().remove(&id);
+    drop(held);
+}
+
+/// Whose call it is.
+#[inline]
+pub fn who(call: &Call<'_>) -> OwnerId {
+    owners::id(call.self_pid())
+}
+
+/// Runs `f` with the table that an id leads to. Nothing is locked and nothing counted.
+#[inline]
+pub fn with<R>(call: &Call<'_>, id: Word, f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>) -> Result<R, Raise> {
+    if layout::is_atom(id) {
+        let name = atoms::from_word(call.env, id);
+        return ENGINE.with_named(name, f).unwrap_or(Err(Raise::Cause(atoms::ID)));
+    }
+    match TABLES.get(call.env, id) {
+        Some(table) => f(&table.0),
+        // Also any other reference: it never was a table's.
+        None => Err(Raise::Cause(atoms::TYPE)),
+    }
+}
+
+/// The table that an id leads to, with a count of one's own.
+pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
+    with(call, id, |table| Ok(Arc::clone(table)))
+}
+
+/// The engine's answer as this library's. What stands in the way is worked off for a slice, or seen to, and the call begins again.
+#[inline]
+pub fn answer<R>(call: &Call<'_>, table: &Arc<Table>, result: Result<R, Error>) -> Result<R, Raise> {
+    result.map_err(|error| refused(call, table, &error))
+}
+
+/// What the engine refused, as this library raises it; see `answer`.
+#[cold]
+pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
+    match error {
+        Error::Busy => {
+            table.help(&mut Budget::slice());
+            Raise::Again
+        }
+        // The right may have been that of an heir who does not know yet.
+        Error::Access | Error::NotOwner if owners::settle(call.env, table) => Raise::Again,
+        _ => Raise::Cause(call::cause(error)),
+    }
+}
+
+/// A position or a slot; anything else is a bad argument.
+pub fn natural(word: Word) -> Result<usize, Raise> {
+    layout::small(word).and_then(|n| usize::try_from(n).ok()).ok_or(BADARG)
+}

@@ -1,0 +1,575 @@
+%% @doc Term storage: tables of tuples in memory, shared by all processes of a
+%% node. The functions, options, results and errors are those of `ets', so a
+%% program moves over by writing `larder:' for `ets:', or by compiling with
+%% `{parse_transform, larder_transform}'.
+%%
+%% == What is promised ==
+%% <ul>
+%% <li>An operation on one object is atomic and isolated, and so are insert/2
+%%     and insert_new/2 of a list, however long, and delete_all_objects/1.</li>
+%% <li>Readers wait for nobody. A traversal sees every object that is there
+%%     throughout exactly once, whether or not the table is fixed.</li>
+%% <li>No call holds a scheduler for much longer than half a millisecond,
+%%     whatever the size of the table. Dropping a table costs nothing to the
+%%     caller.</li>
+%% <li>Guards on the key of an ordered_set limit a select as a bound prefix
+%%     does: `[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]' visits
+%%     what it returns.</li>
+%% <li>Binaries over 64 bytes are kept once and come back without a copy.</li>
+%% </ul>
+%%
+%% == What differs from `ets' ==
+%% <ul>
+%% <li>Functions and options of newer releases are there on older ones:
+%%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
+%%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
+%% <li>lookup_many/2 and take_many/2 are new.</li>
+%% <li>A list that is inserted into a bag keeps its order, as in `ets' from
+%%     OTP 25.3 on.</li>
+%% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
+%%     Larder's own figures: see info/2.</li>
+%% <li>`{structure, Name}' is an option of new/2.</li>
+%% </ul>
+%%
+%% Errors are `badarg' with `error_info', as those of `ets': see
+%% format_error/2.
+-module(larder).
+
+-export([all/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3, setopts/2,
+         safe_fixtable/2, delete_all_objects/1]).
+-export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4, member/2,
+         delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
+         update_element/3, update_element/4]).
+-export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2,
+         slot/2]).
+-export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
+         select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
+         select_count/2, select_delete/2, select_replace/2, tab2list/1]).
+-export([match_spec_compile/1, match_spec_run/2, is_compiled_ms/1, repair_continuation/2, test_ms/2,
+         fun2ms/1]).
+-export([foldl/3, foldr/3, init_table/2, from_dets/2, to_dets/2, tab2file/2, tab2file/3, file2tab/1,
+         file2tab/2, tabfile_info/1, table/1, table/2, i/0, i/1, i/2, i/3, format_error/2]).
+
+-export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
+              match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0]).
+
+-compile({no_auto_import, [whereis/1]}).
+
+-type name() :: atom().
+%% The name of a named table.
+-type tid() :: reference().
+%% The id of a table without a name.
+-type table() :: name() | tid().
+-type type() :: set | ordered_set | bag | duplicate_bag.
+-type access() :: public | protected | private.
+-type heir() :: {heir, pid(), term()} | {heir, pid()} | {heir, none}.
+-type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
+                | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
+                | {decentralized_counters, boolean()} | {structure, atom()}.
+-type match_pattern() :: atom() | tuple().
+-type match_spec() :: [{match_pattern(), [term()], [term()]}].
+-type compiled_match_spec() :: reference().
+-type continuation() :: '$end_of_table'
+                      | {tid(), pos_integer(), forward | backward, binary(), compiled_match_spec()}.
+%% Where a limited match or select goes on. What is in it may change.
+-type update_op() :: {pos_integer(), integer()}
+                   | {pos_integer(), integer(), Threshold :: integer(), SetValue :: integer()}.
+
+%% The call, with the library's errors raised as this function's own.
+-define(TRY(Call, Args),
+        try Call
+        catch error:{larder, Cause} -> erlang:error(reason(Cause), Args, error_info(Cause))
+        end).
+
+%% What none of the timers of a guard lives to see (34 years).
+-define(NEVER, 1 bsl 40).
+%% Timers enough for an exiting process to run out of reductions twice.
+-define(GUARD_TIMERS, 100).
+
+%% ---- tables ----
+
+%% @doc All tables of the node.
+-spec all() -> [table()].
+all() ->
+    larder_nif:all().
+
+%% @doc Makes a table, which the calling process owns. The options are those
+%% of `ets:new/2', and `{structure, Name}'.
+-spec new(name(), [option()]) -> table().
+new(Name, Options) ->
+    Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
+    guard_heirs(Options),
+    Table.
+
+%% An owner of a table with an heir is guarded, so that the heir hears of its
+%% end before anybody who is linked to it or monitors it. How that works is
+%% said in the library's module `owners'.
+guard_heirs(Options) when is_list(Options) ->
+    case lists:keymember(heir, 1, Options) of
+        true -> guard(larder_nif:guard_wanted());
+        false -> ok
+    end;
+guard_heirs(_Heir) ->
+    guard(larder_nif:guard_wanted()).
+
+%% Only the timer may hold the guard: a collection frees what is left of it here.
+guard(false) ->
+    ok;
+guard(Guard) ->
+    _ = erlang:send_after(?NEVER, self(), Guard),
+    guard_timers(?GUARD_TIMERS),
+    true = erlang:garbage_collect(self(), [{type, minor}]),
+    ok.
+
+guard_timers(0) ->
+    ok;
+guard_timers(N) ->
+    _ = erlang:send_after(?NEVER, self(), []),
+    guard_timers(N - 1).
+
+%% @doc Drops a table. Whoever may write to it may drop it.
+-spec delete(table()) -> true.
+delete(Table) ->
+    ?TRY(larder_nif:delete_table(Table), [Table]).
+
+%% @doc Gives a table another name.
+-spec rename(table(), name()) -> table().
+rename(Table, Name) ->
+    ?TRY(larder_nif:rename(Table, Name), [Table, Name]).
+
+%% @doc The id behind a table's name: quicker to use, and not to be mistaken
+%% for a later table of that name.
+-spec whereis(table()) -> tid() | undefined.
+whereis(Name) ->
+    ?TRY(larder_nif:whereis(Name), [Name]).
+
+%% @doc What is known of a table, as a list of items.
+-spec info(table()) -> [{atom(), term()}] | undefined.
+info(Table) ->
+    ?TRY(larder_info:all(larder_nif:info(Table)), [Table]).
+
+%% @doc One item of what is known of a table: those of info/1, and `fixed',
+%% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats' and
+%% `binary'.
+%%
+%% `binary' is always `[]': which binaries a table refers to is not kept.
+%% `stats' is a map of what the structure counts, such as leaves and splits.
+-spec info(table(), atom()) -> term() | undefined.
+info(Table, Item) ->
+    ?TRY(larder_info:item(Item, larder_nif:info(Table)), [Table, Item]).
+
+%% @doc Makes another process of this node the owner, and sends it
+%% `{'ETS-TRANSFER', Table, self(), Data}'.
+-spec give_away(table(), pid(), term()) -> true.
+give_away(Table, Pid, Data) ->
+    ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
+
+%% @doc Sets the heir. Only the owner can.
+-spec setopts(table(), heir() | [heir()]) -> true.
+setopts(Table, Options) ->
+    ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
+    guard_heirs(Options),
+    true.
+
+%% @doc Fixes or releases a table for the calling process. Traversals don't
+%% need it; `next/2' on a deleted key of a set or bag does.
+-spec safe_fixtable(table(), boolean()) -> true.
+safe_fixtable(Table, Fix) ->
+    ?TRY(larder_nif:safe_fixtable(Table, Fix), [Table, Fix]).
+
+%% @doc Deletes all objects, at once for everybody.
+-spec delete_all_objects(table()) -> true.
+delete_all_objects(Table) ->
+    ?TRY(larder_nif:delete_all_objects(Table), [Table]).
+
+%% ---- objects ----
+
+%% @doc Inserts an object, or a list of objects: all at once for everybody, or
+%% none if one is no object of the table.
+-spec insert(table(), tuple() | [tuple()]) -> true.
+insert(Table, Objects) when is_list(Objects) ->
+    ?TRY(larder_nif:insert_list(Table, Objects), [Table, Objects]);
+insert(Table, Object) ->
+    ?TRY(larder_nif:insert(Table, Object), [Table, Object]).
+
+%% @doc As insert/2, unless a key is in the table already: then nothing is
+%% inserted and the answer is false.
+-spec insert_new(table(), tuple() | [tuple()]) -> boolean().
+insert_new(Table, Objects) when is_list(Objects) ->
+    ?TRY(larder_nif:insert_new_list(Table, Objects), [Table, Objects]);
+insert_new(Table, Object) ->
+    ?TRY(larder_nif:insert_new(Table, Object), [Table, Object]).
+
+%% @doc The objects with a key, in the order in which they were inserted.
+-spec lookup(table(), term()) -> [tuple()].
+lookup(Table, Key) ->
+    ?TRY(larder_nif:lookup(Table, Key), [Table, Key]).
+
+%% @doc The objects of several keys: a list for each key, in the keys' order.
+%% Quicker than one call for each, and no more of a snapshot.
+-spec lookup_many(table(), [term()]) -> [[tuple()]].
+lookup_many(Table, Keys) ->
+    ?TRY(lists:reverse(larder_nif:lookup_many(Table, Keys, [])), [Table, Keys]).
+
+%% @doc The element at a position of the object with a key; of each object,
+%% as a list, if the table is a bag or duplicate_bag.
+-spec lookup_element(table(), term(), pos_integer()) -> term() | [term()].
+lookup_element(Table, Key, Position) ->
+    ?TRY(larder_nif:lookup_element(Table, Key, Position), [Table, Key, Position]).
+
+%% @doc As lookup_element/3, with an answer for a key that is not there.
+-spec lookup_element(table(), term(), pos_integer(), Default) -> term() | [term()] | Default.
+lookup_element(Table, Key, Position, Default) ->
+    ?TRY(larder_nif:lookup_element_default(Table, Key, Position, Default), [Table, Key, Position, Default]).
+
+%% @doc Whether there is an object with the key.
+-spec member(table(), term()) -> boolean().
+member(Table, Key) ->
+    ?TRY(larder_nif:member(Table, Key), [Table, Key]).
+
+%% @doc Deletes the objects with a key.
+-spec delete(table(), term()) -> true.
+delete(Table, Key) ->
+    ?TRY(larder_nif:delete(Table, Key), [Table, Key]).
+
+%% @doc Deletes the object, if it is there: all of it has to be the same.
+-spec delete_object(table(), tuple()) -> true.
+delete_object(Table, Object) ->
+    ?TRY(larder_nif:delete_object(Table, Object), [Table, Object]).
+
+%% @doc Deletes the objects with a key, and gives them.
+-spec take(table(), term()) -> [tuple()].
+take(Table, Key) ->
+    ?TRY(larder_nif:take(Table, Key), [Table, Key]).
+
+%% @doc As take/2 for several keys, one after another: a list for each, in the
+%% keys' order.
+-spec take_many(table(), [term()]) -> [[tuple()]].
+take_many(Table, Keys) when length(Keys) >= 0 ->
+    ?TRY([larder_nif:take(Table, Key) || Key <- Keys], [Table, Keys]);
+take_many(Table, Keys) ->
+    erlang:error(badarg, [Table, Keys], error_info(none)).
+
+%% @doc Adds to elements of the object with a key, which are integers.
+-spec update_counter(table(), term(), integer() | update_op() | [update_op()]) -> integer() | [integer()].
+update_counter(Table, Key, Ops) ->
+    ?TRY(larder_nif:update_counter(Table, Key, Ops), [Table, Key, Ops]).
+
+%% @doc As update_counter/3, with an object to begin with if there is none.
+-spec update_counter(table(), term(), integer() | update_op() | [update_op()], tuple()) ->
+          integer() | [integer()].
+update_counter(Table, Key, Ops, Default) ->
+    ?TRY(larder_nif:update_counter_default(Table, Key, Ops, Default), [Table, Key, Ops, Default]).
+
+%% @doc Replaces elements of the object with a key; false if there is none.
+-spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}]) -> boolean().
+update_element(Table, Key, Elements) ->
+    ?TRY(larder_nif:update_element(Table, Key, Elements), [Table, Key, Elements]).
+
+%% @doc As update_element/3, with an object to begin with if there is none.
+-spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}], tuple()) -> true.
+update_element(Table, Key, Elements, Default) ->
+    ?TRY(larder_nif:update_element_default(Table, Key, Elements, Default), [Table, Key, Elements, Default]).
+
+%% ---- from key to key ----
+
+%% @doc The first key.
+-spec first(table()) -> term() | '$end_of_table'.
+first(Table) ->
+    ?TRY(larder_nif:first(Table), [Table]).
+
+%% @doc The last key; the first, if the table is no ordered_set.
+-spec last(table()) -> term() | '$end_of_table'.
+last(Table) ->
+    ?TRY(larder_nif:last(Table), [Table]).
+
+%% @doc The key after a key, which has to be in the table unless it is an
+%% ordered_set.
+-spec next(table(), term()) -> term() | '$end_of_table'.
+next(Table, Key) ->
+    ?TRY(larder_nif:next(Table, Key), [Table, Key]).
+
+%% @doc The key before a key; as next/2, if the table is no ordered_set.
+-spec prev(table(), term()) -> term() | '$end_of_table'.
+prev(Table, Key) ->
+    ?TRY(larder_nif:prev(Table, Key), [Table, Key]).
+
+%% @doc As first/1, with the key's objects.
+-spec first_lookup(table()) -> {term(), [tuple()]} | '$end_of_table'.
+first_lookup(Table) ->
+    ?TRY(larder_nif:first_lookup(Table), [Table]).
+
+%% @doc As last/1, with the key's objects.
+-spec last_lookup(table()) -> {term(), [tuple()]} | '$end_of_table'.
+last_lookup(Table) ->
+    ?TRY(larder_nif:last_lookup(Table), [Table]).
+
+%% @doc As next/2, with the key's objects.
+-spec next_lookup(table(), term()) -> {term(), [tuple()]} | '$end_of_table'.
+next_lookup(Table, Key) ->
+    ?TRY(larder_nif:next_lookup(Table, Key), [Table, Key]).
+
+%% @doc As prev/2, with the key's objects.
+-spec prev_lookup(table(), term()) -> {term(), [tuple()]} | '$end_of_table'.
+prev_lookup(Table, Key) ->
+    ?TRY(larder_nif:prev_lookup(Table, Key), [Table, Key]).
+
+%% @doc The objects in a slot. Slots are counted from 0 and end with
+%% `$end_of_table'.
+-spec slot(table(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
+slot(Table, Slot) ->
+    ?TRY(larder_nif:slot(Table, Slot), [Table, Slot]).
+
+%% ---- by pattern ----
+
+%% @doc What the pattern's variables are bound to, for each object that fits.
+-spec match(table(), match_pattern()) -> [[term()]].
+match(Table, Pattern) ->
+    ?TRY(larder_nif:select_all(Table, match, Pattern, forward), [Table, Pattern]).
+
+%% @doc As match/2, so many at a time.
+-spec match(table(), match_pattern(), pos_integer()) -> {[[term()]], continuation()} | '$end_of_table'.
+match(Table, Pattern, Limit) ->
+    ?TRY(in_order(larder_nif:select_some(Table, match, Pattern, Limit, forward)), [Table, Pattern, Limit]).
+
+%% @doc Goes on with a match/3.
+-spec match(continuation()) -> {[[term()]], continuation()} | '$end_of_table'.
+match(Continuation) ->
+    ?TRY(again(Continuation), [Continuation]).
+
+%% @doc The objects that fit a pattern.
+-spec match_object(table(), match_pattern()) -> [tuple()].
+match_object(Table, Pattern) ->
+    ?TRY(larder_nif:select_all(Table, match_object, Pattern, forward), [Table, Pattern]).
+
+%% @doc As match_object/2, so many at a time.
+-spec match_object(table(), match_pattern(), pos_integer()) -> {[tuple()], continuation()} | '$end_of_table'.
+match_object(Table, Pattern, Limit) ->
+    ?TRY(in_order(larder_nif:select_some(Table, match_object, Pattern, Limit, forward)),
+         [Table, Pattern, Limit]).
+
+%% @doc Goes on with a match_object/3.
+-spec match_object(continuation()) -> {[tuple()], continuation()} | '$end_of_table'.
+match_object(Continuation) ->
+    ?TRY(again(Continuation), [Continuation]).
+
+%% @doc Deletes the objects that fit a pattern.
+-spec match_delete(table(), match_pattern()) -> true.
+match_delete(Table, Pattern) ->
+    _ = ?TRY(larder_nif:match_delete(Table, Pattern), [Table, Pattern]),
+    true.
+
+%% @doc What a match specification makes of the objects.
+-spec select(table(), match_spec()) -> [term()].
+select(Table, Spec) ->
+    ?TRY(larder_nif:select_all(Table, select, Spec, forward), [Table, Spec]).
+
+%% @doc As select/2, so many at a time.
+-spec select(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
+select(Table, Spec, Limit) ->
+    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, forward)), [Table, Spec, Limit]).
+
+%% @doc Goes on with a select/3.
+-spec select(continuation()) -> {[term()], continuation()} | '$end_of_table'.
+select(Continuation) ->
+    ?TRY(again(Continuation), [Continuation]).
+
+%% @doc As select/2; an ordered_set is gone through from its last key.
+-spec select_reverse(table(), match_spec()) -> [term()].
+select_reverse(Table, Spec) ->
+    ?TRY(larder_nif:select_all(Table, select, Spec, backward), [Table, Spec]).
+
+%% @doc As select_reverse/2, so many at a time.
+-spec select_reverse(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
+select_reverse(Table, Spec, Limit) ->
+    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, backward)), [Table, Spec, Limit]).
+
+%% @doc Goes on with a select_reverse/3.
+-spec select_reverse(continuation()) -> {[term()], continuation()} | '$end_of_table'.
+select_reverse(Continuation) ->
+    ?TRY(again(Continuation), [Continuation]).
+
+%% @doc For how many objects a match specification gives `true'.
+-spec select_count(table(), match_spec()) -> non_neg_integer().
+select_count(Table, Spec) ->
+    ?TRY(larder_nif:select_count(Table, Spec), [Table, Spec]).
+
+%% @doc Deletes the objects for which a match specification gives `true', and
+%% says how many.
+-spec select_delete(table(), match_spec()) -> non_neg_integer().
+select_delete(Table, Spec) ->
+    ?TRY(larder_nif:select_delete(Table, Spec), [Table, Spec]).
+
+%% @doc Replaces objects by what a match specification makes of them, which
+%% has to have the same key, and says how many. Each by itself is atomic.
+-spec select_replace(table(), match_spec()) -> non_neg_integer().
+select_replace(Table, Spec) ->
+    ?TRY(larder_nif:select_replace(Table, Spec), [Table, Spec]).
+
+%% @doc All objects.
+-spec tab2list(table()) -> [tuple()].
+tab2list(Table) ->
+    ?TRY(larder_nif:every(Table), [Table]).
+
+again({Table, Limit, Direction, Place, Program}) ->
+    in_order(larder_nif:select_again(Table, Limit, Direction, Place, Program));
+again('$end_of_table' = End) ->
+    End;
+again(Other) when is_tuple(Other) ->
+    erlang:error({larder, id});
+again(_) ->
+    erlang:error({larder, none}).
+
+%% A select that took several slices found its results back to front.
+in_order({more, Reversed, Continuation}) ->
+    {lists:reverse(Reversed), Continuation};
+in_order(Result) ->
+    Result.
+
+%% ---- match specifications ----
+
+%% @doc Compiles a match specification for match_spec_run/2.
+-spec match_spec_compile(match_spec()) -> compiled_match_spec().
+match_spec_compile(Spec) ->
+    ?TRY(larder_nif:compile(Spec), [Spec]).
+
+%% @doc What a compiled match specification makes of the terms of a list.
+-spec match_spec_run([term()], compiled_match_spec()) -> [term()].
+match_spec_run(Terms, Program) ->
+    ?TRY(lists:reverse(larder_nif:run(Terms, Program, [])), [Terms, Program]).
+
+%% @doc Whether a term is a compiled match specification: not any more, if it
+%% has been somewhere else than in this node's memory.
+-spec is_compiled_ms(term()) -> boolean().
+is_compiled_ms(Term) ->
+    larder_nif:is_compiled(Term).
+
+%% @doc Makes a continuation good again that was somewhere else, such as in a
+%% file. The match specification is the one with which it began.
+-spec repair_continuation(continuation(), match_spec()) -> continuation().
+repair_continuation('$end_of_table' = End, _Spec) ->
+    End;
+repair_continuation({Table, Limit, Direction, Place, Program} = Continuation, Spec)
+  when (is_atom(Table) orelse is_reference(Table)), is_integer(Limit), is_atom(Direction), is_binary(Place) ->
+    case is_compiled_ms(Program) of
+        true -> Continuation;
+        false -> {Table, Limit, Direction, Place, match_spec_compile(Spec)}
+    end.
+
+%% @doc Tries a match specification on a tuple.
+-spec test_ms(tuple(), match_spec()) -> {ok, term()} | {error, [{warning | error, string()}]}.
+test_ms(Term, Spec) ->
+    try larder_nif:test(Term, Spec) of
+        {ok, _} = Result -> Result;
+        false -> {ok, false}
+    catch
+        error:{larder, _} -> larder_info:why_not(Term, Spec)
+    end.
+
+%% @doc The match specification of a fun. The parse transform
+%% `larder_transform' puts it in the call's place when compiling; in the shell
+%% it is done when called.
+-spec fun2ms(function()) -> match_spec() | {error, transform_error}.
+fun2ms(Fun) ->
+    larder_ms:fun2ms(Fun).
+
+%% ---- whole tables ----
+
+%% @doc Folds over all objects, from the first key of an ordered_set.
+-spec foldl(fun((tuple(), Acc) -> Acc), Acc, table()) -> Acc.
+foldl(Fun, Acc, Table) ->
+    larder_fold:foldl(Fun, Acc, Table).
+
+%% @doc Folds over all objects, from the last key of an ordered_set.
+-spec foldr(fun((tuple(), Acc) -> Acc), Acc, table()) -> Acc.
+foldr(Fun, Acc, Table) ->
+    larder_fold:foldr(Fun, Acc, Table).
+
+%% @doc Fills a table with what a fun gives.
+-spec init_table(table(), fun((read | close) -> term())) -> true.
+init_table(Table, Fun) ->
+    larder_dets:init_table(Table, Fun).
+
+%% @doc Inserts the objects of an open dets table.
+-spec from_dets(table(), dets:tab_name()) -> true.
+from_dets(Table, Dets) ->
+    larder_dets:from_dets(Table, Dets).
+
+%% @doc Makes an open dets table have the table's objects, and no others.
+-spec to_dets(table(), dets:tab_name()) -> dets:tab_name().
+to_dets(Table, Dets) ->
+    larder_dets:to_dets(Table, Dets).
+
+%% @doc Writes a table to a file. A file of that name is replaced when the new
+%% one is whole.
+-spec tab2file(table(), file:name()) -> ok | {error, term()}.
+tab2file(Table, File) ->
+    larder_file:save(Table, File, []).
+
+%% @doc As tab2file/2, with options.
+-spec tab2file(table(), file:name(), [{extended_info, [object_count | md5sum]} | {sync, boolean()}]) ->
+          ok | {error, term()}.
+tab2file(Table, File, Options) ->
+    larder_file:save(Table, File, Options).
+
+%% @doc Makes a table of a file that tab2file/2,3 wrote.
+-spec file2tab(file:name()) -> {ok, table()} | {error, term()}.
+file2tab(File) ->
+    larder_file:load(File, []).
+
+%% @doc As file2tab/1, with options. Checksums are always looked at.
+-spec file2tab(file:name(), [{verify, boolean()}]) -> {ok, table()} | {error, term()}.
+file2tab(File, Options) ->
+    larder_file:load(File, Options).
+
+%% @doc What is in a file that tab2file/2,3 wrote.
+-spec tabfile_info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
+tabfile_info(File) ->
+    larder_file:info(File).
+
+%% @doc A table as a source of QLC queries.
+-spec table(table()) -> qlc:query_handle().
+table(Table) ->
+    larder_qlc:table(Table, []).
+
+%% @doc As table/1, with options: `{traverse, first_next | last_prev | select | {select, MS}}',
+%% `{n_objects, N}'.
+-spec table(table(), [term()] | term()) -> qlc:query_handle().
+table(Table, Options) ->
+    larder_qlc:table(Table, Options).
+
+%% @doc Lists all tables on the terminal.
+-spec i() -> ok.
+i() ->
+    larder_browse:i().
+
+%% @doc Shows a table on the terminal.
+-spec i(table()) -> ok.
+i(Table) ->
+    larder_browse:i(Table).
+
+%% @doc As i/1, so many lines at a time.
+-spec i(table(), pos_integer()) -> ok.
+i(Table, Height) ->
+    larder_browse:i(Table, Height).
+
+%% @doc As i/2, with lines so long.
+-spec i(table(), pos_integer(), pos_integer()) -> ok.
+i(Table, Height, Width) ->
+    larder_browse:i(Table, Height, Width).
+
+%% ---- errors ----
+
+%% @doc What was wrong with a call, in words: for whoever prints an exception.
+-spec format_error(term(), [term()]) -> #{pos_integer() | general | reason => unicode:chardata()}.
+format_error(Reason, Stacktrace) ->
+    larder_error:format_error(Reason, Stacktrace).
+
+reason(system_limit) -> system_limit;
+reason(larder_internal) -> larder_internal;
+reason(_Cause) -> badarg.
+
+error_info(Cause) when Cause =:= none; Cause =:= system_limit; Cause =:= larder_internal ->
+    [{error_info, #{module => ?MODULE}}];
+error_info(Cause) ->
+    [{error_info, #{module => ?MODULE, cause => Cause}}].

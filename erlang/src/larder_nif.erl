@@ -1,0 +1,102 @@
+%% @private
+%% @doc The native functions, as they are. For module `larder' only.
+%%
+%% Each raises `error:{larder, Cause}', where `Cause' is one that `ets' has, or
+%% `none', or `system_limit'. Long work is done in slices: a function that
+%% runs for longer than about half a millisecond yields and goes on later.
+%%
+%% The library is `larder_nif' in the application's `priv' folder, which is
+%% looked for beside this module's file first.
+-module(larder_nif).
+
+-on_load(load/0).
+
+-export([new/2, whereis/1, all/0, delete_table/1, rename/2, give_away/3, setopts/2, safe_fixtable/2,
+         delete_all_objects/1, guard_wanted/0, info/1]).
+-export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3,
+         lookup_element/3, lookup_element_default/4, member/2, delete/2, delete_object/2, take/2,
+         update_counter/3, update_counter_default/4, update_element/3, update_element_default/4]).
+-export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
+         prev_lookup/2, slot/2]).
+-export([select_all/4, every/1, select_some/5, select_again/5, select_count/2, select_delete/2,
+         match_delete/2, select_replace/2, compile/1, is_compiled/1, run/3, test/2]).
+-export([save/4, load_table/3, file_header/1]).
+
+-define(STUB, erlang:nif_error({larder, library_not_loaded})).
+
+load() ->
+    load(places()).
+
+%% The first library that loads; if none does, what was wrong with the last
+%% that is there.
+load([Place | Places]) ->
+    case erlang:load_nif(Place, 0) of
+        {error, {load_failed, _}} when Places =/= [] -> load(Places);
+        Result -> Result
+    end.
+
+places() ->
+    Beside = case code:which(?MODULE) of
+                 File when is_list(File) -> [filename:join([filename:dirname(File), "..", "priv", "larder_nif"])];
+                 _ -> []
+             end,
+    InApplication = case code:priv_dir(larder) of
+                        {error, _} -> [];
+                        Priv -> [filename:join(Priv, "larder_nif")]
+                    end,
+    case Beside ++ InApplication of
+        [] -> ["larder_nif"];
+        Places -> Places
+    end.
+
+new(_Name, _Options) -> ?STUB.
+whereis(_Name) -> ?STUB.
+all() -> ?STUB.
+delete_table(_Table) -> ?STUB.
+rename(_Table, _Name) -> ?STUB.
+give_away(_Table, _Pid, _Data) -> ?STUB.
+setopts(_Table, _Options) -> ?STUB.
+safe_fixtable(_Table, _Fix) -> ?STUB.
+delete_all_objects(_Table) -> ?STUB.
+guard_wanted() -> ?STUB.
+info(_Table) -> ?STUB.
+insert(_Table, _Object) -> ?STUB.
+insert_new(_Table, _Object) -> ?STUB.
+insert_list(_Table, _Objects) -> ?STUB.
+insert_new_list(_Table, _Objects) -> ?STUB.
+lookup(_Table, _Key) -> ?STUB.
+lookup_many(_Table, _Keys, _Done) -> ?STUB.
+lookup_element(_Table, _Key, _Position) -> ?STUB.
+lookup_element_default(_Table, _Key, _Position, _Default) -> ?STUB.
+member(_Table, _Key) -> ?STUB.
+delete(_Table, _Key) -> ?STUB.
+delete_object(_Table, _Object) -> ?STUB.
+take(_Table, _Key) -> ?STUB.
+update_counter(_Table, _Key, _Ops) -> ?STUB.
+update_counter_default(_Table, _Key, _Ops, _Default) -> ?STUB.
+update_element(_Table, _Key, _Elements) -> ?STUB.
+update_element_default(_Table, _Key, _Elements, _Default) -> ?STUB.
+first(_Table) -> ?STUB.
+last(_Table) -> ?STUB.
+next(_Table, _Key) -> ?STUB.
+prev(_Table, _Key) -> ?STUB.
+first_lookup(_Table) -> ?STUB.
+last_lookup(_Table) -> ?STUB.
+next_lookup(_Table, _Key) -> ?STUB.
+prev_lookup(_Table, _Key) -> ?STUB.
+slot(_Table, _Slot) -> ?STUB.
+select_all(_Table, _Kind, _Spec, _Direction) -> ?STUB.
+every(_Table) -> ?STUB.
+select_some(_Table, _Kind, _Spec, _Limit, _Direction) -> ?STUB.
+select_again(_Table, _Limit, _Direction, _Place, _Program) -> ?STUB.
+select_count(_Table, _Spec) -> ?STUB.
+select_delete(_Table, _Spec) -> ?STUB.
+match_delete(_Table, _Pattern) -> ?STUB.
+select_replace(_Table, _Spec) -> ?STUB.
+compile(_Spec) -> ?STUB.
+is_compiled(_Term) -> ?STUB.
+run(_Terms, _Program, _Done) -> ?STUB.
+test(_Term, _Spec) -> ?STUB.
+save(_Table, _Path, _Sync, _Extra) -> ?STUB.
+load_table(_Path, _Verify, _Owner) -> ?STUB.
+file_header(_Path) -> ?STUB.
