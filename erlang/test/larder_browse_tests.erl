@@ -30,10 +30,12 @@ session(Module, Type, Size, Lines, Limits) ->
     catch Module:delete(Tab),
     {Value, case Type of bag -> unordered(Screen); _ -> Screen end, There}.
 
-%% The lines without their numbers, sorted.
+%% The lines that show an object, without their numbers, sorted; and how often
+%% it was asked for a command.
 unordered(Screen) ->
-    lists:sort([case string:split(Line, ">") of [_, Rest] -> Rest; [All] -> All end
-                || Line <- string:split(Screen, "\n", all), hd(Line ++ "x") =/= $E]).
+    Parts = string:split(Screen, "-->", all),
+    Lines = lists:append([string:split(Part, "\n", all) || Part <- Parts]),
+    {lists:sort([Object || "<" ++ Line <- Lines, [_, Object] <- [string:split(Line, ">")]]), length(Parts)}.
 
 errors_test_() ->
     [?_assertEqual(failure(ets, Tab), failure(larder, Tab)) || Tab <- [no_such_table, 17]].

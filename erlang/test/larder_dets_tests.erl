@@ -126,9 +126,10 @@ initialised(Module, Type, Reads) ->
             Class:Reason -> {Class, first_of(Reason)}
         end,
     Objects = Module:tab2list(Tab),
+    InOrder = Module:lookup(Tab, 1),
     Module:delete(Tab),
     Closed = receive closed -> true after 0 -> false end,
-    {Result, lists:sort(Objects), Closed, [O || Type =/= set, O <- Objects, element(1, O) =:= 1]}.
+    {Result, lists:sort(Objects), Closed, InOrder}.
 
 reader(Self, Reads) ->
     fun(close) -> Self ! closed, ok;

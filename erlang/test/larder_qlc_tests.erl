@@ -39,7 +39,7 @@ queries() ->
 answer(Module, Type, Options, Query) ->
     Tab = filled(Module, Type),
     Other = filled(Module, set),
-    try lists:sort(qlc:e(Query(Module:table(Tab, Options), Module:table(Other)))) of
+    try sorted(qlc:e(Query(Module:table(Tab, Options), Module:table(Other)))) of
         Answers -> {Answers, Module:info(Tab, safe_fixed)}
     catch
         Class:Reason -> {Class, Reason}
@@ -47,6 +47,10 @@ answer(Module, Type, Options, Query) ->
         Module:delete(Tab),
         Module:delete(Other)
     end.
+
+%% 1 and 1.0 tie: the bytes decide.
+sorted(Answers) ->
+    [Answer || {Answer, _} <- lists:sort([{A, term_to_binary(A)} || A <- Answers])].
 
 filled(Module, Type) ->
     Tab = Module:new(t, [Type, public]),
@@ -68,7 +72,7 @@ in_order(Module, Options) ->
 cursor_test_() ->
     [?LEAK_FREE(begin
          Tab = filled(larder, Type),
-         All = lists:sort(larder:tab2list(Tab)),
+         All = sorted(larder:tab2list(Tab)),
          Cursor = qlc:cursor(larder:table(Tab, Options)),
          First = qlc:next_answers(Cursor, 10),
          ?assertMatch({_, [{_, 1}]}, larder:info(Tab, safe_fixed)),
@@ -76,7 +80,7 @@ cursor_test_() ->
          Rest = qlc:next_answers(Cursor, all_remaining),
          qlc:delete_cursor(Cursor),
          unfixed(Tab, 100),
-         ?assertEqual(All, lists:sort(First ++ Rest)),
+         ?assertEqual(All, sorted(First ++ Rest)),
          larder:delete(Tab)
      end)
      || Type <- ?TYPES, Options <- [[], [{traverse, first_next}], [{n_objects, 1}]]].
