@@ -142,7 +142,7 @@ table_option() ->
                {1, {heir, none}},
                {1, {heir, '$dead', data}},
                {1, elements([{heir, a, b}, {keypos, 0}, nonsense, {write_concurrency, 1},
-                             {heir, {'$p', 1}}, {read_concurrency, auto}])}]).
+                             {read_concurrency, auto}])}]).
 
 element_pattern() ->
     frequency([{6, elements(['_', '$1', '$2', '$3'])},

@@ -116,6 +116,8 @@ result(Vars) ->
     frequency([{3, elements(['$_', '$$'])}, {4, ?LAZY(expression(Vars, 3))}]).
 
 %% @doc An expression over these variables, at most so deep.
+%% A map with a computed key has just that one: with two, OTP 25.2.3 builds a
+%% broken map and at times aborts.
 expression(Vars, 0) ->
     frequency([{6, case Vars of [] -> constant(); _ -> elements(Vars) end}, {3, constant()},
                {1, elements(['$_', '$$', true, false])}, {2, integer(-3, 3)}]);
@@ -131,7 +133,7 @@ expression(Vars, Depth) ->
                {1, {{Less, Less}}}, {1, {{}}}, {1, {{Less}}}, {1, [Less, Less]},
                {1, ?LET({A, B}, {Less, Less}, [A | B])}, {1, {const, value()}},
                {1, ?LET({K, V}, {Less, Less}, #{K => V})},
-               {1, ?LET({K, V}, {Less, Less}, #{K => V, a => K})}]).
+               {1, ?LET({V, W}, {Less, Less}, #{a => V, b => W})}]).
 
 call(F, Args) -> ?LET(L, Args, list_to_tuple([F | L])).
 

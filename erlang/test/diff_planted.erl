@@ -99,6 +99,8 @@ faulty(readers_may_write, delete, [T, Key]) ->
         #raised{cause = access} -> {ok, true};
         Other -> Other
     end;
+faulty(guard_off_by_one, select, [T, [{Head, [{'>=', '$1', Low} | Guards], Body}]]) ->
+    right(select, [T, [{Head, [{'>', '$1', Low} | Guards], Body}]]);
 faulty(_, Function, Args) ->
     right(Function, Args).
 

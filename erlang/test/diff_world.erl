@@ -240,13 +240,13 @@ run_ms(M, List, Spec) ->
 
 %% A table through a file and back; what comes back is looked at and dropped.
 through_file(M, T, Options) ->
-    File = filename:join("/tmp", lists:concat(["larder_", os:getpid(), "_", M, ".tab"])),
+    File = filename:join("/tmp", "larder_" ++ os:getpid() ++ ".tab"),
     try
-        Saved = outcome(M, tab2file, [T, File, Options]),
+        Saved = lax(outcome(M, tab2file, [T, File, Options])),
         Described = case outcome(M, tabfile_info, [File]) of
             {ok, {ok, Info}} -> {ok, tabfile_view(Info)};
             {ok, {error, _}} -> {ok, error};
-            Other -> Other
+            Other -> lax(Other)
         end,
         {ok, [Saved, Described, loaded(M, outcome(M, file2tab, [File, [{verify, true}]]))]}
     after
@@ -265,7 +265,7 @@ loaded(M, {ok, {ok, T}}) ->
     M:delete(T),
     View;
 loaded(_, {ok, {error, {read_error, _}}}) -> read_error;
-loaded(_, Outcome) -> Outcome.
+loaded(_, Outcome) -> lax(Outcome).
 
 %% Names -------------------------------------------------------------------------
 
@@ -389,7 +389,7 @@ multiset(List) ->
 
 messages(Function, World) when Function =:= give_away; Function =:= kill ->
     Map = mapping(World),
-    Oracles = [O || {O, _} <- World#world.known],
+    Oracles = [O || {O, _} <- everything(World)],
     [begin
          {Theirs, Ours} = lists:partition(fun
              ({'ETS-TRANSFER', T, _, _}) -> lists:member(T, Oracles);
@@ -402,9 +402,14 @@ messages(_, _) -> [].
 drain() ->
     receive Message -> [Message | drain()] after 0 -> [] end.
 
+%% Every table that was ever made, and every name, as a table may be renamed.
+everything(#world{known = Known, sut = Sut}) ->
+    [{name(oracle, N), name(Sut, N)} || N <- ?NAMES] ++ Known.
+
 %% An owner's tables and fixations end with it; that may take the module under
 %% test a moment, though never long.
-settled(#world{known = Known, sut = Sut}) ->
+settled(#world{sut = Sut} = World) ->
+    Known = everything(World),
     View = fun(M, T) ->
         {M:info(T, owner), M:info(T, heir), info_view(safe_fixed, M:info(T, safe_fixed))}
     end,
@@ -416,9 +421,9 @@ settled(#world{known = Known, sut = Sut}) ->
     end.
 
 %% At the end: every table, looked at by its owner.
-final_check(#world{known = Known, actors = Actors, sut = Sut} = World) ->
+final_check(#world{actors = Actors, sut = Sut} = World) ->
     Map = mapping(World),
-    [D || {O, S} <- lists:usort(Known),
+    [D || {O, S} <- lists:usort(everything(World)),
           {A, Pid} <- maps:to_list(Actors),
           ets:info(O, owner) =:= Pid,
           D <- [act(A, fun() -> {contents(ets, O, Map), contents(Sut, S, Map)} end, World)],

@@ -1,0 +1,157 @@
+%% @doc Match specifications: random ones, on random objects and tables,
+%% against erlang:match_spec_test and the same functions of `ets'.
+-module(diff_ms_tests).
+-include_lib("proper/include/proper.hrl").
+
+-export([specs_test_/0, tables_test_/0, fault_test_/0]).
+
+%% One object against one specification ----------------------------------------------
+
+specs_test_() ->
+    [larder_test:tc("one object, one specification", 300, Sut, fun() ->
+        larder_test:check_property(lists:concat(["diff_ms specs ", Sut]),
+                                   cases(Sut, 4000), prop_spec(Sut))
+     end) || Sut <- larder_test:suts()].
+
+cases(diff_sound, N) -> larder_test:scaled(max(1, N div 10));
+cases(_, N) -> larder_test:scaled(N).
+
+prop_spec(Sut) ->
+    ?FORALL({Object, Spec}, {diff_gen:object(), any_spec()},
+            begin
+                {O, S} = diff_gen:made({Object, Spec}),
+                Differences = [D || D <- one(Sut, O, S), element(2, D) =/= element(3, D)],
+                ?WHENFAIL(io:format("~p~n~p~n~p~n", [O, S, Differences]), Differences =:= [])
+            end).
+
+any_spec() ->
+    frequency([{8, diff_ms_gen:spec()}, {1, diff_ms_gen:wrong_spec()},
+               {2, ?LAZY(?LET(C, diff_ms_gen:replace_clause(), [C]))},
+               {1, ?LAZY(diff_ms_gen:boolean_spec())}]).
+
+%% What each way of running a specification says, for both.
+one(Sut, Object, Spec) ->
+    Test = erlang:match_spec_test(Object, Spec, table),
+    Expected = case Test of
+        {ok, Result, _, _} -> {ok, Result};
+        {error, Errors} -> {error, Errors}
+    end,
+    [{test_ms, Expected, attempt(fun() -> Sut:test_ms(Object, Spec) end)},
+     {run, run(ets, Object, Spec), run(Sut, Object, Spec)}
+     | [{F, table_call(ets, F, Object, Spec), table_call(Sut, F, Object, Spec)}
+        || F <- [select, select_count, select_replace, select_delete]]].
+
+run(M, Object, Spec) ->
+    attempt(fun() -> M:match_spec_run([Object, {other}, Object], M:match_spec_compile(Spec)) end).
+
+table_call(M, Function, Object, Spec) ->
+    T = M:new(diff_ms, [ordered_set]),
+    try
+        M:insert(T, Object),
+        {attempt(fun() -> M:Function(T, Spec) end), M:tab2list(T)}
+    after
+        M:delete(T)
+    end.
+
+attempt(Fun) ->
+    try Fun() catch error:Reason -> {error, Reason} end.
+
+%% Whole tables: what a bound key, a prefix or a guard may skip --------------------------
+
+tables_test_() ->
+    [larder_test:tc("tables", 300, Sut, fun() ->
+        larder_test:check_property(lists:concat(["diff_ms tables ", Sut]),
+                                   cases(Sut, 600), prop_table(Sut))
+     end) || Sut <- larder_test:suts()].
+
+%% Few kinds of keys, many rows, so that ranges cut in the middle.
+prop_table(Sut) ->
+    ?FORALL({Type, Wc, Rows, Specs},
+            {elements([ordered_set, ordered_set, set, bag, duplicate_bag]), boolean(),
+             resize(120, list(row())), vector(6, range_spec())},
+            begin
+                Commands = diff_gen:made(commands(Type, Wc, Rows, Specs)),
+                Result = diff_world:run(Sut, Commands),
+                ?WHENFAIL(io:format("~p~n", [Result]), Result =:= ok)
+            end).
+
+commands(Type, Wc, Rows, Specs) ->
+    [{1, {new, 1, 1, [Type, public, {write_concurrency, Wc}]}},
+     {1, {call, insert, [{'$t', 1}, Rows]}}
+     | lists:append([both_ways(Spec) || Spec <- Specs])]
+    ++ [{1, {call, select_replace, [{'$t', 1}, replacing(S)]}} || S <- Specs]
+    ++ [{1, {call, select_delete, [{'$t', 1}, boolean(S)]}} || S <- tl(tl(Specs))].
+
+both_ways(Spec) ->
+    [{1, {call, select, [{'$t', 1}, Spec]}},
+     {1, {call, select_reverse, [{'$t', 1}, Spec]}},
+     {1, {call, select_count, [{'$t', 1}, boolean(Spec)]}},
+     {1, {walk, 1, {select, Spec, 3}}},
+     {1, {walk, 1, {select_reverse, Spec, 2}}},
+     {1, {open, 1, select, Spec, 2, 1}},
+     {1, {more, 1, repaired}},
+     {1, {more, 1, direct}}].
+
+boolean(Spec) -> [{H, G, [true]} || {H, G, _} <- Spec].
+
+%% The same object: a new last element, a kept key.
+replacing(Spec) -> [{H, G, [replaced(H)]} || {H, G, _} <- Spec].
+
+replaced({'$1', '$2'}) -> {{'$1', {{'$2', x}}}};
+replaced(_) -> '$_'.
+
+row() ->
+    {frequency([{5, integer(-20, 20)}, {2, ?LET(I, integer(-20, 20), I / 2)},
+                {4, {integer(1, 4), integer(1, 6)}}, {2, {a, integer(1, 4), integer(1, 3)}},
+                {2, ?LET({A, B}, {integer(1, 3), integer(1, 3)}, [A, B])},
+                {2, ?LET({A, B}, {integer(1, 3), integer(1, 3)}, [A | B])},
+                {1, diff_gen:key()}, {1, diff_gen:from_pool()}]),
+     integer(0, 3)}.
+
+range_spec() ->
+    frequency([{4, ?LET({H, G}, {range_head(), list_of_1_to_3(range_guard())}, [{H, G, ['$_']}])},
+               {3, ?LET(H, range_head(), [{H, [], ['$_']}])},
+               {2, ?LET({A, B}, {range_head(), range_head()},
+                        [{A, [], ['$_']}, {B, [], ['$_']}])},
+               {2, ?LET({H, G, H2}, {range_head(), range_guard(), range_head()},
+                        [{H, [G], ['$_']}, {H2, [], ['$_']}])},
+               {1, ?LAZY(diff_ms_gen:spec())}]).
+
+%% '$1' is the whole key, or a part of it.
+range_head() ->
+    oneof([{'$1', '$2'}, {'$1', '_'}, {{'$1', '_'}, '_'}, {{1, '$1'}, '_'}, {{'$3', '$1'}, '_'},
+           {{a, '$1', '_'}, '_'}, {{a, 2, '$1'}, '$2'}, {[1, '$1'], '_'}, {[1 | '$1'], '_'},
+           {['$1' | '_'], '_'}, {{1, 2}, '$1'}, {{1.0, 2}, '$1'}, {3, '$1'}, {3.0, '$1'},
+           {{'_', '$1'}, '_'}, {'$1', '$1'}, {{'$1', '$1'}, '_'}]).
+
+range_guard() ->
+    frequency([{6, simple_guard()},
+               {1, {'andalso', simple_guard(), simple_guard()}},
+               {1, {'and', simple_guard(), simple_guard()}},
+               {1, {'orelse', simple_guard(), simple_guard()}},
+               {1, {'not', simple_guard()}},
+               {1, {'andalso', simple_guard(), {'orelse', simple_guard(), simple_guard()}}}]).
+
+simple_guard() ->
+    Op = elements(['<', '=<', '>', '>=', '==', '=:=', '/=', '=/=']),
+    Side = frequency([{6, '$1'}, {1, {element, 1, '$_'}}]),
+    Bound = frequency([{5, integer(-20, 20)}, {2, ?LET(I, integer(-40, 40), I / 4)},
+                       {2, ?LET({A, B}, {integer(0, 4), integer(0, 6)}, {const, {A, B}})},
+                       {1, ?LET({A, B}, {integer(0, 4), integer(0, 6)}, {{A, B}})},
+                       {1, ?LET({A, B}, {integer(0, 3), integer(0, 3)}, [A, B])},
+                       {1, {const, diff_gen:from_pool()}}, {1, elements([a, [], {const, {}}])}]),
+    frequency([{3, {Op, Side, Bound}}, {2, {Op, Bound, Side}}]).
+
+list_of_1_to_3(Type) ->
+    ?LET(N, integer(1, 3), vector(N, Type)).
+
+%% The suite can fail -------------------------------------------------------------------
+
+fault_test_() ->
+    [{lists:concat(["finds ", Fault]), {timeout, 60, fun() ->
+        Sut = diff_planted:load(Fault),
+        {Result, _, _} = larder_test:try_property(2000, Property(Sut), [noshrink]),
+        true = code:delete(Sut),
+        false = Result
+     end}} || {Fault, Property} <- [{guard_off_by_one, fun prop_table/1},
+                                    {replace_any_key, fun prop_spec/1}]].
