@@ -253,17 +253,27 @@ fn write_node(out: &mut String, node: Node) -> fmt::Result {
     }
 }
 
+/// The shortest digits that give a finite float's magnitude back, and the `place` so that it is 0.digits times ten to the
+/// `place`. Of two such runs of digits the nearer one, at a tie the even one, as Erlang has it.
+fn shortest(x: f64) -> (String, i64) {
+    let mut buffer = ryu::Buffer::new();
+    let text = buffer.format_finite(x.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let place = exponent.parse::<i64>().unwrap_or(0) + whole.len() as i64;
+    let all = [whole, fraction].concat();
+    let digits = all.trim_start_matches('0');
+    let place = place - (all.len() - digits.len()) as i64;
+    (digits.trim_end_matches('0').to_owned(), place)
+}
+
 /// The shortest digits that give the float back, with an exponent where that is shorter.
 fn write_float(out: &mut String, x: f64) -> fmt::Result {
-    let scientific = format!("{:e}", x.abs());
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let exponent: i64 = exponent.parse().unwrap_or(0);
+    let (digits, place) = shortest(x);
     if x.is_sign_negative() {
         out.push('-');
     }
-    // The value is 0.digits times ten to the `place`.
-    let (place, n) = (exponent + 1, digits.len() as i64);
+    let (exponent, n) = (place - 1, digits.len() as i64);
     let cost = exponent.to_string().len() as i64 + 1 + if n == 1 { 2 } else { 1 };
     let zeros = |out: &mut String, n: i64| (0..n).for_each(|_| out.push('0'));
     if x == 0.0 {
