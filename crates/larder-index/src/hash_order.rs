@@ -1,7 +1,8 @@
 //! The default for tables without order: entries by hash, then by key.
 //!
-//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. See `raw::trie` for the way to the leaves, and
-//! [`crate::tree`](self) for what happens in them.
+//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key: two bytes less in each row than with the whole hash, and
+//! enough to tell apart the keys of one leaf in all but the rarest case, where the key does. See `raw::trie` for the way to the leaves,
+//! and `tree` for what happens in them.
 
 use crate::raw::trie::Trie;
 use crate::run::with_run;
