@@ -10,7 +10,8 @@
 //! let guard = pin();
 //! for (name, age) in [("ann", 1u8), ("bob", 2), ("eve", 3)] {
 //!     let key = Key { bytes: name.as_bytes(), hash: 0 };
-//!     assert!(index.update(&guard, key, &mut |_, _| Change::Put(&[age])));
+//!     let value = [age];
+//!     assert!(index.update(&guard, key, &mut |_, _| Change::Put(&value)));
 //! }
 //! let mut value = Vec::new();
 //! assert!(index.get(&guard, Key { bytes: b"bob", hash: 0 }, &mut value));
