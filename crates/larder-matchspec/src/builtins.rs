@@ -43,7 +43,7 @@ fn holds(cmp: Cmp, order: Ordering) -> bool {
     }
 }
 
-impl<'a> Machine<'a> {
+impl<'a> Machine<'a, '_> {
     /// Calls a function.
     #[inline]
     pub(crate) fn apply(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> Outcome<'a> {
@@ -171,7 +171,7 @@ impl<'a> Machine<'a> {
             Number::Int(n) => Ok(Val::Int(n)),
             other => {
                 let from = self.arena.len();
-                other.encode(&mut Encoder::new(&mut self.arena, Mode::Inline));
+                other.encode(&mut Encoder::new(self.arena, Mode::Inline));
                 Ok(Val::Arena(Span { from, to: self.arena.len() }))
             }
         }

@@ -12,7 +12,7 @@ use crate::{
     maps, raw,
     row::Row,
     source::Span,
-    value::{recycle, Run, Scratch, Val, EXIT, FALSE, NIL, TRUE},
+    value::{give, take, Run, Scratch, Val, Values, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
     Context,
 };
@@ -23,14 +23,16 @@ use larder_term::{tags, TermRef};
 pub(crate) struct Fail;
 
 /// See the module. `'a` is the life of the row, the constants and the context.
-pub(crate) struct Machine<'a> {
+pub(crate) struct Machine<'a, 's> {
     pub(crate) row: Row<'a>,
     pub(crate) pool: &'a [u8],
     pub(crate) context: Context<'a>,
-    pub(crate) stack: Vec<Val<'a>>,
-    pub(crate) vars: Vec<Val<'a>>,
-    pub(crate) frames: Vec<(usize, bool)>,
-    pub(crate) arena: Vec<u8>,
+    pub(crate) stack: Values<'a>,
+    pub(crate) vars: Values<'a>,
+    pub(crate) frames: &'s mut Vec<(usize, bool)>,
+    pub(crate) arena: &'s mut Vec<u8>,
+    /// Where the memory of many values comes from and goes to.
+    lent: (&'s mut Vec<Val<'static>>, &'s mut Vec<Val<'static>>),
     /// The row and the list of variables, once they were put together.
     object: Option<Span>,
     bindings: Option<Span>,
@@ -40,20 +42,21 @@ pub(crate) struct Machine<'a> {
     catching: bool,
 }
 
-/// The operations on the scratch memory that frame a run.
-impl<'a> Machine<'a> {
-    /// A machine for one row, with the memory of `scratch`.
-    pub(crate) fn new(row: Row<'a>, pool: &'a [u8], context: Context<'a>, scratch: &mut Scratch) -> Machine<'a> {
-        let mut arena = std::mem::take(&mut scratch.arena);
-        arena.clear();
+/// What frames a run.
+impl<'a, 's> Machine<'a, 's> {
+    /// A machine for one row, with the memory of `scratch`; `many` if it may need more than a few values.
+    #[inline]
+    pub(crate) fn new(row: Row<'a>, pool: &'a [u8], context: Context<'a>, scratch: &'s mut Scratch, many: bool) -> Machine<'a, 's> {
+        scratch.arena.clear();
         Machine {
             row,
             pool,
             context,
-            stack: recycle(std::mem::take(&mut scratch.stack)),
-            vars: recycle(std::mem::take(&mut scratch.vars)),
-            frames: std::mem::take(&mut scratch.frames),
-            arena,
+            stack: take(&mut scratch.stack, many),
+            vars: take(&mut scratch.vars, many),
+            frames: &mut scratch.frames,
+            arena: &mut scratch.arena,
+            lent: (&mut scratch.stack, &mut scratch.vars),
             object: None,
             bindings: None,
             building: 0,
@@ -62,11 +65,10 @@ impl<'a> Machine<'a> {
     }
 
     /// Gives the memory back.
-    pub(crate) fn finish(self, scratch: &mut Scratch) {
-        scratch.stack = recycle(self.stack);
-        scratch.vars = recycle(self.vars);
-        scratch.frames = self.frames;
-        scratch.arena = self.arena;
+    #[inline]
+    pub(crate) fn finish(self) {
+        give(self.lent.0, self.stack);
+        give(self.lent.1, self.vars);
     }
 
     /// Makes ready for the next clause.
@@ -79,7 +81,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-impl<'a> Machine<'a> {
+impl<'a> Machine<'a, '_> {
     /// Runs guards: whether all are `true`.
     pub(crate) fn guards(&mut self, ops: &[Op]) -> bool {
         self.catching = false;
@@ -217,7 +219,7 @@ impl<'a> Machine<'a> {
 }
 
 /// Writing terms.
-impl<'a> Machine<'a> {
+impl<'a> Machine<'a, '_> {
     fn write(&mut self, op: Op) {
         match op {
             Op::Build => self.building = self.arena.len(),
@@ -253,10 +255,10 @@ impl<'a> Machine<'a> {
             Val::Term(term) => self.arena.extend_from_slice(term),
             Val::Arena(span) => self.arena.extend_from_within(span.range()),
             Val::Rest { count, proper, run } => {
-                wire::push_head(&mut self.arena, if proper { tags::LIST } else { tags::ILIST }, count);
+                wire::push_head(self.arena, if proper { tags::LIST } else { tags::ILIST }, count);
                 self.put_run(run);
             }
-            Val::Object => self.row.write(&mut self.arena),
+            Val::Object => self.row.write(self.arena),
             Val::Bindings => self.put_bindings(),
         }
     }
@@ -272,7 +274,7 @@ impl<'a> Machine<'a> {
         if self.vars.is_empty() {
             return self.arena.push(tags::NIL);
         }
-        wire::push_head(&mut self.arena, tags::LIST, self.vars.len());
+        wire::push_head(self.arena, tags::LIST, self.vars.len());
         for slot in 0..self.vars.len() {
             let value = self.vars[slot];
             self.put(value);
@@ -309,7 +311,7 @@ impl<'a> Machine<'a> {
             Val::Bindings => (self.vars.len(), true),
             other => self.as_list(other).map_or((0, false), |(more, proper, _)| (more, proper)),
         };
-        wire::push_head(&mut self.arena, if proper { tags::LIST } else { tags::ILIST }, count + more);
+        wire::push_head(self.arena, if proper { tags::LIST } else { tags::ILIST }, count + more);
     }
 
     fn list_tail(&mut self, tail: Val<'a>) {
@@ -398,7 +400,7 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
     let mut ops = Vec::new();
     Gen { ir, pool, ops: &mut ops }.value(id);
     let mut scratch = Scratch::new();
-    let mut machine = Machine::new(Row::none(), pool, Context::none(), &mut scratch);
+    let mut machine = Machine::new(Row::none(), pool, Context::none(), &mut scratch, false);
     machine.run(&ops).ok()?;
     let value = machine.pop();
     let value = machine.flat(value);

@@ -10,7 +10,7 @@ use crate::{
     raw,
     row::Row,
     source::Source,
-    value::{Scratch, Val},
+    value::{Scratch, Val, FEW},
     wire::Head,
 };
 use larder_term::{atoms, object::ObjectView, tags, Atom, Term, TermRef};
@@ -82,6 +82,8 @@ pub struct Program {
     pub(crate) pool: Vec<u8>,
     pub(crate) ir: Ir,
     pub(crate) clauses: Vec<Clause>,
+    /// Whether a clause has many variables or instructions, and so may need many values.
+    many: bool,
 }
 
 impl Program {
@@ -94,13 +96,14 @@ impl Program {
     /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any depth.
     pub fn compile(spec: TermRef<'_>) -> Result<Program, CompileError> {
         let spec = Term::from(spec);
-        let mut program = Program { pool: spec.bytes().to_vec(), spec, ir: Ir::default(), clauses: Vec::new() };
+        let mut program = Program { pool: spec.bytes().to_vec(), spec, ir: Ir::default(), clauses: Vec::new(), many: false };
         let source = Source::scan(program.spec.bytes());
         let clauses = clauses(&source)?;
         for (index, clause) in clauses.iter().enumerate() {
             let compiled = compile_clause(&source, clause, &mut program.ir, &mut program.pool);
             program.clauses.push(compiled.map_err(|fault| fault.in_clause(index))?);
         }
+        program.many = program.clauses.iter().any(Clause::needs_many);
         Ok(program)
     }
 
@@ -118,7 +121,7 @@ impl Program {
     }
 
     fn run_row<'s>(&'s self, row: Row<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
-        let mut machine = Machine::new(row, &self.pool, *context, scratch);
+        let mut machine = Machine::new(row, &self.pool, *context, scratch, self.many);
         let value = self.clauses.iter().find_map(|clause| clause.run(&mut machine));
         let found = value.map(|value| match value {
             Val::Object => Found::Object,
@@ -132,7 +135,7 @@ impl Program {
                 }
             },
         });
-        machine.finish(scratch);
+        machine.finish();
         Some(match found? {
             Found::Object => Outcome::Object,
             Found::Term(term) => Outcome::Term(raw::whole(term)),
@@ -172,8 +175,13 @@ enum Found<'a> {
 }
 
 impl Clause {
+    /// Each instruction pushes one value at most.
+    fn needs_many(&self) -> bool {
+        [self.head.variables.len(), self.checks.len(), self.result.len()].iter().any(|&n| n > FEW)
+    }
+
     #[inline]
-    fn run<'a>(&'a self, machine: &mut Machine<'a>) -> Option<Val<'a>> {
+    fn run<'a>(&'a self, machine: &mut Machine<'a, '_>) -> Option<Val<'a>> {
         machine.next_clause(self.head.variables.len());
         if !machine.matches(&self.head) || !machine.guards(&self.checks) {
             return None;

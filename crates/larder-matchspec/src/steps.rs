@@ -8,7 +8,7 @@ use crate::{
     wire::{self, Head},
 };
 
-impl<'a> Machine<'a> {
+impl<'a> Machine<'a, '_> {
     /// Whether the row matches; the variables that are read have their values then.
     #[inline]
     pub(crate) fn matches(&mut self, head: &'a Match) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::source::Span;
 use larder_term::{atoms, tags};
+use smallvec::SmallVec;
 
 /// `true`, encoded.
 pub(crate) const TRUE: &[u8] = &[tags::ATOM1, atoms::TRUE.id() as u8];
@@ -57,6 +58,12 @@ impl Val<'_> {
     }
 }
 
+/// How many values a run keeps without the scratch memory's help.
+pub(crate) const FEW: usize = 8;
+
+/// The values of a run.
+pub(crate) type Values<'a> = SmallVec<[Val<'a>; FEW]>;
+
 /// Memory that runs of programs use again and again: a run allocates only where it needs more than any before.
 ///
 /// Any program may use any scratch, one run at a time.
@@ -75,8 +82,25 @@ impl Scratch {
     }
 }
 
+/// Room for the values of a run, in memory that others had: for more than a few of them only.
+#[inline]
+pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> Values<'a> {
+    match many {
+        true => SmallVec::from_vec(recycle(std::mem::take(memory))),
+        false => SmallVec::new(),
+    }
+}
+
+/// Gives the memory back.
+#[inline]
+pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: Values<'_>) {
+    if values.spilled() {
+        *memory = recycle(values.into_vec());
+    }
+}
+
 /// The same memory, for values of another lifetime. The vector is emptied; its memory stays (an in-place collect allocates nothing).
-pub(crate) fn recycle<'b>(mut values: Vec<Val<'_>>) -> Vec<Val<'b>> {
+fn recycle<'b>(mut values: Vec<Val<'_>>) -> Vec<Val<'b>> {
     values.clear();
     values.into_iter().map(|_| Val::Bool(false)).collect()
 }
