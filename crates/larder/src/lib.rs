@@ -1,4 +1,52 @@
 //! Larder: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern.
+//!
+//! The tables are those of Erlang's `ets`: set, ordered_set, bag and duplicate_bag, with access rights, owners and heirs, atomic counters, atomic list
+//! inserts, match specifications and files. Programs in Rust begin with [`api`]; a door to another language works with [`Engine`] and [`Table`], on
+//! encoded bytes and in slices.
+//!
+//! ```
+//! use larder::api::Larder;
+//! use larder_term::term;
+//!
+//! # fn main() -> Result<(), larder::Error> {
+//! let stock = Larder::new().table("stock").ordered_set().create()?;
+//! stock.insert_all(&[term!({apple, 3}), term!({pear, 12}), term!({quince, 1})])?;
+//! stock.add(&term!(apple), 2, 10)?;
+//! assert_eq!(stock.lookup(&term!(apple))?, [term!({apple, 13})]);
+//! assert_eq!(stock.next(&term!(banana))?, Some(term!(pear)));
+//! # Ok(()) }
+//! ```
+//!
+//! # How it is built
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `engine`, `registry`, `owner`, `options`, `info` | tables as a whole: made, found, renamed, given away, inherited, dropped |
+//! | `table`, `store`, `write` | the state word, how an operation begins, how anything is written |
+//! | `read`, `ops`, `update`, `traverse` | operations by key |
+//! | `gate` | lists, all at once |
+//! | [`scan`] | match specifications over many objects, in slices |
+//! | `fixation`, `counters`, `budget`, `scratch` | what the above need |
+//! | `reaper` | frees behind everybody's back |
+//! | [`mod@file`] | tables in files |
+//! | `raw` | the only unsafe code |
+//!
+//! # When an operation takes effect
+//!
+//! | operation | its instant (linearisation point) |
+//! |---|---|
+//! | lookup, member, lookup_element, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index's check confirms |
+//! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
+//! | the same, for an absent key or one that stays | the same, with nothing changed |
+//! | list insert, list insert_new | the closing of the gate |
+//! | delete_all_objects | the exchange of the state word |
+//! | dropping a table | the setting of the state word's `DEAD` bit |
+//! | select, count, each, save | none as a whole: each leaf's worth of objects at one instant |
+//! | select_delete, select_replace | each object (in a bag, each key) as a write of its own |
+//! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
+//! | give_away, inheritance | the store of the owner |
+//!
+//! An operation that finds the gate closed answers [`Error::Busy`] and has had no effect: [`Table::help`] and do it again. [`api`] does so by itself.
 
 #![deny(unsafe_code)]
 

@@ -12,7 +12,12 @@ use std::time::Duration;
 fn kinds(larder: &Larder) -> Vec<Table> {
     vec![
         larder.table("set").set().create().unwrap(),
-        larder.table("ordered").ordered_set().keypos(2).create().unwrap(),
+        larder
+            .table("ordered")
+            .ordered_set()
+            .keypos(2)
+            .create()
+            .unwrap(),
         larder.table("bag").bag().compressed().create().unwrap(),
         larder.table("dup").duplicate_bag().create().unwrap(),
     ]
@@ -41,7 +46,12 @@ fn save(t: &Table, path: &Path, budget: u32) -> Result<(), Error> {
     Ok(())
 }
 
-fn load(larder: &Larder, path: &Path, verify: bool, budget: u32) -> Result<Arc<larder::Table>, Error> {
+fn load(
+    larder: &Larder,
+    path: &Path,
+    verify: bool,
+    budget: u32,
+) -> Result<Arc<larder::Table>, Error> {
     let options = LoadOptions {
         verify,
         node: NodeName::NONE,
@@ -59,7 +69,9 @@ fn rows(table: &Arc<larder::Table>) -> Vec<Term> {
         node: Atom::new("n"),
     };
     let mut rows = Vec::new();
-    let mut job = table.each(table.owner(), larder::Direction::Forward).unwrap();
+    let mut job = table
+        .each(table.owner(), larder::Direction::Forward)
+        .unwrap();
     job.step(&mut Budget::unlimited(), &context, &mut |output| {
         if let larder::Output::Object(object) = output {
             rows.push(Term::build(|enc| object.encode(enc)).unwrap());
@@ -132,12 +144,18 @@ fn the_header_tells_the_options() {
     assert_eq!(header.extra, b"extra");
     assert_eq!(header.objects, 0);
     let o = header.options;
-    assert_eq!((o.kind, o.keypos, o.named), (TableKind::DuplicateBag, 3, true));
+    assert_eq!(
+        (o.kind, o.keypos, o.named),
+        (TableKind::DuplicateBag, 3, true)
+    );
     assert_eq!(o.write_concurrency, Concurrency::Auto);
     assert!(o.decentralized_counters && o.heir.is_none() && !o.compressed);
     assert_eq!(o.name.text(), "an odd name é");
     // The name is in use.
-    assert_eq!(load(&larder, &path, true, 10).err(), Some(Error::AlreadyExists));
+    assert_eq!(
+        load(&larder, &path, true, 10).err(),
+        Some(Error::AlreadyExists)
+    );
     table.drop_table(larder.owner()).unwrap();
     assert!(load(&larder, &path, true, 10).unwrap().is_named());
 }
@@ -148,15 +166,24 @@ fn every_cut_and_every_flipped_byte_is_found() {
     let path = folder.path().join("table");
     let larder = Larder::new();
     let t = larder.table("t").create().unwrap();
-    t.insert_all(&[term!({a, 1}), term!({b, [1, 2]}), term!({c, "text"})]).unwrap();
+    t.insert_all(&[term!({a, 1}), term!({b, [1, 2]}), term!({c, "text"})])
+        .unwrap();
     save(&t, &path, 100).unwrap();
     let good = fs::read(&path).unwrap();
     let tables = larder.engine().all().len();
     for verify in [true, false] {
         for end in 0..good.len() {
             fs::write(&path, &good[..end]).unwrap();
-            let expected = if end < 8 { FileError::NotLarder } else { FileError::CutShort };
-            assert_eq!(load(&larder, &path, verify, 10).err(), Some(Error::File(expected)), "{end}");
+            let expected = if end < 8 {
+                FileError::NotLarder
+            } else {
+                FileError::CutShort
+            };
+            assert_eq!(
+                load(&larder, &path, verify, 10).err(),
+                Some(Error::File(expected)),
+                "{end}"
+            );
         }
         for at in 0..good.len() {
             let mut bad = good.clone();
@@ -171,7 +198,10 @@ fn every_cut_and_every_flipped_byte_is_found() {
         let mut long = good.clone();
         long.push(0);
         fs::write(&path, &long).unwrap();
-        assert!(matches!(load(&larder, &path, verify, 10), Err(Error::File(FileError::Damaged(_)))));
+        assert!(matches!(
+            load(&larder, &path, verify, 10),
+            Err(Error::File(FileError::Damaged(_)))
+        ));
     }
     assert_eq!(larder.engine().all().len(), tables);
 }
@@ -187,14 +217,23 @@ fn other_files_and_newer_versions_say_so() {
     newer[8] = 2;
     fs::write(&path, newer).unwrap();
     let expected = FileError::NewerVersion { found: 2, known: 1 };
-    assert_eq!(load(&larder, &path, true, 10).err(), Some(Error::File(expected.clone())));
+    assert_eq!(
+        load(&larder, &path, true, 10).err(),
+        Some(Error::File(expected.clone()))
+    );
     assert_eq!(read_header(&path).err(), Some(Error::File(expected)));
     fs::write(&path, b"something else altogether").unwrap();
-    assert_eq!(load(&larder, &path, true, 10).err(), Some(Error::File(FileError::NotLarder)));
+    assert_eq!(
+        load(&larder, &path, true, 10).err(),
+        Some(Error::File(FileError::NotLarder))
+    );
     let missing = load(&larder, &folder.path().join("missing"), true, 10).err();
     assert!(matches!(
         missing,
-        Some(Error::File(FileError::Io { kind: std::io::ErrorKind::NotFound, .. }))
+        Some(Error::File(FileError::Io {
+            kind: std::io::ErrorKind::NotFound,
+            ..
+        }))
     ));
 }
 
@@ -219,7 +258,8 @@ fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
     drop(job);
     assert_eq!(fs::read(&path).unwrap(), good);
     let mut job = SaveJob::begin(table, table.owner(), &path, options.clone()).unwrap();
-    job.step(&mut Budget::new(1, Duration::from_secs(1))).unwrap();
+    job.step(&mut Budget::new(1, Duration::from_secs(1)))
+        .unwrap();
     t.drop_table().unwrap();
     assert_eq!(job.step(&mut Budget::slice()), Err(Error::NoTable));
     drop(job);

@@ -10,7 +10,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// Resident memory of this process, in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = status.split_whitespace().nth(1).and_then(|n| n.parse::<usize>().ok());
+    let pages = status
+        .split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse::<usize>().ok());
     pages.unwrap_or(0) * 4096
 }
 
@@ -43,7 +46,9 @@ fn churn(larder: &Larder) {
         .create()
         .unwrap();
         let rows = |from: i64| -> Vec<Term> {
-            (from..from + 500).map(|i| term!({(i % 100), 0, (big(i))})).collect()
+            (from..from + 500)
+                .map(|i| term!({(i % 100), 0, (big(i))}))
+                .collect()
         };
         t.insert_all(&rows(0)).unwrap();
         t.insert_all(&rows(50)).unwrap();
@@ -56,7 +61,8 @@ fn churn(larder: &Larder) {
             if kind == "set" || kind == "ordered_set" {
                 t.add(&term!((i)), 2, 1).unwrap();
                 t.update(&term!((i)), 3, &big(i + 3)).unwrap();
-                t.add_or(&term!((i + 2000)), 2, 1, &term!({x, 1, (big(i))})).unwrap();
+                t.add_or(&term!((i + 2000)), 2, 1, &term!({x, 1, (big(i))}))
+                    .unwrap();
             }
             t.delete_object(&term!({(i), 0, (big(i + 7))})).unwrap();
         }
@@ -66,11 +72,14 @@ fn churn(larder: &Larder) {
             let spec = "[{{'$1','$2','$3'},[],[{{'$1','$2',{{'$3','$3'}}}}]}]";
             t.select_replace(spec).unwrap();
         }
-        t.select_delete("[{{'$1','_','_'},[{'<','$1',50}],[true]}]").unwrap();
+        t.select_delete("[{{'$1','_','_'},[{'<','$1',50}],[true]}]")
+            .unwrap();
         t.insert(&term!({(big(1)), 0, (big(2))})).unwrap();
         t.lookup(&big(1)).unwrap();
         let engine_table = t.engine_table();
-        engine_table.safe_fix(larder.owner(), FixTime::default()).unwrap();
+        engine_table
+            .safe_fix(larder.owner(), FixTime::default())
+            .unwrap();
         t.clear().unwrap();
         t.insert_all(&rows(0)).unwrap();
         engine_table.safe_unfix(larder.owner()).unwrap();
@@ -106,7 +115,8 @@ fn nothing_is_left_behind() {
             let t = larder.engine().create(options, larder.owner()).unwrap();
             if i % 10 == 0 {
                 let mut object = larder_term::object::ObjectBuf::new();
-                t.encode_object(term!({(i), (big(i))}).as_ref(), &mut object).unwrap();
+                t.encode_object(term!({(i), (big(i))}).as_ref(), &mut object)
+                    .unwrap();
                 t.insert(larder.owner(), &object).unwrap();
             }
         }
@@ -124,6 +134,9 @@ fn nothing_is_left_behind() {
     let peak = round(100_000);
     let after = resident();
     // What the first round left to the allocator is enough for the second.
-    assert!(after < before + (8 << 20), "{before} before, {peak} at most, {after} after");
+    assert!(
+        after < before + (8 << 20),
+        "{before} before, {peak} at most, {after} after"
+    );
     println!("100,000 tables: {} bytes each at most", peak / 100_000);
 }
