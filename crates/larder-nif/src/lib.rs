@@ -98,6 +98,9 @@ entries! {
         is_compiled => spec::is_compiled;
         run => spec::run;
         test => spec::test;
+        save => files::save;
+        load_table => files::load_table;
+        file_header => files::file_header;
     } exported {
         new / 2;
         whereis / 1;
@@ -147,6 +150,9 @@ entries! {
         is_compiled / 1;
         run / 3;
         test / 2;
+        save / 4 @ sys::DIRTY_IO;
+        load_table / 2 @ sys::DIRTY_IO;
+        file_header / 1 @ sys::DIRTY_IO;
     }
 }
 

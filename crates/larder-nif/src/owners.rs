@@ -87,7 +87,7 @@ pub fn watch(env: *mut Env, pid: Pid) -> bool {
         return true;
     }
     drop(watched);
-    ENGINE.down(id(pid));
+    call::with_env(env, || ENGINE.down(id(pid)));
     false
 }
 
@@ -124,7 +124,7 @@ pub fn settle(env: *mut Env, table: &Table) -> bool {
     let owner = table.owner();
     let gone = !is_alive(env, pid(owner));
     if gone {
-        end(pid(owner));
+        call::with_env(env, || end(pid(owner)));
     }
     gone
 }
@@ -151,7 +151,10 @@ struct BeamDoor;
 
 impl Door for BeamDoor {
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
-        send_transfer(table, pid(from), pid(to), |env| decode::term(env, data.as_ref()));
+        // The data is in a 1-tuple; anything else says that the heir wants no message.
+        if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {
+            send_transfer(table, pid(from), pid(to), |env| decode::term(env, data));
+        }
     }
 
     fn gone(&self, table: TableId) {

@@ -17,7 +17,7 @@ pub fn new(call: &Call<'_>) -> Reply {
     let options = options::parse(call, call.args[0], call.args[1])?;
     let name = options.name;
     owners::watch(call.env, call.self_pid());
-    match ENGINE.create(options, who(call)) {
+    match call::with_env(call.env, || ENGINE.create(options, who(call))) {
         Ok(table) => Ok(tables::term(call.env, &table)),
         // The name may be that of a table whose owner is gone.
         Err(Error::AlreadyExists) if ENGINE.with_named(name, |table| owners::settle(call.env, table)) == Some(true) => Err(Raise::Again),

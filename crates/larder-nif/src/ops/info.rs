@@ -1,7 +1,7 @@
 //! What is known of a table.
 
 use crate::atoms::{self, Known};
-use crate::call::{boolean, Call, Raise, Reply};
+use crate::call::{boolean, with_env, Call, Raise, Reply};
 use crate::owners::{self, ENGINE};
 use crate::sys::*;
 use crate::tables;
@@ -31,7 +31,7 @@ fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
         .map(|(owner, _)| owner)
         .filter(|&owner| !owners::is_alive(call.env, owners::pid(owner)))
         .collect();
-    gone.iter().for_each(|&owner| ENGINE.down(owner));
+    with_env(call.env, || gone.iter().for_each(|&owner| ENGINE.down(owner)));
     !gone.is_empty()
 }
 
@@ -76,7 +76,8 @@ pub fn kind(kind: TableKind) -> Known {
     }
 }
 
-fn access(access: Access) -> Known {
+/// Who may read and write.
+pub fn access(access: Access) -> Known {
     match access {
         Access::Public => atoms::PUBLIC,
         Access::Protected => atoms::PROTECTED,

@@ -2,6 +2,7 @@
 
 pub mod admin;
 
+pub mod files;
 pub mod info;
 pub mod insert;
 pub mod many;

@@ -1,0 +1,129 @@
+//! Tables to files and back. These run on the dirty schedulers for files, a step at a time, and give up when their process is gone.
+
+use super::{info, options};
+use crate::atoms::{self, Known};
+use crate::call::{boolean, with_env, Call, Raise, Reply, BADARG};
+use crate::encode::binary_bytes;
+use crate::identifiers;
+use crate::owners::{self, ENGINE};
+use crate::sys::*;
+use crate::tables::{self, answer, who};
+use larder::file::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
+use larder::{Budget, Error, FileError, Step};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A path, as the file system's own bytes.
+fn path(call: &Call<'_>, word: Word) -> Result<PathBuf, Raise> {
+    let bytes = binary_bytes(call.env, word).ok_or(BADARG)?;
+    #[cfg(unix)]
+    let path = PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));
+    #[cfg(not(unix))]
+    let path = PathBuf::from(std::str::from_utf8(bytes).map_err(|_| BADARG)?);
+    Ok(path)
+}
+
+/// Steps a job to its end, unless the calling process ends first.
+fn finish(call: &Call<'_>, mut step: impl FnMut(&mut Budget) -> Result<Step, Error>) -> Result<bool, Error> {
+    loop {
+        let mut budget = Budget::new(20_000, Duration::from_millis(20));
+        if step(&mut budget)? == Step::Done {
+            return Ok(true);
+        }
+        if !owners::is_alive(call.env, call.self_pid()) {
+            return Ok(false);
+        }
+    }
+}
+
+/// save(Table, Path, Sync, Extra) -> ok | {error, Why}.
+pub fn save(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let path = path(call, call.args[1])?;
+    let options = SaveOptions {
+        sync: options::flag(call.args[2])?,
+        node: identifiers::look_here(call.env).name,
+        extra: binary_bytes(call.env, call.args[3]).ok_or(BADARG)?.to_vec(),
+    };
+    let saved = SaveJob::begin(&table, who(call), &path, options).and_then(|mut job| finish(call, |budget| job.step(budget)));
+    match saved {
+        Ok(_) => Ok(atoms::OK.word()),
+        Err(Error::File(error)) => Ok(failed(call, &error)),
+        Err(error) => Err(tables::refused(call, &table, &error)),
+    }
+}
+
+/// load_table(Path, Verify) -> {ok, Table} | {error, Why}.
+pub fn load_table(call: &Call<'_>) -> Reply {
+    let path = path(call, call.args[0])?;
+    let options = LoadOptions {
+        verify: options::flag(call.args[1])?,
+        node: identifiers::look_here(call.env).name,
+        legacy_zero: options::legacy_zero(),
+    };
+    owners::watch(call.env, call.self_pid());
+    let begun = with_env(call.env, || LoadJob::begin(&ENGINE, who(call), &path, options));
+    let loaded = begun.and_then(|mut job| {
+        finish(call, |budget| job.step(budget))?;
+        Ok(tables::term(call.env, job.table()))
+    });
+    match loaded {
+        Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
+        Err(Error::File(error)) => Ok(failed(call, &error)),
+        Err(Error::AlreadyExists) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),
+        Err(error) => Err(Raise::Cause(crate::call::cause(&error))),
+    }
+}
+
+/// file_header(Path) -> {ok, {Name, Type, Protection, Named, Keypos, Objects, Extra, Version}} | {error, Why}.
+pub fn file_header(call: &Call<'_>) -> Reply {
+    match read_header(&path(call, call.args[0])?) {
+        Ok(header) => Ok(call.tuple(&[atoms::OK.word(), described(call, &header)])),
+        Err(Error::File(error)) => Ok(failed(call, &error)),
+        Err(error) => Err(Raise::Cause(crate::call::cause(&error))),
+    }
+}
+
+fn described(call: &Call<'_>, header: &Header) -> Word {
+    let options = &header.options;
+    call.tuple(&[
+        atoms::to_word(call.env, options.name),
+        info::kind(options.kind).word(),
+        info::access(options.access).word(),
+        boolean(options.named),
+        call.int(options.keypos as i64),
+        call.int(header.objects as i64),
+        call.binary(&header.extra),
+        call.int(i64::from(header.version)),
+    ])
+}
+
+/// {error, Why}, for the Erlang side to put in the words of `ets`.
+fn failed(call: &Call<'_>, error: &FileError) -> Word {
+    let why = match error {
+        FileError::NotLarder => atoms::NOT_LARDER.word(),
+        FileError::CutShort => atoms::CUT_SHORT.word(),
+        FileError::Damaged(_) => atoms::DAMAGED.word(),
+        FileError::Count { .. } => atoms::COUNT.word(),
+        FileError::NewerVersion { found, .. } => call.tuple(&[atoms::NEWER_VERSION.word(), call.int(i64::from(*found))]),
+        FileError::Io { kind, .. } => call.tuple(&[atoms::IO.word(), posix(*kind).word()]),
+        _ => atoms::DAMAGED.word(),
+    };
+    call.tuple(&[atoms::ERROR.word(), why])
+}
+
+/// The name that Erlang has for what the system answered.
+fn posix(kind: ErrorKind) -> Known {
+    match kind {
+        ErrorKind::NotFound => atoms::ENOENT,
+        ErrorKind::PermissionDenied => atoms::EACCES,
+        ErrorKind::AlreadyExists => atoms::EEXIST,
+        ErrorKind::StorageFull => atoms::ENOSPC,
+        ErrorKind::IsADirectory => atoms::EISDIR,
+        ErrorKind::NotADirectory => atoms::ENOTDIR,
+        ErrorKind::ReadOnlyFilesystem => atoms::EROFS,
+        _ => atoms::EIO,
+    }
+}

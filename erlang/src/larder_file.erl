@@ -1,0 +1,139 @@
+%% @private
+%% @doc tab2file, file2tab and tabfile_info: options and errors as those of
+%% `ets', around the library's files.
+%%
+%% A file has checksums throughout and is read by version. What is wrong with
+%% one is said in the words that `ets' has:
+%%
+%% <ul>
+%% <li>`{read_error, {file_error, File, Posix}}': it can't be read;</li>
+%% <li>`{read_error, {not_a_log_file, File}}': it is no file of Larder's;</li>
+%% <li>`{unsupported_file_version, Version}': a later Larder wrote it;</li>
+%% <li>`badfile': it is cut short;</li>
+%% <li>`checksum_error': it was altered;</li>
+%% <li>`invalid_object_count': objects are missing;</li>
+%% <li>`cannot_create_table': there is a table of that name.</li>
+%% </ul>
+-module(larder_file).
+
+-export([save/3, load/2, info/1]).
+
+%% ---- tab2file ----
+
+%% @doc Writes the table to a file of another name first, so that a write that
+%% fails leaves what was there.
+-spec save(larder:table(), file:name(), term()) -> ok | {error, term()}.
+save(Table, File, Options) ->
+    try
+        {Sync, Extended} = save_options(Options),
+        Path = path(File),
+        defined(larder:info(Table, size)),
+        true = larder:safe_fixtable(Table, true),
+        try
+            written(larder_nif:save(Table, Path, Sync, term_to_binary(Extended)), File)
+        after
+            release(Table)
+        end
+    catch
+        throw:Why -> {error, Why};
+        error:{larder, id} -> {error, badtab}
+    end.
+
+defined(undefined) -> throw(badtab);
+defined(_Size) -> ok.
+
+%% The table may be gone by now.
+release(Table) ->
+    try
+        larder:safe_fixtable(Table, false)
+    catch
+        error:badarg -> true
+    end.
+
+written(ok, _File) -> ok;
+written({error, {io, Posix}}, File) -> throw({file_error, File, Posix}).
+
+save_options(Options) ->
+    save_options(Options, {false, []}).
+
+save_options([], Known) ->
+    Known;
+save_options([{sync, Sync} | Options], {_, Extended}) when is_boolean(Sync) ->
+    save_options(Options, {Sync, Extended});
+save_options([{extended_info, Items} | Options], {Sync, _}) when is_list(Items) ->
+    lists:foreach(fun extended_item/1, Items),
+    save_options(Options, {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Items)]});
+save_options([Option | _], _) ->
+    throw({unknown_option, Option});
+save_options(Options, _) ->
+    throw({unknown_option, Options}).
+
+extended_item(object_count) -> ok;
+extended_item(md5sum) -> ok;
+extended_item(Other) -> throw({unknown_option, [{extended_info, [Other]}]}).
+
+%% ---- file2tab ----
+
+%% @doc Makes a table of the file. Checksums are looked at in any case;
+%% `{verify, true}' does so for the whole file before the table is made.
+-spec load(file:name(), term()) -> {ok, larder:table()} | {error, term()}.
+load(File, Options) ->
+    try
+        loaded(larder_nif:load_table(path(File), verify(Options)), File)
+    catch
+        throw:Why -> {error, Why}
+    end.
+
+loaded({ok, _} = Result, _File) -> Result;
+loaded({error, already_exists}, _File) -> throw(cannot_create_table);
+loaded({error, Why}, File) -> throw(unreadable(Why, File)).
+
+verify(Options) ->
+    verify(Options, false).
+
+verify([], Verify) -> Verify;
+verify([{verify, Verify} | Options], _) when is_boolean(Verify) -> verify(Options, Verify);
+verify([Option | _], _) -> throw({unknown_option, Option});
+verify(Options, _) -> throw({unknown_option, Options}).
+
+%% ---- tabfile_info ----
+
+%% @doc What is in the file's header.
+-spec info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
+info(File) ->
+    try
+        described(larder_nif:file_header(path(File)), File)
+    catch
+        throw:Why -> {error, Why}
+    end.
+
+described({ok, {Name, Type, Protection, Named, Keypos, Objects, Extended, Version}}, _File) ->
+    {ok, [{name, Name},
+          {type, Type},
+          {protection, Protection},
+          {named_table, Named},
+          {keypos, Keypos},
+          {size, Objects},
+          {extended_info, binary_to_term(Extended)},
+          {version, {Version, 0}}]};
+described({error, Why}, File) ->
+    throw(unreadable(Why, File)).
+
+unreadable({io, Posix}, File) -> {read_error, {file_error, File, Posix}};
+unreadable(not_larder, File) -> {read_error, {not_a_log_file, File}};
+unreadable({newer_version, Version}, _File) -> {unsupported_file_version, {Version, 0}};
+unreadable(cut_short, _File) -> badfile;
+unreadable(damaged, _File) -> checksum_error;
+unreadable(count, _File) -> invalid_object_count.
+
+%% The name as the file system has it.
+path(File) ->
+    try filename:absname(filename:flatten(File)) of
+        Name when is_binary(Name) -> Name;
+        Name -> native(Name, unicode:characters_to_binary(Name, unicode, file:native_name_encoding()))
+    catch
+        error:_ -> throw({file_error, File, badarg})
+    end.
+
+native(_Name, Binary) when is_binary(Binary) -> Binary;
+native(Name, _) -> throw({file_error, Name, badarg}).
