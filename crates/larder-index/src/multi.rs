@@ -326,7 +326,7 @@ impl Multi for Bag {
                 start,
                 direction,
                 within: &[],
-                limit: usize::MAX,
+                limit: batch.limit(),
             };
             batch.done = self.tree.scan(guard, &wish, run, &mut batch.resume);
             for i in 0..run.len() {
