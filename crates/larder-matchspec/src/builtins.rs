@@ -172,7 +172,10 @@ impl<'a> Machine<'a, '_> {
             other => {
                 let from = self.arena.len();
                 other.encode(&mut Encoder::new(self.arena, Mode::Inline));
-                Ok(Val::Arena(Span { from, to: self.arena.len() }))
+                Ok(Val::Arena(Span {
+                    from,
+                    to: self.arena.len(),
+                }))
             }
         }
     }
@@ -221,7 +224,7 @@ impl<'a> Machine<'a, '_> {
     /// A list as what is left of it: how many elements, whether it is proper, and their run.
     fn open_list(&mut self, value: Val<'a>) -> Result<(usize, bool, Run<'a>), Fail> {
         let value = match value {
-            Val::Rest { count, proper, run } => return Ok((count, proper, run)),
+            Val::Rest { count, proper, run } => return Ok((count as usize, proper, run)),
             other => self.flat(other),
         };
         let (bytes, arena) = self.bytes_of(value).ok_or(Fail)?;
@@ -232,7 +235,10 @@ impl<'a> Machine<'a, '_> {
         };
         let run = match (value, arena) {
             (Val::Term(term), _) => Run::Slice(&term[at..]),
-            (_, Some(from)) => Run::Arena(Span { from: from + at, to: from + bytes.len() }),
+            (_, Some(from)) => Run::Arena(Span {
+                from: from + at,
+                to: from + bytes.len(),
+            }),
             _ => return Err(Fail),
         };
         Ok((count, proper, run))
@@ -247,7 +253,10 @@ impl<'a> Machine<'a, '_> {
             }
             Run::Arena(Span { from, to }) => {
                 let cut = from + larder_term::skip(&self.arena[from..to]);
-                (Val::Arena(Span { from, to: cut }), Run::Arena(Span { from: cut, to }))
+                (
+                    Val::Arena(Span { from, to: cut }),
+                    Run::Arena(Span { from: cut, to }),
+                )
             }
         }
     }
@@ -264,7 +273,11 @@ impl<'a> Machine<'a, '_> {
             (0, true, _) => Val::Term(NIL),
             (0, false, Run::Slice(tail)) => Val::Term(tail),
             (0, false, Run::Arena(span)) => Val::Arena(span),
-            (count, proper, run) => Val::Rest { count, proper, run },
+            (count, proper, run) => Val::Rest {
+                count: u32::try_from(count).map_err(|_| Fail)?,
+                proper,
+                run,
+            },
         })
     }
 
@@ -352,7 +365,9 @@ impl<'a> Machine<'a, '_> {
     fn binary_part(&mut self, func: Func, value: Val<'a>, b: Val<'a>, c: Val<'a>) -> Outcome<'a> {
         let (start, length) = match func {
             Func::BinaryPartFromTo => (b, c),
-            _ if self.arity(b) == Some(2) => (self.element(Val::Int(1), b)?, self.element(Val::Int(2), b)?),
+            _ if self.arity(b) == Some(2) => {
+                (self.element(Val::Int(1), b)?, self.element(Val::Int(2), b)?)
+            }
             _ => return Err(Fail),
         };
         let (start, length) = (self.index(start)?, self.index(length)?);
@@ -424,7 +439,9 @@ impl<'a> Machine<'a, '_> {
                 Func::IsFunction => kind == Kind::Fun,
                 Func::IsBitstring => kind == Kind::Bitstring,
                 Func::IsBinary => matches!(term.view(), View::Bin(_)),
-                Func::IsBoolean => value.truth().is_some() || Val::Term(term.bytes()).truth().is_some(),
+                Func::IsBoolean => {
+                    value.truth().is_some() || Val::Term(term.bytes()).truth().is_some()
+                }
                 _ => false,
             }
         })
@@ -445,7 +462,10 @@ fn small(value: Val<'_>) -> Option<i64> {
 fn part<'a>(whole: Val<'a>, arena: Option<usize>, range: std::ops::Range<usize>) -> Val<'a> {
     match (whole, arena) {
         (Val::Term(term), _) => Val::Term(&term[range]),
-        (_, Some(start)) => Val::Arena(Span { from: start + range.start, to: start + range.end }),
+        (_, Some(start)) => Val::Arena(Span {
+            from: start + range.start,
+            to: start + range.end,
+        }),
         (other, None) => other,
     }
 }

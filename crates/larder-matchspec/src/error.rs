@@ -55,11 +55,17 @@ pub enum Fault {
 
 impl Fault {
     pub(crate) fn in_clause(self, clause: usize) -> CompileError {
-        CompileError { clause: Some(clause), what: self }
+        CompileError {
+            clause: Some(clause),
+            what: self,
+        }
     }
 
     pub(crate) fn overall(self) -> CompileError {
-        CompileError { clause: None, what: self }
+        CompileError {
+            clause: None,
+            what: self,
+        }
     }
 }
 

@@ -233,8 +233,19 @@ mod tests {
 
     #[test]
     fn what_only_tracing_may_call_is_unknown() {
-        for name in ["return_trace", "process_dump", "caller", "silent", "display", "message", "get_tcw"] {
-            assert!((0..4).all(|arity| Func::find(name, arity).is_none()), "{name}");
+        for name in [
+            "return_trace",
+            "process_dump",
+            "caller",
+            "silent",
+            "display",
+            "message",
+            "get_tcw",
+        ] {
+            assert!(
+                (0..4).all(|arity| Func::find(name, arity).is_none()),
+                "{name}"
+            );
         }
     }
 }

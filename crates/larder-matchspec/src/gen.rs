@@ -43,6 +43,8 @@ pub(crate) enum Op {
     Call(Func, u8),
     /// Compares a variable with a small integer, and pushes the result.
     CompareInt(Cmp, u32, i64),
+    /// Compares a variable with a small integer; the clause fails unless it holds.
+    CheckInt(Cmp, u32, i64),
     /// Takes so many values; whether all are `true`.
     And(u32),
     /// Takes so many values; whether one is `true`.
@@ -76,11 +78,26 @@ pub(crate) struct Gen<'a> {
     pub(crate) ops: &'a mut Vec<Op>,
 }
 
+impl Gen<'_> {
+    /// Instructions that fail the clause unless a guard is `true`.
+    pub(crate) fn check(&mut self, guard: NodeId) {
+        let first = self.ops.len();
+        self.value(guard);
+        match self.ops[first..] {
+            [Op::CompareInt(cmp, slot, n)] => self.ops[first] = Op::CheckInt(cmp, slot, n),
+            _ => self.ops.push(Op::Check),
+        }
+    }
+}
+
 enum Task {
     Value(NodeId),
     Op(Op),
     /// A short circuit whose jump goes to where a later `Land` stands.
-    Jump { and: bool, to: usize },
+    Jump {
+        and: bool,
+        to: usize,
+    },
     Land(usize),
     Build(NodeId, u32),
 }
@@ -96,7 +113,8 @@ impl Gen<'_> {
                 Task::Op(op) => self.ops.push(op),
                 Task::Jump { and, to } => {
                     jumps[to].push(self.ops.len());
-                    self.ops.push(if and { Op::AndAlso(0) } else { Op::OrElse(0) });
+                    self.ops
+                        .push(if and { Op::AndAlso(0) } else { Op::OrElse(0) });
                 }
                 Task::Land(to) => self.land(&jumps[to]),
                 Task::Build(id, waiting) => self.build(id, waiting),
@@ -114,10 +132,17 @@ impl Gen<'_> {
     }
 
     fn node(&mut self, id: NodeId, tasks: &mut Vec<Task>, jumps: &mut Vec<Vec<usize>>) {
-        let values = |parts: &[NodeId]| parts.iter().rev().map(|&part| Task::Value(part)).collect::<Vec<_>>();
+        let values = |parts: &[NodeId]| {
+            parts
+                .iter()
+                .rev()
+                .map(|&part| Task::Value(part))
+                .collect::<Vec<_>>()
+        };
         match self.ir.node(id) {
             Node::Const(span) => {
-                let op = wire::int(&self.pool[span.range()]).map_or(Op::Push(Operand::Const(span)), Op::Int);
+                let op = wire::int(&self.pool[span.range()])
+                    .map_or(Op::Push(Operand::Const(span)), Op::Int);
                 self.ops.push(op);
             }
             Node::Var(slot) => self.ops.push(Op::Push(Operand::Var(slot))),
@@ -159,7 +184,11 @@ impl Gen<'_> {
         let (Func::Cmp(cmp), [a, b]) = (func, parts) else {
             return None;
         };
-        let int = |id: NodeId| self.ir.constant(id).and_then(|span| wire::int(&self.pool[span.range()]));
+        let int = |id: NodeId| {
+            self.ir
+                .constant(id)
+                .and_then(|span| wire::int(&self.pool[span.range()]))
+        };
         match (self.ir.node(*a), self.ir.node(*b)) {
             (Node::Var(slot), _) => Some(Op::CompareInt(cmp, slot, int(*b)?)),
             (_, Node::Var(slot)) => Some(Op::CompareInt(cmp.flipped(), slot, int(*a)?)),
@@ -167,7 +196,13 @@ impl Gen<'_> {
         }
     }
 
-    fn circuit(&mut self, and: bool, parts: crate::ir::Parts, tasks: &mut Vec<Task>, jumps: &mut Vec<Vec<usize>>) {
+    fn circuit(
+        &mut self,
+        and: bool,
+        parts: crate::ir::Parts,
+        tasks: &mut Vec<Task>,
+        jumps: &mut Vec<Vec<usize>>,
+    ) {
         let to = jumps.len();
         jumps.push(Vec::new());
         tasks.push(Task::Land(to));
@@ -186,7 +221,8 @@ impl Gen<'_> {
             // Of two pairs with one key both values are computed, since either may fail.
             Node::Map(parts) => {
                 let keys = self.ir.of(parts).iter().step_by(2);
-                keys.clone().all(|&key| self.ir.constant(key).is_some()) && self.pairs(id).len() == 2 * keys.len()
+                keys.clone().all(|&key| self.ir.constant(key).is_some())
+                    && self.pairs(id).len() == 2 * keys.len()
             }
             _ => false,
         }
@@ -246,7 +282,10 @@ impl Gen<'_> {
             }
         }
         maps::in_order(&mut pairs, |pair| pair.0);
-        pairs.into_iter().flat_map(|(_, key, value)| [key, value]).collect()
+        pairs
+            .into_iter()
+            .flat_map(|(_, key, value)| [key, value])
+            .collect()
     }
 
     /// Writes a term whose computed parts lie on the stack, the first one met deepest.
@@ -289,7 +328,11 @@ impl Gen<'_> {
                 Node::List(edges) => {
                     let (elements, tail) = split_list(self.ir.of(edges));
                     let count = elements.len();
-                    let operand = if self.is_computed(tail) { Some(next(&mut met)) } else { self.operand(tail) };
+                    let operand = if self.is_computed(tail) {
+                        Some(next(&mut met))
+                    } else {
+                        self.operand(tail)
+                    };
                     match operand {
                         Some(operand) => {
                             self.list_head(count, operand);

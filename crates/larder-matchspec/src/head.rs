@@ -108,7 +108,13 @@ enum Task {
 /// # Errors
 /// [`Fault::VariableMapKey`].
 pub(crate) fn compile(source: &Source<'_>, at: usize) -> Result<Match, Fault> {
-    let mut head = Match { shape: Shape::Other, steps: Vec::new(), variables: variables(source, at), whole: None, at };
+    let mut head = Match {
+        shape: Shape::Other,
+        steps: Vec::new(),
+        variables: variables(source, at),
+        whole: None,
+        at,
+    };
     if let Some(atom) = source.atom(at) {
         head.whole = (!head.variables.is_empty()).then_some(0);
         if atom == atoms::UNDERSCORE || head.whole.is_some() {
@@ -116,7 +122,12 @@ pub(crate) fn compile(source: &Source<'_>, at: usize) -> Result<Match, Fault> {
             return Ok(head);
         }
     }
-    let mut walk = Walk { source, bound: vec![false; head.variables.len()], variables: &head.variables, steps: Vec::new() };
+    let mut walk = Walk {
+        source,
+        bound: vec![false; head.variables.len()],
+        variables: &head.variables,
+        steps: Vec::new(),
+    };
     let Some(parts) = source.tuple(at) else {
         walk.pattern(at)?;
         head.steps = walk.steps;
@@ -126,10 +137,16 @@ pub(crate) fn compile(source: &Source<'_>, at: usize) -> Result<Match, Fault> {
     for (index, &part) in parts.iter().enumerate() {
         let from = walk.steps.len();
         walk.pattern(part)?;
-        elements.push(Element { position: index + 1, steps: from..walk.steps.len() });
+        elements.push(Element {
+            position: index + 1,
+            steps: from..walk.steps.len(),
+        });
     }
     head.steps = walk.steps;
-    head.shape = Shape::Tuple { arity: parts.len(), elements };
+    head.shape = Shape::Tuple {
+        arity: parts.len(),
+        elements,
+    };
     Ok(head)
 }
 
@@ -188,7 +205,11 @@ impl Walk<'_, '_> {
         if self.source.is_ground(at) {
             let span = self.source.span(at);
             let other_bytes = wire::may_hold_handles(self.source.term(at));
-            self.steps.push(if other_bytes { Step::EqTerm(span) } else { Step::Eq(span) });
+            self.steps.push(if other_bytes {
+                Step::EqTerm(span)
+            } else {
+                Step::Eq(span)
+            });
             return;
         }
         if let Some(step) = self.loose(at) {
@@ -196,7 +217,13 @@ impl Walk<'_, '_> {
             return;
         }
         let parts = self.source.parts(at);
-        let visits = |parts: &[usize]| parts.iter().rev().map(|&part| Task::Visit(part)).collect::<Vec<_>>();
+        let visits = |parts: &[usize]| {
+            parts
+                .iter()
+                .rev()
+                .map(|&part| Task::Visit(part))
+                .collect::<Vec<_>>()
+        };
         match self.source.head(at) {
             Head::Tuple(n) => {
                 self.steps.push(Step::Tuple(n as u32));

@@ -1,9 +1,6 @@
 //! Guards and bodies as trees in flat vectors: what lowering makes and code generation and planning read.
 
-use crate::{
-    func::Func,
-    source::Span,
-};
+use crate::{func::Func, source::Span};
 
 /// A node, by its place in [`Ir`].
 pub(crate) type NodeId = u32;
@@ -62,7 +59,10 @@ impl Ir {
     pub(crate) fn parts(&mut self, parts: &[NodeId]) -> Parts {
         let from = self.edges.len() as u32;
         self.edges.extend_from_slice(parts);
-        Parts { from, count: parts.len() as u32 }
+        Parts {
+            from,
+            count: parts.len() as u32,
+        }
     }
 
     /// The node of this id.

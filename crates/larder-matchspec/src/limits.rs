@@ -58,7 +58,13 @@ struct Look<'p> {
 }
 
 /// The keys at `keypos` that objects which fit the clause can have.
-pub(crate) fn of_clause(program: &Program, source: &Source<'_>, clause: &Clause, keypos: usize, order: KeyOrder) -> Limit {
+pub(crate) fn of_clause(
+    program: &Program,
+    source: &Source<'_>,
+    clause: &Clause,
+    keypos: usize,
+    order: KeyOrder,
+) -> Limit {
     let pattern = match clause.head.shape {
         Shape::Other => return Limit::Nothing,
         Shape::Any => None,
@@ -70,13 +76,24 @@ pub(crate) fn of_clause(program: &Program, source: &Source<'_>, clause: &Clause,
             }
         }
     };
-    let look = Look { program, source, clause, keypos, pattern };
+    let look = Look {
+        program,
+        source,
+        clause,
+        keypos,
+        pattern,
+    };
     let Some(facts) = look.facts() else {
         return Limit::Nothing;
     };
-    let (whole, parts): (Vec<Fact>, Vec<Fact>) = facts.into_iter().partition(|fact| look.is_key(fact.about));
+    let (whole, parts): (Vec<Fact>, Vec<Fact>) =
+        facts.into_iter().partition(|fact| look.is_key(fact.about));
     if let Some(keys) = look.known_keys(&whole, order) {
-        return if keys.is_empty() { Limit::Nothing } else { Limit::Keys(keys) };
+        return if keys.is_empty() {
+            Limit::Nothing
+        } else {
+            Limit::Keys(keys)
+        };
     }
     if order == KeyOrder::Hash {
         return Limit::Full;
@@ -103,8 +120,16 @@ impl<'p> Look<'p> {
                 Node::Call(Func::Cmp(cmp), parts) => {
                     let [a, b] = ir.of(parts) else { continue };
                     match (ir.constant(*a), ir.constant(*b)) {
-                        (None, Some(constant)) => facts.push(Fact { about: *a, cmp, constant }),
-                        (Some(constant), None) => facts.push(Fact { about: *b, cmp: cmp.flipped(), constant }),
+                        (None, Some(constant)) => facts.push(Fact {
+                            about: *a,
+                            cmp,
+                            constant,
+                        }),
+                        (Some(constant), None) => facts.push(Fact {
+                            about: *b,
+                            cmp: cmp.flipped(),
+                            constant,
+                        }),
                         _ => {}
                     }
                 }
@@ -127,11 +152,15 @@ impl<'p> Look<'p> {
         let ir = &self.program.ir;
         if let Node::Call(Func::Element, parts) = ir.node(id) {
             if let [position, object] = ir.of(parts) {
-                let position = ir.constant(*position).and_then(|span| wire::int(self.bytes(span)));
-                return position == i64::try_from(self.keypos).ok() && ir.node(*object) == Node::Object;
+                let position = ir
+                    .constant(*position)
+                    .and_then(|span| wire::int(self.bytes(span)));
+                return position == i64::try_from(self.keypos).ok()
+                    && ir.node(*object) == Node::Object;
             }
         }
-        self.pattern.is_some_and(|pattern| self.is_pattern(pattern, id))
+        self.pattern
+            .is_some_and(|pattern| self.is_pattern(pattern, id))
     }
 
     /// Whether an expression builds what a pattern matched.
@@ -141,9 +170,15 @@ impl<'p> Look<'p> {
         while let Some((at, id)) = pairs.pop() {
             let parts = match (ir.node(id), self.source.head(at)) {
                 (Node::Var(slot), Head::Leaf) if self.variable(at) == Some(slot) => continue,
-                (Node::Const(span), _) if self.source.is_ground(at) && self.bytes(span) == self.source.term(at) => continue,
+                (Node::Const(span), _)
+                    if self.source.is_ground(at) && self.bytes(span) == self.source.term(at) =>
+                {
+                    continue
+                }
                 (Node::Tuple(parts), Head::Tuple(n)) if ir.of(parts).len() == n => ir.of(parts),
-                (Node::List(parts), Head::Improper(n)) if ir.of(parts).len() == n + 1 => ir.of(parts),
+                (Node::List(parts), Head::Improper(n)) if ir.of(parts).len() == n + 1 => {
+                    ir.of(parts)
+                }
                 (Node::List(parts), Head::List(n)) => match ir.of(parts).split_last() {
                     Some((tail, elements)) if elements.len() == n && self.is_nil(*tail) => elements,
                     _ => return false,
@@ -156,13 +191,21 @@ impl<'p> Look<'p> {
     }
 
     fn is_nil(&self, id: NodeId) -> bool {
-        self.program.ir.constant(id).is_some_and(|span| self.bytes(span) == NIL)
+        self.program
+            .ir
+            .constant(id)
+            .is_some_and(|span| self.bytes(span) == NIL)
     }
 
     /// The slot of the variable that a pattern is.
     fn variable(&self, at: usize) -> Option<u32> {
         let number = self.source.atom(at).and_then(wire::variable)?;
-        self.clause.head.variables.binary_search(&number).ok().map(|slot| slot as u32)
+        self.clause
+            .head
+            .variables
+            .binary_search(&number)
+            .ok()
+            .map(|slot| slot as u32)
     }
 
     /// Step 2. The keys, if only these can fit; none of them if no key can.
@@ -170,9 +213,15 @@ impl<'p> Look<'p> {
         let ground = self.pattern.filter(|&at| self.source.is_ground(at));
         let mut keys = match ground {
             Some(at) => vec![Term::from(raw::whole(self.source.term(at)))],
-            None => whole.iter().find_map(|fact| equals(fact.cmp, self.term(fact.constant), order))?,
+            None => whole
+                .iter()
+                .find_map(|fact| equals(fact.cmp, self.term(fact.constant), order))?,
         };
-        keys.retain(|key| whole.iter().all(|fact| allows(fact.cmp, key.as_ref(), self.term(fact.constant), order)));
+        keys.retain(|key| {
+            whole
+                .iter()
+                .all(|fact| allows(fact.cmp, key.as_ref(), self.term(fact.constant), order))
+        });
         Some(keys)
     }
 
@@ -191,7 +240,10 @@ impl<'p> Look<'p> {
             false => (Bound::Included(prefix.clone()), after(prefix.clone())),
         };
         if let Some(slot) = self.variable(stop) {
-            let about: Vec<&Fact> = facts.iter().filter(|fact| self.program.ir.node(fact.about) == Node::Var(slot)).collect();
+            let about: Vec<&Fact> = facts
+                .iter()
+                .filter(|fact| self.program.ir.node(fact.about) == Node::Var(slot))
+                .collect();
             self.narrow(&prefix, &about, &mut low, &mut high);
         }
         (low, high)
@@ -222,7 +274,13 @@ impl<'p> Look<'p> {
                 continue;
             }
             let places = self.source.parts(at);
-            let list = |places: &[usize]| places.iter().rev().flat_map(|&at| [Part::Pattern(at), Part::Cons]).collect::<Vec<_>>();
+            let list = |places: &[usize]| {
+                places
+                    .iter()
+                    .rev()
+                    .flat_map(|&at| [Part::Pattern(at), Part::Cons])
+                    .collect::<Vec<_>>()
+            };
             match self.source.head(at) {
                 Head::Tuple(n) => {
                     order_key::tuple_prefix(n, &[], out);
@@ -250,7 +308,8 @@ impl<'p> Look<'p> {
     fn equality(&self, at: usize, facts: &[Fact]) -> Option<TermRef<'p>> {
         let slot = self.variable(at)?;
         let fact = facts.iter().find(|fact| {
-            matches!(fact.cmp, Cmp::Eq | Cmp::Same) && self.program.ir.node(fact.about) == Node::Var(slot)
+            matches!(fact.cmp, Cmp::Eq | Cmp::Same)
+                && self.program.ir.node(fact.about) == Node::Var(slot)
         })?;
         Some(self.term(fact.constant))
     }
@@ -290,7 +349,9 @@ fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Vec<Term>>
                 let float = Term::float(n as f64).ok()?;
                 Some(vec![Term::from(constant), float])
             }
-            View::Atom(_) | View::Bin(_) | View::Bits { .. } | View::Nil | View::Pid(_) => Some(vec![Term::from(constant)]),
+            View::Atom(_) | View::Bin(_) | View::Bits { .. } | View::Nil | View::Pid(_) => {
+                Some(vec![Term::from(constant)])
+            }
             _ => None,
         },
         _ => None,
@@ -325,7 +386,10 @@ fn has_identifier(term: TermRef<'_>) -> bool {
             continue;
         }
         let leaf = raw::view(run);
-        if matches!(leaf.kind(), Kind::Pid | Kind::Port | Kind::Reference | Kind::Fun) {
+        if matches!(
+            leaf.kind(),
+            Kind::Pid | Kind::Port | Kind::Reference | Kind::Fun
+        ) {
             return true;
         }
         at += leaf.bytes().len();
@@ -372,7 +436,9 @@ fn high_order(a: &Edge, b: &Edge) -> Ordering {
         (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
         (Bound::Unbounded, _) => Ordering::Greater,
         (_, Bound::Unbounded) => Ordering::Less,
-        (Bound::Included(a), Bound::Included(b)) | (Bound::Excluded(a), Bound::Excluded(b)) => a.cmp(b),
+        (Bound::Included(a), Bound::Included(b)) | (Bound::Excluded(a), Bound::Excluded(b)) => {
+            a.cmp(b)
+        }
         (Bound::Included(a), Bound::Excluded(b)) => a.cmp(b).then(Ordering::Greater),
         (Bound::Excluded(a), Bound::Included(b)) => a.cmp(b).then(Ordering::Less),
     }
@@ -416,6 +482,8 @@ fn is_empty(low: &Edge, high: &Edge) -> bool {
     match (low, high) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         (Bound::Included(a), Bound::Included(b)) => a > b,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Excluded(b) | Bound::Included(b)) => a >= b,
+        (Bound::Included(a) | Bound::Excluded(a), Bound::Excluded(b) | Bound::Included(b)) => {
+            a >= b
+        }
     }
 }

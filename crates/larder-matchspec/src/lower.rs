@@ -41,10 +41,16 @@ enum Form {
 }
 
 enum Task {
-    Visit { at: usize, cost: u32 },
+    Visit {
+        at: usize,
+        cost: u32,
+    },
     /// The tail of a proper list.
     Nil,
-    Join { form: Form, parts: usize },
+    Join {
+        form: Form,
+        parts: usize,
+    },
 }
 
 /// Where a clause's expressions find their variables.
@@ -93,14 +99,22 @@ impl Lowering<'_, '_> {
         Ok(done[0])
     }
 
-    fn visit(&mut self, at: usize, cost: u32, tasks: &mut Vec<Task>, done: &mut Vec<NodeId>) -> Result<(), Fault> {
+    fn visit(
+        &mut self,
+        at: usize,
+        cost: u32,
+        tasks: &mut Vec<Task>,
+        done: &mut Vec<NodeId>,
+    ) -> Result<(), Fault> {
         let (form, parts, cost) = match self.source.head(at) {
             Head::Leaf => {
                 let node = self.leaf(at)?;
                 done.push(self.ir.add(node));
                 return Ok(());
             }
-            Head::List(_) | Head::Improper(_) => (Form::List, self.source.parts(at), cost + COST_CALL),
+            Head::List(_) | Head::Improper(_) => {
+                (Form::List, self.source.parts(at), cost + COST_CALL)
+            }
             Head::Map(_) => (Form::Map, self.pairs_in_order(at), cost + COST_MAP),
             Head::Tuple(_) => match self.tuple(at)? {
                 Tuple::Constant(span) => {
@@ -108,13 +122,20 @@ impl Lowering<'_, '_> {
                     return Ok(());
                 }
                 Tuple::Form(form, parts) => {
-                    let level = if matches!(form, Form::Tuple) { COST_TUPLE } else { COST_CALL };
+                    let level = if matches!(form, Form::Tuple) {
+                        COST_TUPLE
+                    } else {
+                        COST_CALL
+                    };
                     (form, parts, cost + level)
                 }
             },
         };
         let proper = matches!(self.source.head(at), Head::List(_));
-        tasks.push(Task::Join { form, parts: parts.len() + usize::from(proper) });
+        tasks.push(Task::Join {
+            form,
+            parts: parts.len() + usize::from(proper),
+        });
         if proper {
             tasks.push(Task::Nil);
         }
@@ -130,7 +151,10 @@ impl Lowering<'_, '_> {
     fn intern(&mut self, bytes: &[u8]) -> Span {
         let from = self.pool.len();
         self.pool.extend_from_slice(bytes);
-        Span { from, to: self.pool.len() }
+        Span {
+            from,
+            to: self.pool.len(),
+        }
     }
 
     /// A term without parts: a variable or a constant.
@@ -147,7 +171,11 @@ impl Lowering<'_, '_> {
         let Some(number) = wire::variable(atom) else {
             return Ok(constant);
         };
-        let slot = self.scope.variables.binary_search(&number).map_err(|_| Fault::Unbound(number))?;
+        let slot = self
+            .scope
+            .variables
+            .binary_search(&number)
+            .map_err(|_| Fault::Unbound(number))?;
         if self.scope.whole == Some(slot as u32) {
             return Ok(Node::Object);
         }
@@ -166,7 +194,9 @@ impl Lowering<'_, '_> {
         let name = self.source.atom(first).ok_or(Fault::NotACall)?;
         parts.remove(0);
         if name == atoms::CONST {
-            let [only] = parts[..] else { return Err(Fault::ConstArity) };
+            let [only] = parts[..] else {
+                return Err(Fault::ConstArity);
+            };
             return Ok(Tuple::Constant(self.source.span(only)));
         }
         if wire::variable(name).is_some() {
@@ -196,9 +226,15 @@ impl Lowering<'_, '_> {
     /// A map's keys and values, by the keys' order: where two keys come to the same value, the greater one's pair is kept.
     fn pairs_in_order(&self, at: usize) -> Vec<usize> {
         let parts = self.source.parts(at);
-        let mut pairs: Vec<(usize, usize)> = parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        let mut pairs: Vec<(usize, usize)> = parts
+            .chunks_exact(2)
+            .map(|pair| (pair[0], pair[1]))
+            .collect();
         pairs.sort_by(|a, b| self.key_order(a.0, b.0));
-        pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()
+        pairs
+            .into_iter()
+            .flat_map(|(key, value)| [key, value])
+            .collect()
     }
 
     fn key_order(&self, a: usize, b: usize) -> Ordering {
@@ -221,15 +257,24 @@ impl Lowering<'_, '_> {
             Form::Call(func) => func.is_pure(),
             _ => true,
         };
-        pure && self.constant_size(parts).is_some_and(|size| size <= FOLD_LIMIT || self.all_leaves(parts))
+        pure && self
+            .constant_size(parts)
+            .is_some_and(|size| size <= FOLD_LIMIT || self.all_leaves(parts))
     }
 
     fn constant_size(&self, parts: &[NodeId]) -> Option<usize> {
-        parts.iter().map(|&part| self.ir.constant(part).map(|span| span.to - span.from)).sum()
+        parts
+            .iter()
+            .map(|&part| self.ir.constant(part).map(|span| span.to - span.from))
+            .sum()
     }
 
     fn all_leaves(&self, parts: &[NodeId]) -> bool {
-        let leaf = |part: &NodeId| self.ir.constant(*part).is_some_and(|span| wire::open(&self.pool[span.range()]).0 == Head::Leaf);
+        let leaf = |part: &NodeId| {
+            self.ir
+                .constant(*part)
+                .is_some_and(|span| wire::open(&self.pool[span.range()]).0 == Head::Leaf)
+        };
         parts.iter().all(leaf)
     }
 

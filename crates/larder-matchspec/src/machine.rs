@@ -46,7 +46,13 @@ pub(crate) struct Machine<'a, 's> {
 impl<'a, 's> Machine<'a, 's> {
     /// A machine for one row, with the memory of `scratch`; `many` if it may need more than a few values.
     #[inline]
-    pub(crate) fn new(row: Row<'a>, pool: &'a [u8], context: Context<'a>, scratch: &'s mut Scratch, many: bool) -> Machine<'a, 's> {
+    pub(crate) fn new(
+        row: Row<'a>,
+        pool: &'a [u8],
+        context: Context<'a>,
+        scratch: &'s mut Scratch,
+        many: bool,
+    ) -> Machine<'a, 's> {
         scratch.arena.clear();
         Machine {
             row,
@@ -66,16 +72,15 @@ impl<'a, 's> Machine<'a, 's> {
 
     /// Gives the memory back.
     #[inline]
-    pub(crate) fn finish(self) {
-        give(self.lent.0, self.stack);
-        give(self.lent.1, self.vars);
+    pub(crate) fn finish(&mut self) {
+        give(self.lent.0, &mut self.stack);
+        give(self.lent.1, &mut self.vars);
     }
 
     /// Makes ready for the next clause.
     pub(crate) fn next_clause(&mut self, variables: usize) {
-        self.stack.clear();
-        self.vars.clear();
-        self.vars.resize(variables, Val::Bool(false));
+        self.stack.reset(0);
+        self.vars.reset(variables);
         self.bindings = None;
         self.catching = false;
     }
@@ -83,13 +88,18 @@ impl<'a, 's> Machine<'a, 's> {
 
 impl<'a> Machine<'a, '_> {
     /// Runs guards: whether all are `true`.
+    #[inline]
     pub(crate) fn guards(&mut self, ops: &[Op]) -> bool {
         self.catching = false;
-        self.run(ops).is_ok()
+        ops.is_empty() || self.run(ops).is_ok()
     }
 
     /// Runs a body: its value.
+    #[inline]
     pub(crate) fn body(&mut self, ops: &[Op]) -> Result<Val<'a>, Fail> {
+        if let [Op::Push(operand)] = *ops {
+            return Ok(self.operand(operand));
+        }
         self.catching = true;
         self.run(ops)?;
         Ok(self.pop())
@@ -109,6 +119,11 @@ impl<'a> Machine<'a, '_> {
                 Op::CompareInt(cmp, slot, n) => {
                     let value = self.compare_int(cmp, slot, n);
                     self.stack.push(Val::Bool(value));
+                }
+                Op::CheckInt(cmp, slot, n) => {
+                    if !self.compare_int(cmp, slot, n) {
+                        return Err(Fail);
+                    }
                 }
                 Op::AndAlso(to) => {
                     if self.short(false)? {
@@ -135,18 +150,17 @@ impl<'a> Machine<'a, '_> {
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Val<'a> {
-        self.stack.pop().unwrap_or(Val::Bool(false))
+        self.stack.pop()
     }
 
     #[inline]
     fn operand(&self, operand: Operand) -> Val<'a> {
         match operand {
             Operand::Const(span) => Val::Term(&self.pool[span.range()]),
-            Operand::Var(slot) => self.vars.get(slot as usize).copied().unwrap_or(Val::Bool(false)),
-            Operand::Stack(below) => {
-                let at = self.stack.len().checked_sub(below as usize + 1);
-                at.and_then(|at| self.stack.get(at)).copied().unwrap_or(Val::Bool(false))
-            }
+            Operand::Var(slot) => self.vars.at(slot as usize),
+            Operand::Stack(below) => self
+                .stack
+                .at(self.stack.len().wrapping_sub(below as usize + 1)),
             Operand::Object => self.row.whole().map_or(Val::Object, Val::Term),
             Operand::Bindings => Val::Bindings,
         }
@@ -175,8 +189,11 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn call(&mut self, func: Func, args: usize) -> Result<(), Fail> {
         let base = self.stack.len().saturating_sub(args);
-        let arg = |i: usize| self.stack.get(base + i).copied().unwrap_or(Val::Bool(false));
-        let given = [arg(0), arg(1), arg(2)];
+        let given = [
+            self.stack.at(base),
+            self.stack.at(base + 1),
+            self.stack.at(base + 2),
+        ];
         self.stack.truncate(base);
         match self.apply(func, given) {
             Ok(value) => {
@@ -191,13 +208,14 @@ impl<'a> Machine<'a, '_> {
     fn all(&mut self, count: usize, and: bool) -> Result<(), Fail> {
         let base = self.stack.len().saturating_sub(count);
         let mut result = Some(and);
-        for value in self.stack.drain(base..) {
+        for value in &self.stack.as_slice()[base..] {
             match value.truth() {
                 Some(truth) if truth != and => result = result.map(|_| truth),
                 Some(_) => {}
                 None => result = None,
             }
         }
+        self.stack.truncate(base);
         match result {
             Some(truth) => self.stack.push(Val::Bool(truth)),
             None => return self.failed(),
@@ -238,7 +256,8 @@ impl<'a> Machine<'a, '_> {
             }
             Op::Built(taken) => {
                 let from = self.building;
-                self.stack.truncate(self.stack.len().saturating_sub(taken as usize));
+                self.stack
+                    .truncate(self.stack.len().saturating_sub(taken as usize));
                 let to = self.arena.len();
                 self.stack.push(Val::Arena(Span { from, to }));
             }
@@ -250,12 +269,18 @@ impl<'a> Machine<'a, '_> {
     /// Appends a value to the arena.
     pub(crate) fn put(&mut self, value: Val<'a>) {
         match value {
-            Val::Bool(value) => self.arena.extend_from_slice(if value { TRUE } else { FALSE }),
+            Val::Bool(value) => self
+                .arena
+                .extend_from_slice(if value { TRUE } else { FALSE }),
             Val::Int(n) => self.arena.extend_from_slice(Short::int(n).bytes()),
             Val::Term(term) => self.arena.extend_from_slice(term),
             Val::Arena(span) => self.arena.extend_from_within(span.range()),
             Val::Rest { count, proper, run } => {
-                wire::push_head(self.arena, if proper { tags::LIST } else { tags::ILIST }, count);
+                wire::push_head(
+                    self.arena,
+                    if proper { tags::LIST } else { tags::ILIST },
+                    count as usize,
+                );
                 self.put_run(run);
             }
             Val::Object => self.row.write(self.arena),
@@ -271,12 +296,12 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn put_bindings(&mut self) {
-        if self.vars.is_empty() {
+        if self.vars.len() == 0 {
             return self.arena.push(tags::NIL);
         }
         wire::push_head(self.arena, tags::LIST, self.vars.len());
         for slot in 0..self.vars.len() {
-            let value = self.vars[slot];
+            let value = self.vars.at(slot);
             self.put(value);
         }
     }
@@ -285,7 +310,7 @@ impl<'a> Machine<'a, '_> {
     /// is no list has no run.
     fn as_list(&self, value: Val<'a>) -> Option<(usize, bool, Run<'a>)> {
         let (bytes, arena) = match value {
-            Val::Rest { count, proper, run } => return Some((count, proper, run)),
+            Val::Rest { count, proper, run } => return Some((count as usize, proper, run)),
             Val::Term(term) => (term, None),
             Val::Arena(span) => (&self.arena[span.range()], Some(span)),
             _ => return None,
@@ -299,7 +324,10 @@ impl<'a> Machine<'a, '_> {
             _ => return None,
         };
         let run = match (arena, value) {
-            (Some(span), _) => Run::Arena(Span { from: span.from + at, to: span.to }),
+            (Some(span), _) => Run::Arena(Span {
+                from: span.from + at,
+                to: span.to,
+            }),
             (None, Val::Term(term)) => Run::Slice(&term[at..]),
             _ => return None,
         };
@@ -309,15 +337,21 @@ impl<'a> Machine<'a, '_> {
     fn list_head(&mut self, count: usize, tail: Val<'a>) {
         let (more, proper) = match tail {
             Val::Bindings => (self.vars.len(), true),
-            other => self.as_list(other).map_or((0, false), |(more, proper, _)| (more, proper)),
+            other => self
+                .as_list(other)
+                .map_or((0, false), |(more, proper, _)| (more, proper)),
         };
-        wire::push_head(self.arena, if proper { tags::LIST } else { tags::ILIST }, count + more);
+        wire::push_head(
+            self.arena,
+            if proper { tags::LIST } else { tags::ILIST },
+            count + more,
+        );
     }
 
     fn list_tail(&mut self, tail: Val<'a>) {
         if let Val::Bindings = tail {
             for slot in 0..self.vars.len() {
-                let value = self.vars[slot];
+                let value = self.vars.at(slot);
                 self.put(value);
             }
             return;
@@ -331,17 +365,25 @@ impl<'a> Machine<'a, '_> {
     fn make_map(&mut self, pairs: usize) {
         let base = self.stack.len().saturating_sub(2 * pairs);
         for at in base..self.stack.len() {
-            let value = self.stack[at];
-            self.stack[at] = self.flat(value);
+            let value = self.stack.at(at);
+            self.stack.as_mut_slice()[at] = self.flat(value);
         }
         let mut out = Vec::new();
-        let shorts: Vec<Short> = self.stack[base..].iter().map(|value| short_of(*value)).collect();
-        let bytes = |i: usize| match self.stack[base + i] {
+        let shorts: Vec<Short> = self.stack.as_slice()[base..]
+            .iter()
+            .map(|value| short_of(*value))
+            .collect();
+        let bytes = |i: usize| match self.stack.at(base + i) {
             Val::Term(term) => term,
             Val::Arena(span) => &self.arena[span.range()],
             _ => shorts[i].bytes(),
         };
-        maps::write((0..pairs).map(|i| (bytes(2 * i), bytes(2 * i + 1))).collect(), &mut out);
+        maps::write(
+            (0..pairs)
+                .map(|i| (bytes(2 * i), bytes(2 * i + 1)))
+                .collect(),
+            &mut out,
+        );
         self.stack.truncate(base);
         let value = self.store(&out);
         self.stack.push(value);
@@ -351,7 +393,10 @@ impl<'a> Machine<'a, '_> {
     pub(crate) fn store(&mut self, term: &[u8]) -> Val<'a> {
         let from = self.arena.len();
         self.arena.extend_from_slice(term);
-        Val::Arena(Span { from, to: self.arena.len() })
+        Val::Arena(Span {
+            from,
+            to: self.arena.len(),
+        })
     }
 
     /// The same value in one piece: no rest of a list, no row, no list of variables.
@@ -365,7 +410,10 @@ impl<'a> Machine<'a, '_> {
         let span = known.unwrap_or_else(|| {
             let from = self.arena.len();
             self.put(value);
-            Span { from, to: self.arena.len() }
+            Span {
+                from,
+                to: self.arena.len(),
+            }
         });
         match value {
             Val::Object => self.object = Some(span),
@@ -398,7 +446,12 @@ fn short_of(value: Val<'_>) -> Short {
 /// The bytes of the value of an expression that looks at no row; `None` if it fails.
 pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8>> {
     let mut ops = Vec::new();
-    Gen { ir, pool, ops: &mut ops }.value(id);
+    Gen {
+        ir,
+        pool,
+        ops: &mut ops,
+    }
+    .value(id);
     let mut scratch = Scratch::new();
     let mut machine = Machine::new(Row::none(), pool, Context::none(), &mut scratch, false);
     machine.run(&ops).ok()?;

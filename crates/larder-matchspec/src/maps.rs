@@ -6,7 +6,11 @@ use std::borrow::Cow;
 
 /// Sorts pairs by their keys as the encoding of maps has them, and keeps the last one given of those with one key.
 pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
-    let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs.iter().enumerate().map(|(i, pair)| (inline(key(pair)), i)).collect();
+    let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs
+        .iter()
+        .enumerate()
+        .map(|(i, pair)| (inline(key(pair)), i))
+        .collect();
     keyed.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     keyed.dedup_by(|next, kept| next.0 == kept.0);
     let order: Vec<usize> = keyed.into_iter().map(|(_, i)| i).collect();

@@ -27,7 +27,10 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The surroundings of an expression that asks nothing of them.
     pub(crate) fn none() -> Context<'static> {
-        Context { self_pid: raw::whole(&[tags::NIL]), node: atoms::NONODE }
+        Context {
+            self_pid: raw::whole(&[tags::NIL]),
+            node: atoms::NONODE,
+        }
     }
 }
 
@@ -96,12 +99,20 @@ impl Program {
     /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any depth.
     pub fn compile(spec: TermRef<'_>) -> Result<Program, CompileError> {
         let spec = Term::from(spec);
-        let mut program = Program { pool: spec.bytes().to_vec(), spec, ir: Ir::default(), clauses: Vec::new(), many: false };
+        let mut program = Program {
+            pool: spec.bytes().to_vec(),
+            spec,
+            ir: Ir::default(),
+            clauses: Vec::new(),
+            many: false,
+        };
         let source = Source::scan(program.spec.bytes());
         let clauses = clauses(&source)?;
         for (index, clause) in clauses.iter().enumerate() {
             let compiled = compile_clause(&source, clause, &mut program.ir, &mut program.pool);
-            program.clauses.push(compiled.map_err(|fault| fault.in_clause(index))?);
+            program
+                .clauses
+                .push(compiled.map_err(|fault| fault.in_clause(index))?);
         }
         program.many = program.clauses.iter().any(Clause::needs_many);
         Ok(program)
@@ -111,18 +122,36 @@ impl Program {
     ///
     /// # Complexity
     /// Linear in the instructions, in the part of the object that they look at and in the result. Allocates only when `scratch` must grow.
-    pub fn run<'s>(&'s self, object: &ObjectView<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
+    pub fn run<'s>(
+        &'s self,
+        object: &ObjectView<'s>,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
         self.run_row(Row::stored(object), context, scratch)
     }
 
     /// Runs on a term; `None` if no clause fits. As [`Program::run`].
-    pub fn run_term<'s>(&'s self, term: TermRef<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
+    pub fn run_term<'s>(
+        &'s self,
+        term: TermRef<'s>,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
         self.run_row(Row::plain(term), context, scratch)
     }
 
-    fn run_row<'s>(&'s self, row: Row<'s>, context: &Context<'s>, scratch: &'s mut Scratch) -> Option<Outcome<'s>> {
+    fn run_row<'s>(
+        &'s self,
+        row: Row<'s>,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
         let mut machine = Machine::new(row, &self.pool, *context, scratch, self.many);
-        let value = self.clauses.iter().find_map(|clause| clause.run(&mut machine));
+        let value = self
+            .clauses
+            .iter()
+            .find_map(|clause| clause.run(&mut machine));
         let found = value.map(|value| match value {
             Val::Object => Found::Object,
             other => match machine.flat(other) {
@@ -145,7 +174,9 @@ impl Program {
 
     /// Whether every clause gives the row itself.
     pub fn returns_object(&self) -> bool {
-        self.clauses.iter().all(|clause| clause.result == [Op::Push(Operand::Object)])
+        self.clauses
+            .iter()
+            .all(|clause| clause.result == [Op::Push(Operand::Object)])
     }
 
     /// Whether every clause gives `true`: then a row counts as soon as a clause fits.
@@ -158,7 +189,10 @@ impl Program {
 
     /// Roughly how many instructions a row may take: what a caller that works in slices weighs a row with.
     pub fn cost(&self) -> usize {
-        self.clauses.iter().map(|clause| 1 + clause.head.steps.len() + clause.checks.len() + clause.result.len()).sum()
+        self.clauses
+            .iter()
+            .map(|clause| 1 + clause.head.steps.len() + clause.checks.len() + clause.result.len())
+            .sum()
     }
 
     /// The way around in the specification.
@@ -177,7 +211,13 @@ enum Found<'a> {
 impl Clause {
     /// Each instruction pushes one value at most.
     fn needs_many(&self) -> bool {
-        [self.head.variables.len(), self.checks.len(), self.result.len()].iter().any(|&n| n > FEW)
+        [
+            self.head.variables.len(),
+            self.checks.len(),
+            self.result.len(),
+        ]
+        .iter()
+        .any(|&n| n > FEW)
     }
 
     #[inline]
@@ -209,7 +249,9 @@ fn clauses(source: &Source<'_>) -> Result<Vec<Places>, CompileError> {
         .iter()
         .enumerate()
         .map(|(index, &at)| {
-            let triple = source.tuple(at).and_then(|parts| <[usize; 3]>::try_from(parts).ok());
+            let triple = source
+                .tuple(at)
+                .and_then(|parts| <[usize; 3]>::try_from(parts).ok());
             triple.ok_or_else(|| Fault::NotAClause.in_clause(index))
         })
         .collect::<Result<_, _>>()?;
@@ -217,7 +259,8 @@ fn clauses(source: &Source<'_>) -> Result<Vec<Places>, CompileError> {
         .into_iter()
         .enumerate()
         .map(|(index, [head, guards, body])| {
-            let guards = list(source, guards, Fault::GuardsNotAList).map_err(|fault| fault.in_clause(index))?;
+            let guards = list(source, guards, Fault::GuardsNotAList)
+                .map_err(|fault| fault.in_clause(index))?;
             let body = list(source, body, Fault::NoBody).map_err(|fault| fault.in_clause(index))?;
             match body.is_empty() {
                 true => Err(Fault::NoBody.in_clause(index)),
@@ -237,28 +280,64 @@ fn list(source: &Source<'_>, at: usize, otherwise: Fault) -> Result<Vec<usize>, 
     }
 }
 
-fn compile_clause(source: &Source<'_>, places: &Places, ir: &mut Ir, pool: &mut Vec<u8>) -> Result<Clause, Fault> {
+fn compile_clause(
+    source: &Source<'_>,
+    places: &Places,
+    ir: &mut Ir,
+    pool: &mut Vec<u8>,
+) -> Result<Clause, Fault> {
     let mut head = head::compile(source, places.head)?;
     let first_node = ir.len();
-    let scope = Scope { variables: &head.variables, whole: head.whole };
-    let mut lowering = Lowering { source, ir, pool, scope };
-    let guards = places.guards.iter().map(|&at| lowering.expression(at)).collect::<Result<Vec<_>, _>>()?;
-    let body = places.body.iter().map(|&at| lowering.expression(at)).collect::<Result<Vec<_>, _>>()?;
+    let scope = Scope {
+        variables: &head.variables,
+        whole: head.whole,
+    };
+    let mut lowering = Lowering {
+        source,
+        ir,
+        pool,
+        scope,
+    };
+    let guards = places
+        .guards
+        .iter()
+        .map(|&at| lowering.expression(at))
+        .collect::<Result<Vec<_>, _>>()?;
+    let body = places
+        .body
+        .iter()
+        .map(|&at| lowering.expression(at))
+        .collect::<Result<Vec<_>, _>>()?;
     let used = used(ir, first_node, head.variables.len());
     if !matches!(head.shape, Shape::Any) {
         head.prune(&used);
     }
     let mut checks = Vec::new();
     for &guard in &guards {
-        Gen { ir, pool, ops: &mut checks }.value(guard);
-        checks.push(Op::Check);
+        Gen {
+            ir,
+            pool,
+            ops: &mut checks,
+        }
+        .check(guard);
     }
     let mut result = Vec::new();
     // All but the last expression of a body have neither effect nor use.
     if let Some(&last) = body.last() {
-        Gen { ir, pool, ops: &mut result }.value(last);
+        Gen {
+            ir,
+            pool,
+            ops: &mut result,
+        }
+        .value(last);
     }
-    Ok(Clause { head, guards, body: places.body.clone(), checks, result })
+    Ok(Clause {
+        head,
+        guards,
+        body: places.body.clone(),
+        checks,
+        result,
+    })
 }
 
 /// Of each variable, whether a node from `first` on reads it.

@@ -17,7 +17,9 @@ impl Program {
     /// A proof from the text alone: `{'+','$1',0}` is refused though it keeps the key.
     pub fn replace_keeps_key(&self, keypos: usize) -> bool {
         let source = self.source();
-        self.clauses.iter().all(|clause| keeps_key(&source, clause, keypos))
+        self.clauses
+            .iter()
+            .all(|clause| keeps_key(&source, clause, keypos))
     }
 }
 
@@ -34,7 +36,8 @@ fn keeps_key(source: &Source<'_>, clause: &Clause, keypos: usize) -> bool {
     };
     match written(source, body) {
         Some(Written::Constant(at)) => key_of(at).is_some_and(|new| same(source, key, new, true)),
-        Some(Written::Tuple(at)) => key_of(at).is_some_and(|new| same(source, key, new, false) || is_old_key(source, new, keypos)),
+        Some(Written::Tuple(at)) => key_of(at)
+            .is_some_and(|new| same(source, key, new, false) || is_old_key(source, new, keypos)),
         None => false,
     }
 }
@@ -51,7 +54,9 @@ fn written(source: &Source<'_>, at: usize) -> Option<Written> {
     let parts = source.tuple(at)?;
     match parts[..] {
         [inner] if matches!(source.head(inner), Head::Tuple(_)) => Some(Written::Tuple(inner)),
-        [name, constant] if source.atom(name) == Some(atoms::CONST) => Some(Written::Constant(constant)),
+        [name, constant] if source.atom(name) == Some(atoms::CONST) => {
+            Some(Written::Constant(constant))
+        }
         _ => None,
     }
 }
@@ -78,7 +83,13 @@ fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) 
         let mut zip = |b: usize, constant: bool| {
             let same_shape = source.head(a) == source.head(b);
             if same_shape {
-                pairs.extend(source.parts(a).into_iter().zip(source.parts(b)).map(|(a, b)| (a, b, constant)));
+                pairs.extend(
+                    source
+                        .parts(a)
+                        .into_iter()
+                        .zip(source.parts(b))
+                        .map(|(a, b)| (a, b, constant)),
+                );
             }
             same_shape
         };

@@ -20,21 +20,45 @@ pub(crate) struct Row<'a> {
 impl<'a> Row<'a> {
     /// A stored object.
     pub(crate) fn stored(object: &ObjectView<'a>) -> Row<'a> {
-        Row { arity: object.arity(), keypos: object.keypos(), key: object.key().bytes(), rest: object.others_bytes(), whole: None }
+        Row {
+            arity: object.arity(),
+            keypos: object.keypos(),
+            key: object.key().bytes(),
+            rest: object.others_bytes(),
+            whole: None,
+        }
     }
 
     /// Any term.
     pub(crate) fn plain(term: TermRef<'a>) -> Row<'a> {
         let bytes = term.bytes();
         match wire::open(bytes) {
-            (Head::Tuple(arity), at) => Row { arity, keypos: 0, key: &[], rest: &bytes[at..], whole: Some(bytes) },
-            _ => Row { arity: 0, keypos: 0, key: &[], rest: &[], whole: Some(bytes) },
+            (Head::Tuple(arity), at) => Row {
+                arity,
+                keypos: 0,
+                key: &[],
+                rest: &bytes[at..],
+                whole: Some(bytes),
+            },
+            _ => Row {
+                arity: 0,
+                keypos: 0,
+                key: &[],
+                rest: &[],
+                whole: Some(bytes),
+            },
         }
     }
 
     /// No row: for expressions that look at none.
     pub(crate) fn none() -> Row<'a> {
-        Row { arity: 0, keypos: 0, key: &[], rest: &[], whole: Some(&[tags::NIL]) }
+        Row {
+            arity: 0,
+            keypos: 0,
+            key: &[],
+            rest: &[],
+            whole: Some(&[tags::NIL]),
+        }
     }
 
     /// The number of elements, if it is a tuple.
@@ -65,7 +89,12 @@ impl<'a> Row<'a> {
     /// A cursor before the first element.
     #[inline]
     pub(crate) fn cursor(&self) -> Cursor<'a> {
-        Cursor { keypos: self.keypos, key: self.key, rest: self.rest, next: 1 }
+        Cursor {
+            keypos: self.keypos,
+            key: self.key,
+            rest: self.rest,
+            next: 1,
+        }
     }
 
     /// Appends the whole, as one tuple.

@@ -38,7 +38,11 @@ pub(crate) struct Source<'a> {
 impl<'a> Source<'a> {
     /// One pass over one whole term.
     pub(crate) fn scan(bytes: &'a [u8]) -> Source<'a> {
-        let mut source = Source { bytes, ends: Vec::new(), loose: Vec::new() };
+        let mut source = Source {
+            bytes,
+            ends: Vec::new(),
+            loose: Vec::new(),
+        };
         // Compounds that are open: their index in `ends`, and the parts still to come.
         let mut open: Vec<(usize, usize)> = Vec::new();
         let mut at = 0;
@@ -126,13 +130,18 @@ impl<'a> Source<'a> {
 
     /// Where the bytes of the term at `at` lie.
     pub(crate) fn span(&self, at: usize) -> Span {
-        Span { from: at, to: self.end(at) }
+        Span {
+            from: at,
+            to: self.end(at),
+        }
     }
 
     /// Whether the term at `at` holds no variable, no `'_'` and no map.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
         let first = self.loose.partition_point(|&place| place < at);
-        self.loose.get(first).is_none_or(|&place| place >= self.end(at))
+        self.loose
+            .get(first)
+            .is_none_or(|&place| place >= self.end(at))
     }
 }
 

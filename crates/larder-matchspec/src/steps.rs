@@ -20,7 +20,10 @@ impl<'a> Machine<'a, '_> {
                 }
                 true
             }
-            Shape::Other => self.row.whole().is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
+            Shape::Other => self
+                .row
+                .whole()
+                .is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
             Shape::Tuple { arity, elements } => {
                 if self.row.tuple_arity() != Some(*arity) {
                     return false;
@@ -38,12 +41,11 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    #[inline]
     fn bind(&mut self, slot: u32, value: Val<'a>) {
-        let slot = slot as usize;
-        if slot >= self.vars.len() {
-            self.vars.resize(slot + 1, Val::Bool(false));
+        if let Some(place) = self.vars.as_mut_slice().get_mut(slot as usize) {
+            *place = value;
         }
-        self.vars[slot] = value;
     }
 
     /// Takes the steps from the begin of a run; what is left of it, if all hold.
@@ -70,7 +72,9 @@ impl<'a> Machine<'a, '_> {
                 let wanted = &self.pool[span.range()];
                 run.strip_prefix(wanted).or_else(|| {
                     let (term, left) = wire::split(run);
-                    raw::whole(term).identical(raw::whole(wanted)).then_some(left)
+                    raw::whole(term)
+                        .identical(raw::whole(wanted))
+                        .then_some(left)
                 })
             }
             Step::Tuple(arity) => match wire::open(run) {
@@ -158,19 +162,18 @@ impl<'a> Machine<'a, '_> {
         let value = match (count, proper) {
             (0, true) => Val::Term(NIL),
             (0, false) => Val::Term(body),
-            _ => Val::Rest { count, proper, run: Run::Slice(body) },
+            _ => Val::Rest {
+                count: u32::try_from(count).ok()?,
+                proper,
+                run: Run::Slice(body),
+            },
         };
         Some((value, left))
     }
 
     fn has_value(&mut self, slot: u32, value: Val<'a>) -> bool {
-        match self.vars.get(slot as usize) {
-            Some(bound) => {
-                let bound = *bound;
-                self.identical(bound, value)
-            }
-            None => false,
-        }
+        let bound = self.vars.at(slot as usize);
+        self.identical(bound, value)
     }
 }
 

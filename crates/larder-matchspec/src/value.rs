@@ -2,7 +2,6 @@
 
 use crate::source::Span;
 use larder_term::{atoms, tags};
-use smallvec::SmallVec;
 
 /// `true`, encoded.
 pub(crate) const TRUE: &[u8] = &[tags::ATOM1, atoms::TRUE.id() as u8];
@@ -26,7 +25,7 @@ pub(crate) enum Val<'a> {
     Arena(Span),
     /// What is left of a list: at least one element, at the begin of a run; then, if it is not proper, the tail.
     Rest {
-        count: usize,
+        count: u32,
         proper: bool,
         run: Run<'a>,
     },
@@ -61,8 +60,92 @@ impl Val<'_> {
 /// How many values a run keeps without the scratch memory's help.
 pub(crate) const FEW: usize = 8;
 
-/// The values of a run.
-pub(crate) type Values<'a> = SmallVec<[Val<'a>; FEW]>;
+/// The values of a run: a few of them in place; more of them, or all if many are expected, in lent memory.
+#[derive(Debug)]
+pub(crate) struct Values<'a> {
+    few: [Val<'a>; FEW],
+    len: usize,
+    many: Option<Vec<Val<'a>>>,
+}
+
+impl<'a> Values<'a> {
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.many.as_ref().map_or(self.len, Vec::len)
+    }
+
+    /// The value at a place; `false` where there is none.
+    #[inline]
+    pub(crate) fn at(&self, place: usize) -> Val<'a> {
+        self.as_slice()
+            .get(place)
+            .copied()
+            .unwrap_or(Val::Bool(false))
+    }
+
+    /// All values.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Val<'a>] {
+        self.many.as_deref().unwrap_or(&self.few[..self.len])
+    }
+
+    /// All values, to change them.
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Val<'a>] {
+        self.many
+            .as_deref_mut()
+            .unwrap_or(&mut self.few[..self.len])
+    }
+
+    /// Adds one.
+    #[inline]
+    pub(crate) fn push(&mut self, value: Val<'a>) {
+        if self.many.is_none() && self.len < FEW {
+            self.few[self.len] = value;
+            self.len += 1;
+        } else {
+            self.push_many(value);
+        }
+    }
+
+    #[cold]
+    fn push_many(&mut self, value: Val<'a>) {
+        let (few, len) = (&self.few, self.len);
+        self.many
+            .get_or_insert_with(|| few[..len].to_vec())
+            .push(value);
+    }
+
+    /// Takes the last one; `false` where there is none.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Val<'a> {
+        let last = self.len().wrapping_sub(1);
+        let value = self.at(last);
+        self.truncate(last);
+        value
+    }
+
+    /// Keeps the first `len`, if there are more.
+    #[inline]
+    pub(crate) fn truncate(&mut self, len: usize) {
+        match &mut self.many {
+            Some(many) => many.truncate(len),
+            None => self.len = self.len.min(len),
+        }
+    }
+
+    /// Drops what there is, and puts in so many placeholders.
+    #[inline]
+    pub(crate) fn reset(&mut self, len: usize) {
+        self.truncate(0);
+        match &mut self.many {
+            Some(many) => many.resize(len, Val::Bool(false)),
+            None if len <= FEW => self.len = len,
+            None => self.many = Some(vec![Val::Bool(false); len]),
+        }
+    }
+}
 
 /// Memory that runs of programs use again and again: a run allocates only where it needs more than any before.
 ///
@@ -82,20 +165,21 @@ impl Scratch {
     }
 }
 
-/// Room for the values of a run, in memory that others had: for more than a few of them only.
+/// Room for the values of a run, in memory that others had if they may be many.
 #[inline]
 pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> Values<'a> {
-    match many {
-        true => SmallVec::from_vec(recycle(std::mem::take(memory))),
-        false => SmallVec::new(),
+    Values {
+        few: [Val::Bool(false); FEW],
+        len: 0,
+        many: many.then(|| recycle(std::mem::take(memory))),
     }
 }
 
 /// Gives the memory back.
 #[inline]
-pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: Values<'_>) {
-    if values.spilled() {
-        *memory = recycle(values.into_vec());
+pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: &mut Values<'_>) {
+    if let Some(many) = values.many.take() {
+        *memory = recycle(many);
     }
 }
 
@@ -108,6 +192,32 @@ fn recycle<'b>(mut values: Vec<Val<'_>>) -> Vec<Val<'b>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_beyond_the_few_are_kept_as_well() {
+        for many in [false, true] {
+            let mut lent = Vec::new();
+            let mut values = take(&mut lent, many);
+            (0..3 * FEW as i64).for_each(|n| values.push(Val::Int(n)));
+            assert_eq!(values.len(), 3 * FEW);
+            assert!((0..3 * FEW).all(|i| matches!(values.at(i), Val::Int(n) if n == i as i64)));
+            assert!(matches!(values.pop(), Val::Int(n) if n == 3 * FEW as i64 - 1));
+            values.truncate(1);
+            assert!(matches!(
+                (values.pop(), values.pop(), values.len()),
+                (Val::Int(0), Val::Bool(false), 0)
+            ));
+            values.reset(2);
+            assert_eq!(values.as_slice().len(), 2);
+            give(&mut lent, &mut values);
+            assert!(lent.is_empty() && lent.capacity() >= 3 * FEW - 1);
+        }
+    }
+
+    #[test]
+    fn values_are_small() {
+        assert!(size_of::<Val<'_>>() <= 32);
+    }
 
     #[test]
     fn recycled_memory_is_kept() {

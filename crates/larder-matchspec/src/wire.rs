@@ -64,7 +64,11 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
         tags::INT1..=tags::INT8 => {
             let n = usize::from(tag - tags::INT1) + 1;
             let bytes = run.get(1..=n)?;
-            let mut wide = if bytes[n - 1] & 0x80 == 0 { [0; 8] } else { [0xFF; 8] };
+            let mut wide = if bytes[n - 1] & 0x80 == 0 {
+                [0; 8]
+            } else {
+                [0xFF; 8]
+            };
             wide[..n].copy_from_slice(bytes);
             Some(i64::from_le_bytes(wide))
         }
@@ -76,10 +80,15 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
 /// number that leaves 32 signed bits negative, which is how `ets` counts.
 pub(crate) fn variable(atom: Atom) -> Option<u32> {
     let digits = atom.text().strip_prefix('$')?.as_bytes();
-    if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') || !digits.iter().all(u8::is_ascii_digit) {
+    if digits.is_empty()
+        || (digits.len() > 1 && digits[0] == b'0')
+        || !digits.iter().all(u8::is_ascii_digit)
+    {
         return None;
     }
-    let number = digits.iter().fold(0i32, |n, d| n.wrapping_mul(10).wrapping_add(i32::from(d - b'0')));
+    let number = digits.iter().fold(0i32, |n, d| {
+        n.wrapping_mul(10).wrapping_add(i32::from(d - b'0'))
+    });
     u32::try_from(number).ok()
 }
 
@@ -103,7 +112,10 @@ impl Short {
         let len = (65 - magnitude.leading_zeros()).div_ceil(8) as usize;
         bytes[0] = tags::INT1 + len as u8 - 1;
         bytes[1..=len].copy_from_slice(&n.to_le_bytes()[..len]);
-        Short { bytes, len: len as u8 + 1 }
+        Short {
+            bytes,
+            len: len as u8 + 1,
+        }
     }
 
     /// An atom.
@@ -114,7 +126,10 @@ impl Short {
         let len = ((32 - id.leading_zeros()).div_ceil(8) as usize).max(1);
         bytes[0] = tags::ATOM1 + len as u8 - 1;
         bytes[1..=len].copy_from_slice(&id.to_le_bytes()[..len]);
-        Short { bytes, len: len as u8 + 1 }
+        Short {
+            bytes,
+            len: len as u8 + 1,
+        }
     }
 
     /// The canonical bytes.
@@ -134,7 +149,10 @@ pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
 /// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference that other bytes have by handle.
 /// Errs on the side of `true`.
 pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
-    bytes.len() > tags::INLINE_BINARY || bytes.iter().any(|b| matches!(*b, tags::BLOB | tags::REF | tags::REF_KEPT))
+    bytes.len() > tags::INLINE_BINARY
+        || bytes
+            .iter()
+            .any(|b| matches!(*b, tags::BLOB | tags::REF | tags::REF_KEPT))
 }
 
 /// The count at `at` (a varint: seven bits a byte, low ones first), and the place after it.
@@ -167,8 +185,29 @@ mod tests {
 
     #[test]
     fn short_terms_have_the_bytes_of_the_term_layer() {
-        let mut ints = vec![0i64, 1, -1, 127, 128, -128, -129, 255, 256, 32767, 32768, i64::MAX, i64::MIN];
-        ints.extend((0..63).flat_map(|shift| [1 << shift, -(1 << shift), (1 << shift) - 1, -(1 << shift) - 1]));
+        let mut ints = vec![
+            0i64,
+            1,
+            -1,
+            127,
+            128,
+            -128,
+            -129,
+            255,
+            256,
+            32767,
+            32768,
+            i64::MAX,
+            i64::MIN,
+        ];
+        ints.extend((0..63).flat_map(|shift| {
+            [
+                1 << shift,
+                -(1 << shift),
+                (1 << shift) - 1,
+                -(1 << shift) - 1,
+            ]
+        }));
         for n in ints {
             assert_eq!(Short::int(n).bytes(), Term::int(n).bytes(), "{n}");
             assert_eq!(int(Term::int(n).bytes()), Some(n));
@@ -185,7 +224,19 @@ mod tests {
         let number = |text| variable(Atom::new(text));
         assert_eq!(number("$0"), Some(0));
         assert_eq!(number("$1000000000"), Some(1_000_000_000));
-        for text in ["$", "$00", "$01", "$a", "$1a", "$ 1", "$+1", "$_", "$$", "1", "$2147483648"] {
+        for text in [
+            "$",
+            "$00",
+            "$01",
+            "$a",
+            "$1a",
+            "$ 1",
+            "$+1",
+            "$_",
+            "$$",
+            "1",
+            "$2147483648",
+        ] {
             assert_eq!(number(text), None, "{text}");
         }
     }

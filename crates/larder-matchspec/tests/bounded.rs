@@ -45,7 +45,11 @@ fn nots(depth: usize) -> Term {
 fn in_time<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = work();
-    assert!(start.elapsed() < Duration::from_secs(20), "{what} took {:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "{what} took {:?}",
+        start.elapsed()
+    );
     result
 }
 
@@ -54,11 +58,17 @@ fn heads_may_be_nested_to_any_depth() {
     for depth in [1_000, 1_000_000] {
         for nested in [tuples, lists] {
             let program = in_time("compiling", || {
-                Program::compile(spec(Term::tuple([nested(depth, "'$1'")]), vec![], atom("$1")).as_ref()).unwrap()
+                Program::compile(
+                    spec(Term::tuple([nested(depth, "'$1'")]), vec![], atom("$1")).as_ref(),
+                )
+                .unwrap()
             });
             let object = Term::tuple([nested(depth, "here")]);
             assert_eq!(run(&program, &object), Some(atom("here")));
-            assert_eq!(run(&program, &Term::tuple([nested(depth - 1, "here")])), None);
+            assert_eq!(
+                run(&program, &Term::tuple([nested(depth - 1, "here")])),
+                None
+            );
             in_time("planning", || program.plan(1, KeyOrder::Ordered));
             in_time("proving", || program.replace_keeps_key(1));
         }
@@ -70,14 +80,17 @@ fn constants_may_be_nested_to_any_depth() {
     let deep = tuples(1_000_000, "x");
     let constant = Term::tuple([atom("const"), deep.clone()]);
     let guard = Term::tuple([atom("=:="), atom("$1"), constant.clone()]);
-    let program = Program::compile(spec(Term::tuple([atom("$1")]), vec![guard], constant).as_ref()).unwrap();
+    let program =
+        Program::compile(spec(Term::tuple([atom("$1")]), vec![guard], constant).as_ref()).unwrap();
     assert!(run(&program, &Term::tuple([deep.clone()])) == Some(deep));
     in_time("planning", || program.plan(1, KeyOrder::Ordered));
 }
 
 #[test]
 fn expressions_are_refused_where_ets_refuses_them() {
-    let compile = |guards: Vec<Term>, body: Term| Program::compile(spec(Term::tuple([atom("$1")]), guards, body).as_ref()).map(|_| ());
+    let compile = |guards: Vec<Term>, body: Term| {
+        Program::compile(spec(Term::tuple([atom("$1")]), guards, body).as_ref()).map(|_| ())
+    };
     let too_deep = |result: Result<(), larder_matchspec::CompileError>| matches!(result, Err(error) if error.what == Fault::TooDeep);
     assert!(compile(vec![nots(1_000)], atom("ok")).is_ok());
     assert!(compile(vec![], tuples(1_000, "'$1'")).is_ok());
@@ -95,7 +108,9 @@ fn expressions_are_refused_where_ets_refuses_them() {
 fn long_literals_are_no_depth() {
     let numbers: Vec<Term> = (0..200_000i64).map(Term::from).collect();
     let body = Term::list(numbers.clone());
-    let program = in_time("compiling", || Program::compile(spec(atom("_"), vec![], body.clone()).as_ref()).unwrap());
+    let program = in_time("compiling", || {
+        Program::compile(spec(atom("_"), vec![], body.clone()).as_ref()).unwrap()
+    });
     assert_eq!(run(&program, &Term::tuple([atom("a")])), Some(body));
 }
 
@@ -117,7 +132,9 @@ fn a_large_constant_deep_in_a_body_is_copied_once() {
         });
         buffer.into_term().unwrap()
     };
-    let program = in_time("compiling", || Program::compile(spec(Term::tuple([atom("$1")]), vec![], wrapped).as_ref()).unwrap());
+    let program = in_time("compiling", || {
+        Program::compile(spec(Term::tuple([atom("$1")]), vec![], wrapped).as_ref()).unwrap()
+    });
     let found = in_time("running", || run(&program, &Term::tuple([atom("a")]))).unwrap();
     assert!(found.bytes().len() < 2 * (1 << 20));
 }
@@ -130,16 +147,27 @@ fn tails_of_long_lists_are_not_copied() {
     }
     let body = Term::tuple([atom("length"), expression]);
     let program = Program::compile(spec(Term::tuple([atom("$1")]), vec![], body).as_ref()).unwrap();
-    let row = Term::tuple([Term::list((0..100_000i64).map(Term::from).collect::<Vec<_>>())]);
-    assert_eq!(in_time("running", || run(&program, &row)), Some(Term::from(98_000i64)));
+    let row = Term::tuple([Term::list(
+        (0..100_000i64).map(Term::from).collect::<Vec<_>>(),
+    )]);
+    assert_eq!(
+        in_time("running", || run(&program, &row)),
+        Some(Term::from(98_000i64))
+    );
 }
 
 #[test]
 fn many_clauses_and_many_variables() {
     let variables: Vec<Term> = (0..2_000).map(|n| atom(&format!("${n}"))).collect();
-    let clause = Term::tuple([Term::tuple(variables), Term::nil(), Term::list([atom("$$")])]);
+    let clause = Term::tuple([
+        Term::tuple(variables),
+        Term::nil(),
+        Term::list([atom("$$")]),
+    ]);
     let clauses = vec![clause; 200];
-    let program = in_time("compiling", || Program::compile(Term::list(clauses).as_ref()).unwrap());
+    let program = in_time("compiling", || {
+        Program::compile(Term::list(clauses).as_ref()).unwrap()
+    });
     let row = Term::tuple((0..2_000i64).map(Term::from).collect::<Vec<_>>());
     let found = run(&program, &row).unwrap();
     assert_eq!(found.as_ref().as_list().unwrap().len(), 2_000);

@@ -27,23 +27,42 @@ enum Answer<'a> {
 }
 
 fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    env::var(name).map_or(default, |value| {
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={value} is no number"))
+    })
 }
 
 /// Runs the oracle; its records as terms.
 fn records(seed: u64, count: u64) -> Vec<Term> {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/oracle.escript");
-    let file = env::temp_dir().join(format!("larder-matchspec-{}-{seed}.terms", std::process::id()));
-    let status = Command::new("escript").arg(script).arg(seed.to_string()).arg(count.to_string()).arg(&file).status();
+    let file = env::temp_dir().join(format!(
+        "larder-matchspec-{}-{seed}.terms",
+        std::process::id()
+    ));
+    let status = Command::new("escript")
+        .arg(script)
+        .arg(seed.to_string())
+        .arg(count.to_string())
+        .arg(&file)
+        .status();
     let status = status.expect("this test needs Erlang's escript on the path");
-    assert!(status.success(), "the oracle failed with seed {seed}: {status}");
+    assert!(
+        status.success(),
+        "the oracle failed with seed {seed}: {status}"
+    );
     let bytes = fs::read(&file).unwrap();
     fs::remove_file(&file).unwrap();
     let mut records = Vec::new();
     let mut rest = &bytes[..];
     while let Some((length, more)) = rest.split_first_chunk::<4>() {
         let (record, more) = more.split_at(u32::from_be_bytes(*length) as usize);
-        records.push(etf::decode_term(record, &NodeName::NONE, &EtfOptions::default()).unwrap().0);
+        records.push(
+            etf::decode_term(record, &NodeName::NONE, &EtfOptions::default())
+                .unwrap()
+                .0,
+        );
         rest = more;
     }
     records
@@ -70,7 +89,10 @@ fn plain(term: TermRef<'_>) -> Vec<u8> {
 
 #[test]
 fn random_specifications_do_what_they_do_in_erlang() {
-    let (seed, count) = (setting("LARDER_SEED", 20_260_101), setting("LARDER_CASES", 10_000));
+    let (seed, count) = (
+        setting("LARDER_SEED", 20_260_101),
+        setting("LARDER_CASES", 10_000),
+    );
     println!("LARDER_SEED={seed} LARDER_CASES={count}");
     larder_term::set_legacy_zero(host_ties_zeros());
     let records = records(seed, count);
@@ -80,29 +102,59 @@ fn random_specifications_do_what_they_do_in_erlang() {
     let mut compiled = 0;
     for (index, record) in records[1..].iter().enumerate() {
         let parts: Vec<TermRef<'_>> = record.as_ref().as_tuple().unwrap().iter().collect();
-        let [spec, object, result] = parts[..] else { panic!("{record}") };
+        let [spec, object, result] = parts[..] else {
+            panic!("{record}")
+        };
         match check(spec, object, answer(result), &me) {
             Ok(ran) => compiled += usize::from(ran),
             Err(what) => {
-                let parts = [what, format!("  spec {spec}"), format!("  object {object}"), format!("  ets {result}")];
+                let parts = [
+                    what,
+                    format!("  spec {spec}"),
+                    format!("  object {object}"),
+                    format!("  ets {result}"),
+                ];
                 let parts = parts.map(|part| part.chars().take(1500).collect::<String>());
                 wrong.push(format!("case {index}: {}", parts.join("\n")));
             }
         }
     }
-    let shown = wrong.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
-    assert!(wrong.is_empty(), "LARDER_SEED={seed} LARDER_CASES={count}: {} of {count} differ\n{shown}", wrong.len());
-    assert!(compiled * 2 > count as usize, "only {compiled} of {count} specifications compile: the generator is off");
+    let shown = wrong
+        .iter()
+        .take(12)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        wrong.is_empty(),
+        "LARDER_SEED={seed} LARDER_CASES={count}: {} of {count} differ\n{shown}",
+        wrong.len()
+    );
+    assert!(
+        compiled * 2 > count as usize,
+        "only {compiled} of {count} specifications compile: the generator is off"
+    );
 }
 
 /// Whether the host takes 0.0 and −0.0 for identical, as releases before OTP 27 do.
 fn host_ties_zeros() -> bool {
-    let output = Command::new("erl").args(["-noshell", "-eval", "X = -0.0, io:put_chars(atom_to_list(X =:= abs(X) * 1.0)), halt()."]).output();
+    let output = Command::new("erl")
+        .args([
+            "-noshell",
+            "-eval",
+            "X = -0.0, io:put_chars(atom_to_list(X =:= abs(X) * 1.0)), halt().",
+        ])
+        .output();
     output.is_ok_and(|output| output.stdout == b"true")
 }
 
 /// Whether the case compiled, if all is well.
-fn check(spec: TermRef<'_>, object: TermRef<'_>, answer: Answer<'_>, me: &Term) -> Result<bool, String> {
+fn check(
+    spec: TermRef<'_>,
+    object: TermRef<'_>,
+    answer: Answer<'_>,
+    me: &Term,
+) -> Result<bool, String> {
     let program = match (Program::compile(spec), &answer) {
         (Err(error), Answer::Badarg) if error.what != Fault::TooDeep => return Ok(false),
         (Err(error), Answer::SystemLimit) if error.what == Fault::TooDeep => return Ok(false),
@@ -121,16 +173,27 @@ fn check(spec: TermRef<'_>, object: TermRef<'_>, answer: Answer<'_>, me: &Term) 
 }
 
 /// A stored object gives the same, and the plan covers it.
-fn check_stored(program: &Program, tuple: TermRef<'_>, found: Option<&Term>, me: &Term) -> Result<(), String> {
+fn check_stored(
+    program: &Program,
+    tuple: TermRef<'_>,
+    found: Option<&Term>,
+    me: &Term,
+) -> Result<(), String> {
     let arity = tuple.as_tuple().unwrap().arity();
     let legacy_zero = larder_term::legacy_zero();
     for keypos in 1..=arity {
-        for (form, order) in [(KeyForm::Hash { legacy_zero }, KeyOrder::Hash), (KeyForm::Ordered, KeyOrder::Ordered)] {
+        for (form, order) in [
+            (KeyForm::Hash { legacy_zero }, KeyOrder::Hash),
+            (KeyForm::Ordered, KeyOrder::Ordered),
+        ] {
             let mut stored = ObjectBuf::new();
             object::encode(tuple, keypos, form, false, &mut stored).unwrap();
             let mut plain_bytes = Vec::new();
             let view = stored.view(keypos, &mut plain_bytes);
-            let context = Context { self_pid: me.as_ref(), node: atoms::NONODE };
+            let context = Context {
+                self_pid: me.as_ref(),
+                node: atoms::NONODE,
+            };
             let mut scratch = Scratch::new();
             let outcome = program.run(&view, &context, &mut scratch);
             let same = match (outcome, found) {
@@ -143,7 +206,13 @@ fn check_stored(program: &Program, tuple: TermRef<'_>, found: Option<&Term>, me:
                 return Err(format!("stored with its key at {keypos} ({form:?}) it gives {outcome:?}, apart {found:?}"));
             }
             let plan = program.plan(keypos, order);
-            if found.is_some() && !covers(&plan, tuple.as_tuple().unwrap().get(keypos - 1).unwrap(), order) {
+            if found.is_some()
+                && !covers(
+                    &plan,
+                    tuple.as_tuple().unwrap().get(keypos - 1).unwrap(),
+                    order,
+                )
+            {
                 return Err(format!("the plan for keys at {keypos} misses it: {plan:?}"));
             }
         }

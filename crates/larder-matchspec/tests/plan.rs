@@ -11,7 +11,11 @@ use std::ops::Bound;
 /// The keys, of those listed, that the plan of a head and guards leads to in an ordered table whose key comes first.
 fn within(head: &str, guards: &str, keys: &[&str]) -> String {
     let plan = program(&format!("[{{{head},[{guards}],[true]}}]")).plan(1, KeyOrder::Ordered);
-    let found: Vec<&str> = keys.iter().copied().filter(|key| covered(&plan, key)).collect();
+    let found: Vec<&str> = keys
+        .iter()
+        .copied()
+        .filter(|key| covered(&plan, key))
+        .collect();
     found.join(" ")
 }
 
@@ -20,7 +24,9 @@ fn covered(plan: &Plan, key: &str) -> bool {
     match plan {
         Plan::Full => true,
         Plan::Nothing => false,
-        Plan::Keys(keys) => keys.iter().any(|known| known.as_ref().eq_term(key.as_ref())),
+        Plan::Keys(keys) => keys
+            .iter()
+            .any(|known| known.as_ref().eq_term(key.as_ref())),
         Plan::Range { low, high } => {
             let mut bytes = Vec::new();
             order_key::encode(key.as_ref(), &mut bytes);
@@ -39,12 +45,31 @@ fn hashed(spec: &str) -> Plan {
 
 fn keys(plan: Plan) -> String {
     match plan {
-        Plan::Keys(keys) => keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        Plan::Keys(keys) => keys
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" "),
         other => format!("{other:?}"),
     }
 }
 
-const NUMBERS: &[&str] = &["-1", "0", "0.5", "1", "1.0", "2", "2.5", "3", "4", "100000000000000000000", "a", "{}", "[]", "<<>>"];
+const NUMBERS: &[&str] = &[
+    "-1",
+    "0",
+    "0.5",
+    "1",
+    "1.0",
+    "2",
+    "2.5",
+    "3",
+    "4",
+    "100000000000000000000",
+    "a",
+    "{}",
+    "[]",
+    "<<>>",
+];
 
 #[test]
 fn guards_on_the_key_limit_the_range() {
@@ -53,16 +78,25 @@ fn guards_on_the_key_limit_the_range() {
         ("{'>','$1',1},{'=<','$1',3}", "2 2.5 3"),
         ("{'=<',1,'$1'},{'>',3,'$1'}", "1 1.0 2 2.5"),
         ("{'and',{'>','$1',1},{'<','$1',3}}", "2 2.5"),
-        ("{'andalso',{'>','$1',1},{'is_integer','$1'},{'<','$1',{'+',1,2}}}", "2 2.5"),
+        (
+            "{'andalso',{'>','$1',1},{'is_integer','$1'},{'<','$1',{'+',1,2}}}",
+            "2 2.5",
+        ),
         ("{'==','$1',1.0}", "1 1.0"),
         ("{'=:=','$1',1.0}", "1 1.0"),
-        ("{'>=',{element,1,'$_'},3},{'<',{element,1,'$_'},a}", "3 4 100000000000000000000"),
+        (
+            "{'>=',{element,1,'$_'},3},{'<',{element,1,'$_'},a}",
+            "3 4 100000000000000000000",
+        ),
         ("{'>','$1',3},{'<','$1',3}", ""),
         ("{'==','$1',1},{'==','$1',2}", ""),
         ("{'>=','$1',<<>>}", "<<>>"),
         ("{'>','$1',1},false", ""),
         ("{'>','$1',{const,{}}}", "[] <<>>"),
-        ("{'/=','$1',1}", "-1 0 0.5 1 1.0 2 2.5 3 4 100000000000000000000 a {} [] <<>>"),
+        (
+            "{'/=','$1',1}",
+            "-1 0 0.5 1 1.0 2 2.5 3 4 100000000000000000000 a {} [] <<>>",
+        ),
     ] {
         assert_eq!(within("{'$1','_'}", guards, NUMBERS), found, "{guards}");
     }
@@ -70,26 +104,74 @@ fn guards_on_the_key_limit_the_range() {
 
 #[test]
 fn a_head_that_is_one_variable_has_a_key_too() {
-    assert_eq!(within("'$1'", "{'>=',{element,1,'$1'},a},{'<',{element,1,'$_'},[]}", NUMBERS), "a {}");
-    assert_eq!(within("'_'", "{'>=',{element,1,'$_'},a}", NUMBERS), "a {} [] <<>>");
-    assert_eq!(ordered("[{'_',[{'>=',{element,2,'$_'},a}],[true]}]"), Plan::Full);
+    assert_eq!(
+        within(
+            "'$1'",
+            "{'>=',{element,1,'$1'},a},{'<',{element,1,'$_'},[]}",
+            NUMBERS
+        ),
+        "a {}"
+    );
+    assert_eq!(
+        within("'_'", "{'>=',{element,1,'$_'},a}", NUMBERS),
+        "a {} [] <<>>"
+    );
+    assert_eq!(
+        ordered("[{'_',[{'>=',{element,2,'$_'},a}],[true]}]"),
+        Plan::Full
+    );
 }
 
-const TUPLES: &[&str] = &["{a}", "{a,0}", "{a,1}", "{a,1.0}", "{a,1,x}", "{a,2,x}", "{a,2,y}", "{a,3,x}", "{a,a,x}", "{b,1,x}", "{b,2,x}", "[a]", "7"];
+const TUPLES: &[&str] = &[
+    "{a}", "{a,0}", "{a,1}", "{a,1.0}", "{a,1,x}", "{a,2,x}", "{a,2,y}", "{a,3,x}", "{a,a,x}",
+    "{b,1,x}", "{b,2,x}", "[a]", "7",
+];
 
 #[test]
 fn what_is_known_of_a_tuple_key_limits_the_range() {
     for (head, guards, found) in [
-        ("{{a,'_','_'},'_'}", "", "{a,1,x} {a,2,x} {a,2,y} {a,3,x} {a,a,x}"),
+        (
+            "{{a,'_','_'},'_'}",
+            "",
+            "{a,1,x} {a,2,x} {a,2,y} {a,3,x} {a,a,x}",
+        ),
         ("{{a,2,'_'},'_'}", "", "{a,2,x} {a,2,y}"),
-        ("{{a,'$1','_'},'_'}", "{'>=','$1',2},{'<','$1',a}", "{a,2,x} {a,2,y} {a,3,x}"),
-        ("{{a,'$1','_'},'_'}", "{'>','$1',1},{'=<','$1',2}", "{a,2,x} {a,2,y}"),
-        ("{{a,'$1','$2'},'_'}", "{'==','$1',2},{'>','$2',x}", "{a,2,y}"),
-        ("{{'$1','$2','_'},'_'}", "{'=:=','$1',b},{'<','$2',2}", "{b,1,x}"),
+        (
+            "{{a,'$1','_'},'_'}",
+            "{'>=','$1',2},{'<','$1',a}",
+            "{a,2,x} {a,2,y} {a,3,x}",
+        ),
+        (
+            "{{a,'$1','_'},'_'}",
+            "{'>','$1',1},{'=<','$1',2}",
+            "{a,2,x} {a,2,y}",
+        ),
+        (
+            "{{a,'$1','$2'},'_'}",
+            "{'==','$1',2},{'>','$2',x}",
+            "{a,2,y}",
+        ),
+        (
+            "{{'$1','$2','_'},'_'}",
+            "{'=:=','$1',b},{'<','$2',2}",
+            "{b,1,x}",
+        ),
         ("{{'$1','_','_'},'_'}", "{'>','$1',a}", "{b,1,x} {b,2,x}"),
-        ("{{'$1','$2','$3'},'_'}", "{'>',{{'$1','$2','$3'}},{{a,2,x}}},{'<','$1',b}", "{a,2,y} {a,3,x} {a,a,x}"),
-        ("{{a,'_'},'_'}", "{'>',{element,1,'$_'},{{a,0}}}", "{a,1} {a,1.0}"),
-        ("{{a,'_','$1'},'_'}", "{'==','$1',y}", "{a,1,x} {a,2,x} {a,2,y} {a,3,x} {a,a,x}"),
+        (
+            "{{'$1','$2','$3'},'_'}",
+            "{'>',{{'$1','$2','$3'}},{{a,2,x}}},{'<','$1',b}",
+            "{a,2,y} {a,3,x} {a,a,x}",
+        ),
+        (
+            "{{a,'_'},'_'}",
+            "{'>',{element,1,'$_'},{{a,0}}}",
+            "{a,1} {a,1.0}",
+        ),
+        (
+            "{{a,'_','$1'},'_'}",
+            "{'==','$1',y}",
+            "{a,1,x} {a,2,x} {a,2,y} {a,3,x} {a,a,x}",
+        ),
         ("{{a,1},'_'}", "", "{a,1} {a,1.0}"),
         ("{{a,1},'_'}", "{'<',{element,1,'$_'},{{a,1}}}", ""),
     ] {
@@ -97,7 +179,20 @@ fn what_is_known_of_a_tuple_key_limits_the_range() {
     }
 }
 
-const LISTS: &[&str] = &["[]", "[a]", "[a|b]", "[a,b]", "[a,b,c]", "[a,b|c]", "[a,c]", "[b]", "[{a,1},x]", "[{a,2},x]", "[{b,1},x]", "\"ab\""];
+const LISTS: &[&str] = &[
+    "[]",
+    "[a]",
+    "[a|b]",
+    "[a,b]",
+    "[a,b,c]",
+    "[a,b|c]",
+    "[a,c]",
+    "[b]",
+    "[{a,1},x]",
+    "[{a,2},x]",
+    "[{b,1},x]",
+    "\"ab\"",
+];
 
 #[test]
 fn what_is_known_of_a_list_key_limits_the_range() {
@@ -118,21 +213,54 @@ fn what_is_known_of_a_list_key_limits_the_range() {
 #[test]
 fn several_clauses_share_a_range() {
     let plan = ordered("[{{'$1','_'},[{'>','$1',1},{'<','$1',3}],[true]},{{7,'_'},[],[true]},{{'$1','_'},[false],[true]}]");
-    let found: Vec<&str> = ["1", "2", "3", "7", "8"].into_iter().filter(|key| covered(&plan, key)).collect();
+    let found: Vec<&str> = ["1", "2", "3", "7", "8"]
+        .into_iter()
+        .filter(|key| covered(&plan, key))
+        .collect();
     assert_eq!(found, ["2", "3", "7"]);
-    assert_eq!(ordered("[{{'$1','_'},[{'>','$1',1}],[true]},{'_',[],[true]}]"), Plan::Full);
-    assert_eq!(ordered("[{{'$1','_'},[{'>','$1',1}],[true]},{{'$1','_'},[{'<','$1',5}],[true]}]"), Plan::Full);
+    assert_eq!(
+        ordered("[{{'$1','_'},[{'>','$1',1}],[true]},{'_',[],[true]}]"),
+        Plan::Full
+    );
+    assert_eq!(
+        ordered("[{{'$1','_'},[{'>','$1',1}],[true]},{{'$1','_'},[{'<','$1',5}],[true]}]"),
+        Plan::Full
+    );
 }
 
 #[test]
 fn bound_keys_are_looked_up() {
-    assert_eq!(keys(ordered("[{{3,'_'},[],[true]},{{1,'_'},[],[true]},{{1.0,'_'},[],[true]}]")), "1 3");
-    assert_eq!(keys(hashed("[{{3,'_'},[],[true]},{{1,'_'},[],[true]},{{1.0,'_'},[],[true]}]")), "1 3 1.0");
-    assert_eq!(keys(hashed("[{{'$1','_'},[{'=:=','$1',{{a,[b]}}}],[true]}]")), "{a,[b]}");
+    assert_eq!(
+        keys(ordered(
+            "[{{3,'_'},[],[true]},{{1,'_'},[],[true]},{{1.0,'_'},[],[true]}]"
+        )),
+        "1 3"
+    );
+    assert_eq!(
+        keys(hashed(
+            "[{{3,'_'},[],[true]},{{1,'_'},[],[true]},{{1.0,'_'},[],[true]}]"
+        )),
+        "1 3 1.0"
+    );
+    assert_eq!(
+        keys(hashed("[{{'$1','_'},[{'=:=','$1',{{a,[b]}}}],[true]}]")),
+        "{a,[b]}"
+    );
     assert_eq!(keys(hashed("[{{'$1','_'},[{'==',a,'$1'}],[true]}]")), "a");
-    assert_eq!(keys(hashed("[{{'$1','_'},[{'==','$1',1}],[true]}]")), "1 1.0");
-    assert_eq!(keys(hashed("[{{'$1','_'},[{'==','$1',1},{is_atom,b},{'<','$1',2}],[true]}]")), "1 1.0");
-    assert_eq!(hashed("[{{'$1','_'},[{'=:=','$1',1},{'>','$1',2}],[true]}]"), Plan::Nothing);
+    assert_eq!(
+        keys(hashed("[{{'$1','_'},[{'==','$1',1}],[true]}]")),
+        "1 1.0"
+    );
+    assert_eq!(
+        keys(hashed(
+            "[{{'$1','_'},[{'==','$1',1},{is_atom,b},{'<','$1',2}],[true]}]"
+        )),
+        "1 1.0"
+    );
+    assert_eq!(
+        hashed("[{{'$1','_'},[{'=:=','$1',1},{'>','$1',2}],[true]}]"),
+        Plan::Nothing
+    );
     assert_eq!(hashed("[{{'$1','_'},[{'>','$1',1}],[true]}]"), Plan::Full);
     assert_eq!(hashed("[{{{'_'},'_'},[],[true]}]"), Plan::Full);
 }
@@ -148,19 +276,35 @@ fn a_map_in_a_key_is_no_bound_key() {
 #[test]
 fn heads_that_no_object_fits_look_nowhere() {
     for head in ["{a}", "a", "[]", "#{}", "{}"] {
-        assert_eq!(program(&format!("[{{{head},[],[true]}}]")).plan(2, KeyOrder::Ordered), Plan::Nothing, "{head}");
+        assert_eq!(
+            program(&format!("[{{{head},[],[true]}}]")).plan(2, KeyOrder::Ordered),
+            Plan::Nothing,
+            "{head}"
+        );
     }
 }
 
 #[test]
 fn the_position_of_the_key_counts() {
     let program = program("[{{'_',{a,'$1'}},[{'>','$1',1}],[true]}]");
-    assert!(matches!(program.plan(2, KeyOrder::Ordered), Plan::Range { low: Bound::Included(_), high: Bound::Excluded(_) }));
+    assert!(matches!(
+        program.plan(2, KeyOrder::Ordered),
+        Plan::Range {
+            low: Bound::Included(_),
+            high: Bound::Excluded(_)
+        }
+    ));
     assert_eq!(program.plan(1, KeyOrder::Ordered), Plan::Full);
 }
 
 #[test]
 fn identifiers_bound_nothing_by_order() {
-    assert_eq!(ordered("[{{'$1','_'},[{'<','$1',<0.5.0>}],[true]}]"), Plan::Full);
-    assert_eq!(keys(ordered("[{{'$1','_'},[{'==','$1',<0.5.0>}],[true]}]")), "<0.5.0>");
+    assert_eq!(
+        ordered("[{{'$1','_'},[{'<','$1',<0.5.0>}],[true]}]"),
+        Plan::Full
+    );
+    assert_eq!(
+        keys(ordered("[{{'$1','_'},[{'==','$1',<0.5.0>}],[true]}]")),
+        "<0.5.0>"
+    );
 }

@@ -10,7 +10,9 @@ use larder_term::Atom;
 /// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2 and $3.
 fn body(expression: &str) -> String {
     let spec = format!("[{{{{k,'$1','$2','$3'}},[],[{expression}]}}]");
-    run(&program(&spec), &term("{k,1,[2],#{a=>1}}")).expect("matches").to_string()
+    run(&program(&spec), &term("{k,1,[2],#{a=>1}}"))
+        .expect("matches")
+        .to_string()
 }
 
 /// Whether a guard lets the same object through.
@@ -112,7 +114,11 @@ fn heads_bind_and_refuse() {
         ("{a}", "{a,'_'}", None),
         ("{#{a=>1,b=>2}}", "{#{a=>'$1'}}", Some("[1]")),
         ("{#{a=>1}}", "{#{}}", Some("[]")),
-        ("{#{a=>#{b=>c,d=>e},z=>1}}", "{#{a=>#{b=>'$3'},z=>'$1'}}", Some("[1,c]")),
+        (
+            "{#{a=>#{b=>c,d=>e},z=>1}}",
+            "{#{a=>#{b=>'$3'},z=>'$1'}}",
+            Some("[1,c]"),
+        ),
         ("{#{a=>1}}", "{#{b=>'_'}}", None),
         ("{#{{'$1'}=>5}}", "{#{{'$1'}=>'$2'}}", Some("[5]")),
         ("{[1,2|3]}", "{['$1'|'$2']}", Some("[1,[2|3]]")),
@@ -154,8 +160,14 @@ fn guards_need_exactly_true() {
 
 #[test]
 fn the_first_clause_that_fits_gives_the_result() {
-    let program = program("[{{a,'_'},[],[first]},{{'_','$1'},[{is_atom,'$1'}],[second]},{'_',[],[third]}]");
-    for (object, result) in [("{a,1}", "first"), ("{b,x}", "second"), ("{b,1}", "third"), ("{}", "third")] {
+    let program =
+        program("[{{a,'_'},[],[first]},{{'_','$1'},[{is_atom,'$1'}],[second]},{'_',[],[third]}]");
+    for (object, result) in [
+        ("{a,1}", "first"),
+        ("{b,x}", "second"),
+        ("{b,1}", "third"),
+        ("{}", "third"),
+    ] {
         assert_eq!(run(&program, &term(object)).unwrap().to_string(), result);
     }
 }
@@ -173,7 +185,10 @@ fn what_is_wrong_is_told_with_its_clause() {
     assert_eq!(fault("[{{#{'_'=>1}},[],[1]}]").what, Fault::VariableMapKey);
     let second = fault("[{{'$1'},[],['$1']},{{'$1'},[],['$2']}]");
     assert_eq!((second.clause, second.what), (Some(1), Fault::Unbound(2)));
-    assert_eq!(second_text(), "clause 1: variable $2 is not bound by the head");
+    assert_eq!(
+        second_text(),
+        "clause 1: variable $2 is not bound by the head"
+    );
 }
 
 fn second_text() -> String {
@@ -191,10 +206,19 @@ fn wrong_expressions_are_refused() {
         ("{const,1,2}", Fault::ConstArity),
         ("{'and'}", Fault::NoArguments(Atom::new("and"))),
         ("{foo,1}", Fault::NoFunction(Atom::new("foo"), 1)),
-        ("{return_trace}", Fault::NoFunction(Atom::new("return_trace"), 0)),
-        ("{is_record,a,b}", Fault::NoFunction(Atom::new("is_record"), 2)),
+        (
+            "{return_trace}",
+            Fault::NoFunction(Atom::new("return_trace"), 0),
+        ),
+        (
+            "{is_record,a,b}",
+            Fault::NoFunction(Atom::new("is_record"), 2),
+        ),
         ("['$9']", Fault::Unbound(9)),
-        ("{'orelse',true,{foo}}", Fault::NoFunction(Atom::new("foo"), 0)),
+        (
+            "{'orelse',true,{foo}}",
+            Fault::NoFunction(Atom::new("foo"), 0),
+        ),
     ] {
         assert_eq!(body_fault(expression), wrong, "{expression}");
     }
@@ -204,7 +228,11 @@ fn wrong_expressions_are_refused() {
 fn patterns_compile_as_match_takes_them() {
     let pattern = term("{'$2','_','$1'}");
     let object = term("{a,b,c}");
-    let made = |what| run(&compile_pattern(pattern.as_ref(), what).unwrap(), &object).unwrap().to_string();
+    let made = |what| {
+        run(&compile_pattern(pattern.as_ref(), what).unwrap(), &object)
+            .unwrap()
+            .to_string()
+    };
     assert_eq!(made(Pattern::Bindings), "[c,a]");
     assert_eq!(made(Pattern::Object), "{a,b,c}");
     assert_eq!(made(Pattern::True), "true");

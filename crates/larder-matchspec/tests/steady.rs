@@ -45,15 +45,28 @@ fn runs_allocate_nothing_in_the_long_run() {
         "[{{'_','$1','_'},[{'=:=',{element,1,'$_'},15}],[{{'$_',{'/','$1',0},{tl,{element,3,'$_'}}}}]}]",
     ];
     let me = Term::pid(Node::Local, 1, 0);
-    let context = Context { self_pid: me.as_ref(), node: atoms::NONODE };
+    let context = Context {
+        self_pid: me.as_ref(),
+        node: atoms::NONODE,
+    };
     let mut stored = ObjectBuf::new();
-    object::encode(term("{15,name,[1,2,{3}]}").as_ref(), 1, KeyForm::Ordered, false, &mut stored).unwrap();
+    object::encode(
+        term("{15,name,[1,2,{3}]}").as_ref(),
+        1,
+        KeyForm::Ordered,
+        false,
+        &mut stored,
+    )
+    .unwrap();
     let mut plain = Vec::new();
     let view = stored.view(1, &mut plain);
     let mut scratch = Scratch::new();
     for spec in specs {
         let program = program(spec);
-        assert!(program.run(&view, &context, &mut scratch).is_some(), "{spec}");
+        assert!(
+            program.run(&view, &context, &mut scratch).is_some(),
+            "{spec}"
+        );
         // Ordering: Relaxed; see `alloc`.
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         for _ in 0..100 {

@@ -5,7 +5,8 @@ use larder_term::{atoms, Node, Term};
 
 /// A term in Erlang's syntax.
 pub fn term(text: &str) -> Term {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error:?}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error:?}"))
 }
 
 /// A program.
@@ -31,7 +32,10 @@ pub fn run(program: &Program, object: &Term) -> Option<Term> {
 
 /// The same, with a pid for `{self}`.
 pub fn run_as(program: &Program, object: &Term, me: &Term) -> Option<Term> {
-    let context = Context { self_pid: me.as_ref(), node: atoms::NONODE };
+    let context = Context {
+        self_pid: me.as_ref(),
+        node: atoms::NONODE,
+    };
     let mut scratch = Scratch::new();
     let found = match program.run_term(object.as_ref(), &context, &mut scratch)? {
         Outcome::Object => object.clone(),
