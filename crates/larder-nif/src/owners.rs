@@ -122,7 +122,7 @@ impl Drop for Guard {
 /// If the table's owner is gone and nobody has said so yet, sees to the tables that it left. True if there was something to see to.
 pub fn settle(env: *mut Env, table: &Table) -> bool {
     let owner = table.owner();
-    let gone = !is_alive(env, pid(owner));
+    let gone = table.is_alive() && !is_alive(env, pid(owner));
     if gone {
         call::with_env(env, || end(pid(owner)));
     }
