@@ -411,14 +411,23 @@ select_replace(Table, Spec) ->
 tab2list(Table) ->
     ?TRY(larder_nif:every(Table), [Table]).
 
-again({Table, Limit, Direction, Place, Program}) ->
+again({Table, Limit, Direction, Place, Program})
+  when is_reference(Table), is_integer(Limit), is_atom(Direction), is_binary(Place) ->
     in_order(larder_nif:select_again(Table, Limit, Direction, Place, Program));
 again('$end_of_table' = End) ->
     End;
-again(Other) when is_tuple(Other) ->
-    erlang:error({larder, id});
-again(_) ->
-    erlang:error({larder, none}).
+again(Other) ->
+    erlang:error({larder, no_continuation(Other)}).
+
+%% What begins like a continuation has the error of the table that it names,
+%% if there is one.
+no_continuation(Other) when is_tuple(Other), Other =/= {} ->
+    case larder_nif:info(element(1, Other)) of
+        undefined -> id;
+        _ -> none
+    end;
+no_continuation(_) ->
+    none.
 
 %% A select that took several slices found its results back to front.
 in_order({more, Reversed, Continuation}) ->

@@ -26,8 +26,21 @@ fn edge(call: &Call<'_>, go: fn(&Table, OwnerId, &mut SeeKey<'_>) -> Result<bool
 fn step(call: &Call<'_>, go: fn(&Table, OwnerId, &[u8], &mut SeeKey<'_>) -> Result<bool, Error>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut next = atoms::END_OF_TABLE.word();
-        with_key(call, table, call.args[1], |key| answer(call, table, go(table, who(call), key, &mut |k| next = decode::term(call.env, k))))?;
+        from_key(call, table, |key| go(table, who(call), key, &mut |k| next = decode::term(call.env, k)))?;
         Ok(next)
+    })
+}
+
+/// Goes on from the key that the call names. A key that cannot be gone on from is a bad argument without a cause; in an ordered_set that
+/// is '$end_of_table' alone.
+fn from_key(call: &Call<'_>, table: &Arc<Table>, go: impl FnOnce(&[u8]) -> Result<bool, Error>) -> Result<bool, Raise> {
+    if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
+        answer(call, table, table.check_read(who(call)))?;
+        return Err(BADARG);
+    }
+    with_key(call, table, call.args[1], |key| match go(key) {
+        Err(Error::BadKey) => Err(BADARG),
+        other => answer(call, table, other),
     })
 }
 
@@ -88,7 +101,7 @@ fn edge_lookup(call: &Call<'_>, go: fn(&Arc<Table>, OwnerId, &mut SeeObjects<'_>
 fn step_lookup(call: &Call<'_>, go: fn(&Arc<Table>, OwnerId, &[u8], &mut SeeObjects<'_>) -> Result<bool, Error>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut found = KeyAndObjects::new(call);
-        with_key(call, table, call.args[1], |key| answer(call, table, go(table, who(call), key, &mut |o| found.see(call, o))))?;
+        from_key(call, table, |key| go(table, who(call), key, &mut |o| found.see(call, o)))?;
         Ok(found.pair(call))
     })
 }

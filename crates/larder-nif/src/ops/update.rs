@@ -106,7 +106,11 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = check(call, table, atoms::TABLE_TYPE)?;
         let mut values = Vec::new();
-        let ops = counter_ops(call, table, call.args[2])?;
+        let ops = match counter_ops(call, table, call.args[2]) {
+            // A key that is not there is worse than anything that was to be done with it.
+            Err(_) if default.is_none() && !has_key(call, table)? => return Err(Raise::Cause(atoms::BADKEY)),
+            other => other?,
+        };
         with_row(call, default, |row| {
             with_key(call, table, call.args[1], |key| match table.update_counter(who, key, &ops.ops, row, &mut values) {
                 Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
