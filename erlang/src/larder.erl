@@ -13,7 +13,7 @@
 %%     whatever the size of the table. Dropping a table costs nothing to the
 %%     caller.</li>
 %% <li>Guards on the key of an ordered_set limit a select as a bound prefix
-%%     does: `[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]' visits
+%%     does: ``[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]'' visits
 %%     what it returns.</li>
 %% <li>Binaries over 64 bytes are kept once and come back without a copy.</li>
 %% </ul>
