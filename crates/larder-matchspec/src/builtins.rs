@@ -8,7 +8,7 @@ use crate::{
     machine::{Fail, Machine},
     raw,
     source::Span,
-    value::{Run, Val, NIL},
+    value::{Run, Val, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
 use larder_term::{
@@ -32,6 +32,32 @@ pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
     }
 }
 
+/// Arithmetic of two small integers, if the result is one.
+#[inline]
+fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
+    match arith {
+        Arith::Add => a.checked_add(b),
+        Arith::Sub => a.checked_sub(b),
+        Arith::Mul => a.checked_mul(b),
+        Arith::IntDiv => a.checked_div(b),
+        Arith::Rem => a.checked_rem(b),
+        Arith::Band => Some(a & b),
+        Arith::Bor => Some(a | b),
+        Arith::Bxor => Some(a ^ b),
+        Arith::Div | Arith::Bsl | Arith::Bsr => None,
+    }
+}
+
+/// A function of two small integers, if it is one whose result needs no more than a value.
+#[inline]
+pub(crate) fn of_ints<'a>(func: Func, a: &Val<'a>, b: &Val<'a>) -> Option<Val<'a>> {
+    match func {
+        Func::Cmp(cmp) => Some(Val::Bool(compare_ints(cmp, small(a)?, small(b)?))),
+        Func::Arith(arith) => small_arithmetic(arith, small(a)?, small(b)?).map(Val::Int),
+        _ => None,
+    }
+}
+
 fn holds(cmp: Cmp, order: Ordering) -> bool {
     match cmp {
         Cmp::Gt => order.is_gt(),
@@ -50,8 +76,15 @@ impl<'a> Machine<'a, '_> {
         match func {
             Func::Cmp(cmp) => Ok(Val::Bool(self.compare(cmp, a, b))),
             Func::Arith(arith) => self.arithmetic(arith, a, b),
-            Func::Unary(unary) => self.unary(unary, a),
             Func::Element => self.element(a, b),
+            _ => self.rare(func, [a, b, c]),
+        }
+    }
+
+    #[inline(never)]
+    fn rare(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> Outcome<'a> {
+        match func {
+            Func::Unary(unary) => self.unary(unary, a),
             Func::Not => a.truth().map(|truth| Val::Bool(!truth)).ok_or(Fail),
             Func::Xor => match (a.truth(), b.truth()) {
                 (Some(a), Some(b)) => Ok(Val::Bool(a != b)),
@@ -81,10 +114,16 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// A comparison of two values.
+    #[inline]
     pub(crate) fn compare(&mut self, cmp: Cmp, a: Val<'a>, b: Val<'a>) -> bool {
-        if let (Some(a), Some(b)) = (small(a), small(b)) {
+        if let (Some(a), Some(b)) = (small(&a), small(&b)) {
             return compare_ints(cmp, a, b);
         }
+        self.compare_terms(cmp, a, b)
+    }
+
+    #[inline(never)]
+    fn compare_terms(&mut self, cmp: Cmp, a: Val<'a>, b: Val<'a>) -> bool {
         if matches!(cmp, Cmp::Same | Cmp::NotSame) {
             return self.identical(a, b) == (cmp == Cmp::Same);
         }
@@ -117,22 +156,16 @@ impl<'a> Machine<'a, '_> {
 
     #[inline]
     fn arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> Outcome<'a> {
-        if let (Some(a), Some(b)) = (small(a), small(b)) {
-            let result = match arith {
-                Arith::Add => a.checked_add(b),
-                Arith::Sub => a.checked_sub(b),
-                Arith::Mul => a.checked_mul(b),
-                Arith::IntDiv => a.checked_div(b),
-                Arith::Rem => a.checked_rem(b),
-                Arith::Band => Some(a & b),
-                Arith::Bor => Some(a | b),
-                Arith::Bxor => Some(a ^ b),
-                Arith::Div | Arith::Bsl | Arith::Bsr => None,
-            };
-            if let Some(n) = result {
+        if let (Some(a), Some(b)) = (small(&a), small(&b)) {
+            if let Some(n) = small_arithmetic(arith, a, b) {
                 return Ok(Val::Int(n));
             }
         }
+        self.exact_arithmetic(arith, a, b)
+    }
+
+    #[inline(never)]
+    fn exact_arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> Outcome<'a> {
         let (a, b) = (self.number(a)?, self.number(b)?);
         self.numeric(match arith {
             Arith::Add => a.add(&b),
@@ -186,14 +219,14 @@ impl<'a> Machine<'a, '_> {
 
     /// An integer that the host has in one word.
     fn index(&mut self, value: Val<'a>) -> Result<i64, Fail> {
-        let n = small(value).ok_or(Fail)?;
+        let n = small(&value).ok_or(Fail)?;
         let limit = 1i64 << SMALL_BITS;
         (-limit..limit).contains(&n).then_some(n).ok_or(Fail)
     }
 
     /// `element(N, Tuple)`.
     fn element(&mut self, index: Val<'a>, tuple: Val<'a>) -> Outcome<'a> {
-        let position = usize::try_from(small(index).ok_or(Fail)?).map_err(|_| Fail)?;
+        let position = usize::try_from(small(&index).ok_or(Fail)?).map_err(|_| Fail)?;
         if let Val::Object = tuple {
             return self.row.element(position).map(Val::Term).ok_or(Fail);
         }
@@ -209,7 +242,7 @@ impl<'a> Machine<'a, '_> {
             start += larder_term::skip(&bytes[start..]);
         }
         let range = start..start + larder_term::skip(&bytes[start..]);
-        Ok(part(tuple, arena, range))
+        Ok(self.part(tuple, arena, range))
     }
 
     /// The bytes of a flat term, and where it begins if it is in the arena.
@@ -218,6 +251,27 @@ impl<'a> Machine<'a, '_> {
             Val::Term(term) => Some((term, None)),
             Val::Arena(span) => Some((&self.arena[span.range()], Some(span.from))),
             _ => None,
+        }
+    }
+
+    /// A term of the arena as a value: booleans and small integers as such, since functions look for them there.
+    fn settled(&self, span: Span) -> Val<'a> {
+        match &self.arena[span.range()] {
+            TRUE => Val::Bool(true),
+            FALSE => Val::Bool(false),
+            bytes => wire::int(bytes).map_or(Val::Arena(span), Val::Int),
+        }
+    }
+
+    /// A part of a term, which lies in the arena from `arena` on if that is given.
+    fn part(&self, whole: Val<'a>, arena: Option<usize>, range: std::ops::Range<usize>) -> Val<'a> {
+        match (whole, arena) {
+            (Val::Term(term), _) => Val::Term(&term[range]),
+            (_, Some(start)) => self.settled(Span {
+                from: start + range.start,
+                to: start + range.end,
+            }),
+            (other, None) => other,
         }
     }
 
@@ -254,7 +308,7 @@ impl<'a> Machine<'a, '_> {
             Run::Arena(Span { from, to }) => {
                 let cut = from + larder_term::skip(&self.arena[from..to]);
                 (
-                    Val::Arena(Span { from, to: cut }),
+                    self.settled(Span { from, to: cut }),
                     Run::Arena(Span { from: cut, to }),
                 )
             }
@@ -272,7 +326,7 @@ impl<'a> Machine<'a, '_> {
         Ok(match (count - 1, proper, rest) {
             (0, true, _) => Val::Term(NIL),
             (0, false, Run::Slice(tail)) => Val::Term(tail),
-            (0, false, Run::Arena(span)) => Val::Arena(span),
+            (0, false, Run::Arena(span)) => self.settled(span),
             (count, proper, run) => Val::Rest {
                 count: u32::try_from(count).map_err(|_| Fail)?,
                 proper,
@@ -419,7 +473,7 @@ impl<'a> Machine<'a, '_> {
         // The value is a part of the map, so the distance of their begins is where it lies in it.
         let from = found.as_ptr() as usize - bytes.as_ptr() as usize;
         let range = from..from + found.len();
-        Ok(part(map, arena, range))
+        Ok(self.part(map, arena, range))
     }
 
     fn is_of_type(&self, func: Func, value: Val<'a>) -> bool {
@@ -450,23 +504,11 @@ impl<'a> Machine<'a, '_> {
 
 /// The small integer that a value is, if it is one.
 #[inline]
-fn small(value: Val<'_>) -> Option<i64> {
+fn small(value: &Val<'_>) -> Option<i64> {
     match value {
-        Val::Int(n) => Some(n),
+        Val::Int(n) => Some(*n),
         Val::Term(term) => wire::int(term),
         _ => None,
-    }
-}
-
-/// A part of a term, which lies in the arena from `arena` on if that is given.
-fn part<'a>(whole: Val<'a>, arena: Option<usize>, range: std::ops::Range<usize>) -> Val<'a> {
-    match (whole, arena) {
-        (Val::Term(term), _) => Val::Term(&term[range]),
-        (_, Some(start)) => Val::Arena(Span {
-            from: start + range.start,
-            to: start + range.end,
-        }),
-        (other, None) => other,
     }
 }
 

@@ -30,7 +30,8 @@ use crate::{
 use larder_term::{order_key, Kind, Term, TermRef, View};
 use std::{cmp::Ordering, ops::Bound};
 
-type Edge = Bound<Vec<u8>>;
+/// An end of a range of order keys.
+pub(crate) type Edge = Bound<Vec<u8>>;
 
 /// See [`of_clause`].
 pub(crate) enum Limit {

@@ -24,15 +24,13 @@ pub(crate) struct Fail;
 
 /// See the module. `'a` is the life of the row, the constants and the context.
 pub(crate) struct Machine<'a, 's> {
-    pub(crate) row: Row<'a>,
+    pub(crate) row: &'s Row<'a>,
     pub(crate) pool: &'a [u8],
-    pub(crate) context: Context<'a>,
-    pub(crate) stack: Values<'a>,
-    pub(crate) vars: Values<'a>,
+    pub(crate) context: &'s Context<'a>,
+    pub(crate) stack: &'s mut Values<'a>,
+    pub(crate) vars: &'s mut Values<'a>,
     pub(crate) frames: &'s mut Vec<(usize, bool)>,
     pub(crate) arena: &'s mut Vec<u8>,
-    /// Where the memory of many values comes from and goes to.
-    lent: (&'s mut Vec<Val<'static>>, &'s mut Vec<Val<'static>>),
     /// The row and the list of variables, once they were put together.
     object: Option<Span>,
     bindings: Option<Span>,
@@ -43,40 +41,39 @@ pub(crate) struct Machine<'a, 's> {
 }
 
 /// What frames a run.
-impl<'a, 's> Machine<'a, 's> {
-    /// A machine for one row, with the memory of `scratch`; `many` if it may need more than a few values.
+impl<'a> Machine<'a, '_> {
+    /// Runs `work` on a machine for one row, with the memory of `scratch`; `many` if it may need more than a few values.
     #[inline]
-    pub(crate) fn new(
-        row: Row<'a>,
+    pub(crate) fn on<R>(
+        row: &Row<'a>,
         pool: &'a [u8],
-        context: Context<'a>,
-        scratch: &'s mut Scratch,
-        many: bool,
-    ) -> Machine<'a, 's> {
+        context: &Context<'a>,
+        (scratch, many): (&mut Scratch, bool),
+        work: impl FnOnce(&mut Machine<'a, '_>) -> R,
+    ) -> R {
         scratch.arena.clear();
-        Machine {
+        let mut stack = take(&mut scratch.stack, many);
+        let mut vars = take(&mut scratch.vars, many);
+        let result = work(&mut Machine {
             row,
             pool,
             context,
-            stack: take(&mut scratch.stack, many),
-            vars: take(&mut scratch.vars, many),
+            stack: &mut stack,
+            vars: &mut vars,
             frames: &mut scratch.frames,
             arena: &mut scratch.arena,
-            lent: (&mut scratch.stack, &mut scratch.vars),
             object: None,
             bindings: None,
             building: 0,
             catching: false,
-        }
+        });
+        give(&mut scratch.stack, &mut stack);
+        give(&mut scratch.vars, &mut vars);
+        result
     }
+}
 
-    /// Gives the memory back.
-    #[inline]
-    pub(crate) fn finish(&mut self) {
-        give(self.lent.0, &mut self.stack);
-        give(self.lent.1, &mut self.vars);
-    }
-
+impl<'a> Machine<'a, '_> {
     /// Makes ready for the next clause.
     pub(crate) fn next_clause(&mut self, variables: usize) {
         self.stack.reset(0);
@@ -189,6 +186,13 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn call(&mut self, func: Func, args: usize) -> Result<(), Fail> {
         let base = self.stack.len().saturating_sub(args);
+        if let [a, b] = &self.stack.as_slice()[base..] {
+            if let Some(value) = builtins::of_ints(func, a, b) {
+                self.stack.truncate(base);
+                self.stack.push(value);
+                return Ok(());
+            }
+        }
         let given = [
             self.stack.at(base),
             self.stack.at(base + 1),
@@ -453,9 +457,11 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
     }
     .value(id);
     let mut scratch = Scratch::new();
-    let mut machine = Machine::new(Row::none(), pool, Context::none(), &mut scratch, false);
-    machine.run(&ops).ok()?;
-    let value = machine.pop();
-    let value = machine.flat(value);
-    Some(machine.with(value, |term| term.bytes().to_vec()))
+    let (row, context) = (Row::none(), Context::none());
+    Machine::on(&row, pool, &context, (&mut scratch, false), |machine| {
+        machine.run(&ops).ok()?;
+        let value = machine.pop();
+        let value = machine.flat(value);
+        Some(machine.with(value, |term| term.bytes().to_vec()))
+    })
 }

@@ -4,7 +4,7 @@
 //! narrower: whoever follows it still runs the program on every object that it finds.
 
 use crate::{
-    limits::{self, Limit},
+    limits::{self, Edge, Limit},
     program::Program,
 };
 use larder_term::{order_key, Term};
@@ -45,7 +45,7 @@ impl Program {
     pub fn plan(&self, keypos: usize, order: KeyOrder) -> Plan {
         let source = self.source();
         let mut keys = Vec::new();
-        let mut range: Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> = None;
+        let mut range: Option<(Edge, Edge)> = None;
         for clause in &self.clauses {
             match limits::of_clause(self, &source, clause, keypos, order) {
                 Limit::Nothing => {}

@@ -147,24 +147,27 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        let mut machine = Machine::new(row, &self.pool, *context, scratch, self.many);
-        let value = self
-            .clauses
-            .iter()
-            .find_map(|clause| clause.run(&mut machine));
-        let found = value.map(|value| match value {
-            Val::Object => Found::Object,
-            other => match machine.flat(other) {
-                Val::Term(term) => Found::Term(term),
-                Val::Arena(span) => Found::Arena(span.from, span.to),
-                short => {
-                    let from = machine.arena.len();
-                    machine.put(short);
-                    Found::Arena(from, machine.arena.len())
-                }
+        let found = Machine::on(
+            &row,
+            &self.pool,
+            context,
+            (&mut *scratch, self.many),
+            |machine| {
+                let value = self.clauses.iter().find_map(|clause| clause.run(machine))?;
+                Some(match value {
+                    Val::Object => Found::Object,
+                    other => match machine.flat(other) {
+                        Val::Term(term) => Found::Term(term),
+                        Val::Arena(span) => Found::Arena(span.from, span.to),
+                        short => {
+                            let from = machine.arena.len();
+                            machine.put(short);
+                            Found::Arena(from, machine.arena.len())
+                        }
+                    },
+                })
             },
-        });
-        machine.finish();
+        );
         Some(match found? {
             Found::Object => Outcome::Object,
             Found::Term(term) => Outcome::Term(raw::whole(term)),

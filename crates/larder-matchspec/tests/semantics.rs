@@ -82,6 +82,25 @@ fn failures_in_bodies_are_exit_where_they_happen() {
 }
 
 #[test]
+fn parts_of_terms_that_were_built_are_values_like_others() {
+    for (expression, value) in [
+        (
+            "{'or',{element,1,{{{is_integer,a},'$1'}}},{is_atom,b}}",
+            "true",
+        ),
+        ("{'not',{hd,[{is_atom,a},'$1']}}", "false"),
+        ("{element,{hd,['$1','$2']},{{'$1','$2'}}}", "1"),
+        ("{element,{map_get,k,#{k=>'$1'}},{{'$2','$1'}}}", "[2]"),
+        ("{'+',{hd,{tl,'$$'}},1}", "'EXIT'"),
+        ("{'+',{hd,'$$'},1}", "2"),
+        ("{'xor',{tl,[1|{is_atom,'$1'}]},true}", "true"),
+        ("{is_boolean,{hd,[{is_atom,'$1'}]}}", "true"),
+    ] {
+        assert_eq!(body(expression), value, "{expression}");
+    }
+}
+
+#[test]
 fn functions_that_newer_releases_added_are_there() {
     for (expression, value) in [
         ("{floor,-2.5}", "-3"),
