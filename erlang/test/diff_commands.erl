@@ -139,12 +139,12 @@ whole() ->
 info_item() ->
     elements([id, decentralized_counters, read_concurrency, write_concurrency, compressed,
               memory, owner, heir, name, size, size, size, node, named_table, type, keypos,
-              protection, binary, fixed, safe_fixed, safe_fixed_monotonic_time, stats, nonsense]).
+              protection, fixed, safe_fixed, safe_fixed_monotonic_time, stats, nonsense]).
 
 file_options() ->
     elements([[], [], [{extended_info, [object_count]}], [{extended_info, [md5sum]}],
               [{extended_info, [md5sum, object_count]}, {sync, true}],
-              [nonsense], [{extended_info, [nonsense]}], nonsense]).
+              [nonsense], [{extended_info, [nonsense]}]]).
 
 walk() ->
     {walk, slot(), frequency([{2, keys}, {1, keys_back}, {1, rows}, {1, rows_back}, {1, slots},
@@ -175,7 +175,7 @@ actor() -> frequency([{8, {'$p', integer(1, 3)}}, {1, '$dead'}, {1, diff_gen:ext
 
 heir_options() ->
     oneof([{heir, actor(), data}, [{heir, actor(), {d, 2}}], {heir, none}, [], [{heir, none}, {heir, none}],
-           [{keypos, 1}], a, {protection, public}, [{heir, {'$p', 1}, a}, {heir, {'$p', 2}, b}]]).
+           [{keypos, 1}], a, {nonsense, public}, [{heir, {'$p', 1}, a}, {heir, {'$p', 2}, b}]]).
 
 mistaken() ->
     oneof([?CALL(insert, [tab(), wrong_object()]),

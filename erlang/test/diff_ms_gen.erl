@@ -140,8 +140,22 @@ call(F, Args) -> ?LET(L, Args, list_to_tuple([F | L])).
 arithmetic() ->
     elements(['+', '-', '*', '/', 'div', 'rem', 'band', 'bor', 'bxor', 'bsl', 'bsr']).
 
-%% @doc Name and number of arguments of what OTP 25 lets a specification call.
+%% @doc Name and number of arguments of what this release lets a specification
+%% call.
 body_functions() ->
+    case persistent_term:get(?MODULE, none) of
+        none ->
+            Known = [FA || FA <- all_functions(), is_known(FA)],
+            persistent_term:put(?MODULE, Known),
+            Known;
+        Known -> Known
+    end.
+
+is_known({Name, Arity}) ->
+    Call = list_to_tuple([Name | lists:duplicate(Arity, 1)]),
+    element(1, erlang:match_spec_test({1}, [{'_', [], [Call]}], table)) =:= ok.
+
+all_functions() ->
     [{is_atom, 1}, {is_float, 1}, {is_integer, 1}, {is_list, 1}, {is_number, 1}, {is_pid, 1},
      {is_port, 1}, {is_reference, 1}, {is_tuple, 1}, {is_map, 1}, {is_binary, 1},
      {is_bitstring, 1}, {is_boolean, 1}, {is_function, 1}, {is_function, 2},

@@ -45,6 +45,7 @@ blamed(Formatter, Reason, Top) ->
     try Formatter:format_error(Reason, [Top]) of
         Map -> lists:sort(maps:keys(Map))
     catch
+        error:function_clause when Formatter =:= erl_stdlib_errors -> any;
         Class:Error -> {format_error_failed, Class, Error}
     end.
 

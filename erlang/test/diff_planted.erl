@@ -99,6 +99,9 @@ faulty(readers_may_write, delete, [T, Key]) ->
         #raised{cause = access} -> {ok, true};
         Other -> Other
     end;
+faulty(list_one_by_one, insert, [T, L]) when is_list(L) ->
+    [ets:insert(T, Object) || Object <- L],
+    {ok, true};
 faulty(guard_off_by_one, select, [T, [{Head, [{'>=', '$1', Low} | Guards], Body}]]) ->
     right(select, [T, [{Head, [{'>', '$1', Low} | Guards], Body}]]);
 faulty(_, Function, Args) ->
