@@ -420,12 +420,10 @@ again(Other) ->
     erlang:error({larder, no_continuation(Other)}).
 
 %% What begins like a continuation has the error of the table that it names,
-%% if there is one.
+%% if that can't be read.
 no_continuation(Other) when is_tuple(Other), Other =/= {} ->
-    case larder_nif:info(element(1, Other)) of
-        undefined -> id;
-        _ -> none
-    end;
+    _ = larder_nif:member(element(1, Other), key),
+    none;
 no_continuation(_) ->
     none.
 

@@ -90,10 +90,10 @@ pub fn rename(call: &Call<'_>) -> Reply {
 pub fn give_away(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
+    let to = options::local_pid(call, call.args[1])?;
     if table.owner() != who(call) {
         return Err(tables::refused(call, &table, &Error::NotOwner));
     }
-    let to = options::local_pid(call, call.args[1])?;
     if !owners::is_alive(call.env, to) || !owners::watch(call.env, to) {
         return Err(BADARG);
     }
@@ -110,14 +110,15 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     let heir = heir_option(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
-    if table.owner() != who(call) {
-        return Err(tables::refused(call, &table, &Error::NotOwner));
+    let set = match heir? {
+        Some(heir) => table.set_heir(who(call), heir),
+        None if table.owner() == who(call) => Ok(()),
+        None => Err(Error::NotOwner),
+    };
+    match answer(call, &table, set) {
+        Err(Raise::Cause(atoms::NOT_OWNER)) => Err(BADARG),
+        other => other.map(|()| atoms::TRUE.word()),
     }
-    let heir = heir?;
-    if let Some(heir) = heir {
-        answer(call, &table, table.set_heir(who(call), heir))?;
-    }
-    Ok(atoms::TRUE.word())
 }
 
 /// One option, or a list of options that says each at most once.

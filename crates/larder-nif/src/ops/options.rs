@@ -79,22 +79,43 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
     if !layout::is_atom(name) {
         return Err(BADARG);
     }
-    let mut options = Options::new(atoms::from_word(call.env, name));
-    options.legacy_zero = legacy_zero();
+    let mut said = Said { options: Options::new(atoms::from_word(call.env, name)), counters: None };
+    said.options.legacy_zero = legacy_zero();
     let mut rest = list;
     while let Some((option, tail)) = list_cell(call.env, rest) {
         rest = tail;
         match tuple_elements(call.env, option) {
-            Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut options)?,
+            Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut said)?,
             Some([]) => return Err(BADARG),
-            None => plain(option, &mut options)?,
+            None => plain(option, &mut said.options)?,
         }
     }
     if rest != layout::NIL {
         return Err(BADARG);
     }
-    settle_counters(&mut options);
-    Ok(options)
+    Ok(said.settled())
+}
+
+/// What the options say so far.
+struct Said {
+    options: Options,
+    counters: Option<bool>,
+}
+
+impl Said {
+    /// Tuning means nothing for a private table. Counters are in one place without write_concurrency; with it they are where was said, or
+    /// else in many places for `auto` and for an ordered_set.
+    fn settled(self) -> Options {
+        let mut options = self.options;
+        if options.access == Access::Private {
+            options.write_concurrency = Concurrency::Off;
+            options.read_concurrency = false;
+        }
+        let usual = options.write_concurrency == Concurrency::Auto || options.kind == TableKind::OrderedSet;
+        let tuned = options.write_concurrency != Concurrency::Off;
+        options.decentralized_counters = tuned && self.counters.unwrap_or(usual);
+        options
+    }
 }
 
 fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
@@ -113,7 +134,8 @@ fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
     Ok(())
 }
 
-fn pair(call: &Call<'_>, tag: Word, parts: &[Word], options: &mut Options) -> Result<(), Raise> {
+fn pair(call: &Call<'_>, tag: Word, parts: &[Word], said: &mut Said) -> Result<(), Raise> {
+    let options = &mut said.options;
     let is = |known: Known| tag == known.word();
     if is(atoms::HEIR) {
         options.heir = heir(call, parts)?;
@@ -124,7 +146,7 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], options: &mut Options) -> Re
         _ if is(atoms::KEYPOS) => options.keypos = position(value)?,
         _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
         _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
-        _ if is(atoms::DECENTRALIZED_COUNTERS) => options.decentralized_counters = flag(value)?,
+        _ if is(atoms::DECENTRALIZED_COUNTERS) => said.counters = Some(flag(value)?),
         _ if is(atoms::STRUCTURE) && layout::is_atom(value) => {
             options.structure = atoms::from_word(call.env, value).text().to_owned();
         }
@@ -143,13 +165,4 @@ fn concurrency(value: Word) -> Result<Concurrency, Raise> {
         return Ok(Concurrency::Auto);
     }
     Ok(if flag(value)? { Concurrency::On } else { Concurrency::Off })
-}
-
-/// Counters are in many places for `auto`, whatever was asked, and in one for tables that are not tuned for writers.
-fn settle_counters(options: &mut Options) {
-    match options.write_concurrency {
-        Concurrency::Off => options.decentralized_counters = false,
-        Concurrency::On => {}
-        Concurrency::Auto => options.decentralized_counters = true,
-    }
 }

@@ -57,6 +57,8 @@ fn compile(call: &Call<'_>, kind: Word, spec: Word) -> Result<Arc<Program>, Rais
         spec::pattern(call, spec, Pattern::Bindings)
     } else if kind == atoms::MATCH_OBJECT.word() {
         spec::pattern(call, spec, Pattern::Object)
+    } else if spec == layout::NIL {
+        spec::nothing()
     } else {
         spec::compile(call, spec)
     }

@@ -52,6 +52,13 @@ pub fn compile(call: &Call<'_>, spec: Word) -> Result<Arc<Program>, Raise> {
     }
 }
 
+/// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object always has a key, so none is `{}`.
+pub fn nothing() -> Result<Arc<Program>, Raise> {
+    let (head, guards, body) = (Term::tuple::<Term>([]), Term::nil(), Term::list([Term::atom("$_")]));
+    let spec = Term::list([Term::tuple([head, guards, body])]);
+    Program::compile(spec.as_ref()).map(Arc::new).map_err(|_| BADARG)
+}
+
 /// Compiles a pattern of match or match_object.
 pub fn pattern(call: &Call<'_>, pattern: Word, what: Pattern) -> Result<Arc<Program>, Raise> {
     let pattern = taken(call, pattern)?;

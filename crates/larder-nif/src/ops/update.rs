@@ -104,6 +104,11 @@ pub fn update_counter_default(call: &Call<'_>) -> Reply {
 
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
+        // A default that is none is the first thing to be wrong here.
+        answer(call, table, table.check_write(who(call)))?;
+        if default.is_some_and(|default| tuple_elements(call.env, default).is_none()) {
+            return Err(BADARG);
+        }
         let who = check(call, table, atoms::TABLE_TYPE)?;
         let mut values = Vec::new();
         let ops = match counter_ops(call, table, call.args[2]) {
