@@ -268,10 +268,12 @@ fn a_range_of_a_hundred_in_a_million() {
             .select(table.owner(), program, Direction::Forward, None)
             .unwrap();
         let mut n = 0;
-        job.step(&mut Budget::slice(), &ctx, &mut |_| n += 1)
-            .unwrap();
+        let count = &mut |_: Output<'_>| n += 1;
+        while job.step(&mut Budget::slice(), &ctx, count).unwrap() == ScanStep::More {}
         assert_eq!(n, 100);
-        best = best.min(start.elapsed());
+        let took = start.elapsed();
+        println!("{took:?}");
+        best = best.min(took);
     }
     println!("100 rows of 1,000,000 by guards, compiled and run: {best:?}");
     assert!(best < Duration::from_micros(100), "{best:?}");

@@ -123,7 +123,7 @@ fn rights() {
         if write.is_ok() {
             // A dead table's error comes before the lack of a right.
             assert_eq!(t.insert(other, &row), Err(Error::NoTable));
-            assert_eq!(t.info().is_none(), true);
+            assert!(t.info().is_none());
         }
     }
 }
