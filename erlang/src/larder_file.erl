@@ -22,11 +22,11 @@
 
 %% @doc Writes the table to a file of another name first, so that a write that
 %% fails leaves what was there.
--spec save(larder:table(), file:name(), term()) -> ok | {error, term()}.
-save(Table, File, Options) ->
+-spec save(larder:table(), file:name(), [term()]) -> ok | {error, term()}.
+save(Table, File, Options) when is_list(Options) ->
     try
-        {Sync, Extended} = save_options(Options),
-        Path = path(File),
+        {Sync, Extended} = save_options(Options, {unsaid, unsaid}),
+        Path = path(File, eaccess),
         defined(larder:info(Table, size)),
         true = larder:safe_fixtable(Table, true),
         try
@@ -51,26 +51,29 @@ release(Table) ->
     end.
 
 written(ok, _File) -> ok;
+written({error, {io, eisdir}}, _File) -> throw(eaccess);
 written({error, {io, Posix}}, File) -> throw({file_error, File, Posix}).
 
-save_options(Options) ->
-    save_options(Options, {false, []}).
-
-save_options([], Known) ->
-    Known;
-save_options([{sync, Sync} | Options], {_, Extended}) when is_boolean(Sync) ->
+%% Each option once: a second one of a kind is as unknown as any other.
+save_options([], {Sync, Extended}) ->
+    {said(Sync, false), said(Extended, [])};
+save_options([{sync, Sync} | Options], {unsaid, Extended}) when is_boolean(Sync) ->
     save_options(Options, {Sync, Extended});
-save_options([{extended_info, Items} | Options], {Sync, _}) when is_list(Items) ->
-    lists:foreach(fun extended_item/1, Items),
-    save_options(Options, {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Items)]});
+save_options([{extended_info, Items} | Options], {Sync, unsaid}) ->
+    Extended = extended_items(Items),
+    save_options(Options, {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Extended)]});
 save_options([Option | _], _) ->
     throw({unknown_option, Option});
-save_options(Options, _) ->
-    throw({unknown_option, Options}).
+save_options(Other, _) ->
+    throw({malformed_option, Other}).
 
-extended_item(object_count) -> ok;
-extended_item(md5sum) -> ok;
-extended_item(Other) -> throw({unknown_option, [{extended_info, [Other]}]}).
+said(unsaid, Usual) -> Usual;
+said(Said, _Usual) -> Said.
+
+extended_items([]) -> [];
+extended_items([Item | Items]) when Item =:= object_count; Item =:= md5sum -> [Item | extended_items(Items)];
+extended_items([Item | _]) -> throw({unknown_option, [{extended_info, [Item]}]});
+extended_items(Other) -> throw({malformed_option, Other}).
 
 %% ---- file2tab ----
 
@@ -79,7 +82,8 @@ extended_item(Other) -> throw({unknown_option, [{extended_info, [Other]}]}).
 -spec load(file:name(), term()) -> {ok, larder:table()} | {error, term()}.
 load(File, Options) ->
     try
-        loaded(larder_nif:load_table(path(File), verify(Options)), File)
+        Verify = verify(Options),
+        loaded(larder_nif:load_table(path(File, unopened(File)), Verify), File)
     catch
         throw:Why -> {error, Why}
     end.
@@ -94,15 +98,15 @@ verify(Options) ->
 verify([], Verify) -> Verify;
 verify([{verify, Verify} | Options], _) when is_boolean(Verify) -> verify(Options, Verify);
 verify([Option | _], _) -> throw({unknown_option, Option});
-verify(Options, _) -> throw({unknown_option, Options}).
+verify(Other, _) -> throw({malformed_option, Other}).
 
 %% ---- tabfile_info ----
 
 %% @doc What is in the file's header.
 -spec info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
-info(File) ->
+info(File) when is_list(File); is_atom(File); is_binary(File) ->
     try
-        described(larder_nif:file_header(path(File)), File)
+        described(larder_nif:file_header(path(File, unopened(File))), File)
     catch
         throw:Why -> {error, Why}
     end.
@@ -126,14 +130,27 @@ unreadable(cut_short, _File) -> badfile;
 unreadable(damaged, _File) -> checksum_error;
 unreadable(count, _File) -> invalid_object_count.
 
+%% What is said of a name that can't be one.
+unopened(File) when is_list(File); is_atom(File); is_binary(File) ->
+    {read_error, {file_error, File, badarg}};
+unopened(File) ->
+    {read_error, {badarg, [{file, File}, {mode, read_only}]}}.
+
 %% The name as the file system has it.
-path(File) ->
-    try filename:absname(filename:flatten(File)) of
-        Name when is_binary(Name) -> Name;
-        Name -> native(Name, unicode:characters_to_binary(Name, unicode, file:native_name_encoding()))
+path(File, Otherwise) ->
+    try filename:flatten(File) of
+        Flat when Flat =:= []; Flat =:= <<>> -> <<>>;
+        Flat -> native(filename:absname(Flat), Otherwise)
     catch
-        error:_ -> throw({file_error, File, badarg})
+        error:_ -> throw(Otherwise)
     end.
 
-native(_Name, Binary) when is_binary(Binary) -> Binary;
-native(Name, _) -> throw({file_error, Name, badarg}).
+native(Name, Otherwise) ->
+    Native = case is_binary(Name) of
+                 true -> Name;
+                 false -> unicode:characters_to_binary(Name, unicode, file:native_name_encoding())
+             end,
+    case is_binary(Native) andalso binary:match(Native, <<0>>) =:= nomatch of
+        true -> Native;
+        false -> throw(Otherwise)
+    end.

@@ -13,7 +13,7 @@ use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::{decode, entry};
-use larder::{Budget, CountJob, DeleteJob, Direction, Output, ReplaceJob, ScanStep, SelectJob, Step, Table};
+use larder::{Budget, CountJob, DeleteJob, Direction, Output, ReplaceJob, ScanStep, SelectJob, Step, Table, TableKind};
 use larder_matchspec::{Pattern, Program};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -153,6 +153,10 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
 /// select_replace(Table, Spec) -> Count.
 pub fn select_replace(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
+    if table.kind() == TableKind::Bag {
+        answer(call, &table, table.check_write(who(call)))?;
+        return Err(Raise::Cause(atoms::TABLE_TYPE));
+    }
     let program = writing(call, &table)?;
     let job = answer(call, &table, table.select_replace(who(call), program))?;
     begin(call, table, Job::Replace(job))
