@@ -31,16 +31,23 @@ parallel(Count, Fun) ->
 
 %% A process that works until it is told to stop, then gives a result.
 until_stopped(Fun) ->
-    Self = self(),
-    spawn_link(fun() -> loop(Self, Fun, 0) end).
+    spawn_monitor(fun() -> loop(Fun, 0) end).
 
-loop(Parent, Fun, N) ->
-    receive stop -> Parent ! {self(), N}
-    after 0 -> Fun(N), loop(Parent, Fun, N + 1)
+loop(Fun, N) ->
+    receive stop -> exit({done, N})
+    after 0 -> Fun(N), loop(Fun, N + 1)
     end.
 
-stop(Pids) ->
-    [begin Pid ! stop, receive {Pid, N} -> N end end || Pid <- Pids].
+%% How often each did its work; all are stopped before one's failure is shown.
+stop(Running) ->
+    Ends = [begin
+        Pid ! stop,
+        receive {'DOWN', Mon, process, Pid, Why} -> Why end
+    end || {Pid, Mon} <- Running],
+    [case End of
+         {done, N} -> N;
+         Why -> error({worker_failed, Why})
+     end || End <- Ends].
 
 %% No increment is lost -----------------------------------------------------------------
 
@@ -236,6 +243,6 @@ fault_test_() ->
     {"finds list_one_by_one", {timeout, 60, fun() ->
         M = diff_planted:load(list_one_by_one),
         {_, Mon} = spawn_monitor(fun() -> lists(M, [set, public]) end),
-        receive {'DOWN', Mon, process, _, {{badmatch, _}, _}} -> ok end,
+        receive {'DOWN', Mon, process, _, {{worker_failed, {{badmatch, _}, _}}, _}} -> ok end,
         true = code:delete(M)
     end}}.

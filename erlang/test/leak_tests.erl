@@ -1,0 +1,103 @@
+%% @doc Tables by the hundred thousand, made and dropped, leave nothing behind:
+%% no table, no name, no memory, no process.
+%%
+%% LARDER_LEAK_TABLES sets how many (100,000).
+-module(leak_tests).
+
+-export([made_and_dropped_test_/0, owners_die_test_/0, contents_test_/0,
+         all_at_once_test_/0]).
+
+tables() -> larder_test:env("LARDER_LEAK_TABLES", 100000).
+
+made_and_dropped_test_() ->
+    [larder_test:tc("made and dropped one by one", 300, Sut, fun() ->
+        steady("tables", fun() -> one_by_one(Sut, tables() div 5) end)
+     end) || Sut <- larder_test:other_suts()].
+
+owners_die_test_() ->
+    [larder_test:tc("made by owners that die", 300, Sut, fun() ->
+        steady("owners", fun() -> owners(Sut, tables() div 10) end)
+     end) || Sut <- larder_test:other_suts()].
+
+contents_test_() ->
+    [larder_test:tc("filled, emptied, filled again", 300, Sut, fun() ->
+        steady("contents", fun() -> contents(Sut) end)
+     end) || Sut <- larder_test:other_suts()].
+
+%% All of them alive at the same time.
+all_at_once_test_() ->
+    [larder_test:tc("a hundred thousand at once", 300, Sut, fun() ->
+        Before = rss(),
+        Count = tables(),
+        {Pid, Mon} = spawn_monitor(fun() ->
+            Tables = [Sut:new(leak, []) || _ <- lists:seq(1, Count)],
+            [Sut:insert(T, {a, N}) || {N, T} <- lists:zip(lists:seq(1, Count), Tables)],
+            Count = length([T || {N, T} <- lists:zip(lists:seq(1, Count), Tables),
+                                 [{a, N}] =:= Sut:lookup(T, a)]),
+            exit({held, rss()})
+        end),
+        Held = receive {'DOWN', Mon, process, Pid, {held, Rss}} -> Rss end,
+        true = larder_test:wait_until(fun() -> length(Sut:all()) =< 1 end, 20000),
+        true = larder_test:wait_until(fun() ->
+            erlang:garbage_collect(),
+            rss() < Before + (Held - Before) div 2 + 64 * 1024
+        end, 20000),
+        io:format(user, "    ~b tables: ~b bytes each; resident before ~b, held ~b, after ~b KiB~n",
+                  [Count, (Held - Before) * 1024 div Count, Before, Held, rss()])
+     end) || Sut <- larder_test:other_suts()].
+
+one_by_one(M, Count) ->
+    [begin
+         Options = element(1 + N rem 6, {[], [named_table], [ordered_set], [bag, compressed],
+                                         [duplicate_bag, {write_concurrency, true}],
+                                         [ordered_set, named_table, {write_concurrency, auto}]}),
+         T = M:new(leak, Options),
+         M:insert(T, [{K, [K, N]} || K <- lists:seq(1, N rem 20)]),
+         M:delete(T)
+     end || N <- lists:seq(1, Count)].
+
+owners(M, Count) ->
+    [begin
+         {Pid, Mon} = spawn_monitor(fun() ->
+             T = M:new(leak, [public]),
+             U = M:new(leak, [named_table, ordered_set]),
+             M:insert(T, {a, N}),
+             M:insert(U, {<<0:1600>>, N}),
+             M:safe_fixtable(T, true)
+         end),
+         receive {'DOWN', Mon, process, Pid, normal} -> ok end
+     end || N <- lists:seq(1, Count div 2)],
+    true = larder_test:wait_until(fun() -> M:info(leak, size) =:= undefined end).
+
+contents(M) ->
+    [begin
+         T = M:new(leak, [Type | More]),
+         Rows = [{K, <<K:1600>>, [K, {K}], #{K => K}} || K <- lists:seq(1, 2000)],
+         [begin
+              M:insert(T, Rows),
+              [M:delete(T, K) || K <- lists:seq(1, 2000, 2)],
+              M:select_delete(T, [{{'$1', '_', '_', '_'}, [{'>', '$1', 1000}], [true]}]),
+              M:delete_all_objects(T),
+              0 = M:info(T, size)
+          end || _ <- lists:seq(1, 5)],
+         M:insert(T, Rows),
+         M:delete(T)
+     end || Type <- [set, ordered_set, bag, duplicate_bag], More <- [[], [compressed]]].
+
+%% After a first round has warmed all caches, further rounds take no memory.
+steady(What, Round) ->
+    Round(),
+    timer:sleep(200),
+    Start = rss(),
+    [Round() || _ <- lists:seq(1, 4)],
+    Kib = fun() -> erlang:garbage_collect(), rss() - Start end,
+    Steady = larder_test:wait_until(fun() -> Kib() < 48 * 1024 end, 10000),
+    io:format(user, "    ~s: four more rounds took ~b KiB~n", [What, Kib()]),
+    true = Steady.
+
+%% Resident memory of the whole node in KiB: the library's own memory is not in
+%% erlang:memory().
+rss() ->
+    {ok, Text} = file:read_file("/proc/self/statm"),
+    [_, Pages | _] = string:lexemes(binary_to_list(Text), " "),
+    list_to_integer(Pages) * 4.

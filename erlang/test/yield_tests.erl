@@ -1,0 +1,133 @@
+%% @doc Nobody holds a scheduler: while a large table is selected from, list
+%% inserted into, deleted from and dropped, the node's own long_schedule
+%% monitor stays silent and a process that wants to run every millisecond does.
+%%
+%% LARDER_YIELD_ROWS sets the size (1,000,000; the promise is for 5,000,000).
+-module(yield_tests).
+
+-export([large_table_test_/0, range_test_/0]).
+
+rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
+
+large_table_test_() ->
+    [larder_test:tc(lists:concat(["a large table, ", Type]), 600, Sut, fun() -> large(Sut, Type) end)
+     || Sut <- larder_test:other_suts(), Type <- [set, ordered_set]].
+
+%% The figures of each operation: longest and 99th percentile of the ticker's
+%% gaps, and how often a scheduler was held for 20 ms by somebody who works on
+%% the table. A busy machine takes the processor away from the ticker as well,
+%% so the bounds are those of a table that stops the node, not of a quiet one.
+large(M, Type) ->
+    Rows = rows(),
+    List = [{K, K rem 1000} || K <- lists:seq(1, Rows)],
+    T = M:new(yield, [Type, public]),
+    Steps = [{"insert of a list", fun() -> true = M:insert(T, List) end},
+             {"select, few found", fun() -> Rows = found(M, T) * 1000 end},
+             {"select_count", fun() -> Rows = M:select_count(T, [{'_', [], [true]}]) end},
+             {"match_object", fun() -> Rows = 1000 * length(M:match_object(T, {'_', 8})) end},
+             {"select_replace", fun() ->
+                  Rows = 1000 * M:select_replace(T, [{{'$1', 7}, [], [{{'$1', 7, x}}]}])
+              end},
+             {"select_delete", fun() ->
+                  Rows = 2 * M:select_delete(T, [{{'$1', '$2'}, [{'<', '$2', 500}], [true]},
+                                                 {{'_', 7, '_'}, [], [true]}])
+              end},
+             {"insert_new of a list", fun() -> false = M:insert_new(T, List) end},
+             {"delete_all_objects", fun() -> true = M:delete_all_objects(T) end},
+             {"insert again", fun() -> true = M:insert(T, List) end},
+             {"delete", fun() -> true = M:delete(T) end},
+             {"an owner that dies", fun() -> owner_dies(M, Type, Rows) end}],
+    Figures = [measured(Name, Step) || {Name, Step} <- Steps],
+    [] = [F || F <- Figures, too_long(F)],
+    ok.
+
+found(M, T) ->
+    length(M:select(T, [{{'$1', 5}, [], ['$1']}])).
+
+%% The table is filled by its owner in pieces, so that only its end is measured.
+owner_dies(M, Type, Rows) ->
+    {Pid, Mon} = spawn_monitor(fun() ->
+        T = M:new(yield, [Type, public]),
+        fill(M, T, 1, Rows)
+    end),
+    receive {'DOWN', Mon, process, Pid, normal} -> ok end.
+
+fill(_, _, From, Rows) when From > Rows -> ok;
+fill(M, T, From, Rows) ->
+    M:insert(T, [{K, K} || K <- lists:seq(From, min(Rows, From + 999))]),
+    fill(M, T, From + 1000, Rows).
+
+%% Measuring -----------------------------------------------------------------------------
+
+measured(Name, Step) ->
+    erlang:garbage_collect(),
+    Parent = self(),
+    Ticker = spawn_link(fun() -> process_flag(priority, high), tick(Parent, now_us(), []) end),
+    Watcher = spawn_link(fun() -> watch(Parent, []) end),
+    Old = erlang:system_monitor(Watcher, [{long_schedule, 20}]),
+    {Us, _} = larder_test:microseconds(Step),
+    %% What is freed in the background is part of it.
+    timer:sleep(100),
+    erlang:system_monitor(Old),
+    Gaps = lists:sort(ask(Ticker)),
+    Long = ask(Watcher),
+    Figure = #{name => Name, ms => Us / 1000, p99_ms => percentile(99, Gaps) / 1000,
+               max_ms => lists:last(Gaps) / 1000, long => Long},
+    io:format(user, "    ~-22s ~9.1f ms   ticker p99 ~6.1f ms, longest ~6.1f ms   long schedules ~b~n",
+              [Name, Us / 1000, percentile(99, Gaps) / 1000, lists:last(Gaps) / 1000, length(Long)]),
+    Figure.
+
+%% Held means: by work in the table. A collection of the test's own list of
+%% rows may take long too; it names no function of the table's.
+too_long(#{p99_ms := P99, long := Long}) ->
+    P99 > 30 orelse lists:any(fun in_a_table/1, Long).
+
+in_a_table(Info) ->
+    lists:any(fun({_, {M, _, _}}) -> lists:prefix("larder", atom_to_list(M)) andalso M =/= larder_test;
+                 (_) -> false end,
+              [{K, V} || {K, {_, _, _} = V} <- Info]).
+
+ask(Pid) ->
+    Pid ! stop,
+    receive {Pid, Answer} -> Answer end.
+
+%% It asks to wake up each millisecond and notes how much later it did.
+tick(Parent, Last, Gaps) ->
+    receive stop -> Parent ! {self(), [0 | Gaps]}
+    after 1 ->
+        Now = now_us(),
+        tick(Parent, Now, [max(0, Now - Last - 1000) | Gaps])
+    end.
+
+watch(Parent, Seen) ->
+    receive
+        {monitor, _, long_schedule, Info} -> watch(Parent, [Info | Seen]);
+        stop -> Parent ! {self(), Seen}
+    end.
+
+now_us() -> erlang:monotonic_time(microsecond).
+
+percentile(P, Sorted) ->
+    lists:nth(max(1, length(Sorted) * P div 100), Sorted).
+
+%% A key range in guards -------------------------------------------------------------------
+
+range_test_() ->
+    [larder_test:tc("a hundred rows of a million by guards", 200, Sut, fun() -> range(Sut) end)
+     || Sut <- larder_test:other_suts()].
+
+range(M) ->
+    Rows = rows(),
+    T = M:new(range, [ordered_set, public]),
+    fill(M, T, 1, Rows),
+    Times = [begin
+        From = rand:uniform(Rows - 200),
+        Spec = [{{'$1', '_'}, [{'>=', '$1', From}, {'<', '$1', From + 100}], ['$_']}],
+        {Us, Found} = larder_test:microseconds(fun() -> M:select(T, Spec) end),
+        Found = [{K, K} || K <- lists:seq(From, From + 99)],
+        Us
+    end || _ <- lists:seq(1, 1001)],
+    Median = larder_test:median(Times),
+    io:format(user, "    100 of ~b rows by guards: median ~.1f us~n", [Rows, Median]),
+    true = Median < 100,
+    M:delete(T).
