@@ -63,6 +63,7 @@
 -type type() :: set | ordered_set | bag | duplicate_bag.
 -type access() :: public | protected | private.
 -type heir() :: {heir, pid(), term()} | {heir, pid()} | {heir, none}.
+-type setting() :: heir() | {protection, access()}.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
                 | {decentralized_counters, boolean()} | {structure, atom()}.
@@ -109,8 +110,8 @@ guard_heirs(Options) when is_list(Options) ->
         true -> guard(larder_nif:guard_wanted());
         false -> ok
     end;
-guard_heirs(_Heir) ->
-    guard(larder_nif:guard_wanted()).
+guard_heirs(Option) ->
+    guard_heirs([Option]).
 
 %% Only the timer may hold the guard: a collection frees what is left of it here.
 guard(false) ->
@@ -164,8 +165,9 @@ info(Table, Item) ->
 give_away(Table, Pid, Data) ->
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
-%% @doc Sets the heir. Only the owner can.
--spec setopts(table(), heir() | [heir()]) -> true.
+%% @doc Sets the heir. Only the owner can. As in `ets', `{protection, Access}'
+%% is an option too.
+-spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
     guard_heirs(Options),

@@ -139,11 +139,15 @@ unopened(File) ->
 %% The name as the file system has it.
 path(File, Otherwise) ->
     try filename:flatten(File) of
-        Flat when Flat =:= []; Flat =:= <<>> -> <<>>;
+        Flat when Flat =:= []; Flat =:= <<>> -> throw(no_name(Otherwise));
         Flat -> native(filename:absname(Flat), Otherwise)
     catch
         error:_ -> throw(Otherwise)
     end.
+
+%% The empty name is one that nothing has.
+no_name({read_error, {file_error, File, badarg}}) -> {read_error, {file_error, File, enoent}};
+no_name(eaccess) -> {file_error, [], enoent}.
 
 native(Name, Otherwise) ->
     Native = case is_binary(Name) of

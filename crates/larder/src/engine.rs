@@ -4,7 +4,7 @@
 //! objects takes either.
 
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{Access, Options};
 use crate::owner::{OwnerId, Owners};
 use crate::reaper;
 use crate::registry::Registry;
@@ -300,6 +300,17 @@ impl Table {
         let before = std::mem::replace(&mut admin.heir, heir);
         drop(admin);
         drop(before);
+        Ok(())
+    }
+
+    /// Says who may read and write from now on.
+    ///
+    /// # Errors
+    /// `NoTable`, `NotOwner`.
+    pub fn set_access(self: &Arc<Self>, who: OwnerId, access: Access) -> Result<(), Error> {
+        let admin = self.admin.lock();
+        self.check_owner(&admin, who)?;
+        self.store_access(access);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use larder_term::object::{self, KeyForm, ObjectBuf, ObjectEncoder, ObjectError};
 use larder_term::{Atom, Encoder, Mode, Term, TermRef};
 use parking_lot::Mutex;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Weak;
 
 /// The state bit of a closed gate.
@@ -53,6 +53,7 @@ pub struct Table {
     pub(crate) fixation: Fixation,
     name: AtomicU32,
     owner: AtomicU64,
+    access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
     pub(crate) engine: Weak<Inner>,
 }
@@ -108,6 +109,7 @@ impl Table {
             fixation: Fixation::default(),
             name: AtomicU32::new(options.name.id()),
             owner: AtomicU64::new(owner.raw()),
+            access: AtomicU8::new(options.access as u8),
             admin: Mutex::new(Admin {
                 heir: options.heir.clone(),
                 gone: false,
@@ -145,7 +147,17 @@ impl Table {
 
     /// Who may read and write.
     pub fn access(&self) -> Access {
-        self.options.access
+        // Ordering: Relaxed; a right that changes while an operation begins is the old or the new one.
+        match self.access.load(Ordering::Relaxed) {
+            0 => Access::Public,
+            1 => Access::Protected,
+            _ => Access::Private,
+        }
+    }
+
+    pub(crate) fn store_access(&self, access: Access) {
+        // Ordering: Relaxed, as in `access`; changed under `admin`.
+        self.access.store(access as u8, Ordering::Relaxed);
     }
 
     /// The position of the key in each object.
@@ -158,7 +170,7 @@ impl Table {
         self.options.compressed
     }
 
-    /// The options as the table was made with them; name, owner and heir may have changed since.
+    /// The options as the table was made with them; name, owner, heir and access may have changed since.
     pub fn options(&self) -> &Options {
         &self.options
     }

@@ -9,7 +9,7 @@ use crate::owners::{self, ENGINE};
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use larder::FixTime;
-use larder::{Error, Table};
+use larder::{Access, Error, Table};
 use std::sync::Arc;
 
 /// new(Name, Options) -> Table.
@@ -105,41 +105,61 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// setopts(Table, Opts) -> true. Only the heir can be set.
+/// setopts(Table, Opts) -> true. The heir, and (undocumented in `ets`, and there) the protection.
 pub fn setopts(call: &Call<'_>) -> Reply {
-    let heir = heir_option(call, call.args[1]);
+    let wanted = settings(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
-    let set = match heir? {
-        Some(heir) => table.set_heir(who(call), heir),
-        None if table.owner() == who(call) => Ok(()),
-        None => Err(Error::NotOwner),
-    };
+    let Settings { heir, access } = wanted?;
+    let mut set = if table.owner() == who(call) { Ok(()) } else { Err(Error::NotOwner) };
+    if let Some(heir) = heir {
+        set = set.and_then(|()| table.set_heir(who(call), heir));
+    }
+    if let Some(access) = access {
+        set = set.and_then(|()| table.set_access(who(call), access));
+    }
     match answer(call, &table, set) {
         Err(Raise::Cause(atoms::NOT_OWNER)) => Err(BADARG),
         other => other.map(|()| atoms::TRUE.word()),
     }
 }
 
-/// One option, or a list of options that says each at most once.
-fn heir_option(call: &Call<'_>, options: Word) -> Result<Option<options::Heir>, Raise> {
-    let mut found = None;
-    let mut rest = options;
-    if tuple_elements(call.env, options).is_some() {
-        return one_heir(call, options).map(Some);
-    }
-    while let Some((option, tail)) = list_cell(call.env, rest) {
-        if found.replace(one_heir(call, option)?).is_some() {
-            return Err(BADARG);
-        }
-        rest = tail;
-    }
-    (rest == layout::NIL).then_some(found).ok_or(BADARG)
+/// What setopts/2 is to set.
+#[derive(Default)]
+struct Settings {
+    heir: Option<options::Heir>,
+    access: Option<Access>,
 }
 
-fn one_heir(call: &Call<'_>, option: Word) -> Result<options::Heir, Raise> {
-    match tuple_elements(call.env, option) {
-        Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => options::heir(call, parts),
+/// One option, or a list of options that says each at most once.
+fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
+    let mut settings = Settings::default();
+    if tuple_elements(call.env, options).is_some() {
+        setting(call, options, &mut settings)?;
+        return Ok(settings);
+    }
+    let mut rest = options;
+    while let Some((option, tail)) = list_cell(call.env, rest) {
+        setting(call, option, &mut settings)?;
+        rest = tail;
+    }
+    (rest == layout::NIL).then_some(settings).ok_or(BADARG)
+}
+
+fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(), Raise> {
+    let again = match tuple_elements(call.env, option) {
+        Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => settings.heir.replace(options::heir(call, parts)?).is_some(),
+        Some(&[tag, access]) if tag == atoms::PROTECTION.word() => settings.access.replace(protection(access)?).is_some(),
+        _ => true,
+    };
+    if again { Err(BADARG) } else { Ok(()) }
+}
+
+fn protection(word: Word) -> Result<Access, Raise> {
+    match word {
+        _ if word == atoms::PUBLIC.word() => Ok(Access::Public),
+        _ if word == atoms::PROTECTED.word() => Ok(Access::Protected),
+        _ if word == atoms::PRIVATE.word() => Ok(Access::Private),
         _ => Err(BADARG),
     }
 }

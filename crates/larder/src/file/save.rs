@@ -63,6 +63,7 @@ impl SaveJob {
     ) -> Result<SaveJob, Error> {
         table.check_read(who)?;
         let mut kept = table.options().clone();
+        kept.access = table.access();
         kept.name = table.name();
         kept.heir = None;
         let header = Header {
