@@ -14,7 +14,6 @@ defmodule Larder.MixProject do
       version: @version,
       description: @description,
       elixir: "~> 1.14",
-      language: :erlang,
       erlc_paths: ["erlang/src"],
       erlc_options: [:debug_info],
       elixirc_paths: ["lib"],
