@@ -53,15 +53,26 @@ cell(I, Place, Middle) when I > Middle, I =< Place -> $#;
 cell(I, Place, Middle) when I < Middle, I >= Place -> $-;
 cell(_, _, _) -> $\s.
 
-%% @doc Writes the CSV and the chart into the folder.
+%% @doc Writes the CSV, the same as a table for a page, and the chart into the folder.
 -spec files(file:filename(), {module(), module()}, [larder_demo_measure:outcome()], [{atom(), term()}]) -> ok.
 files(Folder, Modules, Outcomes, Facts) ->
     Csv = filename:join(Folder, "run.csv"),
+    Page = filename:join(Folder, "run.md"),
     Svg = filename:join(Folder, "run.svg"),
     ok = filelib:ensure_dir(Csv),
     ok = file:write_file(Csv, unicode:characters_to_binary(csv(Modules, Outcomes, Facts))),
+    ok = file:write_file(Page, unicode:characters_to_binary(page(Modules, Outcomes))),
     ok = file:write_file(Svg, unicode:characters_to_binary(svg(Modules, Outcomes))),
-    io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
+    io:format("~nwritten: ~ts, ~ts, ~ts~n", [Csv, Page, Svg]).
+
+page({A, B}, Outcomes) ->
+    [io_lib:format("| operation | rows | ~s | ~s | ratio | ~s B/row | ~s B/row |~n|---|--:|--:|--:|--:|--:|--:|~n", [A, B, A, B]),
+     [page_row(Outcome) || #{difference := none} = Outcome <- Outcomes]].
+
+page_row(#{name := Name, rows := Rows, times := {TimeA, TimeB}} = Outcome) ->
+    {MemA, MemB} = memory(Outcome),
+    io_lib:format("| ~ts | ~b | ~s | ~s | ~.2f | ~s | ~s |~n",
+                  [Name, Rows, time(TimeA), time(TimeB), TimeA / TimeB, MemA, MemB]).
 
 csv({A, B}, Outcomes, Facts) ->
     [[["# ", atom_to_list(K), ": ", io_lib:format("~0tp", [V]), "\n"] || {K, V} <- Facts ++ machine()],
