@@ -91,10 +91,13 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
     let to = options::local_pid(call, call.args[1])?;
+    if !owners::is_alive(call.env, to) {
+        return Err(BADARG);
+    }
     if table.owner() != who(call) {
         return Err(tables::refused(call, &table, &Error::NotOwner));
     }
-    if !owners::is_alive(call.env, to) || !owners::watch(call.env, to) {
+    if !owners::watch(call.env, to) {
         return Err(BADARG);
     }
     answer(call, &table, table.give_away(who(call), owners::id(to)))?;

@@ -45,29 +45,41 @@ struct Ops {
     many: bool,
 }
 
-/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples.
+/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples. For something that
+/// is none, and what follows it, stands an op that the engine refuses when it comes to it: a float added at a place that was named before. With
+/// none before it is an error at once.
 fn counter_ops(call: &Call<'_>, table: &Table, word: Word) -> Result<Ops, Raise> {
     let mut ops = SmallVec::new();
-    if let Some(parts) = tuple_elements(call.env, word) {
-        ops.push(counter_op(call, parts)?);
+    if tuple_elements(call.env, word).is_some() {
+        ops.push(counter_op(call, word)?);
         return Ok(Ops { ops, many: false });
     }
     let mut rest = word;
     while let Some((op, tail)) = list_cell(call.env, rest) {
-        ops.push(counter_op(call, tuple_elements(call.env, op).ok_or(BADARG)?)?);
+        match (counter_op(call, op), ops.first()) {
+            (Ok(op), _) => ops.push(op),
+            (Err(_), Some(CounterOp { pos, .. })) => return Ok(Ops { ops: refused(ops.clone(), *pos), many: true }),
+            (Err(error), None) => return Err(error),
+        }
         rest = tail;
     }
-    if rest == layout::NIL {
-        return Ok(Ops { ops, many: true });
+    match ops.first() {
+        _ if rest == layout::NIL => Ok(Ops { ops, many: true }),
+        Some(CounterOp { pos, .. }) => Ok(Ops { ops: refused(ops.clone(), *pos), many: true }),
+        None => {
+            ops.push(CounterOp { pos: table.keypos() + 1, incr: integer(call, word)?, limit: None });
+            Ok(Ops { ops, many: false })
+        }
     }
-    if !ops.is_empty() {
-        return Err(BADARG);
-    }
-    ops.push(CounterOp { pos: table.keypos() + 1, incr: integer(call, word)?, limit: None });
-    Ok(Ops { ops, many: false })
 }
 
-fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
+fn refused(mut ops: SmallVec<[CounterOp; 4]>, pos: usize) -> SmallVec<[CounterOp; 4]> {
+    ops.push(CounterOp { pos, incr: Number::Float(0.0), limit: None });
+    ops
+}
+
+fn counter_op(call: &Call<'_>, op: Word) -> Result<CounterOp, Raise> {
+    let parts = tuple_elements(call.env, op).ok_or(BADARG)?;
     let limit = match parts {
         [_, _] => None,
         [_, _, threshold, value] => Some((integer(call, *threshold)?, integer(call, *value)?)),
@@ -147,6 +159,10 @@ fn with_row<R>(call: &Call<'_>, default: Option<Word>, f: impl FnOnce(Option<New
     f(Some(NewRow { key: key.term()?, tuple: tuple.term()? }))
 }
 
+fn has_key(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
+    with_key(call, table, call.args[1], |key| answer(call, table, table.member(who(call), key)))
+}
+
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean().
 pub fn update_element(call: &Call<'_>) -> Reply {
     elements(call, None)
@@ -160,12 +176,7 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
 fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = check(call, table, atoms::NONE)?;
-        let (places, values) = match element_ops(call, call.args[2]) {
-            Ok(ops) => ops,
-            // Nobody looks at what is to be done with an object that is not there.
-            Err(_) if default.is_none() && !has_key(call, table)? => return Ok(atoms::FALSE.word()),
-            Err(error) => return Err(error),
-        };
+        let (places, values) = element_ops(call, call.args[2])?;
         let ops: SmallVec<[(usize, TermRef<'_>); 4]> =
             places.into_iter().zip(&values).map(|(place, value)| Ok((place, value.term()?))).collect::<Result<_, Raise>>()?;
         with_row(call, default, |row| {
@@ -179,28 +190,32 @@ fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     })
 }
 
-fn has_key(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
-    with_key(call, table, call.args[1], |key| answer(call, table, table.member(who(call), key)))
-}
-
 type ElementOps = (SmallVec<[usize; 4]>, Vec<Taken>);
 
+/// {Pos, Value} | [{Pos, Value}]. What is none becomes one for a position that no object has, which the engine refuses when it comes to it.
 fn element_ops(call: &Call<'_>, word: Word) -> Result<ElementOps, Raise> {
-    let mut ops = (SmallVec::new(), Vec::new());
-    let mut one = |parts: &[Word]| -> Result<(), Raise> {
-        let [place, value] = *parts else { return Err(BADARG) };
-        ops.0.push(position(place)?);
-        ops.1.push(Taken::new(call, value)?);
-        Ok(())
-    };
-    if let Some(parts) = tuple_elements(call.env, word) {
-        one(parts)?;
+    let mut ops: ElementOps = (SmallVec::new(), Vec::new());
+    let mut rest = word;
+    if tuple_elements(call.env, word).is_some() {
+        element_op(call, word, &mut ops)?;
         return Ok(ops);
     }
-    let mut rest = word;
     while let Some((op, tail)) = list_cell(call.env, rest) {
-        one(tuple_elements(call.env, op).ok_or(BADARG)?)?;
+        element_op(call, op, &mut ops)?;
         rest = tail;
     }
-    (rest == layout::NIL).then_some(ops).ok_or(BADARG)
+    if rest != layout::NIL {
+        element_op(call, layout::NIL, &mut ops)?;
+    }
+    Ok(ops)
+}
+
+fn element_op(call: &Call<'_>, op: Word, ops: &mut ElementOps) -> Result<(), Raise> {
+    let (place, value) = match tuple_elements(call.env, op) {
+        Some(&[place, value]) => (position(place).unwrap_or(usize::MAX), value),
+        _ => (usize::MAX, layout::NIL),
+    };
+    ops.0.push(place);
+    ops.1.push(Taken::new(call, value)?);
+    Ok(())
 }
