@@ -68,15 +68,18 @@ deep_list(N) -> [deep_list(N - 1)].
 deep_tuple(0) -> bottom;
 deep_tuple(N) -> {N, deep_tuple(N - 1)}.
 
-%% @doc Identities of another node, as they come in from a file or a socket.
+%% @doc Identities of another node, as they come in from a file or a socket. Its
+%% name sorts after that of a node without a name: references and ports of this
+%% node come before those of others in the module under test, whatever the
+%% names; Erlang sorts by name, so that the order changes when a node gets one.
 external_pid(N) ->
-    binary_to_term(<<131, 88, 119, 7, "far@off", N:32, 3:32, 77:32>>).
+    binary_to_term(<<131, 88, 119, 7, "zoo@far", N:32, 3:32, 77:32>>).
 
 external_ref(N) ->
-    binary_to_term(<<131, 90, 3:16, 119, 7, "far@off", 77:32, N:32, 5:32, 6:32>>).
+    binary_to_term(<<131, 90, 3:16, 119, 7, "zoo@far", 77:32, N:32, 5:32, 6:32>>).
 
 external_port(N) ->
-    binary_to_term(<<131, 120, 119, 7, "far@off", N:64, 77:32>>).
+    binary_to_term(<<131, 120, 119, 7, "zoo@far", N:64, 77:32>>).
 
 %% @doc A member of the pool as a command names it: `{'$k', N}'. Short names keep
 %% generation quick and what fails readable; made/1 puts the terms in.
@@ -113,7 +116,7 @@ object() ->
                {1, {key(), key(), 1, 2, 3, 4, 5, 6}}]).
 
 wrong_object() ->
-    oneof([a, [], {}, [{1, 2}, b], [{1, 2} | b], [{1, 2} | {3, 4}], [[]], {x}, <<"bin">>]).
+    elements([a, [], {}, [{1, 2}, b], [{1, 2} | b], [{1, 2} | {3, 4}], [[]], {x}, <<"bin">>]).
 
 objects() ->
     frequency([{10, list(object())},
@@ -149,7 +152,7 @@ element_pattern() ->
                {3, key()},
                {1, {element_var(), element_var()}},
                {1, {a, element_var()}},
-               {1, ?LET(V, element_var(), [a | V])},
+               {1, ?LET(V, element_var(), exactly([a | V]))},
                {1, ?LET(V, element_var(), #{a => V})},
                {1, elements(['$0', '$17', '$00', '$x', '$', '_x'])}]).
 

@@ -43,7 +43,7 @@ key_clause() ->
 
 key_head() ->
     oneof([{'$1', '_'}, {'$1', '$2'}, {'$1', '$2', '_'}, {'$1', '_', '$2'}, {{'$1', '$2'}, '_'},
-           {{a, '$1'}, '$2'}, {{'$1', '$2'}, '_', '$3'}, {'$1'}, {[a | '$1'], '_'},
+           {{a, '$1'}, '$2'}, {{'$1', '$2'}, '_', '$3'}, {'$1'}, {exactly([a | '$1']), '_'},
            {{1, '$1'}, '_'}, {{'$1', 1}, '$2'}, {'_', '$1'}]).
 
 key_variables(Head) ->
@@ -131,7 +131,7 @@ expression(Vars, Depth) ->
                {1, ?LET({F, L}, {elements(['and', 'or', 'andalso', 'orelse']), [Less, Less, Less]},
                         list_to_tuple([F | L]))},
                {1, {{Less, Less}}}, {1, {{}}}, {1, {{Less}}}, {1, [Less, Less]},
-               {1, ?LET({A, B}, {Less, Less}, [A | B])}, {1, {const, value()}},
+               {1, ?LET({A, B}, {Less, Less}, exactly([A | B]))}, {1, {const, value()}},
                {1, ?LET({K, V}, {Less, Less}, #{K => V})},
                {1, ?LET({V, W}, {Less, Less}, #{a => V, b => W})}]).
 
