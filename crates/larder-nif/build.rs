@@ -5,7 +5,9 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     match std::env::var("CARGO_CFG_TARGET_OS").as_deref() {
         Ok("macos") => println!("cargo:rustc-cdylib-link-arg=-Wl,-undefined,dynamic_lookup"),
-        Ok("linux" | "freebsd" | "netbsd" | "openbsd") => println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete"),
+        Ok("linux" | "freebsd" | "netbsd" | "openbsd") => {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete")
+        }
         _ => {}
     }
 }

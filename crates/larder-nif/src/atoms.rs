@@ -20,7 +20,9 @@ struct Numbers<const CHUNKS: usize> {
 
 impl<const CHUNKS: usize> Numbers<CHUNKS> {
     const fn new() -> Self {
-        Numbers { chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS] }
+        Numbers {
+            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
+        }
     }
 
     #[inline]
@@ -31,7 +33,9 @@ impl<const CHUNKS: usize> Numbers<CHUNKS> {
         // SAFETY: the pointer is null or came from `Box::into_raw` in `chunk`, and chunks are never freed.
         let chunk = unsafe { chunk.as_ref() }?;
         // Ordering: Relaxed; the number is all that is published, atoms live for ever.
-        chunk[at as usize % CHUNK].load(Ordering::Relaxed).checked_sub(1)
+        chunk[at as usize % CHUNK]
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
     }
 
     fn set(&self, at: u32, value: u32) {
@@ -69,7 +73,10 @@ static TO_HOST: Numbers<{ 1 << 18 }> = Numbers::new();
 /// The engine's atom for an atom's word.
 #[inline]
 pub fn from_word(env: *mut Env, word: Word) -> Atom {
-    match TO_ENGINE.get(layout::atom_index(word)).and_then(Atom::from_id) {
+    match TO_ENGINE
+        .get(layout::atom_index(word))
+        .and_then(Atom::from_id)
+    {
         Some(atom) => atom,
         None => learn(env, word),
     }
@@ -91,9 +98,13 @@ fn note(word: Word, atom: Atom) {
 fn text(env: *mut Env, word: Word) -> String {
     let mut latin1 = [0u8; 256];
     // SAFETY: the buffer has the size given; `env` is the caller's.
-    let written = unsafe { enif_get_atom(env, word, latin1.as_mut_ptr().cast::<c_char>(), 256, LATIN1) };
+    let written =
+        unsafe { enif_get_atom(env, word, latin1.as_mut_ptr().cast::<c_char>(), 256, LATIN1) };
     if written > 0 {
-        return latin1[..written as usize - 1].iter().map(|&b| char::from(b)).collect();
+        return latin1[..written as usize - 1]
+            .iter()
+            .map(|&b| char::from(b))
+            .collect();
     }
     crate::identifiers::external_format(env, word, |etf| match etf {
         [131, 118, high, low, text @ ..] => utf8(text, usize::from(*high) << 8 | usize::from(*low)),
@@ -156,13 +167,13 @@ macro_rules! known {
 
 known! {
     TRUE "true", FALSE "false", UNDEFINED "undefined", NONE "none", END_OF_TABLE "$end_of_table", LARDER "larder", TRANSFER "ETS-TRANSFER",
-    MORE "more", LATER "later", OK "ok", ERROR "error",
+    MORE "more", OK "ok", ERROR "error",
     ID "id", ACCESS "access", BADKEY "badkey", KEYPOS "keypos", POSITION "position", TYPE "type", TABLE_TYPE "table_type", OWNER "owner",
     NOT_OWNER "not_owner", ALREADY_EXISTS "already_exists", DEFAULT "default", SYSTEM_LIMIT "system_limit", INTERNAL "larder_internal",
     SET "set", ORDERED_SET "ordered_set", BAG "bag", DUPLICATE_BAG "duplicate_bag", PUBLIC "public", PROTECTED "protected", PRIVATE "private",
     NAMED_TABLE "named_table", COMPRESSED "compressed", HEIR "heir", WRITE_CONCURRENCY "write_concurrency",
     READ_CONCURRENCY "read_concurrency", DECENTRALIZED_COUNTERS "decentralized_counters", STRUCTURE "structure", AUTO "auto",
-    FORWARD "forward", BACKWARD "backward", SELECT "select", MATCH "match", MATCH_OBJECT "match_object", INSERT "insert", INSERT_NEW "insert_new",
+    FORWARD "forward", BACKWARD "backward", SELECT "select", MATCH "match", MATCH_OBJECT "match_object",
     NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
     ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", PROTECTION "protection",
 }

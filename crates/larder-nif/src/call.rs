@@ -22,8 +22,6 @@ pub struct Call<'a> {
     pub env: *mut Env,
     /// Its arguments.
     pub args: &'a [Word],
-    /// What is running, to schedule it again.
-    pub entry: Entry,
 }
 
 /// A function that can be scheduled.
@@ -81,14 +79,20 @@ pub fn outside(env: *mut Env, f: impl FnOnce()) {
 ///
 /// # Safety
 /// `env`, `argc` and `argv` are those that the emulator gave the running function.
-pub unsafe fn enter(entry: Entry, env: *mut Env, argc: c_int, argv: *const Word, f: fn(&Call<'_>) -> Reply) -> Word {
+pub unsafe fn enter(
+    entry: Entry,
+    env: *mut Env,
+    argc: c_int,
+    argv: *const Word,
+    f: fn(&Call<'_>) -> Reply,
+) -> Word {
     let args: &[Word] = if argc <= 0 {
         &[]
     } else {
         // SAFETY: the emulator gives `argc` words at `argv`.
         unsafe { std::slice::from_raw_parts(argv, argc as usize) }
     };
-    let call = Call { env, args, entry };
+    let call = Call { env, args };
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause),
@@ -108,17 +112,17 @@ impl Call<'_> {
     /// Goes on with `entry` and these arguments after other processes have run.
     pub fn later(&self, entry: Entry, args: &[Word]) -> Word {
         self.spent_all();
-        self.on(entry, 0, args)
-    }
-
-    /// Goes on with `entry` on a dirty scheduler for files.
-    pub fn later_on_io(&self, entry: Entry, args: &[Word]) -> Word {
-        self.on(entry, DIRTY_IO as c_int, args)
-    }
-
-    fn on(&self, entry: Entry, flags: c_int, args: &[Word]) -> Word {
         // SAFETY: the environment is the running call's, the name ends with a zero byte, the terms are the call's.
-        unsafe { enif_schedule_nif(self.env, entry.name.as_ptr().cast::<c_char>(), flags, entry.code, args.len() as c_int, args.as_ptr()) }
+        unsafe {
+            enif_schedule_nif(
+                self.env,
+                entry.name.as_ptr().cast::<c_char>(),
+                0,
+                entry.code,
+                args.len() as c_int,
+                args.as_ptr(),
+            )
+        }
     }
 
     /// Tells the emulator that the call used its slice up.
@@ -155,7 +159,9 @@ impl Call<'_> {
     /// A list that begins with these, in order, before what `tail` has.
     pub fn list_before(&self, terms: &[Word], tail: Word) -> Word {
         // SAFETY: the environment is the running call's, all terms are its.
-        terms.iter().rev().fold(tail, |list, &term| unsafe { enif_make_list_cell(self.env, term, list) })
+        terms.iter().rev().fold(tail, |list, &term| unsafe {
+            enif_make_list_cell(self.env, term, list)
+        })
     }
 
     /// A binary with a copy of the bytes.
@@ -188,7 +194,11 @@ pub fn tuple(env: *mut Env, terms: &[Word]) -> Word {
 /// `true` or `false`.
 #[inline]
 pub fn boolean(value: bool) -> Word {
-    if value { atoms::TRUE.word() } else { atoms::FALSE.word() }
+    if value {
+        atoms::TRUE.word()
+    } else {
+        atoms::FALSE.word()
+    }
 }
 
 /// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` is not for here: who may meet it helps first.

@@ -103,7 +103,9 @@ fn nested(env: *mut Env, bytes: &[u8], mut at: usize, done: &mut Words) -> usize
         }
         // The top container has one child more, and perhaps all; then it is a child itself.
         loop {
-            let Some(top) = open.last_mut() else { return at };
+            let Some(top) = open.last_mut() else {
+                return at;
+            };
             if done.len() < top.first + top.left {
                 break;
             }
@@ -147,11 +149,18 @@ fn build(env: *mut Env, shape: &Shape, children: &[Word]) -> Word {
     match shape {
         Shape::Tuple => make_tuple(env, children),
         // SAFETY: the words are terms of `env`.
-        Shape::List => unsafe { enif_make_list_from_array(env, children.as_ptr(), children.len() as u32) },
-        Shape::Improper => children.iter().rev().copied().reduce(|tail, head| {
-            // SAFETY: as above.
-            unsafe { enif_make_list_cell(env, head, tail) }
-        }).unwrap_or(layout::NIL),
+        Shape::List => unsafe {
+            enif_make_list_from_array(env, children.as_ptr(), children.len() as u32)
+        },
+        Shape::Improper => children
+            .iter()
+            .rev()
+            .copied()
+            .reduce(|tail, head| {
+                // SAFETY: as above.
+                unsafe { enif_make_list_cell(env, head, tail) }
+            })
+            .unwrap_or(layout::NIL),
         Shape::Map => build_map(env, children),
     }
 }
@@ -161,7 +170,9 @@ fn build_map(env: *mut Env, pairs: &[Word]) -> Word {
     let values: SmallVec<[Word; 32]> = pairs.iter().skip(1).step_by(2).copied().collect();
     let mut map = layout::NIL;
     // SAFETY: the arrays have as many words as said, all terms of `env`.
-    let made = unsafe { enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map) };
+    let made = unsafe {
+        enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map)
+    };
     if made != 0 {
         return map;
     }
@@ -215,7 +226,10 @@ fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     let mut wide = [0u8; 4];
     wide[..length].copy_from_slice(&bytes[at + 1..at + 1 + length]);
     let word = atoms::id_to_word(env, u32::from_le_bytes(wide));
-    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), at + 1 + length)
+    (
+        word.unwrap_or_else(|| atoms::UNDEFINED.word()),
+        at + 1 + length,
+    )
 }
 
 fn binary(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
@@ -257,7 +271,9 @@ fn rare_leaf(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
         (Some(blob), _) => Some(shared_binary(env, blob)),
         // SAFETY: `env` is the running call's or a message's.
         (_, View::Float(value)) => Some(unsafe { enif_make_double(env, value) }),
-        (_, View::Pid(pid)) if pid.node == larder_term::Node::Local => identifiers::local_pid_word(env, pid.id, pid.serial),
+        (_, View::Pid(pid)) if pid.node == larder_term::Node::Local => {
+            identifiers::local_pid_word(env, pid.id, pid.serial)
+        }
         _ => identifiers::decode(env, term),
     };
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)

@@ -6,16 +6,23 @@
 use crate::sys::*;
 use crate::{atoms, identifiers, layout};
 use larder::Table;
-use larder_term::MapToken;
 use larder_term::object::{ObjectBuf, ObjectEncoder};
+use larder_term::MapToken;
 use larder_term::{Encoder, Mode};
 use smallvec::SmallVec;
 
 pub use identifiers::Unreadable;
 
 enum Open {
-    Tuple { next: *const Word, left: usize },
-    List { rest: Word, left: usize, improper: bool },
+    Tuple {
+        next: *const Word,
+        left: usize,
+    },
+    List {
+        rest: Word,
+        left: usize,
+        improper: bool,
+    },
     Map(Box<MapWalk>),
 }
 
@@ -30,9 +37,16 @@ struct MapWalk {
 
 impl MapWalk {
     fn new(env: *mut Env, map: Word, token: MapToken, left: usize) -> Option<Box<MapWalk>> {
-        let mut walk = Box::new(MapWalk { env, iterator: MapIterator::empty(), token: Some(token), left, value: None });
+        let mut walk = Box::new(MapWalk {
+            env,
+            iterator: MapIterator::empty(),
+            token: Some(token),
+            left,
+            value: None,
+        });
         // SAFETY: `env` and the term are the running call's; the iterator stays where it is until it is destroyed.
-        let made = unsafe { enif_map_iterator_create(env, map, &mut walk.iterator, MAP_ITERATOR_FIRST) };
+        let made =
+            unsafe { enif_map_iterator_create(env, map, &mut walk.iterator, MAP_ITERATOR_FIRST) };
         if made == 0 {
             std::mem::forget(walk);
             return None;
@@ -118,7 +132,11 @@ fn nested(env: *mut Env, root: Word, out: &mut Encoder<'_>) -> Result<(), Unread
 }
 
 /// The next child of the innermost container that has one; containers that have none are closed.
-fn following(env: *mut Env, open: &mut SmallVec<[Open; 8]>, out: &mut Encoder<'_>) -> Result<Option<Word>, Unreadable> {
+fn following(
+    env: *mut Env,
+    open: &mut SmallVec<[Open; 8]>,
+    out: &mut Encoder<'_>,
+) -> Result<Option<Word>, Unreadable> {
     while let Some(top) = open.last_mut() {
         let child = match top {
             Open::Tuple { left: 0, .. } => None,
@@ -128,7 +146,11 @@ fn following(env: *mut Env, open: &mut SmallVec<[Open; 8]>, out: &mut Encoder<'_
                 (*next, *left) = (after, *left - 1);
                 Some(word)
             }
-            Open::List { rest, left, improper } => list_child(env, rest, left, improper)?,
+            Open::List {
+                rest,
+                left,
+                improper,
+            } => list_child(env, rest, left, improper)?,
             Open::Map(walk) => walk.next(),
         };
         if child.is_some() {
@@ -143,7 +165,12 @@ fn following(env: *mut Env, open: &mut SmallVec<[Open; 8]>, out: &mut Encoder<'_
     Ok(None)
 }
 
-fn list_child(env: *mut Env, rest: &mut Word, left: &mut usize, improper: &mut bool) -> Result<Option<Word>, Unreadable> {
+fn list_child(
+    env: *mut Env,
+    rest: &mut Word,
+    left: &mut usize,
+    improper: &mut bool,
+) -> Result<Option<Word>, Unreadable> {
     if *left > 0 {
         let (head, tail) = list_cell(env, *rest).ok_or(Unreadable)?;
         (*rest, *left) = (tail, *left - 1);
@@ -179,7 +206,10 @@ fn one(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>,
 fn begin_tuple(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Option<Open> {
     let elements = tuple_elements(env, word)?;
     out.begin_tuple(elements.len());
-    Some(Open::Tuple { next: elements.as_ptr(), left: elements.len() })
+    Some(Open::Tuple {
+        next: elements.as_ptr(),
+        left: elements.len(),
+    })
 }
 
 fn begin_list(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Option<Open> {
@@ -197,7 +227,11 @@ fn begin_list(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Option<Open> 
     } else {
         out.begin_list(left);
     }
-    Some(Open::List { rest: word, left, improper })
+    Some(Open::List {
+        rest: word,
+        left,
+        improper,
+    })
 }
 
 fn begin_map(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>, Unreadable> {
@@ -207,7 +241,9 @@ fn begin_map(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<
         return Err(Unreadable);
     }
     let token = out.begin_map(size);
-    MapWalk::new(env, word, token, size).map(|walk| Some(Open::Map(walk))).ok_or(Unreadable)
+    MapWalk::new(env, word, token, size)
+        .map(|walk| Some(Open::Map(walk)))
+        .ok_or(Unreadable)
 }
 
 /// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the running call.
@@ -260,20 +296,40 @@ pub struct NoObject;
 
 /// Encodes a tuple as an object of the table.
 #[inline]
-pub fn object(env: *mut Env, word: Word, table: &Table, buffer: &mut ObjectBuf) -> Result<(), NoObject> {
+pub fn object(
+    env: *mut Env,
+    word: Word,
+    table: &Table,
+    buffer: &mut ObjectBuf,
+) -> Result<(), NoObject> {
     let elements = tuple_elements(env, word).ok_or(NoObject)?;
     let keypos = table.keypos();
     let key = *elements.get(keypos - 1).ok_or(NoObject)?;
-    let mut enc = ObjectEncoder::new(buffer, elements.len(), keypos, table.key_form(), table.compressed());
+    let mut enc = ObjectEncoder::new(
+        buffer,
+        elements.len(),
+        keypos,
+        table.key_form(),
+        table.compressed(),
+    );
     enc.key(|out| term(env, key, out)).map_err(|_| NoObject)?;
     enc.elements(elements.len() - 1, |out| {
-        elements.iter().enumerate().filter(|(i, _)| i + 1 != keypos).try_for_each(|(_, &word)| term(env, word, out))
+        elements
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| i + 1 != keypos)
+            .try_for_each(|(_, &word)| term(env, word, out))
     })
     .map_err(|_| NoObject)?;
     enc.finish().then_some(()).ok_or(NoObject)
 }
 
 /// Encodes a term, in a mode, to the end of a buffer.
-pub fn to_bytes(env: *mut Env, word: Word, mode: Mode, out: &mut Vec<u8>) -> Result<(), Unreadable> {
+pub fn to_bytes(
+    env: *mut Env,
+    word: Word,
+    mode: Mode,
+    out: &mut Vec<u8>,
+) -> Result<(), Unreadable> {
     term(env, word, &mut Encoder::new(out, mode))
 }

@@ -97,10 +97,19 @@ pub fn look_here(env: *mut Env) -> Arc<Here> {
     let here = external_format(env, reference, |etf| {
         let (text, end) = atom_at(etf, 4)?;
         let creation = u32_at(etf, end)?;
-        let name = NodeName { name: Atom::try_new(&text).ok()?, creation };
-        Some(Here { name, etf: etf[4..end].to_vec() })
+        let name = NodeName {
+            name: Atom::try_new(&text).ok()?,
+            creation,
+        };
+        Some(Here {
+            name,
+            etf: etf[4..end].to_vec(),
+        })
     });
-    let here = Arc::new(here.unwrap_or(Here { name: NodeName::NONE, etf: b"\x64\x00\x0dnonode@nohost".to_vec() }));
+    let here = Arc::new(here.unwrap_or(Here {
+        name: NodeName::NONE,
+        etf: b"\x64\x00\x0dnonode@nohost".to_vec(),
+    }));
     larder_term::node::set_local(here.name);
     *HERE.write() = Some(Arc::clone(&here));
     here
@@ -176,7 +185,11 @@ impl KeptTerm {
         // SAFETY: the environment is fresh and ours; the term is alive during the call.
         unsafe {
             let env = enif_alloc_env();
-            KeptTerm { env, word: enif_make_copy(env, word), reference }
+            KeptTerm {
+                env,
+                word: enif_make_copy(env, word),
+                reference,
+            }
         }
     }
 
@@ -220,7 +233,11 @@ fn may_be_magic(words: &[u32]) -> bool {
 
 /// Tries the mark of magic references on one that is magic and one that is not.
 pub fn check_magic(env: *mut Env, magic: Word) {
-    let marked = |word| external_format(env, word, |etf| Some(parse_reference(etf)?.2.get(1)? & MAGIC != 0));
+    let marked = |word| {
+        external_format(env, word, |etf| {
+            Some(parse_reference(etf)?.2.get(1)? & MAGIC != 0)
+        })
+    };
     // SAFETY: `env` is the environment of the running load callback.
     let plain = unsafe { enif_make_ref(env) };
     let known = marked(magic) == Some(true) && marked(plain) == Some(false);
@@ -233,7 +250,11 @@ pub fn check_magic(env: *mut Env, magic: Word) {
 pub struct Unreadable;
 
 /// Encodes a reference.
-pub fn encode_reference(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
+pub fn encode_reference(
+    env: *mut Env,
+    word: Word,
+    out: &mut Encoder<'_>,
+) -> Result<(), Unreadable> {
     let (text, creation, words) = external_format(env, word, parse_reference).ok_or(Unreadable)?;
     let node = node_of(env, &text, creation);
     if node == Node::Local && may_be_magic(&words) && out.mode() != Mode::Inline {
@@ -255,12 +276,20 @@ pub fn encode_pid(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<()
 }
 
 /// Encodes any term by its external format. What it refers to inside is anchored as a whole.
-pub fn encode_through_etf(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
+pub fn encode_through_etf(
+    env: *mut Env,
+    word: Word,
+    out: &mut Encoder<'_>,
+) -> Result<(), Unreadable> {
     let mut bytes = Vec::new();
     external_format(env, word, |etf| decode_etf(env, etf, &mut bytes))?;
     // SAFETY: `decode_etf` wrote one whole term in inline mode, without handles.
     let term = unsafe { TermRef::trusted(&bytes) };
-    let places = if out.mode() == Mode::Inline { Vec::new() } else { magic_places(term) };
+    let places = if out.mode() == Mode::Inline {
+        Vec::new()
+    } else {
+        magic_places(term)
+    };
     if places.is_empty() {
         out.term(term);
     } else {
@@ -272,7 +301,9 @@ pub fn encode_through_etf(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> R
 fn decode_etf(env: *mut Env, etf: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
     // The name may have changed since it was last looked at; looking costs less than this path does anyway.
     let name = look_here(env).name;
-    etf::decode(etf, &name, out, Mode::Inline).map(|_| ()).map_err(|_| Unreadable)
+    etf::decode(etf, &name, out, Mode::Inline)
+        .map(|_| ())
+        .map_err(|_| Unreadable)
 }
 
 fn magic_words(reference: TermRef<'_>) -> Option<Numbers> {
@@ -293,12 +324,17 @@ fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, Numbers)> {
     while let Some(term) = todo.pop() {
         match term.view() {
             View::Tuple(tuple) => todo.extend(tuple.iter()),
-            View::List(list) => todo.extend(list.iter().chain([list.tail()].into_iter().filter(|_| !list.is_proper()))),
+            View::List(list) => todo.extend(
+                list.iter()
+                    .chain([list.tail()].into_iter().filter(|_| !list.is_proper())),
+            ),
             View::Map(map) => todo.extend(map.iter().flat_map(|(key, value)| [key, value])),
             View::Fun(fun) => todo.extend(fun.free()),
             _ => {
                 let start = term.bytes().as_ptr() as usize - base;
-                places.extend(magic_words(term).map(|words| (start, start + term.bytes().len(), words)));
+                places.extend(
+                    magic_words(term).map(|words| (start, start + term.bytes().len(), words)),
+                );
             }
         }
     }
@@ -307,7 +343,12 @@ fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, Numbers)> {
 }
 
 /// Writes a term again with each magic reference in it anchored by the whole term that the host gave.
-fn encode_anchored(word: Word, bytes: &[u8], places: &[(usize, usize, Numbers)], out: &mut Encoder<'_>) {
+fn encode_anchored(
+    word: Word,
+    bytes: &[u8],
+    places: &[(usize, usize, Numbers)],
+    out: &mut Encoder<'_>,
+) {
     let whole = anchor(word, false);
     let mut anchored = Vec::with_capacity(bytes.len() + 16 * places.len());
     let mut copied = 0;
@@ -336,7 +377,9 @@ pub fn local_pid_word(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
 /// The term of a stored reference, pid, port, fun, big integer or bitstring.
 pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
     if let Some(anchor) = term.anchor() {
-        let kept = anchor.kept().and_then(|kept| kept.downcast_ref::<KeptTerm>());
+        let kept = anchor
+            .kept()
+            .and_then(|kept| kept.downcast_ref::<KeptTerm>());
         if let Some(kept) = kept.filter(|kept| kept.reference) {
             return Some(kept.copy(env));
         }

@@ -101,7 +101,12 @@ impl Pids {
             .find(|pids| pids.holds(make))
     }
 
-    fn with(zero: Word, id_bits: u32, serial_bits: u32, make: &dyn Fn(u32, u32) -> Option<Word>) -> Option<Pids> {
+    fn with(
+        zero: Word,
+        id_bits: u32,
+        serial_bits: u32,
+        make: &dyn Fn(u32, u32) -> Option<Word>,
+    ) -> Option<Pids> {
         let mut bits = [0; 64];
         for bit in 0..id_bits {
             bits[bit as usize] = make(1 << bit, 0)? ^ zero;
@@ -109,18 +114,27 @@ impl Pids {
         for bit in 0..serial_bits {
             bits[32 + bit as usize] = make(0, 1 << bit)? ^ zero;
         }
-        Some(Pids { id_bits, serial_bits, zero, bits })
+        Some(Pids {
+            id_bits,
+            serial_bits,
+            zero,
+            bits,
+        })
     }
 
     /// Tries the formula both ways on a spread of pids.
     fn holds(&self, make: &dyn Fn(u32, u32) -> Option<Word>) -> bool {
         let mut x = 0x9E37_79B9_7F4A_7C15u64;
         (0..64).all(|_| {
-            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let id = (x >> 33) as u32 & (((1u64 << self.id_bits) - 1) as u32);
             let serial = (x >> 11) as u32 & (((1u64 << self.serial_bits) - 1) as u32);
             let word = make(id, serial);
-            word.is_some() && word == self.word(id, serial) && self.parts(word.unwrap_or(0)) == (id, serial)
+            word.is_some()
+                && word == self.word(id, serial)
+                && self.parts(word.unwrap_or(0)) == (id, serial)
         })
     }
 }
@@ -142,7 +156,9 @@ pub fn check(env: *mut Env) -> Result<(), &'static str> {
     if empty != NIL {
         return Err("the empty list is another word than expected");
     }
-    PIDS.get_or_init(|| Pids::find(&|id, serial| crate::identifiers::make_local_pid(env, id, serial)));
+    PIDS.get_or_init(|| {
+        Pids::find(&|id, serial| crate::identifiers::make_local_pid(env, id, serial))
+    });
     Ok(())
 }
 
@@ -163,7 +179,12 @@ fn check_integers(env: *mut Env) -> Result<(), &'static str> {
 }
 
 fn check_atoms(env: *mut Env) -> Result<(), &'static str> {
-    for text in ["true", "larder", "larder_nif", "a_text_that_hardly_any_program_has"] {
+    for text in [
+        "true",
+        "larder",
+        "larder_nif",
+        "a_text_that_hardly_any_program_has",
+    ] {
         // SAFETY: `env` is the environment of the running load callback, and the text has the length given.
         let word = unsafe { enif_make_atom_len(env, text.as_ptr().cast(), text.len()) };
         if !is_atom(word) || atom_word(atom_index(word)) != word {

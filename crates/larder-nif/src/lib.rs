@@ -29,19 +29,18 @@
 
 #![deny(clippy::all)]
 
-pub mod atoms;
-pub mod call;
-pub mod decode;
-pub mod encode;
-pub mod identifiers;
-pub mod layout;
-pub mod ops;
-pub mod owners;
-pub mod resource;
-pub mod scratch;
-pub mod sys;
-pub mod tables;
-
+mod atoms;
+mod call;
+mod decode;
+mod encode;
+mod identifiers;
+mod layout;
+mod ops;
+mod owners;
+mod resource;
+mod scratch;
+mod sys;
+mod tables;
 
 use std::ffi::{c_int, c_void, CStr};
 use sys::{Entry, Env, Word};
@@ -199,10 +198,17 @@ unsafe extern "C" fn load(env: *mut Env, data: *mut *mut c_void, _info: Word) ->
     0
 }
 
-unsafe extern "C" fn upgrade(env: *mut Env, data: *mut *mut c_void, old: *mut *mut c_void, _info: Word) -> c_int {
+unsafe extern "C" fn upgrade(
+    env: *mut Env,
+    data: *mut *mut c_void,
+    old: *mut *mut c_void,
+    _info: Word,
+) -> c_int {
     // SAFETY: the emulator gives the place where the old code's library put its data.
     if unsafe { *old } != identity() {
-        eprintln!("larder: another build of the native library is in use; restart the node to change it");
+        eprintln!(
+            "larder: another build of the native library is in use; restart the node to change it"
+        );
         return 2;
     }
     let mut ready = false;

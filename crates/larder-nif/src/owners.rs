@@ -50,7 +50,8 @@ pub static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(Arc::new(Beam
 
 const SHARDS: usize = 64;
 type Shard = Mutex<HashMap<Word, Held<Owner>>>;
-static WATCHED: LazyLock<Vec<Shard>> = LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
+static WATCHED: LazyLock<Vec<Shard>> =
+    LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
 
 fn shard(pid: Pid) -> &'static Shard {
     &WATCHED[(pid.pid >> 4) % SHARDS]
@@ -64,7 +65,9 @@ pub fn id(pid: Pid) -> OwnerId {
 
 /// The process that an owner is.
 pub fn pid(owner: OwnerId) -> Pid {
-    Pid { pid: owner.raw() as Word }
+    Pid {
+        pid: owner.raw() as Word,
+    }
 }
 
 /// Whether the process runs.
@@ -81,7 +84,10 @@ pub fn watch(env: *mut Env, pid: Pid) -> bool {
         return true;
     }
     ENGINE.register_as(pid.pid as u64);
-    let owner = OWNERS.make(Owner { pid, guarded: AtomicBool::new(false) });
+    let owner = OWNERS.make(Owner {
+        pid,
+        guarded: AtomicBool::new(false),
+    });
     if owner.monitor(env, &pid) {
         watched.insert(pid.pid, owner);
         return true;
@@ -95,7 +101,12 @@ pub fn watch(env: *mut Env, pid: Pid) -> bool {
 ///
 /// # Safety
 /// Called by the emulator alone, with a resource of `OWNERS`.
-pub unsafe extern "C" fn down(env: *mut Env, object: *mut c_void, _pid: *mut Pid, _monitor: *mut Monitor) {
+pub unsafe extern "C" fn down(
+    env: *mut Env,
+    object: *mut c_void,
+    _pid: *mut Pid,
+    _monitor: *mut Monitor,
+) {
     call::outside(env, || {
         // SAFETY: resources with this callback hold an `Owner`, alive during the callback.
         let owner = unsafe { &*object.cast::<Owner>() };
@@ -169,7 +180,15 @@ pub fn send_transfer(table: &Arc<Table>, from: Pid, to: Pid, data: impl FnOnce(*
     unsafe {
         let env = enif_alloc_env();
         let data = data(env);
-        let message = call::tuple(env, &[atoms::TRANSFER.word(), tables::term(env, table), from.pid, data]);
+        let message = call::tuple(
+            env,
+            &[
+                atoms::TRANSFER.word(),
+                tables::term(env, table),
+                from.pid,
+                data,
+            ],
+        );
         enif_send(call::current_env(), &to, env, message);
         enif_free_env(env);
     }

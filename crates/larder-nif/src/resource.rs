@@ -28,16 +28,31 @@ unsafe extern "C" fn destroy<T>(env: *mut Env, object: *mut c_void) {
 impl<T: Send + Sync + 'static> Kind<T> {
     /// A type that is not registered yet.
     pub const fn new() -> Self {
-        Kind { registered: AtomicPtr::new(std::ptr::null_mut()), values: PhantomData }
+        Kind {
+            registered: AtomicPtr::new(std::ptr::null_mut()),
+            values: PhantomData,
+        }
     }
 
     /// Registers the type, or takes it over from the module's old code. To be called while the library loads.
     pub fn open(&self, env: *mut Env, name: &CStr, down: Option<Down>) -> bool {
         const { assert!(std::mem::align_of::<T>() <= 8) };
-        let init = ResourceTypeInit { dtor: Some(destroy::<T>), stop: None, down };
+        let init = ResourceTypeInit {
+            dtor: Some(destroy::<T>),
+            stop: None,
+            down,
+        };
         let mut tried: c_uint = 0;
         // SAFETY: `env` is the environment of the running load callback; name and init live during the call.
-        let opened = unsafe { enif_open_resource_type_x(env, name.as_ptr(), &init, RT_CREATE | RT_TAKEOVER, &mut tried) };
+        let opened = unsafe {
+            enif_open_resource_type_x(
+                env,
+                name.as_ptr(),
+                &init,
+                RT_CREATE | RT_TAKEOVER,
+                &mut tried,
+            )
+        };
         // Ordering: Relaxed; written at load, before any other function of the library can run.
         self.registered.store(opened, Ordering::Relaxed);
         !opened.is_null()

@@ -65,7 +65,12 @@ pub struct Binary {
 impl Binary {
     /// Memory for a binary that a call fills in.
     pub const fn empty() -> Self {
-        Binary { size: 0, data: std::ptr::null_mut(), ref_bin: std::ptr::null_mut(), spare: [std::ptr::null_mut(); 2] }
+        Binary {
+            size: 0,
+            data: std::ptr::null_mut(),
+            ref_bin: std::ptr::null_mut(),
+            spare: [std::ptr::null_mut(); 2],
+        }
     }
 }
 
@@ -126,14 +131,10 @@ pub const MAP_ITERATOR_FIRST: c_uint = 1;
 /// What kind of term a word is (`ErlNifTermType`).
 pub mod term_type {
     use std::ffi::c_int;
-    /// An atom.
-    pub const ATOM: c_int = 1;
     /// A binary or bitstring.
     pub const BITSTRING: c_int = 2;
     /// A float.
     pub const FLOAT: c_int = 3;
-    /// A fun.
-    pub const FUN: c_int = 4;
     /// An integer of any size.
     pub const INTEGER: c_int = 5;
     /// A list, the empty one included.
@@ -142,8 +143,6 @@ pub mod term_type {
     pub const MAP: c_int = 7;
     /// A pid.
     pub const PID: c_int = 8;
-    /// A port.
-    pub const PORT: c_int = 9;
     /// A reference.
     pub const REFERENCE: c_int = 10;
     /// A tuple.
@@ -168,7 +167,8 @@ pub struct Entry {
     /// Unused since OTP 20.
     pub reload: Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, Word) -> c_int>,
     /// A load while old code is there.
-    pub upgrade: Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, *mut *mut c_void, Word) -> c_int>,
+    pub upgrade:
+        Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, *mut *mut c_void, Word) -> c_int>,
     /// The code goes.
     pub unload: Option<unsafe extern "C" fn(*mut Env, *mut c_void)>,
     /// "beam.vanilla".
@@ -191,7 +191,12 @@ extern "C" {
     pub fn enif_self(env: *mut Env, pid: *mut Pid) -> *mut Pid;
     pub fn enif_get_local_pid(env: *mut Env, term: Word, pid: *mut Pid) -> c_int;
     pub fn enif_is_process_alive(env: *mut Env, pid: *mut Pid) -> c_int;
-    pub fn enif_monitor_process(env: *mut Env, object: *mut c_void, pid: *const Pid, monitor: *mut Monitor) -> c_int;
+    pub fn enif_monitor_process(
+        env: *mut Env,
+        object: *mut c_void,
+        pid: *const Pid,
+        monitor: *mut Monitor,
+    ) -> c_int;
 
     pub fn enif_open_resource_type_x(
         env: *mut Env,
@@ -203,17 +208,38 @@ extern "C" {
     pub fn enif_alloc_resource(kind: *mut ResourceType, size: usize) -> *mut c_void;
     pub fn enif_release_resource(object: *mut c_void);
     pub fn enif_make_resource(env: *mut Env, object: *mut c_void) -> Word;
-    pub fn enif_get_resource(env: *mut Env, term: Word, kind: *mut ResourceType, object: *mut *mut c_void) -> c_int;
-    pub fn enif_make_resource_binary(env: *mut Env, object: *mut c_void, data: *const c_void, size: usize) -> Word;
+    pub fn enif_get_resource(
+        env: *mut Env,
+        term: Word,
+        kind: *mut ResourceType,
+        object: *mut *mut c_void,
+    ) -> c_int;
+    pub fn enif_make_resource_binary(
+        env: *mut Env,
+        object: *mut c_void,
+        data: *const c_void,
+        size: usize,
+    ) -> Word;
 
     pub fn enif_term_type(env: *mut Env, term: Word) -> c_int;
     pub fn enif_inspect_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
     pub fn enif_release_binary(binary: *mut Binary);
     pub fn enif_make_new_binary(env: *mut Env, size: usize, term: *mut Word) -> *mut u8;
     pub fn enif_term_to_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
-    pub fn enif_binary_to_term(env: *mut Env, data: *const u8, size: usize, term: *mut Word, options: c_uint) -> usize;
-    pub fn enif_get_atom_length(env: *mut Env, term: Word, length: *mut c_uint, encoding: c_uint) -> c_int;
-    pub fn enif_get_atom(env: *mut Env, term: Word, buffer: *mut c_char, size: c_uint, encoding: c_uint) -> c_int;
+    pub fn enif_binary_to_term(
+        env: *mut Env,
+        data: *const u8,
+        size: usize,
+        term: *mut Word,
+        options: c_uint,
+    ) -> usize;
+    pub fn enif_get_atom(
+        env: *mut Env,
+        term: Word,
+        buffer: *mut c_char,
+        size: c_uint,
+        encoding: c_uint,
+    ) -> c_int;
     pub fn enif_make_atom_len(env: *mut Env, name: *const c_char, length: usize) -> Word;
     pub fn enif_get_double(env: *mut Env, term: Word, value: *mut f64) -> c_int;
     pub fn enif_make_double(env: *mut Env, value: f64) -> Word;
@@ -222,24 +248,59 @@ extern "C" {
     pub fn enif_get_int64(env: *mut Env, term: Word, value: *mut i64) -> c_int;
     #[cfg_attr(unix, link_name = "enif_make_long")]
     pub fn enif_make_int64(env: *mut Env, value: i64) -> Word;
-    pub fn enif_get_list_cell(env: *mut Env, term: Word, head: *mut Word, tail: *mut Word) -> c_int;
+    pub fn enif_get_list_cell(env: *mut Env, term: Word, head: *mut Word, tail: *mut Word)
+        -> c_int;
     pub fn enif_make_list_cell(env: *mut Env, head: Word, tail: Word) -> Word;
     pub fn enif_make_list_from_array(env: *mut Env, terms: *const Word, count: c_uint) -> Word;
-    pub fn enif_get_tuple(env: *mut Env, term: Word, arity: *mut c_int, elements: *mut *const Word) -> c_int;
+    pub fn enif_get_tuple(
+        env: *mut Env,
+        term: Word,
+        arity: *mut c_int,
+        elements: *mut *const Word,
+    ) -> c_int;
     pub fn enif_make_tuple_from_array(env: *mut Env, terms: *const Word, count: c_uint) -> Word;
     pub fn enif_get_map_size(env: *mut Env, term: Word, size: *mut usize) -> c_int;
-    pub fn enif_map_iterator_create(env: *mut Env, map: Word, iterator: *mut MapIterator, entry: c_uint) -> c_int;
+    pub fn enif_map_iterator_create(
+        env: *mut Env,
+        map: Word,
+        iterator: *mut MapIterator,
+        entry: c_uint,
+    ) -> c_int;
     pub fn enif_map_iterator_destroy(env: *mut Env, iterator: *mut MapIterator);
     pub fn enif_map_iterator_next(env: *mut Env, iterator: *mut MapIterator) -> c_int;
-    pub fn enif_map_iterator_get_pair(env: *mut Env, iterator: *mut MapIterator, key: *mut Word, value: *mut Word) -> c_int;
-    pub fn enif_make_map_from_arrays(env: *mut Env, keys: *const Word, values: *const Word, count: usize, map: *mut Word) -> c_int;
+    pub fn enif_map_iterator_get_pair(
+        env: *mut Env,
+        iterator: *mut MapIterator,
+        key: *mut Word,
+        value: *mut Word,
+    ) -> c_int;
+    pub fn enif_make_map_from_arrays(
+        env: *mut Env,
+        keys: *const Word,
+        values: *const Word,
+        count: usize,
+        map: *mut Word,
+    ) -> c_int;
     pub fn enif_make_new_map(env: *mut Env) -> Word;
-    pub fn enif_make_map_put(env: *mut Env, map: Word, key: Word, value: Word, out: *mut Word) -> c_int;
+    pub fn enif_make_map_put(
+        env: *mut Env,
+        map: Word,
+        key: Word,
+        value: Word,
+        out: *mut Word,
+    ) -> c_int;
     pub fn enif_is_identical(one: Word, other: Word) -> c_int;
     pub fn enif_make_ref(env: *mut Env) -> Word;
 
     pub fn enif_raise_exception(env: *mut Env, reason: Word) -> Word;
-    pub fn enif_schedule_nif(env: *mut Env, name: *const c_char, flags: c_int, code: Nif, argc: c_int, argv: *const Word) -> Word;
+    pub fn enif_schedule_nif(
+        env: *mut Env,
+        name: *const c_char,
+        flags: c_int,
+        code: Nif,
+        argc: c_int,
+        argv: *const Word,
+    ) -> Word;
     pub fn enif_consume_timeslice(env: *mut Env, percent: c_int) -> c_int;
     pub fn enif_monotonic_time(unit: c_int) -> i64;
     pub fn enif_time_offset(unit: c_int) -> i64;

@@ -22,7 +22,8 @@ pub static TABLES: Kind<TableRef> = Kind::new();
 
 const SHARDS: usize = 64;
 type Shard = Mutex<HashMap<TableId, Held<TableRef>>>;
-static KEPT: LazyLock<Vec<Shard>> = LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
+static KEPT: LazyLock<Vec<Shard>> =
+    LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
 
 fn shard(id: TableId) -> &'static Shard {
     &KEPT[id.0 as usize % SHARDS]
@@ -66,10 +67,16 @@ pub fn who(call: &Call<'_>) -> OwnerId {
 
 /// Runs `f` with the table that an id leads to. Nothing is locked and nothing counted.
 #[inline]
-pub fn with<R>(call: &Call<'_>, id: Word, f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>) -> Result<R, Raise> {
+pub fn with<R>(
+    call: &Call<'_>,
+    id: Word,
+    f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>,
+) -> Result<R, Raise> {
     if layout::is_atom(id) {
         let name = atoms::from_word(call.env, id);
-        return ENGINE.with_named(name, f).unwrap_or(Err(Raise::Cause(atoms::ID)));
+        return ENGINE
+            .with_named(name, f)
+            .unwrap_or(Err(Raise::Cause(atoms::ID)));
     }
     match TABLES.get(call.env, id) {
         Some(table) => f(&table.0),
@@ -85,7 +92,11 @@ pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
 
 /// The engine's answer as this library's. What stands in the way is worked off for a slice, or seen to, and the call begins again.
 #[inline]
-pub fn answer<R>(call: &Call<'_>, table: &Arc<Table>, result: Result<R, Error>) -> Result<R, Raise> {
+pub fn answer<R>(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    result: Result<R, Error>,
+) -> Result<R, Raise> {
     result.map_err(|error| refused(call, table, &error))
 }
 
@@ -105,5 +116,7 @@ pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
 
 /// A position or a slot; anything else is a bad argument.
 pub fn natural(word: Word) -> Result<usize, Raise> {
-    layout::small(word).and_then(|n| usize::try_from(n).ok()).ok_or(BADARG)
+    layout::small(word)
+        .and_then(|n| usize::try_from(n).ok())
+        .ok_or(BADARG)
 }

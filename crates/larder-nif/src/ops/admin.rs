@@ -20,13 +20,21 @@ pub fn new(call: &Call<'_>) -> Reply {
     match call::with_env(call.env, || ENGINE.create(options, who(call))) {
         Ok(table) => Ok(tables::term(call.env, &table)),
         // The name may be that of a table whose owner is gone.
-        Err(Error::AlreadyExists) if ENGINE.with_named(name, |table| owners::settle(call.env, table)) == Some(true) => Err(Raise::Again),
+        Err(Error::AlreadyExists)
+            if ENGINE.with_named(name, |table| owners::settle(call.env, table)) == Some(true) =>
+        {
+            Err(Raise::Again)
+        }
         Err(error) => Err(Raise::Cause(call::cause(&error))),
     }
 }
 
 /// Runs `f` with a table that may turn out to be left by its owner.
-fn with_owner_there<R>(call: &Call<'_>, id: Word, f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>) -> Result<R, Raise> {
+fn with_owner_there<R>(
+    call: &Call<'_>,
+    id: Word,
+    f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>,
+) -> Result<R, Raise> {
     tables::with(call, id, |table| {
         if owners::settle(call.env, table) {
             return Err(Raise::Again);
@@ -40,7 +48,9 @@ pub fn whereis(call: &Call<'_>) -> Reply {
     if !layout::is_atom(call.args[0]) {
         return Err(BADARG);
     }
-    let found = with_owner_there(call, call.args[0], |table| Ok(tables::reference(call.env, table)));
+    let found = with_owner_there(call, call.args[0], |table| {
+        Ok(tables::reference(call.env, table))
+    });
     match found {
         Err(Raise::Cause(_)) => Ok(atoms::UNDEFINED.word()),
         other => other,
@@ -74,7 +84,10 @@ pub fn rename(call: &Call<'_>) -> Reply {
         return Err(BADARG);
     }
     let name = atoms::from_word(call.env, to);
-    let in_the_way = |error: &Error| *error == Error::AlreadyExists && ENGINE.with_named(name, |t| owners::settle(call.env, t)) == Some(true);
+    let in_the_way = |error: &Error| {
+        *error == Error::AlreadyExists
+            && ENGINE.with_named(name, |t| owners::settle(call.env, t)) == Some(true)
+    };
     let result = table.rename(who(call), name);
     if result.as_ref().is_err_and(in_the_way) {
         return Err(Raise::Again);
@@ -114,7 +127,11 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
     let Settings { heir, access } = wanted?;
-    let mut set = if table.owner() == who(call) { Ok(()) } else { Err(Error::NotOwner) };
+    let mut set = if table.owner() == who(call) {
+        Ok(())
+    } else {
+        Err(Error::NotOwner)
+    };
     if let Some(heir) = heir {
         set = set.and_then(|()| table.set_heir(who(call), heir));
     }
@@ -151,11 +168,19 @@ fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
 
 fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(), Raise> {
     let again = match tuple_elements(call.env, option) {
-        Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => settings.heir.replace(options::heir(call, parts)?).is_some(),
-        Some(&[tag, access]) if tag == atoms::PROTECTION.word() => settings.access.replace(protection(access)?).is_some(),
+        Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => {
+            settings.heir.replace(options::heir(call, parts)?).is_some()
+        }
+        Some(&[tag, access]) if tag == atoms::PROTECTION.word() => {
+            settings.access.replace(protection(access)?).is_some()
+        }
         _ => true,
     };
-    if again { Err(BADARG) } else { Ok(()) }
+    if again {
+        Err(BADARG)
+    } else {
+        Ok(())
+    }
 }
 
 fn protection(word: Word) -> Result<Access, Raise> {
@@ -182,8 +207,16 @@ pub fn safe_fixtable(call: &Call<'_>) -> Reply {
 
 fn now() -> FixTime {
     // SAFETY: plain questions to the emulator's clocks, from one of its threads.
-    let (monotonic_ns, offset) = unsafe { (enif_monotonic_time(NANOSECONDS), enif_time_offset(NANOSECONDS)) };
-    FixTime { monotonic_ns, system_ns: monotonic_ns + offset }
+    let (monotonic_ns, offset) = unsafe {
+        (
+            enif_monotonic_time(NANOSECONDS),
+            enif_time_offset(NANOSECONDS),
+        )
+    };
+    FixTime {
+        monotonic_ns,
+        system_ns: monotonic_ns + offset,
+    }
 }
 
 /// delete_all_objects(Table) -> true.

@@ -25,7 +25,10 @@ fn path(call: &Call<'_>, word: Word) -> Result<PathBuf, Raise> {
 }
 
 /// Steps a job to its end, unless the calling process ends first.
-fn finish(call: &Call<'_>, mut step: impl FnMut(&mut Budget) -> Result<Step, Error>) -> Result<bool, Error> {
+fn finish(
+    call: &Call<'_>,
+    mut step: impl FnMut(&mut Budget) -> Result<Step, Error>,
+) -> Result<bool, Error> {
     loop {
         let mut budget = Budget::new(20_000, Duration::from_millis(20));
         if step(&mut budget)? == Step::Done {
@@ -47,7 +50,8 @@ pub fn save(call: &Call<'_>) -> Reply {
         node: identifiers::look_here(call.env).name,
         extra: binary_bytes(call.env, call.args[3]).ok_or(BADARG)?.to_vec(),
     };
-    let saved = SaveJob::begin(&table, who(call), &path, options).and_then(|mut job| finish(call, |budget| job.step(budget)));
+    let saved = SaveJob::begin(&table, who(call), &path, options)
+        .and_then(|mut job| finish(call, |budget| job.step(budget)));
     match saved {
         Ok(_) => Ok(atoms::OK.word()),
         Err(Error::File(error)) => Ok(failed(call, &error)),
@@ -64,7 +68,9 @@ pub fn load_table(call: &Call<'_>) -> Reply {
         legacy_zero: options::legacy_zero(),
     };
     owners::watch(call.env, call.self_pid());
-    let begun = with_env(call.env, || LoadJob::begin(&ENGINE, who(call), &path, options));
+    let begun = with_env(call.env, || {
+        LoadJob::begin(&ENGINE, who(call), &path, options)
+    });
     let loaded = begun.and_then(|mut job| {
         finish(call, |budget| job.step(budget))?;
         Ok(tables::term(call.env, job.table()))
@@ -72,7 +78,9 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     match loaded {
         Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
         Err(Error::File(error)) => Ok(failed(call, &error)),
-        Err(Error::AlreadyExists) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),
+        Err(Error::AlreadyExists) => {
+            Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()]))
+        }
         Err(error) => Err(Raise::Cause(crate::call::cause(&error))),
     }
 }
@@ -107,7 +115,9 @@ fn failed(call: &Call<'_>, error: &FileError) -> Word {
         FileError::CutShort => atoms::CUT_SHORT.word(),
         FileError::Damaged(_) => atoms::DAMAGED.word(),
         FileError::Count { .. } => atoms::COUNT.word(),
-        FileError::NewerVersion { found, .. } => call.tuple(&[atoms::NEWER_VERSION.word(), call.int(i64::from(*found))]),
+        FileError::NewerVersion { found, .. } => {
+            call.tuple(&[atoms::NEWER_VERSION.word(), call.int(i64::from(*found))])
+        }
         FileError::Io { kind, .. } => call.tuple(&[atoms::IO.word(), posix(*kind).word()]),
         _ => atoms::DAMAGED.word(),
     };

@@ -49,33 +49,67 @@ pub fn insert_new_list(call: &Call<'_>) -> Reply {
 fn begin(call: &Call<'_>, new: bool) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
-    go(call, &table, new, Stage::Gather(ObjectList::new()), call.args[1], None)
+    go(
+        call,
+        &table,
+        new,
+        Stage::Gather(ObjectList::new()),
+        call.args[1],
+        None,
+    )
 }
 
 /// insert_more(Insertion, Rest): the slices after the first.
 pub fn insert_more(call: &Call<'_>) -> Reply {
     let insertion = INSERTIONS.get(call.env, call.args[0]).ok_or(BADARG)?;
     let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
-    go(call, &insertion.table, insertion.new, stage, call.args[1], Some(insertion))
+    go(
+        call,
+        &insertion.table,
+        insertion.new,
+        stage,
+        call.args[1],
+        Some(insertion),
+    )
 }
 
-fn go(call: &Call<'_>, table: &Arc<Table>, new: bool, stage: Stage, rest: Word, begun: Option<&Insertion>) -> Reply {
+fn go(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    new: bool,
+    stage: Stage,
+    rest: Word,
+    begun: Option<&Insertion>,
+) -> Reply {
     let mut budget = Budget::slice();
     let (stage, rest) = match stage {
         Stage::Gather(mut list) => match gather(call, table, &mut list, rest, &mut budget)? {
-            layout::NIL => (Stage::Apply(answer(call, table, table.begin_insert(who(call), list, new))?), layout::NIL),
+            layout::NIL => (
+                Stage::Apply(answer(
+                    call,
+                    table,
+                    table.begin_insert(who(call), list, new),
+                )?),
+                layout::NIL,
+            ),
             rest => (Stage::Gather(list), rest),
         },
         other => (other, rest),
     };
     let stage = match stage {
-        Stage::Apply(mut job) if !budget.is_exhausted() => match answer(call, table, job.step(&mut budget))? {
-            Step::Done => {
-                call.spent(budget.spent());
-                return Ok(if new { boolean(job.inserted()) } else { atoms::TRUE.word() });
+        Stage::Apply(mut job) if !budget.is_exhausted() => {
+            match answer(call, table, job.step(&mut budget))? {
+                Step::Done => {
+                    call.spent(budget.spent());
+                    return Ok(if new {
+                        boolean(job.inserted())
+                    } else {
+                        atoms::TRUE.word()
+                    });
+                }
+                Step::More => Stage::Apply(job),
             }
-            Step::More => Stage::Apply(job),
-        },
+        }
         Stage::Over => return Err(BADARG),
         other => other,
     };
@@ -86,14 +120,24 @@ fn go(call: &Call<'_>, table: &Arc<Table>, new: bool, stage: Stage, rest: Word, 
             Ok(call.later(entry, &[call.args[0], rest]))
         }
         None => {
-            let insertion = INSERTIONS.make(Insertion { table: Arc::clone(table), new, stage: Mutex::new(stage) });
+            let insertion = INSERTIONS.make(Insertion {
+                table: Arc::clone(table),
+                new,
+                stage: Mutex::new(stage),
+            });
             Ok(call.later(entry, &[insertion.term(call.env), rest]))
         }
     }
 }
 
 /// Encodes objects until the list or the budget ends; gives what is left of the list, which is `[]` only at its end.
-fn gather(call: &Call<'_>, table: &Arc<Table>, list: &mut ObjectList, mut rest: Word, budget: &mut Budget) -> Result<Word, Raise> {
+fn gather(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    list: &mut ObjectList,
+    mut rest: Word,
+    budget: &mut Budget,
+) -> Result<Word, Raise> {
     scratch::with_object(|object| {
         while let Some((tuple, tail)) = list_cell(call.env, rest) {
             encode::object(call.env, tuple, table, object).map_err(|_| BADARG)?;

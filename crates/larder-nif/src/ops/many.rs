@@ -22,10 +22,16 @@ struct Keys {
 
 impl Keys {
     fn take(call: &Call<'_>, table: &Table, list: Word) -> Result<Keys, Raise> {
-        let mut keys = Keys { bytes: Vec::new(), ends: Vec::new(), rest: list };
+        let mut keys = Keys {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            rest: list,
+        };
         let mut term = Vec::new();
         while keys.ends.len() < SLICE {
-            let Some((key, tail)) = list_cell(call.env, keys.rest) else { break };
+            let Some((key, tail)) = list_cell(call.env, keys.rest) else {
+                break;
+            };
             term.clear();
             encode::to_bytes(call.env, key, Mode::Inline, &mut term).map_err(|_| BADARG)?;
             // SAFETY: the encoder wrote one whole term in inline mode, without handles.
@@ -41,7 +47,10 @@ impl Keys {
 
     fn slices(&self) -> Vec<&[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end]).collect()
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.bytes[start..end])
+            .collect()
     }
 }
 
@@ -52,7 +61,9 @@ pub fn lookup_many(call: &Call<'_>) -> Reply {
     let keys = Keys::take(call, &table, call.args[1])?;
     let found = lists(call, &table, &keys)?;
     // SAFETY: the environment is the running call's, and so are all terms.
-    let done = found.iter().fold(call.args[2], |done, objects| unsafe { enif_make_list_cell(call.env, call.list(objects), done) });
+    let done = found.iter().fold(call.args[2], |done, objects| unsafe {
+        enif_make_list_cell(call.env, call.list(objects), done)
+    });
     if keys.rest == layout::NIL {
         call.spent(4 * keys.ends.len() as u64);
         return Ok(done);
@@ -63,7 +74,9 @@ pub fn lookup_many(call: &Call<'_>) -> Reply {
 
 fn lists(call: &Call<'_>, table: &Arc<Table>, keys: &Keys) -> Result<Vec<Vec<Word>>, Raise> {
     let mut found = vec![Vec::new(); keys.ends.len()];
-    let result = table.lookup_many(who(call), &keys.slices(), &mut |i, object| found[i].push(decode::object(call.env, object)));
+    let result = table.lookup_many(who(call), &keys.slices(), &mut |i, object| {
+        found[i].push(decode::object(call.env, object))
+    });
     answer(call, table, result)?;
     Ok(found)
 }

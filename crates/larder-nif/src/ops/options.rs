@@ -16,7 +16,8 @@ static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
 /// Looks how the host compares zeroes. While the library loads.
 pub fn load(env: *mut Env) {
     // SAFETY: `env` is the environment of the running load callback.
-    let legacy = unsafe { enif_is_identical(enif_make_double(env, 0.0), enif_make_double(env, -0.0)) != 0 };
+    let legacy =
+        unsafe { enif_is_identical(enif_make_double(env, 0.0), enif_make_double(env, -0.0)) != 0 };
     // Ordering: Relaxed; written at load, before any other function of the library can run.
     LEGACY_ZERO.store(legacy, Ordering::Relaxed);
     larder_term::set_legacy_zero(legacy);
@@ -31,7 +32,9 @@ pub fn legacy_zero() -> bool {
 /// A term of the host as the engine's own.
 pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
     let mut buffer = TermBuf::new(Mode::Shared);
-    buffer.encode(|out| encode::term(call.env, word, out)).map_err(|_| BADARG)?;
+    buffer
+        .encode(|out| encode::term(call.env, word, out))
+        .map_err(|_| BADARG)?;
     buffer.into_term().ok_or(BADARG)
 }
 
@@ -79,7 +82,10 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
     if !layout::is_atom(name) {
         return Err(BADARG);
     }
-    let mut said = Said { options: Options::new(atoms::from_word(call.env, name)), counters: None };
+    let mut said = Said {
+        options: Options::new(atoms::from_word(call.env, name)),
+        counters: None,
+    };
     said.options.legacy_zero = legacy_zero();
     let mut rest = list;
     while let Some((option, tail)) = list_cell(call.env, rest) {
@@ -111,7 +117,8 @@ impl Said {
             options.write_concurrency = Concurrency::Off;
             options.read_concurrency = false;
         }
-        let usual = options.write_concurrency == Concurrency::Auto || options.kind == TableKind::OrderedSet;
+        let usual =
+            options.write_concurrency == Concurrency::Auto || options.kind == TableKind::OrderedSet;
         let tuned = options.write_concurrency != Concurrency::Off;
         options.decentralized_counters = tuned && self.counters.unwrap_or(usual);
         options
@@ -164,5 +171,9 @@ fn concurrency(value: Word) -> Result<Concurrency, Raise> {
     if value == atoms::AUTO.word() {
         return Ok(Concurrency::Auto);
     }
-    Ok(if flag(value)? { Concurrency::On } else { Concurrency::Off })
+    Ok(if flag(value)? {
+        Concurrency::On
+    } else {
+        Concurrency::Off
+    })
 }

@@ -13,7 +13,10 @@ use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::{decode, entry};
-use larder::{Budget, CountJob, DeleteJob, Direction, Output, ReplaceJob, ScanStep, SelectJob, Step, Table, TableKind};
+use larder::{
+    Budget, CountJob, DeleteJob, Direction, Output, ReplaceJob, ScanStep, SelectJob, Step, Table,
+    TableKind,
+};
 use larder_matchspec::{Pattern, Program};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -47,7 +50,12 @@ struct Again {
 pub static SCANS: Kind<Scan> = Kind::new();
 
 /// The program that the arguments ask for. The table's error comes before that of the specification.
-fn program(call: &Call<'_>, table: &Arc<Table>, kind: Word, spec: Word) -> Result<Arc<Program>, Raise> {
+fn program(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    kind: Word,
+    spec: Word,
+) -> Result<Arc<Program>, Raise> {
     answer(call, table, table.check_read(who(call)))?;
     compile(call, kind, spec)
 }
@@ -65,7 +73,11 @@ fn compile(call: &Call<'_>, kind: Word, spec: Word) -> Result<Arc<Program>, Rais
 }
 
 fn direction(word: Word) -> Direction {
-    if word == atoms::BACKWARD.word() { Direction::Backward } else { Direction::Forward }
+    if word == atoms::BACKWARD.word() {
+        Direction::Backward
+    } else {
+        Direction::Forward
+    }
 }
 
 fn opposite(direction: Direction) -> Direction {
@@ -97,8 +109,23 @@ pub fn select_some(call: &Call<'_>) -> Reply {
     let program = program(call, &table, call.args[1], call.args[2])?;
     let limit = limit(call.args[3])?;
     let direction = direction(call.args[4]);
-    let job = answer(call, &table, table.select(who(call), Arc::clone(&program), direction, Some(limit)))?;
-    begin(call, table, Job::Some(job, Again { program, limit, direction }))
+    let job = answer(
+        call,
+        &table,
+        table.select(who(call), Arc::clone(&program), direction, Some(limit)),
+    )?;
+    begin(
+        call,
+        table,
+        Job::Some(
+            job,
+            Again {
+                program,
+                limit,
+                direction,
+            },
+        ),
+    )
 }
 
 /// A limit; one beyond what a machine word counts limits nothing.
@@ -109,14 +136,32 @@ fn limit(word: Word) -> Result<usize, Raise> {
 
 /// select_again(Table, Limit, Direction, Place, Program) -> as select_some. The arguments are a continuation's elements.
 pub fn select_again(call: &Call<'_>) -> Reply {
-    let &[id, amount, way, place, program] = call.args else { return Err(BADARG) };
-    let Some(Compiled(program)) = PROGRAMS.get(call.env, program) else { return Err(BADARG) };
+    let &[id, amount, way, place, program] = call.args else {
+        return Err(BADARG);
+    };
+    let Some(Compiled(program)) = PROGRAMS.get(call.env, program) else {
+        return Err(BADARG);
+    };
     let place = encode::binary_bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(amount)?, direction(way));
     let table = tables::get(call, id)?;
-    let again = Again { program: Arc::clone(program), limit, direction };
-    let job = table.select_resume(who(call), Arc::clone(program), direction, Some(limit), place);
-    begin(call, Arc::clone(&table), Job::Some(answer(call, &table, job)?, again))
+    let again = Again {
+        program: Arc::clone(program),
+        limit,
+        direction,
+    };
+    let job = table.select_resume(
+        who(call),
+        Arc::clone(program),
+        direction,
+        Some(limit),
+        place,
+    );
+    begin(
+        call,
+        Arc::clone(&table),
+        Job::Some(answer(call, &table, job)?, again),
+    )
 }
 
 /// select_count(Table, Spec) -> Count.
@@ -163,7 +208,11 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
 }
 
 fn begin(call: &Call<'_>, table: Arc<Table>, job: Job) -> Reply {
-    let scan = Scan { table, around: Surroundings::new(call)?, job: Mutex::new(job) };
+    let scan = Scan {
+        table,
+        around: Surroundings::new(call)?,
+        job: Mutex::new(job),
+    };
     match slice(call, &scan, layout::NIL)? {
         Ended::Result(word) => Ok(word),
         Ended::More(found) => {
@@ -206,15 +255,24 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
     ended
 }
 
-fn run(call: &Call<'_>, scan: &Scan, found: Word, budget: &mut Budget) -> Result<Ended, larder::Error> {
+fn run(
+    call: &Call<'_>,
+    scan: &Scan,
+    found: Word,
+    budget: &mut Budget,
+) -> Result<Ended, larder::Error> {
     let context = scan.around.context();
     let mut job = scan.job.lock();
     let (step, count) = match &mut *job {
         Job::All(job) => {
             let mut words = Vec::new();
-            let step = job.step(budget, &context, &mut |output| words.push(word(call, &output)));
+            let step = job.step(budget, &context, &mut |output| {
+                words.push(word(call, &output))
+            });
             // What a slice found before something got in its way stands.
-            let found = words.iter().fold(found, |list, &word| cons(call, word, list));
+            let found = words
+                .iter()
+                .fold(found, |list, &word| cons(call, word, list));
             return Ok(match step {
                 Ok(ScanStep::More) => Ended::More(found),
                 Ok(_) => Ended::Result(found),
@@ -251,10 +309,25 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
 
 /// A slice of a limited scan. Ends with {Results, Continuation} in order, {reversed, Results, Continuation} if there were several slices, or
 /// '$end_of_table'.
-fn some(call: &Call<'_>, scan: &Scan, job: &mut SelectJob, again: &Again, found: Word, budget: &mut Budget) -> Result<Ended, larder::Error> {
+fn some(
+    call: &Call<'_>,
+    scan: &Scan,
+    job: &mut SelectJob,
+    again: &Again,
+    found: Word,
+    budget: &mut Budget,
+) -> Result<Ended, larder::Error> {
     let mut words = Vec::new();
-    let step = job.step(budget, &scan.around.context(), &mut |output| words.push(word(call, &output)));
-    let more = |words: &[Word]| Ended::More(words.iter().fold(found, |list, &word| cons(call, word, list)));
+    let step = job.step(budget, &scan.around.context(), &mut |output| {
+        words.push(word(call, &output))
+    });
+    let more = |words: &[Word]| {
+        Ended::More(
+            words
+                .iter()
+                .fold(found, |list, &word| cons(call, word, list)),
+        )
+    };
     let next = match step {
         Ok(ScanStep::More) => return Ok(more(&words)),
         Err(larder::Error::Busy) => {
@@ -271,8 +344,14 @@ fn some(call: &Call<'_>, scan: &Scan, job: &mut SelectJob, again: &Again, found:
         }
         return Ok(Ended::Result(call.tuple(&[call.list(&words), next])));
     }
-    let reversed = words.iter().fold(found, |list, &word| cons(call, word, list));
-    Ok(Ended::Result(call.tuple(&[atoms::MORE.word(), reversed, next])))
+    let reversed = words
+        .iter()
+        .fold(found, |list, &word| cons(call, word, list));
+    Ok(Ended::Result(call.tuple(&[
+        atoms::MORE.word(),
+        reversed,
+        next,
+    ])))
 }
 
 fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) -> Word {
@@ -280,7 +359,9 @@ fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) ->
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
-    let program = PROGRAMS.make(Compiled(Arc::clone(&again.program))).term(call.env);
+    let program = PROGRAMS
+        .make(Compiled(Arc::clone(&again.program)))
+        .term(call.env);
     call.tuple(&[
         tables::reference(call.env, &scan.table),
         call.int(again.limit as i64),

@@ -13,7 +13,12 @@ use std::sync::Arc;
 
 /// Runs `f` with the index key of a term.
 #[inline]
-pub fn with_key<R>(call: &Call<'_>, table: &Table, key: Word, f: impl FnOnce(&[u8]) -> Result<R, Raise>) -> Result<R, Raise> {
+pub fn with_key<R>(
+    call: &Call<'_>,
+    table: &Table,
+    key: Word,
+    f: impl FnOnce(&[u8]) -> Result<R, Raise>,
+) -> Result<R, Raise> {
     scratch::with_bytes(|term, index_key| {
         encode::to_bytes(call.env, key, Mode::Inline, term).map_err(|_| BADARG)?;
         // SAFETY: the encoder wrote one whole term in inline mode, without handles.
@@ -31,7 +36,10 @@ pub struct Shown {
 impl Shown {
     /// None yet.
     pub fn new(call: &Call<'_>) -> Self {
-        Shown { env: call.env, words: SmallVec::new() }
+        Shown {
+            env: call.env,
+            words: SmallVec::new(),
+        }
     }
 
     /// Notes an object.
@@ -55,20 +63,29 @@ impl Shown {
 /// insert(Table, Tuple) -> true. Lists are for `insert_list`.
 pub fn insert(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        with_object(call, table, call.args[1], |object| table.insert(who(call), object))?;
+        with_object(call, table, call.args[1], |object| {
+            table.insert(who(call), object)
+        })?;
         Ok(atoms::TRUE.word())
     })
 }
 
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| with_object(call, table, call.args[1], |object| table.insert_new(who(call), object)).map(boolean))
+    tables::with(call, call.args[0], |table| {
+        with_object(call, table, call.args[1], |object| {
+            table.insert_new(who(call), object)
+        })
+        .map(boolean)
+    })
 }
 
 /// delete_object(Table, Tuple) -> true.
 pub fn delete_object(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        with_object(call, table, call.args[1], |object| table.delete_object(who(call), object))?;
+        with_object(call, table, call.args[1], |object| {
+            table.delete_object(who(call), object)
+        })?;
         Ok(atoms::TRUE.word())
     })
 }
@@ -95,7 +112,13 @@ fn with_object<R>(
 pub fn lookup(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut shown = Shown::new(call);
-        let found = with_key(call, table, call.args[1], |key| answer(call, table, table.lookup(who(call), key, &mut |o| shown.object(o))))?;
+        let found = with_key(call, table, call.args[1], |key| {
+            answer(
+                call,
+                table,
+                table.lookup(who(call), key, &mut |o| shown.object(o)),
+            )
+        })?;
         spend(call, found);
         Ok(call.list(shown.words()))
     })
@@ -111,17 +134,25 @@ pub fn spend(call: &Call<'_>, objects: usize) {
 
 /// member(Table, Key) -> boolean().
 pub fn member(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| with_key(call, table, call.args[1], |key| answer(call, table, table.member(who(call), key)).map(boolean)))
+    tables::with(call, call.args[0], |table| {
+        with_key(call, table, call.args[1], |key| {
+            answer(call, table, table.member(who(call), key)).map(boolean)
+        })
+    })
 }
 
 /// lookup_element(Table, Key, Pos) -> Element | [Element].
 pub fn lookup_element(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| element(call, table)?.ok_or(Raise::Cause(atoms::BADKEY)))
+    tables::with(call, call.args[0], |table| {
+        element(call, table)?.ok_or(Raise::Cause(atoms::BADKEY))
+    })
 }
 
 /// lookup_element(Table, Key, Pos, Default) -> Element | [Element] | Default.
 pub fn lookup_element_default(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| Ok(element(call, table)?.unwrap_or(call.args[3])))
+    tables::with(call, call.args[0], |table| {
+        Ok(element(call, table)?.unwrap_or(call.args[3]))
+    })
 }
 
 fn element(call: &Call<'_>, table: &Arc<Table>) -> Result<Option<Word>, Raise> {
@@ -134,9 +165,11 @@ fn element(call: &Call<'_>, table: &Arc<Table>) -> Result<Option<Word>, Raise> {
         return Err(BADARG);
     }
     let mut shown = Shown::new(call);
-    let found = with_key(call, table, call.args[1], |key| match table.lookup_element(who(call), key, position, &mut |e| shown.term(e)) {
-        Err(Error::Position) => Err(BADARG),
-        other => answer(call, table, other),
+    let found = with_key(call, table, call.args[1], |key| {
+        match table.lookup_element(who(call), key, position, &mut |e| shown.term(e)) {
+            Err(Error::Position) => Err(BADARG),
+            other => answer(call, table, other),
+        }
     })?;
     spend(call, found);
     Ok(match (found, table.kind().is_unique()) {
@@ -149,7 +182,9 @@ fn element(call: &Call<'_>, table: &Arc<Table>) -> Result<Option<Word>, Raise> {
 /// delete(Table, Key) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let gone = with_key(call, table, call.args[1], |key| answer(call, table, table.delete(who(call), key)))?;
+        let gone = with_key(call, table, call.args[1], |key| {
+            answer(call, table, table.delete(who(call), key))
+        })?;
         spend(call, gone);
         Ok(atoms::TRUE.word())
     })
@@ -159,7 +194,13 @@ pub fn delete(call: &Call<'_>) -> Reply {
 pub fn take(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut shown = Shown::new(call);
-        let taken = with_key(call, table, call.args[1], |key| answer(call, table, table.take(who(call), key, &mut |o| shown.object(o))))?;
+        let taken = with_key(call, table, call.args[1], |key| {
+            answer(
+                call,
+                table,
+                table.take(who(call), key, &mut |o| shown.object(o)),
+            )
+        })?;
         spend(call, taken);
         Ok(call.list(shown.words()))
     })

@@ -27,18 +27,26 @@ impl Surroundings {
     /// Those of the running call.
     pub fn new(call: &Call<'_>) -> Result<Self, Raise> {
         let me = super::options::owned(call, call.self_pid().pid)?;
-        Ok(Surroundings { me, node: identifiers::here(call.env).name.name })
+        Ok(Surroundings {
+            me,
+            node: identifiers::here(call.env).name.name,
+        })
     }
 
     /// As programs want them.
     pub fn context(&self) -> Context<'_> {
-        Context { self_pid: self.me.as_ref(), node: self.node }
+        Context {
+            self_pid: self.me.as_ref(),
+            node: self.node,
+        }
     }
 }
 
 fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
     let mut buffer = TermBuf::new(Mode::Shared);
-    buffer.encode(|out| encode::term(call.env, word, out)).map_err(|_| BADARG)?;
+    buffer
+        .encode(|out| encode::term(call.env, word, out))
+        .map_err(|_| BADARG)?;
     Ok(buffer)
 }
 
@@ -54,15 +62,23 @@ pub fn compile(call: &Call<'_>, spec: Word) -> Result<Arc<Program>, Raise> {
 
 /// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object always has a key, so none is `{}`.
 pub fn nothing() -> Result<Arc<Program>, Raise> {
-    let (head, guards, body) = (Term::tuple::<Term>([]), Term::nil(), Term::list([Term::atom("$_")]));
+    let (head, guards, body) = (
+        Term::tuple::<Term>([]),
+        Term::nil(),
+        Term::list([Term::atom("$_")]),
+    );
     let spec = Term::list([Term::tuple([head, guards, body])]);
-    Program::compile(spec.as_ref()).map(Arc::new).map_err(|_| BADARG)
+    Program::compile(spec.as_ref())
+        .map(Arc::new)
+        .map_err(|_| BADARG)
 }
 
 /// Compiles a pattern of match or match_object.
 pub fn pattern(call: &Call<'_>, pattern: Word, what: Pattern) -> Result<Arc<Program>, Raise> {
     let pattern = taken(call, pattern)?;
-    compile_pattern(pattern.term().ok_or(BADARG)?, what).map(Arc::new).map_err(|_| BADARG)
+    compile_pattern(pattern.term().ok_or(BADARG)?, what)
+        .map(Arc::new)
+        .map_err(|_| BADARG)
 }
 
 /// compile(Spec) -> reference().
@@ -85,7 +101,9 @@ pub fn run(call: &Call<'_>) -> Reply {
     let (mut rest, mut done) = (call.args[0], call.args[2]);
     let mut buffer = TermBuf::new(Mode::Shared);
     while let Some((tuple, tail)) = list_cell(call.env, rest) {
-        buffer.encode(|out| encode::term(call.env, tuple, out)).map_err(|_| BADARG)?;
+        buffer
+            .encode(|out| encode::term(call.env, tuple, out))
+            .map_err(|_| BADARG)?;
         let row = buffer.term().ok_or(BADARG)?;
         let result = match program.run_term(row, &around.context(), &mut scratch) {
             Some(Outcome::Object) => Some(tuple),
@@ -102,7 +120,11 @@ pub fn run(call: &Call<'_>) -> Reply {
         }
     }
     call.spent(budget.spent());
-    if rest == layout::NIL { Ok(done) } else { Err(BADARG) }
+    if rest == layout::NIL {
+        Ok(done)
+    } else {
+        Err(BADARG)
+    }
 }
 
 /// test(Tuple, Spec) -> {ok, Result} | false: a specification tried on a term.

@@ -18,22 +18,37 @@ type SeeObjects<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
 fn edge(call: &Call<'_>, go: fn(&Table, OwnerId, &mut SeeKey<'_>) -> Result<bool, Error>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut key = atoms::END_OF_TABLE.word();
-        answer(call, table, go(table, who(call), &mut |k| key = decode::term(call.env, k)))?;
+        answer(
+            call,
+            table,
+            go(table, who(call), &mut |k| key = decode::term(call.env, k)),
+        )?;
         Ok(key)
     })
 }
 
-fn step(call: &Call<'_>, go: fn(&Table, OwnerId, &[u8], &mut SeeKey<'_>) -> Result<bool, Error>) -> Reply {
+fn step(
+    call: &Call<'_>,
+    go: fn(&Table, OwnerId, &[u8], &mut SeeKey<'_>) -> Result<bool, Error>,
+) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut next = atoms::END_OF_TABLE.word();
-        from_key(call, table, |key| go(table, who(call), key, &mut |k| next = decode::term(call.env, k)))?;
+        from_key(call, table, |key| {
+            go(table, who(call), key, &mut |k| {
+                next = decode::term(call.env, k)
+            })
+        })?;
         Ok(next)
     })
 }
 
 /// Goes on from the key that the call names. A key that cannot be gone on from is a bad argument without a cause; in an ordered_set that
 /// is '$end_of_table' alone.
-fn from_key(call: &Call<'_>, table: &Arc<Table>, go: impl FnOnce(&[u8]) -> Result<bool, Error>) -> Result<bool, Raise> {
+fn from_key(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    go: impl FnOnce(&[u8]) -> Result<bool, Error>,
+) -> Result<bool, Raise> {
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
         answer(call, table, table.check_read(who(call)))?;
         return Err(BADARG);
@@ -72,7 +87,10 @@ struct KeyAndObjects {
 
 impl KeyAndObjects {
     fn new(call: &Call<'_>) -> Self {
-        KeyAndObjects { key: atoms::END_OF_TABLE.word(), objects: Shown::new(call) }
+        KeyAndObjects {
+            key: atoms::END_OF_TABLE.word(),
+            objects: Shown::new(call),
+        }
     }
 
     fn see(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
@@ -90,18 +108,30 @@ impl KeyAndObjects {
     }
 }
 
-fn edge_lookup(call: &Call<'_>, go: fn(&Arc<Table>, OwnerId, &mut SeeObjects<'_>) -> Result<bool, Error>) -> Reply {
+fn edge_lookup(
+    call: &Call<'_>,
+    go: fn(&Arc<Table>, OwnerId, &mut SeeObjects<'_>) -> Result<bool, Error>,
+) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut found = KeyAndObjects::new(call);
-        answer(call, table, go(table, who(call), &mut |o| found.see(call, o)))?;
+        answer(
+            call,
+            table,
+            go(table, who(call), &mut |o| found.see(call, o)),
+        )?;
         Ok(found.pair(call))
     })
 }
 
-fn step_lookup(call: &Call<'_>, go: fn(&Arc<Table>, OwnerId, &[u8], &mut SeeObjects<'_>) -> Result<bool, Error>) -> Reply {
+/// The engine's call behind `next_lookup` and `prev_lookup`.
+type StepLookup = fn(&Arc<Table>, OwnerId, &[u8], &mut SeeObjects<'_>) -> Result<bool, Error>;
+
+fn step_lookup(call: &Call<'_>, go: StepLookup) -> Reply {
     tables::with(call, call.args[0], |table| {
         let mut found = KeyAndObjects::new(call);
-        from_key(call, table, |key| go(table, who(call), key, &mut |o| found.see(call, o)))?;
+        from_key(call, table, |key| {
+            go(table, who(call), key, &mut |o| found.see(call, o))
+        })?;
         Ok(found.pair(call))
     })
 }
@@ -118,12 +148,16 @@ pub fn last_lookup(call: &Call<'_>) -> Reply {
 
 /// next_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
 pub fn next_lookup(call: &Call<'_>) -> Reply {
-    step_lookup(call, |table, who, key, see| table.next_lookup(who, key, see))
+    step_lookup(call, |table, who, key, see| {
+        table.next_lookup(who, key, see)
+    })
 }
 
 /// prev_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
 pub fn prev_lookup(call: &Call<'_>) -> Reply {
-    step_lookup(call, |table, who, key, see| table.prev_lookup(who, key, see))
+    step_lookup(call, |table, who, key, see| {
+        table.prev_lookup(who, key, see)
+    })
 }
 
 /// slot(Table, I) -> [Object] | '$end_of_table'.

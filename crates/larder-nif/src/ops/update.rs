@@ -36,7 +36,9 @@ fn integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
         return Ok(Number::Int(value));
     }
     let taken = Taken::new(call, word)?;
-    Number::from_term(taken.term()?).filter(Number::is_integer).ok_or(BADARG)
+    Number::from_term(taken.term()?)
+        .filter(Number::is_integer)
+        .ok_or(BADARG)
 }
 
 /// What to do, and whether it was said as a list.
@@ -58,23 +60,39 @@ fn counter_ops(call: &Call<'_>, table: &Table, word: Word) -> Result<Ops, Raise>
     while let Some((op, tail)) = list_cell(call.env, rest) {
         match (counter_op(call, op), ops.first()) {
             (Ok(op), _) => ops.push(op),
-            (Err(_), Some(CounterOp { pos, .. })) => return Ok(Ops { ops: refused(ops.clone(), *pos), many: true }),
+            (Err(_), Some(CounterOp { pos, .. })) => {
+                return Ok(Ops {
+                    ops: refused(ops.clone(), *pos),
+                    many: true,
+                })
+            }
             (Err(error), None) => return Err(error),
         }
         rest = tail;
     }
     match ops.first() {
         _ if rest == layout::NIL => Ok(Ops { ops, many: true }),
-        Some(CounterOp { pos, .. }) => Ok(Ops { ops: refused(ops.clone(), *pos), many: true }),
+        Some(CounterOp { pos, .. }) => Ok(Ops {
+            ops: refused(ops.clone(), *pos),
+            many: true,
+        }),
         None => {
-            ops.push(CounterOp { pos: table.keypos() + 1, incr: integer(call, word)?, limit: None });
+            ops.push(CounterOp {
+                pos: table.keypos() + 1,
+                incr: integer(call, word)?,
+                limit: None,
+            });
             Ok(Ops { ops, many: false })
         }
     }
 }
 
 fn refused(mut ops: SmallVec<[CounterOp; 4]>, pos: usize) -> SmallVec<[CounterOp; 4]> {
-    ops.push(CounterOp { pos, incr: Number::Float(0.0), limit: None });
+    ops.push(CounterOp {
+        pos,
+        incr: Number::Float(0.0),
+        limit: None,
+    });
     ops
 }
 
@@ -85,7 +103,11 @@ fn counter_op(call: &Call<'_>, op: Word) -> Result<CounterOp, Raise> {
         [_, _, threshold, value] => Some((integer(call, *threshold)?, integer(call, *value)?)),
         _ => return Err(BADARG),
     };
-    Ok(CounterOp { pos: position(parts[0])?, incr: integer(call, parts[1])?, limit })
+    Ok(CounterOp {
+        pos: position(parts[0])?,
+        incr: integer(call, parts[1])?,
+        limit,
+    })
 }
 
 /// A position; one that cannot be is 0, which no object has.
@@ -125,13 +147,17 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
         let mut values = Vec::new();
         let ops = match counter_ops(call, table, call.args[2]) {
             // A key that is not there is worse than anything that was to be done with it.
-            Err(_) if default.is_none() && !has_key(call, table)? => return Err(Raise::Cause(atoms::BADKEY)),
+            Err(_) if default.is_none() && !has_key(call, table)? => {
+                return Err(Raise::Cause(atoms::BADKEY))
+            }
             other => other?,
         };
         with_row(call, default, |row| {
-            with_key(call, table, call.args[1], |key| match table.update_counter(who, key, &ops.ops, row, &mut values) {
-                Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
-                other => answer(call, table, other),
+            with_key(call, table, call.args[1], |key| {
+                match table.update_counter(who, key, &ops.ops, row, &mut values) {
+                    Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
+                    other => answer(call, table, other),
+                }
             })
         })?;
         let words: SmallVec<[Word; 4]> = values.iter().map(|value| number(call, value)).collect();
@@ -145,22 +171,34 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
 fn number(call: &Call<'_>, value: &Number) -> Word {
     match value {
         Number::Int(value) => call.int(*value),
-        other => Term::build(|out| other.encode(out)).map_or(layout::NIL, |term| decode::term(call.env, term.as_ref())),
+        other => Term::build(|out| other.encode(out))
+            .map_or(layout::NIL, |term| decode::term(call.env, term.as_ref())),
     }
 }
 
 /// Runs `f` with the default object, if there is one.
-fn with_row<R>(call: &Call<'_>, default: Option<Word>, f: impl FnOnce(Option<NewRow<'_>>) -> Result<R, Raise>) -> Result<R, Raise> {
-    let Some(default) = default else { return f(None) };
+fn with_row<R>(
+    call: &Call<'_>,
+    default: Option<Word>,
+    f: impl FnOnce(Option<NewRow<'_>>) -> Result<R, Raise>,
+) -> Result<R, Raise> {
+    let Some(default) = default else {
+        return f(None);
+    };
     if tuple_elements(call.env, default).is_none() {
         return Err(BADARG);
     }
     let (tuple, key) = (Taken::new(call, default)?, Taken::new(call, call.args[1])?);
-    f(Some(NewRow { key: key.term()?, tuple: tuple.term()? }))
+    f(Some(NewRow {
+        key: key.term()?,
+        tuple: tuple.term()?,
+    }))
 }
 
 fn has_key(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
-    with_key(call, table, call.args[1], |key| answer(call, table, table.member(who(call), key)))
+    with_key(call, table, call.args[1], |key| {
+        answer(call, table, table.member(who(call), key))
+    })
 }
 
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean().
@@ -177,13 +215,18 @@ fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = check(call, table, atoms::NONE)?;
         let (places, values) = element_ops(call, call.args[2])?;
-        let ops: SmallVec<[(usize, TermRef<'_>); 4]> =
-            places.into_iter().zip(&values).map(|(place, value)| Ok((place, value.term()?))).collect::<Result<_, Raise>>()?;
+        let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places
+            .into_iter()
+            .zip(&values)
+            .map(|(place, value)| Ok((place, value.term()?)))
+            .collect::<Result<_, Raise>>()?;
         with_row(call, default, |row| {
-            with_key(call, table, call.args[1], |key| match table.update_element(who, key, &ops, row) {
-                Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
-                Err(Error::Position) => Err(BADARG),
-                other => answer(call, table, other),
+            with_key(call, table, call.args[1], |key| {
+                match table.update_element(who, key, &ops, row) {
+                    Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
+                    Err(Error::Position) => Err(BADARG),
+                    other => answer(call, table, other),
+                }
             })
         })
         .map(boolean)
