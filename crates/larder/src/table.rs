@@ -351,6 +351,21 @@ impl Table {
             .map_or(0, |s| s.count.get())
     }
 
+    /// As `size`, at a moment when no list is half inserted and the table is not being emptied.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`.
+    pub fn settled_size(&self) -> Result<usize, Error> {
+        let guard = larder_index::pin();
+        let at = self.begin(&guard)?;
+        let size = at.store.count.get();
+        if self.still(&at) {
+            Ok(size)
+        } else {
+            Err(Error::Busy)
+        }
+    }
+
     /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept outside are not among them, nor are
     /// keys remembered for a fixed table. 0 for a dead table.
     pub fn memory(&self) -> usize {

@@ -5,7 +5,7 @@ use crate::call::{boolean, with_env, Call, Raise, Reply};
 use crate::owners::{self, ENGINE};
 use crate::sys::*;
 use crate::tables;
-use larder::{Access, Concurrency, Info, OwnerId, Table, TableKind};
+use larder::{Access, Concurrency, Error, Info, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
 /// info(Table) -> {Id, Name, Named, Type, KeyPos, Protection, Owner, Heir, Size, MemoryBytes, Compressed, WriteConcurrency,
@@ -19,7 +19,13 @@ pub fn info(call: &Call<'_>) -> Reply {
     if owners::settle(call.env, &table) || settle_fixers(call, &table) {
         return Err(Raise::Again);
     }
-    Ok(table.info().map_or(atoms::UNDEFINED.word(), |info| tuple(call, &table, &info)))
+    let size = match table.settled_size() {
+        Err(Error::NoTable) => return Ok(atoms::UNDEFINED.word()),
+        size => tables::answer(call, &table, size)?,
+    };
+    Ok(table.info().map_or(atoms::UNDEFINED.word(), |info| {
+        tuple(call, &table, &Info { size, ..info })
+    }))
 }
 
 /// Sees to processes that have fixed the table and are gone.
@@ -31,14 +37,23 @@ fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
         .map(|(owner, _)| owner)
         .filter(|&owner| !owners::is_alive(call.env, owners::pid(owner)))
         .collect();
-    with_env(call.env, || gone.iter().for_each(|&owner| ENGINE.down(owner)));
+    with_env(call.env, || {
+        gone.iter().for_each(|&owner| ENGINE.down(owner))
+    });
     !gone.is_empty()
 }
 
 fn tuple(call: &Call<'_>, table: &Arc<Table>, info: &Info) -> Word {
     let stats = table.stats();
     let int = |n: usize| call.int(n as i64);
-    let figures = [stats.leaves, stats.inner_nodes, stats.depth, stats.splits as usize, stats.merges as usize, stats.contended as usize];
+    let figures = [
+        stats.leaves,
+        stats.inner_nodes,
+        stats.depth,
+        stats.splits as usize,
+        stats.merges as usize,
+        stats.contended as usize,
+    ];
     call.tuple(&[
         tables::reference(call.env, table),
         atoms::to_word(call.env, info.name),
@@ -47,23 +62,37 @@ fn tuple(call: &Call<'_>, table: &Arc<Table>, info: &Info) -> Word {
         int(info.keypos),
         access(info.access).word(),
         owners::pid(info.owner).pid,
-        info.heir.map_or(atoms::NONE.word(), |heir| owners::pid(heir).pid),
+        info.heir
+            .map_or(atoms::NONE.word(), |heir| owners::pid(heir).pid),
         int(info.size),
         int(info.memory),
         boolean(info.compressed),
         concurrency(info.write_concurrency).word(),
         boolean(info.read_concurrency),
         boolean(info.decentralized_counters),
-        atoms::to_word(call.env, larder_term::Atom::try_new(&info.structure).unwrap_or(larder_term::atoms::UNDEFINED)),
+        atoms::to_word(
+            call.env,
+            larder_term::Atom::try_new(&info.structure).unwrap_or(larder_term::atoms::UNDEFINED),
+        ),
         fixed(call, info),
         call.tuple(&figures.map(int)),
     ])
 }
 
 fn fixed(call: &Call<'_>, info: &Info) -> Word {
-    let Some(fixed) = &info.safe_fixed else { return atoms::FALSE.word() };
-    let by: Vec<Word> = fixed.by.iter().map(|(owner, times)| call.tuple(&[owners::pid(*owner).pid, call.int(*times as i64)])).collect();
-    call.tuple(&[call.int(fixed.since.monotonic_ns), call.int(fixed.since.system_ns), call.list(&by)])
+    let Some(fixed) = &info.safe_fixed else {
+        return atoms::FALSE.word();
+    };
+    let by: Vec<Word> = fixed
+        .by
+        .iter()
+        .map(|(owner, times)| call.tuple(&[owners::pid(*owner).pid, call.int(*times as i64)]))
+        .collect();
+    call.tuple(&[
+        call.int(fixed.since.monotonic_ns),
+        call.int(fixed.since.system_ns),
+        call.list(&by),
+    ])
 }
 
 /// A table's type.
