@@ -90,12 +90,12 @@ table_and_one_wrong_test_() ->
      end) || Sut <- larder_test:other_suts()].
 
 fault_test_() ->
-    {"finds cause_lost", fun() ->
+    {"finds cause_lost", {timeout, 60, fun() ->
         Sut = diff_planted:load(cause_lost),
         Found = try check(Sut, set, mine, one_wrong()), false catch error:{differ, _, _} -> true end,
         true = code:delete(Sut),
         true = Found
-    end}.
+    end}}.
 
 one_wrong() ->
     [{F, replace(N, W, Args)} || {F, Args} <- calls(), N <- lists:seq(1, length(Args)), W <- wrong()]
@@ -130,7 +130,9 @@ flush() ->
 skip({new, [_, [{heir, self}]]}) -> true;
 skip({setopts, [_, {heir, self}]}) -> true;
 skip({setopts, [_, [{heir, self}]]}) -> true;
-skip({whereis, _}) -> false;
+%% A table's reference in place of the object is what `ets' itself passes when
+%% it goes on with a long list; the cause gets lost.
+skip({F, [_, dead]}) when F =:= insert; F =:= insert_new -> true;
 skip({slot, [_, N]}) -> is_integer(N) andalso N >= 0;
 skip(_) -> false.
 

@@ -6,7 +6,7 @@
 %% Improper lists behind exactly/1: PropEr can't shrink them.
 -define(IMPROPER(H, T), exactly([H | T])).
 
--export([specs_test_/0, tables_test_/0, fault_test_/0]).
+-export([specs_test_/0, computed_keys_test_/0, tables_test_/0, fault_test_/0]).
 
 %% One object against one specification ----------------------------------------------
 
@@ -58,6 +58,23 @@ table_call(M, Function, Object, Spec) ->
 
 attempt(Fun) ->
     try Fun() catch error:Reason -> {error, Reason} end.
+
+%% Computed keys of maps, which `ets' itself only does right away from tables.
+computed_keys_test_() ->
+    [larder_test:tc("computed keys of maps", 30, Sut, fun() ->
+        [begin
+             Spec = [{{'$1', '$2', '$3'}, [], [Body]}],
+             {ok, Expected, _, _} = erlang:match_spec_test(Object, Spec, table),
+             {ok, Expected} = Sut:test_ms(Object, Spec),
+             [Expected] = Sut:match_spec_run([Object], Sut:match_spec_compile(Spec)),
+             T = Sut:new(diff_ms, [ordered_set]),
+             Sut:insert(T, Object),
+             [Expected] = Sut:select(T, Spec),
+             Sut:delete(T)
+         end || Object <- [{1 bsl 70, [a, b], {x}}, {1, 2, 3}, {#{a => 1}, <<0:800>>, 1.0}],
+                Body <- [#{'$1' => '$2'}, #{['$1' | '$2'] => x}, #{{{'$1', '$3'}} => {{'$2'}}},
+                         #{{hd, '$1'} => 1}, #{#{'$1' => 1} => '$3'}, {{#{'$3' => '$$'}, '$_'}}]]
+     end) || Sut <- larder_test:other_suts()].
 
 %% Whole tables: what a bound key, a prefix or a guard may skip --------------------------
 
