@@ -89,3 +89,8 @@ pub use traverse::Slot;
 pub use update::{CounterOp, NewRow};
 
 pub use larder_index::Direction;
+
+/// The README's Rust, so that it compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
