@@ -60,7 +60,7 @@ dialyzer_check() {
 
 edoc() { scripts/edoc.sh "$(mktemp -d)"; }
 
-rustdoc() { RUSTDOCFLAGS='-D warnings' cargo doc --quiet --locked --workspace --no-deps --target-dir "$TARGET"; }
+rustdoc() { RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' cargo doc --quiet --locked --workspace --no-deps --target-dir "$TARGET"; }
 
 elixir_format() { mix format --check-formatted; }
 
