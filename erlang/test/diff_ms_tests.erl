@@ -171,7 +171,7 @@ fault_test_() ->
     [{lists:concat(["finds ", Fault]), {timeout, 60, fun() ->
         Sut = diff_planted:load(Fault),
         {Result, _, _} = larder_test:try_property(2000, Property(Sut), [noshrink]),
-        true = code:delete(Sut),
+        ok = diff_planted:unload(Sut),
         false = Result
      end}} || {Fault, Property} <- [{guard_off_by_one, fun prop_table/1},
                                     {replace_any_key, fun prop_spec/1}]].

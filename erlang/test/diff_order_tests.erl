@@ -29,7 +29,7 @@ fault_test_() ->
     {"finds equal_is_identical", {timeout, 60, fun() ->
         Sut = diff_planted:load(equal_is_identical),
         {Result, _, _} = larder_test:try_property(5000, prop_pair(Sut), [noshrink]),
-        true = code:delete(Sut),
+        ok = diff_planted:unload(Sut),
         false = Result
     end}}.
 

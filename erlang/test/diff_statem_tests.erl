@@ -29,7 +29,7 @@ faults_are_found_test_() ->
     [{lists:concat(["finds ", Fault]), {timeout, 120, fun() ->
         Sut = diff_planted:load(Fault),
         {Result, _, _} = larder_test:try_property(3000, prop_found(Sut, Type), [noshrink]),
-        true = code:delete(Sut),
+        ok = diff_planted:unload(Sut),
         false = Result
     end}} || {Fault, Type} <- diff_planted:faults()].
 

@@ -375,6 +375,12 @@ info_view(safe_fixed, {{_, _, _}, Pids}) -> lists:sort(Pids);
 info_view(safe_fixed_monotonic_time, {Time, Pids}) when is_integer(Time) -> lists:sort(Pids);
 info_view(binary, Binaries) -> {list, is_list(Binaries)};
 info_view(stats, _) -> private;
+%% `ets' goes on showing an heir that died; it counts as none all the same.
+info_view(heir, Heir) when is_pid(Heir) ->
+    case is_process_alive(Heir) of
+        true -> Heir;
+        false -> none
+    end;
 info_view(_, Value) -> Value.
 
 mapping(#world{known = Known, sut = Sut}) ->
@@ -425,7 +431,7 @@ everything(#world{known = Known, sut = Sut}) ->
 settled(#world{sut = Sut} = World) ->
     Known = everything(World),
     View = fun(M, T) ->
-        {M:info(T, owner), M:info(T, heir), info_view(safe_fixed, M:info(T, safe_fixed))}
+        {M:info(T, owner), info_view(heir, M:info(T, heir)), info_view(safe_fixed, M:info(T, safe_fixed))}
     end,
     Open = fun() -> [P || {O, S} <- Known, P <- [{View(ets, O), View(Sut, S)}],
                           element(1, P) =/= element(2, P)] end,
