@@ -6,6 +6,7 @@
 
 use crate::{
     program::{Clause, Program},
+    raw,
     source::Source,
     wire::{self, Head},
 };
@@ -114,7 +115,8 @@ fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) 
 }
 
 fn same_leaf(source: &Source<'_>, a: usize, b: usize, constant: bool) -> bool {
-    let alike = source.term(a) == source.term(b);
+    // By identity, not by bytes: two mentions of a long binary have a handle each.
+    let alike = raw::whole(source.term(a)).identical(raw::whole(source.term(b)));
     match source.atom(b) {
         Some(atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR) => alike && constant,
         Some(atom) if wire::variable(atom).is_some() => alike && !constant,
