@@ -18,7 +18,7 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 # The packages of each level, by Debian's names.
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
 readonly TEST_PACKAGES="git ca-certificates erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
-  erlang-proper erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3"
+  erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3"
 # The OTP applications of each level: what the packages above are for.
 readonly BUILD_APPS="stdlib compiler crypto syntax_tools"
 readonly TEST_APPS="tools eunit edoc xmerl dialyzer proper runtime_tools mnesia"
@@ -91,6 +91,8 @@ lacking_apps() {
     [io:format(" erlang-~s", [A]) || A <- string:tokens("'"$1"'", " "),
       code:lib_dir(list_to_atom(A)) =:= {error, bad_name}],
     [io:format(" erlang-dev") || filelib:wildcard(code:root_dir() ++ "/usr/include/erl_nif.h") =:= []],
+    [io:format(" erlang-proper-dev") || lists:member("proper", string:tokens("'"$1"'", " ")),
+      is_list(code:lib_dir(proper)), not filelib:is_regular(filename:join(code:lib_dir(proper), "include/proper.hrl"))],
     halt().' </dev/null
 }
 
