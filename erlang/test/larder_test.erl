@@ -121,6 +121,13 @@ check_property(Name, Cases, Property) ->
 %% had to say.
 try_property(Cases, Property, More) ->
     Seed = seed(),
+    case try_property(Cases, Property, More, Seed) of
+        %% PropEr can't shrink improper lists: better the whole case than none.
+        {{crashed, _}, _, _} -> try_property(Cases, Property, [noshrink | More], Seed);
+        Tried -> Tried
+    end.
+
+try_property(Cases, Property, More, Seed) ->
     Self = self(),
     Ref = make_ref(),
     %% A process of its own: PropEr keeps its state, and the seed, in the
