@@ -31,7 +31,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test build nif beams ebin shell bench lint doc clean distclean \
+.PHONY: help run test hunt build nif beams ebin shell bench lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo
 	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index'
 	@echo '  make test    all set-up, then every check and every test'
+	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
@@ -112,6 +113,10 @@ test: setup-test
 test-beams: beams
 	@mkdir -p $(TESTBIN)
 	@scripts/erlc.sh $(TESTBIN) $(ERLFLAGS) -I erlang/test $(TEST_SRC)
+
+# Ten times the random cases, new ones each time. What it finds carries the seed that finds it again.
+hunt: setup-test build
+	@LARDER_SEED=random LARDER_CASES=$${LARDER_CASES:-1000} MAKE='$(MAKE)' scripts/test.sh erlang
 
 lint: setup-test
 	@MAKE='$(MAKE)' scripts/lint.sh
