@@ -4,7 +4,7 @@
 %% Four things are added to what OTP 25 has. The functions of newer releases
 %% are modelled on the old ones. And a list is inserted in its order (OTP 25.2.3
 %% turns small lists round in a bag, and in every type those during which it runs
-%% out of reductions): the oracle inserts lists one by one. And where
+%% out of reductions): the oracle inserts lists one by one where that tells. And where
 %% that release would read memory that isn't the caller's, the oracle knows the
 %% answer itself. Last, several clauses with bound keys are run over the whole
 %% of an ordered_set: the range that OTP 25.2.3 takes from them misses objects
@@ -131,7 +131,8 @@ type(Table) ->
 in_list_order(Function, Table, List, Decide) ->
     case outcome(ets, Function, [Table, []]) of
         {ok, true} ->
-            case all_fit(List, ets:info(Table, keypos)) of
+            KeyPos = ets:info(Table, keypos),
+            case all_fit(List, KeyPos) andalso (is_bag(Table) orelse repeats(KeyPos, List)) of
                 true ->
                     {ok, Go} = Decide(),
                     Go andalso [ets:insert(Table, Object) || Object <- List],
@@ -140,6 +141,13 @@ in_list_order(Function, Table, List, Decide) ->
             end;
         _ -> outcome(ets, Function, [Table, List])
     end.
+
+is_bag(Table) ->
+    lists:member(ets:info(Table, type), [bag, duplicate_bag]).
+
+%% Only where the order tells: one by one is not atomic.
+repeats(KeyPos, List) ->
+    length(lists:ukeysort(KeyPos, List)) < length(List).
 
 all_fit([Object | Rest], KeyPos) when is_tuple(Object), tuple_size(Object) >= KeyPos ->
     all_fit(Rest, KeyPos);
