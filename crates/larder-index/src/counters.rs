@@ -3,10 +3,10 @@
 //! An index begins with one pair of counters. When a writer first meets another on a leaf, the index gets a stripe for each of some
 //! groups of threads. A sum over the stripes is exact when nobody writes.
 
+use crate::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::Stats;
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 const STRIPES: usize = 16;

@@ -55,6 +55,7 @@ pub mod oracle;
 mod raw;
 mod route;
 mod run;
+mod sync;
 mod traits;
 mod tree;
 

@@ -14,6 +14,7 @@
 
 use crate::raw::btree::Btree;
 use crate::run::{with_run, Run};
+use crate::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering::*};
 use crate::traits::HASH;
 use crate::tree::{Tree, Wish};
 use crate::{Batch, Change, Direction, Key, LeafConfig, Multi, Objects, Start, Stats};
@@ -21,7 +22,6 @@ use crossbeam_epoch::Guard;
 use crossbeam_utils::{Backoff, CachePadded};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use std::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering::*};
 
 const STRIPES: usize = 256;
 /// How often a reader tries without the lock.

@@ -163,6 +163,12 @@ pub trait Unique: Send + Sync {
     /// Whether there is a value under `key`. Takes no lock.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
+    /// Asks the processor to bring what an operation on each of the keys will touch near, so that the misses of many keys overlap. A hint: it changes
+    /// nothing and may do nothing. Best with 8 to 64 keys.
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        let _ = (guard, keys);
+    }
+
     /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch buffer, while the entry is locked, and does
     /// what it answers. `f` must be short and must not call the index. Returns whether the index changed.
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
@@ -215,6 +221,11 @@ pub trait Multi: Send + Sync {
 
     /// Whether there is a value under `key`.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
+
+    /// As `Unique::prefetch`.
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        let _ = (guard, keys);
+    }
 
     /// Calls `f` once with the objects under `key`, locked; changes made through it become visible to `get` all at once. `f` must not call
     /// this or any other `Multi`: locks are shared between indexes.

@@ -18,12 +18,12 @@ use super::outside::Handle;
 use super::view::View;
 use super::words;
 use crate::run::Run;
+use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
 use crossbeam_utils::Backoff;
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{fence, AtomicU64, Ordering::*};
 
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 8;

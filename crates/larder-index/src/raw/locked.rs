@@ -7,7 +7,7 @@ use super::outside::Handle;
 use super::view::View;
 use super::words::Torn;
 use crate::run::Run;
-use std::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::Ordering::Relaxed;
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
 

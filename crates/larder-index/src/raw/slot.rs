@@ -1,10 +1,10 @@
 //! A place that leads to a leaf or to an inner node.
 
 use super::leaf::{Leaf, NewLeaf};
+use crate::sync::atomic::{AtomicPtr, Ordering::*};
 use crossbeam_epoch::Guard;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, Ordering::*};
 
 /// Low bit of the address: set for an inner node.
 const INNER: usize = 1;

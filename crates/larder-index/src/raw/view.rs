@@ -4,8 +4,8 @@ use super::leaf::{head_of, length, Leaf, HANDLE_MARK, PLACE_BITS};
 use super::outside::{Handle, Outside};
 use super::words::{self, Torn};
 use crate::run::Run;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
 

@@ -3,8 +3,8 @@
 //! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the leaf's lock may also see the run as a
 //! plain slice. All loads and stores here are `Relaxed`: what orders them is the leaf's version (see the head of `raw`).
 
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A read met something that can't be: a writer was at work. Read again.
 #[derive(Clone, Copy, Debug)]
