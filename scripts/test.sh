@@ -3,7 +3,7 @@
 # that one run shows all there is to mend. The last line is `N passed, N failed`; the exit status is 0 only if nothing
 # failed and every stage has really run something.
 #
-#   scripts/test.sh [STAGE...]    only these stages: build lint rust erlang elixir demo packaging
+#   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo packaging
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -77,6 +77,7 @@ ONLY=$*
 stage build     by_status    1800 "$MAKE" --no-print-directory build
 stage lint      by_last_line 1200 scripts/lint.sh
 stage rust      by_cargo     1800 cargo test --quiet --no-fail-fast --locked --workspace --target-dir "$TARGET"
+stage model     by_cargo      900 scripts/model.sh
 stage erlang    by_last_line 1500 bash -c erlang_suites
 stage elixir    by_exunit    600  mix test
 stage demo      by_status    600  bash -c demo

@@ -65,6 +65,8 @@ pub use key_order::KeyOrder;
 pub use multi::Bag;
 pub use oracle::{OracleMulti, OracleUnique};
 pub use route::LeafConfig;
+#[cfg(larder_model)]
+pub use sync::plant_fault;
 pub use traits::*;
 
 /// The order of a [`Unique`] index.

@@ -15,11 +15,12 @@
 use crate::raw::btree::Btree;
 use crate::run::{with_run, Run};
 use crate::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering::*};
+use crate::sync::Backoff;
 use crate::traits::HASH;
 use crate::tree::{Tree, Wish};
 use crate::{Batch, Change, Direction, Key, LeafConfig, Multi, Objects, Start, Stats};
 use crossbeam_epoch::Guard;
-use crossbeam_utils::{Backoff, CachePadded};
+use crossbeam_utils::CachePadded;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 

@@ -16,10 +16,10 @@ use crate::raw::view::View;
 use crate::raw::words::Torn;
 use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_run, with_scratch, Run};
+use crate::sync::Backoff;
+use crate::sync::Mutex;
 use crate::{Change, Direction, Start, Stats, Updater};
 use crossbeam_epoch::Guard;
-use crossbeam_utils::Backoff;
-use parking_lot::Mutex;
 
 /// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
 const MET: i32 = 250;

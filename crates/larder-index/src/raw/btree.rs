@@ -25,8 +25,8 @@ use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
 use super::slot::{Address, Child, Slot};
 use crate::route::{middle, End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_run, Run};
+use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 /// The tree.
