@@ -64,6 +64,8 @@ pub use hash_order::HashOrder;
 pub use key_order::KeyOrder;
 pub use multi::Bag;
 pub use oracle::{OracleMulti, OracleUnique};
+#[cfg(debug_assertions)]
+pub use raw::memory::bytes_taken;
 pub use route::LeafConfig;
 #[cfg(larder_model)]
 pub use sync::plant_fault;

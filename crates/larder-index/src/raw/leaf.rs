@@ -14,6 +14,7 @@
 //!
 //! The range, the prefix and the size of a leaf never change; a leaf for which they would is replaced.
 
+use super::memory;
 use super::outside::Handle;
 use super::view::View;
 use super::words;
@@ -21,7 +22,7 @@ use crate::run::Run;
 use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
 use crate::sync::Backoff;
 use crossbeam_epoch::Guard;
-use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
+use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -244,8 +245,8 @@ impl<'g> Leaf<'g> {
     pub(super) unsafe fn free(self) {
         let head = self.head();
         let layout = layout(head.words as usize, head.prefix as usize);
-        // SAFETY: the memory was allocated with this layout, whose sizes never change.
-        unsafe { dealloc(self.head.as_ptr().cast(), layout) };
+        // SAFETY: the memory was taken with this layout, whose sizes never change.
+        unsafe { memory::release(self.head.cast(), layout) };
     }
 
     /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
@@ -296,11 +297,7 @@ impl NewLeaf {
     pub(crate) fn empty(content: usize, prefix: &[u8], depth: usize) -> NewLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
-        // SAFETY: the layout is not empty: it has a head.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(head) = NonNull::new(memory.cast::<Head>()) else {
-            handle_alloc_error(layout)
-        };
+        let head = memory::allocate_zeroed(layout).cast::<Head>();
         // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the prefix; 2. zeroed memory is a valid head
         // and valid words.
         unsafe {

@@ -24,6 +24,7 @@ pub(crate) mod btree;
 pub(crate) mod inner;
 pub(crate) mod leaf;
 pub(crate) mod locked;
+pub(crate) mod memory;
 pub(crate) mod outside;
 pub(crate) mod retire;
 pub(crate) mod slot;

@@ -1,35 +1,67 @@
-//! Objects too large for a leaf: they live in a box of their own, the leaf has the handle.
+//! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the handle.
 //!
 //! An outside object never changes once it is reachable. It is retired by whoever takes its handle out of a leaf, under the leaf's lock.
 
+use super::memory;
 use crossbeam_epoch::Guard;
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 /// A retired object of at least this many bytes is worth an attempt to free at once.
 const LARGE: usize = 1 << 20;
 
-/// A whole position and its value.
-#[derive(Debug)]
-pub(crate) struct Outside {
-    /// Bytes of the position, which come first.
+/// What the memory of an object begins with; position and value follow.
+#[repr(C)]
+struct Head {
     position: usize,
-    bytes: Box<[u8]>,
+    value: usize,
 }
 
-impl Outside {
+/// A whole position and its value, alive for `'g`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside<'g> {
+    head: NonNull<Head>,
+    alive: PhantomData<&'g [u8]>,
+}
+
+impl<'g> Outside<'g> {
+    fn head(self) -> &'g Head {
+        // SAFETY: an `Outside` is alive for `'g`, and never changes.
+        unsafe { self.head.as_ref() }
+    }
+
+    fn bytes(self, from: usize, len: usize) -> &'g [u8] {
+        // SAFETY: 1. the bytes follow the head, `position + value` of them, written before the handle was made; 2. all callers stay within
+        // them; 3. alive for `'g`, never changed.
+        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>().add(from), len) }
+    }
+
     /// The position.
-    pub(crate) fn position(&self) -> &[u8] {
-        &self.bytes[..self.position]
+    pub(crate) fn position(self) -> &'g [u8] {
+        self.bytes(0, self.head().position)
     }
 
     /// The value.
-    pub(crate) fn value(&self) -> &[u8] {
-        &self.bytes[self.position..]
+    pub(crate) fn value(self) -> &'g [u8] {
+        self.bytes(self.head().position, self.head().value)
     }
 
     /// Bytes of memory.
-    pub(crate) fn memory(&self) -> usize {
-        size_of::<Self>() + self.bytes.len()
+    pub(crate) fn memory(self) -> usize {
+        self.layout().size()
     }
+
+    fn layout(self) -> Layout {
+        layout(self.head().position, self.head().value)
+    }
+}
+
+/// The memory of an object.
+fn layout(position: usize, value: usize) -> Layout {
+    let bytes = size_of::<Head>() + position + value;
+    Layout::from_size_align(bytes.next_multiple_of(8), align_of::<Head>())
+        .expect("what was in memory as a slice has a size below the address space")
 }
 
 /// What a leaf keeps of an outside object: where it is. Copying a handle copies no object.
@@ -37,20 +69,23 @@ impl Outside {
 pub(crate) struct Handle(u64);
 
 impl Handle {
-    /// Moves position and value to a box of their own. Returns its bytes of memory, too.
+    /// Copies position and value to memory of their own. Returns its bytes, too.
     pub(crate) fn new(position: &[u8], value: &[u8]) -> (Handle, usize) {
-        let mut bytes = Vec::with_capacity(position.len() + value.len());
-        bytes.extend_from_slice(position);
-        bytes.extend_from_slice(value);
-        let outside = Box::new(Outside {
-            position: position.len(),
-            bytes: bytes.into_boxed_slice(),
-        });
-        let memory = outside.memory();
-        (
-            Handle(Box::into_raw(outside).expose_provenance() as u64),
-            memory,
-        )
+        let layout = layout(position.len(), value.len());
+        let head = memory::allocate(layout).cast::<Head>();
+        // SAFETY: the memory is ours alone, and large enough for a head and the bytes of both.
+        unsafe {
+            head.write(Head {
+                position: position.len(),
+                value: value.len(),
+            });
+            let bytes = head.as_ptr().add(1).cast::<u8>();
+            bytes.copy_from_nonoverlapping(position.as_ptr(), position.len());
+            let after = bytes.add(position.len());
+            after.copy_from_nonoverlapping(value.as_ptr(), value.len());
+        }
+        let handle = Handle(head.as_ptr().expose_provenance() as u64);
+        (handle, layout.size())
     }
 
     /// The bits that a leaf stores.
@@ -63,18 +98,19 @@ impl Handle {
         Handle(bits)
     }
 
-    fn pointer(self) -> *mut Outside {
-        std::ptr::with_exposed_provenance_mut(self.0 as usize)
-    }
-
     /// The object.
     ///
     /// # Safety
     /// The handle was in a leaf at some instant while the caller's epoch was pinned (the version was checked, or the leaf is locked), and
     /// the epoch stays pinned, or the index is owned alone, for `'g`.
-    pub(crate) unsafe fn object<'g>(self) -> &'g Outside {
-        // SAFETY: 1. the pointer came from a box in `new`; 2. what was in a leaf after the pin is not freed before the unpin, says the caller.
-        unsafe { &*self.pointer() }
+    pub(crate) unsafe fn object<'g>(self) -> Outside<'g> {
+        let pointer = std::ptr::with_exposed_provenance_mut(self.0 as usize);
+        Outside {
+            // SAFETY: the bits came from a pointer that was not null, in `new`. What was in a leaf after the pin is not freed before
+            // the unpin, says the caller.
+            head: unsafe { NonNull::new_unchecked(pointer) },
+            alive: PhantomData,
+        }
     }
 
     /// Frees the object when no reader can have it any more.
@@ -83,8 +119,8 @@ impl Handle {
     /// The handle has just been taken out of the only leaf that had it, and nobody retires it again.
     pub(crate) unsafe fn retire(self, guard: &Guard) {
         // SAFETY: the object is alive: it is retired only here.
-        let large = unsafe { self.object() }.bytes.len() >= LARGE;
-        // SAFETY: no reader that pins from now on can find the handle; a box is `Send`.
+        let large = unsafe { self.object() }.memory() >= LARGE;
+        // SAFETY: no reader that pins from now on can find the handle; the memory belongs to no thread.
         unsafe { guard.defer_unchecked(move || self.free()) };
         if large {
             guard.flush();
@@ -96,7 +132,9 @@ impl Handle {
     /// # Safety
     /// Nobody can use the handle any more.
     pub(crate) unsafe fn free(self) {
-        // SAFETY: 1. the pointer came from a box; 2. this is its only end.
-        drop(unsafe { Box::from_raw(self.pointer()) });
+        // SAFETY: alive until the end of this, which is its only one.
+        let object = unsafe { self.object() };
+        // SAFETY: `new` took the memory with this layout, which its head tells.
+        unsafe { memory::release(object.head.cast(), object.layout()) };
     }
 }

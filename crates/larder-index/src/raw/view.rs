@@ -80,7 +80,7 @@ impl<'g> View<'g> {
     }
 
     /// The outside object of a handle that was read from this leaf.
-    fn object(&self, handle: Handle) -> Result<&'g Outside, Torn> {
+    fn object(&self, handle: Handle) -> Result<Outside<'g>, Torn> {
         if !self.holds() {
             return Err(Torn);
         }
