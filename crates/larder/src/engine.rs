@@ -186,6 +186,12 @@ impl Engine {
         self.0.owners.tables_of(owner)
     }
 
+    /// Bytes of dropped tables that are not freed yet, about, in all engines of the program. Memory comes back at a quarter of a core's pace, faster
+    /// when more than a gigabyte is left. O(1).
+    pub fn reaper_backlog(&self) -> usize {
+        reaper::backlog()
+    }
+
     /// Waits until everything dropped is freed, at most `timeout`; whether that came about. For tests and orderly ends. The reaper serves
     /// all engines of the program: work of others is waited for too.
     pub fn reaper_idle(&self, timeout: Duration) -> bool {

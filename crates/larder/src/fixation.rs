@@ -128,7 +128,9 @@ impl Fixation {
             reaper::free(store);
         }
         if deleted.len() > 1000 {
-            reaper::call(move || drop(deleted));
+            let bytes = deleted.len() * 64;
+            let mut keys = deleted.into_iter();
+            reaper::bits(bytes, move || keys.by_ref().take(64).count() < 64);
         }
     }
 

@@ -23,23 +23,73 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::owner::OwnerId;
 use crate::raw;
+use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table, CLOSED, DEAD};
 use crate::write::index;
 use larder_index::Change;
 use larder_term::object::ObjectBuf;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Lists up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
 
-/// Objects in one run of memory, for `begin_insert`. Holds counts of its own for their handles.
+/// Objects for `begin_insert`. Holds counts of its own for their handles.
+///
+/// They lie in chunks of [`CHUNK`] objects, each a run of memory: adding one never moves more than a chunk, and a long list is freed by the
+/// reaper, chunk by chunk.
 #[derive(Default)]
 pub struct ObjectList {
+    chunks: SmallVec<[Chunk; 1]>,
+    len: usize,
+    bytes: usize,
+}
+
+/// Objects in a chunk.
+const CHUNK: usize = 512;
+
+#[derive(Default)]
+struct Chunk {
     bytes: Vec<u8>,
     /// For each object: the ends of its key and of its value in `bytes`.
     ends: Vec<(usize, usize)>,
+    /// Whether a value has handles.
+    handles: bool,
+}
+
+impl Chunk {
+    fn with_room(bytes: usize) -> Self {
+        Chunk {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(CHUNK),
+            handles: false,
+        }
+    }
+
+    fn push(&mut self, object: &ObjectBuf) {
+        raw::retain_value(object.value());
+        self.handles |= raw::has_handles(object.value());
+        self.bytes.extend_from_slice(object.key());
+        let key = self.bytes.len();
+        self.bytes.extend_from_slice(object.value());
+        self.ends.push((key, self.bytes.len()));
+    }
+
+    fn get(&self, i: usize) -> (&[u8], &[u8]) {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        let (key, end) = self.ends[i];
+        (&self.bytes[start..key], &self.bytes[key..end])
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        for i in 0..if self.handles { self.ends.len() } else { 0 } {
+            raw::release_value(self.get(i).1);
+        }
+    }
 }
 
 impl ObjectList {
@@ -50,35 +100,43 @@ impl ObjectList {
 
     /// Adds an object, encoded for the table that the list is for. Copies it.
     pub fn push(&mut self, object: &ObjectBuf) {
-        raw::retain_value(object.value());
-        self.bytes.extend_from_slice(object.key());
-        let key = self.bytes.len();
-        self.bytes.extend_from_slice(object.value());
-        self.ends.push((key, self.bytes.len()));
+        if self.len % CHUNK == 0 {
+            let chunk = match self.chunks.last() {
+                // As large as the one before, which is a good guess, but never so large that it costs a slice.
+                Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
+                None => Chunk::default(),
+            };
+            self.chunks.push(chunk);
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(object);
+        }
+        self.len += 1;
+        self.bytes += object.key().len() + object.value().len();
     }
 
     /// The number of objects.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.len
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len == 0
     }
 
     /// Key and value of object `i`.
     pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
-        let start = i.checked_sub(1).map_or(0, |before| self.ends[before].1);
-        let (key, end) = self.ends[i];
-        (&self.bytes[start..key], &self.bytes[key..end])
+        self.chunks[i / CHUNK].get(i % CHUNK)
     }
 }
 
 impl Drop for ObjectList {
     fn drop(&mut self) {
-        for i in 0..self.len() {
-            raw::release_value(self.get(i).1);
+        if self.chunks.len() > 1 {
+            let mut chunks = std::mem::take(&mut self.chunks);
+            let bytes = self.bytes + self.len * size_of::<(usize, usize)>();
+            reaper::bits(bytes, move || chunks.pop().is_none());
         }
     }
 }

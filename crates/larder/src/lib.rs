@@ -27,7 +27,7 @@
 //! | `gate` | lists, all at once |
 //! | [`scan`] | match specifications over many objects, in slices |
 //! | `fixation`, `counters`, `budget`, `scratch` | what the above need |
-//! | `reaper` | frees behind everybody's back |
+//! | `reaper`, `pace` | frees behind everybody's back, no faster than need be |
 //! | [`mod@file`] | tables in files |
 //! | `raw` | the only unsafe code |
 //!
@@ -62,6 +62,7 @@ mod info;
 mod ops;
 mod options;
 mod owner;
+mod pace;
 #[allow(unsafe_code)]
 mod raw;
 mod read;

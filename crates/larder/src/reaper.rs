@@ -1,8 +1,12 @@
-//! The reaper: one background thread that frees what tables leave behind, in small pieces, so that no caller pays for the size of a table.
+//! The reaper: a background thread that frees what tables leave behind, in small pieces, so that no caller pays for the size of a table.
 //!
 //! It is started by the first work and never ends. Work that readers may still be looking at waits until the epoch has moved past them;
 //! while any waits, the thread moves the epoch on by itself, so that memory comes back although nobody uses a table any more.
+//!
+//! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left to it, it works faster; at last helpers come, which go
+//! when the worst is over. So a program that fills and drops tables in a loop can't outrun it: to fill a table takes several times as long as to free it.
 
+use crate::pace::{self, Pace};
 use crate::raw::Retired;
 use crate::store::Store;
 use crossbeam_epoch::Guard;
@@ -12,8 +16,11 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Objects freed between two looks at whether somebody else wants the processor.
-const PIECE: usize = 512;
+/// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
+const BIT: usize = 64;
+
+/// What a store or a closure weighs in the backlog, apart from its bytes.
+const WEIGHT: usize = 512;
 
 /// The longest pause between two attempts to move the epoch on.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
@@ -21,38 +28,79 @@ const LONGEST_NAP: Duration = Duration::from_millis(50);
 /// What the reaper is asked to do.
 enum Work {
     /// Free an index that readers may still look at.
-    Retired(Retired<Store>),
+    Retired(Retired<Store>, Share),
     /// Free an index that nobody looks at.
-    Store(Box<Store>),
+    Store(Box<Store>, Share),
     /// Run something.
-    Call(Box<dyn FnOnce() + Send>),
+    Call(Box<dyn FnOnce() + Send>, Share),
+    /// Do something bit by bit: called until it answers that it is done.
+    Bits(Box<dyn FnMut() -> bool + Send>, Share),
+}
+
+/// A part of the backlog; it is off when this is dropped.
+struct Share(usize);
+
+impl Share {
+    fn new(bytes: usize) -> Self {
+        let bytes = bytes.saturating_add(WEIGHT);
+        // Ordering: Relaxed; a figure to go by, which orders nothing.
+        BACKLOG.fetch_add(bytes, Ordering::Relaxed);
+        Share(bytes)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        // Ordering: Relaxed, as above.
+        BACKLOG.fetch_sub(self.0, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
 struct Queue {
     work: VecDeque<Work>,
     started: bool,
-    busy: bool,
+    helpers: usize,
+    busy: usize,
 }
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     work: VecDeque::new(),
     started: false,
-    busy: false,
+    helpers: 0,
+    busy: 0,
 });
 static WAKE: Condvar = Condvar::new();
 
 /// Deferred calls that have not run yet.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
+/// Bytes left to free, about.
+static BACKLOG: AtomicUsize = AtomicUsize::new(0);
+
+/// Threads in `idle`.
+static AWAITED: AtomicUsize = AtomicUsize::new(0);
+
 /// Frees an index once its readers are gone.
 pub(crate) fn free(store: Retired<Store>) {
-    send(Work::Retired(store));
+    let share = Share::new(store.memory());
+    send(Work::Retired(store, share));
 }
 
 /// Runs `f` on the reaper's thread, soon.
 pub(crate) fn call(f: impl FnOnce() + Send + 'static) {
-    send(Work::Call(Box::new(f)));
+    send(Work::Call(Box::new(f), Share::new(0)));
+}
+
+/// Calls `f` on the reaper's thread until it answers true, with rests. Each call should take some microseconds; the whole frees about so many bytes.
+pub(crate) fn bits(bytes: usize, f: impl FnMut() -> bool + Send + 'static) {
+    send(Work::Bits(Box::new(f), Share::new(bytes)));
+}
+
+/// Bytes left to free, about.
+pub(crate) fn backlog() -> usize {
+    // Ordering: Relaxed; a figure to go by.
+    BACKLOG.load(Ordering::Relaxed)
 }
 
 /// Runs `f` when every reader pinned now is gone.
@@ -72,13 +120,23 @@ pub(crate) fn after_readers(guard: &Guard, f: impl FnOnce() + Send + 'static) {
 }
 
 /// Waits until there is nothing left to free, at most `timeout`; whether that came about. For tests and orderly ends.
+/// The reaper doesn't rest meanwhile.
 pub(crate) fn idle(timeout: Duration) -> bool {
+    // Ordering: Relaxed; the reaper looks at it after each piece.
+    AWAITED.fetch_add(1, Ordering::Relaxed);
+    let done = wait(timeout);
+    // Ordering: Relaxed, as above.
+    AWAITED.fetch_sub(1, Ordering::Relaxed);
+    done
+}
+
+fn wait(timeout: Duration) -> bool {
     let until = Instant::now() + timeout;
     loop {
         larder_index::pin().flush();
         let queue = QUEUE.lock();
         // Ordering: Relaxed; looked at again until it holds.
-        if queue.work.is_empty() && !queue.busy && WAITING.load(Ordering::Relaxed) == 0 {
+        if queue.work.is_empty() && queue.busy == 0 && WAITING.load(Ordering::Relaxed) == 0 {
             return true;
         }
         drop(queue);
@@ -93,13 +151,14 @@ fn send(work: Work) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
     let alone = !start(&mut queue);
+    if backlog() > pace::HIGH && queue.helpers < pace::helpers() {
+        queue.helpers += usize::from(spawn(help));
+    }
     drop(queue);
     WAKE.notify_one();
     if alone {
         // No thread could be started: the caller does the work.
-        while let Some(work) = take() {
-            run(work);
-        }
+        work_off(&mut Pace::new(), || true);
     }
 }
 
@@ -112,27 +171,41 @@ fn wake() {
 /// Starts the thread if there is none; false if the system refuses.
 fn start(queue: &mut Queue) -> bool {
     if !queue.started {
-        let thread = std::thread::Builder::new().name("larder-reaper".to_owned());
-        queue.started = thread.spawn(main).is_ok();
+        queue.started = spawn(main);
     }
     queue.started
+}
+
+fn spawn(f: fn()) -> bool {
+    let thread = std::thread::Builder::new().name("larder-reaper".to_owned());
+    thread.spawn(f).is_ok()
 }
 
 fn take() -> Option<Work> {
     let mut queue = QUEUE.lock();
     let work = queue.work.pop_front();
-    queue.busy = work.is_some();
+    queue.busy += usize::from(work.is_some());
     work
+}
+
+/// Does what there is to do, while `go_on` says so.
+fn work_off(pace: &mut Pace, go_on: impl Fn() -> bool) -> bool {
+    let mut some = false;
+    while go_on() {
+        let Some(work) = take() else { break };
+        run(work, pace);
+        some = true;
+    }
+    some
 }
 
 /// The thread.
 fn main() {
     let mut nap = Duration::from_micros(200);
+    let mut pace = Pace::new();
     loop {
-        if let Some(work) = take() {
-            run(work);
+        if work_off(&mut pace, || true) {
             nap = Duration::from_micros(200);
-            continue;
         }
         let mut queue = QUEUE.lock();
         if !queue.work.is_empty() {
@@ -148,30 +221,141 @@ fn main() {
             larder_index::pin().flush();
             nap = (nap * 2).min(LONGEST_NAP);
         }
+        pace.rested();
     }
 }
 
-fn run(work: Work) {
+/// A thread that helps as long as there is too much to free.
+fn help() {
+    work_off(&mut Pace::new(), || backlog() > pace::CALM);
+    QUEUE.lock().helpers -= 1;
+}
+
+fn run(work: Work, pace: &mut Pace) {
     // A panic here would end the thread and leak everything after it; nothing shared is left half done by one.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
-        Work::Retired(store) => {
-            let guard = larder_index::pin();
-            // Ordering: Relaxed, as in `after_readers`.
-            WAITING.fetch_add(1, Ordering::Relaxed);
-            store.after_readers(&guard, |store| {
-                QUEUE.lock().work.push_back(Work::Store(store));
-                // Ordering: Relaxed, as in `after_readers`.
-                WAITING.fetch_sub(1, Ordering::Relaxed);
-            });
-            guard.flush();
-        }
-        Work::Store(store) => {
-            while !store.free_some(PIECE) {
-                std::thread::yield_now();
+        Work::Retired(store, share) => later(store, share),
+        Work::Store(store, share) => {
+            while !store.free_some(BIT) {
+                // What it frees must not heap up before the collector: a flush takes as much off as a bit can put there.
+                larder_index::pin().flush();
+                breathe(pace);
             }
+            drop(store);
+            drop(share);
         }
-        Work::Call(f) => f(),
+        Work::Call(f, share) => {
+            f();
+            drop(share);
+        }
+        Work::Bits(mut f, share) => {
+            while !f() {
+                breathe(pace);
+            }
+            drop(share);
+        }
     }));
     drop(outcome);
-    QUEUE.lock().busy = false;
+    QUEUE.lock().busy -= 1;
+    breathe(pace);
+}
+
+/// Comes back to a store when its readers are gone.
+fn later(store: Retired<Store>, share: Share) {
+    let guard = larder_index::pin();
+    // Ordering: Relaxed, as in `after_readers`.
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    store.after_readers(&guard, |store| {
+        QUEUE.lock().work.push_back(Work::Store(store, share));
+        // Ordering: Relaxed, as in `after_readers`.
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    });
+    guard.flush();
+}
+
+fn breathe(pace: &mut Pace) {
+    // Ordering: Relaxed; looked at again after the next piece.
+    pace.breathe(|| (backlog(), AWAITED.load(Ordering::Relaxed) > 0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::sync::Arc;
+    use std::thread::{self, ThreadId};
+
+    /// The backlog and the queue are the whole program's: one test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn spin(time: Duration) {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Has 100 bits done, each of a tenth of a millisecond; the time it takes and the time that the bits took by the same clock.
+    fn a_hundred_bits() -> (Duration, Duration) {
+        let spent = Arc::new(Mutex::new((0, Duration::ZERO)));
+        let (notes, begun) = (Arc::clone(&spent), Instant::now());
+        bits(0, move || {
+            let bit = Instant::now();
+            spin(Duration::from_micros(100));
+            let mut spent = notes.lock();
+            *spent = (spent.0 + 1, spent.1 + bit.elapsed());
+            spent.0 == 100
+        });
+        while spent.lock().0 < 100 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let worked = spent.lock().1;
+        (begun.elapsed(), worked)
+    }
+
+    #[test]
+    fn it_rests_three_quarters_of_the_time() {
+        let _alone = ALONE.lock();
+        assert!(idle(LONG));
+        let (took, worked) = a_hundred_bits();
+        // The last piece's rest may be under way still; sleeping longer than asked for only adds to it.
+        assert!(took >= worked * 7 / 2, "{took:?} for {worked:?} of work");
+    }
+
+    #[test]
+    fn helpers_come_when_too_much_is_left_and_go_afterwards() {
+        let _alone = ALONE.lock();
+        let too_much = Share::new(pace::HIGH);
+        let threads: Arc<Mutex<HashSet<ThreadId>>> = Arc::default();
+        for _ in 0..200 {
+            let threads = Arc::clone(&threads);
+            call(move || {
+                threads.lock().insert(thread::current().id());
+                thread::sleep(Duration::from_micros(500));
+            });
+        }
+        assert!(idle(LONG));
+        let came = threads.lock().len();
+        assert!((2..=1 + pace::helpers()).contains(&came), "{came} threads");
+        drop(too_much);
+        let until = Instant::now() + LONG;
+        while QUEUE.lock().helpers > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(QUEUE.lock().helpers, 0);
+    }
+
+    #[test]
+    fn a_panic_ends_neither_the_thread_nor_the_count() {
+        let _alone = ALONE.lock();
+        assert!(idle(LONG));
+        let before = backlog();
+        bits(1000, || panic!("on purpose"));
+        assert!(idle(LONG));
+        assert_eq!(backlog(), before);
+        let (took, _) = a_hundred_bits();
+        assert!(took < LONG);
+    }
 }
