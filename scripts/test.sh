@@ -63,8 +63,8 @@ by_exunit() {
 erlang_suites() {
   # The same random cases each time, so that a change is judged by what it does; `make hunt` takes new ones.
   export LARDER_SEED=${LARDER_SEED:-2026,11,21}
-  "$MAKE" --no-print-directory -s test-beams &&
-    erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
+  "$MAKE" --no-print-directory -s demo-beams test-beams &&
+    erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main
 }
 # The whole of `make run`, on a part of the packages.
 demo() {

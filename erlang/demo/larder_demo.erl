@@ -5,7 +5,7 @@
 %% many of the packages.
 -module(larder_demo).
 
--export([main/0, run/3]).
+-export([main/0, run/4]).
 
 %% From here on an operation is repeated no more than once, so that a slow machine ends in time as well.
 -define(BUDGET_MS, 90_000).
@@ -13,7 +13,7 @@
 %% @doc Runs, and stops the node: 0 if every result is the same, 1 if not.
 -spec main() -> no_return().
 main() ->
-    Status = try run({ets, right_side()}, seed(), "results/run")
+    Status = try run({ets, right_side()}, seed(), "results/run", larder_demo_debian:places())
              catch Class:Reason:Stack ->
                      io:format("~nmake run failed: ~tp:~tp~n~tp~n", [Class, Reason, Stack]),
                      2
@@ -30,14 +30,14 @@ seed() ->
     end.
 
 %% @doc Compares two modules that have the interface of `ets'; the files of the report go to the folder.
--spec run({module(), module()}, integer(), file:filename()) -> 0 | 1.
-run({A, B} = Modules, Seed, Folder) ->
+-spec run({module(), module()}, integer(), file:filename(), larder_demo_debian:places()) -> 0 | 1.
+run({A, B} = Modules, Seed, Folder, Places) ->
     Start = erlang:monotonic_time(millisecond),
     works(A),
     works(B),
     io:format("~s and ~s, the same work. Seed ~b (LARDER_DEMO_SEED=~b repeats it), ~b schedulers, OTP ~s.~n",
               [A, B, Seed, Seed, erlang:system_info(schedulers_online), erlang:system_info(otp_release)]),
-    {Files, Data} = data(Seed),
+    {Files, Data} = data(Seed, Places),
     Operations = larder_demo_work:operations(Data),
     Outcomes = measure(Operations, Modules, {#{}, #{}}, Start + ?BUDGET_MS, {1, length(Operations)}),
     Seconds = (erlang:monotonic_time(millisecond) - Start) / 1000,
@@ -54,11 +54,11 @@ works(Module) ->
 
 %% The text of the index is read in a process of its own, so that its garbage goes at once. The rows are kept as a
 %% persistent term, because that is copied to no heap: not to the process of a timed run, and by no collection.
-data(Seed) ->
+data(Seed, Places) ->
     Parent = self(),
     {Pid, Monitor} = spawn_monitor(
         fun() ->
-            {Files, All} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end),
+            {Files, All} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end, Places),
             Packages = lists:sublist(All, limit(length(All))),
             persistent_term:put(?MODULE, larder_demo_work:data(Packages, rand:seed_s(exsss, Seed))),
             Parent ! {self(), Files}

@@ -5,27 +5,33 @@
 %% on over lines that begin with a space. Nothing is ever made up: without either file there is an error.
 -module(larder_demo_debian).
 
--export([read/1, reverse_dependencies/1]).
+-export([places/0, read/2, reverse_dependencies/1]).
 
--export_type([package/0, relation/0, reverse/0]).
+-export_type([package/0, relation/0, reverse/0, places/0]).
 
 -define(LISTS, "/var/lib/apt/lists").
 -define(STATUS, "/var/lib/dpkg/status").
 -define(APT_HELPER, "/usr/lib/apt/apt-helper").
 
+-type places() :: #{lists := file:filename(), status := file:filename(), apt_helper := file:filename()}.
+%% Where the index and apt's own reader are.
 -type relation() :: [{Name :: binary(), any | {Op :: binary(), Version :: binary()}}].
 %% One of several alternatives: `default-mta | mail-transport-agent'.
 -type package() :: {Name :: binary(), #{atom() | binary() => term()}}.
 -type reverse() :: {Target :: binary(), Dependent :: binary(), Kind :: atom()}.
 
+%% @doc Where a Debian machine has them.
+-spec places() -> places().
+places() -> #{lists => ?LISTS, status => ?STATUS, apt_helper => ?APT_HELPER}.
+
 %% @doc The files read, and the packages by name, in the order of the names. A package that several files have
 %% is taken from the last of them. `Progress' is told what is being read.
--spec read(fun((iodata()) -> ok)) -> {[file:filename()], [package()]}.
-read(Progress) ->
-    Files = files(),
+-spec read(fun((iodata()) -> ok), places()) -> {[file:filename()], [package()]}.
+read(Progress, #{apt_helper := AptHelper} = Places) ->
+    Files = files(Places),
     All = lists:foldl(fun(File, Acc) ->
                           Progress(["reading ", File]),
-                          maps:merge(Acc, maps:from_list(parse(contents(File))))
+                          maps:merge(Acc, maps:from_list(parse(contents(File, AptHelper))))
                       end, #{}, Files),
     map_size(All) > 0 orelse error({no_packages_in, Files}),
     {Files, lists:sort(maps:to_list(All))}.
@@ -41,28 +47,36 @@ reverse_dependencies(Packages) ->
 
 %%% Files
 
-files() ->
-    Lists = [F || F <- filelib:wildcard(?LISTS ++ "/*_Packages*"), filelib:is_regular(F), readable(F)],
-    case {Lists, filelib:file_size(?STATUS)} of
+files(#{lists := Folder, status := Status}) ->
+    Pattern = filename:join(Folder, "*_Packages*"),
+    Lists = [F || F <- filelib:wildcard(Pattern), filelib:is_regular(F), readable(F)],
+    case {Lists, filelib:file_size(Status)} of
         {[_ | _], _} -> lists:sort(Lists);
-        {[], Size} when Size > 0 -> [?STATUS];
-        {[], _} -> error({no_package_index, [?LISTS ++ "/*_Packages*", ?STATUS]})
+        {[], Size} when Size > 0 -> [Status];
+        {[], _} -> error({no_package_index, [Pattern, Status]})
     end.
 
-readable(File) ->
-    lists:member(filename:extension(File), ["", ".lz4", ".gz", ".xz", ".bz2", ".zst"])
-        orelse lists:suffix("_Packages", File).
+%% Beside the lists lie other files, such as `..._Packages.diff_Index'.
+readable(File) -> plain(File) orelse compressed(File).
+
+plain(File) -> lists:suffix("_Packages", File).
+
+compressed(File) ->
+    lists:any(fun(Extension) -> lists:suffix("_Packages" ++ Extension, File) end, maps:keys(decompressors())).
 
 %% Decompression is left to apt itself, which reads whatever it has written; without it, to the usual tools.
-contents(File) ->
-    case {lists:suffix("Packages", File) orelse File =:= ?STATUS, filelib:is_regular(?APT_HELPER)} of
-        {true, _} -> {ok, Bytes} = file:read_file(File), Bytes;
-        {false, true} -> output_of(?APT_HELPER, ["cat-file", File]);
-        {false, false} -> output_of(decompressor(filename:extension(File)), ["-dc", File])
+contents(File, AptHelper) ->
+    case {compressed(File), filelib:is_regular(AptHelper)} of
+        {false, _} -> {ok, Bytes} = file:read_file(File), Bytes;
+        {true, true} -> output_of(AptHelper, ["cat-file", File]);
+        {true, false} -> output_of(decompressor(filename:extension(File)), ["-dc", File])
     end.
 
+decompressors() ->
+    #{".lz4" => "lz4", ".gz" => "gzip", ".xz" => "xz", ".bz2" => "bzip2", ".zst" => "zstd"}.
+
 decompressor(Extension) ->
-    Tool = maps:get(Extension, #{".lz4" => "lz4", ".gz" => "gzip", ".xz" => "xz", ".bz2" => "bzip2", ".zst" => "zstd"}),
+    Tool = maps:get(Extension, decompressors()),
     case os:find_executable(Tool) of
         false -> error({needed_to_read_the_package_lists, Tool});
         Path -> Path
