@@ -31,7 +31,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt build nif beams ebin shell bench lint doc clean distclean \
+.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -43,7 +43,8 @@ help:
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
-	@echo '  make bench   a few operations on ets and Larder, at several sizes'
+	@echo '  make bench   every operation and the memory of a row, ets and Larder in turns, at three sizes'
+	@echo '  make bench-full, make bench-scaling   the same with 16 million rows; with several processes on a table'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
 	@echo '  make clean   removes everything that was built'
@@ -98,8 +99,14 @@ demo-beams: beams
 	@mkdir -p $(DEMO)
 	@scripts/erlc.sh $(DEMO) $(ERLFLAGS) $(DEMO_SRC)
 
-bench: build bench-beams
-	@erl -noinput +P 1000000 -pa $(EBIN) $(BENCH) -s larder_bench main
+bench: build demo-beams bench-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench main
+
+bench-full:
+	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench
+
+bench-scaling: build demo-beams bench-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench scaling
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

@@ -1,0 +1,55 @@
+%% @doc What the environment says about a bench run. What can't be understood is an error, not ignored.
+-module(larder_bench_env).
+
+-export([number/2, numbers/2, choice/2, folder/1]).
+
+%% @doc A positive number, or the default if the variable is not set.
+-spec number(string(), pos_integer()) -> pos_integer().
+number(Name, Default) ->
+    case numbers(Name, [Default]) of
+        [N] -> N;
+        _ -> error({one_number_wanted, Name})
+    end.
+
+%% @doc Positive numbers between commas or blanks.
+-spec numbers(string(), [pos_integer()]) -> [pos_integer()].
+numbers(Name, Default) ->
+    case words(Name) of
+        [] -> Default;
+        Words -> [positive(Name, W) || W <- Words]
+    end.
+
+positive(Name, Word) ->
+    case string:to_integer(Word) of
+        {N, ""} when N > 0 -> N;
+        _ -> error({positive_number_wanted, Name, Word})
+    end.
+
+%% @doc Some of what there is; all of it if the variable is not set.
+-spec choice(string(), [atom()]) -> [atom()].
+choice(Name, All) ->
+    case words(Name) of
+        [] -> All;
+        Words ->
+            case Words -- [atom_to_list(A) || A <- All] of
+                [] -> [A || A <- All, lists:member(atom_to_list(A), Words)];
+                Unknown -> error({unknown, Name, Unknown, All})
+            end
+    end.
+
+words(Name) ->
+    case os:getenv(Name) of
+        false -> [];
+        Text -> string:lexemes(Text, ", ")
+    end.
+
+%% @doc Where the files go: `LARDER_BENCH_OUT', or a folder under results with the date.
+-spec folder(string()) -> file:filename().
+folder(What) ->
+    case os:getenv("LARDER_BENCH_OUT") of
+        false ->
+            {{Year, Month, Day}, _} = calendar:local_time(),
+            lists:flatten(io_lib:format("results/~4..0b-~2..0b-~2..0b-~s", [Year, Month, Day, What]));
+        Folder ->
+            Folder
+    end.

@@ -1,0 +1,11 @@
+%% @doc The timed loops over `larder'.
+-module(larder_bench_larder).
+
+-export([run/3, new/1, delete/1, memory/1, fill/4, new_with/1, prefill/3, work/3, sound/2]).
+
+-define(TABLES, larder).
+-include("larder_bench_rows.hrl").
+-include("larder_bench_loops.hrl").
+-include("larder_bench_crowd.hrl").
+
+many(T, Keys) -> larder:lookup_many(T, Keys).

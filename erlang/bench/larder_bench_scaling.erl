@@ -1,0 +1,174 @@
+%% @doc `make bench-scaling': several processes on one table.
+%%
+%% Two parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a range of twice as many keys,
+%% lookups alone and 80 % lookups, 10 % inserts, 10 % deletes. And the scenarios of the throughput benchmark of OTP's own
+%% tests of `ets': rows {int}, half of a range of a million keys, against whichever option of `ets' does best.
+%%
+%% Environment: `LARDER_BENCH_PROCESSES=1,2', `LARDER_BENCH_MS' (length of a run), `LARDER_BENCH_RUNS' (the median counts),
+%% `LARDER_BENCH_PARTS=scaling,scenarios', `LARDER_BENCH_OUT'. Every run has a fresh table.
+-module(larder_bench_scaling).
+
+-export([run/0]).
+
+-export_type([mix/0]).
+
+-define(RUNS, 3).
+-define(MS, 500).
+-define(BITS, 16#100000000).
+%% At least so many times the throughput of one process is asked of two.
+-define(TARGETS, [{"lookups", 1.8}, {"80/10/10", 1.6}]).
+
+-type mix() :: {Insert :: number(), Delete :: number(), Lookup :: number(), other(), Range :: pos_integer(), Arity :: 1 | 2}.
+%% Draws of 32 bits below the first are inserts, below the second deletes, below the third lookups.
+-type other() :: none | {next, pos_integer()} | count_all | {count, pos_integer()}.
+-type scenario() :: #{part := scaling | scenarios, name := string(), mix := mix()}.
+-type contender() :: {module(), Name :: string(), Options :: [term()]}.
+-type outcome() :: #{scenario := scenario(), type := atom(), processes := pos_integer(),
+                     rates := [{Name :: string(), OperationsASecond :: float()}]}.
+
+%% @doc Runs everything, prints the tables and writes the files.
+-spec run() -> ok.
+run() ->
+    Processes = larder_bench_env:numbers("LARDER_BENCH_PROCESSES", doubled(1, erlang:system_info(schedulers_online))),
+    Ms = larder_bench_env:number("LARDER_BENCH_MS", ?MS),
+    Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
+    Parts = larder_bench_env:choice("LARDER_BENCH_PARTS", [scaling, scenarios]),
+    Outcomes = [outcome(Scenario, Type, N, Ms, Runs)
+                || #{part := Part} = Scenario <- scenarios(), lists:member(Part, Parts), Type <- [set, ordered_set],
+                   N <- Processes],
+    [print(Part, [O || #{scenario := #{part := P}} = O <- Outcomes, P =:= Part]) || Part <- Parts],
+    files(Outcomes, larder_report:facts() ++ [{runs, Runs}, {milliseconds, Ms}]).
+
+doubled(N, Most) when N >= Most -> [Most];
+doubled(N, Most) -> [N | doubled(2 * N, Most)].
+
+-spec scenarios() -> [scenario()].
+scenarios() ->
+    [scenario(scaling, Name, Percents, 1 bsl 20, 2)
+     || {Name, Percents} <- [{"lookups", {0, 0, 100, none}}, {"80/10/10", {10, 10, 80, none}}]]
+        ++ [scenario(scenarios, Name, Percents, 1_000_000, 1)
+            || {Name, Percents} <-
+                   [{"50/50/0", {50, 50, 0, none}}, {"10/10/80", {10, 10, 80, none}}, {"1/1/98", {1, 1, 98, none}},
+                    {"0/0/100", {0, 0, 100, none}}]
+                   ++ [{lists:concat(["10/10/40, 40 of ", N, " next"]), {10, 10, 40, {next, N}}} || N <- [10, 100, 1000]]
+                   ++ [{"100 of 1000 next", {0, 0, 0, {next, 1000}}}]
+                   ++ [{lists:concat(["10/10, ", Rest, " ", What]), {10, 10, 80 - Rest, Other}}
+                       || {What, Other} <- [{"select all", count_all}, {"select 1000", {count, 1000}}],
+                          Rest <- [1, 0.01, 0.0001]]].
+
+scenario(Part, Name, {Insert, Delete, Lookup, Other}, Range, Arity) ->
+    Draw = fun(Percent) -> round(Percent * ?BITS / 100) end,
+    #{part => Part, name => Name,
+      mix => {Draw(Insert), Draw(Insert + Delete), Draw(Insert + Delete + Lookup), Other, Range, Arity}}.
+
+%% Larder first, then what `ets' offers for the type. The fixed number of locks is an option for OTP's own tests.
+-spec contenders(atom()) -> [contender()].
+contenders(Type) ->
+    Read = {read_concurrency, true},
+    Write = {write_concurrency, true},
+    [{larder_bench_larder, "larder", []}]
+        ++ [{larder_bench_ets, Name, Options}
+            || {Name, Options} <- [{"plain", []}, {"write", [Write]}, {"read", [Read]}, {"write, read", [Write, Read]}]
+                   ++ [Set || Type =:= set,
+                              Set <- [{"auto, read", [{write_concurrency, auto}, Read]},
+                                      {"16384 locks", [{write_concurrency, {debug_hash_fixed_number_of_locks, 16384}}]}]]].
+
+-spec outcome(scenario(), atom(), pos_integer(), pos_integer(), pos_integer()) -> outcome().
+outcome(#{name := Name} = Scenario, Type, Processes, Ms, Runs) ->
+    io:format(standard_error, "  ~s, ~s, ~b processes~n", [Name, Type, Processes]),
+    Contenders = [C || {Side, _, Options} = C <- contenders(Type), offered(Side, [Type | Options])],
+    Rates = [[{Called, rate(Contender, Scenario, Type, Processes, Ms)} || {_, Called, _} = Contender <- turned(Run, Contenders)]
+             || Run <- lists:seq(1, Runs)],
+    #{scenario => Scenario, type => Type, processes => Processes,
+      rates => [{Called, larder_bench_measure:median([proplists:get_value(Called, Rate) || Rate <- Rates])}
+                || {_, Called, _} <- Contenders]}.
+
+turned(Run, Contenders) when Run rem 2 =:= 0 -> lists:reverse(Contenders);
+turned(_, Contenders) -> Contenders.
+
+offered(Side, Options) ->
+    case Side:new_with(Options) of
+        {ok, Table} -> Side:delete(Table);
+        refused -> false
+    end.
+
+rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Type, Processes, Ms) ->
+    {ok, Table} = Side:new_with([Type | Options]),
+    ok = Side:prefill(Table, Range, Arity),
+    Parent = self(),
+    Workers = [spawn_opt(fun() -> Parent ! {self(), worker(Side, Table, Mix, Seed)} end, [link, {min_heap_size, 65_536}])
+               || Seed <- lists:seq(1, Processes)],
+    [W ! go || W <- Workers],
+    timer:sleep(Ms),
+    [W ! stop || W <- Workers],
+    Rate = lists:sum([receive {W, R} -> R end || W <- Workers]),
+    ok = Side:sound(Table, Range),
+    true = Side:delete(Table),
+    Rate.
+
+%% Operations a second, by the worker's own clock: a long operation is finished after the word to stop.
+worker(Side, Table, Mix, Seed) ->
+    receive go -> ok end,
+    Start = erlang:monotonic_time(),
+    Done = Side:work(Table, Mix, Seed),
+    Done / (erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond) / 1.0e9).
+
+%%% Reports
+
+print(scaling, Outcomes) ->
+    io:format("~nThroughput with more processes, 524,288 rows {int, int}; thousands of operations a second, and how many~n"
+              "times the throughput of the fewest processes~n~n~-13s ~-10s ~5s ~10s ~7s  ~s~n",
+              ["type", "work", "procs", "larder", "times", "ets: best of its options, times"]),
+    lists:foreach(fun(O) -> scaled(O, base(O, Outcomes)) end, Outcomes);
+print(scenarios, Outcomes) ->
+    io:format("~nScenarios: percent of inserts/deletes/lookups, and the rest; thousands of operations a second~n~n"
+              "~-13s ~-28s ~5s ~10s ~10s ~7s ~4s (~s)~n",
+              ["type", "scenario", "procs", "larder", "best ets", "ratio", "", "the option"]),
+    lists:foreach(fun scenario/1, Outcomes).
+
+base(#{scenario := #{name := Name}, type := Type}, Outcomes) ->
+    hd([O || #{scenario := #{name := N}, type := T} = O <- Outcomes, N =:= Name, T =:= Type]).
+
+scaled(#{scenario := #{name := Name}, type := Type, processes := Processes} = O, Base) ->
+    {Larder, {Best, Ets}} = sides(O),
+    {LarderBase, {_, EtsBase}} = sides(Base),
+    Mark = case {Processes, lists:keyfind(Name, 1, ?TARGETS)} of
+               {2, {_, Target}} when Larder / LarderBase >= Target -> io_lib:format("  (>= ~.1f: ok)", [Target]);
+               {2, {_, Target}} -> io_lib:format("  (>= ~.1f: -)", [Target]);
+               _ -> ""
+           end,
+    io:format("~-13s ~-10s ~5b ~10.1f ~7.2f  ~.1f ~.2f (~s)~s~n",
+              [Type, Name, Processes, Larder / 1000, Larder / LarderBase, Ets / 1000, Ets / EtsBase, Best, Mark]).
+
+scenario(#{scenario := #{name := Name}, type := Type, processes := Processes} = O) ->
+    {Larder, {Best, Ets}} = sides(O),
+    io:format("~-13s ~-28s ~5b ~10.1f ~10.1f ~7.2f ~4s (~s)~n",
+              [Type, Name, Processes, Larder / 1000, Ets / 1000, Larder / Ets,
+               case Larder > Ets of true -> "ok"; false -> "-" end, Best]).
+
+%% Larder's rate, and the best of the others with its name.
+sides(#{rates := [{"larder", Larder} | Others]}) -> {Larder, hd(lists:reverse(lists:keysort(2, Others)))}.
+
+files(Outcomes, Facts) ->
+    Folder = larder_bench_env:folder("make-bench-scaling"),
+    Csv = filename:join(Folder, "scaling.csv"),
+    Svg = filename:join(Folder, "scaling.svg"),
+    ok = larder_report:write(Csv, larder_report:csv(Facts, ["part", "scenario", "type", "processes", "table", "operations_a_second"],
+                                                    lists:append([lines(O) || O <- Outcomes]))),
+    ok = larder_report:write(Svg, svg(Outcomes)),
+    io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
+
+lines(#{scenario := #{part := Part, name := Name}, type := Type, processes := Processes, rates := Rates}) ->
+    [[atom_to_list(Part), {text, Name}, atom_to_list(Type), integer_to_list(Processes), {text, Table},
+      integer_to_list(round(Rate))] || {Table, Rate} <- Rates].
+
+svg(Outcomes) ->
+    larder_report:chart(
+      "Larder's throughput by that of the best option of ets (logarithmic); right of 1 is better", [0.1, 0.3, 1, 3, 10, 100],
+      [{lists:concat([Type, ", ", N, " processes"]),
+        [bar(O) || #{type := T, processes := P} = O <- Outcomes, T =:= Type, P =:= N]}
+       || {Type, N} <- lists:usort([{T, P} || #{type := T, processes := P} <- Outcomes])]).
+
+bar(#{scenario := #{name := Name}} = O) ->
+    {Larder, {_, Ets}} = sides(O),
+    #{label => Name, ratio => Larder / Ets, good => Larder > Ets}.
