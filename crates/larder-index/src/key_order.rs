@@ -36,6 +36,9 @@ impl Unique for KeyOrder {
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        if batch.want == 1 && self.0.scan_one(guard, start, direction, batch) {
+            return;
+        }
         scan(&self.0, guard, (start, direction), 0, batch);
     }
 

@@ -1,7 +1,7 @@
 //! What the core needs of the way to the leaves. There are two: a trie of bits (hash order) and a B+-tree (key order).
 
 use crate::counters::Counters;
-use crate::raw::leaf::{Leaf, Locked, NewLeaf};
+use crate::raw::leaf::{memory, Leaf, Locked, NewLeaf};
 use crate::run::Run;
 use crossbeam_epoch::Guard;
 
@@ -19,7 +19,7 @@ pub struct LeafConfig {
 impl Default for LeafConfig {
     fn default() -> Self {
         LeafConfig {
-            most: 4096 - 64,
+            most: 4096 - 120,
             first: 64,
             fanout: 64,
         }
@@ -36,16 +36,47 @@ impl LeafConfig {
         }
     }
 
-    /// Bytes of content for a leaf that has to hold `need`: some room to grow, in few sizes.
+    /// Bytes of content for a leaf that has to hold `need`: room to grow, so that a leaf that a split has left half full takes one step more to its
+    /// full size.
     pub(crate) fn capacity(&self, need: usize) -> usize {
         if need >= self.most {
             return need.next_multiple_of(8);
         }
-        (need + need / 4 + 32)
+        (need + need * 2 / 5 + 32)
             .next_multiple_of(64)
             .clamp(need, self.most.max(need))
             .next_multiple_of(8)
     }
+
+    /// Bytes of content at which a leaf with a prefix of this length splits: its memory is to be of one size, whatever its prefix.
+    pub(crate) fn most_beside(&self, prefix: usize) -> usize {
+        let prefix = prefix.next_multiple_of(8);
+        if prefix <= self.most / 8 {
+            self.most - prefix
+        } else {
+            self.most
+        }
+    }
+
+    /// As `capacity`, for a leaf with a prefix of this length, whose memory is to be of a size that the allocator gives without waste.
+    pub(crate) fn room(&self, need: usize, prefix: usize) -> usize {
+        let most = self.most_beside(prefix);
+        if need >= most {
+            return need.next_multiple_of(8);
+        }
+        let wish = need + need * 2 / 5 + 32;
+        let around = memory(0, prefix);
+        let class = size_class(memory(wish, prefix));
+        // The samples take one byte in 64.
+        let content = (class - around) * 64 / 65 / 8 * 8;
+        content.clamp(need.next_multiple_of(8), most)
+    }
+}
+
+/// The least size that the allocator gives for so many bytes: sizes are a quarter of a power of two apart.
+fn size_class(bytes: usize) -> usize {
+    let step = (bytes.next_power_of_two() / 8).max(16);
+    bytes.next_multiple_of(step)
 }
 
 /// What all parts of an index share.

@@ -99,6 +99,18 @@ impl Run {
         &self.bytes[entry.from..entry.middle]
     }
 
+    /// Whether the position of the last entry begins so.
+    #[inline]
+    pub(crate) fn last_begins_with(&self, within: &[u8]) -> bool {
+        let last = self.entries.last();
+        last.is_none_or(|e| self.bytes[e.from..e.middle].starts_with(within))
+    }
+
+    /// Makes room for so many entries more.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        self.entries.reserve(entries);
+    }
+
     /// The value of entry `i`, which has no handle.
     pub(crate) fn value(&self, i: usize) -> &[u8] {
         let entry = &self.entries[i];

@@ -18,7 +18,7 @@ use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_run, with_scratch, Run};
 use crate::sync::Backoff;
 use crate::sync::Mutex;
-use crate::{Change, Direction, Start, Stats, Updater};
+use crate::{Batch, Change, Direction, Start, Stats, Updater};
 use crossbeam_epoch::Guard;
 
 /// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
@@ -131,7 +131,10 @@ impl<R: Route> Tree<R> {
     pub(crate) fn update(&self, guard: &Guard, position: &[u8], f: &mut Updater<'_, '_>) -> bool {
         let (locked, heat) = self.lock(guard, position);
         let suffix = position.get(locked.leaf().prefix_len()..).unwrap_or(&[]);
-        let (i, found) = locked.search(suffix);
+        let (i, found) = match locked.beside_last(suffix) {
+            Some(i) => (i, false),
+            None => locked.search(suffix),
+        };
         with_scratch(|scratch| {
             let change = f(found.then(|| locked.value(i)), scratch);
             let value = match change {
@@ -169,7 +172,9 @@ impl<R: Route> Tree<R> {
     fn tidy(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
         let mut leaf = leaf;
         let (used, config) = (leaf.used(), &self.shared.config);
-        if used < leaf.leaf().capacity() / 4 && config.capacity(used) < leaf.leaf().capacity() {
+        if used < leaf.leaf().capacity() / 4
+            && config.room(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
+        {
             self.shrink(guard, position, leaf);
             match self.route.find(position, guard).try_lock() {
                 Ok(Some(next)) => leaf = next,
@@ -183,13 +188,12 @@ impl<R: Route> Tree<R> {
 
     /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of this one.
     fn shrink(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
-        with_run(|run| {
-            leaf.collect_all(run);
-            let old = leaf.leaf();
-            let room = self.shared.config.capacity(leaf.used());
-            let new = NewLeaf::build(run, 0..run.len(), room, old.prefix(), old.depth());
-            self.route.replace(&self.shared, leaf, position, new, guard);
-        });
+        let room = self
+            .shared
+            .config
+            .room(leaf.used(), leaf.leaf().prefix_len());
+        let new = NewLeaf::copy(&leaf, room);
+        self.route.replace(&self.shared, leaf, position, new, guard);
     }
 
     /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
@@ -272,7 +276,7 @@ impl<R: Route> Tree<R> {
         let capacity = leaf.leaf().capacity();
         with_run(|run| {
             // Moving everything for the sake of a few bytes would happen again soon.
-            let spare = if capacity < config.most {
+            let spare = if capacity < config.most_beside(leaf.leaf().prefix_len()) {
                 capacity / 8
             } else {
                 capacity / 16
@@ -283,22 +287,39 @@ impl<R: Route> Tree<R> {
                 debug_assert!(done, "moving together made room");
                 return;
             }
+            let old = leaf.leaf();
+            if need <= config.most_beside(old.prefix_len()) {
+                let room = config.room(need, old.prefix_len());
+                return self.grow(guard, at, leaf, stored, room);
+            }
             leaf.collect_all(run);
             run.insert(at.i, at.position, stored);
-            let old = leaf.leaf();
-            let grows = need <= config.most || self.route.grows(old, run, need, config);
+            let grows = self.route.grows(old, run, need, config);
             if run.len() < 2 || grows && need < MOST_CONTENT / 2 {
-                let room = config.capacity(need).max(need + need / 8).min(MOST_CONTENT);
-                let new = NewLeaf::build(run, 0..run.len(), room, old.prefix(), old.depth());
-                self.route
-                    .replace(&self.shared, leaf, at.position, new, guard);
+                self.grow(guard, at, leaf, stored, (need + need / 8).min(MOST_CONTENT));
             } else {
-                let appended = appends > run.len() / 4;
-                let cut = appended.then_some(at.i);
+                // A run of inserts that went each beside the one before leaves a full leaf behind.
+                let cut = (appends > run.len() / 4).then_some(at.i + usize::from(leaf.descends()));
                 self.route
                     .split(&self.shared, leaf, at.position, run, cut, guard);
             }
         });
+    }
+
+    /// Step 2: puts a leaf with more room, and the new entry, in the place of this one.
+    fn grow(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: Locked<'_>,
+        stored: Stored<'_>,
+        room: usize,
+    ) {
+        let new = NewLeaf::copy(&leaf, room);
+        let done = new.put_entry(at.i, at.suffix, stored);
+        debug_assert!(done, "a larger leaf has room");
+        self.route
+            .replace(&self.shared, leaf, at.position, new, guard);
     }
 
     /// Writers meet here often: two leaves let them pass each other.
@@ -308,6 +329,51 @@ impl<R: Route> Tree<R> {
             self.route
                 .split(&self.shared, leaf, at.position, run, None, guard);
         });
+    }
+
+    /// As `scan` into a batch, for one entry that lies in the same leaf as the position it is sought from. Otherwise false: then `scan` must do it.
+    #[inline]
+    pub(crate) fn scan_one(
+        &self,
+        guard: &Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        let (position, past) = match start {
+            Start::Edge => return false,
+            Start::At(position) => (position, false),
+            Start::Past(position) => (position, true),
+        };
+        let forward = direction == Direction::Forward;
+        let leaf = self.route.find(position, guard);
+        let (Ok(view), Some(suffix)) = (leaf.read(), position.get(leaf.prefix_len()..)) else {
+            return false;
+        };
+        let look = || -> Result<bool, Torn> {
+            let (i, found) = view.search(suffix)?;
+            let i = match forward {
+                true => Some(i + usize::from(found && past)).filter(|&i| i < view.len()),
+                false => (i + usize::from(found && !past)).checked_sub(1),
+            };
+            batch.clear();
+            i.map_or(Ok(false), |i| view.only(i, batch).map(|()| true))
+        };
+        if !matches!({ look }(), Ok(true)) || !view.holds() {
+            return false;
+        }
+        let Batch {
+            bytes,
+            entries,
+            resume,
+            ..
+        } = batch;
+        resume.extend_from_slice(&bytes[..entries[0].1 as usize]);
+        if forward {
+            // Positions are prefix-free: nothing lies between.
+            resume.push(0);
+        }
+        true
     }
 
     /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one instant: none only at the end. `resume` gets
@@ -492,23 +558,29 @@ fn collect(
     run: &mut Run,
 ) -> Result<Option<Stop>, Torn> {
     let (from, to) = cursor.range(view)?;
+    run.reserve(to.saturating_sub(from).min(wish.limit));
     let mut one = |i: usize| {
         if run.len() >= wish.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
         view.collect_whole(i, run)?;
-        if !run.position(run.len() - 1).starts_with(wish.within) {
+        let within = wish.within.is_empty() || run.last_begins_with(wish.within);
+        if !within {
             run.pop();
             return Ok(Some(Stop::Outside));
         }
         Ok(None)
     };
-    if cursor.forward {
-        (from..to).find_map(|i| one(i).transpose()).transpose()
-    } else {
-        (from..to)
-            .rev()
-            .find_map(|i| one(i).transpose())
-            .transpose()
+    let mut in_order = from..to;
+    loop {
+        let next = if cursor.forward {
+            in_order.next()
+        } else {
+            in_order.next_back()
+        };
+        let Some(i) = next else { return Ok(None) };
+        if let Some(stop) = one(i)? {
+            return Ok(Some(stop));
+        }
     }
 }

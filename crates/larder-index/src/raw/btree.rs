@@ -20,7 +20,7 @@
 //! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977; heads after Graefe and Larson 2001.
 //! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped at.
 
-use super::inner::{common, Inner};
+use super::inner::{common, Inner, Seps, FANOUT};
 use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
 use super::slot::{Address, Child, Slot};
 use crate::route::{middle, End, Found, LeafConfig, Route, Seek, Shared};
@@ -48,12 +48,22 @@ type Path<'g> = SmallVec<[Step<'g>; 8]>;
 /// What takes the place of neighbouring children: with a separator between each two.
 struct Splice {
     items: Vec<Address<Inner>>,
-    seps: Vec<Box<[u8]>>,
+    seps: Seps,
+}
+
+impl Splice {
+    /// One child.
+    fn one(item: Address<Inner>) -> Splice {
+        Splice {
+            items: vec![item],
+            seps: Seps::default(),
+        }
+    }
 }
 
 /// The shortest run of bytes above `a` and not above `b`, given `a` < `b`.
-fn separator(a: &[u8], b: &[u8]) -> Box<[u8]> {
-    b[..(common(a, b) + 1).min(b.len())].into()
+fn separator<'b>(a: &[u8], b: &'b [u8]) -> &'b [u8] {
+    &b[..(common(a, b) + 1).min(b.len())]
 }
 
 /// What all positions between the fences begin with.
@@ -70,12 +80,8 @@ fn fences<'g>(path: &[Step<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
         .iter()
         .rev()
         .find(|s| s.child > 0)
-        .map(|s| &*s.node.seps()[s.child - 1]);
-    let high = path
-        .iter()
-        .rev()
-        .find_map(|s| s.node.seps().get(s.child))
-        .map(|sep| &**sep);
+        .map(|s| s.node.seps().get(s.child - 1));
+    let high = path.iter().rev().find_map(|s| s.node.high(s.child));
     (low, high)
 }
 
@@ -99,6 +105,7 @@ impl Btree {
             match child {
                 Child::Leaf(leaf) => return (path, leaf),
                 Child::Node(node) => {
+                    node.prefetch();
                     let child = choose(node);
                     path.push(Step {
                         address,
@@ -138,27 +145,29 @@ impl Btree {
             }
             gone.push(step.address);
             shared.counters.node_went(step.node.memory());
-            let mut all = Splice {
-                items: step.node.addresses(),
-                seps: step.node.seps().to_vec(),
-            };
-            all.items.splice(from..=to, new.items);
-            all.seps.splice(from..to, new.seps);
+            let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
+            let mut all = with_new(step.node, from, to, new);
             (from, to) = path
                 .last()
                 .map_or((0, 0), |above| (above.child, above.child));
             if let Some(above) = path.last() {
-                if all.items.len() <= shared.config.fanout / 4 && above.node.children.len() > 1 {
+                if all.items.len() <= fanout(shared) / 4 && above.node.len() > 1 {
                     let other = if from > 0 { from - 1 } else { to + 1 };
                     (from, to) = (from.min(other), to.max(other));
                     gone.push(join(shared, above, other, &mut all, guard));
                 }
             }
+            // Where a table grows at one end, what is left behind is nearly full.
+            let cut = match (grown_first, grown_last) {
+                (false, true) => all.items.len() * 7 / 8,
+                (true, false) => all.items.len() / 8,
+                _ => all.items.len() / 2,
+            };
             // A root with one child is its child.
             new = if path.is_empty() && all.items.len() == 1 {
                 all
             } else {
-                nodes(shared, all)
+                nodes(shared, all, cut)
             };
         }
         for address in gone {
@@ -178,7 +187,7 @@ impl Btree {
     /// A leaf beside the last of the way, under the same node, that uses at most `room`: locked if nobody else is at work on it. Its child
     /// number too.
     fn beside<'g>(step: &Step<'g>, room: usize, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
-        let last = step.node.children.len() - 1;
+        let last = step.node.len() - 1;
         let left = step.child.checked_sub(1);
         let right = Some(step.child + 1).filter(|i| *i <= last);
         [left, right].into_iter().flatten().find_map(|i| {
@@ -191,6 +200,22 @@ impl Btree {
     }
 }
 
+/// Children of a node, at most.
+fn fanout(shared: &Shared) -> usize {
+    shared.config.fanout.min(FANOUT)
+}
+
+/// The children of a node, with others in the place of `from..=to`.
+fn with_new(node: &Inner, from: usize, to: usize, new: Splice) -> Splice {
+    let mut items = node.addresses();
+    items.splice(from..=to, new.items);
+    let mut seps = Seps::default();
+    seps.extend(node.seps(), 0..from);
+    seps.extend(&new.seps, 0..new.seps.len());
+    seps.extend(node.seps(), to..node.seps().len());
+    Splice { items, seps }
+}
+
 /// One address for all: the only item, or a node of them.
 fn one(shared: &Shared, new: Splice) -> Address<Inner> {
     if new.items.len() == 1 {
@@ -199,27 +224,25 @@ fn one(shared: &Shared, new: Splice) -> Address<Inner> {
     node(shared, &new.items, new.seps)
 }
 
-fn node(shared: &Shared, items: &[Address<Inner>], seps: Vec<Box<[u8]>>) -> Address<Inner> {
+fn node(shared: &Shared, items: &[Address<Inner>], seps: Seps) -> Address<Inner> {
     let node = Inner::new(items, seps);
     shared.counters.node_came(node.memory());
     Address::of_node(node)
 }
 
-/// A node of all, or two if they are too many for one. A lone child stays one: its node's slot can take no less.
-fn nodes(shared: &Shared, mut all: Splice) -> Splice {
-    if all.items.len() <= shared.config.fanout {
-        let address = node(shared, &all.items, all.seps);
-        return Splice {
-            items: vec![address],
-            seps: Vec::new(),
-        };
+/// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its node's slot can take no less.
+fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
+    let (n, most) = (all.items.len(), fanout(shared));
+    if n <= most {
+        return Splice::one(node(shared, &all.items, all.seps));
     }
-    let cut = all.items.len() / 2;
-    let right_items = all.items.split_off(cut);
-    let right_seps = all.seps.split_off(cut);
-    let between: Vec<_> = all.seps.pop().into_iter().collect();
-    let left = node(shared, &all.items, all.seps);
-    let right = node(shared, &right_items, right_seps);
+    let cut = cut.clamp(n.saturating_sub(most).max(1), most.min(n - 1));
+    let (mut left, mut right, mut between) = (Seps::default(), Seps::default(), Seps::default());
+    left.extend(&all.seps, 0..cut - 1);
+    between.extend(&all.seps, cut - 1..cut);
+    right.extend(&all.seps, cut..all.seps.len());
+    let left = node(shared, &all.items[..cut], left);
+    let right = node(shared, &all.items[cut..], right);
     Splice {
         items: vec![left, right],
         seps: between,
@@ -239,17 +262,24 @@ fn join(
         unreachable!("the children of one node are all nodes or all leaves")
     };
     shared.counters.node_went(neighbour.memory());
-    let (mut items, mut seps) = (neighbour.addresses(), neighbour.seps().to_vec());
-    let between = above.node.seps()[other.min(above.child)].clone();
-    if other < above.child {
-        seps.push(between);
-        std::mem::swap(&mut items, &mut all.items);
-        std::mem::swap(&mut seps, &mut all.seps);
+    let between = above.node.seps().get(other.min(above.child));
+    let own = Splice {
+        items: std::mem::take(&mut all.items),
+        seps: std::mem::take(&mut all.seps),
+    };
+    let beside = Splice {
+        items: neighbour.addresses(),
+        seps: neighbour.seps().clone(),
+    };
+    let (left, right) = if other < above.child {
+        (beside, own)
     } else {
-        all.seps.push(between);
-    }
-    all.items.append(&mut items);
-    all.seps.append(&mut seps);
+        (own, beside)
+    };
+    *all = left;
+    all.items.extend(right.items);
+    all.seps.push(between);
+    all.seps.extend(&right.seps, 0..right.seps.len());
     address
 }
 
@@ -259,8 +289,12 @@ impl Route for Btree {
         let mut child = self.root.load(guard);
         loop {
             match child {
-                Child::Leaf(leaf) => return leaf,
+                Child::Leaf(leaf) => {
+                    leaf.prefetch();
+                    return leaf;
+                }
                 Child::Node(node) => {
+                    node.prefetch();
                     child = node.children[node.child_of(position, false)].load(guard);
                 }
             }
@@ -297,10 +331,7 @@ impl Route for Btree {
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
         leaf.obsolete();
-        let new = Splice {
-            items: vec![Address::of_new(new)],
-            seps: Vec::new(),
-        };
+        let new = Splice::one(Address::of_new(new));
         self.splice(shared, path, (at, at), new, guard);
         drop(changing);
         Self::retire_leaf(shared, old, guard);
@@ -317,34 +348,42 @@ impl Route for Btree {
     ) {
         let old = leaf.leaf();
         let n = run.len();
-        // A run of inserts that each came after the one before leaves a full leaf behind; it will get no more.
-        let appended = at.filter(|&at| at > 0 && at < n);
-        let cut = appended.unwrap_or_else(|| middle(run));
+        // A run of inserts that went each beside the one before leaves a full leaf behind, which will get no more; the other one gets all the
+        // room that it may have, since it will need it.
+        let runs_on = at.filter(|&at| at > 0 && at < n);
+        let descends = leaf.descends();
+        let cut = runs_on.unwrap_or_else(|| middle(run));
         let sep = separator(run.position(cut - 1), run.position(cut));
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let (low, high) = fences(&path);
-        let part = |range: std::ops::Range<usize>, prefix: &[u8], exact: bool| {
+        let part = |range: std::ops::Range<usize>, prefix: &[u8], is_left: bool| {
             let need = run.sizes(range.clone(), prefix.len());
-            let room = if exact {
-                need
-            } else {
-                shared.config.capacity(need)
+            let (first, goes_on) = (range.start, is_left == descends);
+            let room = match runs_on {
+                None => shared.config.room(need, prefix.len()),
+                Some(_) if goes_on => shared.config.most_beside(prefix.len()).max(need),
+                Some(_) => need,
             };
             let leaf = NewLeaf::build(run, range, room, prefix, 0);
+            if runs_on.is_some() && goes_on {
+                let at = if descends { cut - 1 } else { cut };
+                leaf.inherit_at(old, at - first);
+            }
             shared.counters.leaf_came(leaf.memory());
             Address::of_new(leaf)
         };
-        let left = part(0..cut, prefix(low, Some(&sep)), appended.is_some());
-        let right = part(cut..n, prefix(Some(&sep), high), false);
+        let left = part(0..cut, prefix(low, Some(sep)), true);
+        let right = part(cut..n, prefix(Some(sep), high), false);
         shared.counters.split();
         let at = path.last().map_or(0, |s| s.child);
         leaf.obsolete();
-        let new = Splice {
+        let mut new = Splice {
             items: vec![left, right],
-            seps: vec![sep],
+            seps: Seps::default(),
         };
+        new.seps.push(sep);
         self.splice(shared, path, (at, at), new, guard);
         drop(changing);
         Self::retire_leaf(shared, old, guard);
@@ -377,7 +416,7 @@ impl Route for Btree {
             left.collect_all(run);
             right.collect_all(run);
             let need = run.sizes(0..run.len(), prefix.len());
-            let room = shared.config.capacity(need);
+            let room = shared.config.room(need, prefix.len());
             (need <= shared.config.most / 2)
                 .then(|| NewLeaf::build(run, 0..run.len(), room, prefix, 0))
         });
@@ -390,10 +429,7 @@ impl Route for Btree {
         shared.counters.merged();
         left.obsolete();
         right.obsolete();
-        let new = Splice {
-            items: vec![Address::of_new(new)],
-            seps: Vec::new(),
-        };
+        let new = Splice::one(Address::of_new(new));
         self.splice(shared, path, (from, to), new, guard);
         drop(changing);
         old.into_iter()

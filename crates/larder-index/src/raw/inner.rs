@@ -2,19 +2,67 @@
 //!
 //! ```text
 //!  child 0 | sep 0 | child 1 | sep 1 | … | child n        child i has the positions p with sep i-1 ≤ p < sep i
-//! ```
 //!
-//! What all separators begin with is cut off; the next eight bytes of each lie side by side and are searched first.
+//!  lead, sizes      what all separators begin with
+//!  heads            the four bytes of each separator after that: all are compared at once, without a branch
+//!  children
+//!  whole separators (elsewhere): read where heads are equal, and by changes of structure
+//! ```
 
+use super::leaf::{eight, prefetch};
 use super::slot::{Address, Slot};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Children of a node, at most.
+pub(crate) const FANOUT: usize = 64;
+
+/// Runs of bytes in one piece of memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seps {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Seps {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn get(&self, i: usize) -> &[u8] {
+        let from = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[from as usize..self.ends[i] as usize]
+    }
+
+    pub(super) fn push(&mut self, sep: &[u8]) {
+        self.bytes.extend_from_slice(sep);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Appends some of another's.
+    pub(super) fn extend(&mut self, other: &Seps, range: Range<usize>) {
+        range.for_each(|i| self.push(other.get(i)));
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+}
 
 /// An inner node.
+#[repr(C, align(64))]
 pub(crate) struct Inner {
-    prefix: Box<[u8]>,
-    heads: Box<[u64]>,
-    /// Whole separators.
-    seps: Box<[Box<[u8]>]>,
-    pub(super) children: Box<[Slot<Inner>]>,
+    /// The first eight bytes of what all separators begin with.
+    lead: u64,
+    /// How many bytes that is.
+    prefix: u32,
+    /// Separators.
+    count: u32,
+    seps: Seps,
+    /// Unused ones are the greatest there is.
+    heads: [i32; FANOUT],
+    /// Unused ones lead nowhere.
+    pub(super) children: [Slot<Inner>; FANOUT],
 }
 
 /// How many leading bytes two runs share.
@@ -22,32 +70,63 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-fn head(bytes: &[u8]) -> u64 {
-    let mut head = [0; 8];
-    let n = bytes.len().min(8);
-    head[..n].copy_from_slice(&bytes[..n]);
-    u64::from_be_bytes(head)
+/// Four bytes of a position from `at` on, as a number that compares as they do.
+#[inline]
+fn head(bytes: &[u8], at: usize) -> i32 {
+    ((eight(bytes, at) >> 32) as u32 ^ 1 << 31) as i32
 }
 
 impl Inner {
     /// A node of these children, with a separator between each two.
-    pub(super) fn new(children: &[Address<Inner>], seps: Vec<Box<[u8]>>) -> Box<Inner> {
+    pub(super) fn new(children: &[Address<Inner>], mut seps: Seps) -> Box<Inner> {
         debug_assert_eq!(children.len(), seps.len() + 1);
-        let prefix: Box<[u8]> = match (seps.first(), seps.last()) {
-            (Some(a), Some(b)) => a[..common(a, b)].into(),
-            _ => Box::default(),
+        let n = seps.len();
+        let prefix = match n {
+            0 => 0,
+            _ => common(seps.get(0), seps.get(n - 1)),
+        };
+        seps.bytes.shrink_to_fit();
+        seps.ends.shrink_to_fit();
+        let lead = match n {
+            0 => 0,
+            _ => eight(&seps.get(0)[..prefix], 0),
         };
         Box::new(Inner {
-            heads: seps.iter().map(|sep| head(&sep[prefix.len()..])).collect(),
-            children: children.iter().map(|&child| Slot::new(child)).collect(),
-            seps: seps.into_boxed_slice(),
-            prefix,
+            lead,
+            prefix: prefix as u32,
+            count: n as u32,
+            heads: std::array::from_fn(|i| match i {
+                i if i < n => head(seps.get(i), prefix),
+                _ => i32::MAX,
+            }),
+            children: std::array::from_fn(|i| match children.get(i) {
+                Some(&child) => Slot::new(child),
+                None => Slot::unset(),
+            }),
+            seps,
         })
     }
 
+    /// Fetches what a search reads.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        let base: *const u8 = std::ptr::from_ref(self).cast();
+        (0..6).for_each(|line| prefetch(base.wrapping_add(line * 64)));
+    }
+
     /// The separators.
-    pub(super) fn seps(&self) -> &[Box<[u8]>] {
+    pub(super) fn seps(&self) -> &Seps {
         &self.seps
+    }
+
+    /// The separator before which the positions of a child end, if there is one.
+    pub(super) fn high(&self, child: usize) -> Option<&[u8]> {
+        (child < self.seps.len()).then(|| self.seps.get(child))
+    }
+
+    /// Children.
+    pub(super) fn len(&self) -> usize {
+        self.count as usize + 1
     }
 
     /// Where the children lead now.
@@ -58,41 +137,60 @@ impl Inner {
     /// The child that has the position; if `before`, the one that has the last position below it.
     #[inline]
     pub(super) fn child_of(&self, position: &[u8], before: bool) -> usize {
-        let n = self.prefix.len();
-        let own = match position.get(..n) {
-            Some(lead) => match lead.cmp(&self.prefix) {
-                std::cmp::Ordering::Less => return 0,
-                std::cmp::Ordering::Greater => return self.seps.len(),
-                std::cmp::Ordering::Equal => &position[n..],
-            },
-            // Shorter than the prefix: below all separators, or above all.
-            None if *position < self.prefix[..] => return 0,
-            None => return self.seps.len(),
-        };
-        let sought = head(own);
-        let mut at = self.heads.partition_point(|&h| h < sought);
-        while at < self.seps.len() && self.heads[at] == sought {
-            let below = match self.seps[at][..].cmp(position) {
-                std::cmp::Ordering::Less => true,
-                std::cmp::Ordering::Equal => !before,
-                std::cmp::Ordering::Greater => false,
-            };
-            if !below {
-                break;
+        let (n, count) = (self.prefix as usize, self.count as usize);
+        if n > 0 {
+            match self.compare_lead(position, n) {
+                Ordering::Less => return 0,
+                Ordering::Greater => return count,
+                Ordering::Equal => {}
             }
-            at += 1;
+        }
+        let sought = head(position, n);
+        let below: i32 = self.heads.iter().map(|&h| i32::from(h < sought)).sum();
+        let at = below as usize;
+        if at < count && self.heads[at] == sought {
+            return self.among_equals(position, before, at);
         }
         at
     }
 
+    /// How the first bytes of a position compare to what all separators begin with, which are `n` bytes.
+    #[inline]
+    fn compare_lead(&self, position: &[u8], n: usize) -> Ordering {
+        if n > 8 {
+            let lead = &self.seps.get(0)[..n];
+            return position[..position.len().min(n)].cmp(lead);
+        }
+        let unused = 64 - 8 * n as u32;
+        let own = eight(position, 0) >> unused << unused;
+        // Shorter and equal up to there: below all of them.
+        own.cmp(&self.lead).then(position.len().min(n).cmp(&n))
+    }
+
+    /// The search among separators with equal heads, of which `at` is the first.
+    fn among_equals(&self, position: &[u8], before: bool, at: usize) -> usize {
+        let count = self.count as usize;
+        let same = self.heads[at];
+        let (mut low, mut high) = (at, count);
+        while low < high {
+            let middle = (low + high) / 2;
+            let below = self.heads[middle] == same
+                && match self.seps.get(middle).cmp(position) {
+                    Ordering::Less => true,
+                    Ordering::Equal => !before,
+                    Ordering::Greater => false,
+                };
+            if below {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
-        let seps: usize = self.seps.iter().map(|s| s.len()).sum();
-        size_of::<Self>()
-            + self.prefix.len()
-            + seps
-            + size_of_val(&*self.seps)
-            + size_of_val(&*self.heads)
-            + size_of_val(&*self.children)
+        size_of::<Self>() + self.seps.memory()
     }
 }

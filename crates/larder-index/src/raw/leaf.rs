@@ -1,7 +1,8 @@
 //! A leaf: some neighbouring entries in one run of memory, under one lock.
 //!
 //! ```text
-//!  head (64 bytes)  version | count | heap | live | adapt | stamp | sizes (fixed)
+//!  head (64 bytes)  version | count | heap | live | adapt | stamp | sizes (fixed), samples' spacing
+//!  samples          the upper halves of slot 2^s, slot 2·2^s, slot 3·2^s, …, four bytes each
 //!  content          slot 0, slot 1, … slot n-1 →    free    ← record … record
 //!  prefix           the bytes that all positions of the leaf's range begin with
 //!
@@ -12,14 +13,18 @@
 //!
 //! Slots lie in the order of positions. Two positions with equal heads are told apart by their records.
 //!
+//! *Samples.* A search would touch many lines of slots, one after the other. The samples are fetched together with the head and say which
+//! two lines to fetch next; the spacing 2^s is 16 slots, and doubles when there are more slots than the samples can stand for.
+//! Where a leaf's records lie in the order of its slots, as they do when it was just made, a search also guesses the record's line.
+//!
 //! The range, the prefix and the size of a leaf never change; a leaf for which they would is replaced.
 
-use super::memory;
+use super::memory as allocator;
 use super::outside::Handle;
 use super::view::View;
 use super::words;
 use crate::run::Run;
-use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
+use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering::*};
 use crate::sync::Backoff;
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
@@ -34,6 +39,11 @@ pub(crate) const PLACE_BITS: u32 = 24;
 pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
 /// The longest prefix that is truncated.
 pub(crate) const MOST_PREFIX: usize = 1024;
+
+/// Words of content for which there is one word of samples.
+const SAMPLED: usize = 64;
+/// The least spacing of samples, as a power of two.
+pub(super) const SPACING: u32 = 4;
 
 const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
@@ -60,6 +70,8 @@ pub(super) struct Head {
     prefix: u32,
     /// Bits of the position that lead here, in a trie.
     depth: u32,
+    /// Two to this are the slots from one sample to the next.
+    pub(super) spacing: AtomicU32,
 }
 
 /// A leaf that is alive for `'g`.
@@ -112,24 +124,43 @@ impl<'g> Leaf<'g> {
     }
 
     /// The content's words.
+    #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         let len = self.head().words as usize;
-        // SAFETY: 1. the content follows the head, `words` words of it, by the layout of the allocation; 2. it is alive for `'g`; 3. all
-        // bit patterns are words.
-        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<AtomicU64>(), len) }
+        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of the allocation; 2. it is alive for `'g`;
+        // 3. all bit patterns are words.
+        unsafe {
+            let at = self.head.as_ptr().add(1).cast::<AtomicU64>();
+            std::slice::from_raw_parts(at.add(sample_words(len)), len)
+        }
+    }
+
+    /// The samples, in use or not.
+    #[inline]
+    pub(super) fn samples(self) -> &'g [AtomicU32] {
+        let len = sample_words(self.head().words as usize) * 2;
+        // SAFETY: 1. the samples follow the head, by the layout of the allocation; 2. they are alive for `'g`; 3. all bit patterns are samples.
+        unsafe {
+            let at = self.head.as_ptr().add(1).cast::<AtomicU32>();
+            std::slice::from_raw_parts(at, len)
+        }
+    }
+
+    /// Fetches what a search reads first.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch(self.head.as_ptr().cast());
+        prefetch(self.head.as_ptr().wrapping_add(1).cast());
     }
 
     /// What all positions of the leaf's range begin with.
     pub(crate) fn prefix(self) -> &'g [u8] {
         let head = self.head();
+        let words = head.words as usize;
         // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was published and never changes.
         unsafe {
-            let at = self
-                .head
-                .as_ptr()
-                .add(1)
-                .cast::<u64>()
-                .add(head.words as usize);
+            let at = self.head.as_ptr().add(1).cast::<u64>();
+            let at = at.add(sample_words(words) + words);
             std::slice::from_raw_parts(at.cast::<u8>(), head.prefix as usize)
         }
     }
@@ -246,7 +277,7 @@ impl<'g> Leaf<'g> {
         let head = self.head();
         let layout = layout(head.words as usize, head.prefix as usize);
         // SAFETY: the memory was taken with this layout, whose sizes never change.
-        unsafe { memory::release(self.head.cast(), layout) };
+        unsafe { allocator::release(self.head.cast(), layout) };
     }
 
     /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
@@ -285,9 +316,33 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// Words of samples in a leaf with so many words of content.
+#[inline]
+fn sample_words(words: usize) -> usize {
+    words / SAMPLED
+}
+
+/// Asks for the line at an address, which need not be one of ours: a hint.
+#[inline]
+pub(super) fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing that a program could see and faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+/// Bytes of memory of a leaf with so many bytes of content and of prefix.
+pub(crate) fn memory(content: usize, prefix: usize) -> usize {
+    layout(content.div_ceil(8), prefix).size()
+}
+
 /// The memory of a leaf.
 fn layout(words: usize, prefix: usize) -> Layout {
-    let bytes = size_of::<Head>() + words * 8 + prefix.next_multiple_of(8);
+    let bytes = size_of::<Head>() + (sample_words(words) + words) * 8 + prefix.next_multiple_of(8);
     Layout::from_size_align(bytes, align_of::<Head>())
         .expect("a leaf's size is far below the address space")
 }
@@ -297,7 +352,7 @@ impl NewLeaf {
     pub(crate) fn empty(content: usize, prefix: &[u8], depth: usize) -> NewLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
-        let head = memory::allocate_zeroed(layout).cast::<Head>();
+        let head = allocator::allocate_zeroed(layout).cast::<Head>();
         // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the prefix; 2. zeroed memory is a valid head
         // and valid words.
         unsafe {
@@ -306,7 +361,9 @@ impl NewLeaf {
             (*head).prefix = prefix.len() as u32;
             (*head).depth = depth as u32;
             (*head).heap = AtomicU64::new(words as u64 * 8);
-            let at = head.add(1).cast::<u64>().add(words).cast::<u8>();
+            (*head).spacing = AtomicU32::new(SPACING);
+            let at = head.add(1).cast::<u64>();
+            let at = at.add(sample_words(words) + words).cast::<u8>();
             std::ptr::copy_nonoverlapping(prefix.as_ptr(), at, prefix.len());
         }
         NewLeaf(Leaf {
@@ -324,23 +381,88 @@ impl NewLeaf {
         depth: usize,
     ) -> NewLeaf {
         let new = NewLeaf::empty(content, prefix, depth);
-        let mut locked = Locked {
-            leaf: new.0,
+        let suffix = |i: usize| &run.position(i)[prefix.len()..];
+        let records = range.clone().map(|i| run.stored(i).record(suffix(i).len()));
+        let first = range.start;
+        new.fill(range.len(), records.sum(), |i, writer| {
+            let (suffix, stored) = (suffix(first + i), run.stored(first + i));
+            write_record(writer, suffix, stored);
+            head_of(suffix)
+        });
+        new
+    }
+
+    /// A leaf with the entries, prefix and depth of another, whose lock is held, and room for `content` bytes. Its records lie in order.
+    pub(crate) fn copy(old: &Locked<'_>, content: usize) -> NewLeaf {
+        let leaf = old.leaf;
+        let new = NewLeaf::empty(content, leaf.prefix(), leaf.depth());
+        let view = old.view();
+        new.fill(view.len(), old.used() - view.len() * SLOT, |i, writer| {
+            view.copy_record(i, writer)
+                .expect("the lock's holder reads nothing torn")
+        });
+        new.inherit(leaf);
+        new
+    }
+
+    /// Writes entries to an empty leaf, the last one first: `write` writes a record and gives its head.
+    fn fill(
+        &self,
+        entries: usize,
+        records: usize,
+        mut write: impl FnMut(usize, &mut words::Writer<'_>) -> u64,
+    ) {
+        let words = self.0.words();
+        let heap = words.len() * 8 - records;
+        debug_assert!(
+            entries * SLOT <= heap,
+            "a new leaf has room for its entries"
+        );
+        let mut writer = words::Writer::new(words, heap);
+        for i in (0..entries).rev() {
+            let at = writer.at();
+            let head = write(i, &mut writer);
+            // Ordering: Relaxed, nobody else can reach the leaf yet.
+            words[i].store(head | at as u64, Relaxed);
+        }
+        writer.finish();
+        self.locked().filled(entries, heap, records);
+    }
+
+    /// As if its lock were held: nobody else can reach it.
+    fn locked(&self) -> Locked<'_> {
+        Locked {
+            leaf: self.0,
             before: 0,
             changed: false,
-        };
-        for i in range {
-            let n = locked.len();
-            let done = locked.put_entry(n, &run.position(i)[prefix.len()..], run.stored(i));
-            debug_assert!(done, "a new leaf has room for what it is made for");
         }
-        drop(locked);
-        new
+    }
+
+    /// As `Locked::put_entry`.
+    pub(crate) fn put_entry(&self, i: usize, suffix: &[u8], stored: Stored<'_>) -> bool {
+        self.locked().put_entry(i, suffix, stored)
     }
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.0.memory()
+    }
+
+    /// Takes over what another, whose lock is held, knows of the writers.
+    pub(crate) fn inherit(&self, other: Leaf<'_>) {
+        // Ordering: Relaxed, both: the one is locked, the other not yet published.
+        let known = other.head().adapt.load(Relaxed);
+        self.0.head().adapt.store(known, Relaxed);
+    }
+
+    /// As `inherit` where the run of inserts goes on in this leaf, at slot `i`.
+    pub(crate) fn inherit_at(&self, other: Leaf<'_>, i: usize) {
+        const WHERE: u64 = 0x7FFF << 49;
+        self.inherit(other);
+        let adapt = &self.0.head().adapt;
+        // Ordering: Relaxed, both, as above.
+        let known = adapt.load(Relaxed) & !WHERE;
+        adapt.store(known | (i as u64) << 49 & WHERE, Relaxed);
     }
 
     /// Hands the leaf over to a slot.
@@ -358,13 +480,42 @@ impl Drop for NewLeaf {
     }
 }
 
+/// Eight bytes of a position from `at` on, high ones first; zeros past its end.
+#[inline]
+pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
+    let n = bytes.len();
+    if let Some(own) = bytes.get(at..at + 8) {
+        return u64::from_be_bytes(own.try_into().unwrap_or_default());
+    }
+    // The bytes are few, or the last few of many: what stands before `at` is shifted out.
+    let (all, before) = match n {
+        8.. => {
+            let last: [u8; 8] = bytes[n - 8..].try_into().unwrap_or_default();
+            (u64::from_be_bytes(last), at + 8 - n)
+        }
+        4..=7 => {
+            let four = |at: usize| {
+                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+                u64::from(u32::from_be_bytes(own))
+            };
+            (four(0) << 32 | four(n - 4) << (64 - 8 * n), at)
+        }
+        _ => {
+            let one = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
+            (one(0) << 56 | one(1) << 48 | one(2) << 40, at)
+        }
+    };
+    if before < 8 {
+        all << (8 * before)
+    } else {
+        0
+    }
+}
+
 /// The first five bytes of a position's suffix, as the high bits of a slot.
 #[inline]
 pub(crate) fn head_of(suffix: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let n = suffix.len().min(5);
-    bytes[..n].copy_from_slice(&suffix[..n]);
-    u64::from_be_bytes(bytes)
+    eight(suffix, 0) & !((1 << PLACE_BITS) - 1)
 }
 
 /// Bytes of a record, for a position's suffix of this length.
@@ -414,24 +565,44 @@ impl Stored<'_> {
     }
 }
 
-/// Writes a record at byte `at` of the content.
-pub(super) fn write_record(content: &[AtomicU64], at: usize, suffix: &[u8], stored: Stored<'_>) {
+/// Writes a record.
+#[inline]
+pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {
     match stored {
         Stored::Outside(handle) => {
-            words::write(content, at, &[HANDLE_MARK]);
-            words::write(content, at + 1, &handle.bits().to_le_bytes());
+            writer.push(u64::from(HANDLE_MARK), 1);
+            writer.push(handle.bits(), 8);
         }
         Stored::Inline(value) => {
-            let mut at = at;
+            let (mut lengths, mut taken) = (0, 0);
             for n in [suffix.len(), value.len()] {
-                let long = [0x80 | (n >> 8) as u8, n as u8];
-                let bytes: &[u8] = if n < 0x80 { &[n as u8] } else { &long };
-                words::write(content, at, bytes);
-                at += bytes.len();
+                let long = (0x80 | n >> 8 | (n & 0xFF) << 8) as u64;
+                let own = if n < 0x80 { n as u64 } else { long };
+                lengths |= own << (8 * taken);
+                taken += length_size(n);
             }
-            let rest = &suffix[suffix.len().min(5)..];
-            words::write(content, at, rest);
-            words::write(content, at + rest.len(), value);
+            writer.push(lengths, taken);
+            writer.bytes(suffix.get(5..).unwrap_or(&[]));
+            writer.bytes(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_bytes_from_anywhere() {
+        let bytes: Vec<u8> = (1..=20).collect();
+        for n in 0..=20 {
+            for at in 0..24 {
+                let mut own = [0; 8];
+                for (i, byte) in own.iter_mut().enumerate() {
+                    *byte = bytes[..n].get(at + i).copied().unwrap_or(0);
+                }
+                assert_eq!(eight(&bytes[..n], at), u64::from_be_bytes(own), "{n} {at}");
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder.
 
-use super::leaf::{head_of, length, Leaf, HANDLE_MARK, PLACE_BITS};
+use super::leaf::{head_of, length, prefetch, Leaf, HANDLE_MARK, PLACE_BITS};
 use super::outside::{Handle, Outside};
 use super::words::{self, Torn};
 use crate::run::Run;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::Batch;
 use std::cmp::Ordering;
 
 const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
@@ -92,7 +93,49 @@ impl<'g> View<'g> {
     #[inline]
     pub(crate) fn search(&self, suffix: &[u8]) -> Result<(usize, bool), Torn> {
         let head = head_of(suffix);
-        let (mut low, mut high) = self.guess(head)?;
+        let (low, high) = match self.leaf.depth() {
+            0 => self.sampled(head),
+            _ => self.guess(head)?,
+        };
+        let i = self.first(head, low, high)?;
+        match self.slot(i) {
+            Ok(slot) if i < self.count && slot & HEAD_MASK == head => self.tied(slot, suffix, i),
+            _ => Ok((i, false)),
+        }
+    }
+
+    /// The first slot among `low..high` whose head is not below this one.
+    #[inline]
+    fn first(&self, head: u64, mut low: usize, mut high: usize) -> Result<usize, Torn> {
+        /// So many slots are counted through faster than they are halved.
+        const FEW: usize = 32;
+        while high - low > FEW {
+            let middle = (low + high) / 2;
+            if self.slot(middle)? & HEAD_MASK < head {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let slots = self.words.get(low..high).ok_or(Torn)?;
+        // Ordering: Relaxed, see the head of `raw`.
+        let below = slots.iter().map(|s| s.load(Relaxed) & HEAD_MASK < head);
+        Ok(low + below.map(usize::from).sum::<usize>())
+    }
+
+    /// The search among entries with equal heads, of which `i` is the first.
+    #[inline]
+    fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<(usize, bool), Torn> {
+        match self.compare(slot, suffix)? {
+            Ordering::Equal => Ok((i, true)),
+            Ordering::Greater => Ok((i, false)),
+            Ordering::Less => self.among_equals(slot & HEAD_MASK, suffix, i + 1),
+        }
+    }
+
+    #[cold]
+    fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<(usize, bool), Torn> {
+        let (mut low, mut high) = (first, self.count);
         while low < high {
             let middle = (low + high) / 2;
             let slot = self.slot(middle)?;
@@ -107,6 +150,55 @@ impl<'g> View<'g> {
             }
         }
         Ok((low, false))
+    }
+
+    /// Bounds for the search, from the samples. Asks for the slots between them, and for where their records are if records lie in order.
+    #[inline]
+    fn sampled(&self, head: u64) -> (usize, usize) {
+        let sought = (head >> 32) as u32;
+        // Ordering: Relaxed, here and below, see the head of `raw`.
+        let spacing = self.leaf.head().spacing.load(Relaxed) & 31;
+        let samples = self.leaf.samples();
+        let last = (self.count.saturating_sub(1) >> spacing).min(samples.len());
+        let (mut below, mut equal) = (0, 0);
+        for sample in &samples[..last] {
+            let sample = sample.load(Relaxed);
+            below += usize::from(sample < sought);
+            equal += usize::from(sample == sought);
+        }
+        let end = below + equal;
+        let high = if end == last {
+            self.count
+        } else {
+            (end + 1) << spacing
+        };
+        let low = below << spacing;
+        self.ask_for(low, high);
+        (low, high)
+    }
+
+    /// Prefetches slots, and where their records are if records lie in order.
+    #[inline]
+    fn ask_for(&self, low: usize, high: usize) {
+        /// Lines asked for, at most.
+        const LINES: usize = 4;
+        const LINE: usize = 64;
+        let base: *const u8 = self.words.as_ptr().cast();
+        let slots = low * 8..high * 8;
+        slots
+            .step_by(LINE)
+            .take(LINES)
+            .for_each(|at| prefetch(base.wrapping_add(at)));
+        // Ordering: Relaxed, see the head of `raw`.
+        let live = self.leaf.head().live.load(Relaxed) as u32;
+        let each = live / (self.count as u32).max(1);
+        let end = self.words.len() * 8;
+        let from = end.saturating_sub(high * each as usize);
+        let records = from..end.saturating_sub(low * each as usize).max(from);
+        records
+            .step_by(LINE)
+            .take(LINES)
+            .for_each(|at| prefetch(base.wrapping_add(at)));
     }
 
     /// Bounds for the search. In a trie of hashes heads are spread evenly: the place can be guessed, and is mostly less than a cache line away.
@@ -142,7 +234,26 @@ impl<'g> View<'g> {
         }
     }
 
+    /// How entry `i` compares to prefix + `suffix`.
+    fn compare_at(&self, i: usize, suffix: &[u8]) -> Result<Ordering, Torn> {
+        let slot = self.slot(i)?;
+        match (slot & HEAD_MASK).cmp(&head_of(suffix)) {
+            Ordering::Equal => self.compare(slot, suffix),
+            unequal => Ok(unequal),
+        }
+    }
+
+    /// Whether prefix + `suffix` is not there and would come right before entry `i`.
+    pub(super) fn belongs_at(&self, i: usize, suffix: &[u8]) -> Result<bool, Torn> {
+        let above = match i.checked_sub(1) {
+            Some(below) => self.compare_at(below, suffix)? == Ordering::Less,
+            None => true,
+        };
+        Ok(above && (i == self.count || self.compare_at(i, suffix)? == Ordering::Greater))
+    }
+
     /// How the entry compares to prefix + `suffix`, when their heads are equal.
+    #[inline]
     fn compare(&self, slot: u64, suffix: &[u8]) -> Result<Ordering, Torn> {
         match self.record(slot)? {
             Record::Inline {
@@ -180,7 +291,8 @@ impl<'g> View<'g> {
     /// Appends the value of entry `i` to `out`. If the entry is outside the copy is made after a check, of what can't change.
     #[inline]
     pub(crate) fn copy_value(&self, i: usize, out: &mut Vec<u8>) -> Result<(), Torn> {
-        match self.record(self.slot(i)?)? {
+        let slot = self.slot(i)?;
+        match self.record(slot)? {
             Record::Inline {
                 value_at, value, ..
             } => words::copy_out(self.words, value_at, value, out),
@@ -200,7 +312,17 @@ impl<'g> View<'g> {
     }
 
     /// Appends entry `i` to the run: outside objects as handles.
+    #[inline]
     pub(crate) fn collect(&self, i: usize, run: &mut Run) -> Result<(), Torn> {
+        let from = run.bytes.len();
+        let (middle, handle) = self.copy_entry(i, &mut run.bytes)?;
+        run.end_entry(from, middle, handle);
+        Ok(())
+    }
+
+    /// Appends position and value of entry `i`; of an outside object the position alone, and gives its handle. Where the value begins.
+    #[inline]
+    fn copy_entry(&self, i: usize, bytes: &mut Vec<u8>) -> Result<(usize, Option<Handle>), Torn> {
         let slot = self.slot(i)?;
         match self.record(slot)? {
             Record::Inline {
@@ -209,27 +331,52 @@ impl<'g> View<'g> {
                 value_at,
                 value,
             } => {
-                let from = run.bytes.len();
-                run.bytes.extend_from_slice(self.leaf.prefix());
-                run.bytes
-                    .extend_from_slice(&slot.to_be_bytes()[..suffix.min(5)]);
-                words::copy_out(
-                    self.words,
-                    rest_at,
-                    suffix.saturating_sub(5),
-                    &mut run.bytes,
-                )?;
-                let middle = run.bytes.len();
-                words::copy_out(self.words, value_at, value, &mut run.bytes)?;
-                run.end_entry(from, middle, None);
+                let prefix = self.leaf.prefix();
+                bytes.reserve(prefix.len() + 8);
+                bytes.extend_from_slice(prefix);
+                let head = bytes.len();
+                bytes.extend_from_slice(&slot.to_be_bytes());
+                bytes.truncate(head + suffix.min(5));
+                // The rest of the position and the value are neighbours.
+                let rest = value_at - rest_at;
+                words::copy_out(self.words, rest_at, rest + value, bytes)?;
+                Ok((bytes.len() - value, None))
             }
             Record::Outside(handle) => {
-                let from = run.bytes.len();
-                run.bytes.extend_from_slice(self.object(handle)?.position());
-                let middle = run.bytes.len();
-                run.end_entry(from, middle, Some(handle));
+                bytes.extend_from_slice(self.object(handle)?.position());
+                Ok((bytes.len(), Some(handle)))
             }
         }
+    }
+
+    /// Writes the record of entry `i` once more. Gives its head.
+    #[inline]
+    pub(super) fn copy_record(
+        &self,
+        i: usize,
+        writer: &mut words::Writer<'_>,
+    ) -> Result<u64, Torn> {
+        let slot = self.slot(i)?;
+        let at = (slot & !HEAD_MASK) as usize;
+        let len = match self.record(slot)? {
+            Record::Inline {
+                value_at, value, ..
+            } => value_at + value - at,
+            Record::Outside(_) => super::leaf::HANDLE_RECORD,
+        };
+        writer.copy(self.words, at, len)?;
+        Ok(slot & HEAD_MASK)
+    }
+
+    /// Makes entry `i` the first of the batch.
+    #[inline]
+    pub(crate) fn only(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
+        let (middle, handle) = self.copy_entry(i, &mut batch.bytes)?;
+        if let Some(handle) = handle {
+            batch.bytes.extend_from_slice(self.object(handle)?.value());
+        }
+        let end = batch.bytes.len();
+        batch.entries.push((0, middle as u32, end as u32));
         Ok(())
     }
 

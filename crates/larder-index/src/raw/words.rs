@@ -3,6 +3,7 @@
 //! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the leaf's lock may also see the run as a
 //! plain slice. All loads and stores here are `Relaxed`: what orders them is the leaf's version (see the head of `raw`).
 
+use super::leaf::eight;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
@@ -37,22 +38,34 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
+    let (first, shift) = (at / 8, (at % 8) as u32 * 8);
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
+    let Some(words) = words.get(first..) else {
+        return Ok(());
+    };
     let from = out.len();
-    out.resize(from + len, 0);
-    let mut at = at;
-    let mut chunks = out[from..].chunks_exact_mut(8);
-    for chunk in &mut chunks {
-        chunk.copy_from_slice(&load(words, at)?.to_le_bytes());
-        at += 8;
+    // Whole words are written, the last of them beyond the end.
+    out.reserve(len + 8);
+    // SAFETY: `from` is within the vector's memory.
+    let to = unsafe { out.as_mut_ptr().add(from) };
+    // Ordering: Relaxed, here and below, see the module's head.
+    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let mut low = load(0);
+    for i in 0..len.div_ceil(8) {
+        let high = load(i + 1);
+        let word = if shift == 0 {
+            low
+        } else {
+            low >> shift | high << (64 - shift)
+        };
+        // SAFETY: `8 * i < len`, and there is room for `len + 8` bytes.
+        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.to_le()) };
+        low = high;
     }
-    let rest = chunks.into_remainder();
-    if !rest.is_empty() {
-        let bytes = load(words, at)?.to_le_bytes();
-        rest.copy_from_slice(&bytes[..rest.len()]);
-    }
+    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    unsafe { out.set_len(from + len) };
     Ok(())
 }
 
@@ -71,11 +84,10 @@ pub(crate) fn compare(
     let mut done = 0;
     while done < common {
         let take = (common - done).min(8);
-        let ours = load(words, at + done)?.swap_bytes();
-        let mut theirs = [0; 8];
-        theirs[..take].copy_from_slice(&other[done..done + take]);
-        let unused = (8 - take) * 8;
-        match (ours >> unused << unused).cmp(&u64::from_be_bytes(theirs)) {
+        let unused = (8 - take) as u32 * 8;
+        let ours = load(words, at + done)?.swap_bytes() >> unused;
+        let theirs = eight(other, done) >> unused;
+        match ours.cmp(&theirs) {
             Ordering::Equal => done += take,
             unequal => return Ok(unequal),
         }
@@ -83,31 +95,133 @@ pub(crate) fn compare(
     Ok(len.cmp(&other.len()))
 }
 
-/// Writes `bytes` from byte `at`. The caller holds the leaf's lock (or owns the run alone), and the bytes lie within the run.
-pub(crate) fn write(words: &[AtomicU64], at: usize, bytes: &[u8]) {
-    let mut at = at;
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let (i, from) = (at / 8, at % 8);
-        let take = rest.len().min(8 - from);
-        let now = if take == 8 {
-            0
-        } else {
-            // Ordering: Relaxed, only the lock's holder writes.
-            words[i].load(Relaxed)
-        };
-        let mut word = now.to_ne_bytes();
-        word[from..from + take].copy_from_slice(&rest[..take]);
+/// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last word is not written.
+///
+/// Whoever makes one holds the leaf's lock (or owns the run alone).
+pub(super) struct Writer<'w> {
+    words: &'w [AtomicU64],
+    /// The word that is being filled, and the bits of it that are.
+    i: usize,
+    word: u64,
+    filled: u32,
+}
+
+/// So many low bits, fewer than 64.
+#[inline]
+fn low(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+impl<'w> Writer<'w> {
+    /// From byte `at` on.
+    #[inline]
+    pub(super) fn new(words: &'w [AtomicU64], at: usize) -> Self {
+        let (i, filled) = (at / 8, (at % 8) as u32 * 8);
+        // Ordering: Relaxed, only the lock's holder writes.
+        let before = words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+        Writer {
+            words,
+            i,
+            word: before & low(filled),
+            filled,
+        }
+    }
+
+    /// Where the next byte goes.
+    #[inline]
+    pub(super) fn at(&self) -> usize {
+        self.i * 8 + self.filled as usize / 8
+    }
+
+    /// Up to eight bytes: the low ones of `own`, whose others are zero.
+    #[inline]
+    pub(super) fn push(&mut self, own: u64, bytes: usize) {
+        self.word |= own << self.filled;
+        let bits = self.filled + bytes as u32 * 8;
+        if bits < 64 {
+            self.filled = bits;
+            return;
+        }
         // Ordering: Relaxed, see the module's head.
-        words[i].store(u64::from_ne_bytes(word), Relaxed);
-        rest = &rest[take..];
-        at += take;
+        self.words[self.i].store(self.word.to_le(), Relaxed);
+        self.i += 1;
+        self.word = match self.filled {
+            0 => 0,
+            filled => own >> (64 - filled),
+        };
+        self.filled = bits - 64;
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while rest.len() > 8 {
+            let (eight, after) = rest.split_at(8);
+            self.push(little(eight), 8);
+            rest = after;
+        }
+        self.push(little(rest), rest.len());
+    }
+
+    /// `len` bytes of another run, from byte `at` on.
+    #[inline]
+    pub(super) fn copy(&mut self, from: &[AtomicU64], at: usize, len: usize) -> Result<(), Torn> {
+        let (mut at, mut left) = (at, len);
+        while left >= 8 {
+            self.push(load(from, at)?, 8);
+            at += 8;
+            left -= 8;
+        }
+        if left > 0 {
+            self.push(load(from, at)? & low(left as u32 * 8), left);
+        }
+        Ok(())
+    }
+
+    /// Writes what is left.
+    #[inline]
+    pub(super) fn finish(self) {
+        if self.filled > 0 {
+            let word = &self.words[self.i];
+            // Ordering: Relaxed, both, see the module's head.
+            let after = u64::from_le(word.load(Relaxed)) & !low(self.filled);
+            word.store((self.word | after).to_le(), Relaxed);
+        }
+    }
+}
+
+/// Up to eight bytes, low ones first.
+#[inline]
+fn little(bytes: &[u8]) -> u64 {
+    let n = bytes.len();
+    match n {
+        8 => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+        4..=7 => {
+            let four = |at: usize| {
+                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+                u64::from(u32::from_le_bytes(own))
+            };
+            four(0) | four(n - 4) << (8 * (n - 4))
+        }
+        _ => bytes
+            .iter()
+            .rev()
+            .fold(0, |all, &b| all << 8 | u64::from(b)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write(words: &[AtomicU64], at: usize, bytes: &[u8]) {
+        let mut writer = Writer::new(words, at);
+        let (some, rest) = bytes.split_at(bytes.len() / 3);
+        writer.bytes(some);
+        writer.bytes(rest);
+        writer.finish();
+    }
 
     fn run(bytes: &[u8]) -> Vec<AtomicU64> {
         let words: Vec<AtomicU64> = (0..bytes.len().div_ceil(8))
