@@ -3,36 +3,63 @@
 %% monitor stays silent and a process that wants to run every millisecond does.
 %%
 %% LARDER_YIELD_ROWS sets the size (1,000,000; the promise is for 5,000,000).
+%%
+%% The rule. A round does each operation once. An operation is quiet in a round if
+%%   1. no process was held for 20 ms or more by the long_schedule monitor, and no
+%%      gap of the ticker's is 20 ms too long;
+%%   2. of a hundred gaps no more than one is 5 ms too long.
+%% Off each figure goes what the machine took in just that time (`yield_noise');
+%% to the 20 ms is added the longest gap that a loop in plain Erlang shows in the same
+%% round, measured likewise. Where the system doesn't tell what it took, four
+%% times that gap is added instead, to the 5 ms too. Each operation has to be
+%% quiet in two rounds; of three, so that one accident fails no one.
+%%
+%% The list that is inserted is a persistent term, which lies on no heap: what the
+%% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, range_test_/0]).
+-export([large_table_test_/0, noticed_test_/0, range_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
 large_table_test_() ->
-    [larder_test:tc(lists:concat(["a large table, ", Type]), 600, Sut, fun() -> quiet(Sut, Type, 3) end)
+    [larder_test:tc(lists:concat(["a large table, ", Type]), 1500, Sut, fun() -> quiet(Sut, Type) end)
      || Sut <- larder_test:other_suts(), Type <- [set, ordered_set]].
 
-%% Whoever holds a scheduler does so each time; other work on the machine
-%% doesn't. So it is enough that one of three rounds shows nothing.
-quiet(M, Type, Rounds) ->
-    case large(M, Type) of
-        [] -> ok;
-        _ when Rounds > 1 -> quiet(M, Type, Rounds - 1);
-        Held -> error({held_a_scheduler, Held})
+quiet(M, Type) ->
+    wake_reaper(M),
+    persistent_term:put(?MODULE, [{K, K rem 1000} || K <- lists:seq(1, rows())]),
+    try
+        Two = [large(M, Type), large(M, Type)],
+        Loud = lists:append(Two),
+        case Loud of
+            [] -> ok;
+            _ -> judge(Loud ++ large(M, Type))
+        end
+    after persistent_term:erase(?MODULE)
     end.
 
-%% The figures of each operation: longest and 99th percentile of the ticker's
-%% gaps, and how often a scheduler was held for 20 ms. A busy machine takes the
-%% processor away from us too, and both monitors go by the clock on the wall;
-%% so first the same is measured for a loop in plain Erlang, and what that
-%% suffers widens the bounds.
+%% The thread that frees is there from the first drop on.
+wake_reaper(M) ->
+    T = M:new(yield, []),
+    true = M:insert(T, {a, b}),
+    true = M:delete(T),
+    timer:sleep(100).
+
+judge(Loud) ->
+    Names = [Name || #{name := Name} <- Loud],
+    case [F || #{name := Name} = F <- Loud, [Name] =/= [N || N <- Names, N =:= Name]] of
+        [] -> ok;
+        Twice -> error({held_a_scheduler, Twice})
+    end.
+
+%% One round: the operations that were not quiet.
 large(M, Type) ->
     Rows = rows(),
-    Noise = measured("(no table, for comparison)", fun() -> busy(now_us() + 1000000) end),
-    List = [{K, K rem 1000} || K <- lists:seq(1, Rows)],
+    List = fun() -> persistent_term:get(?MODULE) end,
+    Control = measured("(no table, for comparison)", fun() -> busy(now_us() + 1000000) end),
     T = M:new(yield, [Type, public]),
-    Steps = [{"insert of a list", fun() -> true = M:insert(T, List) end},
+    Steps = [{"insert of a list", fun() -> true = M:insert(T, List()) end},
              {"select, few found", fun() -> Rows = found(M, T) * 1000 end},
              {"select_count", fun() -> Rows = M:select_count(T, [{'_', [], [true]}]) end},
              {"match_object", fun() -> Rows = 1000 * length(M:match_object(T, {'_', 8})) end},
@@ -43,13 +70,12 @@ large(M, Type) ->
                   Rows = 2 * M:select_delete(T, [{{'$1', '$2'}, [{'<', '$2', 500}], [true]},
                                                  {{'_', 7, '_'}, [], [true]}])
               end},
-             {"insert_new of a list", fun() -> false = M:insert_new(T, List) end},
+             {"insert_new of a list", fun() -> false = M:insert_new(T, List()) end},
              {"delete_all_objects", fun() -> true = M:delete_all_objects(T) end},
-             {"insert again", fun() -> true = M:insert(T, List) end},
+             {"insert_new, all of it", fun() -> true = M:insert_new(T, List()) end},
              {"delete", fun() -> true = M:delete(T) end},
              {"an owner that dies", owner_dies(M, Type, Rows)}],
-    Figures = [measured(Name, Step) || {Name, Step} <- Steps],
-    [F || F <- Figures, too_long(F, Noise)].
+    [F || F <- [measured(Name, Step) || {Name, Step} <- Steps], is_loud(F, Control)].
 
 busy(End) ->
     case now_us() >= End of
@@ -80,52 +106,76 @@ fill(M, T, From, Rows) ->
     M:insert(T, [{K, K} || K <- lists:seq(From, min(Rows, From + 999))]),
     fill(M, T, From + 1000, Rows).
 
+%% A scheduler that is held is noticed, whatever else is going on: here by built-in
+%% functions that don't yield. One of three tries is enough, since what the machine
+%% takes from all schedulers together goes off.
+noticed_test_() ->
+    {"a held scheduler is noticed", {timeout, 120, fun() -> true = noticed(3) end}}.
+
+noticed(0) -> false;
+noticed(Tries) ->
+    Control = measured("(nothing, for comparison)", fun() -> busy(now_us() + 200000) end),
+    Hold = fun() -> [16#ffffff = tuple_size(erlang:make_tuple(16#ffffff, x)) || _ <- lists:seq(1, 4)] end,
+    is_loud(measured("(a scheduler held)", Hold), Control) orelse noticed(Tries - 1).
+
 %% Measuring -----------------------------------------------------------------------------
 
 measured(Name, Step) ->
     erlang:garbage_collect(),
     Parent = self(),
+    Noise = yield_noise:start(),
     Ticker = spawn_link(fun() -> process_flag(priority, high), tick(Parent, now_us(), []) end),
-    Watcher = spawn_link(fun() -> watch(Parent, []) end),
-    Old = erlang:system_monitor(Watcher, [{long_schedule, 20}]),
+    Watcher = spawn_link(fun() -> process_flag(priority, high), watch(Parent, []) end),
+    Old = erlang:system_monitor(Watcher, [{long_schedule, 20}, {long_gc, 20}]),
     {Us, _} = larder_test:microseconds(Step),
     %% What is freed in the background is part of it.
-    timer:sleep(100),
-    erlang:system_monitor(Old),
-    Gaps = lists:sort(ask(Ticker)),
-    Long = ask(Watcher),
-    Figure = #{name => Name, ms => Us / 1000, p99_ms => percentile(99, Gaps) / 1000,
-               max_ms => lists:last(Gaps) / 1000, long => Long},
-    io:format(user, "    ~-28s ~9.1f ms   ticker p99 ~6.1f ms, longest ~6.1f ms   long schedules ~b~n",
-              [Name, Us / 1000, percentile(99, Gaps) / 1000, lists:last(Gaps) / 1000, length(Long)]),
+    timer:sleep(500),
+    _ = erlang:system_monitor(Old),
+    Ticks = ask(Ticker),
+    Events = ask(Watcher),
+    Taken = yield_noise:stop(Noise),
+    Gaps = lists:sort([own(Taken, From, To, To - From - 1000) || {From, To} <- Ticks]),
+    Long = [{own(Taken, At - 1000 * Ms, At, 1000 * Ms), Info}
+            || {long_schedule, At, Info} <- Events, Ms <- [proplists:get_value(timeout, Info)]],
+    Figure = #{name => Name, longest => lists:last(Gaps) / 1000, p99 => percentile(99, Gaps) / 1000,
+               held => lists:max([0.0 | [Own / 1000 || {Own, _} <- Long]]), long => Long},
+    say(Figure, Us, Taken, Ticks, length(Long), length(Events) - length(Long)),
     Figure.
 
-%% On a quiet machine: nothing over 20 ms. A collection of the test's own list
-%% of rows takes long too; it names a function of the test's.
-too_long(#{p99_ms := P99, long := Long}, #{p99_ms := NoiseP99, max_ms := NoiseMax}) ->
-    P99 > 10 + 4 * NoiseP99
-        orelse lists:any(fun(Info) ->
-                   proplists:get_value(timeout, Info) > 20 + 4 * NoiseMax andalso not ours(Info)
-               end, Long).
+say(#{name := Name, longest := Longest, p99 := P99, held := Held}, Us, Taken, Ticks, Long, Collections) ->
+    {From, _} = lists:last(Ticks),
+    {_, To} = hd(Ticks),
+    io:format(user, "    ~-27s ~8.1f ms  gaps: p99 ~5.1f longest ~5.1f ms  held ~5.1f ms "
+                    "(~b long schedules, ~b collections; taken by others ~b ms)~n",
+              [Name, Us / 1000, P99, Longest, Held, Long, Collections,
+               yield_noise:within(Taken, From, To) div 1000]).
 
-ours(Info) ->
-    lists:any(fun({_, {?MODULE, _, _}}) -> true; (_) -> false end, Info).
+%% What is left of a time when what the machine took in it is off.
+own(Taken, From, To, Us) when Us > 2000 -> max(0, Us - yield_noise:within(Taken, From, To));
+own(_, _, _, Us) -> max(0, Us).
+
+is_loud(#{longest := Longest, p99 := P99, held := Held}, #{longest := Control}) ->
+    {Most, Often} = case yield_noise:is_known() of
+        true -> {20 + Control, 5};
+        false -> {20 + 4 * Control, 5 + 4 * Control}
+    end,
+    max(Longest, Held) >= Most orelse P99 >= Often.
 
 ask(Pid) ->
     Pid ! stop,
     receive {Pid, Answer} -> Answer end.
 
-%% It asks to wake up each millisecond and notes how much later it did.
-tick(Parent, Last, Gaps) ->
-    receive stop -> Parent ! {self(), [0 | Gaps]}
+%% It asks to wake up each millisecond and notes when it did.
+tick(Parent, Last, Ticks) ->
+    receive stop -> Parent ! {self(), [{Last, now_us()} | Ticks]}
     after 1 ->
         Now = now_us(),
-        tick(Parent, Now, [max(0, Now - Last - 1000) | Gaps])
+        tick(Parent, Now, [{Last, Now} | Ticks])
     end.
 
 watch(Parent, Seen) ->
     receive
-        {monitor, _, long_schedule, Info} -> watch(Parent, [Info | Seen]);
+        {monitor, _, What, Info} -> watch(Parent, [{What, now_us(), Info} | Seen]);
         stop -> Parent ! {self(), Seen}
     end.
 
