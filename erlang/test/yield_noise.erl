@@ -18,8 +18,8 @@
 
 -define(EVERY_MS, 4).
 
--type readings() :: [{Before :: integer(), After :: integer(), Taken :: integer()}].
-%% The latest first: when it began and ended, and microseconds taken up to then.
+-type readings() :: [{Before :: integer(), After :: integer(), [{delay | steal | own, Us :: integer()}]}].
+%% The latest first: when it began and ended, and what each file said then.
 
 %% @doc Whether this system tells.
 -spec is_known() -> boolean().
@@ -42,8 +42,9 @@ stop(Pid) ->
     Pid ! {stop, self()},
     receive {Pid, Readings} -> Readings end.
 
-%% @doc At most so many microseconds were taken between two moments: from the
-%% last reading that was over before to the first one that began after.
+%% @doc At most so many microseconds were taken from any one scheduler between
+%% two moments: from the last reading that was over before to the first one that
+%% began after.
 -spec within(readings(), integer(), integer()) -> non_neg_integer().
 within(Readings, From, To) ->
     {Later, Rest} = lists:splitwith(fun({Before, _, _}) -> Before >= To end, Readings),
@@ -52,7 +53,11 @@ within(Readings, From, To) ->
         [] -> lists:last(Readings);
         [Last | _] -> Last
     end,
-    max(0, Upper - Lower).
+    Grown = [{Kind, U - L} || {{Kind, U}, {Kind, L}} <- lists:zip(Upper, Lower)],
+    Delayed = lists:max([0 | of_kind(delay, Grown)]),
+    max(0, Delayed + lists:sum(of_kind(steal, Grown)) - lists:sum(of_kind(own, Grown))).
+
+of_kind(Kind, Figures) -> [N || {K, N} <- Figures, K =:= Kind].
 
 sample(Files, Readings) ->
     receive
@@ -91,7 +96,7 @@ threads(Pattern) ->
 %% The figures are those of some moment between the two.
 reading(Files) ->
     Before = now_us(),
-    Taken = lists:sum([taken(Kind, file:pread(File, 0, 200)) || {Kind, File} <- Files]),
+    Taken = [{Kind, taken(Kind, file:pread(File, 0, 200))} || {Kind, File} <- Files],
     {Before, now_us(), Taken}.
 
 now_us() -> erlang:monotonic_time(microsecond).
@@ -102,7 +107,7 @@ taken(delay, {ok, Text}) ->
 %% Who waits for a thread of ours has not been held up by others.
 taken(own, {ok, Text}) ->
     [Ran | _] = binary:split(Text, <<" ">>),
-    -(binary_to_integer(Ran) div 1000);
+    binary_to_integer(Ran) div 1000;
 %% cpu user nice system idle iowait irq softirq steal ..., in hundredths of a second.
 taken(steal, {ok, Text}) ->
     [Line | _] = binary:split(Text, <<"\n">>),
