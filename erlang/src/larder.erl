@@ -107,26 +107,26 @@ new(Name, Options) ->
 %% said in the library's module `owners'.
 guard_heirs(Options) when is_list(Options) ->
     case lists:keymember(heir, 1, Options) of
-        true -> guard(larder_nif:guard_wanted());
+        true -> guard(larder_nif:guard_wanted(), self());
         false -> ok
     end;
 guard_heirs(Option) ->
     guard_heirs([Option]).
 
 %% Only the timer may hold the guard: a collection frees what is left of it here.
-guard(false) ->
+guard(false, _) ->
     ok;
-guard(Guard) ->
-    _ = erlang:send_after(?NEVER, self(), Guard),
-    guard_timers(?GUARD_TIMERS),
+guard(Guard, Owner) ->
+    _ = erlang:send_after(?NEVER, Owner, Guard),
+    guard_timers(?GUARD_TIMERS, Owner),
     true = erlang:garbage_collect(self(), [{type, minor}]),
     ok.
 
-guard_timers(0) ->
+guard_timers(0, _) ->
     ok;
-guard_timers(N) ->
-    _ = erlang:send_after(?NEVER, self(), []),
-    guard_timers(N - 1).
+guard_timers(N, Owner) ->
+    _ = erlang:send_after(?NEVER, Owner, []),
+    guard_timers(N - 1, Owner).
 
 %% @doc Drops a table. Whoever may write to it may drop it.
 -spec delete(table()) -> true.
@@ -163,6 +163,7 @@ info(Table, Item) ->
 %% `{'ETS-TRANSFER', Table, self(), Data}'.
 -spec give_away(table(), pid(), term()) -> true.
 give_away(Table, Pid, Data) ->
+    guard(larder_nif:guard_of_next(Table, Pid), Pid),
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
 %% @doc Sets the heir. Only the owner can. As in `ets', `{protection, Access}'

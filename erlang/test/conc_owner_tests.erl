@@ -92,18 +92,23 @@ heir_before_down_test_() ->
         Result = in_process(fun() ->
             process_flag(trap_exit, true),
             Heir = self(),
-            [heir_hears_first(M, Heir, N) || N <- lists:seq(1, 200)]
+            [heir_hears_first(M, Heir, N, How) || How <- [made, given], N <- lists:seq(1, 200)]
         end),
         true = lists:all(fun(R) -> R =:= ok end, Result)
     end).
 
-heir_hears_first(M, Heir, N) ->
+%% The owner has made the table itself, or was given it.
+heir_hears_first(M, Heir, N, How) ->
     {Pid, Mon} = spawn_opt(fun() ->
-        T = M:new(heirloom, [{heir, Heir, {data, N}}, protected]),
+        T = case How of
+            made -> new_heirloom(M, Heir, N);
+            given -> receive {'ETS-TRANSFER', Given, Heir, gift} -> Given end
+        end,
         M:insert(T, {n, N}),
         Heir ! {table, T},
         receive go -> ok end
     end, [link, monitor]),
+    How =:= given andalso (true = M:give_away(new_heirloom(M, Heir, N), Pid, gift)),
     T = receive {table, X} -> X end,
     Pid ! go,
     %% The first of the three to come.
@@ -119,6 +124,9 @@ heir_hears_first(M, Heir, N) ->
     true = M:insert(T, {n, mine}),
     true = M:delete(T),
     ok.
+
+new_heirloom(M, Heir, N) ->
+    M:new(heirloom, [{heir, Heir, {data, N}}, protected]).
 
 in_process(Fun) ->
     {Pid, Mon} = spawn_monitor(fun() -> exit({result, Fun()}) end),

@@ -57,6 +57,7 @@ entries! {
         safe_fixtable => admin::safe_fixtable;
         delete_all_objects => admin::delete_all_objects;
         guard_wanted => admin::guard_wanted;
+        guard_of_next => admin::guard_of_next;
         info => info::info;
         insert => single::insert;
         insert_new => single::insert_new;
@@ -111,6 +112,7 @@ entries! {
         safe_fixtable / 2;
         delete_all_objects / 1;
         guard_wanted / 0;
+        guard_of_next / 2;
         info / 1;
         insert / 2;
         insert_new / 2;

@@ -15,12 +15,14 @@
 //! given a *guard*: timers that will never fire, one of which holds the only reference to a resource. At exit their cancellation comes
 //! first, and costs so many reductions that the process has to yield; the destructor runs, the heir is told, and only then do links and
 //! monitors fire. Should the process go on at once on another scheduler, the order is not certain; `settle` still makes what is seen right.
+//! Timers belong to the process that they would wake, whoever starts them: so who gives a table with an heir away guards the new owner beforehand.
+//! An heir that has inherited needs no guard: the table's heir is then itself, until it names another.
 
 use crate::atoms;
 use crate::call::{self, Call, Reply};
 use crate::resource::{Held, Kind};
 use crate::sys::*;
-use crate::{decode, tables};
+use crate::{decode, ops::options, tables};
 use larder::{Door, Engine, OwnerId, Table, TableId};
 use larder_term::Term;
 use parking_lot::Mutex;
@@ -123,8 +125,13 @@ fn end(pid: Pid) {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Anything else that frees the guard (there is nothing today) must not end a process that runs.
-        if !is_alive(call::current_env(), self.pid) {
+        if is_alive(call::current_env(), self.pid) {
+            // Whoever was to put it into its place has died before it could: the process has none after all.
+            // Ordering: Relaxed, as in `guard`.
+            with_owner(self.pid, |owner| {
+                owner.guarded.store(false, Ordering::Relaxed)
+            });
+        } else {
             end(self.pid);
         }
     }
@@ -142,19 +149,34 @@ pub fn settle(env: *mut Env, table: &Table) -> bool {
 
 /// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it first; false if there is one.
 pub fn guard_wanted(call: &Call<'_>) -> Reply {
-    let pid = call.self_pid();
-    if !watch(call.env, pid) {
-        return Ok(atoms::FALSE.word());
+    Ok(guard(call, call.self_pid()))
+}
+
+/// guard_of_next(Table, Pid) -> reference() | false. As `guard_wanted`, for a process that the caller is about to give its table to: false also
+/// if the table has no heir, is not the caller's, or the process is gone. Giving away says what is wrong.
+pub fn guard_of_next(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0]);
+    let wanted =
+        table.is_ok_and(|table| table.owner() == tables::who(call) && table.heir().is_some());
+    match options::local_pid(call, call.args[1]) {
+        Ok(to) if wanted && is_alive(call.env, to) => Ok(guard(call, to)),
+        _ => Ok(atoms::FALSE.word()),
     }
-    let wanted = match shard(pid).lock().get(&pid.pid) {
-        // Ordering: Relaxed; the process itself is the only one to ask.
-        Some(owner) => !owner.guarded.swap(true, Ordering::Relaxed),
-        None => false,
-    };
-    if !wanted {
-        return Ok(atoms::FALSE.word());
+}
+
+fn guard(call: &Call<'_>, pid: Pid) -> Word {
+    let wanted = watch(call.env, pid)
+        // Ordering: Relaxed; of several that ask, one gets it.
+        && with_owner(pid, |owner| !owner.guarded.swap(true, Ordering::Relaxed)).unwrap_or(false);
+    if wanted {
+        GUARDS.make(Guard { pid }).term(call.env)
+    } else {
+        atoms::FALSE.word()
     }
-    Ok(GUARDS.make(Guard { pid }).term(call.env))
+}
+
+fn with_owner<R>(pid: Pid, f: impl FnOnce(&Owner) -> R) -> Option<R> {
+    shard(pid).lock().get(&pid.pid).map(|owner| f(owner))
 }
 
 /// What the engine tells us.

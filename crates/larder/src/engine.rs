@@ -187,7 +187,7 @@ impl Engine {
     }
 
     /// Bytes of dropped tables that are not freed yet, about, in all engines of the program. Memory comes back at a quarter of a core's pace, faster
-    /// when more than a gigabyte is left. O(1).
+    /// when more than a quarter of a gigabyte is left. O(1).
     pub fn reaper_backlog(&self) -> usize {
         reaper::backlog()
     }

@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// The heir, if there is one that lives.
-    fn heir(&self) -> Option<OwnerId> {
+    pub fn heir(&self) -> Option<OwnerId> {
         let heir = self.admin.lock().heir.as_ref().map(|(id, _)| *id)?;
         let engine = self.engine.upgrade()?;
         engine.owners.is_alive(heir).then_some(heir)

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
 const BIT: usize = 64;
 
-/// What a store or a closure weighs in the backlog, apart from its bytes.
-const WEIGHT: usize = 512;
+/// What a store or a closure weighs in the backlog, apart from its bytes: to free an empty store takes as long as some hundred objects.
+const WEIGHT: usize = 8 << 10;
 
 /// The longest pause between two attempts to move the epoch on.
 const LONGEST_NAP: Duration = Duration::from_millis(50);

@@ -226,4 +226,4 @@ pub fn delete_all_objects(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-pub use crate::owners::guard_wanted;
+pub use crate::owners::{guard_of_next, guard_wanted};
