@@ -1,4 +1,5 @@
-//! What is dropped is freed behind: soon, at a pace that leaves room for others, and never outrun. One test, since the reaper is the whole program's.
+//! What is dropped is freed behind: soon, at a pace that leaves room for others. (That it is never outrun: `pace`
+//! and the unit tests of `reaper`.) One test, since the reaper is the whole program's.
 
 use larder::api::Larder;
 use larder_term::{term, Term};
@@ -40,7 +41,7 @@ fn freed(larder: &Larder) -> Duration {
 }
 
 #[test]
-fn freed_soon_with_rests_and_never_outrun() {
+fn freed_soon_and_with_rests() {
     let larder = Larder::new();
     fill_and_drop(&larder, 1000);
     freed(&larder);
@@ -54,23 +55,11 @@ fn freed_soon_with_rests_and_never_outrun() {
         assert!(worked < took / 2, "{worked:?} of work in {took:?}");
     }
 
-    // Two programs that do nothing but fill and drop.
-    let most = std::thread::scope(|scope| {
-        let programs = [(); 2].map(|()| {
-            scope.spawn(|| {
-                for _ in 0..30 {
-                    fill_and_drop(&larder, 10_000);
-                }
-            })
-        });
-        let mut most = 0;
-        while programs.iter().any(|program| !program.is_finished()) {
-            most = most.max(larder.engine().reaper_backlog());
-            std::thread::sleep(Duration::from_millis(1));
+    // Two programs that do nothing but fill and drop leave nothing behind.
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..30).for_each(|_| fill_and_drop(&larder, 10_000)));
         }
-        most
     });
-    // 600,000 rows are dropped, of some 40 bytes each: were they left lying, this would be several times as much.
-    assert!(most < 8 << 20, "{most} bytes were left to free");
     freed(&larder);
 }
