@@ -9,6 +9,7 @@ TARGET  := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),$(CURDIR)/target)
 PROFILE ?= release
 CARGO   ?= cargo
 ERLC    ?= erlc
+comma   := ,
 # What a program that uses Larder gets is what Cargo.lock says.
 LOCKED  ?= --locked
 QUIET   ?=
@@ -31,7 +32,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling lint doc clean distclean \
+.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling bench-rust lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -45,6 +46,7 @@ help:
 	@echo '  make shell   an Erlang shell with Larder loaded'
 	@echo '  make bench   every operation and the memory of a row, ets and Larder in turns, at three sizes'
 	@echo '  make bench-full, make bench-scaling   the same with 16 million rows; with several processes on a table'
+	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
 	@echo '  make clean   removes everything that was built'
@@ -107,6 +109,15 @@ bench-full:
 
 bench-scaling: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench scaling
+
+# The structures from Rust, beside their peers; libJudy is one of them where its header is installed.
+PEERS := peers$(if $(wildcard /usr/include/Judy.h),$(comma)judy)
+RUST_BENCH = $(TARGET)/release/larder-bench
+RUST_RESULTS := results/$(shell date +%Y-%m-%d)-bench-rust
+
+bench-rust: setup-rust
+	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
+	@for what in engine growth threads skew; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

@@ -23,6 +23,9 @@ fmt() { cargo fmt --all -- --check; }
 
 clippy() { cargo clippy --quiet --locked --workspace --all-targets --target-dir "$TARGET" -- -D warnings; }
 
+# What the bench compares with is built for the bench alone; that it still compiles is seen here.
+clippy_peers() { cargo clippy --quiet --locked -p larder-bench --all-targets --features peers --target-dir "$TARGET" -- -D warnings; }
+
 # All Erlang sources once more, with every warning an error.
 erlang_warnings() {
   local out dir; out=$(mktemp -d)
@@ -82,6 +85,7 @@ check "scripts" scripts_parse
 check "file lengths" file_lengths
 check "cargo fmt" fmt
 check "cargo clippy" clippy
+check "clippy, bench's peers" clippy_peers
 check "rustdoc" rustdoc
 check "mix format" elixir_format
 check "erlc warnings" erlang_warnings

@@ -1,0 +1,89 @@
+//! Larder's structures beside their peers, measured from Rust: `larder-bench --help`.
+//!
+//! ```text
+//!  main           the command line
+//!  engine         one thread: insert, lookups (independent and dependent), scan, remove, bytes an entry
+//!  growth         the pauses of a structure that grows
+//!  threads        throughput of several threads on one structure
+//!  skew           keys that are not random
+//!  workloads      keys, orders, mixes: the same for everybody
+//!  peers          the structures, each in its own file, behind one trait
+//!  report         tables on the terminal, CSV, the facts of the machine
+//!  counting       an allocator that counts
+//! ```
+//!
+//! Every measurement checks its answers. The features `peers` and `judy` add the structures that need other crates and libJudy.
+
+#![deny(unsafe_code)]
+
+mod counting;
+mod engine;
+mod growth;
+mod peers;
+mod report;
+mod resident;
+mod skew;
+mod threads;
+mod workloads;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+#[derive(Parser)]
+#[command(about = "Larder's structures beside their peers", version)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+    /// Also write what was measured into this file, as CSV.
+    #[arg(long, global = true)]
+    out: Option<std::path::PathBuf>,
+    /// Measure only structures whose name has one of these in it (between commas).
+    #[arg(long, global = true, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// One thread: insert, lookup, scan, remove, and bytes an entry.
+    Engine(engine::Options),
+    /// The slowest million and the slowest single insert while growing.
+    Growth(growth::Options),
+    /// Throughput of several threads on one structure.
+    Threads(threads::Options),
+    /// Skewed and hostile keys, beside random ones.
+    Skew(skew::Options),
+    /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
+    #[command(hide = true)]
+    Resident(resident::Options),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let only = peers::Only(arguments.only);
+    let report = match &arguments.what {
+        What::Engine(options) => engine::run(options, &only),
+        What::Growth(options) => growth::run(options, &only),
+        What::Threads(options) => threads::run(options, &only),
+        What::Skew(options) => skew::run(options, &only),
+        What::Resident(options) => {
+            resident::run(options);
+            return ExitCode::SUCCESS;
+        }
+    };
+    if report.is_empty() {
+        eprintln!("larder-bench: nothing was measured (no structure is called so?)");
+        return ExitCode::FAILURE;
+    }
+    report.print();
+    if let Some(path) = arguments.out {
+        if let Err(error) = report.write(&path) {
+            eprintln!("larder-bench: {}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+        eprintln!("written: {}", path.display());
+    }
+    ExitCode::SUCCESS
+}

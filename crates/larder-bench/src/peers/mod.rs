@@ -1,0 +1,125 @@
+//! The structures that are compared: maps from `u64` to `u64`, each in a file of its own.
+//!
+//! Benches are generic over them, so that a peer's calls are as direct as in a program that uses it alone. [`each_map`] and [`each_shared`] go through
+//! all that this build has.
+
+mod hashbrown;
+pub mod larder;
+mod std_btree;
+
+#[cfg(feature = "peers")]
+mod concurrent_map;
+#[cfg(feature = "peers")]
+mod dashmap;
+#[cfg(feature = "judy")]
+mod judy;
+#[cfg(feature = "peers")]
+mod papaya;
+#[cfg(feature = "peers")]
+mod scc;
+#[cfg(feature = "peers")]
+mod skiplist;
+
+/// What all of them can do.
+pub trait Operations {
+    /// Puts a value under a key that may be there already; whether an old value stays is the peer's affair, as long as every thread puts the same one.
+    fn insert(&mut self, key: u64, value: u64);
+    /// The value under the key.
+    fn get(&mut self, key: u64) -> Option<u64>;
+    /// Removes the key.
+    fn remove(&mut self, key: u64);
+}
+
+/// A structure in the hands of one thread.
+pub trait Map: Operations + Sized {
+    /// What reports call it.
+    const NAME: &'static str;
+    /// Whether a scan gives the keys in order.
+    const ORDERED: bool;
+    /// An empty one.
+    fn empty() -> Self;
+    /// Calls `each` with all entries.
+    fn scan(&mut self, each: impl FnMut(u64, u64));
+    /// Bytes that it holds, if it has them from elsewhere than Rust's allocator.
+    fn own_bytes(&mut self) -> Option<usize> {
+        None
+    }
+}
+
+/// A structure in the hands of many.
+pub trait Shared: Sync + Sized {
+    /// What reports call it.
+    const NAME: &'static str;
+    /// Whether it keeps its keys in order.
+    const ORDERED: bool;
+    /// What a thread works through.
+    type Hand<'a>: Operations
+    where
+        Self: 'a;
+    /// An empty one.
+    fn empty() -> Self;
+    /// A thread's way to it.
+    fn hand(&self) -> Self::Hand<'_>;
+}
+
+/// Work to be done with each map.
+pub trait OnMap {
+    /// Does it.
+    fn on<M: Map>(&mut self);
+}
+
+/// Work to be done with each shared structure.
+pub trait OnShared {
+    /// Does it.
+    fn on<S: Shared>(&mut self);
+}
+
+/// Which structures are wanted: those with one of these in their names; all, if it is empty.
+pub struct Only(pub Vec<String>);
+
+impl Only {
+    /// Whether this one is wanted.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
+/// Goes through the maps.
+pub fn each_map(only: &Only, work: &mut impl OnMap) {
+    on_map::<larder::Hash>(only, work);
+    on_map::<hashbrown::Hashbrown>(only, work);
+    on_map::<larder::Ordered>(only, work);
+    on_map::<std_btree::Tree>(only, work);
+    #[cfg(feature = "judy")]
+    on_map::<judy::JudyL>(only, work);
+}
+
+fn on_map<M: Map>(only: &Only, work: &mut impl OnMap) {
+    if only.has(M::NAME) {
+        work.on::<M>();
+    }
+}
+
+/// Goes through the shared structures.
+pub fn each_shared(only: &Only, work: &mut impl OnShared) {
+    on_shared::<larder::Hash>(only, work);
+    #[cfg(feature = "peers")]
+    {
+        on_shared::<dashmap::Dash>(only, work);
+        on_shared::<papaya::Papaya>(only, work);
+        on_shared::<scc::Index>(only, work);
+    }
+    on_shared::<larder::Ordered>(only, work);
+    #[cfg(feature = "peers")]
+    {
+        on_shared::<scc::Tree>(only, work);
+        on_shared::<skiplist::Skip>(only, work);
+        on_shared::<concurrent_map::Concurrent>(only, work);
+    }
+}
+
+fn on_shared<S: Shared>(only: &Only, work: &mut impl OnShared) {
+    if only.has(S::NAME) {
+        work.on::<S>();
+    }
+}

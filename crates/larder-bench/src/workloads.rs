@@ -1,0 +1,151 @@
+//! Keys, values, orders and mixes: the same for every structure.
+
+/// The value that belongs under a key, so that every answer can be checked.
+pub fn value_of(key: u64) -> u64 {
+    key.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x2545_F491_4F6C_DD1D
+}
+
+/// A bijection of 64 bits that leaves no pattern (the finaliser of SplitMix64): entry `i` has the key `random_key(i)`.
+pub fn random_key(i: u64) -> u64 {
+    let i = (i ^ (i >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let i = (i ^ (i >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    i ^ (i >> 31)
+}
+
+/// Pseudo-random numbers (SplitMix64).
+pub struct Random(u64);
+
+impl Random {
+    /// Numbers that are the same for the same seed.
+    pub fn new(seed: u64) -> Self {
+        Random(random_key(seed))
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        random_key(self.0)
+    }
+
+    /// A number below `bound`, which is at most 2³².
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((self.bits() >> 32) * bound) >> 32
+    }
+
+    /// A number from 0 (included) to 1 (not included).
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Entries 0..n in random order.
+pub fn shuffled(n: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..u32::try_from(n).expect("fewer than 2^32 entries")).collect();
+    let mut random = Random::new(seed);
+    for i in (1..n).rev() {
+        order.swap(i, random.below(i as u64 + 1) as usize);
+    }
+    order
+}
+
+/// Ranks from 0 that follow Zipf's law with an exponent below 1: by the formula of Gray and others, "Quickly generating billion-record synthetic
+/// databases", 1994, as the YCSB benchmark has it.
+pub struct Zipf {
+    n: f64,
+    theta: f64,
+    alpha: f64,
+    zeta: f64,
+    eta: f64,
+}
+
+impl Zipf {
+    /// Ranks below `n`. Takes time proportional to `n`.
+    pub fn new(n: usize, theta: f64) -> Self {
+        let zeta: f64 = (1..=n).map(|i| (i as f64).powf(-theta)).sum();
+        let two = 1.0 + 2f64.powf(-theta);
+        Zipf {
+            n: n as f64,
+            theta,
+            alpha: 1.0 / (1.0 - theta),
+            zeta,
+            eta: (1.0 - (2.0 / n as f64).powf(1.0 - theta)) / (1.0 - two / zeta),
+        }
+    }
+
+    /// The next rank.
+    pub fn next(&self, random: &mut Random) -> usize {
+        let u = random.unit();
+        let scaled = u * self.zeta;
+        if scaled < 1.0 {
+            return 0;
+        }
+        if scaled < 1.0 + 0.5f64.powf(self.theta) {
+            return 1;
+        }
+        let rank = self.n * (self.eta * u - self.eta + 1.0).powf(self.alpha);
+        (rank as usize).min(self.n as usize - 1)
+    }
+}
+
+/// How often threads do what, in percent; the rest are lookups.
+#[derive(Clone, Copy)]
+pub struct Mix {
+    /// Inserts.
+    pub insert: u64,
+    /// Removals.
+    pub remove: u64,
+}
+
+impl Mix {
+    /// Lookups alone, 90/5/5 and 50/25/25.
+    pub const ALL: [Mix; 3] = [Mix::even(0), Mix::even(5), Mix::even(25)];
+
+    const fn even(percent: u64) -> Mix {
+        Mix {
+            insert: percent,
+            remove: percent,
+        }
+    }
+
+    /// Lookups, inserts and removals in percent.
+    pub fn name(&self) -> String {
+        format!(
+            "{}/{}/{}",
+            100 - self.insert - self.remove,
+            self.insert,
+            self.remove
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_has_every_entry_once() {
+        let mut order = shuffled(1000, 7);
+        assert_ne!(order, (0..1000).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn zipf_prefers_low_ranks_as_the_law_says() {
+        let (zipf, mut random) = (Zipf::new(1000, 0.99), Random::new(1));
+        let mut seen = vec![0u32; 1000];
+        (0..200_000).for_each(|_| seen[zipf.next(&mut random)] += 1);
+        // 1 / (sum of i^-0.99 for 1..=1000) is 0.129; rank 10 has 10^-0.99 of that.
+        assert!(
+            (0.12..0.14).contains(&(f64::from(seen[0]) / 200_000.0)),
+            "{}",
+            seen[0]
+        );
+        assert!(
+            (8.0..12.5).contains(&(f64::from(seen[0]) / f64::from(seen[9]))),
+            "{}",
+            seen[9]
+        );
+        assert!(seen[999] > 0);
+    }
+}
