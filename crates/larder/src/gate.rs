@@ -38,7 +38,7 @@ const SMALL: usize = 64;
 
 /// Objects for `begin_insert`. Holds counts of its own for their handles.
 ///
-/// They lie in chunks of [`CHUNK`] objects, each a run of memory: adding one never moves more than a chunk, and a long list is freed by the
+/// They lie in chunks of `CHUNK` objects, each a run of memory: adding one never moves more than a chunk, and a long list is freed by the
 /// reaper, chunk by chunk.
 #[derive(Default)]
 pub struct ObjectList {
