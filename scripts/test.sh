@@ -3,7 +3,7 @@
 # that one run shows all there is to mend. The last line is `N passed, N failed`; the exit status is 0 only if nothing
 # failed and every stage has really run something.
 #
-#   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo packaging
+#   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo bench packaging
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -70,8 +70,14 @@ erlang_suites() {
 demo() {
   LARDER_DEMO_PACKAGES=4000 "$MAKE" --no-print-directory run
 }
-export -f erlang_suites demo
-export MAKE
+# Every measurement of the benches, small: they check their answers.
+bench() {
+  export LARDER_BENCH_OUT=$LOGS/bench LARDER_BENCH_RUNS=1
+  LARDER_BENCH_SIZES=500 LARDER_BENCH_OPERATIONS=1000 "$MAKE" --no-print-directory bench &&
+    LARDER_BENCH_RANGE=2000 LARDER_BENCH_MS=5 "$MAKE" --no-print-directory bench-scaling
+}
+export -f erlang_suites demo bench
+export MAKE LOGS
 
 ONLY=$*
 stage build     by_status    1800 "$MAKE" --no-print-directory build
@@ -81,6 +87,7 @@ stage model     by_cargo      900 scripts/model.sh
 stage erlang    by_last_line 1500 bash -c erlang_suites
 stage elixir    by_exunit    600  mix test
 stage demo      by_status    600  bash -c demo
+stage bench     by_status    600  bash -c bench
 stage packaging by_last_line 900  scripts/packaging_test.sh
 
 printf '\n%s\n' "$summary"

@@ -2,7 +2,7 @@
 %%
 %% Environment: `LARDER_BENCH_SIZES=1000,65536' chooses sizes, `LARDER_BENCH_ROWS=set_read,memory_plain' rows of the table
 %% (see larder_bench_work), `LARDER_BENCH_RUNS' how often each side is measured (five times if not said), and
-%% `LARDER_BENCH_OPERATIONS' how many operations a measurement of a small table has; `LARDER_BENCH_OUT' is the folder of
+%% `LARDER_BENCH_OPERATIONS' how many operations (or rows, for memory) a measurement of small tables has; `LARDER_BENCH_OUT' is the folder of
 %% the files. Progress goes to the standard error.
 -module(larder_bench).
 
@@ -51,7 +51,7 @@ run() ->
 
 size(Size, Rows, Runs, Operations) ->
     lists:append([shape(Shape, Size, Rows, Runs, Operations) || Shape <- [ints, binaries, tuples]])
-        ++ [memory(Memory, Size) || #{row := Row} = Memory <- larder_bench_work:memories(), lists:member(Row, Rows)].
+        ++ [memory(Memory, Size, Operations) || #{row := Row} = Memory <- larder_bench_work:memories(), lists:member(Row, Rows)].
 
 shape(Shape, Size, Rows, Runs, Operations) ->
     case [C || #{shape := S} = C <- larder_bench_work:courses(), S =:= Shape, wanted(C, Rows)] of
@@ -69,8 +69,8 @@ course(#{type := Type, shape := Shape, steps := [{First, _, _} | _]} = Course, S
     progress("~b: ~s of ~s, ~s and so on", [Size, Type, Shape, First]),
     [M || #{row := Row} = M <- larder_bench_measure:course(Course, Size, Runs, Operations), lists:member(Row, Rows)].
 
-memory(#{name := Name} = Memory, Size) ->
+memory(#{name := Name} = Memory, Size, Rows) ->
     progress("~b: memory, ~s", [Size, Name]),
-    larder_bench_memory:measure(Memory, Size).
+    larder_bench_memory:measure(Memory, Size, Rows).
 
 progress(Format, Args) -> io:format(standard_error, "  " ++ Format ++ "~n", Args).

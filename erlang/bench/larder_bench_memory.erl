@@ -2,7 +2,7 @@
 %% machine's resident memory grew. Only the second knows what allocators keep, so that is what is judged.
 -module(larder_bench_memory).
 
--export([measure/2, child/1]).
+-export([measure/3, child/1]).
 
 -export_type([measured/0]).
 
@@ -10,20 +10,22 @@
                       ets := [float()], larder := [float()], info := {Ets :: float(), Larder :: float()}}.
 %% Bytes a row: resident ones, and by `info(Table, memory)'.
 
-%% Small tables are filled in numbers, up to so many rows, because memory is given in large pieces.
--define(ROWS, 1_048_576).
 %% What the background work of both sides needs to come to rest.
 -define(REST_MS, 300).
+%% Less than this can't be seen of resident memory.
+-define(PAGE, 4096).
 
-%% @doc Measures one of {@link larder_bench_work:memories/0} at a size.
--spec measure(larder_bench_work:memory(), pos_integer()) -> measured().
-measure(#{row := Row, name := Name, type := Type} = Memory, Size) ->
-    {EtsInfo, Ets} = in_child(larder_bench_ets, Memory, Size),
-    {LarderInfo, Larder} = in_child(larder_bench_larder, Memory, Size),
+%% @doc Measures one of {@link larder_bench_work:memories/0} at a size. Small tables are filled in numbers, up to about so
+%% many rows, because memory is given in large pieces.
+-spec measure(larder_bench_work:memory(), pos_integer(), pos_integer()) -> measured().
+measure(#{row := Row, name := Name, type := Type} = Memory, Size, Rows) ->
+    Count = max(1, Rows div Size),
+    {EtsInfo, Ets} = in_child(larder_bench_ets, Memory, Size, Count),
+    {LarderInfo, Larder} = in_child(larder_bench_larder, Memory, Size, Count),
     #{row => Row, type => Type, name => Name, size => Size, ets => [Ets], larder => [Larder], info => {EtsInfo, LarderInfo}}.
 
-in_child(Side, #{type := Type, shape := Shape, order := Order}, Size) ->
-    Words = [atom_to_list(W) || W <- [Side, Type, Shape, Order]] ++ [integer_to_list(Size)],
+in_child(Side, #{type := Type, shape := Shape, order := Order}, Size, Count) ->
+    Words = [atom_to_list(W) || W <- [Side, Type, Shape, Order]] ++ [integer_to_list(N) || N <- [Size, Count]],
     Paths = lists:usort([filename:dirname(code:which(M)) || M <- [?MODULE, larder]]),
     Port = open_port({spawn_executable, os:find_executable("erl")},
                      [{args, ["-noinput", "-pa"] ++ Paths ++ ["-s", atom_to_list(?MODULE), "child" | Words]},
@@ -44,9 +46,8 @@ output(Port, Acc) ->
 
 %% @doc What the fresh machine does.
 -spec child([atom()]) -> no_return().
-child([Side, Type, Shape, Order, SizeText]) ->
-    Size = list_to_integer(atom_to_list(SizeText)),
-    Count = max(1, ?ROWS div Size),
+child([Side, Type, Shape, Order | Numbers]) ->
+    [Size, Count] = [list_to_integer(atom_to_list(N)) || N <- Numbers],
     Options = [Type],
     %% Code is loaded, and the allocators have begun.
     First = Side:new(Options),
@@ -57,7 +58,7 @@ child([Side, Type, Shape, Order, SizeText]) ->
     timer:sleep(?REST_MS),
     After = resident(),
     Info = lists:sum([Side:memory(T) || T <- Tables]),
-    io:format("bytes ~.3f ~.3f~n", [Info / (Count * Size), max(0, After - Before) / (Count * Size)]),
+    io:format("bytes ~.3f ~.3f~n", [Info / (Count * Size), max(?PAGE, After - Before) / (Count * Size)]),
     halt(0, [{flush, true}]).
 
 filled(Side, Options, Shape, Order, Size) ->

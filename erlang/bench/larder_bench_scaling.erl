@@ -5,7 +5,8 @@
 %% tests of `ets': rows {int}, half of a range of a million keys, against whichever option of `ets' does best.
 %%
 %% Environment: `LARDER_BENCH_PROCESSES=1,2', `LARDER_BENCH_MS' (length of a run), `LARDER_BENCH_RUNS' (the median counts),
-%% `LARDER_BENCH_PARTS=scaling,scenarios', `LARDER_BENCH_OUT'. Every run has a fresh table.
+%% `LARDER_BENCH_PARTS=scaling,scenarios', `LARDER_BENCH_RANGE' (another range of keys, for both parts), `LARDER_BENCH_OUT'.
+%% Every run has a fresh table.
 -module(larder_bench_scaling).
 
 -export([run/0]).
@@ -44,17 +45,17 @@ doubled(N, Most) -> [N | doubled(2 * N, Most)].
 
 -spec scenarios() -> [scenario()].
 scenarios() ->
-    [scenario(scaling, Name, Percents, 1 bsl 20, 2)
+    [scenario(scaling, Name, Percents, larder_bench_env:number("LARDER_BENCH_RANGE", 1 bsl 20), 2)
      || {Name, Percents} <- [{"lookups", {0, 0, 100, none}}, {"80/10/10", {10, 10, 80, none}}]]
-        ++ [scenario(scenarios, Name, Percents, 1_000_000, 1)
+        ++ [scenario(scenarios, Name, Percents, larder_bench_env:number("LARDER_BENCH_RANGE", 1_000_000), 1)
             || {Name, Percents} <-
                    [{"50/50/0", {50, 50, 0, none}}, {"10/10/80", {10, 10, 80, none}}, {"1/1/98", {1, 1, 98, none}},
                     {"0/0/100", {0, 0, 100, none}}]
                    ++ [{lists:concat(["10/10/40, 40 of ", N, " next"]), {10, 10, 40, {next, N}}} || N <- [10, 100, 1000]]
                    ++ [{"100 of 1000 next", {0, 0, 0, {next, 1000}}}]
-                   ++ [{lists:concat(["10/10, ", Rest, " ", What]), {10, 10, 80 - Rest, Other}}
+                   ++ [{lists:concat(["10/10/", Lookups, ", ", Text, " ", What]), {10, 10, 80 - Rest, Other}}
                        || {What, Other} <- [{"select all", count_all}, {"select 1000", {count, 1000}}],
-                          Rest <- [1, 0.01, 0.0001]]].
+                          {Lookups, Text, Rest} <- [{"79", "1", 1}, {"79.99", "0.01", 0.01}, {"79.9999", "0.0001", 0.0001}]]].
 
 scenario(Part, Name, {Insert, Delete, Lookup, Other}, Range, Arity) ->
     Draw = fun(Percent) -> round(Percent * ?BITS / 100) end,
@@ -115,14 +116,14 @@ worker(Side, Table, Mix, Seed) ->
 
 %%% Reports
 
-print(scaling, Outcomes) ->
-    io:format("~nThroughput with more processes, 524,288 rows {int, int}; thousands of operations a second, and how many~n"
+print(scaling, [#{scenario := #{mix := {_, _, _, _, Range, _}}} | _] = Outcomes) ->
+    io:format("~nThroughput with more processes, ~b rows {int, int}; thousands of operations a second, and how many~n"
               "times the throughput of the fewest processes~n~n~-13s ~-10s ~5s ~10s ~7s  ~s~n",
-              ["type", "work", "procs", "larder", "times", "ets: best of its options, times"]),
+              [Range div 2, "type", "work", "procs", "larder", "times", "ets: best of its options, times"]),
     lists:foreach(fun(O) -> scaled(O, base(O, Outcomes)) end, Outcomes);
 print(scenarios, Outcomes) ->
     io:format("~nScenarios: percent of inserts/deletes/lookups, and the rest; thousands of operations a second~n~n"
-              "~-13s ~-28s ~5s ~10s ~10s ~7s ~4s (~s)~n",
+              "~-13s ~-34s ~5s ~10s ~10s ~7s ~4s (~s)~n",
               ["type", "scenario", "procs", "larder", "best ets", "ratio", "", "the option"]),
     lists:foreach(fun scenario/1, Outcomes).
 
@@ -142,7 +143,7 @@ scaled(#{scenario := #{name := Name}, type := Type, processes := Processes} = O,
 
 scenario(#{scenario := #{name := Name}, type := Type, processes := Processes} = O) ->
     {Larder, {Best, Ets}} = sides(O),
-    io:format("~-13s ~-28s ~5b ~10.1f ~10.1f ~7.2f ~4s (~s)~n",
+    io:format("~-13s ~-34s ~5b ~10.1f ~10.1f ~7.2f ~4s (~s)~n",
               [Type, Name, Processes, Larder / 1000, Ets / 1000, Larder / Ets,
                case Larder > Ets of true -> "ok"; false -> "-" end, Best]).
 
