@@ -19,7 +19,10 @@
 //! * *This node's* pids, ports and references sort before all other nodes' of the same number (pids) and before all other
 //!   nodes' (ports and references). Erlang would place them by the node's name, which a node may change while its tables stay.
 
+mod decode;
 mod numbers;
+
+pub use decode::{comes_back, decode};
 
 use crate::{
     atom::Atom,

@@ -322,6 +322,53 @@ fn objects_come_back() {
     assert_eq!(encode(term!({ a }), 0), Err(ObjectError::TooShort));
 }
 
+/// Terms that come back from their order keys, and terms that share theirs with others or would be dear to find.
+#[test]
+fn keys_that_are_worked_out() {
+    let ordered = |t: &Term| {
+        let mut object = ObjectBuf::new();
+        let row = Term::tuple([t]);
+        object::encode(row.as_ref(), 1, KeyForm::Ordered, false, &mut object).unwrap();
+        let mut scratch = vec![1, 2, 3];
+        assert_eq!(object.view(1, &mut scratch).key().bytes(), t.bytes());
+        object.value().to_vec()
+    };
+    let mut back: Vec<Term> = Vec::new();
+    for shift in 0..80 {
+        for beside in -2..=2 {
+            let n = (num_bigint::BigInt::from(1) << shift) + beside;
+            back.push(Term::build(|enc| enc.bigint(&n)).unwrap());
+            back.push(Term::build(|enc| enc.bigint(&-n)).unwrap());
+        }
+    }
+    back.extend([i64::MIN, i64::MAX].map(|n| Term::build(|enc| enc.int(n)).unwrap()));
+    back.extend(
+        [0.5, -0.5, 1e-300, -123_456.75, 4_503_599_627_370_495.5].map(|x| Term::float(x).unwrap()),
+    );
+    for bytes in [&b""[..], b"\0", b"\0\0\xFF\0", b"key", &[255; 64]] {
+        back.push(Term::binary(bytes));
+    }
+    back.extend([Term::bits(&[0, 128], 9), Term::bits(&[255, 0, 32], 19)]);
+    back.extend([term!({}), term!([]), term!({1, {"a", 2, []}, 1.5})]);
+    for t in &back {
+        assert_eq!(ordered(t), [1 << 4 | object::FROM_ORDER], "{t}");
+    }
+    let kept = [
+        term!(1.0),
+        term!(-0.0),
+        term!(1e300),
+        term!({1, 2.0}),
+        term!(atom),
+        term!([1]),
+        term!(#{1 => 2}),
+    ];
+    for t in &kept {
+        let value = ordered(t);
+        assert_eq!(value[0], 1 << 4 | object::EXACT_KEY, "{t}");
+        assert_eq!(&value[1..], t.bytes());
+    }
+}
+
 #[test]
 fn zeros_of_old_hosts() {
     let _alone = alone();

@@ -177,6 +177,22 @@ proptest! {
     }
 
     #[test]
+    fn order_keys_come_back_where_they_can((a, b) in pairs()) {
+        for term in [&a, &b, &Term::tuple(&[a.clone(), b.clone()])] {
+            let key = key(term.as_ref());
+            if order_key::comes_back(term.as_ref()) {
+                let mut again = vec![7];
+                order_key::decode(&key, &mut again);
+                prop_assert_eq!(&again[1..], &inline(term)[..]);
+            }
+        }
+        // Of two terms that share a key at most one comes back.
+        if key(a.as_ref()) == key(b.as_ref()) && a != b {
+            prop_assert!(!(order_key::comes_back(a.as_ref()) && order_key::comes_back(b.as_ref())));
+        }
+    }
+
+    #[test]
     fn orders_are_orders(a in terms(), b in terms(), c in terms()) {
         let mut all = [&a, &b, &c];
         all.sort_by(|x, y| x.as_ref().cmp_exact(y.as_ref()));

@@ -8,6 +8,7 @@
 use crate::error::Error;
 use crate::owner::OwnerId;
 use crate::raw;
+use crate::scratch;
 use crate::store::Index;
 use crate::table::Table;
 use larder_index::{Change, Unique};
@@ -59,6 +60,7 @@ impl Table {
             return Err(Error::TableType);
         }
         let keep = out.len();
+        let mut plain = scratch::Plain::default();
         self.writing(|at| {
             let mut made = None;
             let written =
@@ -68,9 +70,8 @@ impl Table {
                         made = Some(self.new_row(default)?);
                     }
                     let value = old.or(made.as_ref().map(ObjectBuf::value));
-                    let mut plain = Vec::new();
                     let value = value.ok_or(Error::BadKey)?;
-                    let object = raw::view(key, value, self.keypos(), &mut plain);
+                    let object = raw::view(key, value, self.keypos(), plain.buffer());
                     if old.is_some() && ops.is_empty() {
                         return Ok(Change::Keep);
                     }
@@ -156,6 +157,7 @@ impl Table {
         if !self.kind().is_unique() {
             return Err(Error::TableType);
         }
+        let mut plain = scratch::Plain::default();
         self.writing(|at| {
             let mut found = false;
             let written =
@@ -168,8 +170,7 @@ impl Table {
                         return Ok(Change::Keep);
                     };
                     found = true;
-                    let mut plain = Vec::new();
-                    let object = raw::view(key, value, self.keypos(), &mut plain);
+                    let object = raw::view(key, value, self.keypos(), plain.buffer());
                     let mut new = Elements::new();
                     for (pos, term) in ops {
                         self.updatable(&object, *pos)?;

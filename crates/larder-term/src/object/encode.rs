@@ -1,6 +1,8 @@
 //! Making a key and a value of a tuple's elements.
 
-use super::{KeyForm, ObjectBuf, ObjectError, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{
+    KeyForm, ObjectBuf, ObjectError, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+};
 use crate::{
     blob,
     compare::without_negative_zero,
@@ -121,11 +123,20 @@ impl<'b> ObjectEncoder<'b> {
         let ObjectBuf { key, value } = &mut *self.object;
         let mut enc = Encoder::new(value, mode);
         let result = push(&mut enc);
-        self.flags |= EXACT_KEY | if enc.has_handles() { HAS_HANDLES } else { 0 };
+        let handles = enc.has_handles();
         self.complete &= enc.is_complete() && enc.terms() == 1;
-        if self.complete {
+        if self.complete && !handles {
+            let exact = TermRef::within(&value[self.header..]);
+            order_key::encode(exact, key);
+            if order_key::comes_back(exact) {
+                self.flags |= FROM_ORDER;
+                value.truncate(self.header);
+                return result;
+            }
+        } else if self.complete {
             order_key::encode(TermRef::within(&value[self.header..]), key);
         }
+        self.flags |= EXACT_KEY | if handles { HAS_HANDLES } else { 0 };
         result
     }
 

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  key    hash order: the key's inline bytes          key order: its order key
-//!  value  varint (arity << 3 | flags)  [exact key, if EXACT_KEY]  the other elements in tuple order
+//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements in tuple order
 //!         with COMPRESSED: the same header, then the plain length of what follows as a varint, and that as one LZ4 block
 //! ```
 //!
-//! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. `EXACT_KEY` is set for all objects in key
-//! order, and in hash order where the key's inline bytes are not the key itself: it holds a handle, or a −0.0 that was taken for 0.0.
+//! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. In key order either `FROM_ORDER` is set, and the key is
+//! worked out from its order key, or `EXACT_KEY` is; which of them depends on the key alone. In hash order `EXACT_KEY` is set where the key's
+//! inline bytes are not the key itself: it holds a handle, or a −0.0 that was taken for 0.0.
 
 mod encode;
 mod view;
@@ -23,7 +24,9 @@ pub const EXACT_KEY: u8 = 1;
 pub const HAS_HANDLES: u8 = 2;
 /// What follows the header is compressed.
 pub const COMPRESSED: u8 = 4;
-const FLAG_BITS: u32 = 3;
+/// The index key is an order key from which the key comes back.
+pub const FROM_ORDER: u8 = 8;
+const FLAG_BITS: u32 = 4;
 
 /// What an index key is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

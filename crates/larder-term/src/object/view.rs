@@ -1,8 +1,9 @@
 //! Reading objects where they lie.
 
-use super::{ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
 use crate::{
     encoder::Encoder,
+    order_key,
     skip::end_of,
     tags::TUPLE,
     varint,
@@ -22,7 +23,8 @@ pub struct ObjectView<'a> {
 }
 
 impl<'a> ObjectView<'a> {
-    /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed one.
+    /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed one, and a key that is worked out from its
+    /// order key.
     ///
     /// # Safety
     /// Key and value are those of an object that this module encoded in this process with this `keypos`, and the counts of the
@@ -190,30 +192,52 @@ fn open<'a>(
     let (header, at) = varint::read(value, 0);
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
     let arity = (header >> FLAG_BITS) as usize;
-    let mut others = &value[at..];
-    if flags & COMPRESSED != 0 {
-        others = unpack(others, scratch);
+    if flags & (COMPRESSED | FROM_ORDER) == 0 {
+        let (mut key, mut others) = (index_key, &value[at..]);
+        if flags & EXACT_KEY != 0 {
+            (key, others) = others.split_at(end_of(others, 0));
+        }
+        return ObjectView {
+            arity,
+            keypos,
+            flags,
+            key: TermRef::within(key),
+            others,
+        };
     }
-    let mut key = index_key;
+    scratch.clear();
+    if flags & COMPRESSED != 0 {
+        unpack(&value[at..], scratch);
+    }
+    let plain = scratch.len();
+    if flags & FROM_ORDER != 0 {
+        order_key::decode(index_key, scratch);
+    }
+    let (plain, decoded) = scratch.split_at(plain);
+    let mut others = match flags & COMPRESSED {
+        0 => &value[at..],
+        _ => plain,
+    };
+    let mut key = match flags & FROM_ORDER {
+        0 => index_key,
+        _ => decoded,
+    };
     if flags & EXACT_KEY != 0 {
         (key, others) = others.split_at(end_of(others, 0));
     }
-    let key = TermRef::within(key);
     ObjectView {
         arity,
         keypos,
         flags,
-        key,
+        key: TermRef::within(key),
         others,
     }
 }
 
-/// The plain bytes of a compressed value.
-fn unpack<'a>(packed: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+/// Appends the plain bytes of a compressed value.
+fn unpack(packed: &[u8], out: &mut Vec<u8>) {
     let (length, at) = varint::read(packed, 0);
-    scratch.clear();
-    scratch.resize(length as usize, 0);
-    let unpacked = lz4_flex::block::decompress_into(&packed[at..], scratch);
+    out.resize(length as usize, 0);
+    let unpacked = lz4_flex::block::decompress_into(&packed[at..], out);
     debug_assert!(unpacked.is_ok_and(|n| n as u64 == length));
-    scratch
 }

@@ -5,13 +5,13 @@ use num_bigint::BigUint;
 use num_traits::FromPrimitive;
 
 /// The first byte of zero, and of `w = 0`.
-const ZERO: u8 = 0x80;
+pub(super) const ZERO: u8 = 0x80;
 /// The `w` that are a first byte alone.
-const ALONE: u64 = 0x60;
+pub(super) const ALONE: u64 = 0x60;
 /// `LENGTHS + n` is the first byte of a `w` of n bytes, n from 1 to 8.
-const LENGTHS: u8 = ZERO + ALONE as u8 - 1;
+pub(super) const LENGTHS: u8 = ZERO + ALONE as u8 - 1;
 /// The first byte of a longer `w`, whose length follows.
-const LONG: u8 = LENGTHS + 9;
+pub(super) const LONG: u8 = LENGTHS + 9;
 /// A float where integers and floats are apart.
 const EXACT_FLOAT: u8 = 0xEF;
 
