@@ -33,21 +33,24 @@
 //! # How it is built
 //!
 //! ```text
-//!  HashOrder   KeyOrder   Bag        positions: what an entry is sorted by
-//!        \        |       /
-//!               tree                 reads, writes, splits, scans, over leaves
-//!             /       \
-//!       raw::trie   raw::btree       the ways to the leaves
-//!             \       /
-//!             raw::leaf              memory that many read while one writes: the only `unsafe`
+//!  HashOrder                     KeyOrder   Bag      positions: what an entry is sorted by
+//!      |                              \     /
+//!  hash: buckets, sizes, scans         tree          reads, writes, splits, scans, over leaves
+//!      |                                |
+//!  raw::trie                        raw::btree       the ways to the leaves
+//!      |                                |
+//!  raw::bucket_leaf                 raw::leaf        memory that many read while one writes: the only `unsafe`
 //! ```
 //!
-//! Costs, for n entries in leaves of about a hundred: an operation is a descent (log₃₂ n in hash order, log₆₄ n in key order), a search in one
-//! leaf, and for a write a move of a part of that leaf's slots. No operation copies more than a leaf and the inner nodes above it.
+//! Costs, for n entries in leaves of a hundred to three hundred: an operation is a descent (log₃₂ n), a search in one leaf (in hash order in one bucket of some
+//! lines, which are known before the leaf is reached), and for a write a change in that leaf. No operation copies more than a leaf
+//! and the inner nodes above it.
 //!
 //! Hold a [`Guard`] briefly: what is removed meanwhile is not freed before it is dropped.
 
+mod batches;
 mod counters;
+mod hash;
 mod hash_order;
 mod key_order;
 mod multi;
@@ -60,6 +63,7 @@ mod traits;
 mod tree;
 
 pub use crossbeam_epoch::{pin, Guard};
+pub use hash::gather::{KeyRule, Rule};
 pub use hash_order::HashOrder;
 pub use key_order::KeyOrder;
 pub use multi::Bag;
@@ -72,10 +76,10 @@ pub use sync::plant_fault;
 pub use traits::*;
 
 /// The order of a [`Unique`] index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum UniqueKind {
-    /// By hash, then by key.
-    Hash,
+    /// By hash, then by key. The rule makes the hashes anew that `Key::hash` said.
+    Hash(Rule),
     /// By the bytes of the key.
     Ordered,
 }
@@ -88,7 +92,7 @@ pub fn unique(kind: UniqueKind) -> Box<dyn Unique> {
 /// As [`unique`], with leaves of other sizes. For tests and measurements.
 pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     match kind {
-        UniqueKind::Hash => Box::new(HashOrder::new(config)),
+        UniqueKind::Hash(rule) => Box::new(HashOrder::new(rule, config)),
         UniqueKind::Ordered => Box::new(KeyOrder::new(config)),
     }
 }

@@ -1,4 +1,4 @@
-//! What the core needs of the way to the leaves. There are two: a trie of bits (hash order) and a B+-tree (key order).
+//! What the core needs of the way to the leaves. There is one: a B+-tree (key order).
 
 use crate::counters::Counters;
 use crate::raw::leaf::{memory, Leaf, Locked, NewLeaf};
@@ -36,18 +36,6 @@ impl LeafConfig {
         }
     }
 
-    /// Bytes of content for a leaf that has to hold `need`: room to grow, so that a leaf that a split has left half full takes one step more to its
-    /// full size.
-    pub(crate) fn capacity(&self, need: usize) -> usize {
-        if need >= self.most {
-            return need.next_multiple_of(8);
-        }
-        (need + need * 2 / 5 + 32)
-            .next_multiple_of(64)
-            .clamp(need, self.most.max(need))
-            .next_multiple_of(8)
-    }
-
     /// Bytes of content at which a leaf with a prefix of this length splits: its memory is to be of one size, whatever its prefix.
     pub(crate) fn most_beside(&self, prefix: usize) -> usize {
         let prefix = prefix.next_multiple_of(8);
@@ -74,7 +62,7 @@ impl LeafConfig {
 }
 
 /// The least size that the allocator gives for so many bytes: sizes are a quarter of a power of two apart.
-fn size_class(bytes: usize) -> usize {
+pub(crate) fn size_class(bytes: usize) -> usize {
     let step = (bytes.next_power_of_two() / 8).max(16);
     bytes.next_multiple_of(step)
 }

@@ -9,9 +9,9 @@ mod common;
 #[path = "common/history.rs"]
 mod history;
 
-use common::mix;
+use common::{make, mix, Kind};
 use history::{violation, Recorder, Subject};
-use larder_index::{plant_fault, unique_with, LeafConfig, Unique, UniqueKind};
+use larder_index::{plant_fault, LeafConfig, Unique};
 use shuttle::rand::{thread_rng, RngCore};
 use shuttle::thread;
 use std::sync::atomic::AtomicUsize;
@@ -24,8 +24,8 @@ fn smallest() -> LeafConfig {
 
 /// `threads` threads do `steps` operations each on `keys` keys, around which `before` others lie; then what is there is compared to what
 /// reads said last.
-fn execution(kind: UniqueKind, threads: usize, steps: u64, keys: u64, before: u64) {
-    execution_with(unique_with(kind, smallest()), threads, steps, keys, before);
+fn execution(kind: Kind, threads: usize, steps: u64, keys: u64, before: u64) {
+    execution_with(make(kind, smallest()), threads, steps, keys, before);
 }
 
 fn execution_with(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64, before: u64) {
@@ -74,22 +74,22 @@ fn check(executions: usize, f: impl Fn() + Send + Sync + 'static) {
 
 #[test]
 fn two_writers_on_few_keys_of_hash_order() {
-    check(20_000, || execution(UniqueKind::Hash, 2, 6, 3, 0));
+    check(20_000, || execution(Kind::Hash, 2, 6, 3, 0));
 }
 
 #[test]
 fn two_writers_on_few_keys_of_key_order() {
-    check(20_000, || execution(UniqueKind::Ordered, 2, 6, 3, 0));
+    check(20_000, || execution(Kind::Ordered, 2, 6, 3, 0));
 }
 
 #[test]
 fn leaves_that_split_and_merge_in_hash_order() {
-    check(3_000, || execution(UniqueKind::Hash, 3, 12, 24, 20));
+    check(3_000, || execution(Kind::Hash, 3, 12, 24, 20));
 }
 
 #[test]
 fn leaves_that_split_and_merge_in_key_order() {
-    check(3_000, || execution(UniqueKind::Ordered, 3, 12, 24, 20));
+    check(3_000, || execution(Kind::Ordered, 3, 12, 24, 20));
 }
 
 /// The checker finds what it is for: a lock that two writers take at once. The leaf is large, so that it is never replaced: two that free it
@@ -102,7 +102,7 @@ fn a_planted_fault_is_found() {
             first: 2000,
             ..LeafConfig::default()
         };
-        let one = move || execution_with(unique_with(UniqueKind::Hash, large), 2, 6, 3, 0);
+        let one = move || execution_with(make(Kind::Hash, large), 2, 6, 3, 0);
         shuttle::check_random(one, 20_000);
     });
     plant_fault(false);

@@ -7,9 +7,9 @@ mod common;
 #[path = "common/history.rs"]
 mod history;
 
-use common::{configs, mix};
+use common::{configs, make, mix, Kind};
 use history::{violation, Recorder, Subject};
-use larder_index::{unique_with, Unique, UniqueKind};
+use larder_index::Unique;
 use std::sync::{atomic::AtomicUsize, Barrier};
 use std::thread;
 
@@ -49,10 +49,10 @@ fn history(subject: &impl Subject, keys: u64, seed: u64) -> Result<(), String> {
 fn histories_are_linearizable() {
     let rounds = 150 * from_environment("LARDER_SOAK", 1);
     let seed = from_environment("LARDER_SEED", 20_261_121);
-    for kind in [UniqueKind::Hash, UniqueKind::Ordered] {
+    for kind in [Kind::Hash, Kind::Ordered] {
         for config in configs() {
             for (round, keys) in (0..rounds).flat_map(|r| [3, 40].map(|keys| (r, keys))) {
-                let index = unique_with(kind, config);
+                let index = make(kind, config);
                 let seed = mix(seed + round);
                 if let Err(events) = history(&index, keys, seed) {
                     panic!("{kind:?}, {keys} keys, {config:?}, {events}");
@@ -90,7 +90,7 @@ impl Subject for Careless {
 #[test]
 fn a_lost_update_is_found() {
     let found = (0..5_000).any(|round| {
-        let index = Careless(unique_with(UniqueKind::Hash, configs()[0]));
+        let index = Careless(make(Kind::Hash, configs()[0]));
         history(&index, 3, mix(round)).is_err()
     });
     assert!(found, "no history showed the fault that was planted");

@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use larder_index::{multi_with, pin, unique_with, Unique, UniqueKind};
+use larder_index::{multi_with, pin, Unique};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -70,12 +70,14 @@ fn assert_close(said: usize, real: usize) {
 #[test]
 fn memory_is_as_said_and_comes_back() {
     // The machinery of epochs and threads takes its memory once.
-    fill(&*unique_with(UniqueKind::Hash, configs()[0]));
+    for config in configs() {
+        fill(&*make(Kind::Hash, config));
+    }
     let before = held();
     for round in 0..2 {
         for config in configs() {
-            for kind in [UniqueKind::Hash, UniqueKind::Ordered] {
-                let index = unique_with(kind, config);
+            for kind in [Kind::Hash, Kind::Ordered] {
+                let index = make(kind, config);
                 fill(&*index);
                 assert_close(index.memory(), held() - before);
                 if round == 1 {

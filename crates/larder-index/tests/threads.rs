@@ -3,13 +3,11 @@
 mod common;
 
 use common::*;
-use larder_index::{
-    multi_with, pin, unique_with, Batch, Change, Direction, LeafConfig, Start, Unique, UniqueKind,
-};
+use larder_index::{multi_with, pin, Batch, Change, Direction, LeafConfig, Start, Unique};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 
-const KINDS: [UniqueKind; 2] = [UniqueKind::Hash, UniqueKind::Ordered];
+const KINDS: [Kind; 2] = [Kind::Hash, Kind::Ordered];
 
 /// How much work each test does; more with `LARDER_SOAK=n`.
 fn times(n: usize) -> usize {
@@ -33,7 +31,7 @@ fn number(bytes: &[u8]) -> u64 {
 #[test]
 fn no_update_is_lost() {
     for (kind, config) in KINDS.into_iter().flat_map(|k| configs().map(|c| (k, c))) {
-        let index = unique_with(kind, config);
+        let index = make(kind, config);
         let rounds = times(4000) as u64;
         thread::scope(|scope| {
             for t in 0..4u64 {
@@ -90,7 +88,7 @@ fn assert_whole(value: &[u8]) {
 #[test]
 fn no_value_is_torn() {
     for (kind, config) in KINDS.into_iter().flat_map(|k| configs().map(|c| (k, c))) {
-        let index = unique_with(kind, config);
+        let index = make(kind, config);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             for t in 0..2u64 {
@@ -148,7 +146,7 @@ fn check_scan(index: &dyn Unique, direction: Direction, lasting: usize) {
 #[test]
 fn scans_miss_nothing_and_repeat_nothing() {
     for (kind, config) in KINDS.into_iter().flat_map(|k| configs().map(|c| (k, c))) {
-        let index = unique_with(kind, config);
+        let index = make(kind, config);
         let lasting = 300usize;
         for i in 0..lasting as u64 {
             put(
@@ -248,7 +246,7 @@ fn a_bag_changes_at_once() {
 /// Threads that append and threads that take from the front, as queues do.
 #[test]
 fn queues() {
-    let index = unique_with(UniqueKind::Ordered, LeafConfig::tiny());
+    let index = make(Kind::Ordered, LeafConfig::tiny());
     let n = times(6000) as u64;
     let taken = std::sync::atomic::AtomicU64::new(0);
     thread::scope(|scope| {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use larder_index::{multi_with, pin, unique_with, LeafConfig, Start, Unique, UniqueKind};
+use larder_index::{multi_with, pin, LeafConfig, Start, Unique};
 use std::thread;
 
 /// Few keys of all kinds come, change and go.
@@ -26,8 +26,8 @@ fn work(index: &dyn Unique, from: u16, rounds: u16) {
 
 #[test]
 fn one_thread() {
-    for kind in [UniqueKind::Hash, UniqueKind::Ordered] {
-        let index = unique_with(kind, LeafConfig::tiny());
+    for kind in [Kind::Hash, Kind::Ordered] {
+        let index = make_with(kind, LeafConfig::tiny(), Hashes::Few);
         work(&*index, 1, 60);
         let all = scan_unique(&*index, Start::Edge, DIRECTIONS[0]);
         assert_eq!(all.len(), index.len());
@@ -37,8 +37,8 @@ fn one_thread() {
 
 #[test]
 fn threads() {
-    for kind in [UniqueKind::Hash, UniqueKind::Ordered] {
-        let index = unique_with(kind, LeafConfig::tiny());
+    for kind in [Kind::Hash, Kind::Ordered] {
+        let index = make_with(kind, LeafConfig::tiny(), Hashes::Few);
         thread::scope(|scope| {
             for t in 1..3 {
                 let index = &index;

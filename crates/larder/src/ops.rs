@@ -135,7 +135,7 @@ impl Table {
     pub fn delete_all_objects(&self, who: OwnerId) -> Result<usize, Error> {
         self.may_write(who)?;
         let guard = larder_index::pin();
-        let mut fresh = Some(Store::new(&self.options));
+        let mut fresh = Some(Store::new(&self.options, &self.seed));
         loop {
             let at = self.begin(&guard)?;
             let mut swap = || match self.cell.replace(at.seen, fresh.take()?, &guard) {

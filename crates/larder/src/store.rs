@@ -3,7 +3,26 @@
 use crate::counters::Counter;
 use crate::options::{Options, TableKind};
 use crate::raw;
-use larder_index::{Guard, Key, Multi, Stats, Unique, UniqueKind};
+use larder_index::{Guard, Key, KeyRule, Multi, Stats, Unique, UniqueKind};
+use larder_term::hash::Seed;
+use std::sync::Arc;
+
+/// The keys of tables without order: terms, which end themselves, with the table's hash.
+struct Terms(Seed);
+
+impl KeyRule for Terms {
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.0.hash(key)
+    }
+
+    fn ends_itself(&self) -> bool {
+        true
+    }
+
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        larder_term::skip(bytes)
+    }
+}
 
 /// The index of a store, of the kind that the table's type needs.
 pub(crate) enum Index {
@@ -20,10 +39,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// An empty store for a table with these options, which were checked.
-    pub(crate) fn new(options: &Options) -> Self {
+    /// An empty store for a table with these options, which were checked, and this seed.
+    pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
         let index = match options.kind {
-            TableKind::Set => Index::One(larder_index::unique(UniqueKind::Hash)),
+            TableKind::Set => {
+                let rule = Arc::new(Terms(seed.clone()));
+                Index::One(larder_index::unique(UniqueKind::Hash(rule)))
+            }
             TableKind::OrderedSet => Index::One(larder_index::unique(UniqueKind::Ordered)),
             TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi()),
         };

@@ -100,11 +100,12 @@ impl Table {
                 legacy_zero: options.legacy_zero,
             }
         };
+        let seed = Seed::random();
         Table {
             id,
             form,
-            seed: Seed::random(),
-            cell: EpochCell::new(Store::new(&options)),
+            cell: EpochCell::new(Store::new(&options, &seed)),
+            seed,
             gate: Gate::default(),
             fixation: Fixation::default(),
             name: AtomicU32::new(options.name.id()),

@@ -21,6 +21,9 @@
 //! can be reached. So a leaf that isn't obsolete covers what the way to it said, however old the nodes on the way are.
 
 pub(crate) mod btree;
+pub(crate) mod bucket;
+pub(crate) mod bucket_leaf;
+pub(crate) mod bucket_slot;
 pub(crate) mod inner;
 pub(crate) mod leaf;
 pub(crate) mod locked;

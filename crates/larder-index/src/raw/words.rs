@@ -193,7 +193,7 @@ impl<'w> Writer<'w> {
 
 /// Up to eight bytes, low ones first.
 #[inline]
-fn little(bytes: &[u8]) -> u64 {
+pub(super) fn little(bytes: &[u8]) -> u64 {
     let n = bytes.len();
     match n {
         8 => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),

@@ -1,7 +1,66 @@
 //! What the suites share: adversarial keys, and whole scans.
 #![allow(dead_code)]
 
-use larder_index::{pin, Batch, Direction, Key, LeafConfig, Multi, Start, Unique};
+use larder_index::{
+    pin, unique_with, Batch, Direction, Key, KeyRule, LeafConfig, Multi, Start, Unique, UniqueKind,
+};
+use std::sync::Arc;
+
+/// An index with one value under a key, of either order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Hash,
+    Ordered,
+}
+
+/// An index whose hashes are good ones.
+pub fn make(kind: Kind, config: LeafConfig) -> Box<dyn Unique> {
+    make_with(kind, config, Hashes::Good)
+}
+
+/// An index whose hashes are made so.
+pub fn make_with(kind: Kind, config: LeafConfig, how: Hashes) -> Box<dyn Unique> {
+    let kind = match kind {
+        Kind::Hash => UniqueKind::Hash(Arc::new(how)),
+        Kind::Ordered => UniqueKind::Ordered,
+    };
+    unique_with(kind, config)
+}
+
+/// As `make_with`, for keys that `key_bytes` made: they tell their own end.
+pub fn make_ending(kind: Kind, config: LeafConfig, how: Hashes) -> Box<dyn Unique> {
+    match kind {
+        Kind::Hash => unique_with(UniqueKind::Hash(Arc::new(Ending(how))), config),
+        Kind::Ordered => make(kind, config),
+    }
+}
+
+/// The rule of keys that `key_bytes` made.
+struct Ending(Hashes);
+
+impl KeyRule for Ending {
+    fn hash(&self, key: &[u8]) -> u64 {
+        hash(key, self.0)
+    }
+    fn ends_itself(&self) -> bool {
+        true
+    }
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        4 + match bytes[0] {
+            1 => 1,
+            b'a' => 40,
+            2 => 10,
+            b'z' => 700,
+            _ => 6,
+        }
+    }
+}
+
+impl KeyRule for Hashes {
+    fn hash(&self, key: &[u8]) -> u64 {
+        hash(key, *self)
+    }
+}
 
 /// How hashes are made of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,218 @@
+//! The shape of a leaf, and of the objects in its buckets.
+//!
+//! ```text
+//!  leaf     head (64 bytes) | bucket 0 | bucket 1 | … | bucket B-1
+//!  bucket   lanes of two bytes →          free          ← object … object
+//!  lane 0   how many entries (low byte), how many entries were passed on from here (high byte)
+//!  lane i   low byte: where object i begins, in units; then seven bits of hash (the tag); the top bit: the object is outside
+//!  object   the body: [the key's length,] key, value; or the eight bytes of a handle
+//! ```
+//!
+//! Objects lie from the bucket's end downwards in the order of their lanes, without gaps: object i ends where object i-1 begins. In buckets
+//! of more than 256 bytes a unit is 2, 4 or 8 bytes; there an object begins with a byte that says how many bytes at its end are unused.
+//!
+//! A hash that has left the leaf's depth behind is a fraction of one; times the number of buckets, its whole part is the *home* bucket, and
+//! the first seven bits behind the point are the tag. So buckets lie in the order of hashes, and so do the tags of one home.
+
+/// Bytes of a leaf's head.
+pub(crate) const HEAD: usize = 64;
+/// Bytes of the smallest bucket.
+pub(crate) const SMALLEST: usize = 64;
+/// The class of the largest bucket: 2048 bytes.
+pub(crate) const TOP_CLASS: u8 = 5;
+/// Bytes of a lane.
+pub(crate) const LANE: usize = 2;
+/// Bytes of a handle.
+pub(crate) const HANDLE: usize = 8;
+/// The mark of an object that is outside.
+pub(crate) const OUTSIDE: u16 = 0x8000;
+/// The bits of a hash that count.
+pub(crate) const HASH_BITS: u32 = 48;
+/// At this count a bucket has lost count of how many were passed on.
+pub(crate) const MANY: u16 = 255;
+
+/// The part of a hash that counts.
+#[inline]
+pub(crate) fn counting(hash: u64) -> u64 {
+    hash & !0xFFFF
+}
+
+/// What never changes of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// How many buckets.
+    pub(crate) buckets: u32,
+    /// Which size of bucket: `SMALLEST << class` bytes.
+    pub(crate) class: u8,
+    /// Bits of the hash that lead to the leaf.
+    pub(crate) depth: u8,
+}
+
+impl Shape {
+    /// Bytes of a bucket.
+    #[inline]
+    pub(crate) fn bucket(self) -> usize {
+        SMALLEST << self.class
+    }
+
+    /// Bytes of all buckets.
+    #[inline]
+    pub(crate) fn content(self) -> usize {
+        self.buckets as usize * self.bucket()
+    }
+
+    /// Bytes of a unit, as a shift.
+    #[inline]
+    pub(crate) fn unit(self) -> u32 {
+        unit(self.class)
+    }
+
+    /// The home bucket and the tag of a hash.
+    #[inline]
+    pub(crate) fn place(self, hash: u64) -> (usize, u8) {
+        let fraction = hash << self.depth;
+        let product = u128::from(fraction) * u128::from(self.buckets);
+        ((product >> 64) as usize, (product as u64 >> 57) as u8)
+    }
+
+    /// The bucket after this one.
+    #[inline]
+    pub(crate) fn next(self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets as usize {
+            0
+        } else {
+            bucket + 1
+        }
+    }
+
+    /// The first hash of the leaf's range, given any of them.
+    pub(crate) fn first_hash(self, hash: u64) -> u64 {
+        lead(hash, self.depth)
+    }
+
+    /// The first hash after the leaf's range, given any of them; None for the last leaf.
+    pub(crate) fn end_hash(self, hash: u64) -> Option<u64> {
+        match self.depth {
+            0 => None,
+            depth => self.first_hash(hash).checked_add(1 << (64 - depth)),
+        }
+    }
+}
+
+/// The first `depth` bits of the hash.
+pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
+    match depth {
+        0 => 0,
+        _ => hash >> (64 - depth) << (64 - depth),
+    }
+}
+
+/// Bytes of a unit of this class, as a shift.
+#[inline]
+pub(crate) fn unit(class: u8) -> u32 {
+    u32::from(class.saturating_sub(2))
+}
+
+/// Bytes of an object with a body of this length in a bucket of this class, without its lane.
+#[inline]
+pub(crate) fn object_size(body: usize, class: u8) -> usize {
+    match unit(class) {
+        0 => body,
+        unit => (body + 1).next_multiple_of(1 << unit),
+    }
+}
+
+/// The longest body that lives in a bucket of this class.
+pub(crate) fn most_body(class: u8) -> usize {
+    (SMALLEST << class) / 2 - 16
+}
+
+/// What can be stored in buckets for objects, per bucket.
+pub(crate) fn usable(class: u8) -> usize {
+    (SMALLEST << class) - LANE
+}
+
+/// Bytes of a key's length, where it is told.
+#[inline]
+pub(crate) fn told_size(key: usize) -> usize {
+    1 + usize::from(key >= 0x80)
+}
+
+/// Bytes of a body.
+#[inline]
+pub(crate) fn body_size(key: usize, value: usize, told: bool) -> usize {
+    let lead = if told { told_size(key) } else { 0 };
+    lead + key + value
+}
+
+/// The bytes that tell a key's length, and how many of them count.
+#[inline]
+pub(crate) fn tell(key: usize) -> ([u8; 2], usize) {
+    if key < 0x80 {
+        ([key as u8, 0], 1)
+    } else {
+        ([0x80 | (key >> 8) as u8, key as u8], 2)
+    }
+}
+
+/// The length that the low bytes of `bits` tell, and how many they are.
+#[inline]
+pub(crate) fn told(bits: u64) -> (usize, usize) {
+    let first = (bits & 0xFF) as usize;
+    if first < 0x80 {
+        (first, 1)
+    } else {
+        ((first & 0x7F) << 8 | (bits >> 8 & 0xFF) as usize, 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_and_tags_follow_the_order_of_hashes() {
+        for depth in [0, 3, 17, 47, 48] {
+            for buckets in [1, 2, 5, 31] {
+                let shape = Shape {
+                    buckets,
+                    class: 1,
+                    depth,
+                };
+                let step = 1u64 << (64 - 12 - u32::from(depth.min(36)));
+                let places: Vec<_> = (0..4096u64)
+                    .map(|i| shape.place(i.wrapping_mul(step)))
+                    .collect();
+                assert!(places.windows(2).all(|w| w[0] <= w[1]) || depth > 36);
+                assert!(places
+                    .iter()
+                    .all(|(home, tag)| *home < buckets as usize && *tag < 128));
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_come_back() {
+        for n in [0, 1, 127, 128, 500, 0x7FFF] {
+            let (bytes, len) = tell(n);
+            let bits = u64::from(bytes[0]) | u64::from(bytes[1]) << 8;
+            assert_eq!(told(bits), (n, len));
+            assert_eq!(told_size(n), len);
+        }
+    }
+
+    #[test]
+    fn ranges_of_leaves_meet() {
+        let shape = |depth| Shape {
+            buckets: 1,
+            class: 1,
+            depth,
+        };
+        let hash = 0xABCD_EF01_2345_0000;
+        assert_eq!(shape(0).end_hash(hash), None);
+        assert_eq!(shape(4).first_hash(hash), 0xA000_0000_0000_0000);
+        assert_eq!(shape(4).end_hash(hash), Some(0xB000_0000_0000_0000));
+        assert_eq!(shape(4).end_hash(!0), None);
+        assert_eq!(shape(48).end_hash(hash), Some(hash + 0x1_0000));
+    }
+}

@@ -1,0 +1,437 @@
+//! A leaf of the hash order: buckets in one run of memory, under one lock. `hash::shape` has the drawing.
+//!
+//! What never changes of a leaf is its [`Shape`]: slots carry it beside the address, so that a reader knows where its bucket lies before
+//! any of the leaf's memory has come: the head and the bucket are waited for together. A leaf whose shape would change is replaced.
+
+use super::memory;
+use super::outside::{Handle, Outside};
+use super::words;
+use crate::hash::shape::Shape;
+use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering::*};
+use crate::sync::Backoff;
+use crossbeam_epoch::Guard;
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+const LOCKED: u64 = 1;
+const OBSOLETE: u64 = 2;
+const COUNT: u64 = 4;
+
+/// What a leaf's memory begins with.
+#[repr(C, align(64))]
+pub(super) struct Head {
+    /// Bit 0 locked, bit 1 obsolete, a count above.
+    version: AtomicU64,
+    /// The epoch of the table in which the leaf was made. For snapshots to come.
+    stamp: AtomicU64,
+    /// Entries.
+    pub(super) count: AtomicU32,
+    /// Bytes of their objects and lanes.
+    pub(super) live: AtomicU32,
+    /// The contention counter, as an `i32`.
+    pub(super) adapt: AtomicU32,
+    /// How many buckets. The slots say it, too, if there are not too many.
+    buckets: u32,
+}
+
+/// A leaf that is alive for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'g> {
+    head: NonNull<Head>,
+    shape: Shape,
+    alive: PhantomData<&'g Guard>,
+}
+
+/// A leaf that nobody else can reach yet. Freed if it is never published.
+pub(crate) struct NewLeaf(Leaf<'static>);
+
+/// The leaf is obsolete: what it had is elsewhere. Begin again from the root.
+#[derive(Debug)]
+pub(crate) struct Obsolete;
+
+/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
+pub(crate) struct Locked<'g> {
+    pub(super) leaf: Leaf<'g>,
+    /// The version before the lock was taken.
+    before: u64,
+    pub(super) changed: bool,
+}
+
+/// A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder, who has nothing to check.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'g> {
+    pub(super) leaf: Leaf<'g>,
+    version: Option<u64>,
+}
+
+impl<'g> Leaf<'g> {
+    /// From a leaf's address and shape; no buckets: the head knows how many.
+    ///
+    /// # Safety
+    /// A leaf of this shape that was published lies there, and is not freed during `'g`.
+    #[inline]
+    pub(super) unsafe fn at(head: NonNull<()>, mut shape: Shape) -> Leaf<'g> {
+        let head = head.cast::<Head>();
+        if shape.buckets == 0 {
+            // SAFETY: it is alive, says the caller; this field never changes.
+            shape.buckets = unsafe { (*head.as_ptr()).buckets };
+        }
+        Leaf {
+            head,
+            shape,
+            alive: PhantomData,
+        }
+    }
+
+    /// The leaf's address.
+    pub(super) fn address(self) -> NonNull<()> {
+        self.head.cast()
+    }
+
+    /// What never changes of it.
+    #[inline]
+    pub(crate) fn shape(self) -> Shape {
+        self.shape
+    }
+
+    #[inline]
+    pub(super) fn head(self) -> &'g Head {
+        // SAFETY: a `Leaf` is alive for `'g`; the head is shared by atomics and what never changes.
+        unsafe { self.head.as_ref() }
+    }
+
+    /// The words of all buckets.
+    #[inline]
+    pub(super) fn words(self) -> &'g [AtomicU64] {
+        let len = self.shape.content() / 8;
+        // SAFETY: 1. the buckets follow the head, by the layout of the allocation; 2. they are alive for `'g`; 3. all bit patterns are words.
+        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<AtomicU64>(), len) }
+    }
+
+    /// The words of a bucket.
+    #[inline]
+    pub(super) fn bucket(self, bucket: usize) -> &'g [AtomicU64] {
+        let len = self.shape.bucket() / 8;
+        &self.words()[bucket * len..][..len]
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(self) -> usize {
+        layout(self.shape).size()
+    }
+
+    /// Entries, as of some moment.
+    pub(crate) fn count(self) -> usize {
+        // Ordering: Relaxed, a hint unless the lock is held.
+        self.head().count.load(Relaxed) as usize
+    }
+
+    /// Bytes of objects and lanes, as of some moment.
+    pub(crate) fn live(self) -> usize {
+        // Ordering: Relaxed, a hint unless the lock is held.
+        self.head().live.load(Relaxed) as usize
+    }
+
+    /// Asks for the head and for the home bucket of the hash, all lines at once.
+    #[inline]
+    pub(crate) fn prefetch(self, hash: u64) {
+        let (home, _) = self.shape.place(hash);
+        let bucket = self.bucket(home);
+        near(self.head.as_ptr().cast());
+        // A large bucket's objects are known only from its lanes.
+        for line in bucket.chunks(8).take(4) {
+            near(line.as_ptr().cast());
+        }
+    }
+
+    /// Begins an optimistic read; waits while a writer is at work.
+    #[inline]
+    pub(crate) fn read(self) -> Result<Look<'g>, Obsolete> {
+        // Ordering: Acquire (R1), pairs with the unlocking store (L2).
+        let mut version = self.head().version.load(Acquire);
+        if version & (LOCKED | OBSOLETE) != 0 {
+            version = self.wait()?;
+        }
+        Ok(Look {
+            leaf: self,
+            version: Some(version),
+        })
+    }
+
+    #[cold]
+    fn wait(self) -> Result<u64, Obsolete> {
+        let backoff = Backoff::new();
+        loop {
+            // Ordering: Acquire (R1), as in `read`.
+            let version = self.head().version.load(Acquire);
+            if version & OBSOLETE != 0 {
+                return Err(Obsolete);
+            }
+            if version & LOCKED == 0 {
+                return Ok(version);
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Takes the lock if it is free: `Ok(None)` if it isn't.
+    #[inline]
+    pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
+        let version = &self.head().version;
+        // Ordering: Relaxed, only a guess for the exchange below.
+        let now = version.load(Relaxed);
+        if now & OBSOLETE != 0 {
+            return Err(Obsolete);
+        }
+        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is seen. Relaxed on failure: nothing is read then.
+        let taken = now & LOCKED == 0
+            && version
+                .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
+                .is_ok();
+        if !taken {
+            return Ok(None);
+        }
+        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a word written below.
+        fence(Release);
+        Ok(Some(Locked {
+            leaf: self,
+            before: now,
+            changed: false,
+        }))
+    }
+
+    /// Takes the lock. Also says whether another had it.
+    #[inline]
+    pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
+        match self.try_lock()? {
+            Some(locked) => Ok((locked, false)),
+            None => Ok((self.lock_slow()?, true)),
+        }
+    }
+
+    #[cold]
+    fn lock_slow(self) -> Result<Locked<'g>, Obsolete> {
+        let backoff = Backoff::new();
+        loop {
+            backoff.snooze();
+            if let Some(locked) = self.try_lock()? {
+                return Ok(locked);
+            }
+        }
+    }
+
+    /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
+    ///
+    /// # Safety
+    /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
+    pub(super) unsafe fn retire(self, guard: &Guard) {
+        let (address, shape) = (self.head.as_ptr().expose_provenance(), self.shape);
+        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference.
+        unsafe {
+            guard.defer_unchecked(move || {
+                let head = std::ptr::with_exposed_provenance_mut::<u8>(address);
+                memory::release(NonNull::new_unchecked(head), layout(shape));
+            });
+        }
+    }
+
+    /// Frees the leaf's memory now.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more.
+    pub(super) unsafe fn free(self) {
+        // SAFETY: the memory was allocated with this layout, which never changes.
+        unsafe { memory::release(self.head.cast(), layout(self.shape)) };
+    }
+
+    /// Frees the leaf and the outside objects that it leads to.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more; the handles in it are not in another leaf.
+    pub(super) unsafe fn free_all(self) {
+        // SAFETY: nobody writes.
+        for handle in unsafe { self.handles() } {
+            // SAFETY: only this leaf had the handle.
+            unsafe { handle.free() };
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.free() };
+    }
+
+    /// All handles in the leaf.
+    ///
+    /// # Safety
+    /// Nobody writes to the leaf meanwhile.
+    unsafe fn handles(self) -> Vec<Handle> {
+        use crate::hash::plain;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { self.plain() };
+        let mut handles = Vec::new();
+        for bucket in 0..self.shape.buckets as usize {
+            for e in plain::entries(bytes, bucket * self.shape.bucket(), self.shape) {
+                if e.outside {
+                    handles.push(Handle::from_bits(plain::handle_bits(bytes, e.from..e.end)));
+                }
+            }
+        }
+        handles
+    }
+
+    /// The buckets as plain bytes.
+    ///
+    /// # Safety
+    /// Nobody writes to the leaf during `'a`.
+    unsafe fn plain<'a>(self) -> &'a [u8] {
+        let words = self.words();
+        // SAFETY: 1. the words are initialised and alive, as long as nobody frees the leaf; 2. nobody writes to them, says the caller; others only load.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) }
+    }
+}
+
+impl<'g> Look<'g> {
+    /// Whether all that was read so far is true.
+    #[inline]
+    pub(crate) fn holds(&self) -> bool {
+        let Some(version) = self.version else {
+            return true;
+        };
+        // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
+        fence(Acquire);
+        // Ordering: Relaxed, the fence above keeps it after the reads.
+        self.leaf.head().version.load(Relaxed) == version
+    }
+
+    /// The outside object of a handle that was read from this leaf.
+    #[inline]
+    pub(crate) fn object(&self, handle: Handle) -> Result<Outside<'g>, words::Torn> {
+        if !self.holds() {
+            return Err(words::Torn);
+        }
+        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g` stands for was held; 2. it is held on for `'g`.
+        Ok(unsafe { handle.object() })
+    }
+}
+
+impl<'g> Locked<'g> {
+    /// The leaf.
+    #[inline]
+    pub(crate) fn leaf(&self) -> Leaf<'g> {
+        self.leaf
+    }
+
+    /// A look that needs no check.
+    #[inline]
+    pub(crate) fn look(&self) -> Look<'g> {
+        Look {
+            leaf: self.leaf,
+            version: None,
+        }
+    }
+
+    /// All buckets as plain bytes, while this borrow of the lock lasts.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        unsafe { self.leaf.plain() }
+    }
+
+    /// The outside object of a handle that is in this leaf.
+    pub(crate) fn object(&self, handle: Handle) -> Outside<'_> {
+        // SAFETY: the handle is in a locked leaf, so its object is alive while the lock is held.
+        unsafe { handle.object() }
+    }
+
+    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
+    pub(super) fn obsolete(self) {
+        let version = (self.before + COUNT) | OBSOLETE;
+        // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
+        self.leaf.head().version.store(version, Release);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Locked<'_> {
+    /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
+    #[inline]
+    fn drop(&mut self) {
+        let version = self.before + if self.changed { COUNT } else { 0 };
+        // Ordering: Release (L2), pairs with R1 and with the next lock.
+        self.leaf.head().version.store(version, Release);
+    }
+}
+
+const _: () = assert!(size_of::<Head>() == crate::hash::shape::HEAD);
+
+/// The memory of a leaf.
+fn layout(shape: Shape) -> Layout {
+    Layout::from_size_align(size_of::<Head>() + shape.content(), align_of::<Head>())
+        .expect("a leaf's size is far below the address space")
+}
+
+impl NewLeaf {
+    /// An empty leaf.
+    pub(crate) fn empty(shape: Shape) -> NewLeaf {
+        let head = memory::allocate_zeroed(layout(shape)).cast::<Head>();
+        // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid one.
+        unsafe { (*head.as_ptr()).buckets = shape.buckets };
+        NewLeaf(Leaf {
+            head,
+            shape,
+            alive: PhantomData,
+        })
+    }
+
+    /// All buckets, to be filled.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        let head = self.0.head.as_ptr();
+        // SAFETY: 1. the buckets follow the head; 2. zeroed by the allocator; 3. the leaf is not published: it is ours alone.
+        unsafe { std::slice::from_raw_parts_mut(head.add(1).cast::<u8>(), self.0.shape.content()) }
+    }
+
+    /// Says what it was filled with.
+    pub(crate) fn filled(&mut self, count: usize, live: usize) {
+        let head = self.0.head();
+        // Ordering: Relaxed, both: the leaf is not published.
+        head.count.store(count as u32, Relaxed);
+        // Ordering: Relaxed, as above.
+        head.live.store(live as u32, Relaxed);
+    }
+
+    /// Its shape.
+    pub(crate) fn shape(&self) -> Shape {
+        self.0.shape
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    /// Hands the leaf over to a slot.
+    pub(super) fn publish(self) -> Leaf<'static> {
+        let leaf = self.0;
+        std::mem::forget(self);
+        leaf
+    }
+}
+
+impl Drop for NewLeaf {
+    fn drop(&mut self) {
+        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf still.
+        unsafe { self.0.free() };
+    }
+}
+
+/// Asks the processor to bring a line near.
+#[inline]
+fn near(line: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing that the program sees, wherever it points.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = line;
+}
