@@ -32,6 +32,17 @@ pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
     }
 }
 
+/// A comparison of two terms.
+pub(crate) fn compare_flat(cmp: Cmp, a: TermRef<'_>, b: TermRef<'_>) -> bool {
+    let order = match cmp {
+        Cmp::Same | Cmp::NotSame => return a.identical(b) == (cmp == Cmp::Same),
+        Cmp::Eq | Cmp::Ne if a.eq_term(b) => Ordering::Equal,
+        Cmp::Eq | Cmp::Ne => Ordering::Less,
+        _ => a.cmp_term(b),
+    };
+    holds(cmp, order)
+}
+
 /// Arithmetic of two small integers, if the result is one.
 #[inline]
 fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
@@ -128,14 +139,7 @@ impl<'a> Machine<'a, '_> {
             return self.identical(a, b) == (cmp == Cmp::Same);
         }
         let (a, b) = (self.flat(a), self.flat(b));
-        let order = self.with(a, |a| {
-            self.with(b, |b| match cmp {
-                Cmp::Eq | Cmp::Ne if a.eq_term(b) => Ordering::Equal,
-                Cmp::Eq | Cmp::Ne => Ordering::Less,
-                _ => a.cmp_term(b),
-            })
-        });
-        holds(cmp, order)
+        self.with(a, |a| self.with(b, |b| compare_flat(cmp, a, b)))
     }
 
     /// Whether two values are the same term.

@@ -117,6 +117,11 @@ impl Func {
         }
     }
 
+    /// Whether the result depends on the surroundings.
+    pub(crate) fn asks_context(self) -> bool {
+        matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)
+    }
+
     /// Whether the result depends on the arguments alone (and so may be computed once, at compile time).
     pub(crate) fn is_pure(self) -> bool {
         !matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)

@@ -12,6 +12,7 @@
 //!
 //! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without decoding it: heads are matched
 //! against the bytes, guards and bodies take parts of them as they are, and what a body builds is written as bytes again.
+//! Programs that ask little of a row run without the machine, as a list of tests (see `quick`).
 //! [`Program::plan`] says which keys of a table can fit at all: not only bound keys and bound prefixes limit a scan, but guards on
 //! the key do.
 //!
@@ -55,6 +56,7 @@ mod machine;
 mod maps;
 mod plan;
 mod program;
+mod quick;
 #[allow(unsafe_code)]
 mod raw;
 mod replace;

@@ -8,6 +8,7 @@ use crate::{
     program::Program,
 };
 use larder_term::{order_key, Term};
+use std::borrow::Cow;
 use std::ops::Bound;
 
 /// How a table finds its keys.
@@ -38,6 +39,21 @@ pub enum Plan {
 }
 
 impl Program {
+    /// As [`Program::plan`]. What is asked first is kept: a program mostly serves one table, or several of one kind.
+    ///
+    /// # Complexity
+    /// As `plan`; O(1) when asked the same again.
+    pub fn kept_plan(&self, keypos: usize, order: KeyOrder) -> Cow<'_, Plan> {
+        let (pos, by, plan) = self
+            .planned
+            .get_or_init(|| (keypos, order, self.plan(keypos, order)));
+        if (*pos, *by) == (keypos, order) {
+            Cow::Borrowed(plan)
+        } else {
+            Cow::Owned(self.plan(keypos, order))
+        }
+    }
+
     /// The keys at position `keypos` (from 1) that objects which fit can have.
     ///
     /// # Complexity

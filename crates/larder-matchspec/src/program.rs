@@ -7,6 +7,8 @@ use crate::{
     ir::{Ir, Node, NodeId},
     lower::{Lowering, Scope},
     machine::Machine,
+    plan::{KeyOrder, Plan},
+    quick::{self, Quick},
     raw,
     row::Row,
     source::Source,
@@ -14,6 +16,7 @@ use crate::{
     wire::Head,
 };
 use larder_term::{atoms, object::ObjectView, tags, Atom, Term, TermRef};
+use std::sync::OnceLock;
 
 /// What a program may ask of its surroundings.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +28,8 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The surroundings of an expression that asks nothing of them.
-    pub(crate) fn none() -> Context<'static> {
+    /// The surroundings for a program that asks nothing of them ([`Program::asks_context`]).
+    pub fn none() -> Context<'static> {
         Context {
             self_pid: raw::whole(&[tags::NIL]),
             node: atoms::NONODE,
@@ -87,6 +90,10 @@ pub struct Program {
     pub(crate) clauses: Vec<Clause>,
     /// Whether a clause has many variables or instructions, and so may need many values.
     many: bool,
+    /// The clauses in their quick forms, if they have them.
+    quick: Option<Vec<Quick>>,
+    /// The plan that was asked for first, and for what.
+    pub(crate) planned: OnceLock<(usize, KeyOrder, Plan)>,
 }
 
 impl Program {
@@ -105,6 +112,8 @@ impl Program {
             ir: Ir::default(),
             clauses: Vec::new(),
             many: false,
+            quick: None,
+            planned: OnceLock::new(),
         };
         let source = Source::scan(program.spec.bytes());
         let clauses = clauses(&source)?;
@@ -115,6 +124,7 @@ impl Program {
                 .push(compiled.map_err(|fault| fault.in_clause(index))?);
         }
         program.many = program.clauses.iter().any(Clause::needs_many);
+        program.quick = Quick::of(&program.clauses, &program.pool);
         Ok(program)
     }
 
@@ -128,7 +138,35 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(Row::stored(object), context, scratch)
+        let row = Row::stored(object);
+        match &self.quick {
+            Some(quick) => quick::run(quick, &self.pool, &row, scratch),
+            None => self.run_row(row, context, scratch),
+        }
+    }
+
+    /// Whether the result for a stored object is the atom `true`. As [`Program::run`], and quicker where the result is only looked at.
+    #[inline]
+    pub fn is_true(
+        &self,
+        object: &ObjectView<'_>,
+        context: &Context<'_>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        match &self.quick {
+            Some(quick) => quick::is_true(quick, &self.pool, &Row::stored(object)),
+            None => self
+                .run_row(Row::stored(object), context, scratch)
+                .is_some_and(|outcome| outcome.is_true()),
+        }
+    }
+
+    /// Whether a run may ask its surroundings: whether [`Context`] matters.
+    pub fn asks_context(&self) -> bool {
+        let asks = |op: &Op| matches!(op, Op::Call(func, _) if func.asks_context());
+        self.clauses
+            .iter()
+            .any(|clause| clause.checks.iter().chain(&clause.result).any(asks))
     }
 
     /// Runs on a term; `None` if no clause fits. As [`Program::run`].
@@ -198,6 +236,12 @@ impl Program {
             .sum()
     }
 
+    /// The clauses in their quick forms, if they have them.
+    #[cfg(test)]
+    pub(crate) fn quick(&self) -> Option<&[Quick]> {
+        self.quick.as_deref()
+    }
+
     /// The way around in the specification.
     pub(crate) fn source(&self) -> Source<'_> {
         Source::scan(self.spec.bytes())
@@ -212,6 +256,16 @@ enum Found<'a> {
 }
 
 impl Clause {
+    /// The instructions of the guards.
+    pub(crate) fn checks(&self) -> &[Op] {
+        &self.checks
+    }
+
+    /// The instructions of the body.
+    pub(crate) fn result(&self) -> &[Op] {
+        &self.result
+    }
+
     /// Each instruction pushes one value at most.
     fn needs_many(&self) -> bool {
         [

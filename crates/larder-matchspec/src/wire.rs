@@ -63,14 +63,14 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     match tag {
         tags::INT1..=tags::INT8 => {
             let n = usize::from(tag - tags::INT1) + 1;
-            let bytes = run.get(1..=n)?;
-            let mut wide = if bytes[n - 1] & 0x80 == 0 {
-                [0; 8]
-            } else {
-                [0xFF; 8]
-            };
-            wide[..n].copy_from_slice(bytes);
-            Some(i64::from_le_bytes(wide))
+            // The last byte has the sign. A loop over so few bytes is quicker than a copy of unknown length.
+            let (&last, low) = run.get(1..=n)?.split_last()?;
+            let value = i64::from(last as i8);
+            Some(
+                low.iter()
+                    .rev()
+                    .fold(value, |value, &byte| value << 8 | i64::from(byte)),
+            )
         }
         _ => None,
     }

@@ -223,6 +223,12 @@ fn check_stored(
             if !same {
                 return Err(format!("stored with its key at {keypos} ({form:?}) it gives {outcome:?}, apart {found:?}"));
             }
+            let is_true = program.is_true(&view, &context, &mut scratch);
+            if is_true != found.is_some_and(|term| term.as_ref().as_atom() == Some(atoms::TRUE)) {
+                return Err(format!(
+                    "stored with its key at {keypos} ({form:?}): is it true? {is_true}"
+                ));
+            }
             let plan = program.plan(keypos, order);
             if found.is_some()
                 && !covers(
