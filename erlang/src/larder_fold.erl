@@ -1,10 +1,8 @@
 %% @private
 %% @doc foldl/3 and foldr/3.
 %%
-%% A fold visits key by key, and takes a key's objects at the moment of the
-%% visit, in the same call that finds the key. So it sees what the folding
-%% function, or another process, did to the keys ahead, exactly as a fold of
-%% `ets' does:
+%% A fold sees what the folding function, or another process, did to the keys
+%% ahead, exactly as a fold of `ets' does, which goes from key to key:
 %%
 %% <ul>
 %% <li>an object that is deleted before its key's turn is not passed to the function;</li>
@@ -12,44 +10,101 @@
 %% <li>in an ordered_set, an object inserted ahead of the fold is passed too.</li>
 %% </ul>
 %%
-%% Fetching objects in chunks would take fewer calls and break all three, so
-%% it is not done. The table is fixed meanwhile: that is what lets the fold
-%% go on from a key of an unordered table that the function has deleted. No
-%% object that is in the table throughout is missed or passed twice.
+%% Yet it takes objects in chunks. Between two keys it asks whether the table
+%% has changed since the chunk was taken; if so, what is left of the chunk is
+%% thrown away, and the next one begins behind the key that had its turn last.
+%% Chunks are small at first, grow while nothing changes, and have one object
+%% while the table changes all the time.
 %%
-%% Complexity: one call a key. Nothing is copied but the objects of one key.
+%% The table is fixed meanwhile, as `info/2' tells. No object that is in the
+%% table throughout is missed or passed twice.
+%%
+%% Complexity: a call for each chunk, and a small one for each key.
 -module(larder_fold).
 
 -export([foldl/3, foldr/3]).
 
+%% What does not change during a fold.
+-record(fold, {
+    table :: larder:table(),
+    way :: forward | backward,
+    function :: fun((tuple(), term()) -> term())
+}).
+
 %% @doc `larder:foldl/3'. Errors of the table are those of safe_fixtable/2.
 -spec foldl(fun((tuple(), Acc) -> Acc), Acc, larder:table()) -> Acc.
 foldl(Fun, Acc, Tab) ->
-    fixed(Tab, fun() -> forward(larder:first_lookup(Tab), Fun, Acc, Tab) end).
+    fold(#fold{table = Tab, way = forward, function = Fun}, Acc).
 
 %% @doc `larder:foldr/3': from the last key of an ordered_set; other types
 %% have no last key and are folded in the order of foldl/3. The objects of
 %% one key are passed last to first.
 -spec foldr(fun((tuple(), Acc) -> Acc), Acc, larder:table()) -> Acc.
 foldr(Fun, Acc, Tab) ->
-    fixed(Tab, fun() -> backward(larder:last_lookup(Tab), Fun, Acc, Tab) end).
+    fold(#fold{table = Tab, way = backward, function = Fun}, Acc).
 
-fixed(Tab, Fold) ->
+fold(#fold{table = Tab} = Fold, Acc) ->
     true = larder:safe_fixtable(Tab, true),
     try
-        Fold()
+        first(Fold, Acc)
     after
         larder:safe_fixtable(Tab, false)
     end.
 
-forward('$end_of_table', _Fun, Acc, _Tab) ->
-    Acc;
-forward({Key, Objects}, Fun, Acc, Tab) ->
-    Acc1 = lists:foldl(Fun, Acc, Objects),
-    forward(larder:next_lookup(Tab, Key), Fun, Acc1, Tab).
+first(#fold{table = Tab, way = Way} = Fold, Acc) ->
+    try larder_nif:fold_first(Tab, Way) of
+        Chunk -> chunk(Chunk, Fold, Acc)
+    catch
+        error:{larder, _} ->
+            _ = larder:first_lookup(Tab),
+            first(Fold, Acc)
+    end.
 
-backward('$end_of_table', _Fun, Acc, _Tab) ->
+%% On from a key. What is wrong with the table by now, going on from key to key
+%% would tell: so that is what raises the error.
+next(Key, {_, Watched, Count, _}, #fold{table = Tab, way = Way} = Fold, Acc) ->
+    try larder_nif:fold_next(Tab, Way, Key, Watched, Count) of
+        Chunk -> chunk(Chunk, Fold, Acc)
+    catch
+        error:{larder, _} ->
+            _ = larder:next_lookup(Tab, Key),
+            next(Key, {[], Watched, Count, 1}, Fold, Acc)
+    end.
+
+chunk({[], _, _, _}, _Fold, Acc) ->
     Acc;
-backward({Key, Objects}, Fun, Acc, Tab) ->
-    Acc1 = lists:foldr(Fun, Acc, Objects),
-    backward(larder:prev_lookup(Tab, Key), Fun, Acc1, Tab).
+chunk({[Object | _] = Objects, Watched, _, _} = Chunk, #fold{table = Tab, function = Fun} = Fold, Acc)
+  when is_tuple(Object), is_function(Fun, 2) ->
+    objects(Objects, Fun, Acc, Tab, Watched, Chunk, Fold);
+chunk({[Object | _], _, _, _}, Fold, Acc) when is_tuple(Object) ->
+    %% Says what is wrong with the function.
+    key([Object], Fold, Acc);
+chunk({Keys, _, _, _} = Chunk, Fold, Acc) ->
+    keys(Keys, Acc, Chunk, Fold).
+
+%% Of a set or ordered_set.
+objects([Object | Objects], Fun, Acc, Tab, Watched, Chunk, Fold) ->
+    Acc1 = Fun(Object, Acc),
+    case Objects =/= [] andalso holds(Tab, Watched) of
+        true -> objects(Objects, Fun, Acc1, Tab, Watched, Chunk, Fold);
+        false -> next(element(element(4, Chunk), Object), Chunk, Fold, Acc1)
+    end.
+
+%% Of a bag: the objects of a key are passed as they were at its turn.
+keys([[Object | _] = Objects | Keys], Acc, {_, Watched, _, KeyPos} = Chunk, #fold{table = Tab} = Fold) ->
+    Acc1 = key(Objects, Fold, Acc),
+    case Keys =/= [] andalso holds(Tab, Watched) of
+        true -> keys(Keys, Acc1, Chunk, Fold);
+        false -> next(element(KeyPos, Object), Chunk, Fold, Acc1)
+    end.
+
+key(Objects, #fold{way = forward, function = Fun}, Acc) -> lists:foldl(Fun, Acc, Objects);
+key(Objects, #fold{way = backward, function = Fun}, Acc) -> lists:foldr(Fun, Acc, Objects).
+
+%% A table that is gone holds nothing: the next chunk tells.
+holds(Tab, Watched) ->
+    try
+        larder_nif:fold_holds(Tab, Watched)
+    catch
+        error:{larder, _} -> false
+    end.

@@ -17,7 +17,7 @@
          lookup_element/3, lookup_element_default/4, member/2, delete/2, delete_object/2, take/2,
          update_counter/3, update_counter_default/4, update_element/3, update_element_default/4]).
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
-         prev_lookup/2, slot/2]).
+         prev_lookup/2, slot/2, fold_first/2, fold_next/5, fold_holds/2]).
 -export([select_all/4, every/1, select_some/5, select_again/5, select_count/2, select_delete/2,
          match_delete/2, select_replace/2, compile/1, is_compiled/1, run/3, test/2]).
 -export([save/4, load_table/2, file_header/1]).
@@ -86,6 +86,9 @@ last_lookup(_Table) -> ?STUB.
 next_lookup(_Table, _Key) -> ?STUB.
 prev_lookup(_Table, _Key) -> ?STUB.
 slot(_Table, _Slot) -> ?STUB.
+fold_first(_Table, _Way) -> ?STUB.
+fold_next(_Table, _Way, _Key, _Watched, _Count) -> ?STUB.
+fold_holds(_Table, _Watched) -> ?STUB.
 select_all(_Table, _Kind, _Spec, _Direction) -> ?STUB.
 every(_Table) -> ?STUB.
 select_some(_Table, _Kind, _Spec, _Limit, _Direction) -> ?STUB.

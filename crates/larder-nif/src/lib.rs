@@ -85,6 +85,9 @@ entries! {
         next_lookup => traverse::next_lookup;
         prev_lookup => traverse::prev_lookup;
         slot => traverse::slot;
+        fold_first => traverse::fold_first;
+        fold_next => traverse::fold_next;
+        fold_holds => traverse::fold_holds;
         select_all => select::select_all;
         every => select::every;
         select_some => select::select_some;
@@ -139,6 +142,9 @@ entries! {
         next_lookup / 2;
         prev_lookup / 2;
         slot / 2;
+        fold_first / 2;
+        fold_next / 5;
+        fold_holds / 2;
         select_all / 4;
         every / 1;
         select_some / 5;

@@ -4,12 +4,15 @@
 //! from a key that was deleted since the table was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
 //! is fixed: one by one, or as the whole index that `delete_all_objects` put aside.
 //!
+//! The watch of those who fold (see `scan::watch`) lives here too. It needs no fixed table.
+//!
 //! A deletion looks at the flag, and notes its key, under the leaf's lock before the deletion can be seen. Whoever fixes the table sets the flag
 //! and reads leaves afterwards, so either it waits for the leaf and sees the key gone, or the deleter sees the flag (see `gate` for the orderings).
 
 use crate::owner::OwnerId;
 use crate::raw::Retired;
 use crate::reaper;
+use crate::scan::Watch;
 use crate::store::Store;
 use larder_index::{Guard, Key};
 use parking_lot::Mutex;
@@ -45,10 +48,17 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Fixation {
     flag: AtomicBool,
+    watch: Watch,
     state: Mutex<Option<Box<State>>>,
 }
 
 impl Fixation {
+    /// The watch of those who fold.
+    #[inline]
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     /// Whether somebody has the table fixed.
     pub(crate) fn is_fixed(&self) -> bool {
         // Ordering: SeqCst, against the store in `fix` (see the module).
@@ -113,6 +123,7 @@ impl Fixation {
     pub(crate) fn end(&self) -> Vec<OwnerId> {
         // Ordering: SeqCst, as in `fix`.
         self.flag.store(false, Ordering::SeqCst);
+        self.watch.note();
         let state = self.state.lock().take();
         let by = state
             .as_ref()

@@ -41,7 +41,7 @@
 //! | list insert, list insert_new | the closing of the gate |
 //! | delete_all_objects | the exchange of the state word |
 //! | dropping a table | the setting of the state word's `DEAD` bit |
-//! | select, count, each, save | none as a whole: each leaf's worth of objects at one instant |
+//! | select, count, each, fold, save | none as a whole: each leaf's worth of objects at one instant |
 //! | select_delete, select_replace | each object (in a bag, each key) as a write of its own |
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
@@ -84,7 +84,7 @@ pub use gate::{ListJob, ObjectList};
 pub use info::Info;
 pub use options::{structures, Access, Concurrency, Options, TableKind};
 pub use owner::OwnerId;
-pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob};
+pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob, Show, Watched};
 pub use table::{Table, TableId};
 pub use traverse::Slot;
 pub use update::{CounterOp, NewRow};

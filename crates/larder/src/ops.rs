@@ -151,6 +151,7 @@ impl Table {
                 self.fixation.swapping(swap)
             };
             if fresh.is_none() {
+                self.fixation.watch().note();
                 let gone = at.store.count.get();
                 if let Some(old) = old {
                     reaper::free(old);

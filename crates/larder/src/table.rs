@@ -318,10 +318,11 @@ impl Table {
         }
     }
 
-    /// Whether a write may go on. Called under the leaf's lock.
+    /// Whether a write may go on. Called under the leaf's lock. Tells those who fold that something may change.
     #[inline]
     pub(crate) fn still(&self, at: &At<'_>) -> bool {
         after_lock();
+        self.fixation.watch().note();
         at.batch || self.cell.holds(at.seen, at.guard)
     }
 
@@ -360,7 +361,7 @@ impl Table {
         let guard = larder_index::pin();
         let at = self.begin(&guard)?;
         let size = at.store.count.get();
-        if self.still(&at) {
+        if self.cell.holds(at.seen, &guard) {
             Ok(size)
         } else {
             Err(Error::Busy)

@@ -35,7 +35,13 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn first(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
-        self.edge(who, Direction::Forward, &mut |o| visit(o.key()), false)
+        self.step(
+            who,
+            None,
+            Direction::Forward,
+            &mut |o| visit(o.key()),
+            false,
+        )
     }
 
     /// Calls `visit` with the last key; for the unordered types, as `first`.
@@ -43,7 +49,13 @@ impl Table {
     /// # Errors
     /// As `first`.
     pub fn last(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
-        self.edge(who, Direction::Backward, &mut |o| visit(o.key()), false)
+        self.step(
+            who,
+            None,
+            Direction::Backward,
+            &mut |o| visit(o.key()),
+            false,
+        )
     }
 
     /// Calls `visit` with the key after this one; false if it is the last. An ordered_set takes any key; the others one that is there, or was deleted
@@ -57,7 +69,13 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
-        self.beside(who, key, Direction::Forward, &mut |o| visit(o.key()), false)
+        self.step(
+            who,
+            Some(key),
+            Direction::Forward,
+            &mut |o| visit(o.key()),
+            false,
+        )
     }
 
     /// Calls `visit` with the key before this one; for the unordered types, as `next`.
@@ -70,9 +88,9 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
-        self.beside(
+        self.step(
             who,
-            key,
+            Some(key),
             Direction::Backward,
             &mut |o| visit(o.key()),
             false,
@@ -84,7 +102,7 @@ impl Table {
     /// # Errors
     /// As `first`.
     pub fn first_lookup(&self, who: OwnerId, visit: &mut Visit<'_>) -> Result<bool, Error> {
-        self.edge(who, Direction::Forward, visit, true)
+        self.step(who, None, Direction::Forward, visit, true)
     }
 
     /// As `last`, with all objects under the key.
@@ -92,7 +110,7 @@ impl Table {
     /// # Errors
     /// As `first`.
     pub fn last_lookup(&self, who: OwnerId, visit: &mut Visit<'_>) -> Result<bool, Error> {
-        self.edge(who, Direction::Backward, visit, true)
+        self.step(who, None, Direction::Backward, visit, true)
     }
 
     /// As `next`, with all objects under the key.
@@ -105,7 +123,7 @@ impl Table {
         key: &[u8],
         visit: &mut Visit<'_>,
     ) -> Result<bool, Error> {
-        self.beside(who, key, Direction::Forward, visit, true)
+        self.step(who, Some(key), Direction::Forward, visit, true)
     }
 
     /// As `prev`, with all objects under the key.
@@ -118,7 +136,7 @@ impl Table {
         key: &[u8],
         visit: &mut Visit<'_>,
     ) -> Result<bool, Error> {
-        self.beside(who, key, Direction::Backward, visit, true)
+        self.step(who, Some(key), Direction::Backward, visit, true)
     }
 
     /// The way a traversal really goes: unordered tables know only one.
@@ -130,9 +148,11 @@ impl Table {
         }
     }
 
-    fn edge(
+    /// One step: from a key, or from the edge for none, to the next entry; shows that, or all objects under its key.
+    fn step(
         &self,
         who: OwnerId,
+        from: Option<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_>,
         all: bool,
@@ -140,31 +160,19 @@ impl Table {
         self.may_read(who)?;
         let guard = larder_index::pin();
         let at = self.begin(&guard)?;
+        let way = self.way(direction);
         scratch::with(|s| {
-            s.batch.want = 1;
-            at.scan(Start::Edge, self.way(direction), &mut s.batch);
-            Ok(self.give(&at, s, 0, self.way(direction), visit, all))
-        })
-    }
-
-    fn beside(
-        &self,
-        who: OwnerId,
-        key: &[u8],
-        direction: Direction,
-        visit: &mut Visit<'_>,
-        all: bool,
-    ) -> Result<bool, Error> {
-        self.may_read(who)?;
-        let guard = larder_index::pin();
-        let at = self.begin(&guard)?;
-        scratch::with(|s| {
-            let way = self.way(direction);
-            let i = if self.kind().is_ordered() {
-                at.past(self.key(key), s, way);
-                0
-            } else {
-                self.after(&at, key, s)?
+            let i = match from {
+                None => {
+                    s.batch.want = 1;
+                    at.scan(Start::Edge, way, &mut s.batch);
+                    0
+                }
+                Some(key) if self.kind().is_ordered() => {
+                    at.past(self.key(key), 1, s, way);
+                    0
+                }
+                Some(key) => self.after(&at, key, s)?,
             };
             Ok(self.give(&at, s, i, way, visit, all))
         })
@@ -184,7 +192,7 @@ impl Table {
         if s.batch.len() > 1 && s.batch.key(1) != bytes {
             return Ok(1);
         }
-        at.past(key, s, Direction::Forward);
+        at.past(key, 1, s, Direction::Forward);
         Ok(0)
     }
 
@@ -209,7 +217,7 @@ impl Table {
                 return true;
             }
             // The key went between the scan and the look-up: on to the next.
-            at.past(self.key(&key), s, way);
+            at.past(self.key(&key), 1, s, way);
             i = 0;
         }
         false
@@ -325,10 +333,10 @@ impl At<'_> {
         }
     }
 
-    /// Scans on from behind a key, for one entry.
-    fn past(&self, key: Key<'_>, s: &mut Scratch, direction: Direction) {
+    /// Scans on from behind a key, for so many entries.
+    pub(crate) fn past(&self, key: Key<'_>, want: usize, s: &mut Scratch, direction: Direction) {
         self.end_position(key, &mut s.position);
-        s.batch.want = 1;
+        s.batch.want = want;
         self.scan(Start::Past(&s.position), direction, &mut s.batch);
     }
 

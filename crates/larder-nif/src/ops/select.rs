@@ -72,7 +72,8 @@ fn compile(call: &Call<'_>, kind: Word, spec: Word) -> Result<Arc<Program>, Rais
     }
 }
 
-fn direction(word: Word) -> Direction {
+/// The way that a word says.
+pub fn direction(word: Word) -> Direction {
     if word == atoms::BACKWARD.word() {
         Direction::Backward
     } else {
@@ -92,15 +93,16 @@ pub fn select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let program = program(call, &table, call.args[1], call.args[2])?;
     let way = opposite(direction(call.args[3]));
+    let around = Surroundings::new(call, &program)?;
     let job = answer(call, &table, table.select(who(call), program, way, None))?;
-    begin(call, table, Job::All(job))
+    begin(call, table, around, Job::All(job))
 }
 
 /// every(Table) -> [Object].
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let job = answer(call, &table, table.each(who(call), Direction::Backward))?;
-    begin(call, table, Job::All(job))
+    begin(call, table, Surroundings::none(), Job::All(job))
 }
 
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more, ...}; see `finish_some`.
@@ -109,6 +111,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
     let program = program(call, &table, call.args[1], call.args[2])?;
     let limit = limit(call.args[3])?;
     let direction = direction(call.args[4]);
+    let around = Surroundings::new(call, &program)?;
     let job = answer(
         call,
         &table,
@@ -117,6 +120,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
     begin(
         call,
         table,
+        around,
         Job::Some(
             job,
             Again {
@@ -150,6 +154,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
         limit,
         direction,
     };
+    let around = Surroundings::new(call, program)?;
     let job = table.select_resume(
         who(call),
         Arc::clone(program),
@@ -160,6 +165,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     begin(
         call,
         Arc::clone(&table),
+        around,
         Job::Some(answer(call, &table, job)?, again),
     )
 }
@@ -168,8 +174,9 @@ pub fn select_again(call: &Call<'_>) -> Reply {
 pub fn select_count(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let program = program(call, &table, atoms::SELECT.word(), call.args[1])?;
+    let around = Surroundings::new(call, &program)?;
     let job = answer(call, &table, table.select_count(who(call), program))?;
-    begin(call, table, Job::Count(job))
+    begin(call, table, around, Job::Count(job))
 }
 
 /// The program of something that writes.
@@ -182,8 +189,9 @@ fn writing(call: &Call<'_>, table: &Arc<Table>) -> Result<Arc<Program>, Raise> {
 pub fn select_delete(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let program = writing(call, &table)?;
+    let around = Surroundings::new(call, &program)?;
     let job = answer(call, &table, table.select_delete(who(call), program))?;
-    begin(call, table, Job::Delete(job))
+    begin(call, table, around, Job::Delete(job))
 }
 
 /// match_delete(Table, Pattern) -> Count.
@@ -191,8 +199,9 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
     let program = spec::pattern(call, call.args[1], Pattern::True)?;
+    let around = Surroundings::new(call, &program)?;
     let job = answer(call, &table, table.select_delete(who(call), program))?;
-    begin(call, table, Job::Delete(job))
+    begin(call, table, around, Job::Delete(job))
 }
 
 /// select_replace(Table, Spec) -> Count.
@@ -203,14 +212,15 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
         return Err(Raise::Cause(atoms::TABLE_TYPE));
     }
     let program = writing(call, &table)?;
+    let around = Surroundings::new(call, &program)?;
     let job = answer(call, &table, table.select_replace(who(call), program))?;
-    begin(call, table, Job::Replace(job))
+    begin(call, table, around, Job::Replace(job))
 }
 
-fn begin(call: &Call<'_>, table: Arc<Table>, job: Job) -> Reply {
+fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
     let scan = Scan {
         table,
-        around: Surroundings::new(call)?,
+        around,
         job: Mutex::new(job),
     };
     match slice(call, &scan, layout::NIL)? {
@@ -237,8 +247,11 @@ enum Ended {
     More(Word),
 }
 
+/// How many of a scan's units cost a scheduler as much as one of its own.
+const ROWS_A_UNIT: u64 = 10;
+
 fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
-    let mut budget = Budget::slice();
+    let mut budget = Budget::scan();
     let ended = run(call, scan, found, &mut budget);
     let ended = match ended {
         // The scan goes on where it was: only this slice is lost, not the job.
@@ -250,7 +263,7 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
     };
     if matches!(ended, Ok(Ended::Result(_))) {
         *scan.job.lock() = Job::Over;
-        call.spent(budget.spent());
+        call.spent(budget.spent() / ROWS_A_UNIT);
     }
     ended
 }
@@ -265,17 +278,14 @@ fn run(
     let mut job = scan.job.lock();
     let (step, count) = match &mut *job {
         Job::All(job) => {
-            let mut words = Vec::new();
+            let mut found = found;
             let step = job.step(budget, &context, &mut |output| {
-                words.push(word(call, &output))
+                found = cons(call, word(call, &output), found);
             });
-            // What a slice found before something got in its way stands.
-            let found = words
-                .iter()
-                .fold(found, |list, &word| cons(call, word, list));
             return Ok(match step {
                 Ok(ScanStep::More) => Ended::More(found),
                 Ok(_) => Ended::Result(found),
+                // What a slice found before something got in its way stands.
                 Err(larder::Error::Busy) => {
                     scan.table.help(budget);
                     Ended::More(found)

@@ -7,8 +7,11 @@ use crate::resource::Kind;
 use crate::sys::*;
 use crate::{decode, entry, identifiers, layout};
 use larder::Budget;
-use larder_matchspec::{compile_pattern, Context, Fault, Outcome, Pattern, Program, Scratch};
-use larder_term::{Mode, Term, TermBuf};
+use larder_matchspec::{
+    compile_pattern, CompileError, Context, Fault, Outcome, Pattern, Program, Scratch,
+};
+use larder_term::{Mode, Term, TermBuf, TermRef};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// A compiled match specification as a resource.
@@ -17,27 +20,33 @@ pub struct Compiled(pub Arc<Program>);
 /// Compiled match specifications.
 pub static PROGRAMS: Kind<Compiled> = Kind::new();
 
-/// What programs ask of the host, in the host's words.
-pub struct Surroundings {
-    me: Term,
-    node: larder_term::Atom,
-}
+/// What a program asks of the host, in the host's words: nothing, for most programs.
+pub struct Surroundings(Option<(Term, larder_term::Atom)>);
 
 impl Surroundings {
-    /// Those of the running call.
-    pub fn new(call: &Call<'_>) -> Result<Self, Raise> {
+    /// Those of the running call, as far as the program asks for them.
+    pub fn new(call: &Call<'_>, program: &Program) -> Result<Self, Raise> {
+        if !program.asks_context() {
+            return Ok(Self::none());
+        }
         let me = super::options::owned(call, call.self_pid().pid)?;
-        Ok(Surroundings {
-            me,
-            node: identifiers::here(call.env).name.name,
-        })
+        let node = identifiers::here(call.env).name.name;
+        Ok(Surroundings(Some((me, node))))
+    }
+
+    /// None: for a scan without a program.
+    pub fn none() -> Self {
+        Surroundings(None)
     }
 
     /// As programs want them.
     pub fn context(&self) -> Context<'_> {
-        Context {
-            self_pid: self.me.as_ref(),
-            node: self.node,
+        match &self.0 {
+            Some((me, node)) => Context {
+                self_pid: me.as_ref(),
+                node: *node,
+            },
+            None => Context::none(),
         }
     }
 }
@@ -50,14 +59,94 @@ fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
     Ok(buffer)
 }
 
+/// What a program is made of: a match specification, or a pattern and what becomes of the rows that fit.
+type What = Option<Pattern>;
+
+/// A program that was compiled on this thread, and what of. Specifications that hold handles are not kept: a handle has other bytes each time.
+struct Kept {
+    what: What,
+    bytes: Box<[u8]>,
+    program: Arc<Program>,
+}
+
+/// How many programs a thread keeps.
+const KEPT: usize = 64;
+/// The longest specification that is kept, in bytes.
+const LONGEST_KEPT: usize = 512;
+
+thread_local! {
+    /// The programs that were compiled last, by a hash of what they were made of. A specification that is used again and again (most are written in
+    /// a module's text) is encoded each time, but compiled once.
+    static PROGRAMS_KEPT: RefCell<Vec<Option<Kept>>> = const { RefCell::new(Vec::new()) };
+    /// Where specifications are encoded.
+    static SPEC: Cell<Option<TermBuf>> = const { Cell::new(None) };
+}
+
+/// The place of a specification among those kept: any place will do, but the same each time.
+fn place(bytes: &[u8], what: What) -> usize {
+    let seed = what.map_or(0, |pattern| pattern as u64 + 1);
+    let mix = |hash: u64, bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        (hash ^ u64::from_le_bytes(word))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(29)
+    };
+    let hash = bytes.chunks(8).fold(seed, mix);
+    (hash >> 7) as usize % KEPT
+}
+
+/// The program for a specification that was encoded: one that is kept, or a new one.
+fn program_of(spec: TermRef<'_>, what: What) -> Result<Arc<Program>, CompileError> {
+    let bytes = spec.bytes();
+    let make = || {
+        Ok(Arc::new(match what {
+            None => Program::compile(spec)?,
+            Some(pattern) => compile_pattern(spec, pattern)?,
+        }))
+    };
+    if bytes.len() > LONGEST_KEPT || spec.has_handles() {
+        return make();
+    }
+    PROGRAMS_KEPT.with_borrow_mut(|kept| {
+        kept.resize_with(KEPT, || None);
+        let slot = &mut kept[place(bytes, what)];
+        if let Some(kept) = slot {
+            if kept.what == what && *kept.bytes == *bytes {
+                return Ok(Arc::clone(&kept.program));
+            }
+        }
+        let program = make()?;
+        *slot = Some(Kept {
+            what,
+            bytes: bytes.into(),
+            program: Arc::clone(&program),
+        });
+        Ok(program)
+    })
+}
+
+/// The program for a specification that is a term of the host.
+fn program(call: &Call<'_>, word: Word, what: What) -> Result<Arc<Program>, Raise> {
+    let mut buffer = SPEC.take().unwrap_or_else(|| TermBuf::new(Mode::Shared));
+    buffer
+        .encode(|out| encode::term(call.env, word, out))
+        .map_err(|_| BADARG)?;
+    let spec = buffer.term().ok_or(BADARG)?;
+    let (program, modest) = (program_of(spec, what), spec.bytes().len() <= LONGEST_KEPT);
+    // A buffer that holds handles would keep alive what they lead to.
+    if modest && !spec.has_handles() {
+        SPEC.set(Some(buffer));
+    }
+    program.map_err(|error| match (what, error.what) {
+        (None, Fault::TooDeep) => Raise::Cause(atoms::SYSTEM_LIMIT),
+        _ => BADARG,
+    })
+}
+
 /// Compiles a match specification.
 pub fn compile(call: &Call<'_>, spec: Word) -> Result<Arc<Program>, Raise> {
-    let spec = taken(call, spec)?;
-    match Program::compile(spec.term().ok_or(BADARG)?) {
-        Ok(program) => Ok(Arc::new(program)),
-        Err(error) if error.what == Fault::TooDeep => Err(Raise::Cause(atoms::SYSTEM_LIMIT)),
-        Err(_) => Err(BADARG),
-    }
+    program(call, spec, None)
 }
 
 /// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object always has a key, so none is `{}`.
@@ -73,12 +162,9 @@ pub fn nothing() -> Result<Arc<Program>, Raise> {
         .map_err(|_| BADARG)
 }
 
-/// Compiles a pattern of match or match_object.
+/// Compiles a pattern of match, match_object or match_delete.
 pub fn pattern(call: &Call<'_>, pattern: Word, what: Pattern) -> Result<Arc<Program>, Raise> {
-    let pattern = taken(call, pattern)?;
-    compile_pattern(pattern.term().ok_or(BADARG)?, what)
-        .map(Arc::new)
-        .map_err(|_| BADARG)
+    program(call, pattern, Some(what))
 }
 
 /// compile(Spec) -> reference().
@@ -95,7 +181,7 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
 /// run(List, Compiled, Acc) -> the results for the list's terms, reversed onto Acc.
 pub fn run(call: &Call<'_>) -> Reply {
     let program = &PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?.0;
-    let around = Surroundings::new(call)?;
+    let around = Surroundings::new(call, program)?;
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
@@ -131,7 +217,7 @@ pub fn run(call: &Call<'_>) -> Reply {
 pub fn test(call: &Call<'_>) -> Reply {
     let program = compile(call, call.args[1])?;
     let row = taken(call, call.args[0])?;
-    let around = Surroundings::new(call)?;
+    let around = Surroundings::new(call, &program)?;
     let mut scratch = Scratch::default();
     let outcome = program.run_term(row.term().ok_or(BADARG)?, &around.context(), &mut scratch);
     Ok(match outcome {

@@ -1,15 +1,16 @@
 //! Going from key to key, and slots.
 
-use super::single::{with_key, Shown};
+use super::select;
+use super::single::{spend, with_key, Shown};
 use crate::atoms;
-use crate::call::{Call, Raise, Reply, BADARG};
-use crate::decode;
+use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::sys::*;
 use crate::tables::{self, answer, natural, who};
-use larder::Slot;
-use larder::{Error, OwnerId, Table};
+use crate::{decode, layout};
+use larder::{Error, OwnerId, Slot, Table, Watched};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 type SeeKey<'v> = dyn FnMut(TermRef<'_>) + 'v;
@@ -158,6 +159,80 @@ pub fn prev_lookup(call: &Call<'_>) -> Reply {
     step_lookup(call, |table, who, key, see| {
         table.prev_lookup(who, key, see)
     })
+}
+
+/// The most objects of a chunk of a fold.
+const CHUNK: usize = 256;
+
+/// fold_first(Table, Way) -> see `fold`.
+pub fn fold_first(call: &Call<'_>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        fold(call, table, None, FIRST_CHUNK)
+    })
+}
+
+/// The objects of a fold's first chunk: a table may be small, or the function may change it.
+const FIRST_CHUNK: usize = 16;
+
+/// fold_next(Table, Way, Key, Watched, Count) -> see `fold`. The next chunk is larger, unless the table changed since the last one was taken.
+pub fn fold_next(call: &Call<'_>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let count = if table.is_unchanged(watched(call.args[3])?) {
+            (4 * natural(call.args[4])?).min(CHUNK)
+        } else {
+            1
+        };
+        with_key(call, table, call.args[2], |key| {
+            fold(call, table, Some(key), count)
+        })
+    })
+}
+
+/// fold_holds(Table, Watched) -> boolean(): whether the objects of a chunk still are what the table has.
+pub fn fold_holds(call: &Call<'_>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        Ok(boolean(table.is_unchanged(watched(call.args[1])?)))
+    })
+}
+
+fn watched(word: Word) -> Result<Watched, Raise> {
+    let word = layout::small(word).ok_or(BADARG)?;
+    Ok(Watched(word as u64))
+}
+
+/// A chunk of a fold: {Objects, Watched, Count, KeyPos}. `Objects` are a list of objects, in a bag of lists of all objects of a key; [] at the end.
+/// `Count` and `Watched` are for those who go on.
+fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
+    let direction = select::direction(call.args[1]);
+    let mut shown = Shown::new(call);
+    let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
+    let unique = table.kind().is_unique();
+    let step = table.fold(who(call), key, direction, count, &mut |object, first| {
+        if first && !unique {
+            firsts.push(shown.words().len());
+        }
+        shown.object(object);
+    });
+    let Watched(watched) = answer(call, table, step)?;
+    let words = shown.words();
+    spend(call, words.len());
+    let objects = if unique {
+        call.list(words)
+    } else {
+        let ends = firsts.iter().skip(1).copied().chain([words.len()]);
+        let keys: SmallVec<[Word; 32]> = firsts
+            .iter()
+            .zip(ends)
+            .map(|(&from, to)| call.list(&words[from..to]))
+            .collect();
+        call.list(&keys)
+    };
+    Ok(call.tuple(&[
+        objects,
+        call.int(watched as i64),
+        call.int(count as i64),
+        call.int(table.keypos() as i64),
+    ]))
 }
 
 /// slot(Table, I) -> [Object] | '$end_of_table'.

@@ -17,7 +17,7 @@ use crate::table::{At, Table};
 use crate::write::Held;
 use larder_index::{Change, Direction};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
-use larder_term::object::ObjectBuf;
+use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
 
 impl Table {
@@ -54,6 +54,7 @@ impl Table {
         }
         Ok(ReplaceJob {
             work: Work::new(self, program),
+            prepared: ObjectBuf::new(),
         })
     }
 }
@@ -69,8 +70,11 @@ struct Work {
     dealt: Vec<u8>,
 }
 
+/// Whether something is to be done with an object.
+type Wanted<'a> = dyn Fn(&Program, &ObjectView<'_>, &Context<'_>, &mut Scratch) -> bool + 'a;
+
 /// What is to be done with an object that matched.
-type Act = dyn FnMut(&Table, &At<'_>, &mut Turn<'_>) -> Result<u64, Error>;
+type Act<'a> = dyn FnMut(&Table, &At<'_>, &mut Turn<'_>) -> Result<u64, Error> + 'a;
 
 /// One object that matched.
 struct Turn<'t> {
@@ -92,13 +96,13 @@ impl Work {
         }
     }
 
-    /// One slice: finds objects for which `wanted` holds and calls `act` with each.
+    /// One slice: finds objects that are `wanted` and calls `act` with each.
     fn step(
         &mut self,
         budget: &mut Budget,
         ctx: &Context<'_>,
-        wanted: fn(&Outcome<'_>) -> bool,
-        act: &mut Act,
+        wanted: &Wanted<'_>,
+        act: &mut Act<'_>,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
         let weight = weight(Some(&self.program));
@@ -114,9 +118,8 @@ impl Work {
             for i in 0..usable {
                 let (key, value) = (scan.batch.key(i), scan.batch.value(i));
                 let object = raw::view(key, value, table.keypos(), &mut scan.plain);
-                let found = self.program.run(&object, ctx, &mut scan.scratch);
                 let dealt = !table.kind().is_unique() && self.dealt == key;
-                if !dealt && found.as_ref().is_some_and(wanted) {
+                if !dealt && wanted(&self.program, &object, ctx, &mut scan.scratch) {
                     let mut turn = Turn {
                         program: &self.program,
                         ctx,
@@ -135,7 +138,9 @@ impl Work {
                             return Err(error);
                         }
                     }
-                    key.clone_into(&mut self.dealt);
+                    if !table.kind().is_unique() {
+                        key.clone_into(&mut self.dealt);
+                    }
                 }
                 if !budget.spend(weight) {
                     if i + 1 < usable {
@@ -153,30 +158,33 @@ impl Turn<'_> {
     fn is_true(&mut self, table: &Table, value: &[u8]) -> bool {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
-        let found = self.program.run(&object, self.ctx, self.scratch);
-        found.is_some_and(|outcome| outcome.is_true())
+        self.program.is_true(&object, self.ctx, self.scratch)
     }
 
-    /// What replaces an object, if the program matches it.
-    fn replacement(&mut self, table: &Table, value: &[u8]) -> Result<Option<ObjectBuf>, Error> {
+    /// Writes what replaces an object to `new`; false if the program does not match it.
+    fn replacement(
+        &mut self,
+        table: &Table,
+        value: &[u8],
+        new: &mut ObjectBuf,
+    ) -> Result<bool, Error> {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
         let Some(outcome) = self.program.run(&object, self.ctx, self.scratch) else {
-            return Ok(None);
+            return Ok(false);
         };
-        let mut new = ObjectBuf::new();
         match outcome {
             Outcome::Object => {
                 let mut tuple = Vec::new();
                 object.to_tuple(&mut tuple);
-                table.encode_object(raw::stored(&tuple), &mut new)?;
+                table.encode_object(raw::stored(&tuple), new)?;
             }
-            Outcome::Term(term) => table.encode_object(term, &mut new)?,
+            Outcome::Term(term) => table.encode_object(term, new)?,
         }
         if new.key() != self.key {
             return Err(Error::KeyChanged);
         }
-        Ok(Some(new))
+        Ok(true)
     }
 
     fn delete(&mut self, table: &Table) -> Result<u64, Error> {
@@ -188,26 +196,32 @@ impl Turn<'_> {
         Ok(gone as u64)
     }
 
-    fn replace(&mut self, table: &Table, at: &At<'_>) -> Result<u64, Error> {
+    /// `prepared` is memory for the new object.
+    fn replace(
+        &mut self,
+        table: &Table,
+        at: &At<'_>,
+        prepared: &mut ObjectBuf,
+    ) -> Result<u64, Error> {
         let key = table.key(self.key);
         let mut count = 0;
         let written = match &at.store.index {
             Index::One(ix) => {
                 let read = self.value;
-                let prepared = self.replacement(table, read)?;
-                // Holds the counts of a new object's handles until the table has its own.
-                let mut anew = None;
+                if !self.replacement(table, read, prepared)? {
+                    return Ok(0);
+                }
+                // Both hold the counts of the new object's handles until the table has its own.
+                let mut anew = ObjectBuf::new();
                 table.change_one(at, &**ix, key, &mut |old, scratch| {
                     let Some(old) = old else {
                         return Ok(Change::Keep);
                     };
                     let new = if old == read {
-                        &prepared
-                    } else {
-                        anew = self.replacement(table, old)?;
+                        &*prepared
+                    } else if self.replacement(table, old, &mut anew)? {
                         &anew
-                    };
-                    let Some(new) = new else {
+                    } else {
                         return Ok(Change::Keep);
                     };
                     count = 1;
@@ -231,16 +245,14 @@ impl Turn<'_> {
     fn replace_all(&mut self, table: &Table, held: &mut Held<'_>) -> Result<u64, Error> {
         let mut new = Vec::new();
         let mut failed = None;
-        held.each(&mut |ordinal, value| match self.replacement(table, value) {
-            Ok(Some(object)) => {
-                new.push((ordinal, value.to_vec(), object));
-                true
+        held.each(&mut |ordinal, value| {
+            let mut object = ObjectBuf::new();
+            match self.replacement(table, value, &mut object) {
+                Ok(true) => new.push((ordinal, value.to_vec(), object)),
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
             }
-            Ok(None) => true,
-            Err(error) => {
-                failed = Some(error);
-                false
-            }
+            failed.is_none()
         });
         if let Some(error) = failed {
             return Err(error);
@@ -264,8 +276,7 @@ impl DeleteJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut act = |table: &Table, _: &At<'_>, turn: &mut Turn<'_>| turn.delete(table);
-        self.work
-            .step(budget, ctx, |outcome| outcome.is_true(), &mut act)
+        self.work.step(budget, ctx, &Program::is_true, &mut act)
     }
 
     /// The objects deleted so far.
@@ -277,6 +288,8 @@ impl DeleteJob {
 /// A replace by match specification, under way. Dropped before its end, it has replaced some.
 pub struct ReplaceJob {
     work: Work,
+    /// Memory for new objects.
+    prepared: ObjectBuf,
 }
 
 impl ReplaceJob {
@@ -285,8 +298,22 @@ impl ReplaceJob {
     /// # Errors
     /// `NoTable`, `Busy`; `KeyChanged` and `NotTuple` if a result is no object of its key, which the program's proof excludes.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| turn.replace(table, at);
-        self.work.step(budget, ctx, |_| true, &mut act)
+        let mut prepared = std::mem::take(&mut self.prepared);
+        let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| {
+            turn.replace(table, at, &mut prepared)
+        };
+        // One object is matched when its replacement is made. A key's objects in a bag are matched under its lock, if one of them matches without.
+        let one = self.work.scan.table.kind().is_unique();
+        let wanted = |program: &Program,
+                      object: &ObjectView<'_>,
+                      ctx: &Context<'_>,
+                      scratch: &mut Scratch| {
+            one || program.run(object, ctx, scratch).is_some()
+        };
+        let step = self.work.step(budget, ctx, &wanted, &mut act);
+        prepared.clear();
+        self.prepared = prepared;
+        step
     }
 
     /// The objects replaced so far.

@@ -96,18 +96,28 @@ impl Cursor {
                     let start = start(&self.place, near, self.way);
                     at.scan(start, self.way, batch);
                     cut(batch, far, self.way);
-                    self.place = behind(batch);
+                    self.go_behind(batch);
                 }
                 Path::Full => {
                     let start = start(&self.place, &Bound::Unbounded, self.way);
                     at.scan(start, self.way, batch);
-                    self.place = behind(batch);
+                    self.go_behind(batch);
                 }
             }
             let usable = usable.unwrap_or(batch.len());
             if usable > 0 {
                 return usable;
             }
+        }
+    }
+
+    /// Moves the cursor behind a batch, whose memory for a position it exchanges for its own.
+    fn go_behind(&mut self, batch: &mut Batch) {
+        match &mut self.place {
+            Place::Resume(position) if !batch.done => {
+                std::mem::swap(position, &mut batch.resume);
+            }
+            place => *place = behind(batch),
         }
     }
 
@@ -181,13 +191,13 @@ fn path(table: &Table, program: &Program, way: Direction) -> Path {
         KeyForm::Ordered => KeyOrder::Ordered,
         KeyForm::Hash { .. } => KeyOrder::Hash,
     };
-    match program.plan(table.keypos(), order) {
+    match &*program.kept_plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
         Plan::Full => Path::Full,
-        Plan::Range { low, high } => Path::Range(low, high),
+        Plan::Range { low, high } => Path::Range(low.clone(), high.clone()),
         Plan::Keys(terms) => {
             let mut keys = Vec::with_capacity(terms.len());
-            for term in &terms {
+            for term in terms {
                 let mut key = Vec::new();
                 table.encode_key(term.as_ref(), &mut key);
                 keys.push(key);
@@ -206,7 +216,7 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, way: Direction) {
         if way == Direction::Backward {
             keys.reverse();
         }
-    } else {
+    } else if keys.len() > 1 {
         let mut seen = std::collections::HashSet::new();
         keys.retain(|key| seen.insert(key.clone()));
     }

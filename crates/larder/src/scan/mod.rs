@@ -4,12 +4,19 @@
 //! from the position. The order of positions never changes, so an object that is there throughout is met exactly once, and one that is inserted or
 //! deleted meanwhile once or not at all. A scan is no snapshot; each leaf's worth of objects is read at one instant.
 //!
+//! A fold is no scan: it takes chunks (see `fold`).
+//!
 //! The program's plan says where to look: nowhere, under some keys, in a range of an ordered_set, everywhere.
 
 mod change;
 mod cursor;
+mod fold;
 mod select;
+mod watch;
 
 pub use change::{DeleteJob, ReplaceJob};
 pub(crate) use cursor::Cursor;
+pub use fold::Show;
 pub use select::{CountJob, Output, ScanStep, SelectJob};
+pub(crate) use watch::Watch;
+pub use watch::Watched;

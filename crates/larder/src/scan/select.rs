@@ -9,7 +9,7 @@ use crate::table::Table;
 use larder_index::{Batch, Direction};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::ObjectView;
-use larder_term::{atoms, TermRef};
+use larder_term::TermRef;
 use std::sync::Arc;
 
 /// One result of a select.
@@ -29,6 +29,15 @@ pub enum ScanStep {
     Limit,
     /// The scan is at its end.
     Done,
+}
+
+/// What becomes of a scan after a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Go {
+    /// On to the next row.
+    On,
+    /// It pauses behind this row.
+    Pause,
 }
 
 /// What a scan keeps between slices.
@@ -52,7 +61,55 @@ impl Scan {
             scratch: Scratch::default(),
         }
     }
+
+    /// One slice: calls `row` with one object after the other, until it wants to pause, the budget is used up (`More`) or the scan is at its end (`Done`).
+    /// `few` is how many rows may be of use (0: any number).
+    ///
+    /// # Errors
+    /// `NoTable`; `Busy`, before a row is read.
+    #[inline]
+    pub(crate) fn rows(
+        &mut self,
+        budget: &mut Budget,
+        few: usize,
+        mut row: impl FnMut(&ObjectView<'_>, &mut Scratch) -> Go,
+    ) -> Result<Step, Error> {
+        let Scan {
+            table,
+            program,
+            cursor,
+            batch,
+            plain,
+            scratch,
+        } = self;
+        let (weight, keypos) = (weight(program.as_deref()), table.keypos());
+        loop {
+            // Pinned anew for each leaf's worth; results are given while it is.
+            let guard = larder_index::pin();
+            let at = table.begin(&guard)?;
+            let usable = cursor.fill(table, &at, few, batch);
+            if usable == 0 {
+                return Ok(Step::Done);
+            }
+            for i in 0..usable {
+                let value = batch.value(i);
+                let object = raw::view(batch.key(i), value, keypos, plain);
+                let go = row(&object, scratch);
+                // A large object costs more than a row.
+                let size = (value.len() / BYTES_A_UNIT) as u32;
+                if !budget.spend(weight.saturating_add(size)) || go == Go::Pause {
+                    if i + 1 < usable {
+                        cursor.stop(table, &at, batch, i);
+                    }
+                    return Ok(Step::More);
+                }
+            }
+        }
+    }
 }
+
+/// Bytes of an object that cost as much as a small object's row.
+const BYTES_A_UNIT: usize = 256;
 
 impl Table {
     /// Begins a select: the results of `program` for the objects it matches, in the order of the table for an ordered_set. With a limit, the job
@@ -109,8 +166,10 @@ impl Table {
         who: OwnerId,
         program: Arc<Program>,
     ) -> Result<CountJob, Error> {
+        self.check_read(who)?;
         Ok(CountJob {
-            job: self.select(who, program, Direction::Forward, None)?,
+            scan: Scan::new(self, Some(Arc::clone(&program)), Direction::Forward),
+            program,
             count: 0,
         })
     }
@@ -145,52 +204,35 @@ impl SelectJob {
         ctx: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
-        let Scan {
-            table,
-            program,
-            cursor,
-            batch,
-            plain,
-            scratch,
-        } = &mut self.scan;
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
-        let weight = weight(program.as_deref());
-        loop {
-            // Pinned anew for each leaf's worth; results are given while it is.
-            let guard = larder_index::pin();
-            let at = table.begin(&guard)?;
-            let usable = cursor.fill(table, &at, self.limit.unwrap_or(0), batch);
-            if usable == 0 {
-                return Ok(ScanStep::Done);
+        let program = self.scan.program.clone();
+        let limit = &mut self.limit;
+        let mut full = false;
+        let few = limit.unwrap_or(0);
+        let step = self.scan.rows(budget, few, |object, scratch| {
+            let found = match &program {
+                None => Some(Outcome::Object),
+                Some(program) => program.run(object, ctx, scratch),
+            };
+            match found {
+                Some(Outcome::Object) => sink(Output::Object(object)),
+                Some(Outcome::Term(term)) => sink(Output::Term(term)),
+                None => return Go::On,
             }
-            for i in 0..usable {
-                let object = raw::view(batch.key(i), batch.value(i), table.keypos(), plain);
-                let found = match program {
-                    None => Some(Outcome::Object),
-                    Some(program) => program.run(&object, ctx, scratch),
-                };
-                let given = found.is_some();
-                match found {
-                    Some(Outcome::Object) => sink(Output::Object(&object)),
-                    Some(Outcome::Term(term)) => sink(Output::Term(term)),
-                    None => {}
-                }
-                if given && use_one(&mut self.limit) {
-                    if i + 1 < usable {
-                        cursor.stop(table, &at, batch, i);
-                    }
-                    return Ok(ScanStep::Limit);
-                }
-                if !budget.spend(weight) {
-                    if i + 1 < usable {
-                        cursor.stop(table, &at, batch, i);
-                    }
-                    return Ok(ScanStep::More);
-                }
+            full = use_one(limit);
+            if full {
+                Go::Pause
+            } else {
+                Go::On
             }
-        }
+        })?;
+        Ok(match step {
+            _ if full => ScanStep::Limit,
+            Step::More => ScanStep::More,
+            Step::Done => ScanStep::Done,
+        })
     }
 
     /// Where the scan is, as bytes: for `select_resume` with the same program, table and direction, at any later time.
@@ -228,7 +270,8 @@ pub(crate) fn weight(program: Option<&Program>) -> u32 {
 
 /// A count under way.
 pub struct CountJob {
-    job: SelectJob,
+    scan: Scan,
+    program: Arc<Program>,
     count: u64,
 }
 
@@ -238,15 +281,10 @@ impl CountJob {
     /// # Errors
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let count = &mut self.count;
-        let mut sink = |output: Output<'_>| {
-            if let Output::Term(term) = output {
-                *count += u64::from(term.as_atom() == Some(atoms::TRUE));
-            }
-        };
-        Ok(match self.job.step(budget, ctx, &mut sink)? {
-            ScanStep::More => Step::More,
-            ScanStep::Limit | ScanStep::Done => Step::Done,
+        let (program, count) = (&self.program, &mut self.count);
+        self.scan.rows(budget, 0, |object, scratch| {
+            *count += u64::from(program.is_true(object, ctx, scratch));
+            Go::On
         })
     }
 

@@ -1,0 +1,165 @@
+//! Folds: the next objects of a table, many at once, and whether they still are what the table has.
+//!
+//! Who folds takes a chunk from a key on, shows its objects one by one, and before each asks [`Table::is_unchanged`]. If the table has changed, what is left of
+//! the chunk is thrown away and the next chunk begins behind the key that was shown last. So every object is shown as it is at its turn, although hundreds
+//! were read in one call: exactly what going from key to key shows.
+//!
+//! The objects of one key belong together: a chunk has all of them, as of one instant, or none.
+
+use super::watch::Watched;
+use crate::error::Error;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::scratch::{self, Scratch};
+use crate::table::{At, Table};
+use larder_index::{Direction, Start};
+use larder_term::object::ObjectView;
+
+/// A chunk ends when its objects take so many bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Called with each object of a chunk, and whether it is the first of its key.
+pub type Show<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
+
+/// What is still wanted of a chunk.
+struct Wanted {
+    objects: usize,
+    bytes: usize,
+}
+
+impl Wanted {
+    /// Counts an object.
+    fn take(&mut self, bytes: usize) {
+        self.objects = self.objects.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    fn is_over(&self) -> bool {
+        self.objects == 0 || self.bytes == 0
+    }
+}
+
+impl Table {
+    /// Shows the next objects behind a key, or from the beginning for none: about `count` of them, at least one unless the fold is over. The key need not be
+    /// in the table. The answer is for `is_unchanged`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    ///
+    /// # Consistency
+    /// The objects of one key are of one instant, different keys of different ones. While `is_unchanged` the table has all of them as they were shown,
+    /// and none between them.
+    pub fn fold(
+        &self,
+        who: OwnerId,
+        from: Option<&[u8]>,
+        direction: Direction,
+        count: usize,
+        show: &mut Show<'_>,
+    ) -> Result<Watched, Error> {
+        self.may_read(who)?;
+        let guard = larder_index::pin();
+        let watched = self.fixation.watch().arm();
+        let at = self.begin(&guard)?;
+        let way = self.way(direction);
+        let mut wanted = Wanted {
+            objects: count.max(1),
+            bytes: CHUNK_BYTES,
+        };
+        scratch::with(|s| {
+            s.batch.want = wanted.objects;
+            match from {
+                None => at.scan(Start::Edge, way, &mut s.batch),
+                Some(key) => at.past(self.key(key), wanted.objects, s, way),
+            }
+            if self.kind().is_unique() {
+                self.show_each(&at, s, way, &mut wanted, show);
+            } else {
+                self.show_keys(&at, s, &mut wanted, show);
+            }
+        });
+        Ok(watched)
+    }
+
+    /// Whether the table has not changed since a chunk was taken. False for a table that is gone.
+    #[inline]
+    pub fn is_unchanged(&self, watched: Watched) -> bool {
+        // The end of a table is noted as a change (`Fixation::end`).
+        self.fixation.watch().holds(watched)
+    }
+
+    /// Shows the entries of a batch, and of those behind it: each is all there is of its key.
+    fn show_each(
+        &self,
+        at: &At<'_>,
+        s: &mut Scratch,
+        way: Direction,
+        wanted: &mut Wanted,
+        show: &mut Show<'_>,
+    ) {
+        loop {
+            for i in 0..s.batch.len() {
+                let (key, value) = (s.batch.key(i), s.batch.value(i));
+                show(&raw::view(key, value, self.keypos(), &mut s.plain), true);
+                wanted.take(value.len());
+                if wanted.is_over() {
+                    return;
+                }
+            }
+            if s.batch.done {
+                return;
+            }
+            s.batch.want = wanted.objects;
+            at.resume(s, way);
+        }
+    }
+
+    /// The same for a bag: key by key. Only the last key of a batch may have objects that the batch has not.
+    fn show_keys(&self, at: &At<'_>, s: &mut Scratch, wanted: &mut Wanted, show: &mut Show<'_>) {
+        loop {
+            let whole = whole_keys(s);
+            for i in 0..whole {
+                let (key, value) = (s.batch.key(i), s.batch.value(i));
+                let first = i == 0 || s.batch.key(i - 1) != key;
+                if first && wanted.is_over() {
+                    return;
+                }
+                show(&raw::view(key, value, self.keypos(), &mut s.plain), first);
+                wanted.take(value.len());
+            }
+            if s.batch.done || wanted.is_over() {
+                return;
+            }
+            if whole > 0 {
+                let last = s.batch.key(whole - 1).to_vec();
+                at.past(self.key(&last), wanted.objects, s, Direction::Forward);
+                continue;
+            }
+            // More objects under one key than a batch has.
+            let key = s.batch.key(0).to_vec();
+            let mut first = true;
+            self.visit(at, &key, &mut |object| {
+                show(object, first);
+                wanted.take(object.others_bytes().len());
+                first = false;
+            });
+            if wanted.is_over() {
+                return;
+            }
+            at.past(self.key(&key), wanted.objects, s, Direction::Forward);
+        }
+    }
+}
+
+/// How many of a batch's entries surely are all that their keys have.
+fn whole_keys(s: &Scratch) -> usize {
+    let batch = &s.batch;
+    if batch.done || batch.is_empty() {
+        return batch.len();
+    }
+    let last = batch.key(batch.len() - 1);
+    (0..batch.len())
+        .rev()
+        .find(|&i| batch.key(i) != last)
+        .map_or(0, |i| i + 1)
+}
