@@ -32,7 +32,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling bench-rust lint doc clean distclean \
+.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -45,7 +45,7 @@ help:
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
 	@echo '  make bench   every operation and the memory of a row, ets and Larder in turns, at three sizes'
-	@echo '  make bench-full, make bench-scaling   the same with 16 million rows; with several processes on a table'
+	@echo '  make bench-full, bench-scaling, bench-growth   with 16 million rows; with several processes; the pauses of growth'
 	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
@@ -109,6 +109,9 @@ bench-full:
 
 bench-scaling: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench scaling
+
+bench-growth: build demo-beams bench-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench growth
 
 # The structures from Rust, beside their peers; libJudy is one of them where its header is installed.
 PEERS := peers$(if $(wildcard /usr/include/Judy.h),$(comma)judy)

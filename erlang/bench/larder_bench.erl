@@ -6,7 +6,7 @@
 %% the files. Progress goes to the standard error.
 -module(larder_bench).
 
--export([main/0, scaling/0]).
+-export([main/0, scaling/0, growth/0]).
 
 -define(SIZES, [1000, 65536, 1048576]).
 -define(RUNS, 5).
@@ -19,6 +19,10 @@ main() -> ended(fun run/0).
 %% @doc Measures throughput with one process and several, prints the tables and stops the node.
 -spec scaling() -> no_return().
 scaling() -> ended(fun larder_bench_scaling:run/0).
+
+%% @doc Measures how evenly tables grow, prints the table and stops the node.
+-spec growth() -> no_return().
+growth() -> ended(fun larder_bench_growth:run/0).
 
 -spec ended(fun(() -> ok)) -> no_return().
 ended(Fun) ->

@@ -112,3 +112,11 @@ fill(T, Shape, Place, I, N) when I =< N ->
     true = ?TABLES:insert(T, larder_bench_rows:row(Shape, Place(I))),
     fill(T, Shape, Place, I + 1, N);
 fill(_, _, _, _, _) -> ok.
+
+%% Puts the rows of the places From..To into the table.
+-spec grow(term(), fun((pos_integer()) -> pos_integer()), pos_integer(), pos_integer()) -> ok.
+grow(T, Place, I, To) when I =< To ->
+    K = Place(I),
+    true = ?TABLES:insert(T, {K, K}),
+    grow(T, Place, I + 1, To);
+grow(T, _, _, To) -> To = rows(T), ok.

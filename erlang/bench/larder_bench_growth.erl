@@ -1,0 +1,66 @@
+%% @doc `make bench-growth': how evenly a table grows, from nothing to sixteen million rows {int, int} in random order.
+%%
+%% Inserts are timed a million at a time, and the slowest million is compared with the median one. (The slowest single
+%% insert is measured from Rust, where no virtual machine comes between.)
+%%
+%% Environment: `LARDER_BENCH_GROWTH' (rows in the end), `LARDER_BENCH_PART' (a million, if not said), `LARDER_BENCH_RUNS'
+%% (of each part the best counts: what the system does now and then is not the table's), `LARDER_BENCH_OUT'.
+-module(larder_bench_growth).
+
+-export([run/0]).
+
+-define(ROWS, 16_000_000).
+-define(PART, 1_000_000).
+-define(RUNS, 3).
+-define(HEAP, 65_536).
+%% The most that Larder's slowest part may be, of the median one.
+-define(TARGET, 1.5).
+
+%% @doc Runs, prints the table and writes the file.
+-spec run() -> ok.
+run() ->
+    Part = larder_bench_env:number("LARDER_BENCH_PART", ?PART),
+    Parts = max(1, larder_bench_env:number("LARDER_BENCH_GROWTH", ?ROWS) div Part),
+    Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
+    Grown = [{Name, Type, least([grow(Side, Type, Parts, Part, Run) || Run <- lists:seq(1, Runs)])}
+             || Type <- [set, ordered_set], {Name, Side} <- [{"ets", larder_bench_ets}, {"larder", larder_bench_larder}]],
+    io:format("~nFrom nothing to ~b rows {int, int}, random order; parts of ~b inserts; of each the best of ~b runs~n~n"
+              "~-13s ~-8s ~12s ~12s ~8s~n", [Parts * Part, Part, Runs, "type", "table", "median, ms", "slowest, ms", "ratio"]),
+    lists:foreach(fun print/1, Grown),
+    Path = filename:join(larder_bench_env:folder("make-bench-growth"), "growth.csv"),
+    Lines = [[atom_to_list(Type), Name, integer_to_list(I), integer_to_list(Ns)]
+             || {Name, Type, Times} <- Grown, {I, Ns} <- lists:zip(lists:seq(1, Parts), Times)],
+    Facts = larder_report:facts() ++ [{runs, Runs}, {rows_a_part, Part}],
+    ok = larder_report:write(Path, larder_report:csv(Facts, ["type", "table", "part", "nanoseconds"], Lines)),
+    io:format("~nwritten: ~ts~n", [Path]).
+
+%% Nanoseconds of each part.
+grow(Side, Type, Parts, Part, Run) ->
+    io:format(standard_error, "  ~s, ~s grows, run ~b~n", [Type, Side, Run]),
+    larder_bench_measure:in_own_process(
+      fun() ->
+              Place = larder_bench_rows:places(at_random, Parts * Part, 1),
+              T = Side:new([Type]),
+              Times = [timed(fun() -> Side:grow(T, Place, I * Part + 1, (I + 1) * Part) end) || I <- lists:seq(0, Parts - 1)],
+              true = Side:delete(T),
+              Times
+      end, ?HEAP).
+
+timed(Fun) ->
+    Start = erlang:monotonic_time(),
+    ok = Fun(),
+    erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond).
+
+%% Part by part, the least of the runs: a pause of the table's own comes at the same rows each time.
+least([Times]) -> Times;
+least([A, B | Rest]) -> least([[min(X, Y) || {X, Y} <- lists:zip(A, B)] | Rest]).
+
+print({Name, Type, Times}) ->
+    Median = larder_bench_measure:median(Times),
+    Ratio = lists:max(Times) / Median,
+    Mark = case Name of
+               "larder" when Ratio =< ?TARGET -> io_lib:format("  (=< ~.1f: ok)", [?TARGET]);
+               "larder" -> io_lib:format("  (=< ~.1f: -)", [?TARGET]);
+               "ets" -> ""
+           end,
+    io:format("~-13s ~-8s ~12.1f ~12.1f ~8.2f~s~n", [Type, Name, Median / 1.0e6, lists:max(Times) / 1.0e6, Ratio, Mark]).
