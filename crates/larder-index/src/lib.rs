@@ -97,12 +97,24 @@ pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     }
 }
 
-/// An empty index with any number of values under a key.
+/// An empty index with any number of values under a key. [`Objects::find`] is for values that are equal as bytes.
 pub fn multi() -> Box<dyn Multi> {
     multi_with(LeafConfig::default())
 }
 
 /// As [`multi`], with leaves of other sizes. For tests and measurements.
 pub fn multi_with(config: LeafConfig) -> Box<dyn Multi> {
-    Box::new(Bag::new(config))
+    multi_hashed(config, hash_of_bytes)
+}
+
+/// As [`multi_with`], where [`Objects::find`] and [`Objects::remove_same`] are for values with the same hash.
+pub fn multi_hashed(config: LeafConfig, hash: ObjectHash) -> Box<dyn Multi> {
+    Box::new(Bag::new(config, hash))
+}
+
+/// A hash of all bytes, seeded for the process.
+fn hash_of_bytes(bytes: &[u8]) -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    static SEED: std::sync::OnceLock<RandomState> = std::sync::OnceLock::new();
+    SEED.get_or_init(RandomState::new).hash_one(bytes)
 }

@@ -199,17 +199,42 @@ pub trait Unique: Send + Sync {
     fn stats(&self) -> Stats;
 }
 
+/// A hash of values by which a `Multi` finds those that its user takes for the same: they have the same hash.
+pub type ObjectHash = fn(&[u8]) -> u64;
+
 /// The objects under one key of a `Multi`, in order of arrival, locked against other writers.
+///
+/// `same`, below, answers whether a value is the same as one that the caller has in mind, `value`; it holds for no value whose [`ObjectHash`] is
+/// another.
 pub trait Objects {
     /// How many there are.
     fn count(&self) -> usize;
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
     /// Calls `f` with each in order of arrival, until it answers false.
     fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool);
+    /// Whether there is one that is the same.
+    fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let _ = value;
+        let mut found = false;
+        self.each(&mut |_, other| {
+            found = same(other);
+            !found
+        });
+        found
+    }
     /// Adds one at the end.
     fn push(&mut self, value: &[u8]);
     /// Removes those for which `f` answers true; returns how many.
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize;
-    /// Replaces the value of the object with this ordinal (as given by `each`).
+    /// Removes all that are the same; returns how many. `same` is called once with each that goes, among others.
+    fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        let _ = value;
+        self.remove_if(same)
+    }
+    /// Replaces the value of the object with this ordinal (as given by `each`). Several in ascending order are one walk.
     fn replace(&mut self, ordinal: usize, value: &[u8]);
 }
 

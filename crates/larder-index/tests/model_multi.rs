@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use larder_index::{multi_with, pin, Batch, LeafConfig, Multi, OracleMulti, Start};
+use larder_index::{
+    multi_hashed, multi_with, pin, Batch, LeafConfig, Multi, Objects, OracleMulti, Start,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -12,6 +14,9 @@ enum Op {
     RemoveIf(u16, u8),
     Replace(u16, usize, usize),
     Mixed(u16, usize),
+    /// As a bag inserts: unless it is there.
+    Once(u16, Vec<usize>),
+    RemoveSame(u16, Vec<usize>),
     Get(u16),
     Scan(u16, u8),
 }
@@ -23,6 +28,8 @@ fn op(keys: u16) -> impl Strategy<Value = Op> {
         4 => (0..keys, 0..6u8).prop_map(|(k, n)| Op::RemoveIf(k, n)),
         1 => (0..keys, 0..12usize, size()).prop_map(|(k, i, n)| Op::Replace(k, i, n)),
         1 => (0..keys, size()).prop_map(|(k, n)| Op::Mixed(k, n)),
+        2 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| Op::Once(k, n)),
+        2 => (0..keys, prop::collection::vec(size(), 1..4)).prop_map(|(k, n)| Op::RemoveSame(k, n)),
         2 => (0..keys).prop_map(Op::Get),
         1 => (0..keys, 0..10u8).prop_map(|(k, how)| Op::Scan(k, how)),
     ]
@@ -70,6 +77,30 @@ fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Vec<(Vec<u8>, Vec<u8>)> {
                     i < 5
                 });
                 counts.push(seen);
+            });
+            k
+        }
+        Op::Once(k, sizes) => {
+            index.update(&pin(), key(&key_bytes(*k), how), &mut |objects| {
+                for n in sizes {
+                    let value = vec![*n as u8; *n];
+                    let found = objects.find(&value, &mut |v| v == value);
+                    if !found {
+                        objects.push(&value);
+                    }
+                    counts.push(usize::from(found));
+                }
+                counts.push(objects.count());
+            });
+            k
+        }
+        Op::RemoveSame(k, sizes) => {
+            index.update(&pin(), key(&key_bytes(*k), how), &mut |objects| {
+                for n in sizes {
+                    let value = vec![*n as u8; *n];
+                    counts.push(objects.remove_same(&value, &mut |v| v == value));
+                }
+                counts.extend([objects.count(), usize::from(objects.is_empty())]);
             });
             k
         }
@@ -151,6 +182,74 @@ proptest! {
     fn bag_is_the_oracle(ops in prop::collection::vec(op(40), 1..200), hashes in 0..4usize, config in 0..2usize) {
         run(configs()[config], ALL_HASHES[hashes], &ops);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 60 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Keys with so many objects that they are found by their hashes, and with few again.
+    #[test]
+    fn crowded_keys_are_the_oracle(ops in prop::collection::vec(op(2), 1..200), hashes in 0..4usize, config in 0..2usize) {
+        run(configs()[config], ALL_HASHES[hashes], &ops);
+    }
+}
+
+/// Objects with equal hashes are told apart, and those that the user takes for the same are found whatever their bytes.
+#[test]
+fn hashes_only_guide() {
+    let index = multi_hashed(LeafConfig::tiny(), |value| u64::from(value[0] % 2));
+    let k = key(b"key", Hashes::Good);
+    index.update(&pin(), k, &mut |objects| {
+        for i in 0..200u8 {
+            assert!(!objects.find(&[i], &mut |v| v == [i]));
+            objects.push(&[i]);
+        }
+        assert!((0..200).all(|i| objects.find(&[i], &mut |v| v == [i])));
+        // Even numbers up to 99 are all the same to this user.
+        let mut same = |v: &[u8]| v[0] % 2 == 0 && v[0] < 100;
+        assert!(objects.find(&[8], &mut same));
+        assert_eq!(objects.remove_same(&[8], &mut same), 50);
+        assert_eq!(objects.count(), 150);
+        objects.replace(0, &[201]);
+        assert!(objects.find(&[201], &mut |v| v == [201]));
+        assert!(!objects.find(&[1], &mut |v| v == [1]));
+    });
+}
+
+/// Objects under one key are added, found and removed without a walk over all: a million steps for each would last for hours.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn a_crowd_under_one_key() {
+    let index = multi_with(LeafConfig::default());
+    let k = key(b"key", Hashes::Good);
+    let n = 100_000u32;
+    let step = |f: &mut dyn FnMut(&mut dyn Objects)| index.update(&pin(), k, f);
+    for i in 0..n {
+        let value = mix(u64::from(i)).to_be_bytes();
+        step(&mut |objects| {
+            assert!(!objects.find(&value, &mut |v| v == value));
+            objects.push(&value);
+        });
+    }
+    for i in (0..n).rev().step_by(2) {
+        let value = mix(u64::from(i)).to_be_bytes();
+        step(&mut |objects| {
+            assert!(objects.find(&value, &mut |v| v == value));
+            assert_eq!(objects.remove_same(&value, &mut |v| v == value), 1);
+            assert!(!objects.is_empty());
+        });
+    }
+    step(&mut |objects| {
+        let count = objects.count();
+        assert_eq!(count, n as usize / 2);
+        (0..count).for_each(|i| objects.replace(i, b"new"));
+        assert_eq!(objects.remove_same(b"new", &mut |v| v == b"new"), count);
+    });
+    assert_eq!(index.len(), 0);
+    assert!(
+        index.memory() < 100_000,
+        "marks are gone with their objects"
+    );
 }
 
 /// Very many values under one key: each push finds its place by descent.

@@ -322,6 +322,46 @@ fn objects_come_back() {
     assert_eq!(encode(term!({ a }), 0), Err(ObjectError::TooShort));
 }
 
+/// The hash of an object is that of what it is, however it is kept.
+#[test]
+fn objects_have_one_hash() {
+    let _alone = alone();
+    let hash = |t: &Term, keypos, form, compress| {
+        let mut object = ObjectBuf::new();
+        object::encode(t.as_ref(), keypos, form, compress, &mut object).unwrap();
+        // SAFETY: the buffer has just encoded the value and holds its counts.
+        unsafe { object::hash(object.value()) }
+    };
+    let form = KeyForm::Hash { legacy_zero: true };
+    let row = |x: f64| {
+        let x = Term::float(x).unwrap();
+        term!({k, (x.clone()), (&[7u8; 200][..]), "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc", #{(x) => 1, 2 => 3}})
+    };
+    let (a, b) = (row(1.5), row(1.5));
+    for compress in [false, true] {
+        assert_eq!(hash(&a, 1, form, false), hash(&b, 1, form, compress));
+        assert_eq!(
+            hash(&a, 1, form, false),
+            hash(&b, 1, KeyForm::Ordered, compress)
+        );
+        assert_ne!(hash(&a, 1, form, false), hash(&row(2.5), 1, form, compress));
+    }
+    larder_term::set_legacy_zero(true);
+    for compress in [false, true] {
+        assert_eq!(
+            hash(&row(0.0), 1, form, false),
+            hash(&row(-0.0), 1, form, compress)
+        );
+        let (a, b) = (term!({0.0, a, -0.0}), term!({-0.0, a, 0.0}));
+        assert_eq!(hash(&a, 1, form, compress), hash(&b, 1, form, compress));
+    }
+    larder_term::set_legacy_zero(false);
+    assert_ne!(
+        hash(&term!({k, 0.0}), 1, form, false),
+        hash(&term!({k, -0.0}), 1, form, false)
+    );
+}
+
 /// Terms that come back from their order keys, and terms that share theirs with others or would be dear to find.
 #[test]
 fn keys_that_are_worked_out() {

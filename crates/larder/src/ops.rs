@@ -8,7 +8,7 @@ use crate::raw;
 use crate::reaper;
 use crate::scratch;
 use crate::store::{Index, Store};
-use crate::table::Table;
+use crate::table::{At, Table};
 use crate::write::{Held, Written};
 use larder_index::Change;
 use larder_term::object::{ObjectBuf, ObjectView};
@@ -43,7 +43,7 @@ impl Table {
                     })
                 })?,
                 Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
-                    inserted = held.count() == 0;
+                    inserted = held.is_empty();
                     if inserted {
                         held.push(object.value());
                     }
@@ -69,8 +69,18 @@ impl Table {
     /// `NoTable`, `Access`, `Busy`.
     pub fn delete_object(&self, who: OwnerId, object: &ObjectBuf) -> Result<usize, Error> {
         self.may_write(who)?;
-        self.delete_where(object.key(), &mut |value| {
-            self.same(object.key(), value, object.value())
+        let (key, value) = (object.key(), object.value());
+        let mut same = |other: &[u8]| self.same(key, other, value);
+        self.writing(|at| match &at.store.index {
+            Index::One(_) => self.delete_in(at, key, &mut same),
+            Index::Many(ix) => {
+                let mut gone = 0;
+                let written = self.change_many(at, &**ix, self.key(key), &mut |held| {
+                    gone = held.remove_same(value, &mut same);
+                    Ok(())
+                })?;
+                Ok((written, gone))
+            }
         })
     }
 
@@ -80,25 +90,32 @@ impl Table {
         key: &[u8],
         goes: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<usize, Error> {
+        self.writing(|at| self.delete_in(at, key, goes))
+    }
+
+    fn delete_in(
+        &self,
+        at: &At<'_>,
+        key: &[u8],
+        goes: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(Written, usize), Error> {
         let key = self.key(key);
-        self.writing(|at| {
-            let mut gone = 0;
-            let written = match &at.store.index {
-                Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
-                    gone = usize::from(old.is_some_and(&mut *goes));
-                    Ok(if gone > 0 {
-                        Change::Remove
-                    } else {
-                        Change::Keep
-                    })
-                })?,
-                Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
-                    gone = held.remove_if(goes);
-                    Ok(())
-                })?,
-            };
-            Ok((written, gone))
-        })
+        let mut gone = 0;
+        let written = match &at.store.index {
+            Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
+                gone = usize::from(old.is_some_and(&mut *goes));
+                Ok(if gone > 0 {
+                    Change::Remove
+                } else {
+                    Change::Keep
+                })
+            })?,
+            Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
+                gone = held.remove_if(goes);
+                Ok(())
+            })?,
+        };
+        Ok((written, gone))
     }
 
     /// Deletes what is under the index key and calls `visit` with each object that went, in order of arrival; how many.
@@ -163,12 +180,7 @@ impl Table {
 
     /// Whether one of the objects is this one.
     pub(crate) fn holds_same(&self, held: &Held<'_>, key: &[u8], value: &[u8]) -> bool {
-        let mut found = false;
-        held.each(&mut |_, other| {
-            found = self.same(key, value, other);
-            !found
-        });
-        found
+        held.find(value, &mut |other| self.same(key, value, other))
     }
 }
 

@@ -205,6 +205,13 @@ pub(crate) fn has_handles(value: &[u8]) -> bool {
     object::value_has_handles(value)
 }
 
+/// A hash that two values share if they are the same object but for their keys (see `Table::same`).
+pub(crate) fn object_hash(value: &[u8]) -> u64 {
+    // SAFETY: the value was written by larder-term's object encoder; its handles are alive: it is in a table or about to be put there by a caller
+    // that holds counts.
+    unsafe { object::hash(value) }
+}
+
 /// Counts one more holder of everything that the value's handles refer to.
 #[inline]
 pub(crate) fn retain_value(value: &[u8]) {

@@ -3,7 +3,7 @@
 use crate::counters::Counter;
 use crate::options::{Options, TableKind};
 use crate::raw;
-use larder_index::{Guard, Key, KeyRule, Multi, Stats, Unique, UniqueKind};
+use larder_index::{Guard, Key, KeyRule, LeafConfig, Multi, Stats, Unique, UniqueKind};
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
@@ -47,7 +47,10 @@ impl Store {
                 Index::One(larder_index::unique(UniqueKind::Hash(rule)))
             }
             TableKind::OrderedSet => Index::One(larder_index::unique(UniqueKind::Ordered)),
-            TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi()),
+            TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi_hashed(
+                LeafConfig::default(),
+                raw::object_hash,
+            )),
         };
         Store {
             index,

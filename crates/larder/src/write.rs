@@ -122,7 +122,7 @@ impl Table {
             }
             delta = held.delta;
             // (3)
-            if delta < 0 && objects.count() == 0 {
+            if delta < 0 && objects.is_empty() {
                 self.note_removal(key);
             }
         });
@@ -162,9 +162,14 @@ pub(crate) struct Held<'o> {
 }
 
 impl Held<'_> {
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.objects.count()
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Whether one is the same as `value`, as `same` says.
+    pub(crate) fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.objects.find(value, same)
     }
 
     /// Calls `f` with each, in order of arrival, until it answers false.
@@ -187,6 +192,24 @@ impl Held<'_> {
             let goes = f(value);
             if goes {
                 leavings.note(value);
+            }
+            goes
+        });
+        self.delta -= gone as i64;
+        gone
+    }
+
+    /// Removes those that are the same as `value`, as `same` says; gives how many.
+    pub(crate) fn remove_same(
+        &mut self,
+        value: &[u8],
+        same: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> usize {
+        let leavings = &mut *self.leavings;
+        let gone = self.objects.remove_same(value, &mut |other| {
+            let goes = same(other);
+            if goes {
+                leavings.note(other);
             }
             goes
         });

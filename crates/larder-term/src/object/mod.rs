@@ -11,9 +11,11 @@
 //! inline bytes are not the key itself: it holds a handle, or a −0.0 that was taken for 0.0.
 
 mod encode;
+mod hash;
 mod view;
 
 pub use encode::{encode, ObjectEncoder};
+pub use hash::hash;
 pub use view::{ObjectElements, ObjectView};
 
 use crate::blob;

@@ -235,7 +235,7 @@ fn open<'a>(
 }
 
 /// Appends the plain bytes of a compressed value.
-fn unpack(packed: &[u8], out: &mut Vec<u8>) {
+pub(super) fn unpack(packed: &[u8], out: &mut Vec<u8>) {
     let (length, at) = varint::read(packed, 0);
     out.resize(length as usize, 0);
     let unpacked = lz4_flex::block::decompress_into(&packed[at..], out);

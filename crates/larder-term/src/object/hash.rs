@@ -1,0 +1,57 @@
+//! A hash of objects by what they are, not by how they are kept.
+
+use super::{view::unpack, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use crate::{
+    compare::{legacy_zero, without_negative_zero},
+    encoder::{Encoder, Mode},
+    hash::Seed,
+    skip::end_of,
+    tags::FLOAT,
+    varint,
+    view::Terms,
+};
+use std::sync::OnceLock;
+
+/// The hash of a value's elements but for the key: the same for identical objects, even if one of them is compressed, keeps something outside or
+/// has a −0.0 that the host takes for 0.0. Seeded for the process.
+///
+/// # Safety
+/// `value` is a value of this module's making, made in this process; somebody holds the counts of its handles during the call.
+///
+/// # Complexity
+/// Linear in the value.
+pub unsafe fn hash(value: &[u8]) -> u64 {
+    static SEED: OnceLock<Seed> = OnceLock::new();
+    let seed = SEED.get_or_init(Seed::random);
+    let (header, at) = varint::read(value, 0);
+    let flags = header as u8;
+    let plain = flags & (HAS_HANDLES | COMPRESSED) == 0;
+    if plain && flags & EXACT_KEY == 0 && !(legacy_zero() && may_hold_zero(&value[at..])) {
+        return seed.hash(&value[at..]);
+    }
+    let mut unpacked = Vec::new();
+    let mut others = &value[at..];
+    if flags & COMPRESSED != 0 {
+        unpack(others, &mut unpacked);
+        others = &unpacked;
+    }
+    if flags & EXACT_KEY != 0 {
+        others = &others[end_of(others, 0)..];
+    }
+    let arity = (header >> FLAG_BITS) as usize;
+    let mut canonical = Vec::with_capacity(others.len());
+    for term in Terms::new(others, arity - 1) {
+        if legacy_zero() {
+            canonical.extend_from_slice(&without_negative_zero(term.bytes()));
+        } else {
+            Encoder::new(&mut canonical, Mode::Inline).term(term);
+        }
+    }
+    seed.hash(&canonical)
+}
+
+/// Whether the bytes of a −0.0 are somewhere.
+fn may_hold_zero(bytes: &[u8]) -> bool {
+    const NEGATIVE_ZERO: [u8; 9] = [FLOAT, 0, 0, 0, 0, 0, 0, 0, 0x80];
+    bytes.windows(9).any(|run| run == NEGATIVE_ZERO)
+}
