@@ -212,7 +212,7 @@ lookup(Table, Key) ->
 %% Quicker than one call for each, and no more of a snapshot.
 -spec lookup_many(table(), [term()]) -> [[tuple()]].
 lookup_many(Table, Keys) ->
-    ?TRY(lists:reverse(larder_nif:lookup_many(Table, Keys, [])), [Table, Keys]).
+    ?TRY(in_order(larder_nif:lookup_many(Table, Keys, [])), [Table, Keys]).
 
 %% @doc The element at a position of the object with a key; of each object,
 %% as a list, if the table is a bag or duplicate_bag.
@@ -249,7 +249,7 @@ take(Table, Key) ->
 %% keys' order.
 -spec take_many(table(), [term()]) -> [[tuple()]].
 take_many(Table, Keys) when length(Keys) >= 0 ->
-    ?TRY([larder_nif:take(Table, Key) || Key <- Keys], [Table, Keys]);
+    ?TRY(in_order(larder_nif:take_many(Table, Keys, [])), [Table, Keys]);
 take_many(Table, Keys) ->
     erlang:error(badarg, [Table, Keys], error_info(none)).
 
@@ -430,9 +430,11 @@ no_continuation(Other) when is_tuple(Other), Other =/= {} ->
 no_continuation(_) ->
     none.
 
-%% A select that took several slices found its results back to front.
+%% What took several slices was found back to front.
 in_order({more, Reversed, Continuation}) ->
     {lists:reverse(Reversed), Continuation};
+in_order({more, Reversed}) ->
+    lists:reverse(Reversed);
 in_order(Result) ->
     Result.
 

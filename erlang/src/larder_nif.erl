@@ -13,7 +13,7 @@
 
 -export([new/2, whereis/1, all/0, delete_table/1, rename/2, give_away/3, setopts/2, safe_fixtable/2,
          delete_all_objects/1, guard_wanted/0, guard_of_next/2, info/1]).
--export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3,
+-export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3, take_many/3,
          lookup_element/3, lookup_element_default/4, member/2, delete/2, delete_object/2, take/2,
          update_counter/3, update_counter_default/4, update_element/3, update_element_default/4]).
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
@@ -67,6 +67,7 @@ insert_list(_Table, _Objects) -> ?STUB.
 insert_new_list(_Table, _Objects) -> ?STUB.
 lookup(_Table, _Key) -> ?STUB.
 lookup_many(_Table, _Keys, _Done) -> ?STUB.
+take_many(_Table, _Keys, _Done) -> ?STUB.
 lookup_element(_Table, _Key, _Position) -> ?STUB.
 lookup_element_default(_Table, _Key, _Position, _Default) -> ?STUB.
 member(_Table, _Key) -> ?STUB.

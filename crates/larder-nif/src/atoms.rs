@@ -82,6 +82,15 @@ pub fn from_word(env: *mut Env, word: Word) -> Atom {
     }
 }
 
+/// The engine's number of an atom's word.
+#[inline]
+pub fn id_of(env: *mut Env, word: Word) -> u32 {
+    match TO_ENGINE.get(layout::atom_index(word)) {
+        Some(id) => id,
+        None => learn(env, word).id(),
+    }
+}
+
 #[cold]
 fn learn(env: *mut Env, word: Word) -> Atom {
     let atom = Atom::new(&text(env, word));
@@ -157,6 +166,8 @@ fn make(env: *mut Env, atom: Atom) -> Word {
 macro_rules! known {
     ($($name:ident $text:literal),* $(,)?) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs)]
+        // As wide as a word, so that results that hold one travel in registers.
+        #[repr(usize)]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Known { $($name),* }
         const TEXTS: &[&str] = &[$($text),*];

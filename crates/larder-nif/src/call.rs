@@ -79,12 +79,13 @@ pub fn outside(env: *mut Env, f: impl FnOnce()) {
 ///
 /// # Safety
 /// `env`, `argc` and `argv` are those that the emulator gave the running function.
+#[inline]
 pub unsafe fn enter(
     entry: Entry,
     env: *mut Env,
     argc: c_int,
     argv: *const Word,
-    f: fn(&Call<'_>) -> Reply,
+    f: impl Fn(&Call<'_>) -> Reply,
 ) -> Word {
     let args: &[Word] = if argc <= 0 {
         &[]

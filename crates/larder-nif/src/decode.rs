@@ -18,7 +18,7 @@ use crate::{atoms, identifiers, layout, resource};
 use larder_term::blob::Blob;
 use larder_term::object::ObjectView;
 use larder_term::tags::*;
-use larder_term::{skip, TermRef, View};
+use larder_term::{little_endian, skip, TermRef, View};
 use smallvec::SmallVec;
 
 /// The blobs that binaries of the host refer to.
@@ -44,11 +44,11 @@ pub type Words = SmallVec<[Word; 32]>;
 #[inline]
 pub fn term(env: *mut Env, term: TermRef<'_>) -> Word {
     let bytes = term.bytes();
-    match leaf(env, bytes, 0) {
+    match shallow(env, bytes, 0) {
         Some((word, _)) => word,
         None => {
             let mut done = Words::new();
-            one(env, bytes, 0, &mut done);
+            nested(env, bytes, 0, &mut done);
             done[0]
         }
     }
@@ -57,17 +57,82 @@ pub fn term(env: *mut Env, term: TermRef<'_>) -> Word {
 /// An object as a tuple.
 #[inline]
 pub fn object(env: *mut Env, object: &ObjectView<'_>) -> Word {
+    shallow_object(env, object).unwrap_or_else(|| deep_object(env, object))
+}
+
+/// An object of few elements, none of which is deep.
+#[inline]
+fn shallow_object(env: *mut Env, object: &ObjectView<'_>) -> Option<Word> {
+    let mut words = [0; FEW];
+    let words = words.get_mut(..object.arity())?;
+    let key = object.keypos() - 1;
+    let (bytes, mut at) = (object.others_bytes(), 0);
+    for (i, word) in words.iter_mut().enumerate() {
+        if i == key {
+            *word = shallow(env, object.key().bytes(), 0)?.0;
+        } else {
+            (*word, at) = shallow(env, bytes, at)?;
+        }
+    }
+    Some(make_tuple(env, words))
+}
+
+fn deep_object(env: *mut Env, object: &ObjectView<'_>) -> Word {
     let mut done = Words::new();
     let keypos = object.keypos();
-    let (bytes, mut at) = (object.others().rest(), 0);
+    let (bytes, mut at) = (object.others_bytes(), 0);
     for position in 1..=object.arity() {
         if position == keypos {
-            one(env, object.key().bytes(), 0, &mut done);
+            nested(env, object.key().bytes(), 0, &mut done);
         } else {
-            at = one(env, bytes, at, &mut done);
+            at = nested(env, bytes, at, &mut done);
         }
     }
     make_tuple(env, &done)
+}
+
+/// The most children of a container that is made on the stack.
+const FEW: usize = 16;
+
+/// The term at `at` and the place behind it, if it has no children, or a few that have none.
+#[inline(always)]
+fn shallow(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+    match bytes[at] {
+        TUPLE | MAP | LIST if bytes[at + 1] != 0 => flat(env, bytes, at),
+        _ => leaf(env, bytes, at),
+    }
+}
+
+/// The container at `at`, if its children are few and have none.
+fn flat(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+    let (tag, count) = (bytes[at], usize::from(bytes[at + 1]));
+    if count > FEW {
+        return None;
+    }
+    let mut at = at + 2;
+    let mut next = || {
+        let word;
+        (word, at) = leaf(env, bytes, at)?;
+        Some(word)
+    };
+    let (mut words, mut values) = ([0; FEW], [0; FEW]);
+    let words = &mut words[..count];
+    let word = if tag == MAP {
+        for (key, value) in words.iter_mut().zip(&mut values) {
+            (*key, *value) = (next()?, next()?);
+        }
+        make_map(env, words, &values[..count])
+    } else {
+        for word in words.iter_mut() {
+            *word = next()?;
+        }
+        match tag {
+            TUPLE => make_tuple(env, words),
+            // SAFETY: the words are terms of `env`.
+            _ => unsafe { enif_make_list_from_array(env, words.as_ptr(), count as u32) },
+        }
+    };
+    Some((word, at))
 }
 
 fn make_tuple(env: *mut Env, elements: &[Word]) -> Word {
@@ -76,17 +141,6 @@ fn make_tuple(env: *mut Env, elements: &[Word]) -> Word {
 }
 
 /// Puts the term at `at` on `done`; gives the place behind it.
-#[inline]
-fn one(env: *mut Env, bytes: &[u8], at: usize, done: &mut Words) -> usize {
-    match leaf(env, bytes, at) {
-        Some((word, next)) => {
-            done.push(word);
-            next
-        }
-        None => nested(env, bytes, at, done),
-    }
-}
-
 fn nested(env: *mut Env, bytes: &[u8], mut at: usize, done: &mut Words) -> usize {
     let mut open: SmallVec<[Open; 16]> = SmallVec::new();
     loop {
@@ -168,6 +222,10 @@ fn build(env: *mut Env, shape: &Shape, children: &[Word]) -> Word {
 fn build_map(env: *mut Env, pairs: &[Word]) -> Word {
     let keys: SmallVec<[Word; 32]> = pairs.iter().step_by(2).copied().collect();
     let values: SmallVec<[Word; 32]> = pairs.iter().skip(1).step_by(2).copied().collect();
+    make_map(env, &keys, &values)
+}
+
+fn make_map(env: *mut Env, keys: &[Word], values: &[Word]) -> Word {
     let mut map = layout::NIL;
     // SAFETY: the arrays have as many words as said, all terms of `env`.
     let made = unsafe {
@@ -180,7 +238,7 @@ fn build_map(env: *mut Env, pairs: &[Word]) -> Word {
     // SAFETY: as above; the first call makes the map that the others extend.
     unsafe {
         map = enif_make_new_map(env);
-        for (key, value) in keys.iter().zip(&values) {
+        for (key, value) in keys.iter().zip(values) {
             enif_make_map_put(env, map, *key, *value, &mut map);
         }
     }
@@ -188,7 +246,7 @@ fn build_map(env: *mut Env, pairs: &[Word]) -> Word {
 }
 
 /// The term at `at` and the place behind it, unless it is a container with children.
-#[inline]
+#[inline(always)]
 fn leaf(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
     let tag = bytes[at];
     if tag >= SMALL {
@@ -201,6 +259,7 @@ fn leaf(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
         LIST | ILIST => None,
         NIL => Some((layout::NIL, at + 1)),
         BIN => Some(binary(env, bytes, at)),
+        FLOAT => Some(float(env, bytes, at)),
         MAP => (bytes[at + 1] == 0).then(|| (build_map(env, &[]), at + 2)),
         _ => Some(rare_leaf(env, bytes, at)),
     }
@@ -209,26 +268,32 @@ fn leaf(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
 #[inline]
 fn integer(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     let length = (bytes[at] - INT1 + 1) as usize;
-    let mut wide = [0u8; 8];
-    wide[..length].copy_from_slice(&bytes[at + 1..at + 1 + length]);
-    let shift = 64 - 8 * length as u32;
-    let value = (u64::from_le_bytes(wide) << shift) as i64 >> shift;
+    let end = at + 1 + length;
+    let value = little_endian(&bytes[at + 1..end]);
     let word = layout::small_word(value).unwrap_or_else(|| {
         // SAFETY: `env` is the running call's or a message's.
         unsafe { enif_make_int64(env, value) }
     });
-    (word, at + 1 + length)
+    (word, end)
 }
 
 #[inline]
 fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     let length = (bytes[at] - ATOM1 + 1) as usize;
-    let mut wide = [0u8; 4];
-    wide[..length].copy_from_slice(&bytes[at + 1..at + 1 + length]);
-    let word = atoms::id_to_word(env, u32::from_le_bytes(wide));
+    let end = at + 1 + length;
+    // As many bits as were asked for, and no sign.
+    let id = little_endian(&bytes[at + 1..end]) as u64 & (u64::MAX >> (64 - 8 * length as u32));
+    let word = atoms::id_to_word(env, id as u32);
+    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+}
+
+#[inline]
+fn float(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+    let bits = little_endian(&bytes[at + 1..at + 9]) as u64;
+    // SAFETY: `env` is the running call's or a message's.
     (
-        word.unwrap_or_else(|| atoms::UNDEFINED.word()),
-        at + 1 + length,
+        unsafe { enif_make_double(env, f64::from_bits(bits)) },
+        at + 9,
     )
 }
 
@@ -269,8 +334,6 @@ fn rare_leaf(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     let term = unsafe { TermRef::trusted(&bytes[at..end]) };
     let word = match (term.blob(), term.view()) {
         (Some(blob), _) => Some(shared_binary(env, blob)),
-        // SAFETY: `env` is the running call's or a message's.
-        (_, View::Float(value)) => Some(unsafe { enif_make_double(env, value) }),
         (_, View::Pid(pid)) if pid.node == larder_term::Node::Local => {
             identifiers::local_pid_word(env, pid.id, pid.serial)
         }

@@ -6,6 +6,8 @@
 //! ```text
 //!  ......value......  1111   small integer (60 bits)
 //!  ......index....  00 1011  atom
+//!  ....address....      01   list cell
+//!  ....address....      10   anything else that lies on a heap
 //!  .......pid.....    0011   local pid; the rest says id and serial, in a way that depends on the emulator's settings
 //!               00 111011    []
 //! ```
@@ -35,6 +37,18 @@ pub fn atom_index(word: Word) -> u32 {
 #[inline]
 pub fn atom_word(index: u32) -> Word {
     (index as Word) << 6 | 0x0B
+}
+
+/// Whether the word points at a list cell.
+#[inline]
+pub fn is_cell(word: Word) -> bool {
+    word & 3 == 1
+}
+
+/// Whether the word points at something else than a list cell.
+#[inline]
+pub fn is_boxed(word: Word) -> bool {
+    word & 3 == 2
 }
 
 /// The value, if the word is a small integer.
@@ -156,6 +170,7 @@ pub fn check(env: *mut Env) -> Result<(), &'static str> {
     if empty != NIL {
         return Err("the empty list is another word than expected");
     }
+    check_pointers(env)?;
     PIDS.get_or_init(|| {
         Pids::find(&|id, serial| crate::identifiers::make_local_pid(env, id, serial))
     });
@@ -176,6 +191,26 @@ fn check_integers(env: *mut Env) -> Result<(), &'static str> {
         return Err("small integers have another size than expected");
     }
     Ok(())
+}
+
+fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
+    let mut bytes = NIL;
+    // SAFETY: `env` is the environment of the running load callback.
+    let (cell, tuple, float, map) = unsafe {
+        enif_make_new_binary(env, 1, &mut bytes);
+        (
+            enif_make_list_cell(env, NIL, NIL),
+            enif_make_tuple_from_array(env, [NIL].as_ptr(), 1),
+            enif_make_double(env, 0.5),
+            enif_make_new_map(env),
+        )
+    };
+    let boxed = [bytes, tuple, float, map];
+    let fits = is_cell(cell)
+        && !is_boxed(cell)
+        && boxed.iter().all(|&word| is_boxed(word) && !is_cell(word));
+    fits.then_some(())
+        .ok_or("lists and boxed terms are other words than expected")
 }
 
 fn check_atoms(env: *mut Env) -> Result<(), &'static str> {

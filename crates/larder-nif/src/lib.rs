@@ -8,6 +8,7 @@
 //! | [`layout`] | what is known of a term's bits, tried at load |
 //! | [`atoms`], [`identifiers`] | atoms both ways; references, pids, ports and funs both ways |
 //! | [`encode`], [`decode`] | the two walkers |
+//! | [`quick`] | small terms to bytes, without walking |
 //! | [`call`] | how every call begins and ends: no panic passes |
 //! | [`resource`] | Rust values that the BEAM's garbage collector owns |
 //! | [`owners`], [`tables`] | processes as owners; table ids |
@@ -37,6 +38,7 @@ mod identifiers;
 mod layout;
 mod ops;
 mod owners;
+mod quick;
 mod resource;
 mod scratch;
 mod sys;
@@ -66,6 +68,7 @@ entries! {
         insert_more => insert::insert_more;
         lookup => single::lookup;
         lookup_many => many::lookup_many;
+        take_many => many::take_many;
         lookup_element => single::lookup_element;
         lookup_element_default => single::lookup_element_default;
         member => single::member;
@@ -123,6 +126,7 @@ entries! {
         insert_new_list / 2;
         lookup / 2;
         lookup_many / 3;
+        take_many / 3;
         lookup_element / 3;
         lookup_element_default / 4;
         member / 2;

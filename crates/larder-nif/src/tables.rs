@@ -9,7 +9,7 @@ use crate::layout;
 use crate::owners::{self, ENGINE};
 use crate::resource::{Held, Kind};
 use crate::sys::*;
-use larder::{Budget, Error, OwnerId, Table, TableId};
+use larder::{Budget, Error, Local, OwnerId, Table, TableId};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -65,6 +65,12 @@ pub fn who(call: &Call<'_>) -> OwnerId {
     owners::id(call.self_pid())
 }
 
+/// Whose call it is, for when somebody wants to know.
+#[inline]
+pub fn asker<'a>(call: &'a Call<'_>) -> impl FnOnce() -> OwnerId + 'a {
+    || who(call)
+}
+
 /// Runs `f` with the table that an id leads to. Nothing is locked and nothing counted.
 #[inline]
 pub fn with<R>(
@@ -83,6 +89,30 @@ pub fn with<R>(
         // Also any other reference: it never was a table's.
         None => Err(Raise::Cause(atoms::TYPE)),
     }
+}
+
+/// As `with`, with what the thread keeps for its operations.
+#[inline]
+pub fn with_local<R>(
+    call: &Call<'_>,
+    id: Word,
+    f: impl FnOnce(&Arc<Table>, &mut Local) -> Result<R, Raise>,
+) -> Result<R, Raise> {
+    larder::with_local(|local| {
+        let guard;
+        let table = match TABLES.get(call.env, id) {
+            Some(table) => &table.0,
+            None if layout::is_atom(id) => {
+                guard = local.pin();
+                ENGINE
+                    .named(atoms::from_word(call.env, id), &guard)
+                    .ok_or(Raise::Cause(atoms::ID))?
+            }
+            // Also any other reference: it never was a table's.
+            None => return Err(Raise::Cause(atoms::TYPE)),
+        };
+        f(table, local)
+    })
 }
 
 /// The table that an id leads to, with a count of one's own.

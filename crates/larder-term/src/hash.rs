@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A random member of a family of hash functions over bytes, one for each table: keys that are bad for one seed are good for the next.
 #[derive(Clone)]
-pub struct Seed(Box<RapidSecrets>);
+pub struct Seed(RapidSecrets);
 
 impl Seed {
     /// A seed that nobody can foresee, from the system's random numbers.
@@ -16,7 +16,7 @@ impl Seed {
 
     /// The seed of a number, for tests that must do the same twice.
     pub fn from_number(number: u64) -> Seed {
-        Seed(Box::new(RapidSecrets::seed(number)))
+        Seed(RapidSecrets::seed(number))
     }
 
     /// The hash of a run of bytes. All 64 bits are good.

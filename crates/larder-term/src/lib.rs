@@ -99,6 +99,6 @@ pub use node::{Node, NodeName};
 pub use skip::skip;
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};
 pub use view::{
-    BigRef, FunRef, Kind, ListRef, MapRef, Pairs, PidRef, PortRef, RefRef, TermRef, Terms,
-    TupleRef, View,
+    little_endian, BigRef, FunRef, Kind, ListRef, MapRef, Pairs, PidRef, PortRef, RefRef, TermRef,
+    Terms, TupleRef, View,
 };

@@ -519,10 +519,35 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 #[inline]
 fn small_int(bytes: &[u8]) -> i64 {
     let n = (bytes[0] - INT1) as usize + 1;
-    let mut wide = [0; 8];
-    wide[..n].copy_from_slice(&bytes[1..1 + n]);
-    let unused = 64 - 8 * n as u32;
-    i64::from_le_bytes(wide) << unused >> unused
+    little_endian(&bytes[1..1 + n])
+}
+
+/// The signed number that one to eight bytes are, low ones first; 0 for no bytes or more.
+#[inline]
+pub fn little_endian(bytes: &[u8]) -> i64 {
+    // Loads of fixed widths: bytes gathered one by one would have to be stored before they could be loaded as a word.
+    match *bytes {
+        [a] => i64::from(a as i8),
+        [a, b] => i64::from(i16::from_le_bytes([a, b])),
+        [a, b, c] => i64::from(c as i8) << 16 | i64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, .., w, x, y, z] if bytes.len() <= 8 => {
+            // The two may overlap: where they do, they agree.
+            let high = i64::from(i32::from_le_bytes([w, x, y, z]));
+            high << (8 * (bytes.len() - 4)) | i64::from(u32::from_le_bytes([a, b, c, d]))
+        }
+        [a, b, c, d, e] => i64::from(e as i8) << 32 | i64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f] => {
+            i64::from(i16::from_le_bytes([e, f])) << 32
+                | i64::from(u32::from_le_bytes([a, b, c, d]))
+        }
+        [a, b, c, d, e, f, g] => {
+            i64::from(g as i8) << 48
+                | i64::from(u16::from_le_bytes([e, f])) << 32
+                | i64::from(u32::from_le_bytes([a, b, c, d]))
+        }
+        _ => 0,
+    }
 }
 
 /// The terms after a tag and a count.
@@ -536,9 +561,8 @@ fn terms(bytes: &[u8]) -> Terms<'_> {
 #[inline]
 pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     let n = (bytes[at] - ATOM1) as usize + 1;
-    let mut wide = [0; 4];
-    wide[..n].copy_from_slice(&bytes[at + 1..at + 1 + n]);
-    (Atom::trusted(u32::from_le_bytes(wide)), at + 1 + n)
+    let id = little_endian(&bytes[at + 1..at + 1 + n]) as u32 & (u32::MAX >> (32 - 8 * n as u32));
+    (Atom::trusted(id), at + 1 + n)
 }
 
 fn external(bytes: &[u8], at: usize) -> (Node, usize) {

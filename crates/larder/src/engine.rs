@@ -171,6 +171,12 @@ impl Engine {
         self.0.registry.named(name, &guard).map(f)
     }
 
+    /// The table of this name, for as long as the guard lives. Takes no lock and touches no reference count. O(1).
+    #[inline]
+    pub fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
+        self.0.registry.named(name, guard)
+    }
+
     /// The table with this id. Takes no lock. O(1).
     pub fn find_id(&self, id: TableId) -> Option<Arc<Table>> {
         self.0.registry.by_id(id)

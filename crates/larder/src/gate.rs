@@ -21,14 +21,15 @@
 
 use crate::budget::{Budget, Step};
 use crate::error::Error;
+use crate::keys::Near;
 use crate::owner::OwnerId;
 use crate::raw;
 use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table, CLOSED, DEAD};
 use crate::write::index;
-use larder_index::Change;
-use larder_term::object::ObjectBuf;
+use larder_index::{Change, Key};
+use larder_term::object::{ObjectBuf, ObjectRef};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -68,7 +69,8 @@ impl Chunk {
         }
     }
 
-    fn push(&mut self, object: &ObjectBuf) {
+    #[inline]
+    fn push(&mut self, object: ObjectRef<'_>) {
         raw::retain_value(object.value());
         self.handles |= raw::has_handles(object.value());
         self.bytes.extend_from_slice(object.key());
@@ -100,19 +102,29 @@ impl ObjectList {
 
     /// Adds an object, encoded for the table that the list is for. Copies it.
     pub fn push(&mut self, object: &ObjectBuf) {
+        self.push_ref(object.borrow());
+    }
+
+    /// As `push`.
+    #[inline]
+    pub fn push_ref(&mut self, object: ObjectRef<'_>) {
         if self.len % CHUNK == 0 {
-            let chunk = match self.chunks.last() {
-                // As large as the one before, which is a good guess, but never so large that it costs a slice.
-                Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
-                None => Chunk::default(),
-            };
-            self.chunks.push(chunk);
+            self.add_chunk();
         }
         if let Some(chunk) = self.chunks.last_mut() {
             chunk.push(object);
         }
         self.len += 1;
         self.bytes += object.key().len() + object.value().len();
+    }
+
+    fn add_chunk(&mut self) {
+        let chunk = match self.chunks.last() {
+            // As large as the one before, which is a good guess, but never so large that it costs a slice.
+            Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
+            None => Chunk::default(),
+        };
+        self.chunks.push(chunk);
     }
 
     /// The number of objects.
@@ -138,6 +150,39 @@ impl Drop for ObjectList {
             let bytes = self.bytes + self.len * size_of::<(usize, usize)>();
             reaper::bits(bytes, move || chunks.pop().is_none());
         }
+    }
+}
+
+/// The keys of the next objects of a list, brought near together.
+struct Ahead<'l> {
+    near: Near<'l>,
+    from: usize,
+    len: usize,
+}
+
+impl<'l> Ahead<'l> {
+    fn new(len: usize) -> Self {
+        Ahead {
+            near: Near::new(),
+            from: 0,
+            len,
+        }
+    }
+
+    /// Whether object `i` is one of the list, and not among those that are near.
+    fn wants(&self, i: usize) -> bool {
+        i < self.len && !(self.from..self.from + self.near.keys().len()).contains(&i)
+    }
+
+    fn fill(&mut self, table: &Table, list: &'l ObjectList, from: usize) {
+        self.from = from;
+        self.near
+            .fill_with(table, self.len - from, |i| list.get(from + i).0);
+    }
+
+    /// The key of object `i`, which is near.
+    fn key(&self, i: usize) -> Key<'l> {
+        self.near.keys()[i - self.from]
     }
 }
 
@@ -184,7 +229,12 @@ impl ListBatch {
         };
         let guard = larder_index::pin();
         let at = table.begin_batch(&guard)?;
+        let mut near = Ahead::new(self.list.len());
         loop {
+            if near.wants(progress.next) {
+                near.fill(table, &self.list, progress.next);
+                at.store.prefetch(&guard, near.near.keys());
+            }
             match progress.phase {
                 Phase::Over(_) => return Ok(Step::Done),
                 phase if progress.next == self.list.len() => {
@@ -196,15 +246,14 @@ impl ListBatch {
                     continue;
                 }
                 Phase::Checking => {
-                    let (key, _) = self.list.get(progress.next);
-                    if at.store.contains(&guard, table.key(key)) {
+                    if at.store.contains(&guard, near.key(progress.next)) {
                         progress.phase = Phase::Over(false);
                         continue;
                     }
                 }
                 Phase::Applying => {
-                    let (key, value) = self.list.get(progress.next);
-                    table.put(&at, key, value)?;
+                    let (_, value) = self.list.get(progress.next);
+                    table.put(&at, near.key(progress.next), value)?;
                 }
             }
             progress.next += 1;
@@ -272,13 +321,13 @@ impl Table {
     }
 
     /// Puts one object in its place: what `insert` means for the table's type.
+    #[inline]
     pub(crate) fn put(
         &self,
         at: &At<'_>,
-        key: &[u8],
+        key: Key<'_>,
         value: &[u8],
     ) -> Result<crate::write::Written, Error> {
-        let key = self.key(key);
         match index(at) {
             Index::One(ix) => self.change_one(at, &**ix, key, &mut |_, _| Ok(Change::Put(value))),
             Index::Many(ix) => {

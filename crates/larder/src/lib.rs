@@ -59,6 +59,8 @@ pub mod file;
 mod fixation;
 mod gate;
 mod info;
+mod keys;
+mod local;
 mod ops;
 mod options;
 mod owner;
@@ -82,14 +84,16 @@ pub use error::{Error, FileError};
 pub use fixation::{FixTime, Fixed};
 pub use gate::{ListJob, ObjectList};
 pub use info::Info;
+pub use keys::KeyList;
+pub use local::{with_local, Local};
 pub use options::{structures, Access, Concurrency, Options, TableKind};
-pub use owner::OwnerId;
+pub use owner::{OwnerId, Who};
 pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob, Show, Watched};
 pub use table::{Table, TableId};
 pub use traverse::Slot;
 pub use update::{CounterOp, NewRow};
 
-pub use larder_index::Direction;
+pub use larder_index::{Direction, Guard};
 
 /// The README's Rust, so that it compiles and runs.
 #[cfg(doctest)]

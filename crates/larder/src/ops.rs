@@ -3,15 +3,16 @@
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`, the exchange of the state word.
 
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::keys::{KeyList, Near, TOGETHER};
+use crate::local::{with_local, Local};
+use crate::owner::{OwnerId, Who};
 use crate::raw;
 use crate::reaper;
-use crate::scratch;
 use crate::store::{Index, Store};
 use crate::table::{At, Table};
 use crate::write::{Held, Written};
-use larder_index::Change;
-use larder_term::object::{ObjectBuf, ObjectView};
+use larder_index::{Change, Guard, Key};
+use larder_term::object::{ObjectBuf, ObjectRef, ObjectView};
 
 impl Table {
     /// Inserts an object, in place of the one under its key (set, ordered_set) or beside the others (bag: unless it is there already).
@@ -20,8 +21,25 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn insert(&self, who: OwnerId, object: &ObjectBuf) -> Result<(), Error> {
+        with_local(|local| self.insert_in(local, who, object.borrow()))
+    }
+
+    /// As `insert`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn insert_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        object: ObjectRef<'_>,
+    ) -> Result<(), Error> {
         self.may_write(who)?;
-        self.writing(|at| Ok((self.put(at, object.key(), object.value())?, ())))
+        let key = self.key(object.key());
+        self.writing_under(&local.pin(), |at| {
+            Ok((self.put(at, key, object.value())?, ()))
+        })
     }
 
     /// Inserts an object if there is none under its key; whether it did.
@@ -29,9 +47,23 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn insert_new(&self, who: OwnerId, object: &ObjectBuf) -> Result<bool, Error> {
+        with_local(|local| self.insert_new_in(local, who, object.borrow()))
+    }
+
+    /// As `insert_new`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn insert_new_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        object: ObjectRef<'_>,
+    ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(object.key());
-        self.writing(|at| {
+        self.writing_under(&local.pin(), |at| {
             let mut inserted = false;
             let written = match &at.store.index {
                 Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
@@ -59,8 +91,17 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn delete(&self, who: OwnerId, key: &[u8]) -> Result<usize, Error> {
+        with_local(|local| self.delete_in(local, who, key))
+    }
+
+    /// As `delete`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn delete_in(&self, local: &mut Local, who: impl Who, key: &[u8]) -> Result<usize, Error> {
         self.may_write(who)?;
-        self.delete_where(key, &mut |_| true)
+        self.delete_under(&local.pin(), self.key(key), |_| true)
     }
 
     /// Deletes this very object (`=:=`), all its copies in a duplicate_bag; how many went.
@@ -68,14 +109,28 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn delete_object(&self, who: OwnerId, object: &ObjectBuf) -> Result<usize, Error> {
+        with_local(|local| self.delete_object_in(local, who, object.borrow()))
+    }
+
+    /// As `delete_object`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn delete_object_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        object: ObjectRef<'_>,
+    ) -> Result<usize, Error> {
         self.may_write(who)?;
         let (key, value) = (object.key(), object.value());
         let mut same = |other: &[u8]| self.same(key, other, value);
-        self.writing(|at| match &at.store.index {
-            Index::One(_) => self.delete_in(at, key, &mut same),
+        let key = self.key(key);
+        self.writing_under(&local.pin(), |at| match &at.store.index {
+            Index::One(_) => self.delete_at(at, key, &mut same),
             Index::Many(ix) => {
                 let mut gone = 0;
-                let written = self.change_many(at, &**ix, self.key(key), &mut |held| {
+                let written = self.change_many(at, &**ix, key, &mut |held| {
                     gone = held.remove_same(value, &mut same);
                     Ok(())
                 })?;
@@ -90,16 +145,27 @@ impl Table {
         key: &[u8],
         goes: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<usize, Error> {
-        self.writing(|at| self.delete_in(at, key, goes))
+        self.delete_under(&larder_index::pin(), self.key(key), goes)
     }
 
-    fn delete_in(
+    /// As `delete_where`.
+    #[inline]
+    fn delete_under(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        mut goes: impl FnMut(&[u8]) -> bool,
+    ) -> Result<usize, Error> {
+        self.writing_under(guard, |at| self.delete_at(at, key, &mut goes))
+    }
+
+    #[inline]
+    fn delete_at(
         &self,
         at: &At<'_>,
-        key: &[u8],
-        goes: &mut dyn FnMut(&[u8]) -> bool,
+        key: Key<'_>,
+        goes: &mut impl FnMut(&[u8]) -> bool,
     ) -> Result<(Written, usize), Error> {
-        let key = self.key(key);
         let mut gone = 0;
         let written = match &at.store.index {
             Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
@@ -128,21 +194,81 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(&ObjectView<'_>),
     ) -> Result<usize, Error> {
+        with_local(|local| self.take_in(local, who, key, visit))
+    }
+
+    /// As `take`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn take_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        visit: impl FnMut(&ObjectView<'_>),
+    ) -> Result<usize, Error> {
         self.may_write(who)?;
         // Pinned for the whole: the handles of what is taken are given back only when this guard is gone.
-        let _guard = larder_index::pin();
-        scratch::with(|s| {
-            s.values.clear();
-            let values = &mut s.values;
-            self.delete_where(key, &mut |value| {
-                values.push(value);
-                true
-            })?;
-            for value in s.values.iter() {
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+        let guard = local.pin();
+        self.take_under(local, &guard, self.key(key), visit)
+    }
+
+    /// `take` under a guard that is kept until what was taken is not looked at any more.
+    #[inline]
+    fn take_under(
+        &self,
+        local: &mut Local,
+        guard: &Guard,
+        key: Key<'_>,
+        mut visit: impl FnMut(&ObjectView<'_>),
+    ) -> Result<usize, Error> {
+        let values = &mut local.values;
+        values.clear();
+        self.delete_under(guard, key, |value| {
+            values.push(value);
+            true
+        })?;
+        for value in local.values.iter() {
+            visit(&raw::view(
+                key.bytes,
+                value,
+                self.keypos(),
+                &mut local.plain,
+            ));
+        }
+        Ok(local.values.len())
+    }
+
+    /// Takes what is under each of the keys, one after another, each atomically by itself; `visit` is told which key an object was
+    /// under, and called with `None` when a key is done: then it says whether to go on. The keys' waits for memory overlap.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`. Those keys of which `visit` was told that they are done have been taken, the others not.
+    pub fn take_many_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        keys: &KeyList,
+        mut visit: impl FnMut(usize, Option<&ObjectView<'_>>) -> bool,
+    ) -> Result<(), Error> {
+        self.may_write(who)?;
+        let guard = local.pin();
+        let mut near = Near::new();
+        for from in (0..keys.len()).step_by(TOGETHER) {
+            near.fill(self, keys, from);
+            self.begin(&guard)?.store.prefetch(&guard, near.keys());
+            for (i, &key) in near.keys().iter().enumerate() {
+                self.take_under(local, &guard, key, |object| {
+                    visit(from + i, Some(object));
+                })?;
+                if !visit(from + i, None) {
+                    return Ok(());
+                }
             }
-            Ok(s.values.len())
-        })
+        }
+        Ok(())
     }
 
     /// Empties the table; how many objects went. O(1): an empty index takes the place of the old, which is freed behind. Nobody sees a part of the objects gone.

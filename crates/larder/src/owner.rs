@@ -29,6 +29,26 @@ impl OwnerId {
     }
 }
 
+/// Who asks for something: an owner, or a way to learn who it is, for when the answer matters.
+pub trait Who {
+    /// The owner.
+    fn owner(self) -> OwnerId;
+}
+
+impl Who for OwnerId {
+    #[inline]
+    fn owner(self) -> OwnerId {
+        self
+    }
+}
+
+impl<F: FnOnce() -> OwnerId> Who for F {
+    #[inline]
+    fn owner(self) -> OwnerId {
+        self()
+    }
+}
+
 impl fmt::Debug for OwnerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "owner#{}", self.0)

@@ -4,11 +4,14 @@
 //! one instant. No lock is taken.
 
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::keys::{KeyList, Near, TOGETHER};
+use crate::local::{with_local, Local};
+use crate::owner::{OwnerId, Who};
 use crate::raw;
 use crate::scratch::{self, Values};
 use crate::store::Index;
 use crate::table::{At, Table};
+use larder_index::Key;
 use larder_term::object::{ObjectView, COMPRESSED};
 use larder_term::TermRef;
 
@@ -24,13 +27,29 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(&ObjectView<'_>),
     ) -> Result<usize, Error> {
+        with_local(|local| self.lookup_in(local, who, key, visit))
+    }
+
+    /// As `lookup`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn lookup_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        visit: impl FnMut(&ObjectView<'_>),
+    ) -> Result<usize, Error> {
         self.may_read(who)?;
-        let guard = larder_index::pin();
+        let guard = local.pin();
         let at = self.begin(&guard)?;
-        Ok(self.visit(&at, key, visit))
+        Ok(self.visit_in(local, &at, self.key(key), visit))
     }
 
     /// As `lookup`, for several keys; `visit` is told which key an object belongs to. Each key is looked up by itself: the whole is no snapshot.
+    /// Their misses in the processor's caches overlap.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`: before anything is visited.
@@ -40,14 +59,50 @@ impl Table {
         keys: &[&[u8]],
         visit: &mut dyn FnMut(usize, &ObjectView<'_>),
     ) -> Result<usize, Error> {
+        let mut all = KeyList::new();
+        keys.iter().for_each(|key| all.push(key));
+        let mut found = 0;
+        with_local(|local| {
+            self.lookup_many_in(local, who, &all, |i, object| {
+                if let Some(object) = object {
+                    found += 1;
+                    visit(i, object);
+                }
+                true
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// As `lookup_many`, for doors. `visit` is called with `None` after the last object of each key, and then says whether to go on.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`: before anything is visited.
+    #[inline]
+    pub fn lookup_many_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        keys: &KeyList,
+        mut visit: impl FnMut(usize, Option<&ObjectView<'_>>) -> bool,
+    ) -> Result<(), Error> {
         self.may_read(who)?;
-        let guard = larder_index::pin();
+        let guard = local.pin();
         let at = self.begin(&guard)?;
-        let found = keys
-            .iter()
-            .enumerate()
-            .map(|(i, key)| self.visit(&at, key, &mut |object| visit(i, object)));
-        Ok(found.sum())
+        let mut near = Near::new();
+        for from in (0..keys.len()).step_by(TOGETHER) {
+            near.fill(self, keys, from);
+            at.store.prefetch(&guard, near.keys());
+            for (i, &key) in near.keys().iter().enumerate() {
+                self.visit_in(local, &at, key, |object| {
+                    visit(from + i, Some(object));
+                });
+                if !visit(from + i, None) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is an object under the index key. As `lookup`.
@@ -55,8 +110,17 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn member(&self, who: OwnerId, key: &[u8]) -> Result<bool, Error> {
+        with_local(|local| self.member_in(local, who, key))
+    }
+
+    /// As `member`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn member_in(&self, local: &mut Local, who: impl Who, key: &[u8]) -> Result<bool, Error> {
         self.may_read(who)?;
-        let guard = larder_index::pin();
+        let guard = local.pin();
         let at = self.begin(&guard)?;
         Ok(at.store.contains(&guard, self.key(key)))
     }
@@ -72,29 +136,66 @@ impl Table {
         pos: usize,
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<usize, Error> {
-        self.check_read(who)?;
+        with_local(|local| self.lookup_element_in(local, who, key, pos, visit))
+    }
+
+    /// As `lookup_element`, for doors.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `Position`.
+    #[inline]
+    pub fn lookup_element_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        pos: usize,
+        mut visit: impl FnMut(TermRef<'_>),
+    ) -> Result<usize, Error> {
+        self.may_read(who)?;
+        let guard = local.pin();
+        let at = self.begin(&guard)?;
         if pos == 0 {
             return Err(Error::Position);
         }
-        let guard = larder_index::pin();
-        let at = self.begin(&guard)?;
-        scratch::with(|s| {
-            self.copy(&at, key, &mut s.values);
-            let long_enough = s
-                .values
-                .iter()
-                .all(|value| raw::view(key, value, self.keypos(), &mut s.plain).arity() >= pos);
-            if !long_enough {
-                return Err(Error::Position);
+        let key = self.key(key);
+        let Index::One(ix) = &at.store.index else {
+            return self.elements_of(local, &at, key, pos, &mut visit);
+        };
+        local.value.clear();
+        if !ix.get(&guard, key, &mut local.value) {
+            return Ok(0);
+        }
+        let object = raw::view(key.bytes, &local.value, self.keypos(), &mut local.plain);
+        visit(object.element(pos).ok_or(Error::Position)?);
+        Ok(1)
+    }
+
+    /// `lookup_element` where there may be several objects under the key.
+    fn elements_of(
+        &self,
+        local: &mut Local,
+        at: &At<'_>,
+        key: Key<'_>,
+        pos: usize,
+        visit: &mut dyn FnMut(TermRef<'_>),
+    ) -> Result<usize, Error> {
+        self.copy(at, key.bytes, &mut local.values);
+        let plain = &mut local.plain;
+        let long_enough = local
+            .values
+            .iter()
+            .all(|value| raw::view(key.bytes, value, self.keypos(), plain).arity() >= pos);
+        if !long_enough {
+            return Err(Error::Position);
+        }
+        for value in local.values.iter() {
+            let object = raw::view(key.bytes, value, self.keypos(), plain);
+            if let Some(element) = object.element(pos) {
+                visit(element);
             }
-            for value in s.values.iter() {
-                let object = raw::view(key, value, self.keypos(), &mut s.plain);
-                if let Some(element) = object.element(pos) {
-                    visit(element);
-                }
-            }
-            Ok(s.values.len())
-        })
+        }
+        Ok(local.values.len())
     }
 
     /// Copies the values under a key, all as of one instant.
@@ -127,6 +228,51 @@ impl Table {
             }
             s.values.len()
         })
+    }
+
+    /// As `visit`, for a key with its hash.
+    #[inline]
+    pub(crate) fn visit_in(
+        &self,
+        local: &mut Local,
+        at: &At<'_>,
+        key: Key<'_>,
+        mut visit: impl FnMut(&ObjectView<'_>),
+    ) -> usize {
+        let Index::One(ix) = &at.store.index else {
+            return self.visit_all(local, at, key, &mut visit);
+        };
+        local.value.clear();
+        let found = ix.get(at.guard, key, &mut local.value);
+        if found {
+            visit(&raw::view(
+                key.bytes,
+                &local.value,
+                self.keypos(),
+                &mut local.plain,
+            ));
+        }
+        usize::from(found)
+    }
+
+    /// `visit_in` where there may be several objects under the key.
+    fn visit_all(
+        &self,
+        local: &mut Local,
+        at: &At<'_>,
+        key: Key<'_>,
+        visit: &mut dyn FnMut(&ObjectView<'_>),
+    ) -> usize {
+        self.copy(at, key.bytes, &mut local.values);
+        for value in local.values.iter() {
+            visit(&raw::view(
+                key.bytes,
+                value,
+                self.keypos(),
+                &mut local.plain,
+            ));
+        }
+        local.values.len()
     }
 
     /// Whether two values under one key are the same object (`=:=`). Bytes decide, but where handles or a zero's sign are in the way.

@@ -59,10 +59,20 @@ impl Store {
     }
 
     /// Whether there is an object under the key.
+    #[inline]
     pub(crate) fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         match &self.index {
             Index::One(ix) => ix.contains(guard, key),
             Index::Many(ix) => ix.contains(guard, key),
+        }
+    }
+
+    /// Brings what operations on the keys will touch near; a hint.
+    #[inline]
+    pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        match &self.index {
+            Index::One(ix) => ix.prefetch(guard, keys),
+            Index::Many(ix) => ix.prefetch(guard, keys),
         }
     }
 

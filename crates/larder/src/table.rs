@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::fixation::Fixation;
 use crate::gate::Gate;
 use crate::options::{Access, Options, TableKind};
-use crate::owner::OwnerId;
+use crate::owner::{OwnerId, Who};
 use crate::raw::{EpochCell, Seen};
 use crate::store::Store;
 use larder_index::{Guard, Key, Stats};
@@ -45,6 +45,10 @@ pub(crate) struct Admin {
 /// A table of tuples. Made by `Engine::create`; shared as an `Arc`. Once dropped, every operation answers `NoTable`.
 pub struct Table {
     pub(crate) id: TableId,
+    /// What every operation asks of the options, beside what else it reads.
+    keypos: usize,
+    kind: TableKind,
+    compressed: bool,
     pub(crate) options: Box<Options>,
     pub(crate) form: KeyForm,
     pub(crate) seed: Seed,
@@ -103,6 +107,9 @@ impl Table {
         let seed = Seed::random();
         Table {
             id,
+            keypos: options.keypos,
+            kind: options.kind,
+            compressed: options.compressed,
             form,
             cell: EpochCell::new(Store::new(&options, &seed)),
             seed,
@@ -137,16 +144,19 @@ impl Table {
     }
 
     /// Whether the table is found under its name.
+    #[inline]
     pub fn is_named(&self) -> bool {
         self.options.named
     }
 
     /// The type.
+    #[inline]
     pub fn kind(&self) -> TableKind {
-        self.options.kind
+        self.kind
     }
 
     /// Who may read and write.
+    #[inline]
     pub fn access(&self) -> Access {
         // Ordering: Relaxed; a right that changes while an operation begins is the old or the new one.
         match self.access.load(Ordering::Relaxed) {
@@ -162,13 +172,15 @@ impl Table {
     }
 
     /// The position of the key in each object.
+    #[inline]
     pub fn keypos(&self) -> usize {
-        self.options.keypos
+        self.keypos
     }
 
     /// Whether objects are kept compressed.
+    #[inline]
     pub fn compressed(&self) -> bool {
-        self.options.compressed
+        self.compressed
     }
 
     /// The options as the table was made with them; name, owner, heir and access may have changed since.
@@ -177,6 +189,7 @@ impl Table {
     }
 
     /// The owner at this moment.
+    #[inline]
     pub fn owner(&self) -> OwnerId {
         // Ordering: Acquire, pairs with `set_owner`: who sees the new owner sees what the transfer did before.
         OwnerId::from_raw(self.owner.load(Ordering::Acquire))
@@ -192,7 +205,15 @@ impl Table {
         self.cell.load(&larder_index::pin()).tag() & DEAD == 0
     }
 
+    /// Whether an object's index key is the key's inline bytes, and its value the other elements' bytes behind a head: true of the key and the
+    /// elements that hold neither a handle nor a -0.0.
+    #[inline]
+    pub fn keeps_plain(&self) -> bool {
+        self.form != KeyForm::Ordered && !self.compressed
+    }
+
     /// The form of this table's keys, for those who encode objects themselves.
+    #[inline]
     pub fn key_form(&self) -> KeyForm {
         self.form
     }
@@ -269,8 +290,8 @@ impl Table {
 
     /// The right to read as far as it does not depend on the table's life, which `begin` looks at.
     #[inline]
-    pub(crate) fn may_read(&self, who: OwnerId) -> Result<(), Error> {
-        if self.access() == Access::Private && self.owner() != who {
+    pub(crate) fn may_read(&self, who: impl Who) -> Result<(), Error> {
+        if self.access() == Access::Private && self.owner() != who.owner() {
             return self.refuse();
         }
         Ok(())
@@ -278,8 +299,8 @@ impl Table {
 
     /// The right to write, as `may_read`.
     #[inline]
-    pub(crate) fn may_write(&self, who: OwnerId) -> Result<(), Error> {
-        if self.access() != Access::Public && self.owner() != who {
+    pub(crate) fn may_write(&self, who: impl Who) -> Result<(), Error> {
+        if self.access() != Access::Public && self.owner() != who.owner() {
             return self.refuse();
         }
         Ok(())
@@ -329,7 +350,7 @@ impl Table {
     /// An index key with its hash.
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        let hash = if self.kind().is_ordered() {
+        let hash = if self.form == KeyForm::Ordered {
             0
         } else {
             self.seed.hash(bytes)

@@ -6,14 +6,16 @@
 //! A plain value is spliced: the other elements' bytes are copied as they are. A compressed one is unpacked and packed again.
 
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::local::Local;
+use crate::owner::{OwnerId, Who};
 use crate::raw;
 use crate::scratch;
 use crate::store::Index;
 use crate::table::Table;
+use crate::write::Written;
 use larder_index::{Change, Unique};
 use larder_term::number::{Number, NumberError};
-use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView, EXACT_KEY, HAS_HANDLES};
+use larder_term::object::{patch, ObjectBuf, ObjectEncoder, ObjectView, EXACT_KEY, HAS_HANDLES};
 use larder_term::{Encoder, Mode, TermRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -79,6 +81,78 @@ impl Table {
                     Ok(Change::PutScratch)
                 })?;
             Ok((written, ()))
+        })
+    }
+
+    /// Adds an integer to one element of the object under the index key (to that after the key for no position), and gives the sum. `None`, and
+    /// nothing done, where that is not all there is to it: then `update_counter` says what is wrong, or does it.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn add_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        pos: Option<usize>,
+        incr: i64,
+    ) -> Result<Option<i64>, Error> {
+        let pos = pos.unwrap_or(self.keypos() + 1);
+        self.patch(local, who, key, |old, scratch| {
+            patch::add(old, self.keypos(), pos, incr, scratch)
+        })
+        .map(Option::flatten)
+    }
+
+    /// Replaces one element of the object under the index key by a term that holds no handle; false if there is no object. `None`, and nothing
+    /// done, where that is not all there is to it: then `update_element` says what is wrong, or does it.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    #[inline]
+    pub fn set_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        pos: usize,
+        term: TermRef<'_>,
+    ) -> Result<Option<bool>, Error> {
+        let set = self.patch(local, who, key, |old, scratch| {
+            patch::set(old, self.keypos(), pos, term, scratch).then_some(())
+        })?;
+        Ok(match set {
+            None if self.kind().is_unique() => Some(false),
+            None | Some(None) => None,
+            Some(Some(())) => Some(true),
+        })
+    }
+
+    /// Writes what `f` makes of the value under the index key, if it makes something of it. `None` if there is none, or there may be several.
+    #[inline]
+    fn patch<R>(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        mut f: impl FnMut(&[u8], &mut Vec<u8>) -> Option<R>,
+    ) -> Result<Option<Option<R>>, Error> {
+        self.may_write(who)?;
+        let key = self.key(key);
+        self.writing_under(&local.pin(), |at| {
+            let Index::One(ix) = &at.store.index else {
+                return Ok((Written::Done, None));
+            };
+            let mut result = None;
+            let written = self.change_one(at, &**ix, key, &mut |old, scratch| {
+                result = old.map(|old| f(old, scratch));
+                Ok(match &result {
+                    Some(Some(_)) => Change::PutScratch,
+                    _ => Change::Keep,
+                })
+            })?;
+            Ok((written, result))
         })
     }
 

@@ -14,7 +14,7 @@ use crate::raw;
 use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table};
-use larder_index::{Change, Key, Multi, Objects, Unique};
+use larder_index::{Change, Guard, Key, Multi, Objects, Unique};
 
 /// What became of a change.
 pub(crate) enum Written {
@@ -29,34 +29,44 @@ pub(crate) enum Written {
 struct Leavings(Vec<Vec<u8>>);
 
 impl Leavings {
+    #[inline]
     fn note(&mut self, value: &[u8]) {
         if raw::has_handles(value) {
-            self.0.push(value.to_vec());
+            self.keep(value);
         }
     }
 
+    #[cold]
+    fn keep(&mut self, value: &[u8]) {
+        self.0.push(value.to_vec());
+    }
+
+    #[inline]
     fn release(self, at: &At<'_>) {
         if !self.0.is_empty() {
-            let values = self.0;
-            reaper::after_readers(at.guard, move || {
-                values.iter().for_each(|v| raw::release_value(v));
-            });
+            self.release_later(at);
         }
+    }
+
+    #[cold]
+    fn release_later(self, at: &At<'_>) {
+        let values = self.0;
+        reaper::after_readers(at.guard, move || {
+            values.iter().for_each(|v| raw::release_value(v));
+        });
     }
 }
 
-/// A caller's closure, called under the lock with the value and an empty buffer.
-pub(crate) type Decide<'f, 'v> =
-    dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Change<'v>, Error> + 'f;
-
 impl Table {
-    /// Changes the entry of a set or ordered_set. `f` sees the value and decides; it may be called again after `Moved`.
+    /// Changes the entry of a set or ordered_set. `f` sees the value and an empty buffer, under the lock, and decides; it may be called
+    /// again after `Moved`.
+    #[inline]
     pub(crate) fn change_one<'v>(
         &self,
         at: &At<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        f: &mut Decide<'_, 'v>,
+        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Change<'v>, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
         let mut leavings = Leavings::default();
@@ -142,11 +152,20 @@ impl Table {
     /// Runs a write until the state word did not change under it.
     pub(crate) fn writing<R>(
         &self,
+        f: impl FnMut(&At<'_>) -> Result<(Written, R), Error>,
+    ) -> Result<R, Error> {
+        self.writing_under(&larder_index::pin(), f)
+    }
+
+    /// As `writing`, under a guard that the caller has.
+    #[inline]
+    pub(crate) fn writing_under<R>(
+        &self,
+        guard: &Guard,
         mut f: impl FnMut(&At<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
-        let guard = larder_index::pin();
         loop {
-            let at = self.begin(&guard)?;
+            let at = self.begin(guard)?;
             if let (Written::Done, result) = f(&at)? {
                 return Ok(result);
             }

@@ -10,8 +10,9 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
-use crate::encode::{self, list_cell};
+use crate::encode::{self, list_cell, tuple_elements};
 use crate::layout;
+use crate::quick::Row;
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
@@ -138,12 +139,22 @@ fn gather(
     mut rest: Word,
     budget: &mut Budget,
 ) -> Result<Word, Raise> {
+    let (plain, keypos) = (table.keeps_plain(), table.keypos());
+    let mut row = Row::new();
     scratch::with_object(|object| {
         while let Some((tuple, tail)) = list_cell(call.env, rest) {
-            encode::object(call.env, tuple, table, object).map_err(|_| BADARG)?;
-            list.push(object);
+            let elements = tuple_elements(call.env, tuple).ok_or(BADARG)?;
+            let small = plain.then(|| row.fill(call.env, elements, keypos));
+            let made = match small.flatten() {
+                Some(small) => small,
+                None => {
+                    encode::object(call.env, tuple, table, object).map_err(|_| BADARG)?;
+                    object.borrow()
+                }
+            };
+            list.push_ref(made);
             rest = tail;
-            let bytes = object.key().len() + object.value().len();
+            let bytes = made.key().len() + made.value().len();
             if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
                 return Ok(rest);
             }

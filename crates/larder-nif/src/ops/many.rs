@@ -1,82 +1,154 @@
-//! Several keys in one call: their lookups overlap.
+//! Several keys in one call: their waits for memory overlap.
+//!
+//! A slice encodes the next keys of the list, has the engine go through them, and conses what each key gave onto what was found before. What
+//! was found is back to front; a list that is done within its first slice comes in order.
 
-use crate::call::{Call, Raise, Reply, BADARG};
-use crate::encode::{self, list_cell};
-use crate::layout;
+use super::single::encode_key;
+use crate::call::{Call, Entry, Raise, Reply, BADARG};
+use crate::encode::list_cell;
+use crate::layout::NIL;
+use crate::quick::Bytes;
 use crate::sys::*;
-use crate::tables::{self, answer, who};
-use crate::{decode, entry};
-use larder::Table;
-use larder_term::{Mode, TermRef};
+use crate::tables::{self, answer, asker};
+use crate::{atoms, decode, entry};
+use larder::{KeyList, Local, Table};
+use larder_term::object::{KeyForm, ObjectView};
 use std::sync::Arc;
 
 /// Keys a slice.
-const SLICE: usize = 500;
+const KEYS: usize = 1000;
+/// Bytes of keys a slice, if there is one key at least.
+const BYTES: usize = 64 << 10;
+/// Bytes of found objects after which a slice ends.
+const FOUND: usize = 128 << 10;
+/// Bytes of found objects that are one unit of the 2,000 that the emulator gives a slice.
+const UNIT: usize = 256;
 
-/// The index keys of the first of a list, end to end.
-struct Keys {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    rest: Word,
-}
-
-impl Keys {
-    fn take(call: &Call<'_>, table: &Table, list: Word) -> Result<Keys, Raise> {
-        let mut keys = Keys {
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            rest: list,
+/// Puts the index keys of the first of a list in `keys`; gives the rest of the list.
+fn gather(call: &Call<'_>, table: &Table, keys: &mut KeyList, list: Word) -> Result<Word, Raise> {
+    let hashed = table.key_form() != KeyForm::Ordered;
+    let (mut term, mut key) = (Vec::new(), Vec::new());
+    let mut rest = list;
+    while keys.len() < KEYS && keys.bytes() < BYTES {
+        let Some((head, tail)) = list_cell(call.env, rest) else {
+            break;
         };
-        let mut term = Vec::new();
-        while keys.ends.len() < SLICE {
-            let Some((key, tail)) = list_cell(call.env, keys.rest) else {
-                break;
-            };
-            term.clear();
-            encode::to_bytes(call.env, key, Mode::Inline, &mut term).map_err(|_| BADARG)?;
-            // SAFETY: the encoder wrote one whole term in inline mode, without handles.
-            table.encode_key(unsafe { TermRef::trusted(&term) }, &mut keys.bytes);
-            keys.ends.push(keys.bytes.len());
-            keys.rest = tail;
+        let mut small = Bytes::new();
+        if hashed && small.term(call.env, head).is_some() {
+            keys.push(&small);
+        } else {
+            (term.clear(), key.clear());
+            encode_key(call, table, head, &mut term, &mut key)?;
+            keys.push(&key);
         }
-        if keys.rest != layout::NIL && list_cell(call.env, keys.rest).is_none() {
-            return Err(BADARG);
+        rest = tail;
+    }
+    let is_list = rest == NIL || list_cell(call.env, rest).is_some();
+    is_list.then_some(rest).ok_or(BADARG)
+}
+
+/// What was found so far: a list of lists, and the list of the key that is being looked at.
+struct Found {
+    env: *mut Env,
+    /// The lists of the slice's keys that are done.
+    lists: Vec<Word>,
+    objects: Vec<Word>,
+    bytes: usize,
+}
+
+impl Found {
+    fn new(call: &Call<'_>, keys: usize) -> Self {
+        Found {
+            env: call.env,
+            lists: Vec::with_capacity(keys),
+            objects: Vec::new(),
+            bytes: 0,
         }
-        Ok(keys)
     }
 
-    fn slices(&self) -> Vec<&[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, &end)| &self.bytes[start..end])
-            .collect()
+    /// An object of the current key, or the key's end; false when the slice should end.
+    #[inline]
+    fn see(&mut self, object: Option<&ObjectView<'_>>) -> bool {
+        match object {
+            Some(object) => {
+                self.bytes += object.others_bytes().len();
+                self.objects.push(decode::object(self.env, object));
+            }
+            None => {
+                // SAFETY: all terms are of the running call's environment.
+                let list = self.objects.iter().rev().fold(NIL, |list, &object| unsafe {
+                    enif_make_list_cell(self.env, object, list)
+                });
+                self.objects.clear();
+                self.lists.push(list);
+            }
+        }
+        self.bytes < FOUND
+    }
+
+    fn units(&self) -> u64 {
+        (2 * self.lists.len() + self.bytes / UNIT) as u64
     }
 }
 
-/// lookup_many(Table, Keys, Acc) -> the objects of each key, as a list of lists in the order of the keys, reversed onto Acc.
+/// lookup_many(Table, Keys, Done) -> the objects of each key, as a list of lists: in the order of the keys if Done is `[]` and it took one slice;
+/// else `{more, List}` with the list reversed onto Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
-    let keys = Keys::take(call, &table, call.args[1])?;
-    let found = lists(call, &table, &keys)?;
-    // SAFETY: the environment is the running call's, and so are all terms.
-    let done = found.iter().fold(call.args[2], |done, objects| unsafe {
-        enif_make_list_cell(call.env, call.list(objects), done)
-    });
-    if keys.rest == layout::NIL {
-        call.spent(4 * keys.ends.len() as u64);
-        return Ok(done);
-    }
-    let id = tables::reference(call.env, &table);
-    Ok(call.later(entry::lookup_many, &[id, keys.rest, done]))
+    many(call, entry::lookup_many, |table, local, keys, found| {
+        table.lookup_many_in(local, asker(call), keys, |_, object| found.see(object))
+    })
 }
 
-fn lists(call: &Call<'_>, table: &Arc<Table>, keys: &Keys) -> Result<Vec<Vec<Word>>, Raise> {
-    let mut found = vec![Vec::new(); keys.ends.len()];
-    let result = table.lookup_many(who(call), &keys.slices(), &mut |i, object| {
-        found[i].push(decode::object(call.env, object))
-    });
-    answer(call, table, result)?;
-    Ok(found)
+/// take_many(Table, Keys, Done): as lookup_many, but the objects go. Each key by itself is atomic.
+pub fn take_many(call: &Call<'_>) -> Reply {
+    many(call, entry::take_many, |table, local, keys, found| {
+        table.take_many_in(local, asker(call), keys, |_, object| found.see(object))
+    })
+}
+
+fn many(
+    call: &Call<'_>,
+    entry: Entry,
+    go: impl Fn(&Arc<Table>, &mut Local, &KeyList, &mut Found) -> Result<(), larder::Error>,
+) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        let mut keys = std::mem::take(&mut local.keys);
+        keys.clear();
+        let rest = gather(call, table, &mut keys, call.args[1]);
+        let result = rest.and_then(|rest| {
+            let mut found = Found::new(call, keys.len());
+            let outcome = answer(call, table, go(table, local, &keys, &mut found));
+            let whole = found.lists.len() == keys.len();
+            match outcome {
+                Ok(()) | Err(Raise::Again) if !whole || rest != NIL => {
+                    // What was found for the first keys stays found.
+                    let rest = found.lists.iter().try_fold(call.args[1], |rest, _| {
+                        list_cell(call.env, rest).map(|(_, tail)| tail)
+                    });
+                    let id = tables::reference(call.env, table);
+                    let args = [id, rest.ok_or(BADARG)?, done(call, &found)];
+                    Ok(call.later(entry, &args))
+                }
+                other => other.map(|()| finished(call, &found)),
+            }
+        });
+        local.keys = keys;
+        result
+    })
+}
+
+/// What was found, onto what was found before.
+fn done(call: &Call<'_>, found: &Found) -> Word {
+    // SAFETY: all terms are of the running call's environment.
+    found.lists.iter().fold(call.args[2], |done, &list| unsafe {
+        enif_make_list_cell(call.env, list, done)
+    })
+}
+
+fn finished(call: &Call<'_>, found: &Found) -> Word {
+    call.spent(found.units());
+    if call.args[2] == NIL {
+        return call.list(&found.lists);
+    }
+    call.tuple(&[atoms::MORE.word(), done(call, found)])
 }

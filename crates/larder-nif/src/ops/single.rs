@@ -2,14 +2,16 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::encode::tuple_elements;
+use crate::layout::NIL;
+use crate::quick::{Bytes, Row};
 use crate::sys::*;
-use crate::tables::{self, answer, natural, who};
+use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode, scratch};
-use larder::{Error, Table};
-use larder_term::object::ObjectView;
+use larder::{Error, Local, Table};
+use larder_term::object::{KeyForm, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Runs `f` with the index key of a term.
 #[inline]
@@ -20,11 +22,50 @@ pub fn with_key<R>(
     f: impl FnOnce(&[u8]) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     scratch::with_bytes(|term, index_key| {
-        encode::to_bytes(call.env, key, Mode::Inline, term).map_err(|_| BADARG)?;
-        // SAFETY: the encoder wrote one whole term in inline mode, without handles.
-        table.encode_key(unsafe { TermRef::trusted(term) }, index_key);
+        encode_key(call, table, key, term, index_key)?;
         f(index_key)
     })
+}
+
+/// Writes the index key of a term to `index_key`, by way of `term`.
+pub fn encode_key(
+    call: &Call<'_>,
+    table: &Table,
+    key: Word,
+    term: &mut Vec<u8>,
+    index_key: &mut Vec<u8>,
+) -> Result<(), Raise> {
+    encode::to_bytes(call.env, key, Mode::Inline, term).map_err(|_| BADARG)?;
+    // SAFETY: the encoder wrote one whole term in inline mode, without handles.
+    table.encode_key(unsafe { TermRef::trusted(term) }, index_key);
+    Ok(())
+}
+
+/// Runs `f` with the index key of a term, and what the thread keeps for its operations.
+#[inline]
+pub fn with_local_key<R>(
+    call: &Call<'_>,
+    table: &Table,
+    local: &mut Local,
+    key: Word,
+    f: impl FnOnce(&[u8], &mut Local) -> Result<R, Raise>,
+) -> Result<R, Raise> {
+    let mut bytes = Bytes::new();
+    let small = bytes.term(call.env, key).is_some();
+    if small && table.key_form() != KeyForm::Ordered {
+        return f(&bytes, local);
+    }
+    let mut index_key = std::mem::take(&mut local.bytes);
+    index_key.clear();
+    let result = if small {
+        table.encode_key(bytes.as_term(), &mut index_key);
+        Ok(())
+    } else {
+        encode_key(call, table, key, &mut Vec::new(), &mut index_key)
+    };
+    let result = result.and_then(|()| f(&index_key, local));
+    local.bytes = index_key;
+    result
 }
 
 /// The words of objects that a visitor is shown.
@@ -48,12 +89,6 @@ impl Shown {
         self.words.push(decode::object(self.env, object));
     }
 
-    /// Notes a term.
-    #[inline]
-    pub fn term(&mut self, term: TermRef<'_>) {
-        self.words.push(decode::term(self.env, term));
-    }
-
     /// What was noted.
     pub fn words(&self) -> &[Word] {
         &self.words
@@ -62,65 +97,109 @@ impl Shown {
 
 /// insert(Table, Tuple) -> true. Lists are for `insert_list`.
 pub fn insert(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        with_object(call, table, call.args[1], |object| {
-            table.insert(who(call), object)
-        })?;
-        Ok(atoms::TRUE.word())
-    })
+    with_object(call, |table, local, object| {
+        table.insert_in(local, asker(call), object)
+    })?;
+    Ok(atoms::TRUE.word())
 }
 
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        with_object(call, table, call.args[1], |object| {
-            table.insert_new(who(call), object)
-        })
-        .map(boolean)
+    with_object(call, |table, local, object| {
+        table.insert_new_in(local, asker(call), object)
     })
+    .map(boolean)
 }
 
 /// delete_object(Table, Tuple) -> true.
 pub fn delete_object(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        with_object(call, table, call.args[1], |object| {
-            table.delete_object(who(call), object)
-        })?;
-        Ok(atoms::TRUE.word())
-    })
+    with_object(call, |table, local, object| {
+        table.delete_object_in(local, asker(call), object)
+    })?;
+    Ok(atoms::TRUE.word())
 }
 
-/// Runs `f` with a tuple as an object of the table, after the right to write was looked at.
+/// Runs `f` with the tuple of the second argument as an object of the table, after the right to write was looked at.
 #[inline]
 fn with_object<R>(
     call: &Call<'_>,
-    table: &Arc<Table>,
-    tuple: Word,
-    f: impl FnOnce(&larder_term::object::ObjectBuf) -> Result<R, Error>,
+    f: impl FnOnce(&Table, &mut Local, ObjectRef<'_>) -> Result<R, Error>,
 ) -> Result<R, Raise> {
-    scratch::with_object(|object| {
-        if encode::object(call.env, tuple, table, object).is_err() {
-            // The table's error comes before that of the object.
-            answer(call, table, table.check_write(who(call)))?;
-            return Err(BADARG);
+    tables::with_local(call, call.args[0], |table, local| {
+        let tuple = call.args[1];
+        let elements = tuple_elements(call.env, tuple).unwrap_or(&[]);
+        if table.keeps_plain() {
+            let mut row = Row::new();
+            if let Some(object) = row.fill(call.env, elements, table.keypos()) {
+                return answer(call, table, f(table, local, object));
+            }
         }
-        answer(call, table, f(object))
+        let mut object = std::mem::take(&mut local.object);
+        let mut small = Bytes::new();
+        let encoded = match small.row(call.env, elements) {
+            Some(()) => table.encode_object(small.as_term(), &mut object).is_ok(),
+            None => encode::object(call.env, tuple, table, &mut object).is_ok(),
+        };
+        let result = if encoded {
+            answer(call, table, f(table, local, object.borrow()))
+        } else {
+            // The table's error comes before that of the object.
+            answer(call, table, table.check_write(who(call))).and(Err(BADARG))
+        };
+        object.clear();
+        local.object = object;
+        result
     })
+}
+
+/// What is shown of the objects of a key: the words of the first, and those of all if there are more.
+#[derive(Default)]
+struct Found {
+    first: Word,
+    more: Vec<Word>,
+    count: usize,
+}
+
+impl Found {
+    #[inline]
+    fn add(&mut self, word: Word) {
+        if self.count == 0 {
+            self.first = word;
+        } else {
+            self.add_more(word);
+        }
+        self.count += 1;
+    }
+
+    #[cold]
+    fn add_more(&mut self, word: Word) {
+        if self.more.is_empty() {
+            self.more.push(self.first);
+        }
+        self.more.push(word);
+    }
+
+    /// A list of them, in order.
+    #[inline]
+    fn list(&self, call: &Call<'_>) -> Word {
+        match self.count {
+            0 => NIL,
+            1 => call.list(&[self.first]),
+            _ => call.list(&self.more),
+        }
+    }
 }
 
 /// lookup(Table, Key) -> [Object].
 pub fn lookup(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let mut shown = Shown::new(call);
-        let found = with_key(call, table, call.args[1], |key| {
-            answer(
-                call,
-                table,
-                table.lookup(who(call), key, &mut |o| shown.object(o)),
-            )
+    tables::with_local(call, call.args[0], |table, local| {
+        let mut found = Found::default();
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            let visit = |object: &ObjectView<'_>| found.add(decode::object(call.env, object));
+            answer(call, table, table.lookup_in(local, asker(call), key, visit))
         })?;
-        spend(call, found);
-        Ok(call.list(shown.words()))
+        spend(call, found.count);
+        Ok(found.list(call))
     })
 }
 
@@ -134,56 +213,52 @@ pub fn spend(call: &Call<'_>, objects: usize) {
 
 /// member(Table, Key) -> boolean().
 pub fn member(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        with_key(call, table, call.args[1], |key| {
-            answer(call, table, table.member(who(call), key)).map(boolean)
+    tables::with_local(call, call.args[0], |table, local| {
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            answer(call, table, table.member_in(local, asker(call), key)).map(boolean)
         })
     })
 }
 
 /// lookup_element(Table, Key, Pos) -> Element | [Element].
 pub fn lookup_element(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        element(call, table)?.ok_or(Raise::Cause(atoms::BADKEY))
-    })
+    element(call)?.ok_or(Raise::Cause(atoms::BADKEY))
 }
 
 /// lookup_element(Table, Key, Pos, Default) -> Element | [Element] | Default.
 pub fn lookup_element_default(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        Ok(element(call, table)?.unwrap_or(call.args[3]))
-    })
+    Ok(element(call)?.unwrap_or(call.args[3]))
 }
 
-fn element(call: &Call<'_>, table: &Arc<Table>) -> Result<Option<Word>, Raise> {
-    let Ok(position) = natural(call.args[2]) else {
-        answer(call, table, table.check_read(who(call)))?;
-        return Err(BADARG);
-    };
-    if position == 0 {
-        answer(call, table, table.check_read(who(call)))?;
-        return Err(BADARG);
-    }
-    let mut shown = Shown::new(call);
-    let found = with_key(call, table, call.args[1], |key| {
-        match table.lookup_element(who(call), key, position, &mut |e| shown.term(e)) {
-            Err(Error::Position) => Err(BADARG),
-            other => answer(call, table, other),
-        }
-    })?;
-    spend(call, found);
-    Ok(match (found, table.kind().is_unique()) {
-        (0, _) => None,
-        (_, true) => shown.words().first().copied(),
-        (_, false) => Some(call.list(shown.words())),
+#[inline]
+fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
+    tables::with_local(call, call.args[0], |table, local| {
+        let position = match natural(call.args[2]) {
+            Ok(position @ 1..) => position,
+            _ => return answer(call, table, table.check_read(who(call))).and(Err(BADARG)),
+        };
+        let mut found = Found::default();
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            let visit = |e: TermRef<'_>| found.add(decode::term(call.env, e));
+            match table.lookup_element_in(local, asker(call), key, position, visit) {
+                Err(Error::Position) => Err(BADARG),
+                other => answer(call, table, other),
+            }
+        })?;
+        spend(call, found.count);
+        Ok(match (found.count, table.kind().is_unique()) {
+            (0, _) => None,
+            (_, true) => Some(found.first),
+            (_, false) => Some(found.list(call)),
+        })
     })
 }
 
 /// delete(Table, Key) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let gone = with_key(call, table, call.args[1], |key| {
-            answer(call, table, table.delete(who(call), key))
+    tables::with_local(call, call.args[0], |table, local| {
+        let gone = with_local_key(call, table, local, call.args[1], |key, local| {
+            answer(call, table, table.delete_in(local, asker(call), key))
         })?;
         spend(call, gone);
         Ok(atoms::TRUE.word())
@@ -192,16 +267,13 @@ pub fn delete(call: &Call<'_>) -> Reply {
 
 /// take(Table, Key) -> [Object].
 pub fn take(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let mut shown = Shown::new(call);
-        let taken = with_key(call, table, call.args[1], |key| {
-            answer(
-                call,
-                table,
-                table.take(who(call), key, &mut |o| shown.object(o)),
-            )
+    tables::with_local(call, call.args[0], |table, local| {
+        let mut found = Found::default();
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            let visit = |object: &ObjectView<'_>| found.add(decode::object(call.env, object));
+            answer(call, table, table.take_in(local, asker(call), key, visit))
         })?;
-        spend(call, taken);
-        Ok(call.list(shown.words()))
+        spend(call, found.count);
+        Ok(found.list(call))
     })
 }

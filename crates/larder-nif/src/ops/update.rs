@@ -1,12 +1,13 @@
 //! update_counter and update_element.
 
-use super::single::with_key;
+use super::single::{with_key, with_local_key};
 use crate::atoms::{self, Known};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::encode::{self, list_cell, tuple_elements};
 use crate::layout;
+use crate::quick::Bytes;
 use crate::sys::*;
-use crate::tables::{self, answer, who};
+use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode::Unreadable};
 use larder::{CounterOp, Error, NewRow, OwnerId, Table};
 use larder_term::number::Number;
@@ -136,7 +137,44 @@ pub fn update_counter_default(call: &Call<'_>) -> Reply {
     counter(call, Some(call.args[3]))
 }
 
+/// Increment | {Pos, Increment}, both small.
+#[inline]
+fn simple_op(call: &Call<'_>, op: Word) -> Option<(Option<usize>, i64)> {
+    if let Some(incr) = layout::small(op) {
+        return Some((None, incr));
+    }
+    match tuple_elements(call.env, op)? {
+        &[pos, incr] => Some((Some(natural(pos).ok()?), layout::small(incr)?)),
+        _ => None,
+    }
+}
+
+/// What nearly all updates of counters are: a small increment of one element that is there, of an object that is there.
+#[inline]
+fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
+    let Some((pos, incr)) = simple_op(call, call.args[2]) else {
+        return Ok(None);
+    };
+    tables::with_local(call, call.args[0], |table, local| {
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            let sum = table.add_in(local, asker(call), key, pos, incr);
+            Ok(answer(call, table, sum)?.map(|sum| call.int(sum)))
+        })
+    })
+}
+
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
+    let is_row = default.is_none_or(|default| tuple_elements(call.env, default).is_some());
+    if is_row {
+        if let Some(sum) = simple_counter(call)? {
+            return Ok(sum);
+        }
+    }
+    any_counter(call, default)
+}
+
+#[cold]
+fn any_counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         // A default that is none is the first thing to be wrong here.
         answer(call, table, table.check_write(who(call)))?;
@@ -211,7 +249,35 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
     elements(call, Some(call.args[3]))
 }
 
+/// What nearly all updates of elements are: one small term in the place of an element that is there.
+#[inline]
+fn simple_element(call: &Call<'_>) -> Result<Option<bool>, Raise> {
+    let mut value = Bytes::new();
+    let parts = tuple_elements(call.env, call.args[2]).unwrap_or(&[]);
+    let pos = match parts {
+        &[pos, new] if value.term(call.env, new).is_some() => natural(pos).ok(),
+        _ => None,
+    };
+    let Some(pos) = pos else { return Ok(None) };
+    tables::with_local(call, call.args[0], |table, local| {
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            let set = table.set_in(local, asker(call), key, pos, value.as_term());
+            answer(call, table, set)
+        })
+    })
+}
+
 fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
+    if default.is_none() {
+        if let Some(set) = simple_element(call)? {
+            return Ok(boolean(set));
+        }
+    }
+    any_elements(call, default)
+}
+
+#[cold]
+fn any_elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = check(call, table, atoms::NONE)?;
         let (places, values) = element_ops(call, call.args[2])?;

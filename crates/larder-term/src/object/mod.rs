@@ -12,6 +12,7 @@
 
 mod encode;
 mod hash;
+pub mod patch;
 mod view;
 
 pub use encode::{encode, ObjectEncoder};
@@ -78,6 +79,15 @@ impl ObjectBuf {
         &self.value
     }
 
+    /// The object, borrowed.
+    #[inline]
+    pub fn borrow(&self) -> ObjectRef<'_> {
+        ObjectRef {
+            key: &self.key,
+            value: &self.value,
+        }
+    }
+
     /// Empties it, keeping the memory. What its handles refer to loses their counts.
     #[inline]
     pub fn clear(&mut self) {
@@ -109,6 +119,37 @@ impl ObjectBuf {
     #[inline]
     pub fn view<'a>(&'a self, keypos: usize, scratch: &'a mut Vec<u8>) -> ObjectView<'a> {
         view::open_owned(self, keypos, scratch)
+    }
+}
+
+/// An object as an index keeps it, owned by somebody else, who holds the counts of its handles.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectRef<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> ObjectRef<'a> {
+    /// The object that these bytes are.
+    ///
+    /// # Safety
+    /// Key and value are what an [`ObjectEncoder`] would have made in this process of some object, and the counts of the handles in the value
+    /// are held by somebody for all of `'a`.
+    #[inline]
+    pub unsafe fn trusted(key: &'a [u8], value: &'a [u8]) -> Self {
+        ObjectRef { key, value }
+    }
+
+    /// The index key.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> &'a [u8] {
+        self.value
     }
 }
 

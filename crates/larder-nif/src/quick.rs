@@ -1,0 +1,327 @@
+//! Small terms straight from words to bytes, on the stack.
+//!
+//! Keys are mostly small integers, atoms, short binaries, or tuples of these, and so are the other elements of most rows. What is here writes their
+//! canonical bytes to an array of fixed size, without an [`Encoder`](larder_term::Encoder)'s bookkeeping. It gives up (`None`) at whatever is not so simple: a
+//! float, an identifier, a long binary, a container within a container, more bytes than there is room for. Then the walker of [`encode`](crate::encode) begins
+//! anew.
+//!
+//! Invariant: the bytes are those that an encoder writes in any mode, and they hold neither a handle nor a −0.0.
+
+use crate::encode::{binary_bytes, list_cell, tuple_elements};
+use crate::sys::*;
+use crate::{atoms, layout};
+use larder_term::tags::*;
+use larder_term::{object::ObjectRef, TermRef};
+use std::mem::MaybeUninit;
+
+/// Room for a term or an object.
+const ROOM: usize = 256;
+/// The most bytes that a small integer or an atom takes.
+const WORD: usize = 9;
+/// The longest list, and the largest map, that is written here.
+const MOST: usize = 16;
+
+/// Bytes on the stack.
+///
+/// Invariant: the first `len` are written, and `len` is at most `ROOM`.
+pub struct Bytes {
+    bytes: [MaybeUninit<u8>; ROOM],
+    len: usize,
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes are within the array and written, says the invariant.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), self.len) }
+    }
+}
+
+impl Bytes {
+    /// None yet.
+    #[inline]
+    pub fn new() -> Self {
+        Bytes {
+            bytes: [MaybeUninit::uninit(); ROOM],
+            len: 0,
+        }
+    }
+
+    /// Writes the bytes, of which the first `used` count.
+    #[inline]
+    fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) -> Option<()> {
+        let room = self.bytes.get_mut(self.len..)?.first_chunk_mut::<N>()?;
+        *room = bytes.map(MaybeUninit::new);
+        self.len += used.min(N);
+        Some(())
+    }
+
+    /// A tag and eight bytes, of which the first `used` count.
+    #[inline]
+    fn tagged(&mut self, tag: u8, payload: u64, used: usize) -> Option<()> {
+        let room = self.bytes.get_mut(self.len..)?.first_chunk_mut::<WORD>()?;
+        let (first, rest) = room.split_first_chunk_mut::<1>()?;
+        first[0].write(tag);
+        *rest.first_chunk_mut::<8>()? = payload.to_le_bytes().map(MaybeUninit::new);
+        self.len += (1 + used).min(WORD);
+        Some(())
+    }
+
+    #[inline]
+    fn byte(&mut self, byte: u8) -> Option<()> {
+        self.put([byte], 1)
+    }
+
+    #[inline]
+    fn slice(&mut self, bytes: &[u8]) -> Option<()> {
+        let room = self.bytes.get_mut(self.len..self.len + bytes.len())?;
+        for (place, &byte) in room.iter_mut().zip(bytes) {
+            place.write(byte);
+        }
+        self.len += bytes.len();
+        Some(())
+    }
+
+    /// A tag and a count of less than 128.
+    #[inline]
+    fn head(&mut self, tag: u8, count: usize) -> Option<()> {
+        if count >= 0x80 {
+            return None;
+        }
+        self.byte(tag)?;
+        self.byte(count as u8)
+    }
+
+    #[inline]
+    fn int(&mut self, n: i64) -> Option<()> {
+        if (0..=127).contains(&n) {
+            return self.byte(SMALL + n as u8);
+        }
+        let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
+        let used = bits.div_ceil(8);
+        self.tagged(INT1 + used as u8 - 1, n as u64, used)
+    }
+
+    #[inline]
+    fn atom(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        let id = atoms::id_of(env, word);
+        let used = (4 - id.leading_zeros() as usize / 8).max(1);
+        self.tagged(ATOM1 + used as u8 - 1, u64::from(id), used)
+    }
+
+    /// A small integer, an atom or `[]`.
+    #[inline]
+    fn immediate(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        if let Some(n) = layout::small(word) {
+            self.int(n)
+        } else if layout::is_atom(word) {
+            self.atom(env, word)
+        } else if word == layout::NIL {
+            self.byte(NIL)
+        } else {
+            None
+        }
+    }
+
+    /// A term without children.
+    #[inline]
+    fn leaf(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        if !layout::is_boxed(word) {
+            return self.immediate(env, word);
+        }
+        let bytes = binary_bytes(env, word).filter(|bytes| bytes.len() <= INLINE_BINARY)?;
+        self.head(BIN, bytes.len())?;
+        self.slice(bytes)
+    }
+
+    /// Writes a term whose children have none.
+    #[inline]
+    pub fn term(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        if layout::is_boxed(word) || layout::is_cell(word) {
+            self.compound(env, word)
+        } else {
+            self.immediate(env, word)
+        }
+    }
+
+    /// Writes a tuple of such terms.
+    pub fn row(&mut self, env: *mut Env, elements: &[Word]) -> Option<()> {
+        self.head(TUPLE, elements.len())?;
+        elements.iter().try_for_each(|&e| self.term(env, e))
+    }
+
+    /// The one term that was written.
+    #[inline]
+    pub fn as_term(&self) -> TermRef<'_> {
+        // SAFETY: callers write one term, whole (they give up if that fails), as an encoder would have; there is no handle in it.
+        unsafe { TermRef::trusted(self) }
+    }
+
+    fn compound(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        if layout::is_cell(word) {
+            return self.list(env, word);
+        }
+        if let Some(elements) = tuple_elements(env, word) {
+            self.head(TUPLE, elements.len())?;
+            return elements.iter().try_for_each(|&e| self.leaf(env, e));
+        }
+        if let Some(bytes) = binary_bytes(env, word) {
+            if bytes.len() > INLINE_BINARY {
+                return None;
+            }
+            self.head(BIN, bytes.len())?;
+            return self.slice(bytes);
+        }
+        self.map(env, word)
+    }
+
+    fn list(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        let (mut count, mut rest) = (0, word);
+        let at = self.len;
+        self.head(LIST, 0)?;
+        while let Some((head, tail)) = list_cell(env, rest) {
+            if count == MOST {
+                return None;
+            }
+            self.leaf(env, head)?;
+            (count, rest) = (count + 1, tail);
+        }
+        self.bytes[at + 1].write(count as u8);
+        (rest == layout::NIL).then_some(())
+    }
+
+    /// A map whose keys are small integers and atoms of up to seven bytes.
+    fn map(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        let (mut pairs, count) = ([(0u64, 0, 0); MOST], {
+            let mut size = 0;
+            // SAFETY: `env` and the term are the running call's.
+            let is_map = unsafe { enif_get_map_size(env, word, &mut size) } != 0;
+            (is_map && size <= MOST).then_some(size)?
+        });
+        let pairs = &mut pairs[..count];
+        let mut filled = 0;
+        each_pair(env, word, |key, value| {
+            let mut bytes = Bytes8::default();
+            bytes.immediate(env, key)?;
+            *pairs.get_mut(filled)? = (bytes.order(), key, value);
+            filled += 1;
+            Some(())
+        })?;
+        // Few, and from the emulator often in order: atoms that are next to each other in its table are so in ours.
+        for i in 1..filled {
+            let mut j = i;
+            while j > 0 && pairs[j - 1].0 > pairs[j].0 {
+                pairs.swap(j - 1, j);
+                j -= 1;
+            }
+        }
+        self.head(MAP, count)?;
+        pairs.iter().try_for_each(|&(_, key, value)| {
+            self.immediate(env, key)?;
+            self.leaf(env, value)
+        })
+    }
+}
+
+/// The encoding of a key of a map, if it has at most eight bytes.
+#[derive(Default)]
+struct Bytes8(u64);
+
+impl Bytes8 {
+    #[inline]
+    fn immediate(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        let (tag, payload, used) = if let Some(n) = layout::small(word) {
+            if (0..=127).contains(&n) {
+                (SMALL + n as u8, 0, 0)
+            } else {
+                let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
+                let used = bits.div_ceil(8);
+                (INT1 + used as u8 - 1, n as u64, used)
+            }
+        } else if layout::is_atom(word) {
+            let id = atoms::id_of(env, word);
+            let used = (4 - id.leading_zeros() as usize / 8).max(1);
+            (ATOM1 + used as u8 - 1, u64::from(id), used)
+        } else {
+            return None;
+        };
+        if used > 7 {
+            return None;
+        }
+        let kept = payload & ((1 << (8 * used)) - 1);
+        self.0 = kept << 8 | u64::from(tag);
+        Some(())
+    }
+
+    /// A number that compares as the bytes do: no encoding is a prefix of another, so the zeros behind don't matter.
+    #[inline]
+    fn order(&self) -> u64 {
+        self.0.swap_bytes()
+    }
+}
+
+/// Calls `f` with the pairs of a map, until it gives up.
+fn each_pair(env: *mut Env, map: Word, mut f: impl FnMut(Word, Word) -> Option<()>) -> Option<()> {
+    let mut iterator = MapIterator::empty();
+    // SAFETY: `env` and the term are the running call's; the iterator stays where it is until it is destroyed, below.
+    if unsafe { enif_map_iterator_create(env, map, &mut iterator, MAP_ITERATOR_FIRST) } == 0 {
+        return None;
+    }
+    let (mut key, mut value) = (0, 0);
+    let mut going = Some(());
+    // SAFETY: the iterator was created for a map of the running call and not destroyed.
+    while going.is_some()
+        && unsafe { enif_map_iterator_get_pair(env, &mut iterator, &mut key, &mut value) } != 0
+    {
+        going = f(key, value);
+        // SAFETY: as above.
+        unsafe { enif_map_iterator_next(env, &mut iterator) };
+    }
+    // SAFETY: created above, destroyed once.
+    unsafe { enif_map_iterator_destroy(env, &mut iterator) };
+    going
+}
+
+/// A row of small terms, as a table of hashed keys keeps it when it is not compressed.
+pub struct Row {
+    key: Bytes,
+    value: Bytes,
+}
+
+impl Row {
+    /// None yet.
+    #[inline]
+    pub fn new() -> Self {
+        Row {
+            key: Bytes::new(),
+            value: Bytes::new(),
+        }
+    }
+
+    /// The row that these elements are; it gives up as [`Bytes::term`] does.
+    #[inline]
+    pub fn fill(
+        &mut self,
+        env: *mut Env,
+        elements: &[Word],
+        keypos: usize,
+    ) -> Option<ObjectRef<'_>> {
+        let arity = elements.len();
+        // So that the head of the value is one byte.
+        if arity > 15 {
+            return None;
+        }
+        (self.key.len, self.value.len) = (0, 0);
+        self.value.byte((arity << 3) as u8)?;
+        self.key.term(env, *elements.get(keypos - 1)?)?;
+        for (i, &element) in elements.iter().enumerate() {
+            if i + 1 != keypos {
+                self.value.term(env, element)?;
+            }
+        }
+        // SAFETY: key and value are whole terms as an encoder would have written them, without handles and without a -0.0, so that the key's bytes are the
+        // index key; the value's head says how many elements there are, and no flag.
+        Some(unsafe { ObjectRef::trusted(&self.key, &self.value) })
+    }
+}

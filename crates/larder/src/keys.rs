@@ -1,0 +1,102 @@
+//! Several keys at a time, so that the waits for memory of their operations overlap.
+
+use crate::table::Table;
+use larder_index::Key;
+
+/// Keys that are asked for together.
+pub(crate) const TOGETHER: usize = 32;
+
+/// Index keys, end to end.
+#[derive(Default)]
+pub struct KeyList {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl KeyList {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Empties the list, keeping its memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds an index key of the table that the list is for.
+    #[inline]
+    pub fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Key `i`.
+    ///
+    /// # Panics
+    /// Panics if there are not so many.
+    #[inline]
+    pub fn get(&self, i: usize) -> &[u8] {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[i]]
+    }
+}
+
+/// Some neighbouring keys of a list, with their hashes.
+pub(crate) struct Near<'k> {
+    keys: [Key<'k>; TOGETHER],
+    count: usize,
+}
+
+impl<'k> Near<'k> {
+    pub(crate) fn new() -> Self {
+        let none = Key {
+            bytes: &[],
+            hash: 0,
+        };
+        Near {
+            keys: [none; TOGETHER],
+            count: 0,
+        }
+    }
+
+    /// Those from `from` on.
+    pub(crate) fn fill(&mut self, table: &Table, list: &'k KeyList, from: usize) {
+        self.fill_with(table, list.len() - from, |i| list.get(from + i));
+    }
+
+    /// At most `left` keys, each as `key` gives it by its number from 0.
+    pub(crate) fn fill_with(
+        &mut self,
+        table: &Table,
+        left: usize,
+        key: impl Fn(usize) -> &'k [u8],
+    ) {
+        self.count = left.min(TOGETHER);
+        for (i, place) in self.keys[..self.count].iter_mut().enumerate() {
+            *place = table.key(key(i));
+        }
+    }
+
+    /// They.
+    pub(crate) fn keys(&self) -> &[Key<'k>] {
+        &self.keys[..self.count]
+    }
+}

@@ -1,0 +1,93 @@
+//! What a thread keeps for its operations: its place in the epoch, and buffers, so that an operation on one key allocates nothing and looks
+//! for what belongs to its thread once.
+//!
+//! A door takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes it down.
+
+use crate::keys::KeyList;
+use crate::scratch::Values;
+use crossbeam_epoch::{Guard, LocalHandle};
+use larder_term::object::ObjectBuf;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A buffer that has grown beyond this is not kept.
+const KEEP: usize = 64 << 10;
+
+/// A thread's own things.
+pub struct Local {
+    epoch: LocalHandle,
+    /// A value copied out of an index.
+    pub(crate) value: Vec<u8>,
+    /// Several values copied out of an index.
+    pub(crate) values: Values,
+    /// Where a compressed object is unpacked.
+    pub(crate) plain: Vec<u8>,
+    /// For whoever has the `Local`: to be taken, used and put back.
+    pub bytes: Vec<u8>,
+    /// As `bytes`.
+    pub object: ObjectBuf,
+    /// As `bytes`.
+    pub keys: KeyList,
+}
+
+impl Local {
+    fn new() -> Self {
+        Local {
+            epoch: crossbeam_epoch::default_collector().register(),
+            value: Vec::with_capacity(256),
+            values: Values::default(),
+            plain: Vec::new(),
+            bytes: Vec::new(),
+            object: ObjectBuf::new(),
+            keys: KeyList::new(),
+        }
+    }
+
+    /// Pins the epoch: what is read under the guard stays valid while it lives. The same as [`larder_index::pin`], without looking for the thread.
+    #[inline]
+    pub fn pin(&self) -> Guard {
+        self.epoch.pin()
+    }
+
+    #[inline]
+    fn trim(&mut self) {
+        let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
+        if own + self.bytes.capacity() + self.object.value().len() > KEEP {
+            self.shrink();
+        }
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        self.value = Vec::with_capacity(256);
+        self.values = Values::default();
+        self.plain = Vec::new();
+        self.bytes = Vec::new();
+        self.object = ObjectBuf::new();
+    }
+}
+
+thread_local! {
+    static LOCAL: Rc<RefCell<Local>> = Rc::new(RefCell::new(Local::new()));
+}
+
+/// Calls `f` with this thread's [`Local`]; with a fresh one if it is in use further up the stack.
+#[inline]
+pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
+    // What `f` gives must not pass through the thread's key: it would be moved there and back.
+    let cell = LOCAL.with(Rc::clone);
+    let (mut kept, mut spare);
+    let local = match cell.try_borrow_mut() {
+        Ok(borrowed) => {
+            kept = borrowed;
+            &mut *kept
+        }
+        Err(_) => {
+            spare = Local::new();
+            &mut spare
+        }
+    };
+    let result = f(local);
+    local.trim();
+    result
+}
