@@ -87,7 +87,7 @@ mod tests {
     fn one_element_changes_and_the_others_stay() {
         for form in FORMS {
             for keypos in 1..=4 {
-                let before = term!({[a], 100, <<"bin">>, (-7)});
+                let before = term!({[a], 100, "bin", (-7)});
                 let stored = object(&before, keypos, form, false);
                 for position in 0..=5 {
                     for n in [0, 1, 27, 28, 1 << 40, -93, -300, i64::MAX - 50] {
