@@ -10,8 +10,9 @@
 use crate::encode::{binary_bytes, list_cell, tuple_elements};
 use crate::sys::*;
 use crate::{atoms, layout};
+use larder_term::object::{ObjectRef, FLAG_BITS};
 use larder_term::tags::*;
-use larder_term::{object::ObjectRef, TermRef};
+use larder_term::TermRef;
 use std::mem::MaybeUninit;
 
 /// Room for a term or an object.
@@ -308,12 +309,13 @@ impl Row {
         keypos: usize,
     ) -> Option<ObjectRef<'_>> {
         let arity = elements.len();
+        let head = arity << FLAG_BITS;
         // So that the head of the value is one byte.
-        if arity > 15 {
+        if head >= 0x80 {
             return None;
         }
         (self.key.len, self.value.len) = (0, 0);
-        self.value.byte((arity << 3) as u8)?;
+        self.value.byte(head as u8)?;
         self.key.term(env, *elements.get(keypos - 1)?)?;
         for (i, &element) in elements.iter().enumerate() {
             if i + 1 != keypos {

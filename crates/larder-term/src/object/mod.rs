@@ -29,7 +29,8 @@ pub const HAS_HANDLES: u8 = 2;
 pub const COMPRESSED: u8 = 4;
 /// The index key is an order key from which the key comes back.
 pub const FROM_ORDER: u8 = 8;
-const FLAG_BITS: u32 = 4;
+/// How many bits of a value's head are flags; the arity stands above them.
+pub const FLAG_BITS: u32 = 4;
 
 /// What an index key is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
