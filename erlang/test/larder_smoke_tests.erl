@@ -39,6 +39,27 @@ pids_come_back_test() ->
     larder:delete(Tab).
 
 %% A long binary comes back as the same bytes elsewhere than in the process.
+many_keys_take_several_slices_test() ->
+    [many_keys(Type, Keys) || Type <- [set, ordered_set, bag],
+                              Keys <- [[], [1], lists:seq(1, 1000), lists:seq(5000, 1, -1) ++ [3, 3, none, 1.0, {a, [b]}, #{k => v}]]].
+
+many_keys(Type, Keys) ->
+    Tab = larder:new(t, [Type]),
+    Row = fun(K) -> {K, #{id => K, name => <<"n">>}, [K, a, <<"b">>], {K, [K]}, lists:duplicate(20, K)} end,
+    [larder:insert(Tab, Row(K)) || K <- Keys, is_integer(K), K rem 3 > 0],
+    larder:insert(Tab, {{a, [b]}, x}),
+    larder:insert(Tab, {big, lists:seq(1, 100000)}),
+    All = Keys ++ [big, big, big] ++ Keys,
+    ?assertEqual([larder:lookup(Tab, K) || K <- All], larder:lookup_many(Tab, All)),
+    ?assertError(badarg, larder:lookup_many(Tab, All ++ x)),
+    ?assertError(badarg, larder:take_many(Tab, All ++ x)),
+    Other = larder:new(t, [Type]),
+    larder:insert(Other, larder:tab2list(Tab)),
+    ?assertEqual([larder:take(Other, K) || K <- All], larder:take_many(Tab, All)),
+    ?assertEqual(lists:sort(larder:tab2list(Other)), lists:sort(larder:tab2list(Tab))),
+    larder:delete(Tab),
+    larder:delete(Other).
+
 long_binaries_are_not_copied_test() ->
     Tab = larder:new(t, []),
     Binary = binary:copy(<<"0123456789">>, 1000000),

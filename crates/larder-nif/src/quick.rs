@@ -271,10 +271,11 @@ fn each_pair(env: *mut Env, map: Word, mut f: impl FnMut(Word, Word) -> Option<(
     }
     let (mut key, mut value) = (0, 0);
     let mut going = Some(());
-    // SAFETY: the iterator was created for a map of the running call and not destroyed.
-    while going.is_some()
-        && unsafe { enif_map_iterator_get_pair(env, &mut iterator, &mut key, &mut value) } != 0
-    {
+    while going.is_some() {
+        // SAFETY: the iterator was created for a map of the running call and not destroyed.
+        if unsafe { enif_map_iterator_get_pair(env, &mut iterator, &mut key, &mut value) } == 0 {
+            break;
+        }
         going = f(key, value);
         // SAFETY: as above.
         unsafe { enif_map_iterator_next(env, &mut iterator) };

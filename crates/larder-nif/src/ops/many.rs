@@ -37,7 +37,8 @@ fn gather(call: &Call<'_>, table: &Table, keys: &mut KeyList, list: Word) -> Res
         if hashed && small.term(call.env, head).is_some() {
             keys.push(&small);
         } else {
-            (term.clear(), key.clear());
+            term.clear();
+            key.clear();
             encode_key(call, table, head, &mut term, &mut key)?;
             keys.push(&key);
         }
