@@ -50,6 +50,7 @@
 
 #![deny(unsafe_code)]
 
+mod ahead;
 pub mod api;
 mod budget;
 mod counters;

@@ -3,8 +3,11 @@
 //! A step is one short scan from a position; it needs nothing to be fixed. Hash order and key order both survive whatever else happens to the table:
 //! a key that is there throughout is met exactly once.
 //!
-//! Linearisation point: the load of the leaf's version that the scan's check confirms.
+//! Who goes on and on through a set or ordered_set is answered from what the thread read ahead, while the table does not change (see `ahead`).
+//!
+//! Linearisation point: the load of the leaf's version that the scan's check confirms; for an answer that was read ahead, the look at the watch.
 
+use crate::ahead;
 use crate::error::Error;
 use crate::owner::OwnerId;
 use crate::raw;
@@ -161,28 +164,71 @@ impl Table {
         let guard = larder_index::pin();
         let at = self.begin(&guard)?;
         let way = self.way(direction);
-        scratch::with(|s| {
-            let i = match from {
-                None => {
-                    s.batch.want = 1;
-                    at.scan(Start::Edge, way, &mut s.batch);
-                    0
+        if !self.kind().is_unique() {
+            return scratch::with(|s| {
+                let i = self.go(&at, from, way, 0, s)?;
+                Ok(self.give(&at, s, i, way, visit, all))
+            });
+        }
+        ahead::with(|ahead| {
+            let watch = self.fixation.watch();
+            let table = watch.number();
+            let mut watched = None;
+            let mut more = 0;
+            if let Some(key) = from {
+                if let Some((key, value)) = ahead.next(table, key, way, |w| watch.holds(w)) {
+                    // Without handles and so never in need of the guard.
+                    scratch::with(|s| visit(&raw::view(key, value, self.keypos(), &mut s.plain)));
+                    return Ok(true);
                 }
-                Some(key) if self.kind().is_ordered() => {
-                    at.past(self.key(key), 1, s, way);
-                    0
+                more = ahead.wanted(table, key, way);
+                if more > 0 {
+                    watched = Some(watch.arm());
                 }
-                Some(key) => self.after(&at, key, s)?,
-            };
-            Ok(self.give(&at, s, i, way, visit, all))
+            }
+            scratch::with(|s| {
+                let i = self.go(&at, from, way, more, s)?;
+                let found = self.give(&at, s, i, way, visit, all);
+                ahead.keep(table, watched, way, &mut s.batch, i);
+                Ok(found)
+            })
+        })
+    }
+
+    /// Reads what lies behind a key, or at the edge for none: an entry, and `more`. Gives the place of that entry in the batch.
+    fn go(
+        &self,
+        at: &At<'_>,
+        from: Option<&[u8]>,
+        way: Direction,
+        more: usize,
+        s: &mut Scratch,
+    ) -> Result<usize, Error> {
+        Ok(match from {
+            None => {
+                s.batch.want = 1 + more;
+                at.scan(Start::Edge, way, &mut s.batch);
+                0
+            }
+            Some(key) if self.kind().is_ordered() => {
+                at.past(self.key(key), 1 + more, s, way);
+                0
+            }
+            Some(key) => self.after(at, key, more, s)?,
         })
     }
 
     /// Finds the entry after a key of an unordered table: its place in the batch.
-    fn after(&self, at: &At<'_>, bytes: &[u8], s: &mut Scratch) -> Result<usize, Error> {
+    fn after(
+        &self,
+        at: &At<'_>,
+        bytes: &[u8],
+        more: usize,
+        s: &mut Scratch,
+    ) -> Result<usize, Error> {
         let key = self.key(bytes);
         at.position(key, &mut s.position);
-        s.batch.want = 2;
+        s.batch.want = 2 + more;
         at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
         let is_here = !s.batch.is_empty() && s.batch.key(0) == bytes;
         if !is_here {
@@ -192,7 +238,7 @@ impl Table {
         if s.batch.len() > 1 && s.batch.key(1) != bytes {
             return Ok(1);
         }
-        at.past(key, 1, s, Direction::Forward);
+        at.past(key, 1 + more, s, Direction::Forward);
         Ok(0)
     }
 

@@ -24,18 +24,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ARMED: u64 = 1;
 
 /// See the module.
-#[derive(Default)]
-pub(crate) struct Watch(AtomicU64);
+pub(crate) struct Watch {
+    word: AtomicU64,
+    /// A number that no other watch of this process has; never 0.
+    number: u64,
+}
+
+/// How many watches there have been.
+static WATCHES: AtomicU64 = AtomicU64::new(0);
+
+impl Default for Watch {
+    fn default() -> Self {
+        Watch {
+            word: AtomicU64::new(0),
+            // Ordering: Relaxed; only that each number is given once matters.
+            number: WATCHES.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+}
 
 /// What the watch of a table said when objects were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched(pub u64);
 
 impl Watch {
+    /// The number of the watch, and so of its table, in this process.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Begins to watch. What is read afterwards is true for as long as `holds`.
     pub(crate) fn arm(&self) -> Watched {
-        // Ordering: SeqCst, against the load in `note` (see the module).
-        let before = self.0.fetch_or(ARMED, Ordering::SeqCst);
+        // Ordering: SeqCst, against the load in `note` (see the module). Who finds it armed writes nothing: whatever is noted from here on
+        // changes the word that was loaded.
+        let before = match self.word.load(Ordering::SeqCst) {
+            word if word & ARMED != 0 => word,
+            // Ordering: as above.
+            _ => self.word.fetch_or(ARMED, Ordering::SeqCst),
+        };
         std::sync::atomic::fence(Ordering::SeqCst);
         Watched(before | ARMED)
     }
@@ -43,14 +70,14 @@ impl Watch {
     /// Whether nothing was changed since.
     pub(crate) fn holds(&self, watched: Watched) -> bool {
         // Ordering: SeqCst; whoever knows that a change is over sees its note, made before the change could be seen.
-        self.0.load(Ordering::SeqCst) == watched.0
+        self.word.load(Ordering::SeqCst) == watched.0
     }
 
     /// Notes a change that is about to be seen. Called under the leaf's lock, after `after_lock`.
     #[inline]
     pub(crate) fn note(&self) {
         // Ordering: SeqCst, against the change in `arm`. On the machines in use it costs what a plain load costs.
-        let word = self.0.load(Ordering::SeqCst);
+        let word = self.word.load(Ordering::SeqCst);
         if word & ARMED != 0 {
             self.disarm(word);
         }
@@ -62,7 +89,7 @@ impl Watch {
             let next = (word & !ARMED).wrapping_add(2);
             // Ordering: SeqCst, as in `note`.
             match self
-                .0
+                .word
                 .compare_exchange(word, next, Ordering::SeqCst, Ordering::SeqCst)
             {
                 Ok(_) => return,

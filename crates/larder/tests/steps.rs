@@ -1,0 +1,123 @@
+//! Going on and on from key to key, while the table stays as it is and while it changes.
+
+use larder::api::{Larder, Table};
+use larder_term::{term, Term};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// What happens between two steps.
+#[derive(Clone, Debug)]
+enum Happens {
+    Next(usize),
+    Prev(usize),
+    Insert(i64),
+    Delete(i64),
+    Jump(i64),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        4 => (1..40usize).prop_map(Happens::Next),
+        2 => (1..40usize).prop_map(Happens::Prev),
+        2 => (0..300i64).prop_map(Happens::Insert),
+        2 => (0..300i64).prop_map(Happens::Delete),
+        1 => (0..300i64).prop_map(Happens::Jump),
+    ]
+}
+
+fn key(found: Option<Term>) -> Option<i64> {
+    found.map(|key| key.as_ref().as_int().unwrap())
+}
+
+fn filled(t: &Table, model: &mut BTreeSet<i64>) {
+    for n in (0..300).step_by(2) {
+        t.insert(&term!({(n), x})).unwrap();
+        model.insert(n);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn steps_are_those_of_an_ordered_set(history in prop::collection::vec(happens(), 1..60)) {
+        let t = Larder::new().table("t").ordered_set().create().unwrap();
+        let mut model = BTreeSet::new();
+        filled(&t, &mut model);
+        let mut place = 0;
+        for happening in history {
+            match happening {
+                Happens::Insert(n) => {
+                    t.insert(&term!({(n), y})).unwrap();
+                    model.insert(n);
+                }
+                Happens::Delete(n) => {
+                    t.delete(&Term::from(n)).unwrap();
+                    model.remove(&n);
+                }
+                Happens::Jump(n) => place = n,
+                Happens::Next(steps) => for _ in 0..steps {
+                    let found = key(t.next(&Term::from(place)).unwrap());
+                    prop_assert_eq!(found, model.range(place + 1..).next().copied());
+                    let Some(found) = found else { break };
+                    place = found;
+                },
+                Happens::Prev(steps) => for _ in 0..steps {
+                    let found = key(t.prev(&Term::from(place)).unwrap());
+                    prop_assert_eq!(found, model.range(..place).next_back().copied());
+                    let Some(found) = found else { break };
+                    place = found;
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_through_a_set_meets_what_stays_once(history in prop::collection::vec(happens(), 1..40)) {
+        let t = Larder::new().table("t").set().create().unwrap();
+        let mut model = BTreeSet::new();
+        filled(&t, &mut model);
+        let mut gone = BTreeSet::new();
+        let mut seen = Vec::new();
+        let mut history = history.into_iter().cycle().take(200);
+        let mut place = key(t.first().unwrap());
+        while let Some(n) = place {
+            seen.push(n);
+            match history.next() {
+                // Never the key that the walk stands on: it could not go on from there.
+                Some(Happens::Delete(d)) if d != n => {
+                    t.delete(&Term::from(d)).unwrap();
+                    gone.insert(d);
+                    model.remove(&d);
+                }
+                Some(Happens::Insert(i)) => {
+                    t.insert(&term!({(i), y})).unwrap();
+                }
+                _ => {}
+            }
+            place = key(t.next(&Term::from(n)).unwrap());
+            prop_assert!(place.is_none_or(|p| t.contains(&Term::from(p)).unwrap()));
+        }
+        for stays in &model {
+            prop_assert_eq!(seen.iter().filter(|n| *n == stays).count(), 1, "{}", stays);
+        }
+        prop_assert!(gone.iter().all(|n| t.next(&Term::from(*n)).is_err() || t.contains(&Term::from(*n)).unwrap()));
+    }
+}
+
+#[test]
+fn two_tables_are_told_apart() {
+    let tables: Vec<Table> = (0..2)
+        .map(|_| Larder::new().table("t").ordered_set().create().unwrap())
+        .collect();
+    for n in 0..100i64 {
+        tables[0].insert(&term!({(n), x})).unwrap();
+        tables[1].insert(&term!({(n * 2), x})).unwrap();
+    }
+    for n in 0..99i64 {
+        assert_eq!(key(tables[0].next(&Term::from(n)).unwrap()), Some(n + 1));
+        assert_eq!(key(tables[0].next(&Term::from(n)).unwrap()), Some(n + 1));
+        let next = key(tables[1].next(&Term::from(n * 2)).unwrap());
+        assert_eq!(next, Some(n * 2 + 2));
+    }
+}
