@@ -9,7 +9,8 @@
 
 use crate::ahead;
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::local::{with_local, Local};
+use crate::owner::{OwnerId, Who};
 use crate::raw;
 use crate::scratch::{self, Scratch};
 use crate::store::Index;
@@ -151,7 +152,6 @@ impl Table {
         }
     }
 
-    /// One step: from a key, or from the edge for none, to the next entry; shows that, or all objects under its key.
     fn step(
         &self,
         who: OwnerId,
@@ -160,14 +160,30 @@ impl Table {
         visit: &mut Visit<'_>,
         all: bool,
     ) -> Result<bool, Error> {
+        with_local(|local| self.step_in(local, who, from, direction, all, visit))
+    }
+
+    /// One step, for doors: from a key, or from the edge for none, to the next key. Calls `visit` with the first object under it, or with `all`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
+    pub fn step_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        from: Option<&[u8]>,
+        direction: Direction,
+        all: bool,
+        visit: &mut Visit<'_>,
+    ) -> Result<bool, Error> {
         self.may_read(who)?;
-        let guard = larder_index::pin();
+        let guard = local.pin();
         let at = self.begin(&guard)?;
         let way = self.way(direction);
         if !self.kind().is_unique() {
             return scratch::with(|s| {
                 let i = self.go(&at, from, way, 0, s)?;
-                Ok(self.give(&at, s, i, way, visit, all))
+                Ok(self.give(&at, (s, local), i, way, visit, all))
             });
         }
         ahead::with(|ahead| {
@@ -177,8 +193,7 @@ impl Table {
             let mut more = 0;
             if let Some(key) = from {
                 if let Some((key, value)) = ahead.next(table, key, way, |w| watch.holds(w)) {
-                    // Without handles and so never in need of the guard.
-                    scratch::with(|s| visit(&raw::view(key, value, self.keypos(), &mut s.plain)));
+                    visit(&raw::view(key, value, self.keypos(), &mut local.plain));
                     return Ok(true);
                 }
                 more = ahead.wanted(table, key, way);
@@ -188,7 +203,7 @@ impl Table {
             }
             scratch::with(|s| {
                 let i = self.go(&at, from, way, more, s)?;
-                let found = self.give(&at, s, i, way, visit, all);
+                let found = self.give(&at, (s, local), i, way, visit, all);
                 ahead.keep(table, watched, way, &mut s.batch, i);
                 Ok(found)
             })
@@ -246,7 +261,7 @@ impl Table {
     fn give(
         &self,
         at: &At<'_>,
-        s: &mut Scratch,
+        (s, local): (&mut Scratch, &mut Local),
         mut i: usize,
         way: Direction,
         visit: &mut Visit<'_>,
@@ -259,7 +274,7 @@ impl Table {
                 return true;
             }
             let key = s.batch.key(i).to_vec();
-            if self.visit(at, &key, visit) > 0 {
+            if self.visit_in(local, at, self.key(&key), |object| visit(object)) > 0 {
                 return true;
             }
             // The key went between the scan and the look-up: on to the next.

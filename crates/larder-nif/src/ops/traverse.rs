@@ -1,83 +1,102 @@
 //! Going from key to key, and slots.
 
 use super::select;
-use super::single::{spend, with_key, Shown};
+use super::single::{spend, with_key, with_local_key, Shown};
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::sys::*;
-use crate::tables::{self, answer, natural, who};
+use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, layout};
-use larder::{Error, OwnerId, Slot, Table, Watched};
+use larder::{Direction, Error, Slot, Table, Watched};
 use larder_term::object::ObjectView;
-use larder_term::TermRef;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-type SeeKey<'v> = dyn FnMut(TermRef<'_>) + 'v;
-type SeeObjects<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
-
-fn edge(call: &Call<'_>, go: fn(&Table, OwnerId, &mut SeeKey<'_>) -> Result<bool, Error>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let mut key = atoms::END_OF_TABLE.word();
-        answer(
-            call,
-            table,
-            go(table, who(call), &mut |k| key = decode::term(call.env, k)),
-        )?;
-        Ok(key)
-    })
-}
-
+/// From the edge of a table, or from the key that the call names, to the next key; `see` is shown the first object under it, or all.
 fn step(
     call: &Call<'_>,
-    go: fn(&Table, OwnerId, &[u8], &mut SeeKey<'_>) -> Result<bool, Error>,
-) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let mut next = atoms::END_OF_TABLE.word();
-        from_key(call, table, |key| {
-            go(table, who(call), key, &mut |k| {
-                next = decode::term(call.env, k)
-            })
-        })?;
-        Ok(next)
+    from_key: bool,
+    way: Direction,
+    all: bool,
+    see: &mut dyn FnMut(&ObjectView<'_>),
+) -> Result<bool, Raise> {
+    tables::with_local(call, call.args[0], |table, local| {
+        if !from_key {
+            return answer(
+                call,
+                table,
+                table.step_in(local, asker(call), None, way, all, see),
+            );
+        }
+        // In an ordered_set any key will do but this one.
+        if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
+            answer(call, table, table.check_read(who(call)))?;
+            return Err(BADARG);
+        }
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            match table.step_in(local, asker(call), Some(key), way, all, see) {
+                // A key that cannot be gone on from is a bad argument without a cause.
+                Err(Error::BadKey) => Err(BADARG),
+                other => answer(call, table, other),
+            }
+        })
     })
 }
 
-/// Goes on from the key that the call names. A key that cannot be gone on from is a bad argument without a cause; in an ordered_set that
-/// is '$end_of_table' alone.
-fn from_key(
-    call: &Call<'_>,
-    table: &Arc<Table>,
-    go: impl FnOnce(&[u8]) -> Result<bool, Error>,
-) -> Result<bool, Raise> {
-    if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
-        answer(call, table, table.check_read(who(call)))?;
-        return Err(BADARG);
-    }
-    with_key(call, table, call.args[1], |key| match go(key) {
-        Err(Error::BadKey) => Err(BADARG),
-        other => answer(call, table, other),
-    })
+fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
+    let mut key = atoms::END_OF_TABLE.word();
+    step(call, from_key, way, false, &mut |object| {
+        key = decode::term(call.env, object.key());
+    })?;
+    Ok(key)
+}
+
+fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
+    let mut found = KeyAndObjects::new(call);
+    step(call, from_key, way, true, &mut |object| {
+        found.see(call, object);
+    })?;
+    Ok(found.pair(call))
 }
 
 /// first(Table) -> Key | '$end_of_table'.
 pub fn first(call: &Call<'_>) -> Reply {
-    edge(call, |table, who, see| table.first(who, see))
+    to_key(call, false, Direction::Forward)
 }
 
 /// last(Table) -> Key | '$end_of_table'.
 pub fn last(call: &Call<'_>) -> Reply {
-    edge(call, |table, who, see| table.last(who, see))
+    to_key(call, false, Direction::Backward)
 }
 
 /// next(Table, Key) -> Key | '$end_of_table'.
 pub fn next(call: &Call<'_>) -> Reply {
-    step(call, |table, who, key, see| table.next(who, key, see))
+    to_key(call, true, Direction::Forward)
 }
 
 /// prev(Table, Key) -> Key | '$end_of_table'.
 pub fn prev(call: &Call<'_>) -> Reply {
-    step(call, |table, who, key, see| table.prev(who, key, see))
+    to_key(call, true, Direction::Backward)
+}
+
+/// first_lookup(Table) -> {Key, [Object]} | '$end_of_table'.
+pub fn first_lookup(call: &Call<'_>) -> Reply {
+    to_objects(call, false, Direction::Forward)
+}
+
+/// last_lookup(Table) -> {Key, [Object]} | '$end_of_table'.
+pub fn last_lookup(call: &Call<'_>) -> Reply {
+    to_objects(call, false, Direction::Backward)
+}
+
+/// next_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
+pub fn next_lookup(call: &Call<'_>) -> Reply {
+    to_objects(call, true, Direction::Forward)
+}
+
+/// prev_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
+pub fn prev_lookup(call: &Call<'_>) -> Reply {
+    to_objects(call, true, Direction::Backward)
 }
 
 /// A key and its objects.
@@ -107,58 +126,6 @@ impl KeyAndObjects {
         }
         call.tuple(&[self.key, call.list(self.objects.words())])
     }
-}
-
-fn edge_lookup(
-    call: &Call<'_>,
-    go: fn(&Arc<Table>, OwnerId, &mut SeeObjects<'_>) -> Result<bool, Error>,
-) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let mut found = KeyAndObjects::new(call);
-        answer(
-            call,
-            table,
-            go(table, who(call), &mut |o| found.see(call, o)),
-        )?;
-        Ok(found.pair(call))
-    })
-}
-
-/// The engine's call behind `next_lookup` and `prev_lookup`.
-type StepLookup = fn(&Arc<Table>, OwnerId, &[u8], &mut SeeObjects<'_>) -> Result<bool, Error>;
-
-fn step_lookup(call: &Call<'_>, go: StepLookup) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let mut found = KeyAndObjects::new(call);
-        from_key(call, table, |key| {
-            go(table, who(call), key, &mut |o| found.see(call, o))
-        })?;
-        Ok(found.pair(call))
-    })
-}
-
-/// first_lookup(Table) -> {Key, [Object]} | '$end_of_table'.
-pub fn first_lookup(call: &Call<'_>) -> Reply {
-    edge_lookup(call, |table, who, see| table.first_lookup(who, see))
-}
-
-/// last_lookup(Table) -> {Key, [Object]} | '$end_of_table'.
-pub fn last_lookup(call: &Call<'_>) -> Reply {
-    edge_lookup(call, |table, who, see| table.last_lookup(who, see))
-}
-
-/// next_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
-pub fn next_lookup(call: &Call<'_>) -> Reply {
-    step_lookup(call, |table, who, key, see| {
-        table.next_lookup(who, key, see)
-    })
-}
-
-/// prev_lookup(Table, Key) -> {Key, [Object]} | '$end_of_table'.
-pub fn prev_lookup(call: &Call<'_>) -> Reply {
-    step_lookup(call, |table, who, key, see| {
-        table.prev_lookup(who, key, see)
-    })
 }
 
 /// The most objects of a chunk of a fold.
