@@ -31,6 +31,10 @@ impl Unique for KeyOrder {
         self.0.contains(guard, key.bytes)
     }
 
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
+    }
+
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         self.0.update(guard, key.bytes, f)
     }

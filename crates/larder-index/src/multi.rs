@@ -173,6 +173,12 @@ impl Multi for Bag {
         })
     }
 
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        let positions: Vec<_> = keys.iter().map(|&key| prefix(key)).collect();
+        self.tree
+            .prefetch(guard, positions.iter().map(|position| &position[..]));
+    }
+
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         f(&mut Held::new(self, guard, key));
     }

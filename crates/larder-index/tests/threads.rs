@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use larder_index::{multi_with, pin, Batch, Change, Direction, LeafConfig, Start, Unique};
+use larder_index::{
+    multi_with, pin, unique_with, Batch, Change, Direction, LeafConfig, Start, Unique, UniqueKind,
+};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 
@@ -283,4 +285,34 @@ fn queues() {
         index.memory(),
         index.stats()
     );
+}
+
+/// A prefetch reads leaves that others change, believes nothing and changes nothing.
+#[test]
+fn a_prefetch_is_only_a_hint() {
+    let rounds = if cfg!(miri) { 20 } else { 3000 };
+    for config in configs() {
+        let index = unique_with(UniqueKind::Ordered, config);
+        let bag = multi_with(config);
+        let bytes: Vec<_> = (0..100u64).map(|i| mix(i).to_be_bytes()).collect();
+        let keys: Vec<_> = bytes.iter().map(|b| key(b, Hashes::Good)).collect();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 0..rounds {
+                    let k = keys[i % keys.len()];
+                    match i % 3 {
+                        0 => remove(&*index, k),
+                        n => put(&*index, k, &vec![1; n * i % 90]),
+                    };
+                    bag.update(&pin(), k, &mut |objects| objects.push(&[1; 20]));
+                }
+            });
+            for i in 0..rounds / 10 {
+                index.prefetch(&pin(), &keys[i % 50..]);
+                bag.prefetch(&pin(), &keys[i % 50..]);
+            }
+        });
+        let there = keys.iter().filter(|k| index.contains(&pin(), **k)).count();
+        assert_eq!((there, bag.len()), (index.len(), rounds));
+    }
 }

@@ -88,7 +88,7 @@ fn fences<'g>(path: &[Step<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
 impl Btree {
     /// A tree of one leaf.
     pub(crate) fn new(shared: &Shared) -> Btree {
-        let leaf = NewLeaf::empty(shared.config.first, &[], 0);
+        let leaf = NewLeaf::empty(shared.config.first, &[]);
         shared.counters.leaf_came(leaf.memory());
         Btree {
             root: Slot::new(Address::of_new(leaf)),
@@ -366,7 +366,7 @@ impl Route for Btree {
                 Some(_) if goes_on => shared.config.most_beside(prefix.len()).max(need),
                 Some(_) => need,
             };
-            let leaf = NewLeaf::build(run, range, room, prefix, 0);
+            let leaf = NewLeaf::build(run, range, room, prefix);
             if runs_on.is_some() && goes_on {
                 let at = if descends { cut - 1 } else { cut };
                 leaf.inherit_at(old, at - first);
@@ -418,7 +418,7 @@ impl Route for Btree {
             let need = run.sizes(0..run.len(), prefix.len());
             let room = shared.config.room(need, prefix.len());
             (need <= shared.config.most / 2)
-                .then(|| NewLeaf::build(run, 0..run.len(), room, prefix, 0))
+                .then(|| NewLeaf::build(run, 0..run.len(), room, prefix))
         });
         let Some(new) = new else {
             return false;

@@ -68,8 +68,6 @@ pub(super) struct Head {
     words: u32,
     /// Bytes of prefix.
     prefix: u32,
-    /// Bits of the position that lead here, in a trie.
-    depth: u32,
     /// Two to this are the slots from one sample to the next.
     pub(super) spacing: AtomicU32,
 }
@@ -171,11 +169,6 @@ impl<'g> Leaf<'g> {
         self.head().prefix as usize
     }
 
-    /// Bits of the position that lead to the leaf, in a trie.
-    pub(crate) fn depth(self) -> usize {
-        self.head().depth as usize
-    }
-
     /// Bytes of content that it can hold.
     pub(crate) fn capacity(self) -> usize {
         self.head().words as usize * 8
@@ -204,6 +197,11 @@ impl<'g> Leaf<'g> {
             return Err(Obsolete);
         }
         Ok(View::new(self, Some(version)))
+    }
+
+    /// A look at the leaf by someone who believes nothing of what is read.
+    pub(crate) fn glance(self) -> View<'g> {
+        View::new(self, None)
     }
 
     /// Whether nobody wrote since `version` was read: all that was read since is true.
@@ -349,7 +347,7 @@ fn layout(words: usize, prefix: usize) -> Layout {
 
 impl NewLeaf {
     /// An empty leaf with room for `content` bytes.
-    pub(crate) fn empty(content: usize, prefix: &[u8], depth: usize) -> NewLeaf {
+    pub(crate) fn empty(content: usize, prefix: &[u8]) -> NewLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
         let head = allocator::allocate_zeroed(layout).cast::<Head>();
@@ -359,7 +357,6 @@ impl NewLeaf {
             let head = head.as_ptr();
             (*head).words = words as u32;
             (*head).prefix = prefix.len() as u32;
-            (*head).depth = depth as u32;
             (*head).heap = AtomicU64::new(words as u64 * 8);
             (*head).spacing = AtomicU32::new(SPACING);
             let at = head.add(1).cast::<u64>();
@@ -378,9 +375,8 @@ impl NewLeaf {
         range: std::ops::Range<usize>,
         content: usize,
         prefix: &[u8],
-        depth: usize,
     ) -> NewLeaf {
-        let new = NewLeaf::empty(content, prefix, depth);
+        let new = NewLeaf::empty(content, prefix);
         let suffix = |i: usize| &run.position(i)[prefix.len()..];
         let records = range.clone().map(|i| run.stored(i).record(suffix(i).len()));
         let first = range.start;
@@ -392,10 +388,10 @@ impl NewLeaf {
         new
     }
 
-    /// A leaf with the entries, prefix and depth of another, whose lock is held, and room for `content` bytes. Its records lie in order.
+    /// A leaf with the entries and prefix of another, whose lock is held, and room for `content` bytes. Its records lie in order.
     pub(crate) fn copy(old: &Locked<'_>, content: usize) -> NewLeaf {
         let leaf = old.leaf;
-        let new = NewLeaf::empty(content, leaf.prefix(), leaf.depth());
+        let new = NewLeaf::empty(content, leaf.prefix());
         let view = old.view();
         new.fill(view.len(), old.used() - view.len() * SLOT, |i, writer| {
             view.copy_record(i, writer)

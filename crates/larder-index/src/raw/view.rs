@@ -93,14 +93,27 @@ impl<'g> View<'g> {
     #[inline]
     pub(crate) fn search(&self, suffix: &[u8]) -> Result<(usize, bool), Torn> {
         let head = head_of(suffix);
-        let (low, high) = match self.leaf.depth() {
-            0 => self.sampled(head),
-            _ => self.guess(head)?,
-        };
+        let (low, high) = self.sampled(head);
         let i = self.first(head, low, high)?;
         match self.slot(i) {
             Ok(slot) if i < self.count && slot & HEAD_MASK == head => self.tied(slot, suffix, i),
             _ => Ok((i, false)),
+        }
+    }
+
+    /// Asks for what a search for prefix + `suffix` will read, after the samples.
+    pub(crate) fn ask(&self, suffix: &[u8]) {
+        self.sampled(head_of(suffix));
+    }
+
+    /// Asks for the record that a search for prefix + `suffix` will read, after the slots.
+    pub(crate) fn ask_record(&self, suffix: &[u8]) {
+        let head = head_of(suffix);
+        let (low, high) = self.sampled(head);
+        let slot = self.first(head, low, high).and_then(|i| self.slot(i));
+        if let Ok(slot) = slot {
+            let base: *const u8 = self.words.as_ptr().cast();
+            prefetch(base.wrapping_add((slot & !HEAD_MASK) as usize));
         }
     }
 
@@ -111,7 +124,7 @@ impl<'g> View<'g> {
         const FEW: usize = 32;
         while high - low > FEW {
             let middle = (low + high) / 2;
-            if self.slot(middle)? & HEAD_MASK < head {
+            if self.slot(middle)? < head {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -119,7 +132,8 @@ impl<'g> View<'g> {
         }
         let slots = self.words.get(low..high).ok_or(Torn)?;
         // Ordering: Relaxed, see the head of `raw`.
-        let below = slots.iter().map(|s| s.load(Relaxed) & HEAD_MASK < head);
+        // The low bits of `head` are zeros: whatever those of a slot are, it is below just if its head is.
+        let below = slots.iter().map(|s| s.load(Relaxed) < head);
         Ok(low + below.map(usize::from).sum::<usize>())
     }
 
@@ -160,13 +174,15 @@ impl<'g> View<'g> {
         let spacing = self.leaf.head().spacing.load(Relaxed) & 31;
         let samples = self.leaf.samples();
         let last = (self.count.saturating_sub(1) >> spacing).min(samples.len());
-        let (mut below, mut equal) = (0, 0);
-        for sample in &samples[..last] {
-            let sample = sample.load(Relaxed);
-            below += usize::from(sample < sought);
-            equal += usize::from(sample == sought);
+        let used = &samples[..last];
+        let below: usize = used
+            .iter()
+            .map(|sample| usize::from(sample.load(Relaxed) < sought))
+            .sum();
+        let mut end = below;
+        while used.get(end).is_some_and(|s| s.load(Relaxed) == sought) {
+            end += 1;
         }
-        let end = below + equal;
         let high = if end == last {
             self.count
         } else {
@@ -199,39 +215,6 @@ impl<'g> View<'g> {
             .step_by(LINE)
             .take(LINES)
             .for_each(|at| prefetch(base.wrapping_add(at)));
-    }
-
-    /// Bounds for the search. In a trie of hashes heads are spread evenly: the place can be guessed, and is mostly less than a cache line away.
-    #[inline]
-    fn guess(&self, head: u64) -> Result<(usize, usize), Torn> {
-        /// How far to walk before the whole leaf is searched after all.
-        const WALK: usize = 32;
-        let (n, depth) = (self.count, self.leaf.depth());
-        if depth == 0 || n == 0 {
-            return Ok((0, n));
-        }
-        let at = |i: usize| self.slot(i).map(|slot| slot & HEAD_MASK);
-        let spread = head << (depth % 8);
-        let mut i = (((u128::from(spread) * n as u128) >> 64) as usize).min(n - 1);
-        let mut left = WALK;
-        // Down while the one below is not below `head`, else up to the first that is not.
-        while i > 0 && left > 0 && at(i - 1)? >= head {
-            i -= 1;
-            left -= 1;
-        }
-        while i < n && left > 0 && at(i)? < head {
-            i += 1;
-            left -= 1;
-        }
-        if left == 0 {
-            return Ok((0, n));
-        }
-        // Now `i` is the first that is not below.
-        match i {
-            i if i == n || at(i)? > head => Ok((i, i)),
-            i if i + 1 < n && at(i + 1)? == head => Ok((i, n)),
-            i => Ok((i, i + 1)),
-        }
     }
 
     /// How entry `i` compares to prefix + `suffix`.
