@@ -5,7 +5,7 @@
 //!                                               ╰─ tags, places, and the objects themselves
 //! ```
 //!
-//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. Leaves keep no hashes but seven bits of each: the rest is made
+//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. Leaves keep no hashes but six bits of each: the rest is made
 //! anew, by the index's [`KeyRule`](crate::KeyRule), when a leaf is replaced.
 //!
 //! A read: find the leaf, look in the home bucket, check (see `raw`). The slot that leads to the leaf says where the bucket is, so that its lines and
@@ -18,7 +18,7 @@
 //! neighbour. Hashes that are all alike make one leaf that grows without end, and is searched from end to end: it works, slowly.
 
 pub(crate) use crate::batches::scan;
-use crate::hash::build::{build, has_room, is_sparse, plan, Built, KeySplit, Plan, Sizes};
+use crate::hash::build::{build, has_room, is_sparse, plan, Built, KeySplit, Plan, Sizes, Why};
 use crate::hash::gather::{inside, lives_inside, with_gather, Gather, Keys, Rule};
 use crate::hash::plain;
 use crate::hash::shape::{body_size, counting, lead, object_size, HANDLE, HASH_BITS, LANE};
@@ -120,7 +120,7 @@ impl HashOrder {
         let shape = leaf.leaf().shape();
         if let Some(hit) = at
             .hit
-            .filter(|h| h.handle.is_none() && h.value_len() == value.len())
+            .filter(|h| !h.outside && h.value_len() == value.len())
         {
             leaf.overwrite(&hit, value);
         } else {
@@ -133,12 +133,13 @@ impl HashOrder {
             } else {
                 (Body::Outside(self.outside(at.key, value)), HANDLE)
             };
+            let old = at.hit.and_then(|hit| leaf.handle(&hit));
             match &at.hit {
                 // The new entry takes its place; readers see both changes at once.
                 Some(hit) => leaf.remove(at.hash, hit),
                 None => self.shared.counters.add_len(1),
             }
-            let old = at.hit.and_then(|h| h.handle);
+
             let done =
                 has_room(shape, leaf.leaf().live(), need + LANE) && leaf.insert(at.hash, body);
             if !done {
@@ -186,12 +187,7 @@ impl HashOrder {
             gather.add_leaf(&leaf, &self.keys);
             gather.push(at.hash, at.key, value, handle, &self.keys);
             let shape = leaf.leaf().shape();
-            let plan = plan(
-                &gather.items,
-                &self.sizes,
-                shape.buckets as usize + 1,
-                shape.class,
-            );
+            let plan = plan(&gather.items, &self.sizes, Why::Grows(shape));
             let common = common_bits(gather);
             let splits =
                 plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
@@ -270,7 +266,7 @@ impl HashOrder {
         let mut inside_now = Vec::new();
         for items in [0..cut, cut..gather.items.len()] {
             let hash = gather.items[items.start].hash;
-            let plan = plan(&gather.items[items.clone()], &self.sizes, 1, shape.class);
+            let plan = plan(&gather.items[items.clone()], &self.sizes, Why::Splits);
             let built = self.build(gather, items, plan, common as u8 + 1);
             inside_now.extend(built.inside_now);
             parts.push(Part {
@@ -285,9 +281,10 @@ impl HashOrder {
     }
 
     fn remove(&self, guard: &Guard, hash: u64, mut leaf: Locked<'_>, hit: &Hit, heat: i32) {
+        let handle = leaf.handle(hit);
         leaf.remove(hash, hit);
         self.shared.counters.add_len(-1);
-        self.retire(guard, hit.handle);
+        self.retire(guard, handle);
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
         let sparse = is_sparse(shape, live);
         let lonely = shape.depth > 0 && heat < 0 && self.sizes.lonely(shape.class, live);
@@ -329,7 +326,7 @@ impl HashOrder {
                 self.trie.replace(&self.shared, leaf, hash, new, guard);
                 return;
             }
-            let plan = plan(&gather.items, &self.sizes, 1, shape.class);
+            let plan = plan(&gather.items, &self.sizes, Why::Shrinks);
             if !plan.is_as(shape) {
                 self.replace(guard, leaf, gather, plan);
             }
@@ -352,7 +349,7 @@ impl HashOrder {
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             gather.add_leaf(&buddy, &self.keys);
-            let plan = plan(&gather.items, &self.sizes, 1, shape.class);
+            let plan = plan(&gather.items, &self.sizes, Why::Shrinks);
             let built = self.build(gather, 0..gather.items.len(), plan, shape.depth - 1);
             self.trie
                 .unite(&self.shared, [leaf, buddy], hash, built.leaf, guard);

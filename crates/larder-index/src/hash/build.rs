@@ -19,14 +19,20 @@ const FILL: usize = 750;
 const FILL_VARIES: usize = 60;
 /// The part of a leaf's room at which it grows, in 1024ths.
 const FULL: usize = 950;
-/// The part below which it shrinks.
-const SPARSE: usize = 600;
+/// The part that may be taken when it is new and as large as a leaf may be.
+const NEARLY_FULL: usize = 880;
+/// The part that may be taken when it is new because removals have left it room.
+const SHRUNK: usize = 840;
+/// A leaf shrinks when this part of the next smaller size would hold it.
+const SPARSE: usize = 820;
 /// A leaf of fewer buckets is full when no bucket has room.
 const FEW_BUCKETS: u32 = 3;
 /// How many rows a bucket should hold.
 const A_BUCKET: usize = 5;
+/// How many larger rows a bucket should hold: it has more lines than can be asked for at once anyway.
+const A_LARGE_BUCKET: usize = 7;
 /// The least number of buckets at which a leaf splits.
-const LEAST_TOP: usize = 8;
+const LEAST_TOP: usize = 14;
 /// How many times as large as others a leaf may get before it splits, if its hashes begin alike.
 const TIMES: usize = 16;
 
@@ -103,8 +109,13 @@ pub(crate) fn has_room(shape: Shape, live: usize, need: usize) -> bool {
 
 /// Whether a leaf is so empty that it should be smaller, or have smaller buckets.
 pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
-    shape.buckets > 1 && live * 1024 < room(shape) * SPARSE
-        || shape.class > 1 && live * 4 < room(shape)
+    if shape.buckets == 1 {
+        return shape.class > 1 && live * 8 < room(shape);
+    }
+    let bytes = memory(shape.buckets as usize, shape.class);
+    let smaller = bytes - bytes.next_power_of_two() / 8;
+    let smaller = buckets_of(smaller, shape.class).clamp(1, shape.buckets as usize - 1);
+    live * 1024 < smaller * usable(shape.class) * SPARSE
 }
 
 fn room(shape: Shape) -> usize {
@@ -160,7 +171,8 @@ fn class(items: &[Item], sizes: &Sizes) -> u8 {
     }
     (sizes.least_class..sizes.top_class)
         .find(|&class| {
-            bytes * A_BUCKET <= rows * usable(class) && above[usize::from(class)] * 8 <= bytes
+            let a_bucket = if class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
+            bytes * a_bucket <= rows * usable(class) && above[usize::from(class)] * 8 <= bytes
         })
         .unwrap_or(if rows == 0 {
             sizes.least_class
@@ -179,21 +191,46 @@ fn buckets_of(memory: usize, class: u8) -> usize {
     (memory - HEAD) / (SMALLEST << class)
 }
 
-/// What a leaf for the items should be: of at least this many buckets, if it keeps its class.
-pub(crate) fn plan(items: &[Item], sizes: &Sizes, least: usize, old_class: u8) -> Plan {
+/// Why a leaf is made.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Why {
+    /// One of this shape has no room.
+    Grows(Shape),
+    /// One of two that take the place of one that was full.
+    Splits,
+    /// Removals have left room.
+    Shrinks,
+}
+
+/// What a leaf for the items should be.
+pub(crate) fn plan(items: &[Item], sizes: &Sizes, why: Why) -> Plan {
     let class = class(items, sizes);
     let varies = items
         .first()
         .map_or(0, |i| (i.hash >> 16) as usize % FILL_VARIES);
+    let fill = match why {
+        Why::Shrinks => SHRUNK,
+        _ => FILL + varies,
+    };
     let buckets = (need(items, class) * 1024)
-        .div_ceil(usable(class) * (FILL + varies))
+        .div_ceil(usable(class) * fill)
         .max(1);
-    let buckets = if class == old_class {
-        buckets.max(least)
+    let buckets = match why {
+        Why::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
+        _ => buckets,
+    };
+    let top = sizes.top(class);
+    // A last step that is small is better than an early split.
+    let fits = need(items, class) * 1024 <= top * usable(class) * NEARLY_FULL;
+    let buckets = if buckets > top
+        && fits
+        && why != Why::Splits
+        && !matches!(why, Why::Grows(old) if old.buckets as usize >= top)
+    {
+        top
     } else {
         buckets
     };
-    let top = sizes.top(class);
     // The allocator's sizes are steps: what it would leave unused is buckets, too.
     let buckets = if buckets < top {
         buckets_of(size_class(memory(buckets, class)), class).min(top)

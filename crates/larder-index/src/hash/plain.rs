@@ -1,13 +1,15 @@
 //! Buckets as plain bytes: of a leaf that nobody else can write, or of a copy that was checked.
 
-use super::shape::{object_size, Shape, HANDLE, LANE, MANY, OUTSIDE};
+use super::shape::{object_size, Shape, GUEST, HANDLE, LANE, OUTSIDE, TAG};
 use std::ops::Range;
 
 /// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Seven bits of its hash.
+    /// Six bits of its hash.
     pub(crate) tag: u8,
+    /// Its home is another bucket.
+    pub(crate) guest: bool,
     /// Where its body lies, in the bytes that hold all buckets; a handle if it is outside.
     pub(crate) from: usize,
     /// Where its body ends.
@@ -49,7 +51,8 @@ pub(crate) fn entries(bytes: &[u8], at: usize, shape: Shape) -> impl Iterator<It
             from += 1;
         }
         Entry {
-            tag: (lane >> 8 & 0x7F) as u8,
+            tag: ((lane & TAG) >> 8) as u8,
+            guest: lane & GUEST != 0,
             from: at + from,
             end: at + to,
             outside,
@@ -65,17 +68,32 @@ pub(crate) fn handle_bits(bytes: &[u8], range: Range<usize>) -> u64 {
 /// Puts an entry in its home bucket or in the next that has room. False, and nothing changed, if none has.
 pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outside: bool) -> bool {
     let (home, tag) = shape.place(hash);
-    let size = if outside {
-        body.len()
-    } else {
-        object_size(body.len(), shape.class)
+    let (len, unit) = (shape.bucket(), shape.unit());
+    let size = match outside {
+        true => body.len(),
+        false => object_size(body.len(), shape.class),
     };
     let mut at = home;
-    while room(
-        &bytes[at * shape.bucket()..][..shape.bucket()],
-        shape.unit(),
-    ) < size + LANE
-    {
+    loop {
+        let bucket = &mut bytes[at * len..][..len];
+        let n = usize::from(bucket[0]);
+        let heap = match n {
+            0 => len,
+            n => usize::from(bucket[LANE * n]) << unit,
+        };
+        if LANE * (n + 2) + size <= heap {
+            let mark = if outside { OUTSIDE } else { 0 };
+            let mark = mark | if at == home { 0 } else { GUEST };
+            append(
+                bucket,
+                n + 1,
+                heap - size,
+                unit,
+                u16::from(tag) << 8 | mark,
+                body,
+            );
+            break;
+        }
         at = shape.next(at);
         if at == home {
             return false;
@@ -83,51 +101,52 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     }
     let mut from = home;
     while from != at {
-        let passed = &mut bytes[from * shape.bucket() + 1];
-        *passed = u16::from(*passed).saturating_add(1).min(MANY) as u8;
+        let passed = &mut bytes[from * len + 1];
+        *passed = passed.saturating_add(1);
         from = shape.next(from);
     }
-    let bucket = &mut bytes[at * shape.bucket()..][..shape.bucket()];
-    append(bucket, shape.unit(), tag, size, body, outside);
     true
 }
 
-fn heap(bucket: &[u8], unit: u32) -> usize {
-    match usize::from(bucket[0]) {
-        0 => bucket.len(),
-        n => usize::from(lane(bucket, n) & 0xFF) << unit,
-    }
-}
-
-fn room(bucket: &[u8], unit: u32) -> usize {
-    heap(bucket, unit) - LANE * (usize::from(bucket[0]) + 1)
-}
-
-fn append(bucket: &mut [u8], unit: u32, tag: u8, size: usize, body: &[u8], outside: bool) {
-    let from = heap(bucket, unit) - size;
-    let n = bucket[0] + 1;
-    let mark = if outside { OUTSIDE } else { 0 };
-    set_lane(
-        bucket,
-        usize::from(n),
-        (from >> unit) as u16 | u16::from(tag) << 8 | mark,
-    );
-    bucket[0] = n;
+/// Makes a body the entry of lane `i`, with these marks: its object begins at `from`, and ends where the one before it begins.
+#[inline]
+fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body: &[u8]) {
     let mut at = from;
-    if unit > 0 && !outside {
-        bucket[at] = (size - 1 - body.len()) as u8;
+    if unit > 0 && marks & OUTSIDE == 0 {
+        let end = match i {
+            1 => bucket.len(),
+            i => usize::from(bucket[LANE * (i - 1)]) << unit,
+        };
+        bucket[at] = (end - from - 1 - body.len()) as u8;
         at += 1;
     }
-    bucket[at..at + body.len()].copy_from_slice(body);
+    set_lane(bucket, i, (from >> unit) as u16 | marks);
+    bucket[0] = i as u8;
+    copy(&mut bucket[at..at + body.len()], body);
+}
+
+/// As `copy_from_slice`, quick for a few bytes.
+#[inline]
+fn copy(to: &mut [u8], from: &[u8]) {
+    let n = from.len();
+    if (8..=16).contains(&n) {
+        let low: [u8; 8] = from[..8].try_into().unwrap_or_default();
+        let high: [u8; 8] = from[n - 8..].try_into().unwrap_or_default();
+        to[..8].copy_from_slice(&low);
+        to[n - 8..].copy_from_slice(&high);
+    } else {
+        to.copy_from_slice(from);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::shape::TOP_CLASS;
     use super::*;
 
     #[test]
     fn what_is_put_is_found_and_overflows_to_the_next() {
-        for class in 0..=5 {
+        for class in 0..=TOP_CLASS {
             let shape = Shape {
                 buckets: 3,
                 class,
@@ -146,7 +165,7 @@ mod tests {
             let mut found = Vec::new();
             for bucket in [2, 0, 1] {
                 for e in entries(&bytes, bucket * shape.bucket(), shape) {
-                    assert!(!e.outside && e.tag == 127);
+                    assert!(!e.outside && e.tag == 63 && e.guest == (bucket != 2));
                     found.push(bytes[e.from..e.end].to_vec());
                 }
             }
@@ -169,7 +188,7 @@ mod tests {
 
     #[test]
     fn handles_come_back() {
-        for class in 0..=5 {
+        for class in 0..=TOP_CLASS {
             let shape = Shape {
                 buckets: 1,
                 class,

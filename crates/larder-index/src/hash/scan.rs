@@ -16,6 +16,7 @@ use crate::traits::HASH;
 use crate::{Batch, Direction, Start};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 
 /// A scan that wants at most this many entries copies bucket by bucket.
 const FEW: usize = 8;
@@ -177,35 +178,29 @@ impl<'g> Reader<'_, 'g> {
     fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
         let mut copied = self.copy_first(home, batch)?;
-        let mut outside: SmallVec<[(usize, Handle); 8]> = SmallVec::new();
-        let mut bytes = 0;
-        let mut at = home;
+        let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
+        let (mut group, mut bytes, mut at) = (Group::new(), 0, home);
         let mut ended = Ended::Leaf;
         'homes: loop {
-            let mut group = self.group(at, &mut copied, batch)?;
-            if at == home {
-                self.cut(tag, &mut group, batch)?;
-            }
-            self.sort(&mut group, batch)?;
-            for found in group {
-                if batch.len() >= batch.limit() || bytes > BATCH_BYTES {
+            group.clear();
+            let bound = (at == home).then_some(tag);
+            self.collect(at, bound, &mut copied, batch, &mut group)?;
+            for k in 0..group.len() {
+                let found = group[if self.forward { k } else { group.len() - 1 - k }];
+                if batch.entries.len() >= batch.limit() || bytes > BATCH_BYTES {
                     ended = Ended::Batch;
                     break 'homes;
                 }
-                let (from, end) = (found.from as usize, found.end as usize);
                 if found.outside {
                     let handle = self.handle(&found, batch);
                     outside.push((batch.len(), handle));
                     bytes += self.look.object(handle)?.memory();
                     batch.entries.push((0, 0, 0));
                 } else {
+                    let (from, end) = (found.from as usize, found.end as usize);
                     let key = self.keys.key_in(&batch.bytes[from..end]);
-                    let entry = (
-                        (from + key.start) as u32,
-                        (from + key.end) as u32,
-                        found.end,
-                    );
-                    batch.entries.push(entry);
+                    let entry = (found.from + key.start as u32, found.from + key.end as u32);
+                    batch.entries.push((entry.0, entry.1, found.end));
                 }
             }
             match self.next_home(at) {
@@ -219,6 +214,52 @@ impl<'g> Reader<'_, 'g> {
         Ok(ended)
     }
 
+    /// All entries of a home that belong to the scan, in the order of positions. `bound` is the bound's tag, in its home.
+    #[inline]
+    fn collect(
+        &self,
+        home: usize,
+        bound: Option<u8>,
+        copied: &mut Copied,
+        batch: &mut Batch,
+        group: &mut Group,
+    ) -> Result<(), Torn> {
+        let mut tied = false;
+        let mut at = home;
+        loop {
+            let place = self.place(at, copied, batch)?;
+            for e in plain::entries(&batch.bytes, place, self.shape) {
+                let found = Found {
+                    tag: e.tag,
+                    outside: e.outside,
+                    from: e.from as u32,
+                    end: e.end as u32,
+                };
+                // Those at home are no guests; elsewhere those are looked for whose home this is.
+                if e.guest != (at != home)
+                    || e.guest && self.shape.place(self.hash(&found, batch)?).0 != home
+                {
+                    continue;
+                }
+                if let Some(bound) = bound {
+                    if !self.belongs(bound, &found, batch)? {
+                        continue;
+                    }
+                }
+                tied |= insert(group, found);
+            }
+            let passed = plain::passed(&batch.bytes, place);
+            at = self.shape.next(at);
+            if !passed || at == home {
+                break;
+            }
+        }
+        if tied {
+            self.sort_ties(group, batch)?;
+        }
+        Ok(())
+    }
+
     fn next_home(&self, at: usize) -> Option<usize> {
         if self.forward {
             Some(at + 1).filter(|&next| next < self.shape.buckets as usize)
@@ -230,13 +271,13 @@ impl<'g> Reader<'_, 'g> {
     /// Copies what is surely needed, and checks it.
     fn copy_first(&self, home: usize, batch: &mut Batch) -> Result<Copied, Torn> {
         let copied = if self.few {
-            self.look.copy_bucket(home, &mut batch.bytes);
+            self.look.copy_bucket(home, &mut batch.bytes)?;
             Copied {
                 first: home,
                 count: 1,
             }
         } else {
-            self.look.copy_buckets(&mut batch.bytes);
+            self.look.copy_buckets(&mut batch.bytes)?;
             Copied {
                 first: 0,
                 count: self.shape.buckets as usize,
@@ -259,48 +300,10 @@ impl<'g> Reader<'_, 'g> {
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;
         while copied.count <= i {
             self.look
-                .copy_bucket(copied.first + copied.count, &mut batch.bytes);
+                .copy_bucket(copied.first + copied.count, &mut batch.bytes)?;
             copied.count += 1;
         }
         self.check(i * self.shape.bucket())
-    }
-
-    /// Whether the bucket may have entries of other homes.
-    fn has_guests(&self, bucket: usize, copied: &Copied, batch: &Batch) -> bool {
-        let before = match bucket {
-            0 => self.shape.buckets as usize - 1,
-            _ => bucket - 1,
-        };
-        match before.checked_sub(copied.first) {
-            Some(i) if i < copied.count => plain::passed(&batch.bytes, i * self.shape.bucket()),
-            _ => self.look.passed(before),
-        }
-    }
-
-    /// All entries of a home, in no order.
-    fn group(&self, home: usize, copied: &mut Copied, batch: &mut Batch) -> Result<Group, Torn> {
-        let mut group = Group::new();
-        let mut at = home;
-        loop {
-            let guests = self.has_guests(at, copied, batch);
-            let place = self.place(at, copied, batch)?;
-            for e in plain::entries(&batch.bytes, place, self.shape) {
-                let found = Found {
-                    tag: e.tag,
-                    outside: e.outside,
-                    from: e.from as u32,
-                    end: e.end as u32,
-                };
-                if !guests || self.shape.place(self.hash(&found, batch)?).0 == home {
-                    group.push(found);
-                }
-            }
-            let passed = plain::passed(&batch.bytes, place);
-            at = self.shape.next(at);
-            if !passed || at == home {
-                return Ok(group);
-            }
-        }
     }
 
     fn handle(&self, found: &Found, batch: &Batch) -> Handle {
@@ -324,38 +327,28 @@ impl<'g> Reader<'_, 'g> {
         Ok(self.keys.hash(self.key(found, batch)?))
     }
 
-    /// Keeps those of the bound's home that belong to the scan. `tag` is the bound's.
-    fn cut(&self, tag: u8, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
-        let mut kept = Group::new();
-        for found in group.iter() {
-            let belongs = match (found.tag.cmp(&tag), self.forward) {
-                (std::cmp::Ordering::Equal, _) => self.belongs(found, batch)?,
-                (order, forward) => order.is_gt() == forward,
-            };
-            if belongs {
-                kept.push(*found);
+    /// Whether an entry of the bound's home is on the scan's side of the bound, whose tag is given.
+    fn belongs(&self, tag: u8, found: &Found, batch: &Batch) -> Result<bool, Torn> {
+        if found.tag != tag {
+            return Ok((found.tag > tag) == self.forward);
+        }
+        let key = self.key(found, batch)?;
+        if let Some((bound, with)) = self.bound.key {
+            if key == bound {
+                return Ok(with);
             }
         }
-        *group = kept;
-        Ok(())
-    }
-
-    fn belongs(&self, found: &Found, batch: &Batch) -> Result<bool, Torn> {
-        let key = self.key(found, batch)?;
         let order = match (self.keys.hash(key).cmp(&self.bound.hash), self.bound.key) {
-            (std::cmp::Ordering::Equal, None) => return Ok(true),
-            (std::cmp::Ordering::Equal, Some((bound, with))) => match key.cmp(bound) {
-                std::cmp::Ordering::Equal => return Ok(with),
-                order => order,
-            },
+            (Ordering::Equal, None) => return Ok(true),
+            (Ordering::Equal, Some((bound, _))) => key.cmp(bound),
             (order, _) => order,
         };
         Ok(order.is_gt() == self.forward)
     }
 
-    /// Sorts a group as the scan goes.
-    fn sort(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
-        group.sort_unstable_by_key(|f| f.tag);
+    /// Sorts what has equal tags in a group that is sorted by tags.
+    #[cold]
+    fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
         let mut from = 0;
         for i in 1..=group.len() {
             if i < group.len() && group[i].tag == group[from].tag {
@@ -365,9 +358,6 @@ impl<'g> Reader<'_, 'g> {
                 self.sort_equals(&mut group[from..i], batch)?;
             }
             from = i;
-        }
-        if !self.forward {
-            group.reverse();
         }
         Ok(())
     }
@@ -385,6 +375,19 @@ impl<'g> Reader<'_, 'g> {
         }
         Ok(())
     }
+}
+
+/// Inserts an entry in the order of tags; whether there is one with an equal tag.
+#[inline]
+fn insert(group: &mut Group, found: Found) -> bool {
+    let mut i = group.len();
+    group.push(found);
+    while i > 0 && group[i - 1].tag > found.tag {
+        group[i] = group[i - 1];
+        i -= 1;
+    }
+    group[i] = found;
+    i > 0 && group[i - 1].tag == found.tag
 }
 
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.

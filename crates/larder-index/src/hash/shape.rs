@@ -4,28 +4,32 @@
 //!  leaf     head (64 bytes) | bucket 0 | bucket 1 | … | bucket B-1
 //!  bucket   lanes of two bytes →          free          ← object … object
 //!  lane 0   how many entries (low byte), how many entries were passed on from here (high byte)
-//!  lane i   low byte: where object i begins, in units; then seven bits of hash (the tag); the top bit: the object is outside
+//!  lane i   low byte: where object i begins, in units; then six bits of hash (the tag); a guest, whose home is another bucket; outside
 //!  object   the body: [the key's length,] key, value; or the eight bytes of a handle
 //! ```
 //!
 //! Objects lie from the bucket's end downwards in the order of their lanes, without gaps: object i ends where object i-1 begins. In buckets
-//! of more than 256 bytes a unit is 2, 4 or 8 bytes; there an object begins with a byte that says how many bytes at its end are unused.
+//! of more than 256 bytes a unit is 2 or 4 bytes; there an object begins with a byte that says how many bytes at its end are unused.
 //!
 //! A hash that has left the leaf's depth behind is a fraction of one; times the number of buckets, its whole part is the *home* bucket, and
-//! the first seven bits behind the point are the tag. So buckets lie in the order of hashes, and so do the tags of one home.
+//! the first six bits behind the point are the tag. So buckets lie in the order of hashes, and so do the tags of one home.
 
 /// Bytes of a leaf's head.
 pub(crate) const HEAD: usize = 64;
 /// Bytes of the smallest bucket.
 pub(crate) const SMALLEST: usize = 64;
-/// The class of the largest bucket: 2048 bytes.
-pub(crate) const TOP_CLASS: u8 = 5;
+/// The class of the largest bucket: 1024 bytes.
+pub(crate) const TOP_CLASS: u8 = 4;
 /// Bytes of a lane.
 pub(crate) const LANE: usize = 2;
 /// Bytes of a handle.
 pub(crate) const HANDLE: usize = 8;
 /// The mark of an object that is outside.
 pub(crate) const OUTSIDE: u16 = 0x8000;
+/// The mark of an entry whose home is another bucket.
+pub(crate) const GUEST: u16 = 0x4000;
+/// The bits of a lane that are the tag.
+pub(crate) const TAG: u16 = 0x3F00;
 /// The bits of a hash that count.
 pub(crate) const HASH_BITS: u32 = 48;
 /// At this count a bucket has lost count of how many were passed on.
@@ -72,7 +76,7 @@ impl Shape {
     pub(crate) fn place(self, hash: u64) -> (usize, u8) {
         let fraction = hash << self.depth;
         let product = u128::from(fraction) * u128::from(self.buckets);
-        ((product >> 64) as usize, (product as u64 >> 57) as u8)
+        ((product >> 64) as usize, (product as u64 >> 58) as u8)
     }
 
     /// The bucket after this one.
@@ -186,7 +190,7 @@ mod tests {
                 assert!(places.windows(2).all(|w| w[0] <= w[1]) || depth > 36);
                 assert!(places
                     .iter()
-                    .all(|(home, tag)| *home < buckets as usize && *tag < 128));
+                    .all(|(home, tag)| *home < buckets as usize && *tag < 64));
             }
         }
     }

@@ -15,27 +15,30 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Lanes in a word.
 const LANES: usize = 8 / LANE;
-/// The tag of each lane of a word.
+/// The tag of each lane of a word, and whether it is a guest.
 const TAGS: u64 = 0x7F00_7F00_7F00_7F00;
+/// One in each lane.
+const EACH: u64 = 0x0001_0001_0001_0001;
 const TOPS: u64 = 0x8000_8000_8000_8000;
 
 /// An entry that was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit {
-    bucket: usize,
+    bucket: u32,
     /// Its lane.
-    lane: usize,
-    /// Where its value begins in the bucket, and where it ends.
-    value: (usize, usize),
-    /// The object is outside: then the value is there.
-    pub(crate) handle: Option<Handle>,
+    lane: u16,
+    /// Where its value begins in the bucket, and where it ends; or its handle.
+    from: u16,
+    end: u16,
+    /// The object is outside.
+    pub(crate) outside: bool,
 }
 
 impl Hit {
     /// Bytes of the value, if it is in the bucket.
     #[inline]
     pub(crate) fn value_len(&self) -> usize {
-        self.value.1 - self.value.0
+        usize::from(self.end) - usize::from(self.from)
     }
 }
 
@@ -83,177 +86,203 @@ fn place(lane: u16, unit: u32) -> usize {
 /// Whether the bucket has these bytes at `at`.
 #[inline]
 fn equal(bucket: &[AtomicU64], at: usize, bytes: &[u8]) -> Result<bool, Torn> {
-    let mut at = at;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        if words::load(bucket, at)? != words::little(chunk) {
+    for (i, chunk) in bytes.chunks(8).enumerate() {
+        let differ = words::load(bucket, at + 8 * i)? ^ words::little(chunk);
+        if differ << (64 - 8 * chunk.len()) != 0 {
             return Ok(false);
         }
-        at += 8;
     }
-    let rest = chunks.remainder();
-    if rest.is_empty() {
-        return Ok(true);
+    Ok(true)
+}
+
+/// A key to be found, taken apart.
+struct Wanted<'a> {
+    key: &'a [u8],
+    /// Its first bytes, and how far to shift to see them alone.
+    first: u64,
+    unused: u32,
+    /// Its tag in each lane; behind its home, with the mark of a guest.
+    tags: u64,
+    told: bool,
+}
+
+impl<'a> Wanted<'a> {
+    #[inline(always)]
+    fn new(key: &'a [u8], tag: u8, told: bool) -> Self {
+        let n = key.len().min(8);
+        Wanted {
+            key,
+            first: words::little(&key[..n]),
+            unused: (64 - 8 * n as u32) & 63,
+            tags: (u64::from(tag) << 8) * EACH,
+            told,
+        }
     }
-    let differ = words::load(bucket, at)? ^ words::little(rest);
-    Ok(differ << (64 - 8 * rest.len()) == 0)
+
+    /// Whether the bucket has the key at `at`.
+    #[inline(always)]
+    fn is_at(&self, bucket: &[AtomicU64], at: usize) -> Result<bool, Torn> {
+        if self.key.is_empty() {
+            return Ok(true);
+        }
+        let differ = words::load(bucket, at)? ^ self.first;
+        if differ << self.unused != 0 {
+            return Ok(false);
+        }
+        if self.key.len() <= 8 {
+            return Ok(true);
+        }
+        equal(bucket, at + 8, &self.key[8..])
+    }
 }
 
 impl<'g> Look<'g> {
     /// Finds the entry under the key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, hash: u64, key: &[u8], told: bool) -> Result<Option<Hit>, Torn> {
-        let shape = self.leaf.shape();
-        let (home, tag) = shape.place(hash);
-        let mut at = home;
-        loop {
-            let bucket = self.leaf.bucket(at);
-            let head = u64::from_le(words::word(bucket, 0)?);
-            if let Some(hit) = self.find_in(bucket, head, tag, key, told)? {
-                return Ok(Some(Hit { bucket: at, ..hit }));
-            }
-            at = shape.next(at);
-            if head & 0xFF00 == 0 || at == home {
-                return Ok(None);
-            }
+        let (home, tag) = self.leaf.shape().place(hash);
+        let wanted = Wanted::new(key, tag, told);
+        let bucket = self.leaf.bucket(home);
+        let head = u64::from_le(words::word(bucket, 0)?);
+        if let Some(hit) = self.find_in(home, bucket, head, &wanted)? {
+            return Ok(Some(hit));
         }
+        if head & 0xFF00 == 0 {
+            return Ok(None);
+        }
+        let tags = wanted.tags | (u64::from(GUEST) * EACH);
+        self.find_beyond(home, &Wanted { tags, ..wanted })
     }
 
-    #[inline]
+    /// Goes on behind the home bucket.
+    #[inline(never)]
+    fn find_beyond(&self, home: usize, wanted: &Wanted<'_>) -> Result<Option<Hit>, Torn> {
+        let shape = self.leaf.shape();
+        let mut at = shape.next(home);
+        while at != home {
+            let bucket = self.leaf.bucket(at);
+            let head = u64::from_le(words::word(bucket, 0)?);
+            if let Some(hit) = self.find_in(at, bucket, head, wanted)? {
+                return Ok(Some(hit));
+            }
+            if head & 0xFF00 == 0 {
+                break;
+            }
+            at = shape.next(at);
+        }
+        Ok(None)
+    }
+
+    #[inline(always)]
     fn find_in(
         &self,
+        at: usize,
         bucket: &[AtomicU64],
         head: u64,
-        tag: u8,
-        key: &[u8],
-        told: bool,
+        wanted: &Wanted<'_>,
     ) -> Result<Option<Hit>, Torn> {
-        let wanted = u64::from(tag) * 0x0100_0100_0100_0100;
-        let mut left = (head & 0xFF) as usize + 1;
-        let (mut word, mut first) = (head, 0);
         // Lane 0 is no entry.
-        let mut hits = matches(word, wanted) & !0xFFFF;
-        loop {
-            if left < LANES {
-                hits &= (1 << (16 * left)) - 1;
-            }
+        let lanes = (head & 0xFF) as usize + 1;
+        let words = bucket.get(..lanes.div_ceil(LANES)).ok_or(Torn)?;
+        for (w, word) in words.iter().enumerate() {
+            // Ordering: Relaxed, see above.
+            let word = u64::from_le(word.load(Relaxed));
+            let mut hits = matches(word, wanted.tags);
             while hits != 0 {
-                let i = hits.trailing_zeros() as usize / 16;
-                let lane = (word >> (16 * i)) as u16;
-                if let Some(hit) = self.check(bucket, first + i, lane, key, told)? {
-                    return Ok(Some(hit));
+                let shift = hits.trailing_zeros() & 0x30;
+                let i = w * LANES + shift as usize / 16;
+                if i > 0 && i < lanes {
+                    let lane = (word >> shift) as u16;
+                    if let Some(hit) = self.check(at, bucket, i, lane, wanted)? {
+                        return Ok(Some(hit));
+                    }
                 }
                 hits &= hits - 1;
             }
-            if left <= LANES {
-                return Ok(None);
-            }
-            left -= LANES;
-            first += LANES;
-            word = u64::from_le(words::word(bucket, first / LANES)?);
-            hits = matches(word, wanted);
         }
+        Ok(None)
     }
 
     /// The entry of lane `i`, if it is under the key.
-    #[inline]
+    #[inline(always)]
     fn check(
         &self,
+        at: usize,
         bucket: &[AtomicU64],
         i: usize,
         now: u16,
-        key: &[u8],
-        told: bool,
+        wanted: &Wanted<'_>,
     ) -> Result<Option<Hit>, Torn> {
-        let shape = self.leaf.shape();
-        let unit = shape.unit();
+        let unit = self.leaf.shape().unit();
         let mut from = place(now, unit);
+        let hit = |from: usize, end: usize, outside| Hit {
+            bucket: at as u32,
+            lane: i as u16,
+            from: from as u16,
+            end: end as u16,
+            outside,
+        };
         if now & OUTSIDE != 0 {
-            let handle = Handle::from_bits(words::load(bucket, from)?);
-            let same = self.object(handle)?.position() == key;
-            return Ok(same.then_some(Hit {
-                bucket: 0,
-                lane: i,
-                value: (from, from),
-                handle: Some(handle),
-            }));
+            let same = self.is_outside(bucket, from, wanted.key)?;
+            return Ok(same.then_some(hit(from, from, true)));
         }
         let mut end = match i {
-            1 => shape.bucket(),
+            1 => bucket.len() * 8,
             _ => place(lane(bucket, i - 1)?, unit),
         };
         if unit > 0 {
             end = end.saturating_sub(words::load(bucket, from)? as usize & 0xFF);
             from += 1;
         }
-        if told {
-            let (len, size) = self::told(words::load(bucket, from)?);
-            if len != key.len() {
+        if wanted.told {
+            let (len, size) = told(words::load(bucket, from)?);
+            if len != wanted.key.len() {
                 return Ok(None);
             }
             from += size;
         }
-        let value = from + key.len();
+        let value = from + wanted.key.len();
         // No key begins another: an object that begins with the key is under it.
-        if value > end || !equal(bucket, from, key)? {
+        if value > end || !wanted.is_at(bucket, from)? {
             return Ok(None);
         }
-        Ok(Some(Hit {
-            bucket: 0,
-            lane: i,
-            value: (value, end),
-            handle: None,
-        }))
+        Ok(Some(hit(value, end, false)))
+    }
+
+    /// Whether the handle in the bucket is of an object under the key.
+    #[cold]
+    fn is_outside(&self, bucket: &[AtomicU64], at: usize, key: &[u8]) -> Result<bool, Torn> {
+        let handle = Handle::from_bits(words::load(bucket, at)?);
+        Ok(self.object(handle)?.position() == key)
+    }
+
+    /// The handle of a hit that is outside.
+    pub(crate) fn handle(&self, hit: &Hit) -> Result<Handle, Torn> {
+        let bucket = self.leaf.bucket(hit.bucket as usize);
+        words::load(bucket, hit.from.into()).map(Handle::from_bits)
     }
 
     /// Appends the value of a hit to `out`.
     #[inline]
     pub(crate) fn copy_value(&self, hit: &Hit, out: &mut Vec<u8>) -> Result<(), Torn> {
-        if let Some(handle) = hit.handle {
-            out.extend_from_slice(self.object(handle)?.value());
+        if hit.outside {
+            out.extend_from_slice(self.object(self.handle(hit)?)?.value());
             return Ok(());
         }
-        let bucket = self.leaf.bucket(hit.bucket);
-        let (from, len) = (hit.value.0, hit.value_len());
-        if len > 16 {
-            return words::copy_out(bucket, from, len, out);
-        }
-        if len == 0 {
-            return Ok(());
-        }
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&words::load(bucket, from)?.to_le_bytes());
-        if len > 8 {
-            bytes[8..].copy_from_slice(&words::load(bucket, from + 8)?.to_le_bytes());
-        }
-        out.extend_from_slice(&bytes[..len]);
-        Ok(())
+        let bucket = self.leaf.bucket(hit.bucket as usize);
+        words::copy_out(bucket, hit.from.into(), hit.value_len(), out)
     }
 
     /// Appends the bytes of a bucket to `out`, as they are.
-    pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) {
-        copy(self.leaf.bucket(bucket), out);
+    pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) -> Result<(), Torn> {
+        let words = self.leaf.bucket(bucket);
+        words::copy_out(words, 0, words.len() * 8, out)
     }
 
     /// Appends the bytes of all buckets to `out`, as they are.
-    pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) {
-        copy(self.leaf.words(), out);
-    }
-
-    /// Whether entries were passed on from this bucket.
-    pub(crate) fn passed(&self, bucket: usize) -> bool {
-        // Ordering: Relaxed, see above.
-        let head = self.leaf.bucket(bucket)[0].load(Relaxed);
-        u64::from_le(head) & 0xFF00 != 0
-    }
-}
-
-fn copy(words: &[AtomicU64], out: &mut Vec<u8>) {
-    let from = out.len();
-    out.resize(from + words.len() * 8, 0);
-    for (to, word) in out[from..].chunks_exact_mut(8).zip(words) {
-        // Ordering: Relaxed, see above.
-        to.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
+    pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) -> Result<(), Torn> {
+        let words = self.leaf.words();
+        words::copy_out(words, 0, words.len() * 8, out)
     }
 }
 
@@ -291,13 +320,19 @@ impl Locked<'_> {
     /// The value of a hit, in place, while this borrow of the lock lasts.
     #[inline]
     pub(crate) fn value(&self, hit: &Hit) -> &[u8] {
-        match hit.handle {
-            Some(handle) => self.object(handle).value(),
-            None => {
-                let at = hit.bucket * self.leaf.shape().bucket();
-                &self.bytes()[at + hit.value.0..at + hit.value.1]
-            }
+        if let Some(handle) = self.handle(hit) {
+            return self.object(handle).value();
         }
+        let at = hit.bucket as usize * self.leaf.shape().bucket();
+        &self.bytes()[at + usize::from(hit.from)..at + usize::from(hit.end)]
+    }
+
+    /// The handle of a hit, if it is outside.
+    #[inline]
+    pub(crate) fn handle(&self, hit: &Hit) -> Option<Handle> {
+        let handle = || self.look().handle(hit);
+        hit.outside
+            .then(|| handle().expect("the lock's holder reads nothing torn"))
     }
 
     fn add(&mut self, entries: i32, bytes: isize) {
@@ -314,9 +349,13 @@ impl Locked<'_> {
     /// Overwrites the value of a hit, which is in its bucket, with one of the same length.
     #[inline]
     pub(crate) fn overwrite(&mut self, hit: &Hit, value: &[u8]) {
-        debug_assert!(hit.handle.is_none() && hit.value_len() == value.len());
+        debug_assert!(!hit.outside && hit.value_len() == value.len());
         self.changed = true;
-        write(self.leaf.bucket(hit.bucket), hit.value.0, value);
+        write(
+            self.leaf.bucket(hit.bucket as usize),
+            hit.from.into(),
+            value,
+        );
     }
 
     /// Inserts an entry. False, and nothing changed, if no bucket has room.
@@ -343,7 +382,8 @@ impl Locked<'_> {
             Body::Inside(..) => 0,
             Body::Outside(_) => OUTSIDE,
         };
-        let lane = (from >> shape.unit()) as u16 | u16::from(tag) << 8 | mark;
+        let guest = if at == home { 0 } else { GUEST };
+        let lane = (from >> shape.unit()) as u16 | u16::from(tag) << 8 | mark | guest;
         write_body(bucket, from, heap, shape.unit(), body);
         set_lane(bucket, n + 1, lane);
         set_lane(bucket, 0, steady(bucket, 0) + 1);
@@ -369,10 +409,11 @@ impl Locked<'_> {
     pub(crate) fn remove(&mut self, hash: u64, hit: &Hit) {
         let shape = self.leaf.shape();
         let unit = shape.unit();
-        let bucket = self.leaf.bucket(hit.bucket);
+        let bucket = self.leaf.bucket(hit.bucket as usize);
+        let lane_of = usize::from(hit.lane);
         let n = self.leaf.entries(bucket);
-        let from = place(steady(bucket, hit.lane), unit);
-        let end = match hit.lane {
+        let from = place(steady(bucket, lane_of), unit);
+        let end = match lane_of {
             1 => shape.bucket(),
             i => place(steady(bucket, i - 1), unit),
         };
@@ -387,11 +428,11 @@ impl Locked<'_> {
             let bytes = words::load(bucket, top).map_or([0; 8], u64::to_le_bytes);
             write(bucket, top + gap, &bytes[..take]);
         }
-        for i in hit.lane + 1..=n {
+        for i in lane_of + 1..=n {
             set_lane(bucket, i - 1, steady(bucket, i) + (gap >> unit) as u16);
         }
         set_lane(bucket, 0, steady(bucket, 0) - 1);
-        self.pass(shape.place(hash).0, hit.bucket, -1);
+        self.pass(shape.place(hash).0, hit.bucket as usize, -1);
     }
 
     /// Adds to the contention counter, within bounds, and returns it.

@@ -112,8 +112,13 @@ impl<'g> Leaf<'g> {
     /// The words of a bucket.
     #[inline]
     pub(super) fn bucket(self, bucket: usize) -> &'g [AtomicU64] {
+        assert!(bucket < self.shape.buckets as usize);
         let len = self.shape.bucket() / 8;
-        &self.words()[bucket * len..][..len]
+        // SAFETY: as in `words`, of which this is a part: there are more buckets than `bucket`, each of `len` words.
+        unsafe {
+            let first = self.head.as_ptr().add(1).cast::<AtomicU64>();
+            std::slice::from_raw_parts(first.add(bucket * len), len)
+        }
     }
 
     /// Bytes of memory.
@@ -139,9 +144,10 @@ impl<'g> Leaf<'g> {
         let (home, _) = self.shape.place(hash);
         let bucket = self.bucket(home);
         near(self.head.as_ptr().cast());
+        near(bucket.as_ptr().cast());
         // A large bucket's objects are known only from its lanes.
-        for line in bucket.chunks(8).take(4) {
-            near(line.as_ptr().cast());
+        for line in 1..(bucket.len() / 8).min(4) {
+            near(bucket[8 * line..].as_ptr().cast());
         }
     }
 

@@ -1,0 +1,256 @@
+//! What the hash order promises about its leaves: how full they are at every size, that sizes of all kinds find their place, that hashes which are all
+//! alike still work, and that what comes and goes leaves no waste behind.
+
+mod common;
+
+use common::*;
+use larder_index::{
+    pin, unique, unique_with, Batch, Direction, Key, KeyRule, LeafConfig, Start, Unique, UniqueKind,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Rows of two small integers, as tables keep them: a key says in its first byte how long it is.
+struct Ints;
+
+impl KeyRule for Ints {
+    fn hash(&self, key: &[u8]) -> u64 {
+        hash(key, Hashes::Good)
+    }
+    fn ends_itself(&self) -> bool {
+        true
+    }
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        1 + usize::from(bytes[0] & 0x7F) * usize::from(bytes[0] < 0x80)
+    }
+}
+
+fn int(n: u64) -> Vec<u8> {
+    if n < 128 {
+        return vec![0x80 + n as u8];
+    }
+    let len = 8 - (n << 1).leading_zeros() as usize / 8;
+    [&[len as u8][..], &n.to_le_bytes()[..len]].concat()
+}
+
+fn ints() -> Box<dyn Unique> {
+    unique(UniqueKind::Hash(Arc::new(Ints)))
+}
+
+fn int_key(bytes: &[u8]) -> Key<'_> {
+    key(bytes, Hashes::Good)
+}
+
+/// At no size between a thousand rows and a quarter of a million does a row of two small integers take more than 17 bytes, all included.
+#[test]
+fn rows_of_two_integers_are_small_at_every_size() {
+    let index = ints();
+    assert!(index.memory() <= 1024, "empty: {}", index.memory());
+    let mut worst = (0.0, 0);
+    for i in 0..250_000u64 {
+        let value = [vec![16], int(i)].concat();
+        assert!(put(&*index, int_key(&int(i)), &value));
+        if i >= 999 && i % 500 == 499 {
+            let a_row = index.memory() as f64 / (i + 1) as f64;
+            if a_row > worst.0 {
+                worst = (a_row, i + 1);
+            }
+        }
+    }
+    assert!(worst.0 <= 17.0, "{worst:?} {:?}", index.stats());
+}
+
+/// Sizes around every bound: bodies that just fit in a bucket of some class and those that just don't, lengths of one byte and of two.
+#[test]
+fn sizes_around_every_bound() {
+    let sizes: Vec<usize> = (0..600)
+        .chain([1000, 1023, 1024, 2047, 2048, 4095, 4096, 40_000])
+        .collect();
+    for config in configs() {
+        let index = make(Kind::Hash, config);
+        let value = |n: usize, turn: usize| vec![(n * 7 + turn) as u8; n];
+        for turn in 0..3 {
+            for (k, _) in sizes.iter().enumerate() {
+                // Each key's value changes its size from turn to turn.
+                let n = sizes[(k + turn * 131) % sizes.len()];
+                put(
+                    &*index,
+                    key(&k.to_be_bytes(), Hashes::Good),
+                    &value(n, turn),
+                );
+            }
+            for (k, _) in sizes.iter().enumerate() {
+                let n = sizes[(k + turn * 131) % sizes.len()];
+                let mut out = Vec::new();
+                assert!(index.get(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out));
+                assert_eq!(out, value(n, turn), "{k} {n}");
+            }
+        }
+        assert_eq!(index.len(), sizes.len());
+        for (k, _) in sizes.iter().enumerate() {
+            assert!(remove(&*index, key(&k.to_be_bytes(), Hashes::Good)));
+        }
+        assert_eq!(index.len(), 0);
+        assert!(index.memory() < 40_000, "{}", index.memory());
+    }
+}
+
+/// Keys of all sizes, the empty one and those of two bytes of length among them.
+#[test]
+fn keys_around_every_bound() {
+    let index = make(Kind::Hash, LeafConfig::default());
+    // Prefix-free: each begins with its own length.
+    let bytes = |n: usize| [(n as u16).to_be_bytes().to_vec(), vec![9; n]].concat();
+    for n in 0..700 {
+        assert!(put(&*index, key(&bytes(n), Hashes::Good), &n.to_be_bytes()));
+    }
+    let all = scan_unique(&*index, Start::Edge, Direction::Backward);
+    assert_eq!(all.len(), 700);
+    for (k, v) in all {
+        assert_eq!(k, bytes(usize::from_be_bytes(v.try_into().unwrap())));
+    }
+    let alone = make(Kind::Hash, LeafConfig::default());
+    assert!(put(&*alone, key(b"", Hashes::Good), b""));
+    assert!(alone.contains(&pin(), key(b"", Hashes::Good)));
+    assert_eq!(
+        scan_unique(&*alone, Start::Edge, Direction::Forward).len(),
+        1
+    );
+    assert!(remove(&*alone, key(b"", Hashes::Good)));
+}
+
+/// Thousands of keys with one hash: one leaf that grows, and gives its room back.
+#[test]
+fn one_hash_for_all() {
+    let index = make_with(Kind::Hash, LeafConfig::default(), Hashes::One);
+    let n = 3000u32;
+    let small = index.memory();
+    for i in 0..n {
+        assert!(put(&*index, key(&i.to_be_bytes(), Hashes::One), b"value"));
+    }
+    assert_eq!(index.stats().leaves, 1);
+    let keys: Vec<_> = scan_unique(&*index, Start::Edge, Direction::Forward);
+    assert!(keys.len() == n as usize && keys.windows(2).all(|w| w[0].0 < w[1].0));
+    for i in 0..n {
+        assert!(remove(&*index, key(&i.to_be_bytes(), Hashes::One)));
+        assert!(!index.contains(&pin(), key(&i.to_be_bytes(), Hashes::One)));
+    }
+    assert!(index.memory() <= small + 64, "{}", index.memory());
+}
+
+/// Rows of a medium size take at most 1.35 times their bytes (and what tells them apart), on the average over a doubling of the table.
+#[test]
+fn medium_rows_waste_little() {
+    for size in [40usize, 64, 100, 150, 230, 300, 400, 500, 700, 1500] {
+        let index = make(Kind::Hash, LeafConfig::default());
+        let n = 4000u64;
+        let mut ratios = Vec::new();
+        for i in 0..n {
+            let value = vec![i as u8; size - 8];
+            put(&*index, key(&i.to_be_bytes(), Hashes::Good), &value);
+            if i > n / 2 && i % 100 == 0 {
+                ratios.push(index.memory() as f64 / ((i + 1) * (size as u64 + 3)) as f64);
+            }
+        }
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        println!("{size}: {mean:.3}");
+        assert!(mean <= 1.35, "{size}: {mean} {:?}", index.stats());
+    }
+}
+
+/// Values change their sizes, keys come and go: the memory stays near the live bytes.
+#[test]
+fn churn_wastes_little() {
+    let index = make(Kind::Hash, LeafConfig::default());
+    let mut live: HashMap<u64, usize> = HashMap::new();
+    let keys = 20_000;
+    let rounds = if cfg!(miri) { 2000 } else { 400_000 };
+    for i in 0..rounds {
+        let k = mix(i) % keys;
+        let size = match mix(i + 7) % 20 {
+            0 => 200 + mix(i) as usize % 300,
+            1..=4 => 40 + mix(i) as usize % 60,
+            _ => mix(i) as usize % 30,
+        };
+        if mix(i + 3) % 4 == 0 {
+            assert_eq!(
+                remove(&*index, key(&k.to_be_bytes(), Hashes::Good)),
+                live.remove(&k).is_some()
+            );
+        } else {
+            put(
+                &*index,
+                key(&k.to_be_bytes(), Hashes::Good),
+                &vec![k as u8; size],
+            );
+            live.insert(k, size);
+        }
+        if i > rounds / 4 && i % 10_000 == 0 {
+            // A row is its key, its value, and five bytes that any structure would need to tell them apart.
+            let bytes: usize = live.values().map(|v| v + 8 + 5).sum();
+            let ratio = index.memory() as f64 / bytes as f64;
+            assert!(ratio < 1.4, "{ratio} after {i} {:?}", index.stats());
+        }
+    }
+    assert_eq!(index.len(), live.len());
+}
+
+/// A scan that wants one entry at a time meets the same entries as one that wants all.
+#[test]
+fn steps_of_one_and_two_meet_all() {
+    for (config, how) in configs()
+        .into_iter()
+        .flat_map(|c| ALL_HASHES.map(|h| (c, h)))
+    {
+        let index = make_with(Kind::Hash, config, how);
+        for n in 0..400u16 {
+            let size = if n % 9 == 0 { 700 } else { usize::from(n % 30) };
+            put(&*index, key(&key_bytes(n), how), &vec![n as u8; size]);
+        }
+        let all = scan_unique(&*index, Start::Edge, Direction::Forward);
+        let mut batch = Batch::default();
+        let mut position = Vec::new();
+        for want in [1, 2] {
+            batch.want = want;
+            for (i, (k, _)) in all.iter().enumerate() {
+                index.position(key(k, how), &mut position);
+                index.scan(
+                    &pin(),
+                    Start::Past(&position),
+                    Direction::Forward,
+                    &mut batch,
+                );
+                let next = all.get(i + 1).map(|e| &e.0[..]);
+                assert_eq!((!batch.is_empty()).then(|| batch.key(0)), next);
+                index.scan(&pin(), Start::At(&position), Direction::Forward, &mut batch);
+                assert_eq!(batch.key(0), k);
+                assert!(batch.len() <= want);
+            }
+        }
+    }
+}
+
+/// A table of very many leaves: all are found, and removing all gives all memory back.
+#[test]
+fn many_leaves_come_and_go() {
+    let config = LeafConfig::tiny();
+    let index = unique_with(UniqueKind::Hash(Arc::new(Ints)), config);
+    let n = if cfg!(miri) { 500 } else { 30_000u64 };
+    for i in 0..n {
+        assert!(put(&*index, int_key(&int(i)), &int(i)));
+    }
+    for i in 0..n {
+        let mut out = Vec::new();
+        assert!(index.get(&pin(), int_key(&int(i)), &mut out));
+        assert_eq!(out, int(i));
+    }
+    assert_eq!(
+        scan_unique(&*index, Start::Edge, Direction::Backward).len(),
+        n as usize
+    );
+    for i in 0..n {
+        assert!(remove(&*index, int_key(&int(i))), "{i}");
+    }
+    let stats = index.stats();
+    assert!(index.memory() < 4096, "{} {stats:?}", index.memory());
+}
