@@ -6,7 +6,7 @@ use crate::peers::larder::{index, key};
 use crate::peers::Only;
 use crate::report::Report;
 use crate::workloads::{random_key, shuffled, value_of, Random, Zipf};
-use larder_index::{pin, Change, Unique, UniqueKind};
+use larder_index::{pin, Change};
 use larder_term::hash::Seed;
 use std::time::Instant;
 
@@ -86,8 +86,9 @@ impl Keys {
 }
 
 /// Nanoseconds an operation of each step. `lookup` visits in random order, or by Zipf's law.
-fn measure(index: &dyn Unique, case: &Case, n: usize) -> [f64; STEPS.len()] {
+fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
     let seed = Seed::random();
+    let index = index(ordered, &seed, false);
     let order = visits(case, n);
     let keys = Keys::new(case, n as u64, 0..n as u64);
     let visited = Keys::new(case, n as u64, order.iter().map(|&i| u64::from(i)));
@@ -135,14 +136,11 @@ pub fn run(options: &Options, only: &Only) -> Report {
     );
     let mut report = Report::new(title, &["structure", "keys"]);
     for run in 1..=options.runs {
-        for (name, kind) in [
-            ("larder hash", UniqueKind::Hash),
-            ("larder ordered", UniqueKind::Ordered),
-        ] {
+        for (name, ordered) in [("larder hash", false), ("larder ordered", true)] {
             if only.has(name) {
                 eprintln!("  {name}, run {run} of {}", options.runs);
                 for case in &CASES {
-                    let times = measure(&*index(kind), case, options.entries);
+                    let times = measure(ordered, case, options.entries);
                     for (step, time) in STEPS.iter().zip(times) {
                         report.add(&[name, case.name], step, 1, time);
                     }

@@ -1,12 +1,40 @@
 //! Larder's own: eight bytes of key and eight of value, through the same trait as every table's.
 
 use super::{Map, Operations, Shared};
-use larder_index::{pin, Batch, Change, Direction, Key, Start, Unique, UniqueKind};
+use larder_index::{pin, Batch, Change, Direction, Key, KeyRule, Start, Unique, UniqueKind};
 use larder_term::hash::Seed;
+use std::sync::Arc;
 
-/// An index of the kind, as tables have it.
-pub fn index(kind: UniqueKind) -> Box<dyn Unique> {
-    larder_index::unique(kind)
+/// How a bench's keys are hashed, and whether they all have eight bytes (then they tell their own end, as a table's keys do).
+struct Rule {
+    seed: Seed,
+    eight: bool,
+}
+
+impl KeyRule for Rule {
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.seed.hash(key)
+    }
+    fn ends_itself(&self) -> bool {
+        self.eight
+    }
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        if self.eight {
+            8
+        } else {
+            bytes.len()
+        }
+    }
+}
+
+/// An index in key order or in the order of the seed's hashes, for keys of `eight` bytes or of any length.
+pub fn index(ordered: bool, seed: &Seed, eight: bool) -> Box<dyn Unique> {
+    let seed = seed.clone();
+    larder_index::unique(if ordered {
+        UniqueKind::Ordered
+    } else {
+        UniqueKind::Hash(Arc::new(Rule { seed, eight }))
+    })
 }
 
 /// A key as the index wants it, hashed as tables hash theirs.
@@ -66,14 +94,10 @@ impl<const ORDERED: bool> Map for Larder<ORDERED> {
     const ORDERED: bool = ORDERED;
 
     fn empty() -> Self {
-        let kind = if ORDERED {
-            UniqueKind::Ordered
-        } else {
-            UniqueKind::Hash
-        };
+        let seed = Seed::random();
         Larder {
-            index: index(kind),
-            seed: Seed::random(),
+            index: index(ORDERED, &seed, true),
+            seed,
             value: Vec::new(),
         }
     }
