@@ -3,26 +3,22 @@
 //! What never changes of a leaf is its [`Shape`]: slots carry it beside the address, so that a reader knows where its bucket lies before
 //! any of the leaf's memory has come: the head and the bucket are waited for together. A leaf whose shape would change is replaced.
 
-use super::memory;
+use super::memory::{self, prefetch};
 use super::outside::{Handle, Outside};
+pub(crate) use super::version::Obsolete;
+use super::version::Version;
 use super::words;
 use crate::hash::shape::Shape;
-use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering::*};
-use crate::sync::Backoff;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-const LOCKED: u64 = 1;
-const OBSOLETE: u64 = 2;
-const COUNT: u64 = 4;
-
 /// What a leaf's memory begins with.
 #[repr(C, align(64))]
 pub(super) struct Head {
-    /// Bit 0 locked, bit 1 obsolete, a count above.
-    version: AtomicU64,
+    version: Version,
     /// The epoch of the table in which the leaf was made. For snapshots to come.
     stamp: AtomicU64,
     /// Entries.
@@ -45,10 +41,6 @@ pub(crate) struct Leaf<'g> {
 
 /// A leaf that nobody else can reach yet. Freed if it is never published.
 pub(crate) struct NewLeaf(Leaf<'static>);
-
-/// The leaf is obsolete: what it had is elsewhere. Begin again from the root.
-#[derive(Debug)]
-pub(crate) struct Obsolete;
 
 /// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
 pub(crate) struct Locked<'g> {
@@ -143,88 +135,35 @@ impl<'g> Leaf<'g> {
     pub(crate) fn prefetch(self, hash: u64) {
         let (home, _) = self.shape.place(hash);
         let bucket = self.bucket(home);
-        near(self.head.as_ptr().cast());
-        near(bucket.as_ptr().cast());
+        prefetch(self.head.as_ptr().cast());
+        prefetch(bucket.as_ptr().cast());
         // A large bucket's objects are known only from its lanes.
         for line in 1..(bucket.len() / 8).min(4) {
-            near(bucket[8 * line..].as_ptr().cast());
+            prefetch(bucket[8 * line..].as_ptr().cast());
         }
     }
 
     /// Begins an optimistic read; waits while a writer is at work.
     #[inline]
     pub(crate) fn read(self) -> Result<Look<'g>, Obsolete> {
-        // Ordering: Acquire (R1), pairs with the unlocking store (L2).
-        let mut version = self.head().version.load(Acquire);
-        if version & (LOCKED | OBSOLETE) != 0 {
-            version = self.wait()?;
-        }
         Ok(Look {
             leaf: self,
-            version: Some(version),
+            version: Some(self.head().version.read()?),
         })
-    }
-
-    #[cold]
-    fn wait(self) -> Result<u64, Obsolete> {
-        let backoff = Backoff::new();
-        loop {
-            // Ordering: Acquire (R1), as in `read`.
-            let version = self.head().version.load(Acquire);
-            if version & OBSOLETE != 0 {
-                return Err(Obsolete);
-            }
-            if version & LOCKED == 0 {
-                return Ok(version);
-            }
-            backoff.snooze();
-        }
     }
 
     /// Takes the lock if it is free: `Ok(None)` if it isn't.
     #[inline]
     pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
-        let version = &self.head().version;
-        // Ordering: Relaxed, only a guess for the exchange below.
-        let now = version.load(Relaxed);
-        if now & OBSOLETE != 0 {
-            return Err(Obsolete);
-        }
-        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is seen. Relaxed on failure: nothing is read then.
-        let taken = now & LOCKED == 0
-            && version
-                .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
-                .is_ok();
-        if !taken {
-            return Ok(None);
-        }
-        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a word written below.
-        fence(Release);
-        Ok(Some(Locked {
-            leaf: self,
-            before: now,
-            changed: false,
-        }))
+        let before = self.head().version.try_lock()?;
+        Ok(before.map(|before| Locked::new(self, before)))
     }
 
     /// Takes the lock. Also says whether another had it.
     #[inline]
     pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
-        match self.try_lock()? {
-            Some(locked) => Ok((locked, false)),
-            None => Ok((self.lock_slow()?, true)),
-        }
-    }
-
-    #[cold]
-    fn lock_slow(self) -> Result<Locked<'g>, Obsolete> {
-        let backoff = Backoff::new();
-        loop {
-            backoff.snooze();
-            if let Some(locked) = self.try_lock()? {
-                return Ok(locked);
-            }
-        }
+        let (before, met) = self.head().version.lock()?;
+        Ok((Locked::new(self, before), met))
     }
 
     /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
@@ -302,10 +241,7 @@ impl<'g> Look<'g> {
         let Some(version) = self.version else {
             return true;
         };
-        // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
-        fence(Acquire);
-        // Ordering: Relaxed, the fence above keeps it after the reads.
-        self.leaf.head().version.load(Relaxed) == version
+        self.leaf.head().version.is_still(version)
     }
 
     /// The outside object of a handle that was read from this leaf.
@@ -320,6 +256,16 @@ impl<'g> Look<'g> {
 }
 
 impl<'g> Locked<'g> {
+    /// The holder of the lock that was just taken.
+    #[inline]
+    fn new(leaf: Leaf<'g>, before: u64) -> Self {
+        Locked {
+            leaf,
+            before,
+            changed: false,
+        }
+    }
+
     /// The leaf.
     #[inline]
     pub(crate) fn leaf(&self) -> Leaf<'g> {
@@ -350,9 +296,7 @@ impl<'g> Locked<'g> {
 
     /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
     pub(super) fn obsolete(self) {
-        let version = (self.before + COUNT) | OBSOLETE;
-        // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
-        self.leaf.head().version.store(version, Release);
+        self.leaf.head().version.obsolete(self.before);
         std::mem::forget(self);
     }
 }
@@ -361,9 +305,7 @@ impl Drop for Locked<'_> {
     /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
     #[inline]
     fn drop(&mut self) {
-        let version = self.before + if self.changed { COUNT } else { 0 };
-        // Ordering: Release (L2), pairs with R1 and with the next lock.
-        self.leaf.head().version.store(version, Release);
+        self.leaf.head().version.unlock(self.before, self.changed);
     }
 }
 
@@ -427,17 +369,4 @@ impl Drop for NewLeaf {
         // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf still.
         unsafe { self.0.free() };
     }
-}
-
-/// Asks the processor to bring a line near.
-#[inline]
-fn near(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing that the program sees, wherever it points.
-    unsafe {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = line;
 }

@@ -9,7 +9,8 @@
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
 //! ```
 
-use super::leaf::{eight, prefetch};
+use super::leaf::eight;
+use super::memory::prefetch;
 use super::slot::{Address, Slot};
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -19,13 +19,14 @@
 //!
 //! The range, the prefix and the size of a leaf never change; a leaf for which they would is replaced.
 
-use super::memory as allocator;
+use super::memory::{self as allocator, prefetch};
 use super::outside::Handle;
+pub(crate) use super::version::Obsolete;
+use super::version::Version;
 use super::view::View;
 use super::words;
 use crate::run::Run;
-use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering::*};
-use crate::sync::Backoff;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -45,15 +46,10 @@ const SAMPLED: usize = 64;
 /// The least spacing of samples, as a power of two.
 pub(super) const SPACING: u32 = 4;
 
-const LOCKED: u64 = 1;
-const OBSOLETE: u64 = 2;
-const COUNT: u64 = 4;
-
 /// What a leaf's memory begins with.
 #[repr(C, align(64))]
 pub(super) struct Head {
-    /// Bit 0 locked, bit 1 obsolete, a count above.
-    version: AtomicU64,
+    version: Version,
     /// Slots in use.
     pub(super) count: AtomicU64,
     /// Where the records begin, in bytes.
@@ -81,10 +77,6 @@ pub(crate) struct Leaf<'g> {
 
 /// A leaf that nobody else can reach yet. Freed if it is never published.
 pub(crate) struct NewLeaf(Leaf<'static>);
-
-/// The leaf is obsolete: what it had is elsewhere. Begin again from the root.
-#[derive(Debug)]
-pub(crate) struct Obsolete;
 
 /// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
 pub(crate) struct Locked<'g> {
@@ -183,20 +175,7 @@ impl<'g> Leaf<'g> {
     /// Begins an optimistic read; waits while a writer is at work.
     #[inline]
     pub(crate) fn read(self) -> Result<View<'g>, Obsolete> {
-        // Ordering: Acquire (R1), pairs with the unlocking store (L2).
-        let mut version = self.head().version.load(Acquire);
-        if version & LOCKED != 0 {
-            let backoff = Backoff::new();
-            while version & LOCKED != 0 {
-                backoff.snooze();
-                // Ordering: Acquire (R1), as above.
-                version = self.head().version.load(Acquire);
-            }
-        }
-        if version & OBSOLETE != 0 {
-            return Err(Obsolete);
-        }
-        Ok(View::new(self, Some(version)))
+        Ok(View::new(self, Some(self.head().version.read()?)))
     }
 
     /// A look at the leaf by someone who believes nothing of what is read.
@@ -207,49 +186,21 @@ impl<'g> Leaf<'g> {
     /// Whether nobody wrote since `version` was read: all that was read since is true.
     #[inline]
     pub(super) fn unchanged(self, version: u64) -> bool {
-        // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
-        fence(Acquire);
-        // Ordering: Relaxed, the fence above keeps it after the reads.
-        self.head().version.load(Relaxed) == version
+        self.head().version.is_still(version)
     }
 
     /// Takes the lock if it is free: `Ok(None)` if it isn't.
+    #[inline]
     pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
-        let version = &self.head().version;
-        // Ordering: Relaxed, only a guess for the exchange below.
-        let now = version.load(Relaxed);
-        if now & OBSOLETE != 0 {
-            return Err(Obsolete);
-        }
-        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is seen. Relaxed on failure: nothing is read then.
-        let taken = now & LOCKED == 0
-            && version
-                .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
-                .is_ok();
-        if !taken {
-            return Ok(None);
-        }
-        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a word written below.
-        fence(Release);
-        Ok(Some(Locked {
-            leaf: self,
-            before: now,
-            changed: false,
-        }))
+        let before = self.head().version.try_lock()?;
+        Ok(before.map(|before| Locked::new(self, before)))
     }
 
     /// Takes the lock. Also says whether another had it.
+    #[inline]
     pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
-        if let Some(locked) = self.try_lock()? {
-            return Ok((locked, false));
-        }
-        let backoff = Backoff::new();
-        loop {
-            backoff.snooze();
-            if let Some(locked) = self.try_lock()? {
-                return Ok((locked, true));
-            }
-        }
+        let (before, met) = self.head().version.lock()?;
+        Ok((Locked::new(self, before), met))
     }
 
     /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
@@ -295,12 +246,20 @@ impl<'g> Leaf<'g> {
     }
 }
 
-impl Locked<'_> {
+impl<'g> Locked<'g> {
+    /// The holder of the lock that was just taken.
+    #[inline]
+    fn new(leaf: Leaf<'g>, before: u64) -> Self {
+        Locked {
+            leaf,
+            before,
+            changed: false,
+        }
+    }
+
     /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
     pub(super) fn obsolete(self) {
-        let version = (self.before + COUNT) | OBSOLETE;
-        // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
-        self.leaf.head().version.store(version, Release);
+        self.leaf.head().version.obsolete(self.before);
         std::mem::forget(self);
     }
 }
@@ -308,9 +267,7 @@ impl Locked<'_> {
 impl Drop for Locked<'_> {
     /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
     fn drop(&mut self) {
-        let version = self.before + if self.changed { COUNT } else { 0 };
-        // Ordering: Release (L2), pairs with R1 and with the next lock.
-        self.leaf.head().version.store(version, Release);
+        self.leaf.head().version.unlock(self.before, self.changed);
     }
 }
 
@@ -318,19 +275,6 @@ impl Drop for Locked<'_> {
 #[inline]
 fn sample_words(words: usize) -> usize {
     words / SAMPLED
-}
-
-/// Asks for the line at an address, which need not be one of ours: a hint.
-#[inline]
-pub(super) fn prefetch(at: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing that a program could see and faults at no address.
-    unsafe {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
 }
 
 /// Bytes of memory of a leaf with so many bytes of content and of prefix.

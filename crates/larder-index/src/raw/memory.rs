@@ -60,3 +60,16 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
     // SAFETY: the caller's promise.
     unsafe { HEAP.dealloc(memory.as_ptr(), layout) };
 }
+
+/// Asks for the line at an address, which need not be one of ours: a hint.
+#[inline]
+pub(super) fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing that a program could see and faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}

@@ -33,5 +33,6 @@ pub(crate) mod retire;
 pub(crate) mod slot;
 pub(crate) mod trie;
 pub(crate) mod trie_split;
+pub(crate) mod version;
 pub(crate) mod view;
 pub(crate) mod words;

@@ -1,6 +1,7 @@
 //! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder.
 
-use super::leaf::{head_of, length, prefetch, Leaf, HANDLE_MARK, PLACE_BITS};
+use super::leaf::{head_of, length, Leaf, HANDLE_MARK, PLACE_BITS};
+use super::memory::prefetch;
 use super::outside::{Handle, Outside};
 use super::words::{self, Torn};
 use crate::run::Run;
