@@ -3,6 +3,7 @@
 //! Keys and values are bytes; an index knows nothing of terms. Keys of one index must be **prefix-free** (no key is a proper
 //! prefix of another). A hash-ordered index is given the key's 64-bit hash by its user, who seeds it.
 
+use crate::run::with_scratch;
 use crossbeam_epoch::Guard;
 
 /// A key as bytes, with its hash. `hash` is read by hash-ordered indexes alone; it must be a function of `bytes`.
@@ -151,6 +152,46 @@ pub struct Stats {
 /// What [`Unique::update`] calls with the value under the key and an empty scratch buffer.
 pub type Updater<'f, 'v> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v> + 'f;
 
+/// What [`Unique::put`] and [`Unique::remove`] ask, with the value under the key, before they change anything.
+pub type Consent<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
+
+/// Bytes of a value that [`Unique::get_short`] has room for.
+pub const SHORT: usize = 64;
+
+/// What [`Unique::get_short`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Got {
+    /// There is no value under the key.
+    Absent,
+    /// A value of so many bytes, which were copied.
+    Short(usize),
+    /// A value longer than [`SHORT`]. It was not copied.
+    Long,
+}
+
+/// What was under the key before a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Was {
+    /// Consent was refused: nothing was changed.
+    Refused,
+    /// There was no value.
+    Absent,
+    /// There was a value.
+    Present,
+}
+
+impl Was {
+    /// As it is said by an entry's being there.
+    #[inline]
+    pub(crate) fn of(present: bool) -> Was {
+        if present {
+            Was::Present
+        } else {
+            Was::Absent
+        }
+    }
+}
+
 /// An index with at most one value under a key. Every operation but `free_some` is linearizable and may be called from any
 /// number of threads; none blocks for longer than another takes to change one leaf.
 pub trait Unique: Send + Sync {
@@ -173,9 +214,78 @@ pub trait Unique: Send + Sync {
     /// what it answers. `f` must be short and must not call the index. Returns whether the index changed.
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
 
+    /// As `get`, for values that are probably short: they are copied to the front of `out`, whose other bytes may then be anything.
+    fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
+        with_scratch(|value| {
+            if !self.get(guard, key, value) {
+                return Got::Absent;
+            }
+            let Some(to) = out.get_mut(..value.len()) else {
+                return Got::Long;
+            };
+            to.copy_from_slice(value);
+            Got::Short(value.len())
+        })
+    }
+
+    /// Stores a value if `may`, called exactly once with the value under the key (None if absent) while the entry is locked, consents.
+    /// The same as an `update` that answers `Put` or `Keep`, and quicker. `may` must be short and must not call the index.
+    fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
+        let mut was = Was::Refused;
+        self.update(guard, key, &mut |old, _| {
+            if !may(old) {
+                return Change::Keep;
+            }
+            was = Was::of(old.is_some());
+            Change::Put(value)
+        });
+        was
+    }
+
+    /// Removes the entry under the key, if there is one and `may` consents, which is called as by `put`: also when there is none.
+    /// The same as an `update` that answers `Remove` or `Keep`, and quicker.
+    fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
+        let mut was = Was::Refused;
+        self.update(guard, key, &mut |old, _| {
+            if !may(old) {
+                return Change::Keep;
+            }
+            was = Was::of(old.is_some());
+            Change::Remove
+        });
+        was
+    }
+
+    /// As `update`, with a scratch buffer of the caller's, which is cleared first: nobody has to look for one.
+    fn update_with<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        scratch.clear();
+        self.update(guard, key, &mut |old, own| {
+            let change = f(old, scratch);
+            if let Change::PutScratch = change {
+                own.extend_from_slice(scratch);
+            }
+            change
+        })
+    }
+
     /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least one unless the scan is at its end, and at most a
     /// leaf's worth, all read at one instant.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+
+    /// As a `scan` from past the position of `key`, which need not be there. Returns whether it is, as of some instant during the call.
+    fn after(&self, guard: &Guard, key: Key<'_>, direction: Direction, batch: &mut Batch) -> bool {
+        let found = self.contains(guard, key);
+        let mut position = Vec::new();
+        self.position(key, &mut position);
+        self.scan(guard, Start::Past(&position), direction, batch);
+        found
+    }
 
     /// Writes the position of `key` to `out` (cleared first).
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>);

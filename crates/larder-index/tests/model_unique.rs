@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use larder_index::{pin, Change, LeafConfig, OracleUnique, Start, Unique};
+use larder_index::{pin, Batch, Change, Got, LeafConfig, OracleUnique, Start, Unique, Was, SHORT};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -13,18 +13,28 @@ enum Op {
     Remove(u16),
     Keep(u16),
     Get(u16),
+    GetShort(u16),
+    QuickPut(u16, usize, bool),
+    QuickRemove(u16, bool),
+    UpdateWith(u16, usize),
+    After(u16, u8),
     Scan(u16, u8),
 }
 
 fn op(keys: u16) -> impl Strategy<Value = Op> {
-    let size = prop_oneof![8 => 0..20usize, 3 => 20..200usize, 1 => 200..3000usize];
+    let size = || prop_oneof![8 => 0..20usize, 3 => 20..200usize, 1 => 200..3000usize];
     let size2 = prop_oneof![8 => 0..20usize, 1 => 200..900usize];
     prop_oneof![
-        6 => (0..keys, size).prop_map(|(k, n)| Op::Put(k, n)),
+        6 => (0..keys, size()).prop_map(|(k, n)| Op::Put(k, n)),
         2 => (0..keys, size2).prop_map(|(k, n)| Op::PutScratch(k, n)),
         5 => (0..keys).prop_map(Op::Remove),
         1 => (0..keys).prop_map(Op::Keep),
         2 => (0..keys).prop_map(Op::Get),
+        2 => (0..keys).prop_map(Op::GetShort),
+        6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, may)| Op::QuickPut(k, n, may)),
+        4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, may)| Op::QuickRemove(k, may)),
+        2 => (0..keys, 0..70usize).prop_map(|(k, n)| Op::UpdateWith(k, n)),
+        2 => (0..keys, 0..8u8).prop_map(|(k, how)| Op::After(k, how)),
         1 => (0..keys, 0..6u8).prop_map(|(k, how)| Op::Scan(k, how)),
     ]
 }
@@ -40,6 +50,15 @@ fn start(position: &[u8], how: u8) -> Start<'_> {
         0 => Start::Edge,
         1 => Start::At(position),
         _ => Start::Past(position),
+    }
+}
+
+/// What was under a key, in a form that can be noted.
+fn was_bytes(was: Was) -> Option<&'static [u8]> {
+    match was {
+        Was::Refused => None,
+        Was::Absent => Some(&[0]),
+        Was::Present => Some(&[1]),
     }
 }
 
@@ -86,6 +105,60 @@ fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Vec<(Vec<u8>, Vec<u8>)> {
             assert_eq!(&out[..3], &[1, 2, 3]);
             note(found.then_some(&out[3..]));
             false
+        }
+        Op::GetShort(k) => {
+            let (bytes, mut out) = (key_bytes(*k), [7; SHORT]);
+            let got = index.get_short(&guard, key(&bytes, how), &mut out);
+            let len = match got {
+                Got::Short(len) => Some(len),
+                Got::Long => Some(0),
+                Got::Absent => None,
+            };
+            note(len.map(|len| &out[..len]));
+            got == Got::Long
+        }
+        Op::QuickPut(k, n, may) => {
+            let value = value(*k, *n);
+            let was = index.put(&guard, key(&key_bytes(*k), how), &value, &mut |old| {
+                note(old);
+                *may
+            });
+            note(was_bytes(was));
+            was != Was::Refused
+        }
+        Op::QuickRemove(k, may) => {
+            let was = index.remove(&guard, key(&key_bytes(*k), how), &mut |old| {
+                note(old);
+                *may
+            });
+            note(was_bytes(was));
+            was != Was::Refused
+        }
+        Op::UpdateWith(k, n) => {
+            let (bytes, mut scratch) = (key_bytes(*k), vec![9; 3]);
+            let key = key(&bytes, how);
+            index.update_with(&guard, key, &mut scratch, &mut |old, scratch| {
+                note(old);
+                assert!(scratch.is_empty());
+                scratch.extend(value(*k, *n));
+                if n % 5 == 4 {
+                    Change::Keep
+                } else {
+                    Change::PutScratch
+                }
+            })
+        }
+        Op::After(k, which) => {
+            let (bytes, mut batch) = (key_bytes(*k), Batch::default());
+            batch.want = usize::from(which / 2);
+            let direction = DIRECTIONS[usize::from(which % 2)];
+            let here = index.after(&guard, key(&bytes, how), direction, &mut batch);
+            assert_eq!(here, index.contains(&guard, key(&bytes, how)));
+            let first = (!batch.is_empty()).then(|| (batch.key(0), batch.value(0)));
+            assert!(first.is_some() || batch.done);
+            note(first.map(|(key, _)| key));
+            note(first.map(|(_, value)| value));
+            here
         }
         Op::Scan(k, which) => {
             let mut position = Vec::new();
