@@ -10,6 +10,7 @@
 //! ```
 
 use crate::atoms::{self, Known};
+use crate::layout;
 use crate::sys::*;
 use larder::Error;
 use std::cell::Cell;
@@ -147,14 +148,15 @@ impl Call<'_> {
     }
 
     /// An integer.
+    #[inline]
     pub fn int(&self, value: i64) -> Word {
         // SAFETY: the environment is the running call's.
-        unsafe { enif_make_int64(self.env, value) }
+        layout::small_word(value).unwrap_or_else(|| unsafe { enif_make_int64(self.env, value) })
     }
 
     /// A list, in order.
     pub fn list(&self, terms: &[Word]) -> Word {
-        self.list_before(terms, crate::layout::NIL)
+        self.list_before(terms, layout::NIL)
     }
 
     /// A list that begins with these, in order, before what `tail` has.
@@ -167,7 +169,7 @@ impl Call<'_> {
 
     /// A binary with a copy of the bytes.
     pub fn binary(&self, bytes: &[u8]) -> Word {
-        let mut word = crate::layout::NIL;
+        let mut word = layout::NIL;
         // SAFETY: the call gives memory for as many bytes as asked, which nobody else sees yet.
         unsafe {
             let data = enif_make_new_binary(self.env, bytes.len(), &mut word);

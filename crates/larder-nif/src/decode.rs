@@ -15,6 +15,7 @@
 
 use crate::sys::*;
 use crate::{atoms, identifiers, layout, resource};
+use larder::Stored;
 use larder_term::blob::Blob;
 use larder_term::object::ObjectView;
 use larder_term::tags::*;
@@ -58,6 +59,45 @@ pub fn term(env: *mut Env, term: TermRef<'_>) -> Word {
 #[inline]
 pub fn object(env: *mut Env, object: &ObjectView<'_>) -> Word {
     shallow_object(env, object).unwrap_or_else(|| deep_object(env, object))
+}
+
+/// An object that was found by a key: `asked`, as the caller wrote it.
+#[inline]
+pub fn stored(env: *mut Env, asked: Word, stored: Stored<'_>) -> Word {
+    // An immediate word is the term that was stored. What lies on the heap might be a small piece of something large, and is made anew.
+    if layout::is_immediate(asked) {
+        if let Some((arity, others)) = stored.beside_key() {
+            if let Some(word) = beside_key(env, asked, stored.keypos(), arity, others) {
+                return word;
+            }
+        }
+    }
+    object(env, &stored.view())
+}
+
+/// A tuple of few elements, none of which is deep, whose key is known.
+#[inline]
+fn beside_key(
+    env: *mut Env,
+    key: Word,
+    keypos: usize,
+    arity: usize,
+    others: &[u8],
+) -> Option<Word> {
+    if (arity, keypos) == (2, 1) {
+        let (value, _) = shallow(env, others, 0)?;
+        return Some(make_tuple(env, &[key, value]));
+    }
+    let (mut words, mut at) = ([0; FEW], 0);
+    let words = words.get_mut(..arity)?;
+    for (i, word) in words.iter_mut().enumerate() {
+        if i + 1 == keypos {
+            *word = key;
+        } else {
+            (*word, at) = shallow(env, others, at)?;
+        }
+    }
+    Some(make_tuple(env, words))
 }
 
 /// An object of few elements, none of which is deep.

@@ -39,6 +39,12 @@ pub fn atom_word(index: u32) -> Word {
     (index as Word) << 6 | 0x0B
 }
 
+/// Whether the word is a whole term, which points nowhere.
+#[inline]
+pub fn is_immediate(word: Word) -> bool {
+    word & 3 == 3
+}
+
 /// Whether the word points at a list cell.
 #[inline]
 pub fn is_cell(word: Word) -> bool {

@@ -10,7 +10,8 @@
 use crate::encode::{binary_bytes, list_cell, tuple_elements};
 use crate::sys::*;
 use crate::{atoms, layout};
-use larder_term::object::{ObjectRef, FLAG_BITS};
+use larder_term::object::{KeyForm, ObjectRef, FLAG_BITS, FROM_ORDER};
+use larder_term::order_key;
 use larder_term::tags::*;
 use larder_term::TermRef;
 use std::mem::MaybeUninit;
@@ -26,8 +27,9 @@ const MOST: usize = 16;
 ///
 /// Invariant: the first `len` are written, and `len` is at most `ROOM`.
 pub struct Bytes {
-    bytes: [MaybeUninit<u8>; ROOM],
     len: usize,
+    /// Unwritten as a whole: an array of bytes that are each said to be unwritten would be filled.
+    bytes: MaybeUninit<[u8; ROOM]>,
 }
 
 impl std::ops::Deref for Bytes {
@@ -44,24 +46,25 @@ impl Bytes {
     #[inline]
     pub fn new() -> Self {
         Bytes {
-            bytes: [MaybeUninit::uninit(); ROOM],
             len: 0,
+            bytes: MaybeUninit::uninit(),
         }
     }
 
-    /// Writes the bytes, of which the first `used` count.
+    /// The room that is left.
     #[inline]
-    fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) -> Option<()> {
-        let room = self.bytes.get_mut(self.len..)?.first_chunk_mut::<N>()?;
-        *room = bytes.map(MaybeUninit::new);
-        self.len += used.min(N);
-        Some(())
+    fn room(&mut self) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: bytes that may be unwritten may lie where bytes do; the array has ROOM of them, and `len` is at most that, says the invariant.
+        unsafe {
+            let start = self.bytes.as_mut_ptr().cast::<MaybeUninit<u8>>();
+            std::slice::from_raw_parts_mut(start.add(self.len), ROOM - self.len)
+        }
     }
 
     /// A tag and eight bytes, of which the first `used` count.
     #[inline]
     fn tagged(&mut self, tag: u8, payload: u64, used: usize) -> Option<()> {
-        let room = self.bytes.get_mut(self.len..)?.first_chunk_mut::<WORD>()?;
+        let room = self.room().first_chunk_mut::<WORD>()?;
         let (first, rest) = room.split_first_chunk_mut::<1>()?;
         first[0].write(tag);
         *rest.first_chunk_mut::<8>()? = payload.to_le_bytes().map(MaybeUninit::new);
@@ -71,17 +74,26 @@ impl Bytes {
 
     #[inline]
     fn byte(&mut self, byte: u8) -> Option<()> {
-        self.put([byte], 1)
+        self.room().first_mut()?.write(byte);
+        self.len += 1;
+        Some(())
     }
 
     #[inline]
     fn slice(&mut self, bytes: &[u8]) -> Option<()> {
-        let room = self.bytes.get_mut(self.len..self.len + bytes.len())?;
+        let room = self.room().get_mut(..bytes.len())?;
         for (place, &byte) in room.iter_mut().zip(bytes) {
             place.write(byte);
         }
         self.len += bytes.len();
         Some(())
+    }
+
+    /// Puts another byte where one was written.
+    fn set(&mut self, at: usize, byte: u8) {
+        debug_assert!(at < self.len);
+        // SAFETY: within what was written, which is within the array.
+        unsafe { self.bytes.as_mut_ptr().cast::<u8>().add(at).write(byte) }
     }
 
     /// A tag and a count of less than 128.
@@ -104,7 +116,7 @@ impl Bytes {
         self.tagged(INT1 + used as u8 - 1, n as u64, used)
     }
 
-    #[inline]
+    #[inline(never)]
     fn atom(&mut self, env: *mut Env, word: Word) -> Option<()> {
         let id = atoms::id_of(env, word);
         let used = (4 - id.leading_zeros() as usize / 8).max(1);
@@ -112,7 +124,7 @@ impl Bytes {
     }
 
     /// A small integer, an atom or `[]`.
-    #[inline]
+    #[inline(always)]
     fn immediate(&mut self, env: *mut Env, word: Word) -> Option<()> {
         if let Some(n) = layout::small(word) {
             self.int(n)
@@ -143,6 +155,18 @@ impl Bytes {
             self.compound(env, word)
         } else {
             self.immediate(env, word)
+        }
+    }
+
+    /// Writes the index key of a term: in hash order of one whose children have none, in key order of a small integer.
+    #[inline]
+    pub fn key(&mut self, env: *mut Env, word: Word, form: KeyForm) -> Option<()> {
+        match form {
+            KeyForm::Hash { .. } => self.term(env, word),
+            KeyForm::Ordered => {
+                let (first, rest, used) = order_key::of_int(layout::small(word)?)?;
+                self.tagged(first, u64::from_le_bytes(rest), used)
+            }
         }
     }
 
@@ -188,7 +212,7 @@ impl Bytes {
             self.leaf(env, head)?;
             (count, rest) = (count + 1, tail);
         }
-        self.bytes[at + 1].write(count as u8);
+        self.set(at + 1, count as u8);
         (rest == layout::NIL).then_some(())
     }
 
@@ -285,46 +309,32 @@ fn each_pair(env: *mut Env, map: Word, mut f: impl FnMut(Word, Word) -> Option<(
     going
 }
 
-/// A row of small terms, as a table of hashed keys keeps it when it is not compressed.
-pub struct Row {
-    key: Bytes,
-    value: Bytes,
-}
-
-impl Row {
-    /// None yet.
-    #[inline]
-    pub fn new() -> Self {
-        Row {
-            key: Bytes::new(),
-            value: Bytes::new(),
+/// The row of small terms that these elements are, as a table keeps it that doesn't compress, in two runs of bytes that are empty; it gives up as
+/// [`Bytes::term`] and [`Bytes::key`] do.
+#[inline]
+pub fn row<'b>(
+    [key, value]: [&'b mut Bytes; 2],
+    env: *mut Env,
+    elements: &[Word],
+    keypos: usize,
+    form: KeyForm,
+) -> Option<ObjectRef<'b>> {
+    let flags = match form {
+        KeyForm::Hash { .. } => 0,
+        KeyForm::Ordered => FROM_ORDER,
+    };
+    // So that the head of the value is one byte.
+    if elements.len() >= 0x80 >> FLAG_BITS {
+        return None;
+    }
+    key.key(env, *elements.get(keypos - 1)?, form)?;
+    value.byte((elements.len() << FLAG_BITS) as u8 | flags)?;
+    for (i, &element) in elements.iter().enumerate() {
+        if i + 1 != keypos {
+            value.term(env, element)?;
         }
     }
-
-    /// The row that these elements are; it gives up as [`Bytes::term`] does.
-    #[inline]
-    pub fn fill(
-        &mut self,
-        env: *mut Env,
-        elements: &[Word],
-        keypos: usize,
-    ) -> Option<ObjectRef<'_>> {
-        let arity = elements.len();
-        let head = arity << FLAG_BITS;
-        // So that the head of the value is one byte.
-        if head >= 0x80 {
-            return None;
-        }
-        (self.key.len, self.value.len) = (0, 0);
-        self.value.byte(head as u8)?;
-        self.key.term(env, *elements.get(keypos - 1)?)?;
-        for (i, &element) in elements.iter().enumerate() {
-            if i + 1 != keypos {
-                self.value.term(env, element)?;
-            }
-        }
-        // SAFETY: key and value are whole terms as an encoder would have written them, without handles and without a -0.0, so that the key's bytes are the
-        // index key; the value's head says how many elements there are, and no flag.
-        Some(unsafe { ObjectRef::trusted(&self.key, &self.value) })
-    }
+    // SAFETY: key and value are as an encoder would have written them, without handles and without a -0.0: in hash order the key's bytes are the index
+    // key, in key order it is an integer's and comes back; the value's head says how many elements there are, and that.
+    Some(unsafe { ObjectRef::trusted(key, value) })
 }

@@ -481,16 +481,25 @@ pub(crate) fn push_int(out: &mut Vec<u8>, n: i64) {
     }
     let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
     let len = bits.div_ceil(8);
-    out.push(INT1 + len as u8 - 1);
-    out.extend_from_slice(&n.to_le_bytes()[..len]);
+    push_tagged(out, INT1 + len as u8 - 1, n as u64, len);
+}
+
+/// Appends a tag and the low bytes of a payload, so many.
+#[inline]
+fn push_tagged(out: &mut Vec<u8>, tag: u8, payload: u64, len: usize) {
+    // All eight, and then not those behind: a copy of known length is two instructions.
+    let mut bytes = [tag, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes[1..].copy_from_slice(&payload.to_le_bytes());
+    let end = out.len() + 1 + len;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 #[inline]
 pub(crate) fn push_atom(out: &mut Vec<u8>, atom: Atom) {
     let id = atom.id();
     let len = (4 - id.leading_zeros() as usize / 8).max(1);
-    out.push(ATOM1 + len as u8 - 1);
-    out.extend_from_slice(&id.to_le_bytes()[..len]);
+    push_tagged(out, ATOM1 + len as u8 - 1, u64::from(id), len);
 }
 
 /// The number, if it fits; the magnitude has no leading zero byte.

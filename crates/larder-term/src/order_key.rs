@@ -23,6 +23,7 @@ mod decode;
 mod numbers;
 
 pub use decode::{comes_back, decode};
+pub use numbers::{of_int, to_int};
 
 use crate::{
     atom::Atom,

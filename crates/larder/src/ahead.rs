@@ -18,7 +18,6 @@
 use crate::raw;
 use crate::scan::Watched;
 use larder_index::{Batch, Direction};
-use std::cell::Cell;
 
 /// Entries that are read ahead at first, and at most.
 const FIRST: usize = 8;
@@ -56,21 +55,6 @@ impl Default for Ahead {
             pause: 0,
         }
     }
-}
-
-thread_local! {
-    static AHEAD: Cell<Option<Box<Ahead>>> = const { Cell::new(None) };
-}
-
-/// Calls `f` with what this thread read ahead; with nothing if it is in use further up the stack.
-#[inline]
-pub(crate) fn with<R>(f: impl FnOnce(&mut Ahead) -> R) -> R {
-    let mut ahead = AHEAD.take().unwrap_or_default();
-    let result = f(&mut ahead);
-    if ahead.batch.bytes.capacity() <= KEEP {
-        AHEAD.set(Some(ahead));
-    }
-    result
 }
 
 impl Ahead {
@@ -126,7 +110,7 @@ impl Ahead {
         more
     }
 
-    /// Keeps what a step has read, of which entry `at` was the answer. The batch is exchanged for another.
+    /// Keeps what a step has read, of which entry `at` was the answer, unless it is much. The batch is exchanged for another.
     #[inline]
     pub(crate) fn keep(
         &mut self,
@@ -137,6 +121,10 @@ impl Ahead {
         at: usize,
     ) {
         std::mem::swap(&mut self.batch, batch);
+        if self.batch.bytes.capacity() > KEEP {
+            *self = Ahead::default();
+            return;
+        }
         self.table = table;
         self.watched = watched;
         self.way = way;

@@ -31,6 +31,7 @@ impl Counter {
     }
 
     /// Adds.
+    #[inline]
     pub(crate) fn add(&self, n: i64) {
         if n == 0 {
             return;
@@ -63,6 +64,7 @@ impl Counter {
 }
 
 /// This thread's cell: threads take turns at choosing.
+#[inline(never)]
 fn my_cell() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

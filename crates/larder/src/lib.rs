@@ -89,6 +89,7 @@ pub use keys::KeyList;
 pub use local::{with_local, Local};
 pub use options::{structures, Access, Concurrency, Options, TableKind};
 pub use owner::{OwnerId, Who};
+pub use read::Stored;
 pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob, Show, Watched};
 pub use table::{Table, TableId};
 pub use traverse::Slot;

@@ -3,12 +3,12 @@
 //!
 //! A door takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes it down.
 
+use crate::ahead::Ahead;
 use crate::keys::KeyList;
 use crate::scratch::Values;
 use crossbeam_epoch::{Guard, LocalHandle};
 use larder_term::object::ObjectBuf;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::cell::Cell;
 
 /// A buffer that has grown beyond this is not kept.
 const KEEP: usize = 64 << 10;
@@ -22,6 +22,8 @@ pub struct Local {
     pub(crate) values: Values,
     /// Where a compressed object is unpacked.
     pub(crate) plain: Vec<u8>,
+    /// What was read ahead of a traversal.
+    pub(crate) ahead: Ahead,
     /// For whoever has the `Local`: to be taken, used and put back.
     pub bytes: Vec<u8>,
     /// As `bytes`.
@@ -37,6 +39,7 @@ impl Local {
             value: Vec::with_capacity(256),
             values: Values::default(),
             plain: Vec::new(),
+            ahead: Ahead::default(),
             bytes: Vec::new(),
             object: ObjectBuf::new(),
             keys: KeyList::new(),
@@ -68,26 +71,21 @@ impl Local {
 }
 
 thread_local! {
-    static LOCAL: Rc<RefCell<Local>> = Rc::new(RefCell::new(Local::new()));
+    static LOCAL: Cell<Option<Box<Local>>> = const { Cell::new(None) };
 }
 
 /// Calls `f` with this thread's [`Local`]; with a fresh one if it is in use further up the stack.
 #[inline]
 pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     // What `f` gives must not pass through the thread's key: it would be moved there and back.
-    let cell = LOCAL.with(Rc::clone);
-    let (mut kept, mut spare);
-    let local = match cell.try_borrow_mut() {
-        Ok(borrowed) => {
-            kept = borrowed;
-            &mut *kept
-        }
-        Err(_) => {
-            spare = Local::new();
-            &mut spare
-        }
-    };
-    let result = f(local);
+    let mut local = LOCAL.take().unwrap_or_else(fresh);
+    let result = f(&mut local);
     local.trim();
+    LOCAL.set(Some(local));
     result
+}
+
+#[cold]
+fn fresh() -> Box<Local> {
+    Box::new(Local::new())
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::keys::{KeyList, Near, TOGETHER};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
-use crate::raw;
+use crate::read::Stored;
 use crate::reaper;
 use crate::store::{Index, Store};
 use crate::table::{At, Table};
@@ -194,7 +194,7 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(&ObjectView<'_>),
     ) -> Result<usize, Error> {
-        with_local(|local| self.take_in(local, who, key, visit))
+        with_local(|local| self.take_in(local, who, key, |stored| visit(&stored.view())))
     }
 
     /// As `take`, for doors.
@@ -207,7 +207,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        visit: impl FnMut(&ObjectView<'_>),
+        visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
         self.may_write(who)?;
         // Pinned for the whole: the handles of what is taken are given back only when this guard is gone.
@@ -222,7 +222,7 @@ impl Table {
         local: &mut Local,
         guard: &Guard,
         key: Key<'_>,
-        mut visit: impl FnMut(&ObjectView<'_>),
+        mut visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
         let values = &mut local.values;
         values.clear();
@@ -231,12 +231,12 @@ impl Table {
             true
         })?;
         for value in local.values.iter() {
-            visit(&raw::view(
-                key.bytes,
+            visit(Stored {
+                key: key.bytes,
                 value,
-                self.keypos(),
-                &mut local.plain,
-            ));
+                keypos: self.keypos(),
+                plain: &mut local.plain,
+            });
         }
         Ok(local.values.len())
     }
@@ -251,7 +251,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         keys: &KeyList,
-        mut visit: impl FnMut(usize, Option<&ObjectView<'_>>) -> bool,
+        mut visit: impl FnMut(usize, Option<Stored<'_>>) -> bool,
     ) -> Result<(), Error> {
         self.may_write(who)?;
         let guard = local.pin();

@@ -63,6 +63,14 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         Seen(self.0.load(Ordering::SeqCst, guard))
     }
 
+    /// The tag bits now.
+    #[inline]
+    pub(crate) fn tag(&self) -> usize {
+        // SAFETY: the pointer is not looked through, only its tag is, so what it leads to need not live.
+        let guard = unsafe { crossbeam_epoch::unprotected() };
+        self.load(guard).tag()
+    }
+
     /// Whether the cell still holds exactly what `seen` saw, tags included.
     #[inline]
     pub(crate) fn holds(&self, seen: Seen<'_, T>, guard: &Guard) -> bool {

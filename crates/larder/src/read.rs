@@ -12,8 +12,52 @@ use crate::scratch::{self, Values};
 use crate::store::Index;
 use crate::table::{At, Table};
 use larder_index::Key;
-use larder_term::object::{ObjectView, COMPRESSED};
+use larder_term::object::{self, ObjectView, COMPRESSED};
 use larder_term::TermRef;
+
+/// An object that was found under a key, as it is stored.
+pub struct Stored<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) keypos: usize,
+    pub(crate) plain: &'a mut Vec<u8>,
+}
+
+impl<'a> Stored<'a> {
+    /// The object.
+    #[inline]
+    pub fn view(self) -> ObjectView<'a> {
+        raw::view(self.key, self.value, self.keypos, self.plain)
+    }
+
+    /// Its key, if it is an integer that an ordered_set found, or else the object.
+    #[inline]
+    pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
+        match object::ordered_int(self.key, self.value) {
+            Some(n) => Ok(n),
+            None => Err(self.view()),
+        }
+    }
+
+    /// Which element is the key, from 1.
+    #[inline]
+    pub fn keypos(&self) -> usize {
+        self.keypos
+    }
+
+    /// Bytes of the value.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.value.len()
+    }
+
+    /// The arity, and the bytes of the elements without the key, where nothing has to be unpacked and the key is the very term that leads to its index
+    /// key: an integer or an atom that found it is it.
+    #[inline]
+    pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
+        object::beside_key(self.value)
+    }
+}
 
 impl Table {
     /// Calls `visit` with each object under the index key, in order of arrival; gives how many. O(1) (ordered_set: O(log n)) and
@@ -27,7 +71,7 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(&ObjectView<'_>),
     ) -> Result<usize, Error> {
-        with_local(|local| self.lookup_in(local, who, key, visit))
+        with_local(|local| self.lookup_in(local, who, key, |stored| visit(&stored.view())))
     }
 
     /// As `lookup`, for doors.
@@ -40,7 +84,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        visit: impl FnMut(&ObjectView<'_>),
+        visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
         self.may_read(who)?;
         let guard = local.pin();
@@ -63,10 +107,10 @@ impl Table {
         keys.iter().for_each(|key| all.push(key));
         let mut found = 0;
         with_local(|local| {
-            self.lookup_many_in(local, who, &all, |i, object| {
-                if let Some(object) = object {
+            self.lookup_many_in(local, who, &all, |i, stored| {
+                if let Some(stored) = stored {
                     found += 1;
-                    visit(i, object);
+                    visit(i, &stored.view());
                 }
                 true
             })
@@ -84,7 +128,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         keys: &KeyList,
-        mut visit: impl FnMut(usize, Option<&ObjectView<'_>>) -> bool,
+        mut visit: impl FnMut(usize, Option<Stored<'_>>) -> bool,
     ) -> Result<(), Error> {
         self.may_read(who)?;
         let guard = local.pin();
@@ -94,8 +138,8 @@ impl Table {
             near.fill(self, keys, from);
             at.store.prefetch(&guard, near.keys());
             for (i, &key) in near.keys().iter().enumerate() {
-                self.visit_in(local, &at, key, |object| {
-                    visit(from + i, Some(object));
+                self.visit_in(local, &at, key, |stored| {
+                    visit(from + i, Some(stored));
                 });
                 if !visit(from + i, None) {
                     return Ok(());
@@ -237,7 +281,7 @@ impl Table {
         local: &mut Local,
         at: &At<'_>,
         key: Key<'_>,
-        mut visit: impl FnMut(&ObjectView<'_>),
+        mut visit: impl FnMut(Stored<'_>),
     ) -> usize {
         let Index::One(ix) = &at.store.index else {
             return self.visit_all(local, at, key, &mut visit);
@@ -245,12 +289,12 @@ impl Table {
         local.value.clear();
         let found = ix.get(at.guard, key, &mut local.value);
         if found {
-            visit(&raw::view(
-                key.bytes,
-                &local.value,
-                self.keypos(),
-                &mut local.plain,
-            ));
+            visit(Stored {
+                key: key.bytes,
+                value: &local.value,
+                keypos: self.keypos(),
+                plain: &mut local.plain,
+            });
         }
         usize::from(found)
     }
@@ -261,16 +305,16 @@ impl Table {
         local: &mut Local,
         at: &At<'_>,
         key: Key<'_>,
-        visit: &mut dyn FnMut(&ObjectView<'_>),
+        visit: &mut dyn FnMut(Stored<'_>),
     ) -> usize {
         self.copy(at, key.bytes, &mut local.values);
         for value in local.values.iter() {
-            visit(&raw::view(
-                key.bytes,
+            visit(Stored {
+                key: key.bytes,
                 value,
-                self.keypos(),
-                &mut local.plain,
-            ));
+                keypos: self.keypos(),
+                plain: &mut local.plain,
+            });
         }
         local.values.len()
     }

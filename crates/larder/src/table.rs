@@ -205,11 +205,10 @@ impl Table {
         self.cell.load(&larder_index::pin()).tag() & DEAD == 0
     }
 
-    /// Whether an object's index key is the key's inline bytes, and its value the other elements' bytes behind a head: true of the key and the
-    /// elements that hold neither a handle nor a -0.0.
+    /// Whether an object's value is the other elements' bytes behind a head: true of elements that hold neither a handle nor a -0.0.
     #[inline]
     pub fn keeps_plain(&self) -> bool {
-        self.form != KeyForm::Ordered && !self.compressed
+        !self.compressed
     }
 
     /// The form of this table's keys, for those who encode objects themselves.

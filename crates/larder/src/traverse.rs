@@ -7,11 +7,12 @@
 //!
 //! Linearisation point: the load of the leaf's version that the scan's check confirms; for an answer that was read ahead, the look at the watch.
 
-use crate::ahead;
+use crate::ahead::Ahead;
 use crate::error::Error;
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
 use crate::raw;
+use crate::read::Stored;
 use crate::scratch::{self, Scratch};
 use crate::store::Index;
 use crate::table::{At, Table};
@@ -160,13 +161,15 @@ impl Table {
         visit: &mut Visit<'_>,
         all: bool,
     ) -> Result<bool, Error> {
-        with_local(|local| self.step_in(local, who, from, direction, all, visit))
+        let mut visit = |stored: Stored<'_>| visit(&stored.view());
+        with_local(|local| self.step_in(local, who, from, direction, all, &mut visit))
     }
 
     /// One step, for doors: from a key, or from the edge for none, to the next key. Calls `visit` with the first object under it, or with `all`.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
+    #[inline]
     pub fn step_in(
         &self,
         local: &mut Local,
@@ -174,39 +177,69 @@ impl Table {
         from: Option<&[u8]>,
         direction: Direction,
         all: bool,
-        visit: &mut Visit<'_>,
+        visit: &mut dyn FnMut(Stored<'_>),
     ) -> Result<bool, Error> {
         self.may_read(who)?;
+        let way = self.way(direction);
+        if let Some(key) = from {
+            if let Some((key, value)) = self.read_ahead(&mut local.ahead, key, way) {
+                visit(Stored {
+                    key,
+                    value,
+                    keypos: self.keypos(),
+                    plain: &mut local.plain,
+                });
+                return Ok(true);
+            }
+        }
+        self.look(local, from, way, all, visit)
+    }
+
+    /// The entry behind a key, from what was read ahead. It has no handles, so nobody has to be kept from giving them back meanwhile.
+    #[inline]
+    fn read_ahead<'l>(
+        &self,
+        ahead: &'l mut Ahead,
+        key: &[u8],
+        way: Direction,
+    ) -> Option<(&'l [u8], &'l [u8])> {
+        if self.cell.tag() != 0 {
+            // Dead or busy: `begin` says which.
+            return None;
+        }
+        let watch = self.fixation.watch();
+        ahead.next(watch.number(), key, way, |watched| watch.holds(watched))
+    }
+
+    /// A step that looks at leaves.
+    fn look(
+        &self,
+        local: &mut Local,
+        from: Option<&[u8]>,
+        way: Direction,
+        all: bool,
+        visit: &mut dyn FnMut(Stored<'_>),
+    ) -> Result<bool, Error> {
         let guard = local.pin();
         let at = self.begin(&guard)?;
-        let way = self.way(direction);
-        if !self.kind().is_unique() {
-            return scratch::with(|s| {
-                let i = self.go(&at, from, way, 0, s)?;
-                Ok(self.give(&at, (s, local), i, way, visit, all))
-            });
-        }
-        ahead::with(|ahead| {
-            let watch = self.fixation.watch();
-            let table = watch.number();
-            let mut watched = None;
-            let mut more = 0;
-            if let Some(key) = from {
-                if let Some((key, value)) = ahead.next(table, key, way, |w| watch.holds(w)) {
-                    visit(&raw::view(key, value, self.keypos(), &mut local.plain));
-                    return Ok(true);
-                }
-                more = ahead.wanted(table, key, way);
-                if more > 0 {
-                    watched = Some(watch.arm());
-                }
+        let watch = self.fixation.watch();
+        let table = watch.number();
+        let unique = self.kind().is_unique();
+        let (mut watched, mut more) = (None, 0);
+        if let (Some(key), true) = (from, unique) {
+            more = local.ahead.wanted(table, key, way);
+            if more > 0 {
+                watched = Some(watch.arm());
             }
-            scratch::with(|s| {
-                let i = self.go(&at, from, way, more, s)?;
-                let found = self.give(&at, (s, local), i, way, visit, all);
+        }
+        scratch::with(|s| {
+            let i = self.go(&at, from, way, more, s)?;
+            let found = self.give(&at, (s, local), i, way, visit, all);
+            if unique {
+                let ahead = &mut local.ahead;
                 ahead.keep(table, watched, way, &mut s.batch, i);
-                Ok(found)
-            })
+            }
+            Ok(found)
         })
     }
 
@@ -264,17 +297,21 @@ impl Table {
         (s, local): (&mut Scratch, &mut Local),
         mut i: usize,
         way: Direction,
-        visit: &mut Visit<'_>,
+        visit: &mut dyn FnMut(Stored<'_>),
         all: bool,
     ) -> bool {
         while i < s.batch.len() {
             if !all || self.kind().is_unique() {
-                let (key, value) = (s.batch.key(i), s.batch.value(i));
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+                visit(Stored {
+                    key: s.batch.key(i),
+                    value: s.batch.value(i),
+                    keypos: self.keypos(),
+                    plain: &mut s.plain,
+                });
                 return true;
             }
             let key = s.batch.key(i).to_vec();
-            if self.visit_in(local, at, self.key(&key), |object| visit(object)) > 0 {
+            if self.visit_in(local, at, self.key(&key), &mut *visit) > 0 {
                 return true;
             }
             // The key went between the scan and the look-up: on to the next.

@@ -12,7 +12,7 @@ use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
 use crate::encode::{self, list_cell, tuple_elements};
 use crate::layout;
-use crate::quick::Row;
+use crate::quick::{row, Bytes};
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
@@ -139,12 +139,13 @@ fn gather(
     mut rest: Word,
     budget: &mut Budget,
 ) -> Result<Word, Raise> {
-    let (plain, keypos) = (table.keeps_plain(), table.keypos());
-    let mut row = Row::new();
+    let (plain, keypos, form) = (table.keeps_plain(), table.keypos(), table.key_form());
     scratch::with_object(|object| {
         while let Some((tuple, tail)) = list_cell(call.env, rest) {
             let elements = tuple_elements(call.env, tuple).ok_or(BADARG)?;
-            let small = plain.then(|| row.fill(call.env, elements, keypos));
+            let (mut key, mut value) = (Bytes::new(), Bytes::new());
+            let room = [&mut key, &mut value];
+            let small = plain.then(|| row(room, call.env, elements, keypos, form));
             let made = match small.flatten() {
                 Some(small) => small,
                 None => {

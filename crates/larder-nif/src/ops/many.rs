@@ -11,8 +11,7 @@ use crate::quick::Bytes;
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
 use crate::{atoms, decode, entry};
-use larder::{KeyList, Local, Table};
-use larder_term::object::{KeyForm, ObjectView};
+use larder::{KeyList, Local, Stored, Table};
 use std::sync::Arc;
 
 /// Keys a slice.
@@ -24,17 +23,22 @@ const FOUND: usize = 128 << 10;
 /// Bytes of found objects that are one unit of the 2,000 that the emulator gives a slice.
 const UNIT: usize = 256;
 
-/// Puts the index keys of the first of a list in `keys`; gives the rest of the list.
-fn gather(call: &Call<'_>, table: &Table, keys: &mut KeyList, list: Word) -> Result<Word, Raise> {
-    let hashed = table.key_form() != KeyForm::Ordered;
+/// Puts the first of a list in `words` and their index keys in `keys`; gives the rest of the list.
+fn gather(
+    call: &Call<'_>,
+    table: &Table,
+    keys: &mut KeyList,
+    words: &mut Vec<Word>,
+) -> Result<Word, Raise> {
+    let form = table.key_form();
     let (mut term, mut key) = (Vec::new(), Vec::new());
-    let mut rest = list;
+    let mut rest = call.args[1];
     while keys.len() < KEYS && keys.bytes() < BYTES {
         let Some((head, tail)) = list_cell(call.env, rest) else {
             break;
         };
         let mut small = Bytes::new();
-        if hashed && small.term(call.env, head).is_some() {
+        if small.key(call.env, head, form).is_some() {
             keys.push(&small);
         } else {
             term.clear();
@@ -42,6 +46,7 @@ fn gather(call: &Call<'_>, table: &Table, keys: &mut KeyList, list: Word) -> Res
             encode_key(call, table, head, &mut term, &mut key)?;
             keys.push(&key);
         }
+        words.push(head);
         rest = tail;
     }
     let is_list = rest == NIL || list_cell(call.env, rest).is_some();
@@ -51,6 +56,8 @@ fn gather(call: &Call<'_>, table: &Table, keys: &mut KeyList, list: Word) -> Res
 /// What was found so far: a list of lists, and the list of the key that is being looked at.
 struct Found {
     env: *mut Env,
+    /// The keys of the slice.
+    asked: Vec<Word>,
     /// The lists of the slice's keys that are done.
     lists: Vec<Word>,
     objects: Vec<Word>,
@@ -58,10 +65,11 @@ struct Found {
 }
 
 impl Found {
-    fn new(call: &Call<'_>, keys: usize) -> Self {
+    fn new(call: &Call<'_>, asked: Vec<Word>) -> Self {
         Found {
             env: call.env,
-            lists: Vec::with_capacity(keys),
+            lists: Vec::with_capacity(asked.len()),
+            asked,
             objects: Vec::new(),
             bytes: 0,
         }
@@ -69,11 +77,12 @@ impl Found {
 
     /// An object of the current key, or the key's end; false when the slice should end.
     #[inline]
-    fn see(&mut self, object: Option<&ObjectView<'_>>) -> bool {
+    fn see(&mut self, i: usize, object: Option<Stored<'_>>) -> bool {
         match object {
             Some(object) => {
-                self.bytes += object.others_bytes().len();
-                self.objects.push(decode::object(self.env, object));
+                self.bytes += object.size();
+                let word = decode::stored(self.env, self.asked[i], object);
+                self.objects.push(word);
             }
             None => {
                 // SAFETY: all terms are of the running call's environment.
@@ -96,14 +105,14 @@ impl Found {
 /// else `{more, List}` with the list reversed onto Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
     many(call, entry::lookup_many, |table, local, keys, found| {
-        table.lookup_many_in(local, asker(call), keys, |_, object| found.see(object))
+        table.lookup_many_in(local, asker(call), keys, |i, object| found.see(i, object))
     })
 }
 
 /// take_many(Table, Keys, Done): as lookup_many, but the objects go. Each key by itself is atomic.
 pub fn take_many(call: &Call<'_>) -> Reply {
     many(call, entry::take_many, |table, local, keys, found| {
-        table.take_many_in(local, asker(call), keys, |_, object| found.see(object))
+        table.take_many_in(local, asker(call), keys, |i, object| found.see(i, object))
     })
 }
 
@@ -115,9 +124,10 @@ fn many(
     tables::with_local(call, call.args[0], |table, local| {
         let mut keys = std::mem::take(&mut local.keys);
         keys.clear();
-        let rest = gather(call, table, &mut keys, call.args[1]);
+        let mut asked = Vec::new();
+        let rest = gather(call, table, &mut keys, &mut asked);
         let result = rest.and_then(|rest| {
-            let mut found = Found::new(call, keys.len());
+            let mut found = Found::new(call, asked);
             let outcome = answer(call, table, go(table, local, &keys, &mut found));
             let whole = found.lists.len() == keys.len();
             match outcome {

@@ -4,11 +4,11 @@ use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::encode::tuple_elements;
 use crate::layout::NIL;
-use crate::quick::{Bytes, Row};
+use crate::quick::{row, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode, scratch};
-use larder::{Error, Local, Table};
+use larder::{Error, Local, Stored, Table};
 use larder_term::object::{KeyForm, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
@@ -50,22 +50,37 @@ pub fn with_local_key<R>(
     key: Word,
     f: impl FnOnce(&[u8], &mut Local) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
-    let mut bytes = Bytes::new();
-    let small = bytes.term(call.env, key).is_some();
-    if small && table.key_form() != KeyForm::Ordered {
-        return f(&bytes, local);
-    }
-    let mut index_key = std::mem::take(&mut local.bytes);
-    index_key.clear();
-    let result = if small {
-        table.encode_key(bytes.as_term(), &mut index_key);
-        Ok(())
-    } else {
-        encode_key(call, table, key, &mut Vec::new(), &mut index_key)
+    let (mut small, mut large) = (Bytes::new(), Vec::new());
+    let bytes: &[u8] = match small.key(call.env, key, table.key_form()) {
+        Some(()) => &small,
+        None => {
+            large = std::mem::take(&mut local.bytes);
+            encode_large_key(call, table, key, &mut large)?;
+            &large
+        }
     };
-    let result = result.and_then(|()| f(&index_key, local));
-    local.bytes = index_key;
+    let result = f(bytes, local);
+    if large.capacity() > 0 {
+        local.bytes = large;
+    }
     result
+}
+
+/// Writes the index key of a term that is not small.
+#[inline(never)]
+fn encode_large_key(
+    call: &Call<'_>,
+    table: &Table,
+    key: Word,
+    index_key: &mut Vec<u8>,
+) -> Result<(), Raise> {
+    index_key.clear();
+    let mut bytes = Bytes::new();
+    if table.key_form() == KeyForm::Ordered && bytes.term(call.env, key).is_some() {
+        table.encode_key(bytes.as_term(), index_key);
+        return Ok(());
+    }
+    encode_key(call, table, key, &mut Vec::new(), index_key)
 }
 
 /// The words of objects that a visitor is shown.
@@ -129,8 +144,9 @@ fn with_object<R>(
         let tuple = call.args[1];
         let elements = tuple_elements(call.env, tuple).unwrap_or(&[]);
         if table.keeps_plain() {
-            let mut row = Row::new();
-            if let Some(object) = row.fill(call.env, elements, table.keypos()) {
+            let (mut key, mut value) = (Bytes::new(), Bytes::new());
+            let (keypos, form) = (table.keypos(), table.key_form());
+            if let Some(object) = row([&mut key, &mut value], call.env, elements, keypos, form) {
                 return answer(call, table, f(table, local, object));
             }
         }
@@ -156,8 +172,8 @@ fn with_object<R>(
 #[derive(Default)]
 struct Found {
     first: Word,
-    more: Vec<Word>,
     count: usize,
+    more: Option<Box<Vec<Word>>>,
 }
 
 impl Found {
@@ -173,10 +189,9 @@ impl Found {
 
     #[cold]
     fn add_more(&mut self, word: Word) {
-        if self.more.is_empty() {
-            self.more.push(self.first);
-        }
-        self.more.push(word);
+        let first = self.first;
+        let more = self.more.get_or_insert_with(|| Box::new(vec![first]));
+        more.push(word);
     }
 
     /// A list of them, in order.
@@ -184,8 +199,9 @@ impl Found {
     fn list(&self, call: &Call<'_>) -> Word {
         match self.count {
             0 => NIL,
-            1 => call.list(&[self.first]),
-            _ => call.list(&self.more),
+            // SAFETY: the term is of the running call's environment.
+            1 => unsafe { enif_make_list_cell(call.env, self.first, NIL) },
+            _ => self.more.as_ref().map_or(NIL, |more| call.list(more)),
         }
     }
 }
@@ -194,9 +210,14 @@ impl Found {
 pub fn lookup(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = Found::default();
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            let visit = |object: &ObjectView<'_>| found.add(decode::object(call.env, object));
-            answer(call, table, table.lookup_in(local, asker(call), key, visit))
+        let key = call.args[1];
+        with_local_key(call, table, local, key, |bytes, local| {
+            let visit = |stored: Stored<'_>| found.add(decode::stored(call.env, key, stored));
+            answer(
+                call,
+                table,
+                table.lookup_in(local, asker(call), bytes, visit),
+            )
         })?;
         spend(call, found.count);
         Ok(found.list(call))
@@ -269,9 +290,10 @@ pub fn delete(call: &Call<'_>) -> Reply {
 pub fn take(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = Found::default();
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            let visit = |object: &ObjectView<'_>| found.add(decode::object(call.env, object));
-            answer(call, table, table.take_in(local, asker(call), key, visit))
+        let key = call.args[1];
+        with_local_key(call, table, local, key, |bytes, local| {
+            let visit = |stored: Stored<'_>| found.add(decode::stored(call.env, key, stored));
+            answer(call, table, table.take_in(local, asker(call), bytes, visit))
         })?;
         spend(call, found.count);
         Ok(found.list(call))

@@ -7,7 +7,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, layout};
-use larder::{Direction, Error, Slot, Table, Watched};
+use larder::{Direction, Error, Slot, Stored, Table, Watched};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn step(
     from_key: bool,
     way: Direction,
     all: bool,
-    see: &mut dyn FnMut(&ObjectView<'_>),
+    see: &mut dyn FnMut(Stored<'_>),
 ) -> Result<bool, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
         if !from_key {
@@ -45,16 +45,19 @@ fn step(
 
 fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut key = atoms::END_OF_TABLE.word();
-    step(call, from_key, way, false, &mut |object| {
-        key = decode::term(call.env, object.key());
+    step(call, from_key, way, false, &mut |stored| {
+        key = match stored.int_key_or_view() {
+            Ok(n) => call.int(n),
+            Err(object) => decode::term(call.env, object.key()),
+        };
     })?;
     Ok(key)
 }
 
 fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
-    step(call, from_key, way, true, &mut |object| {
-        found.see(call, object);
+    step(call, from_key, way, true, &mut |stored| {
+        found.see(call, &stored.view());
     })?;
     Ok(found.pair(call))
 }

@@ -17,7 +17,7 @@ mod view;
 
 pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
-pub use view::{ObjectElements, ObjectView};
+pub use view::{beside_key, ordered_int, ObjectElements, ObjectView};
 
 use crate::blob;
 

@@ -6,7 +6,7 @@ use crate::{
     skip::end_of,
     tags::{INT1, INT8, SMALL},
     varint,
-    view::TermRef,
+    view::{little_endian, TermRef},
 };
 
 /// Where the element at `position` lies in a value; `None` for a compressed value, the key's position, or one that the object has not.
@@ -24,7 +24,27 @@ fn place(value: &[u8], keypos: usize, position: usize) -> Option<(usize, usize)>
     for _ in 0..position - 1 - usize::from(position > keypos) {
         at = end_of(value, at);
     }
-    Some((at, end_of(value, at)))
+    Some((at, end_of_leaf(value, at)))
+}
+
+/// [`end_of`], quick for integers.
+#[inline]
+fn end_of_leaf(value: &[u8], at: usize) -> usize {
+    match value[at] {
+        SMALL.. => at + 1,
+        tag @ INT1..=INT8 => at + 2 + usize::from(tag - INT1),
+        _ => end_of(value, at),
+    }
+}
+
+/// Appends a run of bytes that is mostly empty or one byte.
+#[inline]
+fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    match bytes {
+        [] => {}
+        &[byte] => out.push(byte),
+        _ => out.extend_from_slice(bytes),
+    }
 }
 
 /// Appends to `out` the value with `n` added to its integer at `position`, and gives the sum. `None`, and nothing written, where it is not as
@@ -35,15 +55,16 @@ fn place(value: &[u8], keypos: usize, position: usize) -> Option<(usize, usize)>
 #[inline]
 pub fn add(value: &[u8], keypos: usize, position: usize, n: i64, out: &mut Vec<u8>) -> Option<i64> {
     let (start, end) = place(value, keypos, position)?;
-    if !matches!(value[start], SMALL.. | INT1..=INT8) {
-        return None;
-    }
-    let sum = TermRef::within(&value[start..end])
-        .as_int()?
-        .checked_add(n)?;
-    out.extend_from_slice(&value[..start]);
+    let old = match value[start] {
+        tag @ SMALL.. => i64::from(tag - SMALL),
+        INT1..=INT8 => little_endian(&value[start + 1..end]),
+        _ => return None,
+    };
+    let sum = old.checked_add(n)?;
+    out.reserve(value.len() + 9);
+    append(out, &value[..start]);
     push_int(out, sum);
-    out.extend_from_slice(&value[end..]);
+    append(out, &value[end..]);
     Some(sum)
 }
 

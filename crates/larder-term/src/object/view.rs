@@ -11,6 +11,28 @@ use crate::{
 };
 use std::fmt;
 
+/// The arity and the elements without the key, of an object whose value says nothing of its key and is not compressed: its key is the term of the
+/// index key that is written like it (`1`, not `1.0`).
+#[inline]
+pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
+    match value.split_first() {
+        Some((&header, others)) if header & (0x80 | EXACT_KEY | COMPRESSED) == 0 => {
+            Some((usize::from(header >> FLAG_BITS), others))
+        }
+        _ => None,
+    }
+}
+
+/// The key of an object that a table in key order keeps, if it is an integer.
+#[inline]
+pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
+    let &header = value.first()?;
+    if header & FROM_ORDER == 0 {
+        return None;
+    }
+    order_key::to_int(index_key)
+}
+
 /// A stored object, open for reading.
 #[derive(Clone, Copy)]
 pub struct ObjectView<'a> {
@@ -184,6 +206,25 @@ pub(super) fn open_owned<'a>(
 
 #[inline]
 fn open<'a>(
+    index_key: &'a [u8],
+    value: &'a [u8],
+    keypos: usize,
+    scratch: &'a mut Vec<u8>,
+) -> ObjectView<'a> {
+    // A header of one byte without a flag: nothing has to be worked out.
+    match value.split_first() {
+        Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == 0 => ObjectView {
+            arity: usize::from(header >> FLAG_BITS),
+            keypos,
+            flags: 0,
+            key: TermRef::within(index_key),
+            others,
+        },
+        _ => open_flagged(index_key, value, keypos, scratch),
+    }
+}
+
+fn open_flagged<'a>(
     index_key: &'a [u8],
     value: &'a [u8],
     keypos: usize,

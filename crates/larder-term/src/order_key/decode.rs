@@ -7,7 +7,7 @@
 use super::{BITSTRING, NIL_KEY, TUPLE_KEY};
 use crate::{
     encoder::{push_int, Encoder, Mode},
-    order_key::numbers::{ALONE, LENGTHS, LONG, ZERO},
+    order_key::numbers::{to_int, LENGTHS, LONG, ZERO},
     skip::Heads,
     tags::*,
     varint,
@@ -45,9 +45,8 @@ fn all_come_back(bytes: &[u8]) -> bool {
 /// Linear in the key; no recursion.
 #[inline]
 pub fn decode(key: &[u8], out: &mut Vec<u8>) {
-    let small = key[0].wrapping_sub(ZERO);
-    if u64::from(small) < ALONE && small & 1 == 0 {
-        return out.push(SMALL + small / 2);
+    if let Some(n) = to_int(key) {
+        return push_int(out, n);
     }
     let mut reader = Reader { key, at: 0 };
     let mut pending = 1u64;
