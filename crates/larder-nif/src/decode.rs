@@ -64,8 +64,8 @@ pub fn object(env: *mut Env, object: &ObjectView<'_>) -> Word {
 /// An object that was found by a key: `asked`, as the caller wrote it.
 #[inline]
 pub fn stored(env: *mut Env, asked: Word, stored: Stored<'_>) -> Word {
-    // An immediate word is the term that was stored. What lies on the heap might be a small piece of something large, and is made anew.
-    if layout::is_immediate(asked) {
+    // Compact terms hold no floats, so what was asked for is what was stored. Others might hold on to something large, and are made anew.
+    if layout::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
             if let Some(word) = beside_key(env, asked, stored.keypos(), arity, others) {
                 return word;
@@ -155,9 +155,10 @@ fn flat(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
         (word, at) = leaf(env, bytes, at)?;
         Some(word)
     };
-    let (mut words, mut values) = ([0; FEW], [0; FEW]);
+    let mut words = [0; FEW];
     let words = &mut words[..count];
     let word = if tag == MAP {
+        let mut values = [0; FEW];
         for (key, value) in words.iter_mut().zip(&mut values) {
             (*key, *value) = (next()?, next()?);
         }
@@ -305,11 +306,23 @@ fn leaf(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
     }
 }
 
-#[inline]
+/// The signed number that `length` bytes at `at` are, 1 to 8 of them.
+#[inline(always)]
+fn number(bytes: &[u8], at: usize, length: usize) -> i64 {
+    match bytes.get(at..).and_then(|bytes| bytes.first_chunk::<8>()) {
+        Some(&word) => {
+            let spare = 64 - 8 * length as u32;
+            i64::from_le_bytes(word) << spare >> spare
+        }
+        None => little_endian(&bytes[at..at + length]),
+    }
+}
+
+#[inline(always)]
 fn integer(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     let length = (bytes[at] - INT1 + 1) as usize;
     let end = at + 1 + length;
-    let value = little_endian(&bytes[at + 1..end]);
+    let value = number(bytes, at + 1, length);
     let word = layout::small_word(value).unwrap_or_else(|| {
         // SAFETY: `env` is the running call's or a message's.
         unsafe { enif_make_int64(env, value) }
@@ -317,12 +330,12 @@ fn integer(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     (word, end)
 }
 
-#[inline]
+#[inline(always)]
 fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     let length = (bytes[at] - ATOM1 + 1) as usize;
     let end = at + 1 + length;
     // As many bits as were asked for, and no sign.
-    let id = little_endian(&bytes[at + 1..end]) as u64 & (u64::MAX >> (64 - 8 * length as u32));
+    let id = number(bytes, at + 1, length) as u64 & (u64::MAX >> (64 - 8 * length as u32));
     let word = atoms::id_to_word(env, id as u32);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
 }

@@ -79,31 +79,6 @@ impl Drop for MapWalk {
     }
 }
 
-/// The elements of a tuple; None if the term is none. They live as long as the term.
-#[inline]
-pub fn tuple_elements<'a>(env: *mut Env, word: Word) -> Option<&'a [Word]> {
-    let (mut arity, mut elements) = (0, std::ptr::null());
-    // SAFETY: `env` and the term are the running call's; on success there are `arity` words at `elements`.
-    unsafe {
-        if enif_get_tuple(env, word, &mut arity, &mut elements) == 0 {
-            return None;
-        }
-        if arity == 0 {
-            return Some(&[]);
-        }
-        Some(std::slice::from_raw_parts(elements, arity as usize))
-    }
-}
-
-/// Head and tail of a list that is not empty.
-#[inline]
-pub fn list_cell(env: *mut Env, word: Word) -> Option<(Word, Word)> {
-    let (mut head, mut tail) = (0, 0);
-    // SAFETY: `env` and the term are the running call's.
-    let is_cell = unsafe { enif_get_list_cell(env, word, &mut head, &mut tail) } != 0;
-    is_cell.then_some((head, tail))
-}
-
 /// Pushes one term.
 #[inline]
 pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
@@ -126,14 +101,13 @@ fn nested(env: *mut Env, root: Word, out: &mut Encoder<'_>) -> Result<(), Unread
         if let Some(container) = one(env, word, out)? {
             open.push(container);
         }
-        next = following(env, &mut open, out)?;
+        next = following(&mut open, out)?;
     }
     Ok(())
 }
 
 /// The next child of the innermost container that has one; containers that have none are closed.
 fn following(
-    env: *mut Env,
     open: &mut SmallVec<[Open; 8]>,
     out: &mut Encoder<'_>,
 ) -> Result<Option<Word>, Unreadable> {
@@ -150,7 +124,7 @@ fn following(
                 rest,
                 left,
                 improper,
-            } => list_child(env, rest, left, improper)?,
+            } => list_child(rest, left, improper)?,
             Open::Map(walk) => walk.next(),
         };
         if child.is_some() {
@@ -166,13 +140,12 @@ fn following(
 }
 
 fn list_child(
-    env: *mut Env,
     rest: &mut Word,
     left: &mut usize,
     improper: &mut bool,
 ) -> Result<Option<Word>, Unreadable> {
     if *left > 0 {
-        let (head, tail) = list_cell(env, *rest).ok_or(Unreadable)?;
+        let (head, tail) = layout::cell(*rest).ok_or(Unreadable)?;
         (*rest, *left) = (tail, *left - 1);
         return Ok(Some(head));
     }
@@ -191,8 +164,8 @@ fn one(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>,
     }
     // SAFETY: `env` and the term are the running call's.
     match unsafe { enif_term_type(env, word) } {
-        term_type::TUPLE => Ok(begin_tuple(env, word, out)),
-        term_type::LIST => Ok(begin_list(env, word, out)),
+        term_type::TUPLE => Ok(begin_tuple(word, out)),
+        term_type::LIST => Ok(begin_list(word, out)),
         term_type::MAP => begin_map(env, word, out),
         term_type::BITSTRING => bitstring(env, word, out).map(|()| None),
         term_type::INTEGER => integer(env, word, out).map(|()| None),
@@ -203,8 +176,8 @@ fn one(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>,
     }
 }
 
-fn begin_tuple(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Option<Open> {
-    let elements = tuple_elements(env, word)?;
+fn begin_tuple(word: Word, out: &mut Encoder<'_>) -> Option<Open> {
+    let elements = layout::tuple(word)?;
     out.begin_tuple(elements.len());
     Some(Open::Tuple {
         next: elements.as_ptr(),
@@ -212,9 +185,9 @@ fn begin_tuple(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Option<Open>
     })
 }
 
-fn begin_list(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Option<Open> {
+fn begin_list(word: Word, out: &mut Encoder<'_>) -> Option<Open> {
     let (mut left, mut rest) = (0, word);
-    while let Some((_, tail)) = list_cell(env, rest) {
+    while let Some((_, tail)) = layout::cell(rest) {
         (left, rest) = (left + 1, tail);
     }
     if left == 0 {
@@ -247,7 +220,15 @@ fn begin_map(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<
 }
 
 /// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the running call.
+#[inline]
 pub fn binary_bytes<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
+    match layout::heap_binary(word) {
+        Some(bytes) => Some(bytes),
+        None => any_binary(env, word),
+    }
+}
+
+fn any_binary<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
     let mut binary = Binary::empty();
     // SAFETY: `env` and the term are the running call's.
     if unsafe { enif_inspect_binary(env, word, &mut binary) } == 0 {
@@ -302,7 +283,7 @@ pub fn object(
     table: &Table,
     buffer: &mut ObjectBuf,
 ) -> Result<(), NoObject> {
-    let elements = tuple_elements(env, word).ok_or(NoObject)?;
+    let elements = layout::tuple(word).ok_or(NoObject)?;
     let keypos = table.keypos();
     let key = *elements.get(keypos - 1).ok_or(NoObject)?;
     let mut enc = ObjectEncoder::new(

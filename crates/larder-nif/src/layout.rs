@@ -12,10 +12,18 @@
 //!               00 111011    []
 //! ```
 //!
+//! Tuples, cells, small maps and binaries that lie on a heap whole are read where they lie:
+//!
+//! ```text
+//!  cell     head, tail                        tuple    arity << 6, elements…
+//!  map      header, size, keys (a tuple), values…      binary   header, size, bytes…
+//! ```
+//!
 //! Small integers, atoms and `[]` have looked like this since R13; [`check`] refuses to load if they do not. For pids a formula is
 //! looked for with pids that are made for the purpose; if none fits, pids go through the external format, which is slower and right.
 
 use crate::sys::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// `[]`.
@@ -43,6 +51,97 @@ pub fn atom_word(index: u32) -> Word {
 #[inline]
 pub fn is_immediate(word: Word) -> bool {
     word & 3 == 3
+}
+
+/// Those bits of a header that say what it is the header of.
+const HEADER: Word = 0x3F;
+/// What they are for a binary that lies on a heap whole; 0, which is a tuple's, before that was looked at.
+static HEAP_BINARY: AtomicUsize = AtomicUsize::new(0);
+/// How many of these units, as a power of two, its size has in a byte: releases differ.
+static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark literals with the third.
+#[inline]
+fn place(word: Word) -> *const Word {
+    (word & !7) as *const Word
+}
+
+/// The elements of a tuple; None for another term. They live as long as the term.
+#[inline]
+pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
+    if !is_boxed(word) {
+        return None;
+    }
+    // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind that, as many as it says. `check` saw it.
+    unsafe {
+        let header = *place(word);
+        let elements = || std::slice::from_raw_parts(place(word).add(1), header >> 6);
+        (header & HEADER == 0).then(elements)
+    }
+}
+
+/// Head and tail of a list that is not empty; None for another term.
+#[inline]
+pub fn cell(word: Word) -> Option<(Word, Word)> {
+    // SAFETY: a cell of the running call is two words, the head and the tail. `check` saw it.
+    is_cell(word).then(|| unsafe { (*place(word), *place(word).add(1)) })
+}
+
+/// The bytes of a binary that lies on a heap whole; None for another term, also for another binary. They live as long as the term.
+#[inline]
+pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
+    // Ordering: Relaxed, both; written at load, before any other function of the library can run.
+    let kind = HEAP_BINARY.load(Ordering::Relaxed);
+    let unit = HEAP_BINARY_UNIT.load(Ordering::Relaxed);
+    if !is_boxed(word) || kind == 0 {
+        return None;
+    }
+    // SAFETY: a boxed term of the running call points at its header. That of such a binary is followed by its size and its bytes. `check` saw it.
+    unsafe {
+        let header = *place(word);
+        if header & HEADER != kind {
+            return None;
+        }
+        let size = *place(word).add(1);
+        let bytes = || std::slice::from_raw_parts(place(word).add(2).cast::<u8>(), size >> unit);
+        (size & ((1 << unit) - 1) == 0).then(bytes)
+    }
+}
+
+/// The header of a small map; 0 if that is not known.
+static FLATMAP: AtomicUsize = AtomicUsize::new(0);
+
+/// The keys of a small map and their values, in the emulator's order; None for another term. They live as long as the term.
+#[inline]
+pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
+    // Ordering: Relaxed, as in `heap_binary`.
+    let header = FLATMAP.load(Ordering::Relaxed);
+    if !is_boxed(word) || header == 0 {
+        return None;
+    }
+    // SAFETY: a boxed term of the running call points at its header. That of a small map is followed by its size, a tuple of its keys, and its values.
+    // `check` saw it.
+    unsafe {
+        if *place(word) != header {
+            return None;
+        }
+        let (size, keys) = (*place(word).add(1), *place(word).add(2));
+        let values = std::slice::from_raw_parts(place(word).add(3), size);
+        Some((tuple(keys)?, values))
+    }
+}
+
+/// Whether the term is small and holds on to nothing else: an immediate, a binary that is no part of another, or a short tuple of such.
+#[inline]
+pub fn is_compact(word: Word) -> bool {
+    is_immediate(word) || is_compact_boxed(word)
+}
+
+fn is_compact_boxed(word: Word) -> bool {
+    match tuple(word) {
+        Some(elements) => elements.len() <= 8 && elements.iter().all(|&e| is_immediate(e)),
+        None => heap_binary(word).is_some(),
+    }
 }
 
 /// Whether the word points at a list cell.
@@ -211,12 +310,79 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
             enif_make_new_map(env),
         )
     };
-    let boxed = [bytes, tuple, float, map];
+    let pointers = [bytes, tuple, float, map];
     let fits = is_cell(cell)
         && !is_boxed(cell)
-        && boxed.iter().all(|&word| is_boxed(word) && !is_cell(word));
-    fits.then_some(())
-        .ok_or("lists and boxed terms are other words than expected")
+        && pointers
+            .iter()
+            .all(|&word| is_boxed(word) && !is_cell(word));
+    if !fits {
+        return Err("lists and boxed terms are other words than expected");
+    }
+    let cells = self::cell(cell) == Some((NIL, NIL));
+    if !cells || self::tuple(tuple) != Some(&[NIL]) {
+        return Err("lists and tuples have another layout than expected");
+    }
+    find_heap_binaries(env);
+    find_flatmaps(env);
+    Ok(())
+}
+
+/// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for one by one.
+fn find_heap_binaries(env: *mut Env) {
+    let samples = [0, 1, 8, 13, 64].map(|size| {
+        let (mut word, bytes) = (NIL, vec![0x5A_u8; size]);
+        // SAFETY: `env` is the environment of the running load callback; the call gives memory for as many bytes as asked.
+        unsafe {
+            let data = enif_make_new_binary(env, size, &mut word);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
+        }
+        (word, bytes)
+    });
+    // SAFETY: a binary that was just made is a boxed term.
+    let kind = unsafe { *place(samples[0].0) } & HEADER;
+    // Ordering: Relaxed, all, as in `heap_binary`.
+    HEAP_BINARY.store(kind, Ordering::Relaxed);
+    let fits = |unit: usize| {
+        HEAP_BINARY_UNIT.store(unit, Ordering::Relaxed);
+        samples
+            .iter()
+            .all(|(word, bytes)| heap_binary(*word) == Some(bytes))
+    };
+    if !fits(0) && !fits(3) {
+        HEAP_BINARY.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks over them.
+fn find_flatmaps(env: *mut Env) {
+    let samples = [0, 1, 3, 8].map(|size| {
+        let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
+        let values: Vec<Word> = keys.iter().map(|key| key + (1 << 10)).collect();
+        let mut map = NIL;
+        // SAFETY: `env` is the environment of the running load callback; the arrays have as many words as said.
+        unsafe {
+            enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map)
+        };
+        (map, keys, values)
+    });
+    // SAFETY: a map that was just made is a boxed term.
+    let header = unsafe { *place(samples[0].0) };
+    // SAFETY: as above; behind the header of a small map, of any layout, lie at least two words.
+    let sizes = samples.iter().all(|(map, keys, _)| unsafe {
+        *place(*map) == header && *place(*map).add(1) == keys.len()
+    });
+    if !sizes {
+        return;
+    }
+    // Ordering: Relaxed, both, as in `heap_binary`.
+    FLATMAP.store(header, Ordering::Relaxed);
+    let fits = samples
+        .iter()
+        .all(|(map, keys, values)| flatmap(*map) == Some((keys, values)));
+    if !fits {
+        FLATMAP.store(0, Ordering::Relaxed);
+    }
 }
 
 fn check_atoms(env: *mut Env) -> Result<(), &'static str> {

@@ -7,13 +7,14 @@
 //!
 //! Invariant: the bytes are those that an encoder writes in any mode, and they hold neither a handle nor a −0.0.
 
-use crate::encode::{binary_bytes, list_cell, tuple_elements};
+use crate::encode::binary_bytes;
 use crate::sys::*;
 use crate::{atoms, layout};
 use larder_term::object::{KeyForm, ObjectRef, FLAG_BITS, FROM_ORDER};
 use larder_term::order_key;
 use larder_term::tags::*;
 use larder_term::TermRef;
+use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
 /// Room for a term or an object.
@@ -187,7 +188,7 @@ impl Bytes {
         if layout::is_cell(word) {
             return self.list(env, word);
         }
-        if let Some(elements) = tuple_elements(env, word) {
+        if let Some(elements) = layout::tuple(word) {
             self.head(TUPLE, elements.len())?;
             return elements.iter().try_for_each(|&e| self.leaf(env, e));
         }
@@ -205,7 +206,7 @@ impl Bytes {
         let (mut count, mut rest) = (0, word);
         let at = self.len;
         self.head(LIST, 0)?;
-        while let Some((head, tail)) = list_cell(env, rest) {
+        while let Some((head, tail)) = layout::cell(rest) {
             if count == MOST {
                 return None;
             }
@@ -218,44 +219,57 @@ impl Bytes {
 
     /// A map whose keys are small integers and atoms of up to seven bytes.
     fn map(&mut self, env: *mut Env, word: Word) -> Option<()> {
-        let (mut pairs, count) = ([(0u64, 0, 0); MOST], {
-            let mut size = 0;
-            // SAFETY: `env` and the term are the running call's.
-            let is_map = unsafe { enif_get_map_size(env, word, &mut size) } != 0;
-            (is_map && size <= MOST).then_some(size)?
-        });
-        let pairs = &mut pairs[..count];
-        let mut filled = 0;
-        each_pair(env, word, |key, value| {
-            let mut bytes = Bytes8::default();
-            bytes.immediate(env, key)?;
-            *pairs.get_mut(filled)? = (bytes.order(), key, value);
-            filled += 1;
-            Some(())
-        })?;
-        // Few, and from the emulator often in order: atoms that are next to each other in its table are so in ours.
-        for i in 1..filled {
-            let mut j = i;
-            while j > 0 && pairs[j - 1].0 > pairs[j].0 {
-                pairs.swap(j - 1, j);
-                j -= 1;
-            }
+        let (keys, values) = layout::flatmap(word)?;
+        if keys.len() > MOST {
+            return None;
         }
-        self.head(MAP, count)?;
-        pairs.iter().try_for_each(|&(_, key, value)| {
-            self.immediate(env, key)?;
-            self.leaf(env, value)
-        })
+        self.head(MAP, keys.len())?;
+        let start = self.len;
+        let mut last = 0;
+        for (&key, &value) in keys.iter().zip(values) {
+            let key = MapKey::of(env, key)?;
+            if key.order < last {
+                // The emulator has another order: atoms are numbered here as they come.
+                self.len = start;
+                return self.sorted(env, keys, values);
+            }
+            last = key.order;
+            self.pair(env, key, value)?;
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn pair(&mut self, env: *mut Env, key: MapKey, value: Word) -> Option<()> {
+        let [tag, ..] = key.order.to_be_bytes();
+        self.tagged(tag, (key.order << 8).swap_bytes(), key.used)?;
+        self.leaf(env, value)
+    }
+
+    #[cold]
+    fn sorted(&mut self, env: *mut Env, keys: &[Word], values: &[Word]) -> Option<()> {
+        let mut pairs: SmallVec<[(MapKey, Word); MOST]> = SmallVec::new();
+        for (&key, &value) in keys.iter().zip(values) {
+            pairs.push((MapKey::of(env, key)?, value));
+        }
+        pairs.sort_unstable_by_key(|(key, _)| key.order);
+        let mut pairs = pairs.into_iter();
+        pairs.try_for_each(|(key, value)| self.pair(env, key, value))
     }
 }
 
-/// The encoding of a key of a map, if it has at most eight bytes.
-#[derive(Default)]
-struct Bytes8(u64);
+/// A key of a map, if its encoding has at most eight bytes.
+#[derive(Clone, Copy)]
+struct MapKey {
+    /// The encoding as a number that compares as the bytes do: none is a prefix of another, so the zeros behind don't matter.
+    order: u64,
+    /// How many bytes it has behind the first.
+    used: usize,
+}
 
-impl Bytes8 {
+impl MapKey {
     #[inline]
-    fn immediate(&mut self, env: *mut Env, word: Word) -> Option<()> {
+    fn of(env: *mut Env, word: Word) -> Option<Self> {
         let (tag, payload, used) = if let Some(n) = layout::small(word) {
             if (0..=127).contains(&n) {
                 (SMALL + n as u8, 0, 0)
@@ -275,38 +289,11 @@ impl Bytes8 {
             return None;
         }
         let kept = payload & ((1 << (8 * used)) - 1);
-        self.0 = kept << 8 | u64::from(tag);
-        Some(())
+        Some(MapKey {
+            order: (kept << 8 | u64::from(tag)).swap_bytes(),
+            used,
+        })
     }
-
-    /// A number that compares as the bytes do: no encoding is a prefix of another, so the zeros behind don't matter.
-    #[inline]
-    fn order(&self) -> u64 {
-        self.0.swap_bytes()
-    }
-}
-
-/// Calls `f` with the pairs of a map, until it gives up.
-fn each_pair(env: *mut Env, map: Word, mut f: impl FnMut(Word, Word) -> Option<()>) -> Option<()> {
-    let mut iterator = MapIterator::empty();
-    // SAFETY: `env` and the term are the running call's; the iterator stays where it is until it is destroyed, below.
-    if unsafe { enif_map_iterator_create(env, map, &mut iterator, MAP_ITERATOR_FIRST) } == 0 {
-        return None;
-    }
-    let (mut key, mut value) = (0, 0);
-    let mut going = Some(());
-    while going.is_some() {
-        // SAFETY: the iterator was created for a map of the running call and not destroyed.
-        if unsafe { enif_map_iterator_get_pair(env, &mut iterator, &mut key, &mut value) } == 0 {
-            break;
-        }
-        going = f(key, value);
-        // SAFETY: as above.
-        unsafe { enif_map_iterator_next(env, &mut iterator) };
-    }
-    // SAFETY: created above, destroyed once.
-    unsafe { enif_map_iterator_destroy(env, &mut iterator) };
-    going
 }
 
 /// The row of small terms that these elements are, as a table keeps it that doesn't compress, in two runs of bytes that are empty; it gives up as

@@ -248,8 +248,6 @@ extern "C" {
     pub fn enif_get_int64(env: *mut Env, term: Word, value: *mut i64) -> c_int;
     #[cfg_attr(unix, link_name = "enif_make_long")]
     pub fn enif_make_int64(env: *mut Env, value: i64) -> Word;
-    pub fn enif_get_list_cell(env: *mut Env, term: Word, head: *mut Word, tail: *mut Word)
-        -> c_int;
     pub fn enif_make_list_cell(env: *mut Env, head: Word, tail: Word) -> Word;
     pub fn enif_make_list_from_array(env: *mut Env, terms: *const Word, count: c_uint) -> Word;
     pub fn enif_get_tuple(

@@ -28,7 +28,7 @@ use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table, CLOSED, DEAD};
 use crate::write::index;
-use larder_index::{Change, Key};
+use larder_index::Key;
 use larder_term::object::{ObjectBuf, ObjectRef};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -329,7 +329,7 @@ impl Table {
         value: &[u8],
     ) -> Result<crate::write::Written, Error> {
         match index(at) {
-            Index::One(ix) => self.change_one(at, &**ix, key, &mut |_, _| Ok(Change::Put(value))),
+            Index::One(ix) => Ok(self.put_one(at, &**ix, key, value, |_| true).0),
             Index::Many(ix) => {
                 let dedupe = self.kind() == crate::options::TableKind::Bag;
                 self.change_many(at, &**ix, key, &mut |held| {

@@ -11,7 +11,7 @@ use crate::reaper;
 use crate::store::{Index, Store};
 use crate::table::{At, Table};
 use crate::write::{Held, Written};
-use larder_index::{Change, Guard, Key};
+use larder_index::{Guard, Key, Was};
 use larder_term::object::{ObjectBuf, ObjectRef, ObjectView};
 
 impl Table {
@@ -66,14 +66,12 @@ impl Table {
         self.writing_under(&local.pin(), |at| {
             let mut inserted = false;
             let written = match &at.store.index {
-                Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
-                    inserted = old.is_none();
-                    Ok(if inserted {
-                        Change::Put(object.value())
-                    } else {
-                        Change::Keep
-                    })
-                })?,
+                Index::One(ix) => {
+                    let value = object.value();
+                    let (written, was) = self.put_one(at, &**ix, key, value, |old| old.is_none());
+                    inserted = was == Was::Absent;
+                    written
+                }
                 Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
                     inserted = held.is_empty();
                     if inserted {
@@ -168,14 +166,11 @@ impl Table {
     ) -> Result<(Written, usize), Error> {
         let mut gone = 0;
         let written = match &at.store.index {
-            Index::One(ix) => self.change_one(at, &**ix, key, &mut |old, _| {
-                gone = usize::from(old.is_some_and(&mut *goes));
-                Ok(if gone > 0 {
-                    Change::Remove
-                } else {
-                    Change::Keep
-                })
-            })?,
+            Index::One(ix) => {
+                let (written, was) = self.remove_one(at, &**ix, key, &mut *goes);
+                gone = usize::from(was == Was::Present);
+                written
+            }
             Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
                 gone = held.remove_if(goes);
                 Ok(())
@@ -231,12 +226,12 @@ impl Table {
             true
         })?;
         for value in local.values.iter() {
-            visit(Stored {
-                key: key.bytes,
+            visit(Stored::new(
+                key.bytes,
                 value,
-                keypos: self.keypos(),
-                plain: &mut local.plain,
-            });
+                self.keypos(),
+                &mut local.plain,
+            ));
         }
         Ok(local.values.len())
     }

@@ -11,29 +11,48 @@ use crate::raw;
 use crate::scratch::{self, Values};
 use crate::store::Index;
 use crate::table::{At, Table};
-use larder_index::Key;
+use larder_index::{Got, Guard, Key, Unique, SHORT};
 use larder_term::object::{self, ObjectView, COMPRESSED};
 use larder_term::TermRef;
 
 /// An object that was found under a key, as it is stored.
 pub struct Stored<'a> {
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-    pub(crate) keypos: usize,
-    pub(crate) plain: &'a mut Vec<u8>,
+    key: &'a [u8],
+    /// The value, and whatever lies behind it.
+    bytes: &'a [u8],
+    len: usize,
+    keypos: usize,
+    plain: &'a mut Vec<u8>,
 }
 
 impl<'a> Stored<'a> {
+    /// The object of a key and a value; `plain` takes what has to be unpacked.
+    #[inline]
+    pub(crate) fn new(
+        key: &'a [u8],
+        value: &'a [u8],
+        keypos: usize,
+        plain: &'a mut Vec<u8>,
+    ) -> Self {
+        Stored {
+            key,
+            bytes: value,
+            len: value.len(),
+            keypos,
+            plain,
+        }
+    }
+
     /// The object.
     #[inline]
     pub fn view(self) -> ObjectView<'a> {
-        raw::view(self.key, self.value, self.keypos, self.plain)
+        raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
     }
 
     /// Its key, if it is an integer that an ordered_set found, or else the object.
     #[inline]
     pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
-        match object::ordered_int(self.key, self.value) {
+        match object::ordered_int(self.key, self.bytes) {
             Some(n) => Ok(n),
             None => Err(self.view()),
         }
@@ -48,14 +67,14 @@ impl<'a> Stored<'a> {
     /// Bytes of the value.
     #[inline]
     pub fn size(&self) -> usize {
-        self.value.len()
+        self.len
     }
 
-    /// The arity, and the bytes of the elements without the key, where nothing has to be unpacked and the key is the very term that leads to its index
-    /// key: an integer or an atom that found it is it.
+    /// The arity, and the bytes of the elements without the key with others behind them, where nothing has to be unpacked and the key is the very term
+    /// that leads to its index key: a term without floats that found it is it.
     #[inline]
     pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
-        object::beside_key(self.value)
+        object::beside_key(self.bytes)
     }
 }
 
@@ -206,11 +225,12 @@ impl Table {
         let Index::One(ix) = &at.store.index else {
             return self.elements_of(local, &at, key, pos, &mut visit);
         };
-        local.value.clear();
-        if !ix.get(&guard, key, &mut local.value) {
+        let mut short = [0; SHORT];
+        let found = copy_of(&**ix, &guard, key, &mut short, &mut local.value);
+        let Some((bytes, len)) = found else {
             return Ok(0);
-        }
-        let object = raw::view(key.bytes, &local.value, self.keypos(), &mut local.plain);
+        };
+        let object = raw::view(key.bytes, &bytes[..len], self.keypos(), &mut local.plain);
         visit(object.element(pos).ok_or(Error::Position)?);
         Ok(1)
     }
@@ -286,17 +306,19 @@ impl Table {
         let Index::One(ix) = &at.store.index else {
             return self.visit_all(local, at, key, &mut visit);
         };
-        local.value.clear();
-        let found = ix.get(at.guard, key, &mut local.value);
-        if found {
-            visit(Stored {
-                key: key.bytes,
-                value: &local.value,
-                keypos: self.keypos(),
-                plain: &mut local.plain,
-            });
-        }
-        usize::from(found)
+        let mut short = [0; SHORT];
+        let found = copy_of(&**ix, at.guard, key, &mut short, &mut local.value);
+        let Some((bytes, len)) = found else {
+            return 0;
+        };
+        visit(Stored {
+            key: key.bytes,
+            bytes,
+            len,
+            keypos: self.keypos(),
+            plain: &mut local.plain,
+        });
+        1
     }
 
     /// `visit_in` where there may be several objects under the key.
@@ -309,12 +331,12 @@ impl Table {
     ) -> usize {
         self.copy(at, key.bytes, &mut local.values);
         for value in local.values.iter() {
-            visit(Stored {
-                key: key.bytes,
+            visit(Stored::new(
+                key.bytes,
                 value,
-                keypos: self.keypos(),
-                plain: &mut local.plain,
-            });
+                self.keypos(),
+                &mut local.plain,
+            ));
         }
         local.values.len()
     }
@@ -333,6 +355,26 @@ impl Table {
         let a = raw::view(key, a, self.keypos(), &mut plain_a);
         let b = raw::view(key, b, self.keypos(), &mut plain_b);
         a.identical(&b)
+    }
+}
+
+/// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it, and its length.
+#[inline]
+fn copy_of<'v>(
+    ix: &dyn Unique,
+    guard: &Guard,
+    key: Key<'_>,
+    short: &'v mut [u8; SHORT],
+    long: &'v mut Vec<u8>,
+) -> Option<(&'v [u8], usize)> {
+    match ix.get_short(guard, key, short) {
+        Got::Absent => None,
+        Got::Short(len) => Some((short, len)),
+        Got::Long => {
+            long.clear();
+            // It may have become short, or gone, since: what it is now is as good.
+            ix.get(guard, key, long).then_some((&long[..], long.len()))
+        }
     }
 }
 

@@ -183,12 +183,7 @@ impl Table {
         let way = self.way(direction);
         if let Some(key) = from {
             if let Some((key, value)) = self.read_ahead(&mut local.ahead, key, way) {
-                visit(Stored {
-                    key,
-                    value,
-                    keypos: self.keypos(),
-                    plain: &mut local.plain,
-                });
+                visit(Stored::new(key, value, self.keypos(), &mut local.plain));
                 return Ok(true);
             }
         }
@@ -259,7 +254,11 @@ impl Table {
                 0
             }
             Some(key) if self.kind().is_ordered() => {
-                at.past(self.key(key), 1 + more, s, way);
+                let key = self.key(key);
+                if let Index::One(ix) = &at.store.index {
+                    s.batch.want = 1 + more;
+                    ix.after(at.guard, key, way, &mut s.batch);
+                }
                 0
             }
             Some(key) => self.after(at, key, more, s)?,
@@ -275,19 +274,33 @@ impl Table {
         s: &mut Scratch,
     ) -> Result<usize, Error> {
         let key = self.key(bytes);
+        if let Index::One(ix) = &at.store.index {
+            s.batch.want = 1 + more;
+            let found = ix.after(at.guard, key, Direction::Forward, &mut s.batch);
+            return self.known(at, key, found);
+        }
         at.position(key, &mut s.position);
         s.batch.want = 2 + more;
         at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
         let is_here = !s.batch.is_empty() && s.batch.key(0) == bytes;
         if !is_here {
-            let known = self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key);
-            return if known { Ok(0) } else { Err(Error::BadKey) };
+            return self.known(at, key, false);
         }
         if s.batch.len() > 1 && s.batch.key(1) != bytes {
             return Ok(1);
         }
         at.past(key, 1 + more, s, Direction::Forward);
         Ok(0)
+    }
+
+    /// The place of the entry after a key that was found, or was deleted since the table was fixed.
+    #[inline]
+    fn known(&self, at: &At<'_>, key: Key<'_>, found: bool) -> Result<usize, Error> {
+        if found || (self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key)) {
+            Ok(0)
+        } else {
+            Err(Error::BadKey)
+        }
     }
 
     /// Visits entry `i` of the batch, or all objects under its key.
@@ -302,12 +315,12 @@ impl Table {
     ) -> bool {
         while i < s.batch.len() {
             if !all || self.kind().is_unique() {
-                visit(Stored {
-                    key: s.batch.key(i),
-                    value: s.batch.value(i),
-                    keypos: self.keypos(),
-                    plain: &mut s.plain,
-                });
+                visit(Stored::new(
+                    s.batch.key(i),
+                    s.batch.value(i),
+                    self.keypos(),
+                    &mut s.plain,
+                ));
                 return true;
             }
             let key = s.batch.key(i).to_vec();

@@ -65,8 +65,12 @@ impl Table {
         let mut plain = scratch::Plain::default();
         self.writing(|at| {
             let mut made = None;
-            let written =
-                self.change_one(at, self.unique(at)?, self.key(key), &mut |old, scratch| {
+            let written = self.change_one(
+                at,
+                self.unique(at)?,
+                self.key(key),
+                None,
+                &mut |old, scratch| {
                     out.truncate(keep);
                     if old.is_none() {
                         made = Some(self.new_row(default)?);
@@ -79,7 +83,8 @@ impl Table {
                     }
                     self.count(&object, value, ops, out, scratch)?;
                     Ok(Change::PutScratch)
-                })?;
+                },
+            )?;
             Ok((written, ()))
         })
     }
@@ -140,12 +145,14 @@ impl Table {
     ) -> Result<Option<Option<R>>, Error> {
         self.may_write(who)?;
         let key = self.key(key);
-        self.writing_under(&local.pin(), |at| {
+        let guard = local.pin();
+        let spare = &mut local.value;
+        self.writing_under(&guard, |at| {
             let Index::One(ix) = &at.store.index else {
                 return Ok((Written::Done, None));
             };
             let mut result = None;
-            let written = self.change_one(at, &**ix, key, &mut |old, scratch| {
+            let written = self.change_one(at, &**ix, key, Some(spare), &mut |old, scratch| {
                 result = old.map(|old| f(old, scratch));
                 Ok(match &result {
                     Some(Some(_)) => Change::PutScratch,
@@ -234,8 +241,12 @@ impl Table {
         let mut plain = scratch::Plain::default();
         self.writing(|at| {
             let mut found = false;
-            let written =
-                self.change_one(at, self.unique(at)?, self.key(key), &mut |old, scratch| {
+            let written = self.change_one(
+                at,
+                self.unique(at)?,
+                self.key(key),
+                None,
+                &mut |old, scratch| {
                     let made = match old {
                         None if default.is_some() => Some(self.new_row(default)?),
                         _ => None,
@@ -258,7 +269,8 @@ impl Table {
                     }
                     self.rewrite(&object, value, &new, scratch);
                     Ok(Change::PutScratch)
-                })?;
+                },
+            )?;
             Ok((written, found))
         })
     }

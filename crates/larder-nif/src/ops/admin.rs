@@ -3,7 +3,6 @@
 use super::options;
 use crate::atoms;
 use crate::call::{self, Call, Raise, Reply, BADARG};
-use crate::encode::{list_cell, tuple_elements};
 use crate::layout;
 use crate::owners::{self, ENGINE};
 use crate::sys::*;
@@ -154,12 +153,12 @@ struct Settings {
 /// One option, or a list of options that says each at most once.
 fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
     let mut settings = Settings::default();
-    if tuple_elements(call.env, options).is_some() {
+    if layout::tuple(options).is_some() {
         setting(call, options, &mut settings)?;
         return Ok(settings);
     }
     let mut rest = options;
-    while let Some((option, tail)) = list_cell(call.env, rest) {
+    while let Some((option, tail)) = layout::cell(rest) {
         setting(call, option, &mut settings)?;
         rest = tail;
     }
@@ -167,7 +166,7 @@ fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
 }
 
 fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(), Raise> {
-    let again = match tuple_elements(call.env, option) {
+    let again = match layout::tuple(option) {
         Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => {
             settings.heir.replace(options::heir(call, parts)?).is_some()
         }

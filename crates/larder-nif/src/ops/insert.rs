@@ -10,7 +10,7 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
-use crate::encode::{self, list_cell, tuple_elements};
+use crate::encode;
 use crate::layout;
 use crate::quick::{row, Bytes};
 use crate::resource::Kind;
@@ -141,8 +141,8 @@ fn gather(
 ) -> Result<Word, Raise> {
     let (plain, keypos, form) = (table.keeps_plain(), table.keypos(), table.key_form());
     scratch::with_object(|object| {
-        while let Some((tuple, tail)) = list_cell(call.env, rest) {
-            let elements = tuple_elements(call.env, tuple).ok_or(BADARG)?;
+        while let Some((tuple, tail)) = layout::cell(rest) {
+            let elements = layout::tuple(tuple).ok_or(BADARG)?;
             let (mut key, mut value) = (Bytes::new(), Bytes::new());
             let room = [&mut key, &mut value];
             let small = plain.then(|| row(room, call.env, elements, keypos, form));

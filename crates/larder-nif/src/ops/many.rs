@@ -5,8 +5,7 @@
 
 use super::single::encode_key;
 use crate::call::{Call, Entry, Raise, Reply, BADARG};
-use crate::encode::list_cell;
-use crate::layout::NIL;
+use crate::layout::{self, NIL};
 use crate::quick::Bytes;
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
@@ -34,7 +33,7 @@ fn gather(
     let (mut term, mut key) = (Vec::new(), Vec::new());
     let mut rest = call.args[1];
     while keys.len() < KEYS && keys.bytes() < BYTES {
-        let Some((head, tail)) = list_cell(call.env, rest) else {
+        let Some((head, tail)) = layout::cell(rest) else {
             break;
         };
         let mut small = Bytes::new();
@@ -49,7 +48,7 @@ fn gather(
         words.push(head);
         rest = tail;
     }
-    let is_list = rest == NIL || list_cell(call.env, rest).is_some();
+    let is_list = rest == NIL || layout::cell(rest).is_some();
     is_list.then_some(rest).ok_or(BADARG)
 }
 
@@ -134,7 +133,7 @@ fn many(
                 Ok(()) | Err(Raise::Again) if !whole || rest != NIL => {
                     // What was found for the first keys stays found.
                     let rest = found.lists.iter().try_fold(call.args[1], |rest, _| {
-                        list_cell(call.env, rest).map(|(_, tail)| tail)
+                        layout::cell(rest).map(|(_, tail)| tail)
                     });
                     let id = tables::reference(call.env, table);
                     let args = [id, rest.ok_or(BADARG)?, done(call, &found)];

@@ -2,7 +2,7 @@
 
 use crate::atoms::{self, Known};
 use crate::call::{Call, Raise, BADARG};
-use crate::encode::{self, list_cell, tuple_elements};
+use crate::encode;
 use crate::layout;
 use crate::owners;
 use crate::sys::*;
@@ -88,9 +88,9 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
     };
     said.options.legacy_zero = legacy_zero();
     let mut rest = list;
-    while let Some((option, tail)) = list_cell(call.env, rest) {
+    while let Some((option, tail)) = layout::cell(rest) {
         rest = tail;
-        match tuple_elements(call.env, option) {
+        match layout::tuple(option) {
             Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut said)?,
             Some([]) => return Err(BADARG),
             None => plain(option, &mut said.options)?,

@@ -2,8 +2,7 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::encode::tuple_elements;
-use crate::layout::NIL;
+use crate::layout::{self, NIL};
 use crate::quick::{row, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
@@ -142,7 +141,7 @@ fn with_object<R>(
 ) -> Result<R, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
         let tuple = call.args[1];
-        let elements = tuple_elements(call.env, tuple).unwrap_or(&[]);
+        let elements = layout::tuple(tuple).unwrap_or(&[]);
         if table.keeps_plain() {
             let (mut key, mut value) = (Bytes::new(), Bytes::new());
             let (keypos, form) = (table.keypos(), table.key_form());
@@ -173,7 +172,7 @@ fn with_object<R>(
 struct Found {
     first: Word,
     count: usize,
-    more: Option<Box<Vec<Word>>>,
+    more: Vec<Word>,
 }
 
 impl Found {
@@ -189,9 +188,10 @@ impl Found {
 
     #[cold]
     fn add_more(&mut self, word: Word) {
-        let first = self.first;
-        let more = self.more.get_or_insert_with(|| Box::new(vec![first]));
-        more.push(word);
+        if self.more.is_empty() {
+            self.more.push(self.first);
+        }
+        self.more.push(word);
     }
 
     /// A list of them, in order.
@@ -201,7 +201,7 @@ impl Found {
             0 => NIL,
             // SAFETY: the term is of the running call's environment.
             1 => unsafe { enif_make_list_cell(call.env, self.first, NIL) },
-            _ => self.more.as_ref().map_or(NIL, |more| call.list(more)),
+            _ => call.list(&self.more),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::encode::{self, list_cell};
+use crate::encode;
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::{decode, entry, identifiers, layout};
@@ -186,7 +186,7 @@ pub fn run(call: &Call<'_>) -> Reply {
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
     let mut buffer = TermBuf::new(Mode::Shared);
-    while let Some((tuple, tail)) = list_cell(call.env, rest) {
+    while let Some((tuple, tail)) = layout::cell(rest) {
         buffer
             .encode(|out| encode::term(call.env, tuple, out))
             .map_err(|_| BADARG)?;
@@ -201,7 +201,7 @@ pub fn run(call: &Call<'_>) -> Reply {
             done = unsafe { enif_make_list_cell(call.env, result, done) };
         }
         rest = tail;
-        if !budget.spend(1) && list_cell(call.env, rest).is_some() {
+        if !budget.spend(1) && layout::cell(rest).is_some() {
             return Ok(call.later(entry::run, &[rest, call.args[1], done]));
         }
     }

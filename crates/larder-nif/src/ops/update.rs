@@ -3,7 +3,7 @@
 use super::single::{with_key, with_local_key};
 use crate::atoms::{self, Known};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::encode::{self, list_cell, tuple_elements};
+use crate::encode;
 use crate::layout;
 use crate::quick::Bytes;
 use crate::sys::*;
@@ -53,12 +53,12 @@ struct Ops {
 /// none before it is an error at once.
 fn counter_ops(call: &Call<'_>, table: &Table, word: Word) -> Result<Ops, Raise> {
     let mut ops = SmallVec::new();
-    if tuple_elements(call.env, word).is_some() {
+    if layout::tuple(word).is_some() {
         ops.push(counter_op(call, word)?);
         return Ok(Ops { ops, many: false });
     }
     let mut rest = word;
-    while let Some((op, tail)) = list_cell(call.env, rest) {
+    while let Some((op, tail)) = layout::cell(rest) {
         match (counter_op(call, op), ops.first()) {
             (Ok(op), _) => ops.push(op),
             (Err(_), Some(CounterOp { pos, .. })) => {
@@ -98,7 +98,7 @@ fn refused(mut ops: SmallVec<[CounterOp; 4]>, pos: usize) -> SmallVec<[CounterOp
 }
 
 fn counter_op(call: &Call<'_>, op: Word) -> Result<CounterOp, Raise> {
-    let parts = tuple_elements(call.env, op).ok_or(BADARG)?;
+    let parts = layout::tuple(op).ok_or(BADARG)?;
     let limit = match parts {
         [_, _] => None,
         [_, _, threshold, value] => Some((integer(call, *threshold)?, integer(call, *value)?)),
@@ -139,11 +139,11 @@ pub fn update_counter_default(call: &Call<'_>) -> Reply {
 
 /// Increment | {Pos, Increment}, both small.
 #[inline]
-fn simple_op(call: &Call<'_>, op: Word) -> Option<(Option<usize>, i64)> {
+fn simple_op(op: Word) -> Option<(Option<usize>, i64)> {
     if let Some(incr) = layout::small(op) {
         return Some((None, incr));
     }
-    match tuple_elements(call.env, op)? {
+    match layout::tuple(op)? {
         &[pos, incr] => Some((Some(natural(pos).ok()?), layout::small(incr)?)),
         _ => None,
     }
@@ -152,7 +152,7 @@ fn simple_op(call: &Call<'_>, op: Word) -> Option<(Option<usize>, i64)> {
 /// What nearly all updates of counters are: a small increment of one element that is there, of an object that is there.
 #[inline]
 fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
-    let Some((pos, incr)) = simple_op(call, call.args[2]) else {
+    let Some((pos, incr)) = simple_op(call.args[2]) else {
         return Ok(None);
     };
     tables::with_local(call, call.args[0], |table, local| {
@@ -164,7 +164,7 @@ fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
 }
 
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
-    let is_row = default.is_none_or(|default| tuple_elements(call.env, default).is_some());
+    let is_row = default.is_none_or(|default| layout::tuple(default).is_some());
     if is_row {
         if let Some(sum) = simple_counter(call)? {
             return Ok(sum);
@@ -178,7 +178,7 @@ fn any_counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         // A default that is none is the first thing to be wrong here.
         answer(call, table, table.check_write(who(call)))?;
-        if default.is_some_and(|default| tuple_elements(call.env, default).is_none()) {
+        if default.is_some_and(|default| layout::tuple(default).is_none()) {
             return Err(BADARG);
         }
         let who = check(call, table, atoms::TABLE_TYPE)?;
@@ -223,7 +223,7 @@ fn with_row<R>(
     let Some(default) = default else {
         return f(None);
     };
-    if tuple_elements(call.env, default).is_none() {
+    if layout::tuple(default).is_none() {
         return Err(BADARG);
     }
     let (tuple, key) = (Taken::new(call, default)?, Taken::new(call, call.args[1])?);
@@ -253,7 +253,7 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
 #[inline]
 fn simple_element(call: &Call<'_>) -> Result<Option<bool>, Raise> {
     let mut value = Bytes::new();
-    let parts = tuple_elements(call.env, call.args[2]).unwrap_or(&[]);
+    let parts = layout::tuple(call.args[2]).unwrap_or(&[]);
     let pos = match parts {
         &[pos, new] if value.term(call.env, new).is_some() => natural(pos).ok(),
         _ => None,
@@ -305,11 +305,11 @@ type ElementOps = (SmallVec<[usize; 4]>, Vec<Taken>);
 fn element_ops(call: &Call<'_>, word: Word) -> Result<ElementOps, Raise> {
     let mut ops: ElementOps = (SmallVec::new(), Vec::new());
     let mut rest = word;
-    if tuple_elements(call.env, word).is_some() {
+    if layout::tuple(word).is_some() {
         element_op(call, word, &mut ops)?;
         return Ok(ops);
     }
-    while let Some((op, tail)) = list_cell(call.env, rest) {
+    while let Some((op, tail)) = layout::cell(rest) {
         element_op(call, op, &mut ops)?;
         rest = tail;
     }
@@ -320,7 +320,7 @@ fn element_ops(call: &Call<'_>, word: Word) -> Result<ElementOps, Raise> {
 }
 
 fn element_op(call: &Call<'_>, op: Word, ops: &mut ElementOps) -> Result<(), Raise> {
-    let (place, value) = match tuple_elements(call.env, op) {
+    let (place, value) = match layout::tuple(op) {
         Some(&[place, value]) => (position(place).unwrap_or(usize::MAX), value),
         _ => (usize::MAX, layout::NIL),
     };

@@ -213,7 +213,7 @@ impl Turn<'_> {
                 }
                 // Both hold the counts of the new object's handles until the table has its own.
                 let mut anew = ObjectBuf::new();
-                table.change_one(at, &**ix, key, &mut |old, scratch| {
+                table.change_one(at, &**ix, key, None, &mut |old, scratch| {
                     let Some(old) = old else {
                         return Ok(Change::Keep);
                     };
