@@ -97,6 +97,12 @@ pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     }
 }
 
+/// As [`unique`], by hash, for a rule that is known when the program is compiled: it is asked without a detour, which scans and the growing of leaves
+/// notice.
+pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
+    Box::new(HashOrder::new(rule, LeafConfig::default()))
+}
+
 /// An empty index with any number of values under a key. [`Objects::find`] is for values that are equal as bytes.
 pub fn multi() -> Box<dyn Multi> {
     multi_with(LeafConfig::default())

@@ -2,7 +2,7 @@
 
 use super::plain;
 use super::shape::*;
-use crate::raw::bucket::Body;
+use crate::raw::bucket_change::Body;
 use crate::raw::bucket_leaf::Locked;
 use crate::raw::outside::Handle;
 use smallvec::SmallVec;
@@ -31,15 +31,27 @@ pub trait KeyRule: Send + Sync {
 /// A shared rule.
 pub type Rule = Arc<dyn KeyRule>;
 
+impl<T: KeyRule + ?Sized> KeyRule for Arc<T> {
+    fn hash(&self, key: &[u8]) -> u64 {
+        (**self).hash(key)
+    }
+    fn ends_itself(&self) -> bool {
+        (**self).ends_itself()
+    }
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        (**self).key_len(bytes)
+    }
+}
+
 /// The rule, with what is asked of it all the time.
-pub(crate) struct Keys {
-    rule: Rule,
+pub(crate) struct Keys<R> {
+    rule: R,
     /// Bodies tell their keys' lengths.
     pub(crate) told: bool,
 }
 
-impl Keys {
-    pub(crate) fn new(rule: Rule) -> Self {
+impl<R: KeyRule> Keys<R> {
+    pub(crate) fn new(rule: R) -> Self {
         let told = !rule.ends_itself();
         Keys { rule, told }
     }
@@ -94,7 +106,7 @@ pub(crate) struct Gather {
 
 impl Gather {
     /// Adds all entries of a leaf.
-    pub(crate) fn add_leaf(&mut self, leaf: &Locked<'_>, keys: &Keys) {
+    pub(crate) fn add_leaf<R: KeyRule>(&mut self, leaf: &Locked<'_>, keys: &Keys<R>) {
         let shape = leaf.leaf().shape();
         let base = self.bytes.len();
         self.bytes.extend_from_slice(leaf.bytes());
@@ -122,20 +134,20 @@ impl Gather {
         }
     }
 
-    fn add_outside(&mut self, leaf: &Locked<'_>, handle: Handle, keys: &Keys) {
+    fn add_outside<R: KeyRule>(&mut self, leaf: &Locked<'_>, handle: Handle, keys: &Keys<R>) {
         let object = leaf.object(handle);
         let (key, value) = (object.position(), object.value());
         self.push(keys.hash(key), key, value, Some(handle), keys);
     }
 
     /// Adds an entry that is not in a leaf yet: the handle is its body's if that is outside.
-    pub(crate) fn push(
+    pub(crate) fn push<R: KeyRule>(
         &mut self,
         hash: u64,
         key: &[u8],
         value: &[u8],
         handle: Option<Handle>,
-        keys: &Keys,
+        keys: &Keys<R>,
     ) {
         let len = body_size(key.len(), value.len(), keys.told);
         let from = self.bytes.len() as u32;
@@ -181,7 +193,7 @@ pub(crate) fn lives_inside(body: usize, class: u8) -> bool {
 
 /// The body of an entry to be stored inside.
 #[inline]
-pub(crate) fn inside<'a>(key: &'a [u8], value: &'a [u8], keys: &Keys) -> Body<'a> {
+pub(crate) fn inside<'a, R: KeyRule>(key: &'a [u8], value: &'a [u8], keys: &Keys<R>) -> Body<'a> {
     Body::Inside(key, value, keys.told)
 }
 

@@ -4,5 +4,6 @@
 pub(crate) mod build;
 pub(crate) mod gather;
 pub(crate) mod plain;
+pub(crate) mod resize;
 pub(crate) mod scan;
 pub(crate) mod shape;

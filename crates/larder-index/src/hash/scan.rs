@@ -4,7 +4,7 @@
 //! batch's entries point into them. Buckets lie in the order of hashes; within one home the tags do, and where tags are equal the hashes are
 //! made. A scan that wants few entries copies few buckets.
 
-use super::gather::Keys;
+use super::gather::{KeyRule, Keys};
 use super::plain;
 use super::shape::{Shape, HASH_BITS};
 use crate::hash_order::HashOrder;
@@ -80,8 +80,8 @@ fn bound(start: Start<'_>, forward: bool) -> Option<Bound<'_>> {
 }
 
 /// As `Unique::scan`.
-pub(crate) fn scan(
-    index: &HashOrder,
+pub(crate) fn scan<R: KeyRule>(
+    index: &HashOrder<R>,
     guard: &Guard,
     start: Start<'_>,
     direction: Direction,
@@ -143,7 +143,7 @@ pub(crate) fn scan(
 }
 
 /// Notes the position of the last entry, or the first after it.
-fn resume_after_last(keys: &Keys, forward: bool, batch: &mut Batch) {
+fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batch) {
     let last = batch.len() - 1;
     let hash = keys.hash(batch.key(last));
     let (from, end, _) = batch.entries[last];
@@ -158,10 +158,10 @@ fn resume_after_last(keys: &Keys, forward: bool, batch: &mut Batch) {
 }
 
 /// The reading of one leaf.
-struct Reader<'a, 'g> {
+struct Reader<'a, 'g, R> {
     look: Look<'g>,
     shape: Shape,
-    keys: &'a Keys,
+    keys: &'a Keys<R>,
     bound: Bound<'a>,
     forward: bool,
     /// Copy bucket by bucket.
@@ -174,7 +174,7 @@ struct Copied {
     count: usize,
 }
 
-impl<'g> Reader<'_, 'g> {
+impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
         let mut copied = self.copy_first(home, batch)?;

@@ -3,6 +3,8 @@
 //! What never changes of a leaf is its [`Shape`]: slots carry it beside the address, so that a reader knows where its bucket lies before
 //! any of the leaf's memory has come: the head and the bucket are waited for together. A leaf whose shape would change is replaced.
 
+use super::bucket::Home;
+use super::bucket_words::Bucket;
 use super::memory::{self, prefetch};
 use super::outside::{Handle, Outside};
 pub(crate) use super::version::Obsolete;
@@ -101,15 +103,26 @@ impl<'g> Leaf<'g> {
         unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<AtomicU64>(), len) }
     }
 
-    /// The words of a bucket.
+    /// A bucket.
     #[inline]
-    pub(super) fn bucket(self, bucket: usize) -> &'g [AtomicU64] {
+    pub(super) fn bucket(self, bucket: usize) -> Bucket<'g> {
         assert!(bucket < self.shape.buckets as usize);
+        // SAFETY: checked above.
+        unsafe { self.bucket_unchecked(bucket) }
+    }
+
+    /// A bucket.
+    ///
+    /// # Safety
+    /// There are more buckets than `bucket`.
+    #[inline(always)]
+    pub(super) unsafe fn bucket_unchecked(self, bucket: usize) -> Bucket<'g> {
         let len = self.shape.bucket() / 8;
-        // SAFETY: as in `words`, of which this is a part: there are more buckets than `bucket`, each of `len` words.
+        // SAFETY: 1. the size of a bucket is a power of two; 2. it is a part of what `words` gives: there are more buckets than `bucket`, says the
+        // caller, each of `len` words, alive for `'g`.
         unsafe {
-            let first = self.head.as_ptr().add(1).cast::<AtomicU64>();
-            std::slice::from_raw_parts(first.add(bucket * len), len)
+            let first = self.head.add(1).cast::<AtomicU64>();
+            Bucket::at(first.add(bucket * len), len)
         }
     }
 
@@ -130,16 +143,18 @@ impl<'g> Leaf<'g> {
         self.head().live.load(Relaxed) as usize
     }
 
-    /// Asks for the head and for the home bucket of the hash, all lines at once.
-    #[inline]
-    pub(crate) fn prefetch(self, hash: u64) {
-        let (home, _) = self.shape.place(hash);
-        let bucket = self.bucket(home);
+    /// Asks for the head and for the home bucket, all lines at once.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, home: &Home<'g>) {
+        let at = home.bucket.address();
         prefetch(self.head.as_ptr().cast());
-        prefetch(bucket.as_ptr().cast());
+        // The buckets of small rows have two lines; of the smallest the second is a neighbour's, or nobody's, which harms nobody.
+        prefetch(at);
+        prefetch(at.wrapping_add(64));
         // A large bucket's objects are known only from its lanes.
-        for line in 1..(bucket.len() / 8).min(4) {
-            prefetch(bucket[8 * line..].as_ptr().cast());
+        if home.bucket.len() > 128 {
+            prefetch(at.wrapping_add(128));
+            prefetch(at.wrapping_add(192));
         }
     }
 

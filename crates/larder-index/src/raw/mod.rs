@@ -22,8 +22,10 @@
 
 pub(crate) mod btree;
 pub(crate) mod bucket;
+pub(crate) mod bucket_change;
 pub(crate) mod bucket_leaf;
 pub(crate) mod bucket_slot;
+pub(crate) mod bucket_words;
 pub(crate) mod inner;
 pub(crate) mod leaf;
 pub(crate) mod locked;

@@ -191,8 +191,8 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// Up to eight bytes, low ones first.
-#[inline]
+/// Up to eight bytes, low ones first; zeros above.
+#[inline(always)]
 pub(super) fn little(bytes: &[u8]) -> u64 {
     let n = bytes.len();
     match n {
@@ -204,10 +204,12 @@ pub(super) fn little(bytes: &[u8]) -> u64 {
             };
             four(0) | four(n - 4) << (8 * (n - 4))
         }
-        _ => bytes
-            .iter()
-            .rev()
-            .fold(0, |all, &b| all << 8 | u64::from(b)),
+        1..=3 => {
+            // Each byte at least once.
+            let one = |at: usize| u64::from(bytes[at]) << (8 * at);
+            one(0) | one(n / 2) | one(n - 1)
+        }
+        _ => 0,
     }
 }
 

@@ -1,0 +1,278 @@
+//! One operation, many times, for a tool that counts instructions:
+//!
+//! ```text
+//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/counted hash 1000 get 100000
+//! ```
+//!
+//! Arguments: the order (`hash` or `ordered`), rows, the operation, how many times. Keys are integers as tables keep them, values about as long.
+//! All that is not the operation itself is made before. Without an operation it lists them, and with the word `time` for the
+//! operation it prints nanoseconds for each.
+
+use larder_index::{
+    pin, unique, Batch, Change, Direction, Got, Guard, Key, KeyRule, Start, Unique, UniqueKind,
+    Was, SHORT,
+};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+const OPERATIONS: [&str; 16] = [
+    "get",
+    "miss",
+    "short",
+    "contains",
+    "put",
+    "update",
+    "counter",
+    "insert",
+    "remove",
+    "update-insert",
+    "update-remove",
+    "next",
+    "scan",
+    "get-in-order",
+    "put-in-order",
+    "next-in-order",
+];
+
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+/// Keys as the term layer writes integers: a byte that says how many follow, low ones first. In key order: high ones first.
+struct Ints;
+
+impl KeyRule for Ints {
+    fn hash(&self, key: &[u8]) -> u64 {
+        let n = key.iter().rev().fold(0, |n: u64, b| n << 8 | u64::from(*b));
+        mix(n ^ 0x9E37_79B9_7F4A_7C15)
+    }
+    fn ends_itself(&self) -> bool {
+        true
+    }
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        match bytes[0] {
+            0x80.. => 1,
+            n => 1 + n as usize,
+        }
+    }
+}
+
+/// A row's bytes.
+struct Row {
+    key: Vec<u8>,
+    hash: u64,
+    value: Vec<u8>,
+}
+
+impl Row {
+    fn new(n: u64, ordered: bool) -> Row {
+        let len = 8 - (n << 1).leading_zeros() as usize / 8;
+        let key = match (n, ordered) {
+            (_, true) => [&[len as u8], &n.to_be_bytes()[8 - len..]].concat(),
+            (0..=127, false) => vec![0x80 + n as u8],
+            (_, false) => [&[len as u8], &n.to_le_bytes()[..len]].concat(),
+        };
+        let hash = Ints.hash(&key);
+        let value = [&[0x20], &key[..]].concat();
+        Row { key, hash, value }
+    }
+
+    fn key(&self) -> Key<'_> {
+        Key {
+            bytes: &self.key,
+            hash: self.hash,
+        }
+    }
+}
+
+/// An index, and what the operations need.
+struct Counted {
+    index: Box<dyn Unique>,
+    /// Rows that are there, in the order in which they are asked for.
+    rows: Vec<Row>,
+    /// Rows that are not.
+    others: Vec<Row>,
+    batch: Batch,
+    out: Vec<u8>,
+    short: [u8; SHORT],
+}
+
+impl Counted {
+    fn new(ordered: bool, n: u64, in_order: bool) -> Counted {
+        let kind = match ordered {
+            true => UniqueKind::Ordered,
+            false => UniqueKind::Hash(Arc::new(Ints)),
+        };
+        let mut rows: Vec<Row> = (0..n).map(|i| Row::new(i, ordered)).collect();
+        if !in_order {
+            rows.sort_by_key(|row| mix(row.hash));
+        }
+        let counted = Counted {
+            index: unique(kind),
+            rows,
+            others: (n..n + n.min(4096))
+                .map(|i| Row::new(mix(i) % n + n, ordered))
+                .collect(),
+            batch: Batch::default(),
+            out: Vec::with_capacity(256),
+            short: [0; SHORT],
+        };
+        for row in &counted.rows {
+            counted
+                .index
+                .put(&pin(), row.key(), &row.value, &mut |_| true);
+        }
+        counted
+    }
+
+    /// Does the operation on row `i`.
+    #[inline]
+    fn one(&mut self, operation: &str, guard: &Guard, i: usize) {
+        let row = &self.rows[i];
+        let index = &self.index;
+        match operation {
+            "get" | "get-in-order" => {
+                self.out.clear();
+                assert!(index.get(guard, row.key(), &mut self.out));
+            }
+            "miss" => {
+                self.out.clear();
+                let other = &self.others[i & (self.others.len() - 1)];
+                assert!(!index.get(guard, other.key(), &mut self.out));
+            }
+            "short" => {
+                let got = index.get_short(guard, row.key(), &mut self.short);
+                assert!(got == Got::Short(row.value.len()));
+            }
+            "contains" => assert!(index.contains(guard, row.key())),
+            "put" | "put-in-order" => {
+                let was = index.put(guard, row.key(), &row.value, &mut |_| true);
+                assert!(was == Was::Present);
+            }
+            "update" => {
+                assert!(index.update(guard, row.key(), &mut |_, _| Change::Put(&row.value)));
+            }
+            "counter" => {
+                let done =
+                    index.update_with(guard, row.key(), &mut self.out, &mut |old, scratch| {
+                        scratch.extend_from_slice(old.unwrap_or_default());
+                        Change::PutScratch
+                    });
+                assert!(done);
+            }
+            "next" | "next-in-order" => {
+                self.batch.want = 1;
+                let here = index.after(guard, row.key(), Direction::Forward, &mut self.batch);
+                assert!(here);
+            }
+            "insert" => {
+                let was = index.put(guard, row.key(), &row.value, &mut |_| true);
+                assert!(was == Was::Absent);
+            }
+            "remove" => {
+                let was = index.remove(guard, row.key(), &mut |_| true);
+                assert!(was == Was::Present);
+            }
+            "update-insert" => {
+                index.update(guard, row.key(), &mut |_, _| Change::Put(&row.value));
+            }
+            "update-remove" => {
+                index.update(guard, row.key(), &mut |_, _| Change::Remove);
+            }
+            other => panic!("no such operation: {other}"),
+        }
+    }
+
+    /// Does the operation on these rows; a tool counts what happens in here.
+    #[inline(never)]
+    fn measured(&mut self, operation: &str, rows: std::ops::Range<usize>) {
+        let guard = pin();
+        match operation {
+            "scan" => self.scan(&guard, rows.len()),
+            // One loop for each, so that the choice is made outside of it.
+            "get" | "get-in-order" => rows.for_each(|i| self.one("get", &guard, i)),
+            "miss" => rows.for_each(|i| self.one("miss", &guard, i)),
+            "short" => rows.for_each(|i| self.one("short", &guard, i)),
+            "contains" => rows.for_each(|i| self.one("contains", &guard, i)),
+            "put" | "put-in-order" => rows.for_each(|i| self.one("put", &guard, i)),
+            "update" => rows.for_each(|i| self.one("update", &guard, i)),
+            "counter" => rows.for_each(|i| self.one("counter", &guard, i)),
+            "next" | "next-in-order" => rows.for_each(|i| self.one("next", &guard, i)),
+            "insert" => rows.for_each(|i| self.one("insert", &guard, i)),
+            "remove" => rows.for_each(|i| self.one("remove", &guard, i)),
+            other => rows.for_each(|i| self.one(other, &guard, i)),
+        }
+    }
+
+    /// As many rows as asked for, in whole batches, from the beginning again and again.
+    fn scan(&mut self, guard: &Guard, mut rows: usize) {
+        let mut at = Vec::new();
+        while rows > 0 {
+            let start = if at.is_empty() {
+                Start::Edge
+            } else {
+                Start::At(&at)
+            };
+            let batch = &mut self.batch;
+            batch.want = 0;
+            self.index.scan(guard, start, Direction::Forward, batch);
+            for i in 0..batch.len() {
+                black_box((batch.key(i).first(), batch.value(i).len()));
+            }
+            rows = rows.saturating_sub(batch.len());
+            at.clone_from(&batch.resume);
+        }
+    }
+
+    /// Does the operation so many times, in rounds; between them what was inserted goes and what went comes back. Gives the nanoseconds of
+    /// the quickest round in ten, an operation.
+    fn run(&mut self, operation: &str, times: usize) -> f64 {
+        let n = self.rows.len();
+        let round = if operation == "scan" {
+            n
+        } else {
+            (n / 10).clamp(1, 1000)
+        };
+        let (mut done, mut rounds) = (0, Vec::new());
+        while done < times {
+            let from = done % (n - round + 1);
+            let rows = from..from + round;
+            if operation.ends_with("insert") {
+                rows.clone().for_each(|i| self.one("remove", &pin(), i));
+            }
+            let begin = Instant::now();
+            self.measured(operation, rows.clone());
+            rounds.push(begin.elapsed().as_nanos() as f64 / round as f64);
+            if operation.ends_with("remove") {
+                rows.clone().for_each(|i| self.one("insert", &pin(), i));
+            }
+            done += round;
+        }
+        rounds.sort_by(f64::total_cmp);
+        rounds[rounds.len() / 10]
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [order, rows, operation, times] = &arguments[..] else {
+        println!(
+            "counted hash|ordered ROWS time|{} TIMES",
+            OPERATIONS.join("|")
+        );
+        return;
+    };
+    let (rows, times) = (rows.parse().expect("rows"), times.parse().expect("times"));
+    let ordered = order == "ordered";
+    let chosen = OPERATIONS
+        .iter()
+        .filter(|o| operation == "time" || operation == *o);
+    for operation in chosen {
+        let in_order = operation.ends_with("in-order");
+        let nanoseconds = Counted::new(ordered, rows, in_order).run(operation, times);
+        println!("{order} {rows} {operation} {nanoseconds:.1} ns");
+    }
+}

@@ -1,0 +1,258 @@
+//! How leaves of the hash order come and go: they grow, split, shrink and merge.
+//!
+//! 1. An entry has no room: the leaf is replaced by one of some buckets more, up to the size at which leaves split (`build`).
+//! 2. Else it splits at the first bit in which its hashes differ. The entry that had no room goes straight to the successors.
+//! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its neighbour.
+
+use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Why};
+use super::gather::{with_gather, Gather, KeyRule};
+use super::plain;
+use super::shape::{lead, HASH_BITS};
+use crate::hash_order::HashOrder;
+use crate::raw::bucket_change::Body;
+use crate::raw::bucket_leaf::{Leaf, Locked, NewLeaf};
+use crate::raw::outside::Handle;
+use crate::raw::trie_split::Part;
+use crossbeam_epoch::Guard;
+
+/// Bits that all hashes of a leaf may share before it grows instead of splitting.
+const SHARED_BITS: u32 = 16;
+
+impl<R: KeyRule> HashOrder<R> {
+    /// Steps 1 and 2 of the module's head: the entry has no room in the leaf.
+    #[cold]
+    pub(crate) fn make_room(
+        &self,
+        guard: &Guard,
+        (hash, key, value): (u64, &[u8], &[u8]),
+        leaf: Locked<'_>,
+        body: Body<'_>,
+    ) {
+        let handle = match body {
+            Body::Outside(handle) => Some(handle),
+            Body::Inside(..) => None,
+        };
+        with_gather(|gather| {
+            gather.add_leaf(&leaf, &self.keys);
+            gather.push(hash, key, value, handle, &self.keys);
+            let shape = leaf.leaf().shape();
+            let plan = plan(&gather.items, &self.sizes, Why::Grows(shape));
+            let common = common_bits(gather);
+            let splits =
+                plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
+            if splits && common < HASH_BITS {
+                self.split(guard, leaf, gather, common);
+            } else {
+                self.replace(guard, leaf, gather, plan);
+            }
+        });
+    }
+
+    /// Writers meet here often: two leaves let them pass each other.
+    #[cold]
+    pub(crate) fn split_early(&self, guard: &Guard, leaf: Locked<'_>) {
+        with_gather(|gather| {
+            gather.add_leaf(&leaf, &self.keys);
+            let common = common_bits(gather);
+            if common < HASH_BITS {
+                self.split(guard, leaf, gather, common);
+            }
+        });
+    }
+
+    fn build(
+        &self,
+        gather: &Gather,
+        items: std::ops::Range<usize>,
+        plan: Plan,
+        depth: u8,
+    ) -> Built {
+        let split: &KeySplit<'_> = &|body| {
+            let key = self.keys.key_in(body);
+            (&body[key.clone()], &body[key.end..])
+        };
+        build(
+            gather,
+            &gather.items[items],
+            plan,
+            depth,
+            &self.shared,
+            split,
+        )
+    }
+
+    /// Puts a leaf of the same range with all that was gathered in the place of this one.
+    fn replace(&self, guard: &Guard, leaf: Locked<'_>, gather: &Gather, plan: Plan) {
+        let Some(hash) = gather.items.first().map(|i| i.hash) else {
+            return;
+        };
+        let built = self.build(
+            gather,
+            0..gather.items.len(),
+            plan,
+            leaf.leaf().shape().depth,
+        );
+        self.trie
+            .replace(&self.shared, leaf, hash, built.leaf, guard);
+        built
+            .inside_now
+            .into_iter()
+            .for_each(|h| self.retire(guard, Some(h)));
+    }
+
+    /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
+    fn split(&self, guard: &Guard, leaf: Locked<'_>, gather: &mut Gather, common: u32) {
+        let right = |hash: u64| hash >> (63 - common) & 1 == 1;
+        gather.items.sort_by_key(|i| right(i.hash));
+        let cut = gather.items.partition_point(|i| !right(i.hash));
+        let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
+        let mut parts = Vec::new();
+        for depth in shape.depth + 1..=common as u8 {
+            let hash = lead(first, depth) ^ 1 << (64 - depth);
+            let leaf = NewLeaf::empty(self.sizes.least(depth));
+            parts.push(Part { hash, leaf });
+        }
+        let mut inside_now = Vec::new();
+        for items in [0..cut, cut..gather.items.len()] {
+            let hash = gather.items[items.start].hash;
+            let plan = plan(&gather.items[items.clone()], &self.sizes, Why::Splits);
+            let built = self.build(gather, items, plan, common as u8 + 1);
+            inside_now.extend(built.inside_now);
+            parts.push(Part {
+                hash,
+                leaf: built.leaf,
+            });
+        }
+        self.trie.split(&self.shared, leaf, parts, guard);
+        inside_now
+            .into_iter()
+            .for_each(|h| self.retire(guard, Some(h)));
+    }
+
+    /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller one takes its place.
+    #[cold]
+    pub(crate) fn tidy(&self, guard: &Guard, hash: u64, leaf: Locked<'_>, lonely: bool) {
+        let mut leaf = leaf;
+        if lonely {
+            loop {
+                match self.merge(guard, hash, leaf) {
+                    Ok(()) => {}
+                    Err(alone) => {
+                        leaf = alone;
+                        break;
+                    }
+                }
+                match self.trie.find(hash, guard).try_lock() {
+                    Ok(Some(next)) => leaf = next,
+                    _ => return,
+                }
+            }
+        }
+        if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) {
+            self.shrink(guard, hash, leaf);
+        }
+    }
+
+    fn shrink(&self, guard: &Guard, hash: u64, leaf: Locked<'_>) {
+        with_gather(|gather| {
+            gather.add_leaf(&leaf, &self.keys);
+            let shape = leaf.leaf().shape();
+            if gather.items.is_empty() {
+                let new = NewLeaf::empty(self.sizes.least(shape.depth));
+                self.trie.replace(&self.shared, leaf, hash, new, guard);
+                return;
+            }
+            let plan = plan(&gather.items, &self.sizes, Why::Shrinks);
+            if !plan.is_as(shape) {
+                self.replace(guard, leaf, gather, plan);
+            }
+        });
+    }
+
+    /// Merges the leaf with its buddy, if both are small and nobody is at work there; gives it back if not.
+    fn merge<'g>(&self, guard: &'g Guard, hash: u64, leaf: Locked<'g>) -> Result<(), Locked<'g>> {
+        let shape = leaf.leaf().shape();
+        let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
+            return Err(leaf);
+        };
+        let live = leaf.leaf().live() + buddy.leaf().live();
+        if !self
+            .sizes
+            .unite(shape.class.min(buddy.leaf().shape().class), live)
+        {
+            return Err(leaf);
+        }
+        with_gather(|gather| {
+            gather.add_leaf(&leaf, &self.keys);
+            gather.add_leaf(&buddy, &self.keys);
+            let plan = plan(&gather.items, &self.sizes, Why::Shrinks);
+            let built = self.build(gather, 0..gather.items.len(), plan, shape.depth - 1);
+            self.trie
+                .unite(&self.shared, [leaf, buddy], hash, built.leaf, guard);
+            built
+                .inside_now
+                .into_iter()
+                .for_each(|h| self.retire(guard, Some(h)));
+        });
+        Ok(())
+    }
+
+    /// Empties a leaf, calling `f` with each value; returns how many there were.
+    pub(crate) fn empty(
+        &self,
+        guard: &Guard,
+        hash: u64,
+        leaf: Locked<'_>,
+        f: &mut dyn FnMut(&[u8]),
+    ) -> usize {
+        let shape = leaf.leaf().shape();
+        let mut handles = Vec::new();
+        let mut n = 0;
+        for bucket in 0..shape.buckets as usize {
+            let bytes = leaf.bytes();
+            for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
+                n += 1;
+                let body = &bytes[e.from..e.end];
+                if e.outside {
+                    let handle = Handle::from_bits(plain::handle_bits(bytes, e.from..e.end));
+                    f(leaf.object(handle).value());
+                    handles.push(handle);
+                } else {
+                    f(&body[self.keys.key_in(body).end..]);
+                }
+            }
+        }
+        if n > 0 {
+            let new = NewLeaf::empty(self.sizes.least(shape.depth));
+            self.trie.replace(&self.shared, leaf, hash, new, guard);
+            handles
+                .into_iter()
+                .for_each(|h| self.retire(guard, Some(h)));
+        }
+        n
+    }
+
+    /// Merges the leaf with its buddy as long as both are empty.
+    pub(crate) fn fold(&self, guard: &Guard, hash: u64) {
+        while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
+            let empty = |leaf: Leaf<'_>| leaf.count() == 0;
+            let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
+                return;
+            };
+            if !empty(leaf.leaf()) || !empty(buddy.leaf()) {
+                return;
+            }
+            let depth = leaf.leaf().shape().depth - 1;
+            let new = NewLeaf::empty(self.sizes.least(depth));
+            self.trie
+                .unite(&self.shared, [leaf, buddy], hash, new, guard);
+        }
+    }
+}
+
+/// How many leading bits all gathered hashes share.
+fn common_bits(gather: &Gather) -> u32 {
+    let first = gather.items.first().map_or(0, |i| i.hash);
+    let differ = gather.items.iter().fold(0, |d, i| d | (i.hash ^ first));
+    differ.leading_zeros().min(HASH_BITS)
+}

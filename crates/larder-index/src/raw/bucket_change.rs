@@ -1,0 +1,239 @@
+//! What the holder of a leaf's lock may change in its buckets.
+
+use super::bucket::{entries, lane, place, Hit, Home, EACH, LANES};
+use super::bucket_leaf::Locked;
+use super::bucket_words::Bucket;
+use super::outside::Handle;
+use super::words::Writer;
+use crate::hash::shape::*;
+use crate::sync::atomic::Ordering::Relaxed;
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
+
+/// An entry that is to be stored.
+#[derive(Clone, Copy)]
+pub(crate) enum Body<'a> {
+    /// In the bucket: the key, the value, and whether the key's length is told.
+    Inside(&'a [u8], &'a [u8], bool),
+    /// The object is outside.
+    Outside(Handle),
+}
+
+impl Body<'_> {
+    /// Bytes in a bucket of this class, without the lane.
+    #[inline(always)]
+    pub(crate) fn size(&self, class: u8) -> usize {
+        match self {
+            Body::Inside(key, value, told) => {
+                object_size(body_size(key.len(), value.len(), *told), class)
+            }
+            Body::Outside(_) => HANDLE,
+        }
+    }
+}
+
+/// Where the objects of a bucket with `n` entries begin.
+#[inline(always)]
+fn heap(bucket: Bucket<'_>, n: usize, unit: u32) -> usize {
+    match n {
+        0 => bucket.len(),
+        n => place(lane(bucket, n), unit),
+    }
+}
+
+#[inline(always)]
+fn set_lane(bucket: Bucket<'_>, i: usize, lane: u64) {
+    let shift = i % LANES * 16;
+    let rest = bucket.word(i / LANES) & !(0xFFFF << shift);
+    bucket.set_word(i / LANES, rest | lane << shift);
+}
+
+impl Locked<'_> {
+    /// The value of a hit, in place, while this borrow of the lock lasts.
+    #[inline(always)]
+    pub(crate) fn value(&self, hit: &Hit<'_>) -> &[u8] {
+        if hit.outside {
+            return self.object(self.look().handle(hit)).value();
+        }
+        let at = hit.number * self.leaf.shape().bucket();
+        &self.bytes()[at + hit.from..at + hit.end]
+    }
+
+    /// The handle of a hit, if it is outside.
+    #[inline]
+    pub(crate) fn handle(&self, hit: &Hit<'_>) -> Option<Handle> {
+        hit.outside.then(|| self.look().handle(hit))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, entries: i32, bytes: isize) {
+        let head = self.leaf.head();
+        self.changed = true;
+        let count = self.leaf.count() as i32 + entries;
+        let live = self.leaf.live() as isize + bytes;
+        // Ordering: Relaxed, see above.
+        head.count.store(count as u32, Relaxed);
+        // Ordering: Relaxed, see above.
+        head.live.store(live as u32, Relaxed);
+    }
+
+    /// Overwrites the value of a hit, which is in its bucket, with one of the same length.
+    #[inline(always)]
+    pub(crate) fn overwrite(&mut self, hit: &Hit<'_>, value: &[u8]) {
+        debug_assert!(!hit.outside && hit.value_len() == value.len());
+        self.changed = true;
+        hit.bucket.store_bytes(hit.from, value);
+    }
+
+    /// Inserts an entry. False, and nothing changed, if no bucket has room.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
+        let shape = self.leaf.shape();
+        let (bucket, size) = (home.bucket, body.size(shape.class));
+        let n = entries(bucket.word(0));
+        let heap = heap(bucket, n, shape.unit());
+        if LANE * (n + 2) + size > heap {
+            return self.insert_beyond(home, body);
+        }
+        self.add(1, (LANE + size) as isize);
+        append(
+            (bucket, shape.unit()),
+            n,
+            heap,
+            (heap - size, home.tag),
+            body,
+            0,
+        );
+        true
+    }
+
+    /// As `insert`, where the home bucket has no room.
+    #[inline(never)]
+    fn insert_beyond(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
+        let shape = self.leaf.shape();
+        let size = body.size(shape.class);
+        let mut at = shape.next(home.number);
+        while at != home.number {
+            let bucket = self.leaf.bucket(at);
+            let n = entries(bucket.word(0));
+            let heap = heap(bucket, n, shape.unit());
+            if LANE * (n + 2) + size <= heap {
+                self.add(1, (LANE + size) as isize);
+                self.pass(home.number, at, 1);
+                let (bucket, from) = ((bucket, shape.unit()), heap - size);
+                append(bucket, n, heap, (from, home.tag), body, GUEST);
+                return true;
+            }
+            at = shape.next(at);
+        }
+        false
+    }
+
+    /// One more or one less was passed on from each of the buckets from its home up to the one that has it.
+    fn pass(&mut self, home: usize, at: usize, add: i16) {
+        let mut from = home;
+        while from != at {
+            let bucket = self.leaf.bucket(from);
+            let head = lane(bucket, 0) as u16;
+            let passed = head >> 8;
+            if passed != MANY {
+                let passed = passed.wrapping_add_signed(add).min(MANY);
+                set_lane(bucket, 0, u64::from(head & 0xFF | passed << 8));
+            }
+            from = self.leaf.shape().next(from);
+        }
+    }
+
+    /// Removes the entry of a hit. Its handle, if any, is the caller's to retire.
+    #[inline]
+    pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
+        let unit = self.leaf.shape().unit();
+        let (bucket, i) = (hit.bucket, hit.lane);
+        let n = entries(bucket.word(0));
+        let from = place(lane(bucket, i), unit);
+        let end = heap(bucket, i - 1, unit);
+        let gap = end - from;
+        self.add(-1, -((LANE + gap) as isize));
+        // The objects below move up, and so do their places.
+        bucket.move_up(heap(bucket, n, unit), from, gap);
+        close_lane(bucket, i, n, (gap >> unit) as u64);
+        bucket.set_word(0, bucket.word(0) - 1);
+        if hit.number != home.number {
+            self.pass(home.number, hit.number, -1);
+        }
+    }
+
+    /// Adds to the contention counter, within bounds, and returns it.
+    #[inline(always)]
+    pub(crate) fn contention(&mut self, add: i32) -> i32 {
+        const BOUND: i32 = 20_000;
+        let adapt = &self.leaf.head().adapt;
+        // Ordering: Relaxed, see above.
+        let sum = (adapt.load(Relaxed) as i32 + add).clamp(-BOUND, BOUND);
+        // Ordering: Relaxed, see above.
+        adapt.store(sum as u32, Relaxed);
+        sum
+    }
+}
+
+/// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies `up` units higher.
+#[inline(always)]
+fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
+    let (mut w, last) = (i / LANES, n / LANES);
+    let mut word = bucket.word(w);
+    // Behind the last lane there may be objects.
+    let behind = |lane: usize| u64::MAX << (lane % LANES * 16);
+    let mut ours = behind(i);
+    while w < last {
+        let next = bucket.word(w + 1);
+        let moved = (word >> 16 | next << 48) & ours;
+        bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+        (w, word, ours) = (w + 1, next, u64::MAX);
+    }
+    // The last word: lane n itself stays, whatever it says is no entry.
+    ours &= !behind(n);
+    let moved = word >> 16 & ours;
+    bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+}
+
+/// Makes a body, which has room, the last entry of a bucket of `n`, whose objects began at `end` and now do at `from`.
+#[inline(always)]
+fn append(
+    (bucket, unit): (Bucket<'_>, u32),
+    n: usize,
+    end: usize,
+    (from, tag): (usize, u8),
+    body: Body<'_>,
+    marks: u16,
+) {
+    let mark = match body {
+        Body::Inside(..) => 0,
+        Body::Outside(_) => OUTSIDE,
+    };
+    write_body(bucket, from, end, unit, body);
+    let lane = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
+    set_lane(bucket, n + 1, lane);
+    bucket.set_word(0, bucket.word(0) + 1);
+}
+
+/// Writes a body to the room between `from` and `end`.
+#[inline(always)]
+fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
+    let mut writer = Writer::new(bucket.words(), from);
+    match body {
+        Body::Inside(key, value, told) => {
+            if unit > 0 {
+                let unused = end - from - 1 - body_size(key.len(), value.len(), told);
+                writer.push(unused as u64, 1);
+            }
+            if told {
+                let (bytes, len) = tell(key.len());
+                writer.bytes(&bytes[..len]);
+            }
+            writer.bytes(key);
+            writer.bytes(value);
+        }
+        Body::Outside(handle) => writer.push(handle.bits(), 8),
+    }
+    writer.finish();
+}

@@ -1,0 +1,213 @@
+//! A bucket as words: the one place where its memory is touched.
+//!
+//! A bucket has a power of two of words, and a place in it is taken modulo that number. So a place that was made of torn bytes leads to other bytes of
+//! the bucket, never out of it, and no read needs a check of its own: the version tells, afterwards, that they were the wrong ones.
+
+use super::words;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
+
+/// The words of one bucket, alive for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Bucket<'g> {
+    first: NonNull<AtomicU64>,
+    /// One less than the number of words, which is a power of two.
+    mask: usize,
+    alive: PhantomData<&'g [AtomicU64]>,
+}
+
+/// So many low bytes of a word, at least one.
+#[inline(always)]
+fn low_bytes(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes)
+}
+
+impl<'g> Bucket<'g> {
+    /// The bucket of so many words that begins there.
+    ///
+    /// # Safety
+    /// 1. `words` is a power of two; 2. so many words lie there, alive for `'g`.
+    #[inline(always)]
+    pub(super) unsafe fn at(first: NonNull<AtomicU64>, words: usize) -> Self {
+        debug_assert!(words.is_power_of_two());
+        Bucket {
+            first,
+            mask: words - 1,
+            alive: PhantomData,
+        }
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        (self.mask + 1) * 8
+    }
+
+    #[inline(always)]
+    fn atomic(self, i: usize) -> &'g AtomicU64 {
+        // SAFETY: 1. the index is below the number of words, since that is a power of two; 2. alive for `'g`, says `at`.
+        unsafe { &*self.first.as_ptr().add(i & self.mask) }
+    }
+
+    /// All of it.
+    #[inline]
+    pub(super) fn words(self) -> &'g [AtomicU64] {
+        // SAFETY: so many words lie there, alive for `'g`, says `at`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.mask + 1) }
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub(super) fn address(self) -> *const u8 {
+        self.first.as_ptr().cast()
+    }
+
+    /// Word `i`.
+    #[inline(always)]
+    pub(super) fn word(self, i: usize) -> u64 {
+        // Ordering: Relaxed, see above.
+        u64::from_le(self.atomic(i).load(Relaxed))
+    }
+
+    /// Writes word `i`. Like all that writes: the caller holds the leaf's lock.
+    #[inline(always)]
+    pub(super) fn set_word(self, i: usize, word: u64) {
+        // Ordering: Relaxed, see above.
+        self.atomic(i).store(word.to_le(), Relaxed);
+    }
+
+    /// Eight bytes from byte `at`, little endian. What would lie behind the bucket is anything.
+    #[inline(always)]
+    pub(super) fn load(self, at: usize) -> u64 {
+        let (i, shift) = (at / 8, at % 8 * 8);
+        let both = u128::from(self.word(i + 1)) << 64 | u128::from(self.word(i));
+        (both >> shift) as u64
+    }
+
+    /// Writes the `bytes` (1 to 8) low bytes of `own`, whose others are zero, from byte `at`.
+    #[inline(always)]
+    pub(super) fn store(self, at: usize, own: u64, bytes: usize) {
+        let (i, shift, ours) = (at / 8, at % 8 * 8, low_bytes(bytes));
+        self.set_word(i, self.word(i) & !(ours << shift) | own << shift);
+        if shift + 8 * bytes > 64 {
+            let back = 64 - shift;
+            let next = self.word(i + 1);
+            self.set_word(i + 1, next & !(ours >> back) | own >> back);
+        }
+    }
+
+    /// Writes bytes from byte `at`, where they have room.
+    #[inline(always)]
+    pub(super) fn store_bytes(self, at: usize, bytes: &[u8]) {
+        let (mut at, mut rest) = (at, bytes);
+        while rest.len() > 8 {
+            let (eight, after) = rest.split_at(8);
+            self.store(at, words::little(eight), 8);
+            (at, rest) = (at + 8, after);
+        }
+        if !rest.is_empty() {
+            self.store(at, words::little(rest), rest.len());
+        }
+    }
+
+    /// Calls `word` with the words of the `len` bytes from byte `at`, in order: a word from every eighth byte on.
+    #[inline(always)]
+    pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
+        let (mut i, shift) = (at / 8, at % 8 * 8);
+        let (mut low, mut done) = (self.word(i), 0);
+        while done < len {
+            i += 1;
+            let high = self.word(i);
+            let both = u128::from(high) << 64 | u128::from(low);
+            word(done, (both >> shift) as u64);
+            low = high;
+            done += 8;
+        }
+    }
+
+    /// Moves the bytes from `from` to `end` up by `gap`, over what lies there.
+    #[inline]
+    pub(super) fn move_up(self, from: usize, end: usize, gap: usize) {
+        if from == end {
+            return;
+        }
+        let (from, end) = (from + gap, end + gap);
+        // From the top down: a word's old bytes lie below it, or in it.
+        let (first, mut i) = (from / 8, (end - 1) / 8);
+        let mut ours = low_bytes((end - 1) % 8 + 1);
+        loop {
+            let before = from.saturating_sub(8 * i) * 8;
+            ours &= u64::MAX << before;
+            let moved = self.load((8 * i).wrapping_sub(gap));
+            self.set_word(i, self.word(i) & !ours | moved & ours);
+            if i == first {
+                return;
+            }
+            (i, ours) = (i - 1, u64::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(f: impl Fn(Bucket<'_>)) {
+        let words: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();
+        // SAFETY: eight words, alive until the end of this.
+        let bucket = unsafe { Bucket::at(NonNull::from(&words[0]), 8) };
+        let bucket = Bucket {
+            // From the whole slice, so that all of it may be reached.
+            first: NonNull::new(words.as_ptr().cast_mut()).expect("a slice has an address"),
+            ..bucket
+        };
+        f(bucket);
+    }
+
+    fn bytes(bucket: Bucket<'_>) -> Vec<u8> {
+        (0..8).flat_map(|i| bucket.word(i).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_store_changes_its_bytes_alone() {
+        for (at, len) in (0..64).flat_map(|at| (0..=64 - at).map(move |len| (at, len))) {
+            with(|bucket| {
+                let own: Vec<u8> = (0..len as u8).map(|b| b | 0x80).collect();
+                bucket.store_bytes(at, &own);
+                let mut expect = vec![0; 64];
+                expect[at..at + len].copy_from_slice(&own);
+                assert_eq!(bytes(bucket), expect);
+                let mut back = Vec::new();
+                bucket.each_word(at, len, |_, word| back.extend(word.to_le_bytes()));
+                assert_eq!(&back[..len], &own);
+            });
+        }
+    }
+
+    #[test]
+    fn a_move_is_that_of_slices() {
+        for gap in 1..20 {
+            for (from, end) in (0..40).flat_map(|from| (from..40).map(move |end| (from, end))) {
+                with(|bucket| {
+                    bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                    let mut expect = bytes(bucket);
+                    expect.copy_within(from..end, from + gap);
+                    bucket.move_up(from, end, gap);
+                    assert_eq!(bytes(bucket), expect, "{from} {end} {gap}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn no_place_leads_out() {
+        with(|bucket| {
+            bucket.set_word(0, 7);
+            assert_eq!(bucket.load(64), 7);
+            assert_eq!(bucket.word(usize::MAX), bucket.word(7));
+        });
+    }
+}
