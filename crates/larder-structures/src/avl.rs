@@ -1,0 +1,485 @@
+//! An AVL tree: `ordered_set` as it was up to OTP 21, and the base node of its tree with write concurrency since.
+//!
+//! ```text
+//!             k             balance = height of the right - height of the left: -1, 0 or 1
+//!           /   \
+//!          d     p          before `n` comes:  p is -1 or 0 or 1 ...
+//!               / \
+//!              m   s        n becomes m's right; m, p, k are gone through upwards until a height
+//!               \           did not change, or one rotation made it what it was
+//!                n
+//! ```
+//!
+//! Invariants:
+//! 1. In order, positions ascend.
+//! 2. The heights of a node's two subtrees differ by at most one; `balance` says how.
+//! 3. The stack of the last walk, if there is one, belongs to the tree as it is: who changes links empties it.
+//!
+//! Steps of a change: (1) descend, keep the path; (2) let the caller decide; (3) link or unlink; (4) go back up the path, rotating.
+//!
+//! *The static stack.* `next` and `prev` ask for one neighbour at a time, each time from the top. OTP keeps the stack of the last such walk with the
+//! table; when the next one begins where that ended it goes on from there, in O(1) amortised, and no key is compared but one. One walk at a time has the
+//! stack; others descend. The patch measured in 2013 gave each call a stack of its own: `static_stack` off.
+//!
+//! Source: G. M. Adelson-Velsky, E. M. Landis, "An algorithm for the organization of information", 1962; OTP's documented behaviour.
+//! Deviations: nodes lie in chunks and links are numbers of 32 bits; a key is beside its links when it is short. To divide or join trees moves
+//! the nodes of one of them, O(n), where pointers would take O(log n).
+//!
+//! Not for: many writers (one lock), large tables that don't fit in cache (a miss for each of 1.44 log₂ n levels). The default is quicker in all.
+
+use crate::position::spilled;
+use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
+use crate::slab::{Slab, NIL};
+use crate::{Cut, Position};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// The most levels of a tree of 2³² nodes are 1.44 × 32.
+type Path = SmallVec<[(u32, usize); 48]>;
+
+#[derive(Debug)]
+struct Node<W> {
+    position: Position,
+    word: W,
+    kids: [u32; 2],
+    balance: i8,
+}
+
+/// Where the last walk stopped.
+#[derive(Debug)]
+struct Stack {
+    forward: bool,
+    /// The node that was met last.
+    last: u32,
+    /// Those that are to be met after it, the next one last; the others are its ancestors.
+    rest: Vec<u32>,
+}
+
+impl Stack {
+    fn empty() -> Self {
+        Stack {
+            forward: true,
+            last: NIL,
+            rest: Vec::new(),
+        }
+    }
+}
+
+/// An AVL tree from positions to words.
+#[derive(Debug)]
+pub struct Avl<W> {
+    nodes: Slab<Node<W>>,
+    root: u32,
+    /// Bytes of positions that are too long to stand in their nodes.
+    spilled: usize,
+    stack: Option<Box<Mutex<Stack>>>,
+}
+
+/// How much a subtree on this side adds to the balance.
+fn weight(side: usize) -> i8 {
+    if side == 0 {
+        -1
+    } else {
+        1
+    }
+}
+
+impl<W> Avl<W> {
+    /// An empty tree; `static_stack` says whether the stack of the last walk is kept.
+    pub fn new(static_stack: bool) -> Self {
+        Avl {
+            nodes: Slab::new(),
+            root: NIL,
+            spilled: 0,
+            stack: static_stack.then(|| Box::new(Mutex::new(Stack::empty()))),
+        }
+    }
+
+    /// Step 1: down to the position. Gives the path above the place, and the node there or `NIL`.
+    fn descend(&self, position: &[u8]) -> (Path, u32) {
+        let mut path = Path::new();
+        let mut at = self.root;
+        while at != NIL {
+            let node = &self.nodes[at];
+            let side = match position.cmp(&node.position) {
+                Ordering::Equal => break,
+                Ordering::Less => 0,
+                Ordering::Greater => 1,
+            };
+            path.push((at, side));
+            at = node.kids[side];
+        }
+        (path, at)
+    }
+
+    /// Makes `to` the child where the path ends.
+    fn link(&mut self, path: &[(u32, usize)], to: u32) {
+        match path.last() {
+            None => self.root = to,
+            Some(&(parent, side)) => self.nodes[parent].kids[side] = to,
+        }
+    }
+
+    fn forget_stack(&mut self) {
+        if let Some(stack) = &mut self.stack {
+            stack.get_mut().last = NIL;
+        }
+    }
+
+    fn make(&mut self, position: Position, word: W, kids: [u32; 2], balance: i8) -> u32 {
+        self.spilled += spilled(&position);
+        self.nodes.insert(Node {
+            position,
+            word,
+            kids,
+            balance,
+        })
+    }
+
+    fn unmake(&mut self, id: u32) -> Node<W> {
+        let node = self.nodes.remove(id);
+        self.spilled -= spilled(&node.position);
+        node
+    }
+
+    /// Turns the node, whose `side` is too high by one, so that invariant 2 holds. Gives the new top, and whether the subtree became lower.
+    fn rotate(&mut self, top: u32, side: usize) -> (u32, bool) {
+        let (heavy, other) = (weight(side), 1 - side);
+        let kid = self.nodes[top].kids[side];
+        if self.nodes[kid].balance == -heavy {
+            return (self.rotate_twice(top, kid, side), true);
+        }
+        //   top(+2)            kid
+        //   /   \             /   \
+        //  a    kid    =>   top    c
+        //       /  \        / \
+        //      b    c      a   b
+        self.nodes[top].kids[side] = self.nodes[kid].kids[other];
+        self.nodes[kid].kids[other] = top;
+        let even = self.nodes[kid].balance == 0;
+        self.nodes[top].balance = if even { heavy } else { 0 };
+        self.nodes[kid].balance = if even { -heavy } else { 0 };
+        (kid, !even)
+    }
+
+    fn rotate_twice(&mut self, top: u32, kid: u32, side: usize) -> u32 {
+        //   top(+2)             mid
+        //   /    \             /    \
+        //  a     kid         top    kid
+        //       /   \   =>   / \    / \
+        //     mid    d      a   b  c   d
+        //     / \
+        //    b   c
+        let (heavy, other) = (weight(side), 1 - side);
+        let mid = self.nodes[kid].kids[other];
+        let leans = self.nodes[mid].balance;
+        let [near, far] = [self.nodes[mid].kids[other], self.nodes[mid].kids[side]];
+        self.nodes[top].kids[side] = near;
+        self.nodes[kid].kids[other] = far;
+        self.nodes[mid].kids[other] = top;
+        self.nodes[mid].kids[side] = kid;
+        self.nodes[top].balance = if leans == heavy { -heavy } else { 0 };
+        self.nodes[kid].balance = if leans == -heavy { heavy } else { 0 };
+        self.nodes[mid].balance = 0;
+        mid
+    }
+
+    /// Step 4: the subtree where the path ends became higher (or lower) by one.
+    fn retrace(&mut self, mut path: Path, grew: bool) {
+        while let Some((parent, side)) = path.pop() {
+            let change = if grew { weight(side) } else { -weight(side) };
+            let balance = self.nodes[parent].balance + change;
+            let settled = match balance {
+                -2 | 2 => {
+                    let (top, lower) = self.rotate(parent, usize::from(balance > 0));
+                    self.link(&path, top);
+                    lower == grew
+                }
+                _ => {
+                    self.nodes[parent].balance = balance;
+                    (balance == 0) == grew
+                }
+            };
+            if settled {
+                return;
+            }
+        }
+    }
+
+    /// Steps 3 and 4 for a new node.
+    fn attach(&mut self, path: Path, node: u32) {
+        self.forget_stack();
+        self.link(&path, node);
+        self.retrace(path, true);
+    }
+
+    /// Steps 3 and 4 for the node where the path ends.
+    fn detach(&mut self, mut path: Path, id: u32) -> (Position, W) {
+        self.forget_stack();
+        let mut goes = id;
+        if self.nodes[id].kids.iter().all(|kid| *kid != NIL) {
+            // Its successor has no left subtree: that node goes, and what it kept comes here.
+            path.push((id, 1));
+            goes = self.nodes[id].kids[1];
+            while self.nodes[goes].kids[0] != NIL {
+                path.push((goes, 0));
+                goes = self.nodes[goes].kids[0];
+            }
+        }
+        let [left, right] = self.nodes[goes].kids;
+        self.link(&path, if left == NIL { right } else { left });
+        self.retrace(path, false);
+        let node = self.unmake(goes);
+        if goes == id {
+            return (node.position, node.word);
+        }
+        let here = &mut self.nodes[id];
+        let old = std::mem::replace(&mut here.position, node.position);
+        let word = std::mem::replace(&mut here.word, node.word);
+        self.spilled += spilled(&self.nodes[id].position);
+        self.spilled -= spilled(&old);
+        (old, word)
+    }
+
+    /// Pushes the node and its descendants on that side.
+    fn push_spine(&self, mut at: u32, side: usize, rest: &mut Vec<u32>) {
+        while at != NIL {
+            rest.push(at);
+            at = self.nodes[at].kids[side];
+        }
+    }
+
+    /// Makes a stack for a walk from the cut.
+    fn find_cut(&self, cut: Cut<'_>, stack: &mut Stack) {
+        stack.forward = cut.is_forward();
+        stack.rest.clear();
+        let near = usize::from(!stack.forward);
+        let mut at = self.root;
+        while at != NIL {
+            let node = &self.nodes[at];
+            if cut.admits(&node.position) {
+                stack.rest.push(at);
+                at = node.kids[near];
+            } else {
+                at = node.kids[1 - near];
+            }
+        }
+    }
+
+    fn walk_with(&self, stack: &mut Stack, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        let goes_on = stack.last != NIL
+            && stack.forward == cut.is_forward()
+            && cut.goes_on_after(&self.nodes[stack.last].position);
+        if !goes_on {
+            self.find_cut(cut, stack);
+        }
+        let near = usize::from(!stack.forward);
+        while let Some(at) = stack.rest.pop() {
+            let node = &self.nodes[at];
+            stack.last = at;
+            self.push_spine(node.kids[1 - near], near, &mut stack.rest);
+            if !f(&node.position, &node.word) {
+                return false;
+            }
+        }
+        stack.last = NIL;
+        true
+    }
+
+    /// Levels below the node. O(log n): the higher side is followed.
+    fn height(&self, mut at: u32) -> usize {
+        let mut levels = 0;
+        while at != NIL {
+            let node = &self.nodes[at];
+            at = node.kids[usize::from(node.balance > 0)];
+            levels += 1;
+        }
+        levels
+    }
+
+    /// Moves a subtree to another slab. Shapes and balances stay.
+    fn move_nodes(&mut self, from: u32, to: &mut Avl<W>) -> u32 {
+        if from == NIL {
+            return NIL;
+        }
+        let mut top = NIL;
+        let mut waiting: Vec<(u32, Option<(u32, usize)>)> = vec![(from, None)];
+        while let Some((id, parent)) = waiting.pop() {
+            let node = self.unmake(id);
+            let new = to.make(node.position, node.word, [NIL; 2], node.balance);
+            match parent {
+                None => top = new,
+                Some((parent, side)) => to.nodes[parent].kids[side] = new,
+            }
+            let kids = node.kids.into_iter().enumerate();
+            waiting.extend(
+                kids.filter(|(_, kid)| *kid != NIL)
+                    .map(|(side, kid)| (kid, Some((new, side)))),
+            );
+        }
+        top
+    }
+
+    /// Joins two trees of one slab with an entry between them, by which the roots differ. O(difference of their heights).
+    fn concatenate(&mut self, left: u32, middle: (Position, W), right: u32) {
+        let roots = [left, right];
+        let heights = roots.map(|root| self.height(root) as isize);
+        let tall = usize::from(heights[1] > heights[0]);
+        let short = 1 - tall;
+        // Down the inner edge of the higher tree to a subtree that the lower tree can stand beside.
+        self.root = roots[tall];
+        let mut path = Path::new();
+        let (mut at, mut height) = (roots[tall], heights[tall]);
+        while height > heights[short] + 1 {
+            path.push((at, short));
+            let node = &self.nodes[at];
+            // The subtree on `short`'s side is lower by one, or by two where the node leans the other way.
+            height -= if node.balance == weight(tall) { 2 } else { 1 };
+            at = node.kids[short];
+        }
+        let mut kids = [at; 2];
+        kids[short] = roots[short];
+        let lean = (height - heights[short]) as i8 * weight(tall);
+        let node = self.make(middle.0, middle.1, kids, lean);
+        self.attach(path, node);
+    }
+}
+
+impl<W: Send + Sync> Sequential<W> for Avl<W> {
+    fn get(&self, position: &[u8]) -> Option<&W> {
+        let mut at = self.root;
+        while at != NIL {
+            let node = &self.nodes[at];
+            at = match position.cmp(&node.position) {
+                Ordering::Equal => return Some(&node.word),
+                Ordering::Less => node.kids[0],
+                Ordering::Greater => node.kids[1],
+            };
+        }
+        None
+    }
+
+    fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
+        // (1)
+        let (path, at) = self.descend(position);
+        if at == NIL {
+            // (2), (3), (4)
+            if let Act::Put(word) = f(None) {
+                let node = self.make(Position::from_slice(position), word, [NIL; 2], 0);
+                self.attach(path, node);
+            }
+            return;
+        }
+        match f(Some(&mut self.nodes[at].word)) {
+            Act::Keep => {}
+            Act::Put(word) => self.nodes[at].word = word,
+            Act::Remove => drop(self.detach(path, at)),
+        }
+    }
+
+    fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        match self.stack.as_ref().and_then(|stack| stack.try_lock()) {
+            Some(mut stack) => self.walk_with(&mut stack, cut, f),
+            None => self.walk_with(&mut Stack::empty(), cut, f),
+        }
+    }
+
+    fn pop(&mut self) -> Option<W> {
+        let mut path = Path::new();
+        let mut at = self.root;
+        if at == NIL {
+            return None;
+        }
+        while self.nodes[at].kids[0] != NIL {
+            path.push((at, 0));
+            at = self.nodes[at].kids[0];
+        }
+        Some(self.detach(path, at).1)
+    }
+
+    fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn memory(&self) -> usize {
+        // The stack's own memory is that of one path.
+        let stack = self.stack.as_ref().map_or(0, |_| size_of::<Mutex<Stack>>());
+        self.nodes.memory() + self.spilled + stack
+    }
+}
+
+impl<W: Send + Sync> Divisible<W> for Avl<W> {
+    fn like(&self) -> Self {
+        Avl::new(self.stack.is_some())
+    }
+
+    fn divide(&mut self) -> Option<(Position, Self)> {
+        if self.len() < 2 {
+            return None;
+        }
+        self.forget_stack();
+        let mut upper = self.like();
+        let root = self.root;
+        let [left, right] = self.nodes[root].kids;
+        upper.root = self.move_nodes(right, &mut upper);
+        if left == NIL {
+            // The root stays, alone.
+            self.nodes[root].kids = [NIL; 2];
+            self.nodes[root].balance = 0;
+        } else {
+            let node = self.unmake(root);
+            self.root = left;
+            upper.insert(&node.position, node.word);
+        }
+        let mut first = Position::new();
+        upper.walk(Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward), &mut |p, _| {
+            first = Position::from_slice(p);
+            false
+        });
+        Some((first, upper))
+    }
+
+    fn join(&mut self, mut right: Self) {
+        self.forget_stack();
+        if right.len() > self.len() {
+            // The nodes of the smaller one move.
+            std::mem::swap(self, &mut right);
+            if let Some(middle) = right.pop_last() {
+                let (root, here) = (right.root, self.root);
+                let left = right.move_nodes(root, self);
+                self.concatenate(left, middle, here);
+            }
+        } else if let Some(middle) = right.pop_first() {
+            let (root, here) = (right.root, self.root);
+            let moved = right.move_nodes(root, self);
+            self.concatenate(here, middle, moved);
+        }
+    }
+}
+
+impl<W> Avl<W> {
+    fn pop_first(&mut self) -> Option<(Position, W)> {
+        self.pop_edge(0)
+    }
+
+    fn pop_last(&mut self) -> Option<(Position, W)> {
+        self.pop_edge(1)
+    }
+
+    fn pop_edge(&mut self, side: usize) -> Option<(Position, W)> {
+        let mut path = Path::new();
+        let mut at = self.root;
+        if at == NIL {
+            return None;
+        }
+        while self.nodes[at].kids[side] != NIL {
+            path.push((at, side));
+            at = self.nodes[at].kids[side];
+        }
+        Some(self.detach(path, at))
+    }
+}
+
+#[cfg(test)]
+mod tests;

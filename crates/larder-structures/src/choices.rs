@@ -1,0 +1,181 @@
+//! The options of structures: what there is, what was asked for, and what to say when the two don't meet.
+
+use thiserror::Error;
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// A whole number.
+    Int(i64),
+    /// Yes or no.
+    Flag(bool),
+    /// A name.
+    Name(String),
+}
+
+/// What values an option takes; the last field of each is the default.
+#[derive(Clone, Copy, Debug)]
+pub enum Range {
+    /// Whole numbers from the first to the second.
+    Int(i64, i64, i64),
+    /// Whole numbers from the first to the second, or `auto`.
+    IntOrAuto(i64, i64, i64),
+    /// Yes or no.
+    Flag(bool),
+    /// One of the names; the first is the default.
+    OneOf(&'static [&'static str]),
+}
+
+/// An option of a structure.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub range: Range,
+    /// What it does, in one line.
+    pub about: &'static str,
+}
+
+/// Why no index was made.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum BuildError {
+    /// There is no such structure.
+    #[error("there is no structure '{name}'; there are: {there}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names of all.
+        there: String,
+    },
+    /// The structure keeps no order of keys.
+    #[error("the structure '{name}' has no order of keys, which ordered_set needs; those that have are: {there}")]
+    Order {
+        /// What was asked for.
+        name: String,
+        /// The names of those that do.
+        there: String,
+    },
+    /// The structure has no such option.
+    #[error("the structure '{name}' has no option '{option}'; it has: {there}")]
+    Option {
+        /// The structure.
+        name: String,
+        /// What was asked for.
+        option: String,
+        /// The structure's options.
+        there: String,
+    },
+    /// The option takes other values.
+    #[error("the option '{option}' of the structure '{name}' takes {range}")]
+    Value {
+        /// The structure.
+        name: String,
+        /// The option.
+        option: String,
+        /// What it takes.
+        range: String,
+    },
+}
+
+impl Range {
+    /// The value of an option that was not said.
+    pub fn default(&self) -> Value {
+        match *self {
+            Range::Int(_, _, n) | Range::IntOrAuto(_, _, n) => Value::Int(n),
+            Range::Flag(flag) => Value::Flag(flag),
+            Range::OneOf(names) => Value::Name(names[0].to_owned()),
+        }
+    }
+
+    /// Whether the option takes the value.
+    pub fn takes(&self, value: &Value) -> bool {
+        match (*self, value) {
+            (Range::Int(least, most, _) | Range::IntOrAuto(least, most, _), Value::Int(n)) => {
+                (least..=most).contains(n)
+            }
+            (Range::IntOrAuto(..), Value::Name(name)) => name == "auto",
+            (Range::Flag(_), Value::Flag(_)) => true,
+            (Range::OneOf(names), Value::Name(name)) => names.contains(&name.as_str()),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Range::Int(least, most, _) => write!(f, "a whole number from {least} to {most}"),
+            Range::IntOrAuto(least, most, _) => {
+                write!(f, "a whole number from {least} to {most}, or auto")
+            }
+            Range::Flag(_) => f.write_str("true or false"),
+            Range::OneOf(names) => write!(f, "one of {}", names.join(", ")),
+        }
+    }
+}
+
+/// The values of all options of a structure: those that were said, the defaults of the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen(Vec<(&'static str, Value)>);
+
+impl Chosen {
+    /// What `said` comes to; of an option that is said twice the last counts.
+    pub(crate) fn new(
+        name: &str,
+        choices: &'static [Choice],
+        said: &[(String, Value)],
+    ) -> Result<Self, BuildError> {
+        let mut all: Vec<_> = choices.iter().map(|c| (c.name, c.range.default())).collect();
+        for (option, value) in said {
+            let Some(at) = choices.iter().position(|c| c.name == option) else {
+                let names: Vec<_> = choices.iter().map(|c| c.name).collect();
+                return Err(BuildError::Option {
+                    name: name.to_owned(),
+                    option: option.clone(),
+                    there: match names.is_empty() {
+                        true => "none".to_owned(),
+                        false => names.join(", "),
+                    },
+                });
+            };
+            if !choices[at].range.takes(value) {
+                return Err(BuildError::Value {
+                    name: name.to_owned(),
+                    option: option.clone(),
+                    range: choices[at].range.to_string(),
+                });
+            }
+            all[at].1 = value.clone();
+        }
+        Ok(Chosen(all))
+    }
+
+    fn get(&self, option: &str) -> &Value {
+        let found = self.0.iter().find(|(name, _)| *name == option);
+        &found.expect("a structure asks for its own options").1
+    }
+
+    /// A number, if the option is one and not `auto`.
+    pub(crate) fn number(&self, option: &str) -> Option<i64> {
+        match self.get(option) {
+            Value::Int(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// A number that is not negative.
+    pub(crate) fn size(&self, option: &str) -> usize {
+        self.number(option).map_or(0, |n| n.max(0) as usize)
+    }
+
+    /// A flag.
+    pub(crate) fn flag(&self, option: &str) -> bool {
+        self.get(option) == &Value::Flag(true)
+    }
+
+    /// Whether a name was chosen.
+    pub(crate) fn is(&self, option: &str, name: &str) -> bool {
+        matches!(self.get(option), Value::Name(chosen) if chosen == name)
+    }
+}

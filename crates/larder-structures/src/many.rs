@@ -1,0 +1,246 @@
+//! The adapter for many values under a key: an index ([`Multi`]) of a shared map from positions to crowds.
+//!
+//! ```text
+//!   entry of the structure     hash | key               a crowd: (number, object), (number, object), ...
+//!   entry of the index         hash | key | number      one object
+//! ```
+//!
+//! A scan may stop and go on between two objects of one key. It goes on *around* a position: with the part of the crowd, whose position is a
+//! beginning of it, that lies past the number; or, where that crowd is gone, with the next.
+
+use crate::counts::Counts;
+use crate::fill;
+use crate::position::{Order, HASH};
+use crate::scheme::{Old, Scheme};
+use crate::sequential::Act;
+use crate::word::{Crowd, Object, Word};
+use crate::Cut;
+use larder_index::{Batch, Direction, Guard, Key, Multi, Objects, Start, Stats};
+
+/// Sorts after every number of an arrival.
+const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
+
+/// Many values under a key, in any structure that is shared by a scheme.
+pub struct Many<C> {
+    scheme: C,
+    counts: Counts,
+}
+
+impl<C: Scheme<Crowd>> Many<C> {
+    /// An index of an empty structure.
+    pub fn new(scheme: C) -> Self {
+        Many {
+            scheme,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The structure behind the index.
+    pub fn scheme(&self) -> &C {
+        &self.scheme
+    }
+}
+
+/// The crowd of a key while it is changed. One that others may be reading is copied before the first change.
+struct Held<'c> {
+    place: Place<'c>,
+    before: usize,
+}
+
+enum Place<'c> {
+    Mine(&'c mut Crowd),
+    Shared(&'c Crowd),
+    New(Crowd, bool),
+}
+
+impl<'c> Held<'c> {
+    fn new(old: Old<'c, Crowd>) -> Self {
+        let before = old.word().map_or(0, Crowd::len);
+        let place = match old {
+            Old::Absent => Place::New(Crowd::default(), false),
+            Old::Mine(crowd) => Place::Mine(crowd),
+            Old::Shared(crowd) => Place::Shared(crowd),
+        };
+        Held { place, before }
+    }
+
+    fn crowd(&self) -> &Crowd {
+        match &self.place {
+            Place::Mine(crowd) => crowd,
+            Place::Shared(crowd) => crowd,
+            Place::New(crowd, _) => crowd,
+        }
+    }
+
+    fn change(&mut self) -> &mut Crowd {
+        if let Place::Shared(crowd) = self.place {
+            self.place = Place::New(crowd.clone(), true);
+        }
+        match &mut self.place {
+            Place::Mine(crowd) => crowd,
+            Place::New(crowd, _) => crowd,
+            Place::Shared(_) => unreachable!("a shared crowd was just copied"),
+        }
+    }
+
+    /// What is to be done with the entry.
+    fn end(self) -> Act<Crowd> {
+        match self.place {
+            Place::Mine(crowd) if crowd.is_empty() => Act::Remove,
+            Place::New(crowd, true) if crowd.is_empty() => Act::Remove,
+            Place::New(crowd, _) if !crowd.is_empty() => Act::Put(crowd),
+            _ => Act::Keep,
+        }
+    }
+}
+
+impl Objects for Held<'_> {
+    fn count(&self) -> usize {
+        self.crowd().len()
+    }
+
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        self.crowd().each(f);
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.change().push(value);
+    }
+
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        self.change().remove_if(f)
+    }
+
+    fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        self.change().replace(ordinal, value);
+    }
+}
+
+/// Appends entries of one key to the batch until it is full; answers whether it is not.
+fn take<'c>(
+    batch: &mut Batch,
+    position: &[u8],
+    mut part: impl DoubleEndedIterator<Item = (u64, &'c Object)>,
+    direction: Direction,
+) -> bool {
+    let (hash, key) = position.split_at(HASH);
+    let mut push = |(number, object): (u64, &Object)| {
+        let number = number.to_be_bytes();
+        // Hash and number lie around the entry, unseen, for `entry_position`.
+        batch.bytes.extend_from_slice(hash);
+        batch.push(key, object.bytes());
+        batch.bytes.extend_from_slice(&number);
+        fill::resume_after(&[position, &number], direction, &mut batch.resume);
+        !fill::is_full(batch)
+    };
+    match direction {
+        Direction::Forward => part.all(&mut push),
+        Direction::Backward => part.rev().all(&mut push),
+    }
+}
+
+impl<C: Scheme<Crowd>> Multi for Many<C> {
+    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
+        let mut found = 0;
+        Order::Hash.with(key, |position| {
+            self.scheme.read(guard, position, &mut |crowd| {
+                if let Some(crowd) = crowd {
+                    found = crowd.len();
+                    crowd.iter().for_each(|(_, object)| f(object.bytes()));
+                }
+            });
+        });
+        found
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        let mut found = false;
+        Order::Hash.with(key, |position| {
+            self.scheme.read(guard, position, &mut |crowd| {
+                found = crowd.is_some_and(|crowd| !crowd.is_empty());
+            });
+        });
+        found
+    }
+
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        let (mut len, mut bytes) = (0, 0);
+        let met = Order::Hash.with(key, |position| {
+            self.scheme.change(guard, position, &mut |old| {
+                let held_before = old.word().map_or(0, Word::held);
+                let mut held = Held::new(old);
+                f(&mut held);
+                let after = held.crowd();
+                len = after.len() as isize - held.before as isize;
+                let held_after = if after.is_empty() { 0 } else { after.held() };
+                bytes = held_after as isize - held_before as isize;
+                held.end()
+            })
+        });
+        if met {
+            self.counts.met();
+        }
+        self.counts.add(len, bytes);
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        batch.clear();
+        let forward = direction == Direction::Forward;
+        let entries = Cut::new(start, direction);
+        let cut = match entries.bytes() {
+            None => entries,
+            Some(bytes) => Cut::around(bytes, direction),
+        };
+        let done = self.scheme.walk(guard, cut, &mut |position, crowd| {
+            let inside = entries
+                .bytes()
+                .filter(|bytes| bytes.starts_with(position))
+                .map(|_| entries.behind(position.len()));
+            let part = crowd.part(
+                &|number| inside.is_none_or(|cut| cut.admits(number)),
+                forward,
+            );
+            take(batch, position, part, direction)
+        });
+        fill::end(batch, done);
+    }
+
+    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        Order::Hash.write(key, out);
+    }
+
+    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        Order::Hash.write(key, out);
+        out.extend_from_slice(&PAST_NUMBERS);
+    }
+
+    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
+        let (key, value, end) = batch.entries[i];
+        out.clear();
+        out.extend_from_slice(&batch.bytes[key as usize - HASH..value as usize]);
+        out.extend_from_slice(&batch.bytes[end as usize..end as usize + size_of::<u64>()]);
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        let (mut len, mut bytes) = (0, 0);
+        let empty = self.scheme.pop(guard, limit, &mut |crowd| {
+            crowd.iter().for_each(|(_, object)| f(object.bytes()));
+            len -= crowd.len() as isize;
+            bytes -= crowd.held() as isize;
+        });
+        self.counts.add(len, bytes);
+        empty
+    }
+
+    fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.scheme.memory(&larder_index::pin()) + self.counts.bytes()
+    }
+
+    fn stats(&self) -> Stats {
+        self.scheme.stats(&larder_index::pin())
+    }
+}

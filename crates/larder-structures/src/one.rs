@@ -1,0 +1,144 @@
+//! The adapter for one value under a key: an index ([`Unique`]) of a shared map from positions to objects.
+
+use crate::counts::Counts;
+use crate::fill;
+use crate::position::Order;
+use crate::scheme::Scheme;
+use crate::sequential::Act;
+use crate::word::{Object, Word};
+use crate::Cut;
+use larder_index::{Batch, Change, Direction, Guard, Key, Start, Stats, Unique, Updater};
+use std::cell::Cell;
+
+/// One value under a key, in any structure that is shared by a scheme.
+pub struct One<C> {
+    scheme: C,
+    order: Order,
+    counts: Counts,
+}
+
+impl<C: Scheme<Object>> One<C> {
+    /// An index of an empty structure; hash-ordered structures need positions in the order of hashes.
+    pub fn new(scheme: C, order: Order) -> Self {
+        One {
+            scheme,
+            order,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The structure behind the index.
+    pub fn scheme(&self) -> &C {
+        &self.scheme
+    }
+}
+
+/// Calls `f` with an empty buffer, one that was used before if possible.
+fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    thread_local! {
+        static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    let result = f(&mut scratch);
+    if scratch.capacity() <= 1 << 16 {
+        SCRATCH.set(scratch);
+    }
+    result
+}
+
+impl<C: Scheme<Object>> Unique for One<C> {
+    fn is_ordered(&self) -> bool {
+        self.order == Order::Key
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        let mut found = false;
+        self.order.with(key, |position| {
+            self.scheme.read(guard, position, &mut |object| {
+                if let Some(object) = object {
+                    out.extend_from_slice(object.bytes());
+                    found = true;
+                }
+            });
+        });
+        found
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        let mut found = false;
+        self.order.with(key, |position| {
+            self.scheme
+                .read(guard, position, &mut |object| found = object.is_some());
+        });
+        found
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let (mut len, mut bytes, mut changed) = (0, 0, false);
+        let met = with_scratch(|scratch| {
+            self.order.with(key, |position| {
+                self.scheme.change(guard, position, &mut |old| {
+                    let old = old.word();
+                    let held = old.map_or(0, |object| object.held() as isize);
+                    let there = isize::from(old.is_some());
+                    let new = match f(old.map(Object::bytes), scratch) {
+                        Change::Keep => return Act::Keep,
+                        Change::Put(value) => Some(Object::new(value)),
+                        Change::PutScratch => Some(Object::new(scratch)),
+                        Change::Remove => None,
+                    };
+                    changed = new.is_some() || there == 1;
+                    len = isize::from(new.is_some()) - there;
+                    bytes = new.as_ref().map_or(0, |object| object.held() as isize) - held;
+                    new.map_or(Act::Remove, Act::Put)
+                })
+            })
+        });
+        if met {
+            self.counts.met();
+        }
+        self.counts.add(len, bytes);
+        changed
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        batch.clear();
+        let front = self.order.front();
+        let cut = Cut::new(start, direction);
+        let done = self.scheme.walk(guard, cut, &mut |position, object| {
+            batch.push(&position[front..], object.bytes());
+            let full = fill::is_full(batch);
+            fill::resume_after(&[position], direction, &mut batch.resume);
+            !full
+        });
+        fill::end(batch, done);
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.order.write(key, out);
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        let (mut len, mut bytes) = (0, 0);
+        let empty = self.scheme.pop(guard, limit, &mut |object| {
+            f(object.bytes());
+            len -= 1;
+            bytes -= object.held() as isize;
+        });
+        self.counts.add(len, bytes);
+        empty
+    }
+
+    fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.scheme.memory(&larder_index::pin()) + self.counts.bytes()
+    }
+
+    fn stats(&self) -> Stats {
+        self.scheme.stats(&larder_index::pin())
+    }
+}

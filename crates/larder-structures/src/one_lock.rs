@@ -1,0 +1,79 @@
+//! One readers-writer lock around a sequential structure: every table of `ets` without write concurrency.
+//!
+//! ```text
+//!   [ lock, in reader groups ] --> a sequential structure
+//! ```
+//!
+//! Invariant: who changes the structure holds the lock alone.
+//!
+//! Linearisation point of an operation: any while it holds the lock.
+//!
+//! Source: OTP's `db_lock`; its reader groups are those of `+rg`. Not for: writers on several processors, who wait for each other and make
+//! readers wait; and readers in large numbers with one group, who share a cache line that each writes.
+
+use crate::raw::group_lock::GroupLock;
+use crate::scheme::{Changer, Old, Reader, Scheme};
+use crate::sequential::{Sequential, Visitor};
+use crate::Cut;
+use larder_index::{Guard, Stats};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// One lock around a sequential structure.
+pub struct OneLock<S> {
+    lock: GroupLock<S>,
+    contended: AtomicU64,
+}
+
+impl<S> OneLock<S> {
+    /// `groups` reader groups, at least one.
+    pub fn new(structure: S, groups: usize) -> Self {
+        OneLock {
+            lock: GroupLock::new(structure, groups),
+            contended: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<W, S: Sequential<W>> Scheme<W> for OneLock<S> {
+    fn read(&self, _guard: &Guard, position: &[u8], f: &mut Reader<'_, W>) {
+        f(self.lock.read().get(position));
+    }
+
+    fn change(&self, _guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
+        let (mut structure, waited) = self.lock.write();
+        if waited {
+            // Ordering: Relaxed, a figure for people.
+            self.contended.fetch_add(1, Relaxed);
+        }
+        structure.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
+        waited
+    }
+
+    fn walk(&self, _guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        self.lock.read().walk(cut, f)
+    }
+
+    fn pop(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
+        let (mut structure, _) = self.lock.write();
+        for _ in 0..limit {
+            match structure.pop() {
+                Some(word) => f(word),
+                None => return true,
+            }
+        }
+        structure.is_empty()
+    }
+
+    fn memory(&self, _guard: &Guard) -> usize {
+        self.lock.memory() + self.lock.read().memory()
+    }
+
+    fn stats(&self, _guard: &Guard) -> Stats {
+        Stats {
+            leaves: 1,
+            // Ordering: Relaxed, a figure for people.
+            contended: self.contended.load(Relaxed),
+            ..Stats::default()
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Positions: what structures sort their entries by.
+//!
+//! ```text
+//!   key order    key
+//!   hash order   top 48 bits of the hash (6 bytes, big endian) | key
+//!   of a crowd   top 48 bits of the hash | key | number of the arrival (8 bytes, big endian)
+//! ```
+//!
+//! Positions are prefix-free because keys are. A hash-ordered structure finds the hash at the front of the position.
+
+use larder_index::Key;
+use smallvec::SmallVec;
+
+/// Bytes of a hash at the front of a position.
+pub(crate) const HASH: usize = 6;
+
+/// Bytes of the number of an arrival.
+pub(crate) type Bytes = [u8; 8];
+
+/// A position that is kept: short ones without memory of their own.
+pub type Position = SmallVec<[u8; 16]>;
+
+/// A position that is asked for.
+pub(crate) type Asked = SmallVec<[u8; 120]>;
+
+/// Bytes that a kept position has elsewhere.
+pub(crate) fn spilled(position: &Position) -> usize {
+    if position.spilled() {
+        position.capacity()
+    } else {
+        0
+    }
+}
+
+/// What entries are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The bytes of the key.
+    Key,
+    /// The top 48 bits of the hash, then the bytes of the key.
+    Hash,
+}
+
+impl Order {
+    /// Bytes before the key in a position.
+    pub(crate) fn front(self) -> usize {
+        match self {
+            Order::Key => 0,
+            Order::Hash => HASH,
+        }
+    }
+
+    /// Calls `f` with the position of the key.
+    #[inline]
+    pub(crate) fn with<R>(self, key: Key<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Order::Key => f(key.bytes),
+            Order::Hash => {
+                let mut position = Asked::new();
+                position.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
+                position.extend_from_slice(key.bytes);
+                f(&position)
+            }
+        }
+    }
+
+    /// Writes the position of the key to `out`, which is cleared first.
+    pub(crate) fn write(self, key: Key<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        if self == Order::Hash {
+            out.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
+        }
+        out.extend_from_slice(key.bytes);
+    }
+}
+
+/// The 48 bits of hash at the front of a position, at the top of a word; what is missing is zeros.
+#[inline]
+pub(crate) fn hash_of(position: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let n = position.len().min(HASH);
+    bytes[..n].copy_from_slice(&position[..n]);
+    u64::from_be_bytes(bytes)
+}

@@ -1,0 +1,156 @@
+//! A readers-writer lock with reader groups.
+//!
+//! ```text
+//!   groups   [ lock ] [ lock ] [ lock ] [ lock ]      each on cache lines of its own
+//!               ^                 ^
+//!            thread 0, 4, ..   thread 2, 6, ..        a reader takes its group's, a writer takes all, from the first to the last
+//! ```
+//!
+//! Readers of different groups write to no common cache line; a writer pays for it with one lock a group. OTP gives its tables' locks such groups when it
+//! is asked for read concurrency. One group is a plain readers-writer lock.
+//!
+//! Each group is a lock of `parking_lot`; no atomic of our own is needed. A writer's order from first to last rules out that two writers wait for
+//! each other.
+
+use crossbeam_utils::CachePadded;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use smallvec::SmallVec;
+use std::cell::{Cell, UnsafeCell};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A value behind a readers-writer lock with reader groups.
+pub(crate) struct GroupLock<T> {
+    groups: Box<[CachePadded<RwLock<()>>]>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: who reads holds a group's lock shared, who writes holds all of them: as with `RwLock<T>`, readers share `&T` (so T: Sync) and
+// a writer may be any thread (so T: Send).
+unsafe impl<T: Send + Sync> Sync for GroupLock<T> {}
+
+/// The calling thread's number, by which it finds its group.
+fn mine() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            // Ordering: Relaxed, only a number of its own.
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        mine.get()
+    })
+}
+
+/// The value, shared with other readers.
+pub(crate) struct Shared<'l, T> {
+    value: &'l T,
+    _group: RwLockReadGuard<'l, ()>,
+}
+
+impl<T> Deref for Shared<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+/// The value, for one alone.
+pub(crate) struct Exclusive<'l, T> {
+    value: &'l mut T,
+    _groups: SmallVec<[RwLockWriteGuard<'l, ()>; 4]>,
+}
+
+impl<T> Deref for Exclusive<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for Exclusive<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
+    }
+}
+
+impl<T> GroupLock<T> {
+    /// `groups` is at least one.
+    pub(crate) fn new(value: T, groups: usize) -> Self {
+        GroupLock {
+            groups: (0..groups.max(1)).map(|_| CachePadded::default()).collect(),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Waits until nobody writes.
+    pub(crate) fn read(&self) -> Shared<'_, T> {
+        let group = self.groups[mine() % self.groups.len()].read();
+        Shared {
+            // SAFETY: 1. A writer holds all groups, and one of them is held shared here, so that there is no `&mut T` before `_group`, declared
+            // after `value` and never given away, is dropped. 2. The borrow of `self` keeps the value alive.
+            value: unsafe { &*self.value.get() },
+            _group: group,
+        }
+    }
+
+    /// Waits until nobody reads or writes; answers also whether it had to.
+    pub(crate) fn write(&self) -> (Exclusive<'_, T>, bool) {
+        let mut waited = false;
+        let groups = self.groups.iter().map(|group| {
+            group.try_write().unwrap_or_else(|| {
+                waited = true;
+                group.write()
+            })
+        });
+        let groups: SmallVec<_> = groups.collect();
+        let exclusive = Exclusive {
+            // SAFETY: all groups are held for one alone, so that there is neither a reader nor another writer before `_groups`, declared after
+            // `value` and never given away, is dropped.
+            value: unsafe { &mut *self.value.get() },
+            _groups: groups,
+        };
+        (exclusive, waited)
+    }
+
+    /// Bytes of the locks.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn writers_are_alone() {
+        for groups in [1, 2, 7] {
+            let lock = GroupLock::new((0u64, 0u64), groups);
+            let rounds = if cfg!(miri) { 20 } else { 2000 };
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        for _ in 0..rounds {
+                            let (mut pair, _) = lock.write();
+                            pair.0 += 1;
+                            pair.1 += 1;
+                        }
+                    });
+                    scope.spawn(|| {
+                        for _ in 0..rounds {
+                            let pair = lock.read();
+                            assert_eq!(pair.0, pair.1);
+                        }
+                    });
+                }
+            });
+            assert_eq!(*lock.read(), (3 * rounds, 3 * rounds));
+        }
+    }
+}

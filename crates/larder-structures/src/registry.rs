@@ -1,0 +1,163 @@
+//! The structures that there are: name, order, options, when to use each, and how it is made.
+//!
+//! To add one: a file that implements [`crate::Sequential`] or [`crate::Scheme`], and an entry here. The suites run over all that are here.
+
+use crate::choices::{BuildError, Choice, Chosen, Range, Value};
+use crate::{Avl, Crowd, Many, Object, One, OneLock, Order, Scheme, Word};
+use larder_index::{Multi, Unique};
+
+/// A structure that an index can be made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Structure {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it sorts by anything. Those that do carry `ordered_set`, too; the others go by the hash of the key alone.
+    pub ordered: bool,
+    /// Its options.
+    pub options: &'static [Choice],
+    /// What it is and when to use it, in one line.
+    pub about: &'static str,
+    one: fn(&Chosen) -> Box<dyn Scheme<Object>>,
+    many: fn(&Chosen) -> Box<dyn Scheme<Crowd>>,
+}
+
+impl Structure {
+    /// The table types that it carries.
+    pub fn types(&self) -> &'static [&'static str] {
+        if self.ordered {
+            &["set", "ordered_set", "bag", "duplicate_bag"]
+        } else {
+            &["set", "bag", "duplicate_bag"]
+        }
+    }
+}
+
+const READER_GROUPS: Choice = Choice {
+    name: "reader_groups",
+    range: Range::Int(1, 1024, 1),
+    about: "readers of different groups don't share a cache line; a writer takes a lock a group",
+};
+
+const AVL: &[Choice] = &[
+    Choice {
+        name: "static_stack",
+        range: Range::Flag(true),
+        about: "whether next and prev go on where the last one stopped",
+    },
+    READER_GROUPS,
+];
+
+static ALL: &[Structure] = &[
+    Structure {
+        name: "avl",
+        ordered: true,
+        options: AVL,
+        about: "an AVL tree under one lock, as ordered_set was up to OTP 21: to compare with, or for small tables with one writer",
+        one: avl,
+        many: avl,
+    },
+];
+
+fn avl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let tree = Avl::<W>::new(chosen.flag("static_stack"));
+    Box::new(OneLock::new(tree, chosen.size("reader_groups")))
+}
+
+/// All structures.
+pub fn structures() -> &'static [Structure] {
+    ALL
+}
+
+fn names(of: impl Fn(&Structure) -> bool) -> String {
+    let names = ALL.iter().filter(|s| of(s)).map(|s| s.name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn find(name: &str) -> Result<&'static Structure, BuildError> {
+    ALL.iter()
+        .find(|s| s.name == name)
+        .ok_or_else(|| BuildError::Unknown {
+            name: name.to_owned(),
+            there: names(|_| true),
+        })
+}
+
+/// Whether an index can be made so: of this structure, with these options, in this order of keys.
+///
+/// # Errors
+/// As [`build_unique`].
+pub fn check(name: &str, options: &[(String, Value)], order: Order) -> Result<(), BuildError> {
+    prepare(name, options, order).map(drop)
+}
+
+fn prepare(
+    name: &str,
+    options: &[(String, Value)],
+    order: Order,
+) -> Result<(&'static Structure, Chosen), BuildError> {
+    let structure = find(name)?;
+    let chosen = Chosen::new(name, structure.options, options)?;
+    if order == Order::Key && !structure.ordered {
+        return Err(BuildError::Order {
+            name: name.to_owned(),
+            there: names(|s| s.ordered),
+        });
+    }
+    Ok((structure, chosen))
+}
+
+/// An empty index with at most one value under a key, in the given order.
+///
+/// # Errors
+/// There is no such structure; it has no such option, or the option no such value; it has no order of keys. The text says what there is.
+pub fn build_unique(
+    name: &str,
+    options: &[(String, Value)],
+    order: Order,
+) -> Result<Box<dyn Unique>, BuildError> {
+    let (structure, chosen) = prepare(name, options, order)?;
+    Ok(Box::new(One::new((structure.one)(&chosen), order)))
+}
+
+/// An empty index with any number of values under a key.
+///
+/// # Errors
+/// As [`build_unique`].
+pub fn build_multi(name: &str, options: &[(String, Value)]) -> Result<Box<dyn Multi>, BuildError> {
+    let (structure, chosen) = prepare(name, options, Order::Hash)?;
+    Ok(Box::new(Many::new((structure.many)(&chosen))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(option: &str, value: Value) -> [(String, Value); 1] {
+        [(option.to_owned(), value)]
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = check("alv", &[], Order::Key).unwrap_err().to_string();
+        assert!(error.contains("'alv'") && error.contains("avl"), "{error}");
+        let error = check("avl", &said("stack", Value::Int(1)), Order::Key).unwrap_err();
+        assert!(error.to_string().contains("static_stack"), "{error}");
+        let error = check("avl", &said("reader_groups", Value::Int(0)), Order::Key).unwrap_err();
+        assert!(error.to_string().contains("from 1 to 1024"), "{error}");
+    }
+
+    #[test]
+    fn every_structure_is_made_with_its_defaults() {
+        for structure in structures() {
+            for order in [Order::Hash, Order::Key] {
+                let made = build_unique(structure.name, &[], order);
+                assert_eq!(made.is_ok(), structure.ordered || order == Order::Hash);
+                assert!(made.is_ok_and(|i| i.is_empty() && i.is_ordered() == (order == Order::Key)) || !structure.ordered);
+            }
+            assert!(build_multi(structure.name, &[]).is_ok_and(|i| i.is_empty()));
+            for choice in structure.options {
+                assert!(choice.range.takes(&choice.range.default()), "{}", choice.name);
+            }
+        }
+    }
+}

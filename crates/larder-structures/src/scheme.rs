@@ -1,0 +1,82 @@
+//! What a structure for many threads does: what [`crate::Sequential`] does, from everywhere at once.
+
+use crate::sequential::{Act, Visitor};
+use crate::Cut;
+use larder_index::{Guard, Stats};
+
+/// The word under a position, as a change finds it.
+#[derive(Debug)]
+pub enum Old<'w, W> {
+    /// There is none.
+    Absent,
+    /// It may be changed in its place: nobody else sees it.
+    Mine(&'w mut W),
+    /// Others may be reading it: it can only be replaced.
+    Shared(&'w W),
+}
+
+impl<W> Old<'_, W> {
+    /// The word.
+    pub fn word(&self) -> Option<&W> {
+        match self {
+            Old::Absent => None,
+            Old::Mine(word) => Some(word),
+            Old::Shared(word) => Some(word),
+        }
+    }
+}
+
+/// What a reader calls with the word under a position.
+pub type Reader<'f, W> = dyn FnMut(Option<&W>) + 'f;
+
+/// What a change calls with the word under a position, exactly once. It may panic: then nothing is changed.
+pub type Changer<'f, W> = dyn FnMut(Old<'_, W>) -> Act<W> + 'f;
+
+/// A sorted map from positions to words, shared by threads. Reads and changes are linearizable.
+pub trait Scheme<W>: Send + Sync {
+    /// Calls `f` once with the word under the position.
+    fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>);
+
+    /// Calls `f` exactly once with the word under the position and does what it answers, in one step. Answers whether this thread
+    /// met another on the way.
+    fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
+
+    /// Calls `f` with some entries from the cut on, in order, as of one instant, until it answers false. At least one, unless there is none; answers
+    /// whether the end was reached.
+    fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
+
+    /// Removes some entries, about `limit`, while nobody else writes; answers whether none is left.
+    fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool;
+
+    /// Bytes of memory, without the scheme's own fields and what words hold.
+    fn memory(&self, guard: &Guard) -> usize;
+
+    /// Figures.
+    fn stats(&self, guard: &Guard) -> Stats;
+}
+
+impl<W> Scheme<W> for Box<dyn Scheme<W>> {
+    fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>) {
+        (**self).read(guard, position, f);
+    }
+
+    fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
+        (**self).change(guard, position, f)
+    }
+
+    fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        (**self).walk(guard, cut, f)
+    }
+
+    fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
+        (**self).pop(guard, limit, f)
+    }
+
+    fn memory(&self, guard: &Guard) -> usize {
+        size_of_val(&**self) + (**self).memory(guard)
+    }
+
+    fn stats(&self, guard: &Guard) -> Stats {
+        (**self).stats(guard)
+    }
+}

@@ -1,0 +1,71 @@
+//! What the suites run over: every structure with its defaults, and with options that make its rare paths common.
+#![allow(dead_code)]
+
+use larder_index::{Multi, Unique};
+use larder_structures::{build_multi, build_unique, structures, Order, Value};
+use std::sync::OnceLock;
+
+/// A structure and its options.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub name: &'static str,
+    pub ordered: bool,
+    pub options: Vec<(String, Value)>,
+}
+
+impl Subject {
+    pub fn unique(&self, order: Order) -> Box<dyn Unique> {
+        build_unique(self.name, &self.options, order).expect("a structure that is listed")
+    }
+
+    pub fn multi(&self) -> Box<dyn Multi> {
+        build_multi(self.name, &self.options).expect("a structure that is listed")
+    }
+}
+
+/// The orders that a structure has.
+pub fn orders(subject: &Subject) -> &'static [Order] {
+    if subject.ordered {
+        &[Order::Hash, Order::Key]
+    } else {
+        &[Order::Hash]
+    }
+}
+
+/// Options beside the defaults, by the names of structures.
+const MORE: &[(&str, &[&[(&str, &str)]])] = &[("avl", &[&[("static_stack", "false"), ("reader_groups", "3")]])];
+
+fn value(text: &str) -> Value {
+    match text.parse() {
+        Ok(n) => Value::Int(n),
+        Err(_) => text
+            .parse()
+            .map_or_else(|_| Value::Name(text.to_owned()), Value::Flag),
+    }
+}
+
+/// All that is tested. `LARDER_STRUCTURE=name` picks one structure.
+pub fn subjects() -> &'static [Subject] {
+    static ALL: OnceLock<Vec<Subject>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        assert!(MORE.iter().all(|(n, _)| structures().iter().any(|s| s.name == *n)));
+        let only = std::env::var("LARDER_STRUCTURE").ok();
+        let mut all = Vec::new();
+        for s in structures() {
+            if only.as_ref().is_some_and(|only| only != s.name) {
+                continue;
+            }
+            let more = MORE.iter().filter(|(name, _)| *name == s.name);
+            let more = more.flat_map(|(_, options)| options.iter().copied());
+            for options in std::iter::once(&[][..]).chain(more) {
+                let options = options.iter().map(|(n, v)| ((*n).to_owned(), value(v)));
+                all.push(Subject {
+                    name: s.name,
+                    ordered: s.ordered,
+                    options: options.collect(),
+                });
+            }
+        }
+        all
+    })
+}
