@@ -433,10 +433,13 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
             upper.insert(&node.position, node.word);
         }
         let mut first = Position::new();
-        upper.walk(Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward), &mut |p, _| {
-            first = Position::from_slice(p);
-            false
-        });
+        upper.walk(
+            Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward),
+            &mut |p, _| {
+                first = Position::from_slice(p);
+                false
+            },
+        );
         Some((first, upper))
     }
 

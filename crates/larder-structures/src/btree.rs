@@ -49,6 +49,15 @@ struct Tally {
     spilled: usize,
 }
 
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.entries += other.entries;
+        self.leaves += other.leaves;
+        self.inner += other.inner;
+        self.spilled += other.spilled;
+    }
+}
+
 /// What a change of a node means for its parent.
 enum Effect<W> {
     Nothing,
@@ -67,7 +76,17 @@ struct Work<'t> {
 impl Work<'_> {
     fn least(&self) -> usize {
         // ⌈M/2⌉ − 1, with M = most + 1.
-        self.most.div_ceil(2).max(1) - usize::from(self.most % 2 == 0)
+        self.most / 2
+    }
+
+    /// A node went.
+    fn forget<W>(&mut self, node: &Node<W>) {
+        self.forget_kind(node.children.capacity() == 0);
+    }
+
+    fn forget_kind(&mut self, leaf: bool) {
+        self.tally.leaves -= usize::from(leaf);
+        self.tally.inner -= usize::from(!leaf);
     }
 }
 
@@ -175,7 +194,7 @@ impl<W> Node<W> {
         let gone = if self.is_leaf() {
             self.entries.remove(i)
         } else {
-            let (successor, _) = self.children[i + 1].remove_edge(false, work);
+            let successor = self.children[i + 1].remove_edge(false, work);
             let gone = std::mem::replace(&mut self.entries[i], successor);
             self.mend(i + 1, work);
             gone
@@ -184,16 +203,16 @@ impl<W> Node<W> {
         work.tally.spilled -= spilled(&gone.position);
     }
 
-    /// Takes out the first or the last entry, still counted. The second part says nothing more than that the node may be too short.
-    fn remove_edge(&mut self, last: bool, work: &mut Work<'_>) -> (Entry<W>, Effect<W>) {
+    /// Takes out the first or the last entry, still counted; the node may be too short then.
+    fn remove_edge(&mut self, last: bool, work: &mut Work<'_>) -> Entry<W> {
         if self.is_leaf() {
             let i = if last { self.entries.len() - 1 } else { 0 };
-            return (self.entries.remove(i), Effect::Shorter);
+            return self.entries.remove(i);
         }
         let i = if last { self.entries.len() } else { 0 };
-        let (entry, effect) = self.children[i].remove_edge(last, work);
-        let effect = self.after(i, effect, work);
-        (entry, effect)
+        let entry = self.children[i].remove_edge(last, work);
+        self.mend(i, work);
+        entry
     }
 
     /// Evens out child `i` with a neighbour, or merges the two, if it is too short.
@@ -206,21 +225,284 @@ impl<W> Node<W> {
         let middle = self.entries.remove(left);
         let node = &mut self.children[left];
         node.entries.push(middle);
-        // Together they may have more than a node has room for; then they are divided at once.
         node.entries.append(&mut right.entries);
         node.children.append(&mut right.children);
-        if right.children.capacity() == 0 {
-            work.tally.leaves -= 1;
-        } else {
-            work.tally.inner -= 1;
-        }
-        let half = node.entries.len() / 2;
-        if let Effect::Divided(..) = Self::is_long(node, work) {
-            let (middle, right) = node.divide(half, work);
+        work.forget(&right);
+        if node.entries.len() > work.most {
+            let (middle, right) = node.divide(node.entries.len() / 2, work);
+            // What was too much for the node's room made it larger.
             node.entries.shrink_to(work.most + 1);
-            node.children.shrink_to(if node.is_leaf() { 0 } else { work.most + 2 });
+            if !node.is_leaf() {
+                node.children.shrink_to(work.most + 2);
+            }
             self.entries.insert(left, middle);
             self.children.insert(left + 1, right);
         }
     }
+
+    /// Puts a lower tree beside this one, an entry between the two, on the level where both are as high.
+    fn graft(
+        &mut self,
+        other: Node<W>,
+        middle: Entry<W>,
+        last: bool,
+        work: &mut Work<'_>,
+    ) -> Effect<W> {
+        let edge = if last { self.entries.len() } else { 0 };
+        if self.height() > other.height() + 1 {
+            let effect = self.children[edge].graft(other, middle, last, work);
+            return self.after(edge, effect, work);
+        }
+        let child = if last { edge + 1 } else { 0 };
+        self.entries.insert(edge, middle);
+        self.children.insert(child, other);
+        self.mend(child, work);
+        self.divide_if_long(work)
+    }
+
+    fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        let mut waiting = vec![self];
+        while let Some(node) = waiting.pop() {
+            tally.entries += node.entries.len();
+            tally.spilled += node
+                .entries
+                .iter()
+                .map(|e| spilled(&e.position))
+                .sum::<usize>();
+            tally.leaves += usize::from(node.is_leaf());
+            tally.inner += usize::from(!node.is_leaf());
+            waiting.extend(&node.children);
+        }
+        tally
+    }
 }
+
+/// A B-tree from positions to words.
+#[derive(Debug)]
+pub struct Btree<W> {
+    /// None if there is no entry.
+    root: Option<Node<W>>,
+    most: usize,
+    tally: Tally,
+}
+
+impl<W> Btree<W> {
+    /// An empty tree whose nodes have at most `m` children; `m` is at least 3.
+    pub fn new(m: usize) -> Self {
+        Btree {
+            root: None,
+            most: m.max(3) - 1,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Puts a new root above one that was divided.
+    fn raise(&mut self, left: Node<W>, effect: Effect<W>) {
+        let Effect::Divided(middle, right) = effect else {
+            self.root = Some(left);
+            return;
+        };
+        let mut root = Node::new(self.most, false, &mut self.tally);
+        root.entries.push(middle);
+        root.children.extend([left, right]);
+        self.root = Some(root);
+    }
+
+    /// Takes away a root without entries.
+    fn lower(&mut self) {
+        let empty = |root: &mut Node<W>| root.entries.is_empty();
+        if let Some(mut root) = self.root.take_if(empty) {
+            let (child, mut work) = (root.children.pop(), self.work());
+            work.forget_kind(child.is_none());
+            self.root = child;
+        }
+    }
+
+    fn work(&mut self) -> Work<'_> {
+        Work {
+            most: self.most,
+            tally: &mut self.tally,
+        }
+    }
+
+    fn pop_edge(&mut self, last: bool) -> Option<Entry<W>> {
+        let mut work = Work {
+            most: self.most,
+            tally: &mut self.tally,
+        };
+        let entry = self.root.as_mut()?.remove_edge(last, &mut work);
+        work.tally.entries -= 1;
+        work.tally.spilled -= spilled(&entry.position);
+        self.lower();
+        Some(entry)
+    }
+
+    /// The tree as a root of its own, without a root that has no entry.
+    fn settle(mut self) -> Self {
+        self.tally = self.root.as_ref().map_or(Tally::default(), Node::tally);
+        self.lower();
+        self
+    }
+}
+
+impl<W: Send + Sync> Sequential<W> for Btree<W> {
+    fn get(&self, position: &[u8]) -> Option<&W> {
+        let mut node = self.root.as_ref()?;
+        loop {
+            match node.search(position) {
+                Ok(i) => return Some(&node.entries[i].word),
+                Err(i) => node = node.children.get(i)?,
+            }
+        }
+    }
+
+    fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
+        let mut work = Work {
+            most: self.most,
+            tally: &mut self.tally,
+        };
+        let Some(root) = &mut self.root else {
+            if let Act::Put(word) = f(None) {
+                let mut root = Node::new(self.most, true, &mut self.tally);
+                root.change(position, &mut first(word), &mut self.work());
+                self.root = Some(root);
+            }
+            return;
+        };
+        match root.change(position, f, &mut work) {
+            Effect::Nothing => {}
+            Effect::Shorter => self.lower(),
+            divided => {
+                if let Some(left) = self.root.take() {
+                    self.raise(left, divided);
+                }
+            }
+        }
+    }
+
+    fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        let forward = cut.is_forward();
+        let Some(root) = &self.root else { return true };
+        // The nodes above, each with the number of entries left of where the walk is.
+        let mut path: Vec<(&Node<W>, usize)> = Vec::new();
+        let mut down = Some(root);
+        while let Some(node) = down {
+            let left = node.entries.partition_point(|e| cut.has_left(&e.position));
+            path.push((node, left));
+            down = node.children.get(left);
+        }
+        while let Some((node, left)) = path.pop() {
+            let next = if forward {
+                Some(left)
+            } else {
+                left.checked_sub(1)
+            };
+            let Some((i, entry)) = next.and_then(|i| Some((i, node.entries.get(i)?))) else {
+                continue;
+            };
+            if !f(&entry.position, &entry.word) {
+                return false;
+            }
+            let left = if forward { i + 1 } else { i };
+            path.push((node, left));
+            let mut down = node.children.get(left);
+            while let Some(node) = down {
+                let left = if forward { 0 } else { node.entries.len() };
+                path.push((node, left));
+                down = node.children.get(left);
+            }
+        }
+        true
+    }
+
+    fn pop(&mut self) -> Option<W> {
+        self.pop_edge(true).map(|entry| entry.word)
+    }
+
+    fn len(&self) -> usize {
+        self.tally.entries
+    }
+
+    fn memory(&self) -> usize {
+        let leaf = (self.most + 1) * size_of::<Entry<W>>();
+        let inner = leaf + (self.most + 2) * size_of::<Node<W>>();
+        // Nodes themselves lie in their parents; the root in the tree.
+        self.tally.leaves * leaf + self.tally.inner * inner + self.tally.spilled
+    }
+}
+
+/// Puts the word where there is none.
+fn first<W>(word: W) -> impl FnMut(Option<&mut W>) -> Act<W> {
+    let mut word = Some(word);
+    move |_| word.take().map_or(Act::Keep, Act::Put)
+}
+
+impl<W: Send + Sync> Divisible<W> for Btree<W> {
+    fn like(&self) -> Self {
+        Btree::new(self.most + 1)
+    }
+
+    fn divide(&mut self) -> Option<(Position, Self)> {
+        if self.len() < 2 {
+            return None;
+        }
+        let mut root = self.root.take()?;
+        let (middle, right) = root.divide(root.entries.len() / 2, &mut self.work());
+        let whole = |root| Btree {
+            root: Some(root),
+            ..self.like()
+        };
+        let (lower, mut upper) = (whole(root).settle(), whole(right).settle());
+        *self = lower;
+        upper.insert(&middle.position, middle.word);
+        Some((middle.position, upper))
+    }
+
+    fn join(&mut self, mut right: Self) {
+        let Some(middle) = right.pop_edge(false) else {
+            return;
+        };
+        match (self.root.take(), right.root.take()) {
+            (Some(left), Some(root)) => {
+                self.tally.add(&right.tally);
+                self.tally.entries += 1;
+                self.tally.spilled += spilled(&middle.position);
+                self.concatenate(left, middle, root);
+            }
+            (left, root) => {
+                self.tally.add(&right.tally);
+                self.root = left.or(root);
+                self.insert(&middle.position, middle.word);
+            }
+        }
+    }
+}
+
+impl<W> Btree<W> {
+    /// Joins two trees, whose parts are counted, with an entry between them.
+    fn concatenate(&mut self, mut left: Node<W>, middle: Entry<W>, mut right: Node<W>) {
+        let (high, low) = (left.height(), right.height());
+        if high > low {
+            let effect = left.graft(right, middle, true, &mut self.work());
+            return self.raise(left, effect);
+        }
+        if high < low {
+            let effect = right.graft(left, middle, false, &mut self.work());
+            return self.raise(right, effect);
+        }
+        // Both were roots, which may be short.
+        let mut root = Node::new(self.most, false, &mut self.tally);
+        root.entries.push(middle);
+        root.children.extend([left, right]);
+        root.mend(0, &mut self.work());
+        if !root.entries.is_empty() {
+            root.mend(1, &mut self.work());
+        }
+        self.root = Some(root);
+        self.lower();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -126,7 +126,10 @@ impl Chosen {
         choices: &'static [Choice],
         said: &[(String, Value)],
     ) -> Result<Self, BuildError> {
-        let mut all: Vec<_> = choices.iter().map(|c| (c.name, c.range.default())).collect();
+        let mut all: Vec<_> = choices
+            .iter()
+            .map(|c| (c.name, c.range.default()))
+            .collect();
         for (option, value) in said {
             let Some(at) = choices.iter().position(|c| c.name == option) else {
                 let names: Vec<_> = choices.iter().map(|c| c.name).collect();
@@ -175,6 +178,7 @@ impl Chosen {
     }
 
     /// Whether a name was chosen.
+    #[allow(dead_code)]
     pub(crate) fn is(&self, option: &str, name: &str) -> bool {
         matches!(self.get(option), Value::Name(chosen) if chosen == name)
     }

@@ -19,7 +19,9 @@ pub(crate) fn is_full(batch: &Batch) -> bool {
 /// Writes from where the scan goes on after an entry at this position.
 pub(crate) fn resume_after(position: &[&[u8]], direction: Direction, resume: &mut Vec<u8>) {
     resume.clear();
-    position.iter().for_each(|part| resume.extend_from_slice(part));
+    position
+        .iter()
+        .for_each(|part| resume.extend_from_slice(part));
     if direction == Direction::Forward {
         // Positions are prefix-free: nothing lies between a position and the same with a zero byte after it.
         resume.push(0);

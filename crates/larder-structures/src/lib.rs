@@ -1,11 +1,53 @@
-//! The structures of the published studies of ETS, as indexes.
+//! The structures of the published studies of ETS, as indexes: to compare with the defaults, and with each other, on one's own data.
+//!
+//! ```
+//! use larder_index::{pin, Change, Key};
+//! use larder_structures::{build_unique, structures, Order, Value};
+//!
+//! for structure in structures() {
+//!     println!("{}: {}", structure.name, structure.about);
+//! }
+//! let options = [("m".to_owned(), Value::Int(32))];
+//! let index = build_unique("btree", &options, Order::Key).unwrap();
+//! let (guard, key) = (pin(), Key { bytes: b"ann", hash: 0 });
+//! assert!(index.update(&guard, key, &mut |_, _| Change::Put(b"41")));
+//! let mut value = Vec::new();
+//! assert!(index.get(&guard, key, &mut value));
+//! assert_eq!(value, b"41");
+//! ```
+//!
+//! # How it is built
+//!
+//! ```text
+//!   One       Many                     adapters: an index with one value under a key, or with many
+//!      \     /
+//!      Scheme                          shared by threads: OneLock, Stripes, ...
+//!         |
+//!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained
+//! ```
+//!
+//! A structure maps a *position* (the key, or its hash and the key) to a machine word. In an index with one value under a key the word owns the
+//! value, in one with many it owns them all, in order of arrival. Hash-ordered structures keep their buckets in the order of the hash's top bits, so that a
+//! scan goes on where it was after the table grew or shrank.
+//!
+//! What a concurrent reader may see is what [`larder_index`] says of its own; but readers take locks where the structure has some, and a
+//! batch is what lies together: all, under one lock, or the entries of one part.
+//!
+//! # To add one
+//!
+//! A file with a type that implements [`Sequential`] (or [`Scheme`], if it is shared in a way of its own), and an entry in `registry.rs`. The suites run
+//! over all that are listed there.
 #![deny(unsafe_code)]
 
+mod address;
 mod avl;
+mod btree;
+mod chained;
 mod choices;
 mod counts;
 mod cut;
 mod fill;
+mod linear_hash;
 mod many;
 mod one;
 mod one_lock;
@@ -16,11 +58,15 @@ mod registry;
 mod scheme;
 mod sequential;
 mod slab;
+mod stripes;
 mod word;
 
 pub use avl::Avl;
+pub use btree::Btree;
+pub use chained::Chained;
 pub use choices::{BuildError, Choice, Range, Value};
 pub use cut::Cut;
+pub use linear_hash::LinearHash;
 pub use many::Many;
 pub use one::One;
 pub use one_lock::OneLock;
@@ -28,4 +74,5 @@ pub use position::{Order, Position};
 pub use registry::{build_multi, build_unique, check, structures, Structure};
 pub use scheme::{Changer, Old, Reader, Scheme};
 pub use sequential::{Act, Actor, Divisible, Sequential, Visitor};
+pub use stripes::Stripes;
 pub use word::{Crowd, Object, Word};

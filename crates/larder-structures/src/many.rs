@@ -10,7 +10,7 @@
 
 use crate::counts::Counts;
 use crate::fill;
-use crate::position::{Order, HASH};
+use crate::position::{Asked, Order, HASH};
 use crate::scheme::{Old, Scheme};
 use crate::sequential::Act;
 use crate::word::{Crowd, Object, Word};
@@ -191,7 +191,10 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
             None => entries,
             Some(bytes) => Cut::around(bytes, direction),
         };
-        let done = self.scheme.walk(guard, cut, &mut |position, crowd| {
+        let mut last = Asked::new();
+        let mut visit = |position: &[u8], crowd: &Crowd| {
+            last.clear();
+            last.extend_from_slice(position);
             let inside = entries
                 .bytes()
                 .filter(|bytes| bytes.starts_with(position))
@@ -201,7 +204,16 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
                 forward,
             );
             take(batch, position, part, direction)
-        });
+        };
+        let mut done = self.scheme.walk(guard, cut, &mut visit);
+        if batch.is_empty() && !done {
+            // The walk met one crowd, which lies before the start but for its numbers.
+            let past = last.clone();
+            let cut = Cut::new(Start::Past(&past), direction);
+            done = self.scheme.walk(guard, cut, &mut |position, crowd| {
+                take(batch, position, crowd.part(&|_| true, forward), direction)
+            });
+        }
         fill::end(batch, done);
     }
 

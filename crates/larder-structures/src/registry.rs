@@ -3,7 +3,10 @@
 //! To add one: a file that implements [`crate::Sequential`] or [`crate::Scheme`], and an entry here. The suites run over all that are here.
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
-use crate::{Avl, Crowd, Many, Object, One, OneLock, Order, Scheme, Word};
+use crate::{
+    Avl, Btree, Chained, Crowd, LinearHash, Many, Object, One, OneLock, Order, Scheme, Stripes,
+    Word,
+};
 use larder_index::{Multi, Unique};
 
 /// A structure that an index can be made of.
@@ -47,6 +50,29 @@ const AVL: &[Choice] = &[
     READER_GROUPS,
 ];
 
+const BTREE: &[Choice] = &[
+    Choice {
+        name: "m",
+        range: Range::Int(3, 1024, 4),
+        about: "the most children of a node",
+    },
+    READER_GROUPS,
+];
+
+const LINEAR_HASH: &[Choice] = &[
+    Choice {
+        name: "chain",
+        range: Range::Int(1, 1024, 1),
+        about: "entries a bucket at which the table grows: 6 in 2003, 1 today",
+    },
+    Choice {
+        name: "locks",
+        range: Range::IntOrAuto(0, 8192, 0),
+        about: "locks for parts of the table, rounded down to a power of two: 16 in R11B, 64 later, auto as in OTP 25; 0 is one lock for all",
+    },
+    READER_GROUPS,
+];
+
 static ALL: &[Structure] = &[
     Structure {
         name: "avl",
@@ -56,11 +82,54 @@ static ALL: &[Structure] = &[
         one: avl,
         many: avl,
     },
+    Structure {
+        name: "btree",
+        ordered: true,
+        options: BTREE,
+        about: "a B-tree under one lock, as in the study of 2003: for small ordered tables with one writer; try m = 32",
+        one: btree,
+        many: btree,
+    },
+    Structure {
+        name: "linear_hash",
+        ordered: false,
+        options: LINEAR_HASH,
+        about: "linear hashing as in set and bag of OTP, with one lock or many: to compare with, at any of its releases' settings",
+        one: linear_hash,
+        many: linear_hash,
+    },
+    Structure {
+        name: "chained",
+        ordered: false,
+        options: &[READER_GROUPS],
+        about: "hashbrown under one lock: for one writer and tables that are looked up and seldom traversed",
+        one: chained,
+        many: chained,
+    },
 ];
 
 fn avl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     let tree = Avl::<W>::new(chosen.flag("static_stack"));
     Box::new(OneLock::new(tree, chosen.size("reader_groups")))
+}
+
+fn btree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let tree = Btree::<W>::new(chosen.size("m"));
+    Box::new(OneLock::new(tree, chosen.size("reader_groups")))
+}
+
+fn linear_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let (chain, groups) = (chosen.size("chain"), chosen.size("reader_groups"));
+    match chosen.number("locks") {
+        Some(0) => Box::new(OneLock::new(LinearHash::<W>::new(chain, 0), groups)),
+        Some(n) => Box::new(Stripes::<W>::new(Some(n.ilog2()), chain, groups)),
+        None => Box::new(Stripes::<W>::new(None, chain, groups)),
+    }
+}
+
+fn chained<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let table = Chained::<W>::new();
+    Box::new(OneLock::new(table, chosen.size("reader_groups")))
 }
 
 /// All structures.
@@ -152,11 +221,18 @@ mod tests {
             for order in [Order::Hash, Order::Key] {
                 let made = build_unique(structure.name, &[], order);
                 assert_eq!(made.is_ok(), structure.ordered || order == Order::Hash);
-                assert!(made.is_ok_and(|i| i.is_empty() && i.is_ordered() == (order == Order::Key)) || !structure.ordered);
+                assert!(
+                    made.is_ok_and(|i| i.is_empty() && i.is_ordered() == (order == Order::Key))
+                        || !structure.ordered
+                );
             }
             assert!(build_multi(structure.name, &[]).is_ok_and(|i| i.is_empty()));
             for choice in structure.options {
-                assert!(choice.range.takes(&choice.range.default()), "{}", choice.name);
+                assert!(
+                    choice.range.takes(&choice.range.default()),
+                    "{}",
+                    choice.name
+                );
             }
         }
     }

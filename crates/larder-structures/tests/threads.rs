@@ -223,7 +223,11 @@ fn a_bag_changes_at_once() {
                     let n = index.get(&pin(), key(&k, Hashes::Few), &mut |v| {
                         parity[usize::from(v[0])] += 1;
                     });
-                    assert_eq!((n, parity[0]), (parity[0] + parity[1], parity[1]), "half a change was seen");
+                    assert_eq!(
+                        (n, parity[0]),
+                        (parity[0] + parity[1], parity[1]),
+                        "half a change was seen"
+                    );
                 }
             });
         });

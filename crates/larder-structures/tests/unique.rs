@@ -36,35 +36,40 @@ fn value(k: u16, n: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 31 + usize::from(k)) as u8).collect()
 }
 
+/// What a change answers.
+type Answer = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'static>;
+
 type Seen = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Does the operation on one index and says all that it can be seen to do.
 fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Seen {
     let guard = pin();
-    let (k, mut change): (u16, Box<dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'static>>) =
-        match *op {
-            Op::Put(k, n) => {
-                let value: &'static [u8] = value(k, n).leak();
-                (k, Box::new(move |_, _| Change::Put(value)))
-            }
-            Op::PutScratch(k, n) => (
-                k,
-                Box::new(move |old, scratch| {
-                    assert!(scratch.is_empty());
-                    scratch.extend(old.unwrap_or_default().iter().take(50));
-                    scratch.extend(value(k, n));
-                    Change::PutScratch
-                }),
-            ),
-            Op::Remove(k) => (k, Box::new(|_, _| Change::Remove)),
-            Op::Keep(k) => (k, Box::new(|_, _| Change::Keep)),
-            Op::Get(k) => return get(index, k, how),
-            Op::Scan(k, which, want) => return scan(index, k, which, want, how),
-        };
+    let (k, mut change): (u16, Box<Answer>) = match *op {
+        Op::Put(k, n) => {
+            let value: &'static [u8] = value(k, n).leak();
+            (k, Box::new(move |_, _| Change::Put(value)))
+        }
+        Op::PutScratch(k, n) => (
+            k,
+            Box::new(move |old, scratch| {
+                assert!(scratch.is_empty());
+                scratch.extend(old.unwrap_or_default().iter().take(50));
+                scratch.extend(value(k, n));
+                Change::PutScratch
+            }),
+        ),
+        Op::Remove(k) => (k, Box::new(|_, _| Change::Remove)),
+        Op::Keep(k) => (k, Box::new(|_, _| Change::Keep)),
+        Op::Get(k) => return get(index, k, how),
+        Op::Scan(k, which, want) => return scan(index, k, which, want, how),
+    };
     let mut calls = Vec::new();
     let bytes = key_bytes(k);
     let changed = index.update(&guard, key(&bytes, how), &mut |old, scratch| {
-        calls.push((vec![u8::from(old.is_some())], old.unwrap_or_default().to_vec()));
+        calls.push((
+            vec![u8::from(old.is_some())],
+            old.unwrap_or_default().to_vec(),
+        ));
         change(old, scratch)
     });
     assert_eq!(calls.len(), 1);
@@ -131,7 +136,11 @@ fn drain(index: &dyn Unique, empty: usize, how: Hashes, singly: bool) {
         assert_eq!(values, expect);
     }
     assert_eq!(index.len(), 0);
-    assert!(index.memory() <= empty + 4096, "{} {empty}", index.memory());
+    assert!(
+        index.memory() <= empty + 4096 + index.stats().leaves * 320,
+        "{} {empty}",
+        index.memory()
+    );
 }
 
 fn on_all(how: Hashes, ops: &[Op]) {
@@ -173,7 +182,10 @@ fn grows_and_shrinks() {
                 assert!(put(&*index, key(k, Hashes::Good), k));
             }
             let a_row = (index.memory() - empty) as f64 / f64::from(n);
-            assert!((24.0..200.0).contains(&a_row), "{subject:?}: {a_row} bytes a row");
+            assert!(
+                (24.0..300.0).contains(&a_row),
+                "{subject:?}: {a_row} bytes a row"
+            );
             let mut sorted: Vec<_> = keys.iter().map(|k| (k.to_vec(), k.to_vec())).collect();
             let mut found = scan_unique(&*index, Start::Edge, DIRECTIONS[0]);
             if order == Order::Hash {
@@ -185,7 +197,11 @@ fn grows_and_shrinks() {
                 assert!(remove(&*index, key(k, Hashes::Good)));
             }
             assert_eq!(index.len(), 0);
-            assert!(index.memory() < empty + 40_000, "{subject:?} {}", index.memory());
+            assert!(
+                index.memory() < empty + 40_000,
+                "{subject:?} {}",
+                index.memory()
+            );
         }
     }
 }

@@ -81,7 +81,10 @@ fn divides_and_joins() {
             tree.join(tree_of(left..left + right));
             check(&tree);
             assert_eq!(tree.len() as u64, left + right);
-            assert!(entries(&tree, Direction::Forward).iter().map(|e| e.1).eq(0..left + right));
+            assert!(entries(&tree, Direction::Forward)
+                .iter()
+                .map(|e| e.1)
+                .eq(0..left + right));
             let Some((at, upper)) = tree.divide() else {
                 assert!(left + right < 2);
                 continue;
@@ -111,7 +114,8 @@ fn the_stack_goes_on_where_it_was() {
     let mut at = position(0);
     let mut went_on = 0;
     for i in 0..3000 {
-        let direction = [Direction::Forward, Direction::Backward][usize::from(mix(i / 50) % 3 == 0)];
+        let direction =
+            [Direction::Forward, Direction::Backward][usize::from(mix(i / 50) % 3 == 0)];
         match i % 97 {
             5 => drop(tree.remove(&position(mix(i) % 1000))),
             50 => drop(tree.insert(&position(mix(i) % 1000), mix(i) % 1000)),

@@ -33,7 +33,23 @@ pub fn orders(subject: &Subject) -> &'static [Order] {
 }
 
 /// Options beside the defaults, by the names of structures.
-const MORE: &[(&str, &[&[(&str, &str)]])] = &[("avl", &[&[("static_stack", "false"), ("reader_groups", "3")]])];
+type Said = &'static [(&'static str, &'static str)];
+
+const MORE: &[(&str, &[Said])] = &[
+    (
+        "avl",
+        &[&[("static_stack", "false"), ("reader_groups", "3")]],
+    ),
+    (
+        "linear_hash",
+        &[
+            &[("chain", "6")],
+            &[("locks", "16"), ("reader_groups", "2")],
+            &[("locks", "auto")],
+        ],
+    ),
+    ("btree", &[&[("m", "3")], &[("m", "32")]]),
+];
 
 fn value(text: &str) -> Value {
     match text.parse() {
@@ -48,7 +64,9 @@ fn value(text: &str) -> Value {
 pub fn subjects() -> &'static [Subject] {
     static ALL: OnceLock<Vec<Subject>> = OnceLock::new();
     ALL.get_or_init(|| {
-        assert!(MORE.iter().all(|(n, _)| structures().iter().any(|s| s.name == *n)));
+        assert!(MORE
+            .iter()
+            .all(|(n, _)| structures().iter().any(|s| s.name == *n)));
         let only = std::env::var("LARDER_STRUCTURE").ok();
         let mut all = Vec::new();
         for s in structures() {

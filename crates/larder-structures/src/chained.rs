@@ -1,0 +1,286 @@
+//! A hash table of the ecosystem, hashbrown, under one lock: what `std::unordered_set` was in the experiment of 2013.
+//!
+//! ```text
+//!   pages    [ hashbrown ] [ hashbrown ] [ hashbrown ] ...     256 entries each on the average
+//!             000..         100..         010..                a page has a run of hashes (see address.rs)
+//! ```
+//!
+//! A hash table has no order, and a scan that goes on after other operations needs one. So the table is cut into pages by the top bits of the hash, and
+//! a scan sorts one page at a time: what there is from the cut on is made a heap, O(256), and taken from it in order.
+//!
+//! Invariants: 1. A page has the entries whose hash its address has. 2. There are at most 256 entries a page on the average, and at least half as many
+//! where there is more than one page.
+//!
+//! Steps of a change: (1) find page and entry; (2) let the caller decide; (3) change the page; (4) divide a page, or join the last one to
+//! that which it came from, if invariant 2 asks for it.
+//!
+//! What it costs: a step through the array of pages for each operation, and some microseconds for a step of a scan that wants one entry.
+//! In return no insert pays for a rehash of all, as it would with one table.
+//!
+//! Source: the study of 2013; hashbrown follows Google's SwissTable. Not for: many writers (one lock); tables that are traversed more than looked up.
+
+use crate::address::Address;
+use crate::position::{hash_of, spilled};
+use crate::sequential::{Act, Actor, Sequential, Visitor};
+use crate::{Cut, Position};
+use hashbrown::HashTable;
+use std::collections::BinaryHeap;
+
+/// Entries of a page, on the average and at most.
+const PAGE: usize = 256;
+
+#[derive(Debug)]
+struct Entry<W> {
+    position: Position,
+    word: W,
+}
+
+/// A hash table in pages, from positions, which begin with a hash, to words.
+#[derive(Debug)]
+pub struct Chained<W> {
+    pages: Vec<HashTable<Entry<W>>>,
+    address: Address,
+    len: usize,
+    /// Bytes that pages have.
+    held: usize,
+    /// Bytes of positions that are too long to stand in their entries.
+    spilled: usize,
+}
+
+/// What hashbrown goes by: all bits of it tell entries of one page apart.
+fn mixed(position: &[u8]) -> u64 {
+    hash_of(position)
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .rotate_left(32)
+}
+
+impl<W> Default for Chained<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<W> Chained<W> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Chained {
+            pages: vec![HashTable::new()],
+            address: Address::default(),
+            len: 0,
+            held: 0,
+            spilled: 0,
+        }
+    }
+
+    fn page(&self, position: &[u8]) -> usize {
+        self.address.bucket(hash_of(position))
+    }
+
+    /// Does something to a page, and counts what it holds then.
+    fn with_page<R>(&mut self, page: usize, f: impl FnOnce(&mut HashTable<Entry<W>>) -> R) -> R {
+        let page = &mut self.pages[page];
+        self.held -= page.allocation_size();
+        let result = f(page);
+        if page.len() * 4 < page.capacity() {
+            page.shrink_to(page.len() * 2, |e| mixed(&e.position));
+        }
+        self.held += page.allocation_size();
+        result
+    }
+
+    fn insert_new(&mut self, page: usize, entry: Entry<W>) {
+        // (3)
+        self.len += 1;
+        self.spilled += spilled(&entry.position);
+        self.with_page(page, |page| {
+            page.insert_unique(mixed(&entry.position), entry, |e| mixed(&e.position));
+        });
+        // (4)
+        if self.len > self.address.buckets() * PAGE {
+            self.grow();
+        }
+    }
+
+    /// Steps 3 and 4 after an entry was taken out.
+    fn removed(&mut self, entry: &Entry<W>) {
+        self.len -= 1;
+        self.spilled -= spilled(&entry.position);
+        if self.len * 2 < self.address.buckets() * PAGE {
+            self.shrink();
+        }
+    }
+
+    fn grow(&mut self) {
+        if let Some((page, bit)) = self.address.grow() {
+            let goes = |e: &mut Entry<W>| hash_of(&e.position) & bit != 0;
+            let moved: Vec<_> = self.with_page(page, |page| page.extract_if(goes).collect());
+            self.pages.push(HashTable::new());
+            self.take_in(self.pages.len() - 1, moved);
+        }
+    }
+
+    fn shrink(&mut self) {
+        if let Some(page) = self.address.shrink() {
+            let last = self.pages.pop().unwrap_or_default();
+            self.held -= last.allocation_size();
+            self.take_in(page, last);
+        }
+    }
+
+    fn take_in(&mut self, page: usize, entries: impl IntoIterator<Item = Entry<W>>) {
+        self.with_page(page, |page| {
+            for entry in entries {
+                page.insert_unique(mixed(&entry.position), entry, |e| mixed(&e.position));
+            }
+        });
+    }
+
+    /// Visits what the cut admits of a page; answers whether to go on.
+    fn walk_page(&self, page: usize, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        let admitted = self.pages[page].iter().filter(|e| cut.admits(&e.position));
+        let forward = cut.is_forward();
+        let mut waiting: BinaryHeap<_> = admitted.map(|entry| Next { forward, entry }).collect();
+        while let Some(Next { entry, .. }) = waiting.pop() {
+            if !f(&entry.position, &entry.word) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// An entry of a page that a scan is to meet; the greatest is the next.
+struct Next<'e, W> {
+    forward: bool,
+    entry: &'e Entry<W>,
+}
+
+impl<W> Ord for Next<'_, W> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let order = self.entry.position.cmp(&other.entry.position);
+        if self.forward {
+            order.reverse()
+        } else {
+            order
+        }
+    }
+}
+
+impl<W> PartialOrd for Next<'_, W> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<W> PartialEq for Next<'_, W> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<W> Eq for Next<'_, W> {}
+
+impl<W: Send + Sync> Sequential<W> for Chained<W> {
+    fn get(&self, position: &[u8]) -> Option<&W> {
+        let found =
+            self.pages[self.page(position)].find(mixed(position), |e| e.position[..] == *position);
+        found.map(|entry| &entry.word)
+    }
+
+    fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
+        // (1)
+        let page = self.page(position);
+        let found = self.pages[page].find_entry(mixed(position), |e| e.position[..] == *position);
+        // (2), (3)
+        match found {
+            Err(_) => {
+                if let Act::Put(word) = f(None) {
+                    let position = Position::from_slice(position);
+                    self.insert_new(page, Entry { position, word });
+                }
+            }
+            Ok(mut entry) => match f(Some(&mut entry.get_mut().word)) {
+                Act::Keep => {}
+                Act::Put(word) => entry.get_mut().word = word,
+                Act::Remove => {
+                    let (entry, _) = entry.remove();
+                    self.with_page(page, |_| ());
+                    self.removed(&entry);
+                }
+            },
+        }
+    }
+
+    fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        let forward = cut.is_forward();
+        let edge = if forward { 0 } else { u64::MAX };
+        let mut hash = cut.bytes().map_or(edge, hash_of);
+        loop {
+            if !self.walk_page(self.address.bucket(hash), cut, f) {
+                return false;
+            }
+            let next = if forward {
+                self.address.past(hash)
+            } else {
+                self.address.before(hash)
+            };
+            match next {
+                Some(next) => hash = next,
+                None => return true,
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<W> {
+        // From the end, taking away pages that are empty.
+        loop {
+            let last = self.pages.len() - 1;
+            let taken = self.with_page(last, |page| page.extract_if(|_| true).next());
+            if let Some(entry) = taken {
+                self.removed(&entry);
+                return Some(entry.word);
+            }
+            if last == 0 {
+                return None;
+            }
+            self.shrink();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn memory(&self) -> usize {
+        self.held + self.spilled + self.pages.capacity() * size_of::<HashTable<Entry<W>>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(n: u64) -> Vec<u8> {
+        let hash = n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+        let long = vec![3; (n % 40) as usize];
+        [&hash[..6], &n.to_be_bytes(), &long].concat()
+    }
+
+    #[test]
+    fn pages_come_and_go() {
+        let mut table = Chained::new();
+        let empty = table.memory();
+        for n in 0..5000u64 {
+            table.insert(&position(n), n);
+        }
+        assert_eq!(table.pages.len(), 5000usize.div_ceil(PAGE));
+        for n in 0..5000 {
+            assert_eq!(table.get(&position(n)), Some(&n));
+            assert!(table.remove(&position(n)));
+            let held: usize = table.pages.iter().map(HashTable::allocation_size).sum();
+            assert_eq!(table.held, held);
+        }
+        assert_eq!((table.len, table.spilled, table.pages.len()), (0, 0, 1));
+        assert!(table.memory() < empty + 2000, "{}", table.memory());
+    }
+}

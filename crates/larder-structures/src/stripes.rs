@@ -1,0 +1,225 @@
+//! Locks for parts of a hash table: `set`, `bag` and `duplicate_bag` with write concurrency, from R11B to today.
+//!
+//! ```text
+//!   [ lock of the layout, in reader groups ] --> [ lock | table 00.. ] [ lock | table 01.. ] [ lock | table 10.. ] [ lock | table 11.. ]
+//!        taken shared by every operation              each has the hashes that begin with its number
+//! ```
+//!
+//! Invariants:
+//! 1. There are 2^bits parts; part i has the entries whose hash begins with the bits of i, so that parts, one after the other, are in the order of
+//!    positions.
+//! 2. Who touches a part holds the lock of the layout shared and the part's; who replaces the parts holds the lock of the layout alone.
+//!
+//! *auto.* Each part counts as OTP 25 does: a writer that found it locked adds 100, one that didn't takes away 1. Beyond 1,000 the number of locks doubles, below
+//! −10,000,000 it halves, between 64 and 8192.
+//!
+//! Linearisation point of an operation: any while it holds its part's lock.
+//!
+//! Source: OTP's `erl_db_hash`. Deviations: OTP has one table under all locks, whose buckets divide in one common turn; here each lock has a table of its
+//! own, which grows by itself. So a change of their number moves the entries, O(n) once for each doubling, where OTP changes locks alone.
+//!
+//! Not for: tables that are small in great numbers (each lock takes a cache line pair and more); readers in great numbers (each writes to a lock).
+
+use crate::linear_hash::LinearHash;
+use crate::position::hash_of;
+use crate::raw::group_lock::GroupLock;
+use crate::scheme::{Changer, Old, Reader, Scheme};
+use crate::sequential::{Sequential, Visitor};
+use crate::Cut;
+use crossbeam_utils::CachePadded;
+use larder_index::{Guard, Start, Stats};
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+const CONTENDED: i64 = 100;
+const QUIET: i64 = -1;
+const DOUBLE: i64 = 1_000;
+const HALVE: i64 = -10_000_000;
+const LEAST_BITS: u32 = 6;
+const MOST_BITS: u32 = 13;
+
+struct Part<W> {
+    table: RwLock<LinearHash<W>>,
+    contention: AtomicI64,
+}
+
+struct Layout<W> {
+    bits: u32,
+    parts: Box<[CachePadded<Part<W>>]>,
+}
+
+impl<W> Layout<W> {
+    fn new(bits: u32, chain: usize) -> Self {
+        let part = |_| {
+            CachePadded::new(Part {
+                table: RwLock::new(LinearHash::new(chain, bits)),
+                contention: AtomicI64::new(0),
+            })
+        };
+        Layout {
+            bits,
+            parts: (0..1usize << bits).map(part).collect(),
+        }
+    }
+
+    fn index(&self, hash: u64) -> usize {
+        match self.bits {
+            0 => 0,
+            bits => (hash >> (u64::BITS - bits)) as usize,
+        }
+    }
+}
+
+/// A linear hash table in parts, with a lock for each.
+pub struct Stripes<W> {
+    layout: GroupLock<Layout<W>>,
+    chain: usize,
+    adapts: bool,
+    contended: AtomicU64,
+    doubled: AtomicU64,
+    halved: AtomicU64,
+}
+
+impl<W: Send + Sync> Stripes<W> {
+    /// 2^`bits` locks, or as many as are needed for None.
+    pub fn new(bits: Option<u32>, chain: usize, groups: usize) -> Self {
+        Stripes {
+            layout: GroupLock::new(Layout::new(bits.unwrap_or(LEAST_BITS), chain), groups),
+            chain,
+            adapts: bits.is_none(),
+            contended: AtomicU64::new(0),
+            doubled: AtomicU64::new(0),
+            halved: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts what a writer met; answers whether the number of locks should change.
+    fn count(&self, part: &Part<W>, bits: u32, met: bool) -> bool {
+        if met {
+            // Ordering: Relaxed, a figure for people.
+            self.contended.fetch_add(1, Relaxed);
+        }
+        if !self.adapts {
+            return false;
+        }
+        let by = if met { CONTENDED } else { QUIET };
+        // Ordering: Relaxed, a hint; a change looks again with the layout locked.
+        let now = part.contention.fetch_add(by, Relaxed) + by;
+        now > DOUBLE && bits < MOST_BITS || now < HALVE && bits > LEAST_BITS
+    }
+
+    /// Doubles or halves the number of locks, if a part's count still asks for it.
+    fn adapt(&self) {
+        let (mut layout, _) = self.layout.write();
+        // Ordering: Relaxed, nobody else is in the layout.
+        let counts = layout
+            .parts
+            .iter()
+            .map(|part| part.contention.load(Relaxed));
+        let (least, most) = counts.fold((0, 0), |(a, b), n| (n.min(a), n.max(b)));
+        let bits = layout.bits;
+        let new = if most > DOUBLE && bits < MOST_BITS {
+            // Ordering: Relaxed, a figure for people.
+            self.doubled.fetch_add(1, Relaxed);
+            bits + 1
+        } else if least < HALVE && bits > LEAST_BITS {
+            // Ordering: Relaxed, a figure for people.
+            self.halved.fetch_add(1, Relaxed);
+            bits - 1
+        } else {
+            return;
+        };
+        let mut moved = Layout::new(new, self.chain);
+        for part in &mut layout.parts {
+            for (position, word) in part.table.get_mut().drain() {
+                let index = moved.index(hash_of(&position));
+                moved.parts[index].table.get_mut().insert(&position, word);
+            }
+        }
+        *layout = moved;
+    }
+}
+
+impl<W: Send + Sync> Scheme<W> for Stripes<W> {
+    fn read(&self, _guard: &Guard, position: &[u8], f: &mut Reader<'_, W>) {
+        let layout = self.layout.read();
+        let part = &layout.parts[layout.index(hash_of(position))];
+        f(part.table.read().get(position));
+    }
+
+    fn change(&self, _guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
+        let (met, adapt) = {
+            let layout = self.layout.read();
+            let part = &layout.parts[layout.index(hash_of(position))];
+            let (mut table, met) = match part.table.try_write() {
+                Some(table) => (table, false),
+                None => (part.table.write(), true),
+            };
+            table.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
+            (met, self.count(part, layout.bits, met))
+        };
+        if adapt {
+            self.adapt();
+        }
+        met
+    }
+
+    fn walk(&self, _guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        let layout = self.layout.read();
+        let forward = cut.is_forward();
+        let edge = if forward { 0 } else { u64::MAX };
+        let mut index = layout.index(cut.bytes().map_or(edge, hash_of));
+        let mut cut = cut;
+        let mut met = false;
+        loop {
+            // One instant is one part's: a walk that met something there doesn't go on to the next.
+            let ended = layout.parts[index].table.read().walk(cut, &mut |p, w| {
+                met = true;
+                f(p, w)
+            });
+            let last = if forward { layout.parts.len() - 1 } else { 0 };
+            if !ended || index == last {
+                return ended;
+            }
+            if met {
+                return false;
+            }
+            index = if forward { index + 1 } else { index - 1 };
+            cut = Cut::new(Start::Edge, cut.direction());
+        }
+    }
+
+    fn pop(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
+        let layout = self.layout.read();
+        let mut left = limit;
+        for part in &layout.parts {
+            let mut table = part.table.write();
+            while left > 0 {
+                let Some(word) = table.pop() else { break };
+                left -= 1;
+                f(word);
+            }
+            if !table.is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn memory(&self, _guard: &Guard) -> usize {
+        let layout = self.layout.read();
+        let tables = layout.parts.iter().map(|part| part.table.read().memory());
+        self.layout.memory() + size_of_val(&*layout.parts) + tables.sum::<usize>()
+    }
+
+    fn stats(&self, _guard: &Guard) -> Stats {
+        Stats {
+            leaves: self.layout.read().parts.len(),
+            // Ordering, of these three: Relaxed, figures for people.
+            splits: self.doubled.load(Relaxed),
+            merges: self.halved.load(Relaxed),
+            contended: self.contended.load(Relaxed),
+            ..Stats::default()
+        }
+    }
+}
