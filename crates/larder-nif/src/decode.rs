@@ -45,7 +45,7 @@ pub type Words = SmallVec<[Word; 32]>;
 #[inline]
 pub fn term(env: *mut Env, term: TermRef<'_>) -> Word {
     let bytes = term.bytes();
-    match shallow(env, bytes, 0) {
+    match shallow(env, bytes, 0, DEPTH) {
         Some((word, _)) => word,
         None => {
             let mut done = Words::new();
@@ -85,33 +85,35 @@ fn beside_key(
     others: &[u8],
 ) -> Option<Word> {
     if (arity, keypos) == (2, 1) {
-        let (value, _) = shallow(env, others, 0)?;
+        let (value, _) = shallow(env, others, 0, DEPTH)?;
         return Some(make_tuple(env, &[key, value]));
     }
+    row(env, arity, keypos, key, others)
+}
+
+/// An object of few elements, none of which is deep.
+#[inline]
+fn shallow_object(env: *mut Env, object: &ObjectView<'_>) -> Option<Word> {
+    let (key, _) = shallow(env, object.key().bytes(), 0, DEPTH)?;
+    row(
+        env,
+        object.arity(),
+        object.keypos(),
+        key,
+        object.others_bytes(),
+    )
+}
+
+/// The tuple of a key and the other elements' bytes, if it is short and none of them is deep.
+#[inline]
+fn row(env: *mut Env, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Option<Word> {
     let (mut words, mut at) = ([0; FEW], 0);
     let words = words.get_mut(..arity)?;
     for (i, word) in words.iter_mut().enumerate() {
         if i + 1 == keypos {
             *word = key;
         } else {
-            (*word, at) = shallow(env, others, at)?;
-        }
-    }
-    Some(make_tuple(env, words))
-}
-
-/// An object of few elements, none of which is deep.
-#[inline]
-fn shallow_object(env: *mut Env, object: &ObjectView<'_>) -> Option<Word> {
-    let mut words = [0; FEW];
-    let words = words.get_mut(..object.arity())?;
-    let key = object.keypos() - 1;
-    let (bytes, mut at) = (object.others_bytes(), 0);
-    for (i, word) in words.iter_mut().enumerate() {
-        if i == key {
-            *word = shallow(env, object.key().bytes(), 0)?.0;
-        } else {
-            (*word, at) = shallow(env, bytes, at)?;
+            (*word, at) = shallow(env, others, at, DEPTH)?;
         }
     }
     Some(make_tuple(env, words))
@@ -133,45 +135,38 @@ fn deep_object(env: *mut Env, object: &ObjectView<'_>) -> Word {
 
 /// The most children of a container that is made on the stack.
 const FEW: usize = 16;
+/// The most levels below a term that are made on the stack, each by a call within a call.
+const DEPTH: u32 = 4;
 
-/// The term at `at` and the place behind it, if it has no children, or a few that have none.
+/// The term at `at` and the place behind it, if it has few children and levels.
 #[inline(always)]
-fn shallow(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+fn shallow(env: *mut Env, bytes: &[u8], at: usize, depth: u32) -> Option<(Word, usize)> {
     match bytes[at] {
-        TUPLE | MAP | LIST if bytes[at + 1] != 0 => flat(env, bytes, at),
+        TUPLE | MAP | LIST if bytes[at + 1] != 0 => flat(env, bytes, at, depth.checked_sub(1)?),
         _ => leaf(env, bytes, at),
     }
 }
 
-/// The container at `at`, if its children are few and have none.
-fn flat(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+/// The container at `at`, if it has few children and they have few levels.
+fn flat(env: *mut Env, bytes: &[u8], at: usize, depth: u32) -> Option<(Word, usize)> {
     let (tag, count) = (bytes[at], usize::from(bytes[at + 1]));
     if count > FEW {
         return None;
     }
     let mut at = at + 2;
-    let mut next = || {
-        let word;
-        (word, at) = leaf(env, bytes, at)?;
-        Some(word)
-    };
-    let mut words = [0; FEW];
-    let words = &mut words[..count];
-    let word = if tag == MAP {
-        let mut values = [0; FEW];
-        for (key, value) in words.iter_mut().zip(&mut values) {
-            (*key, *value) = (next()?, next()?);
-        }
-        make_map(env, words, &values[..count])
-    } else {
-        for word in words.iter_mut() {
-            *word = next()?;
-        }
-        match tag {
-            TUPLE => make_tuple(env, words),
-            // SAFETY: the words are terms of `env`.
-            _ => unsafe { enif_make_list_from_array(env, words.as_ptr(), count as u32) },
-        }
+    // The values of a map lie behind room for its keys.
+    let mut words = [0; 2 * FEW];
+    let total = if tag == MAP { 2 * count } else { count };
+    for i in 0..total {
+        let place = if tag == MAP { i % 2 * FEW + i / 2 } else { i };
+        (words[place], at) = shallow(env, bytes, at, depth)?;
+    }
+    let (words, values) = (&words[..count], &words[FEW..]);
+    let word = match tag {
+        MAP => make_map(env, words, &values[..count]),
+        TUPLE => make_tuple(env, words),
+        // SAFETY: the words are terms of `env`.
+        _ => unsafe { enif_make_list_from_array(env, words.as_ptr(), count as u32) },
     };
     Some((word, at))
 }

@@ -2,7 +2,7 @@
 //!
 //! Keys are mostly small integers, atoms, short binaries, or tuples of these, and so are the other elements of most rows. What is here writes their
 //! canonical bytes to an array of fixed size, without an [`Encoder`](larder_term::Encoder)'s bookkeeping. It gives up (`None`) at whatever is not so simple: a
-//! float, an identifier, a long binary, a container within a container, more bytes than there is room for. Then the walker of [`encode`](crate::encode) begins
+//! float, an identifier, a long binary, many levels, a long list, more bytes than there is room for. Then the walker of [`encode`](crate::encode) begins
 //! anew.
 //!
 //! Invariant: the bytes are those that an encoder writes in any mode, and they hold neither a handle nor a −0.0.
@@ -18,11 +18,13 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
 /// Room for a term or an object.
-const ROOM: usize = 256;
+const ROOM: usize = 1024;
 /// The most bytes that a small integer or an atom takes.
 const WORD: usize = 9;
 /// The longest list, and the largest map, that is written here.
-const MOST: usize = 16;
+const MOST: usize = 32;
+/// The most levels below a term that are written here, each by a call within a call.
+const DEPTH: u32 = 4;
 
 /// Bytes on the stack.
 ///
@@ -66,9 +68,10 @@ impl Bytes {
     #[inline]
     fn tagged(&mut self, tag: u8, payload: u64, used: usize) -> Option<()> {
         let room = self.room().first_chunk_mut::<WORD>()?;
-        let (first, rest) = room.split_first_chunk_mut::<1>()?;
-        first[0].write(tag);
-        *rest.first_chunk_mut::<8>()? = payload.to_le_bytes().map(MaybeUninit::new);
+        // One store for all that mostly counts: a load of some of it then need not wait until it is in the cache.
+        let word = payload << 8 | u64::from(tag);
+        *room.first_chunk_mut::<8>()? = word.to_le_bytes().map(MaybeUninit::new);
+        room[8].write((payload >> 56) as u8);
         self.len += (1 + used).min(WORD);
         Some(())
     }
@@ -149,17 +152,25 @@ impl Bytes {
         self.slice(bytes)
     }
 
-    /// Writes a term whose children have none.
+    /// Writes a term of a few levels.
     #[inline]
     pub fn term(&mut self, env: *mut Env, word: Word) -> Option<()> {
-        if layout::is_boxed(word) || layout::is_cell(word) {
-            self.compound(env, word)
-        } else {
+        self.child(env, word, DEPTH)
+    }
+
+    /// Writes a term that has no more than so many levels below it.
+    #[inline]
+    fn child(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
+        if !layout::is_boxed(word) && !layout::is_cell(word) {
             self.immediate(env, word)
+        } else if depth == 0 {
+            self.leaf(env, word)
+        } else {
+            self.compound(env, word, depth - 1)
         }
     }
 
-    /// Writes the index key of a term: in hash order of one whose children have none, in key order of a small integer.
+    /// Writes the index key of a term: in hash order of one of a few levels, in key order of a small integer.
     #[inline]
     pub fn key(&mut self, env: *mut Env, word: Word, form: KeyForm) -> Option<()> {
         match form {
@@ -184,13 +195,13 @@ impl Bytes {
         unsafe { TermRef::trusted(self) }
     }
 
-    fn compound(&mut self, env: *mut Env, word: Word) -> Option<()> {
+    fn compound(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
         if layout::is_cell(word) {
-            return self.list(env, word);
+            return self.list(env, word, depth);
         }
         if let Some(elements) = layout::tuple(word) {
             self.head(TUPLE, elements.len())?;
-            return elements.iter().try_for_each(|&e| self.leaf(env, e));
+            return elements.iter().try_for_each(|&e| self.child(env, e, depth));
         }
         if let Some(bytes) = binary_bytes(env, word) {
             if bytes.len() > INLINE_BINARY {
@@ -199,10 +210,10 @@ impl Bytes {
             self.head(BIN, bytes.len())?;
             return self.slice(bytes);
         }
-        self.map(env, word)
+        self.map(env, word, depth)
     }
 
-    fn list(&mut self, env: *mut Env, word: Word) -> Option<()> {
+    fn list(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
         let (mut count, mut rest) = (0, word);
         let at = self.len;
         self.head(LIST, 0)?;
@@ -210,7 +221,7 @@ impl Bytes {
             if count == MOST {
                 return None;
             }
-            self.leaf(env, head)?;
+            self.child(env, head, depth)?;
             (count, rest) = (count + 1, tail);
         }
         self.set(at + 1, count as u8);
@@ -218,7 +229,7 @@ impl Bytes {
     }
 
     /// A map whose keys are small integers and atoms of up to seven bytes.
-    fn map(&mut self, env: *mut Env, word: Word) -> Option<()> {
+    fn map(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
         let (keys, values) = layout::flatmap(word)?;
         if keys.len() > MOST {
             return None;
@@ -231,30 +242,30 @@ impl Bytes {
             if key.order < last {
                 // The emulator has another order: atoms are numbered here as they come.
                 self.len = start;
-                return self.sorted(env, keys, values);
+                return self.sorted(env, keys, values, depth);
             }
             last = key.order;
-            self.pair(env, key, value)?;
+            self.pair(env, key, value, depth)?;
         }
         Some(())
     }
 
     #[inline]
-    fn pair(&mut self, env: *mut Env, key: MapKey, value: Word) -> Option<()> {
+    fn pair(&mut self, env: *mut Env, key: MapKey, value: Word, depth: u32) -> Option<()> {
         let [tag, ..] = key.order.to_be_bytes();
         self.tagged(tag, (key.order << 8).swap_bytes(), key.used)?;
-        self.leaf(env, value)
+        self.child(env, value, depth)
     }
 
     #[cold]
-    fn sorted(&mut self, env: *mut Env, keys: &[Word], values: &[Word]) -> Option<()> {
+    fn sorted(&mut self, env: *mut Env, keys: &[Word], values: &[Word], depth: u32) -> Option<()> {
         let mut pairs: SmallVec<[(MapKey, Word); MOST]> = SmallVec::new();
         for (&key, &value) in keys.iter().zip(values) {
             pairs.push((MapKey::of(env, key)?, value));
         }
         pairs.sort_unstable_by_key(|(key, _)| key.order);
         let mut pairs = pairs.into_iter();
-        pairs.try_for_each(|(key, value)| self.pair(env, key, value))
+        pairs.try_for_each(|(key, value)| self.pair(env, key, value, depth))
     }
 }
 

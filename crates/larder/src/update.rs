@@ -110,6 +110,35 @@ impl Table {
         .map(Option::flatten)
     }
 
+    /// As `add_in`, for several counters, one after another; the sums go to `sums`. False, and nothing done, where `add_in` gives `None`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn add_many_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        steps: &[(Option<usize>, i64)],
+        sums: &mut SmallVec<[i64; 4]>,
+    ) -> Result<bool, Error> {
+        let keypos = self.keypos();
+        let mut before = SmallVec::<[u8; 128]>::new();
+        let done = self.patch(local, who, key, |old, scratch| {
+            sums.clear();
+            scratch.extend_from_slice(old);
+            for &(pos, incr) in steps {
+                before.clear();
+                before.extend_from_slice(scratch);
+                scratch.clear();
+                let pos = pos.unwrap_or(keypos + 1);
+                sums.push(patch::add(&before, keypos, pos, incr, scratch)?);
+            }
+            Some(())
+        })?;
+        Ok(matches!(done, Some(Some(()))))
+    }
+
     /// Replaces one element of the object under the index key by a term that holds no handle; false if there is no object. `None`, and nothing
     /// done, where that is not all there is to it: then `update_element` says what is wrong, or does it.
     ///

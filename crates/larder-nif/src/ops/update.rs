@@ -163,11 +163,43 @@ fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
     })
 }
 
+/// As `simple_counter`, for a list of such updates.
+fn simple_counters(call: &Call<'_>) -> Result<Option<Word>, Raise> {
+    let mut steps: SmallVec<[(Option<usize>, i64); 4]> = SmallVec::new();
+    let mut rest = call.args[2];
+    while let Some((op, tail)) = layout::cell(rest) {
+        match simple_op(op) {
+            Some(step) if steps.len() < 16 => steps.push(step),
+            _ => return Ok(None),
+        }
+        rest = tail;
+    }
+    if steps.is_empty() || rest != layout::NIL {
+        return Ok(None);
+    }
+    tables::with_local(call, call.args[0], |table, local| {
+        with_local_key(call, table, local, call.args[1], |key, local| {
+            let mut sums = SmallVec::new();
+            let done = table.add_many_in(local, asker(call), key, &steps, &mut sums);
+            if !answer(call, table, done)? {
+                return Ok(None);
+            }
+            let words: SmallVec<[Word; 4]> = sums.iter().map(|&sum| call.int(sum)).collect();
+            Ok(Some(call.list(&words)))
+        })
+    })
+}
+
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     let is_row = default.is_none_or(|default| layout::tuple(default).is_some());
     if is_row {
-        if let Some(sum) = simple_counter(call)? {
-            return Ok(sum);
+        let sums = if layout::is_cell(call.args[2]) {
+            simple_counters(call)?
+        } else {
+            simple_counter(call)?
+        };
+        if let Some(sums) = sums {
+            return Ok(sums);
         }
     }
     any_counter(call, default)
