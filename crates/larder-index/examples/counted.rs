@@ -129,7 +129,7 @@ impl Counted {
     }
 
     /// Does the operation on row `i`.
-    #[inline]
+    #[inline(always)]
     fn one(&mut self, operation: &str, guard: &Guard, i: usize) {
         let row = &self.rows[i];
         let index = &self.index;

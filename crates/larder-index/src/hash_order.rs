@@ -20,8 +20,8 @@
 pub(crate) use crate::batches::scan;
 use crate::hash::build::{has_room, is_sparse, Sizes};
 use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
-use crate::hash::shape::{body_size, counting, LANE};
-use crate::raw::bucket::{Hit, Home};
+use crate::hash::shape::{body_size, counting, LANE, UNIT_CLASS};
+use crate::raw::bucket::{Hit, Home, Quick, QUICK};
 use crate::raw::bucket_change::Body;
 use crate::raw::bucket_leaf::{Locked, Look, NewLeaf, Obsolete};
 use crate::raw::outside::Handle;
@@ -50,6 +50,8 @@ pub struct HashOrder<R: KeyRule = Rule> {
     pub(crate) keys: Keys<R>,
     pub(crate) shared: Shared,
     pub(crate) sizes: Sizes,
+    /// The longest key that quick searches are for; 0 if its length is told in leaves.
+    quick: usize,
     /// How far `free_some` has come; None at the end.
     freed: Mutex<Option<u64>>,
 }
@@ -72,43 +74,44 @@ impl<R: KeyRule> HashOrder<R> {
             config,
             ..Shared::default()
         };
+        let keys = Keys::new(rule);
         HashOrder {
             trie: Trie::new(&shared, NewLeaf::empty(sizes.first())),
-            keys: Keys::new(rule),
+            quick: if keys.told { 0 } else { QUICK },
+            keys,
             shared,
             sizes,
             freed: Mutex::new(Some(0)),
         }
     }
 
-    /// Looks for a key until what was read is true, and gives what `look` made of it.
+    /// Looks for a key, and gives what `look` made of it: the way that nearly all reads go.
+    ///
+    /// It knows small keys that end themselves, in buckets of small objects, at home. Errors, when it can't tell or a writer was at work: then
+    /// `read_any` must do it, from the beginning, so that nothing has to be kept for it.
     #[inline(always)]
-    fn read<T>(
+    fn read_quick<T>(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        mut look: impl FnMut(&Look<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
-    ) -> T {
-        match self.read_once(guard, key, &mut look) {
-            Ok(result) => result,
-            Err(Torn) => self.read_again(guard, key, &mut look),
-        }
-    }
-
-    #[inline(always)]
-    fn read_once<T>(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        look: &mut impl FnMut(&Look<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
+        look: impl FnOnce(&Look<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
     ) -> Result<T, Torn> {
+        if key.bytes.len().wrapping_sub(1) >= self.quick {
+            return Err(Torn);
+        }
         let hash = counting(key.hash);
         let leaf = self.trie.find(hash, guard);
         let home = leaf.home(hash);
         leaf.prefetch(&home);
+        if leaf.shape().class > UNIT_CLASS {
+            return Err(Torn);
+        }
         let view = leaf.read().map_err(|Obsolete| Torn)?;
-        let hit = view.find(&home, key.bytes, self.keys.told)?;
-        let result = look(&view, hit.as_ref())?;
+        let result = match leaf.quick(&home, key.bytes) {
+            Quick::Here(hit) => look(&view, Some(&hit))?,
+            Quick::Absent => look(&view, None)?,
+            Quick::Passed | Quick::Unsure => return Err(Torn),
+        };
         if view.holds() {
             Ok(result)
         } else {
@@ -116,21 +119,47 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn read_again<T>(
+    /// As `read_quick`, for all keys and leaves, until what was read is true.
+    #[inline(always)]
+    fn read_any<T>(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        look: &mut impl FnMut(&Look<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
+        mut look: impl FnMut(&Look<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
     ) -> T {
+        let hash = counting(key.hash);
         let backoff = Backoff::new();
         loop {
-            backoff.snooze();
-            if let Ok(result) = self.read_once(guard, key, look) {
-                return result;
+            let leaf = self.trie.find(hash, guard);
+            leaf.prefetch(&leaf.home(hash));
+            if let Ok(view) = leaf.read() {
+                let found = view.find_any(hash, key.bytes, self.keys.told);
+                let result = found.and_then(|hit| look(&view, hit.as_ref()));
+                if let (Ok(result), true) = (result, view.holds()) {
+                    return result;
+                }
             }
+            backoff.snooze();
         }
+    }
+
+    #[inline(never)]
+    fn get_any(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        let from = out.len();
+        self.read_any(guard, key, |view, hit| {
+            out.truncate(from);
+            copy(view, hit, out)
+        })
+    }
+
+    #[inline(never)]
+    fn get_short_any(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
+        self.read_any(guard, key, |view, hit| copy_short(view, hit, out))
+    }
+
+    #[inline(never)]
+    fn contains_any(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.read_any(guard, key, |_, hit| Ok(hit.is_some()))
     }
 
     /// The leaf that has the hash, locked, and its contention.
@@ -172,7 +201,7 @@ impl<R: KeyRule> HashOrder<R> {
     fn find_locked<'g, 'k>(&self, guard: &'g Guard, key: Key<'k>) -> (Locked<'g>, Place<'g, 'k>) {
         let hash = counting(key.hash);
         let (locked, home, heat) = self.lock(guard, hash);
-        let found = locked.look().find(&home, key.bytes, self.keys.told);
+        let found = locked.look().find(hash, key.bytes, self.keys.told);
         let place = Place {
             hash,
             key: key.bytes,
@@ -278,6 +307,27 @@ impl<R: KeyRule> HashOrder<R> {
     }
 }
 
+/// Appends the value of an entry, if there is one, to `out`.
+#[inline(always)]
+fn copy(view: &Look<'_>, hit: Option<&Hit<'_>>, out: &mut Vec<u8>) -> Result<bool, Torn> {
+    match hit {
+        Some(hit) => view.copy_value(hit, out).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Copies the value of an entry, if there is one, to `out`, if it has room there.
+#[inline(always)]
+fn copy_short(view: &Look<'_>, hit: Option<&Hit<'_>>, out: &mut [u8; SHORT]) -> Result<Got, Torn> {
+    let Some(hit) = hit else {
+        return Ok(Got::Absent);
+    };
+    Ok(match view.copy_short(hit, out)? {
+        Some(len) => Got::Short(len),
+        None => Got::Long,
+    })
+}
+
 impl<R: KeyRule> Unique for HashOrder<R> {
     fn is_ordered(&self) -> bool {
         false
@@ -285,29 +335,28 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
-        self.read(guard, key, |view, hit| {
-            out.truncate(from);
-            match hit {
-                Some(hit) => view.copy_value(hit, out).map(|()| true),
-                None => Ok(false),
+        let quick = self.read_quick(guard, key, |view, hit| copy(view, hit, out));
+        match quick {
+            Ok(found) => found,
+            Err(Torn) => {
+                out.truncate(from);
+                self.get_any(guard, key, out)
             }
-        })
+        }
     }
 
     fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        self.read(guard, key, |view, hit| {
-            let Some(hit) = hit else {
-                return Ok(Got::Absent);
-            };
-            Ok(match view.copy_short(hit, out)? {
-                Some(len) => Got::Short(len),
-                None => Got::Long,
-            })
-        })
+        match self.read_quick(guard, key, |view, hit| copy_short(view, hit, out)) {
+            Ok(got) => got,
+            Err(Torn) => self.get_short_any(guard, key, out),
+        }
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.read(guard, key, |_, hit| Ok(hit.is_some()))
+        match self.read_quick(guard, key, |_, hit| Ok(hit.is_some())) {
+            Ok(found) => found,
+            Err(Torn) => self.contains_any(guard, key),
+        }
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {

@@ -20,6 +20,8 @@ pub(crate) const HEAD: usize = 64;
 pub(crate) const SMALLEST: usize = 64;
 /// The class of the largest bucket: 1024 bytes.
 pub(crate) const TOP_CLASS: u8 = 4;
+/// The class of the largest bucket whose unit is a byte.
+pub(crate) const UNIT_CLASS: u8 = 2;
 /// Bytes of a lane.
 pub(crate) const LANE: usize = 2;
 /// Bytes of a handle.
@@ -114,7 +116,7 @@ pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
 /// Bytes of a unit of this class, as a shift.
 #[inline]
 pub(crate) fn unit(class: u8) -> u32 {
-    u32::from(class.saturating_sub(2))
+    u32::from(class.saturating_sub(UNIT_CLASS))
 }
 
 /// Bytes of an object with a body of this length in a bucket of this class, without its lane.

@@ -25,7 +25,6 @@ const TOPS: u64 = 0x8000_8000_8000_8000;
 #[derive(Clone, Copy)]
 pub(crate) struct Home<'g> {
     pub(super) bucket: Bucket<'g>,
-    pub(super) number: usize,
     pub(super) tag: u8,
 }
 
@@ -33,7 +32,6 @@ pub(crate) struct Home<'g> {
 #[derive(Clone, Copy)]
 pub(crate) struct Hit<'g> {
     pub(super) bucket: Bucket<'g>,
-    pub(super) number: usize,
     /// Its lane.
     pub(super) lane: usize,
     /// Where its value begins in the bucket, and where it ends; or its handle.
@@ -99,8 +97,8 @@ impl<'a> Wanted<'a> {
         if n > 8 {
             return Wanted {
                 key,
-                first: words::little(&key[..8]),
-                last: words::little(&key[n - 8..]),
+                first: words::first(key),
+                last: words::last(key),
                 unused: 0,
                 told,
             };
@@ -139,47 +137,151 @@ impl<'a> Wanted<'a> {
     }
 }
 
-impl<'g> Look<'g> {
-    /// Finds the entry under the key.
-    #[inline(always)]
-    pub(crate) fn find(
-        &self,
-        home: &Home<'g>,
-        key: &[u8],
-        told: bool,
-    ) -> Result<Option<Hit<'g>>, Torn> {
-        let wanted = Wanted::new(key, told);
-        let tags = (u64::from(home.tag) << 8) * EACH;
-        let head = home.bucket.word(0);
-        let hit = self.find_in((home.number, home.bucket), head, tags, &wanted)?;
-        if hit.is_some() || !passed_on(head) {
-            return Ok(hit);
+/// What a quick search says.
+pub(crate) enum Quick<'g> {
+    /// The entry.
+    Here(Hit<'g>),
+    /// There is none.
+    Absent,
+    /// There is none in this bucket, but some were passed on.
+    Passed,
+    /// It can't tell.
+    Unsure,
+}
+
+/// The longest key that a quick search is for.
+pub(crate) const QUICK: usize = 16;
+
+/// Searches a bucket, whose keys are not told and whose unit is a byte, for a key of one to [`QUICK`] bytes. Nearly all searches are of
+/// this kind; as few values as possible are held in it, so that none has to wait on the stack.
+#[inline(always)]
+fn search<'g>(bucket: Bucket<'g>, tag: u64, key: &[u8]) -> Quick<'g> {
+    let tags = tag * EACH;
+    let first = words::first(key);
+    let unused = 8usize.saturating_sub(key.len()) * 8;
+    let head = bucket.word(0);
+    let (mut w, mut word) = (0, head);
+    // Lane 0 is no entry.
+    let mut hits = matches(head, tags) & !0xFFFF;
+    loop {
+        while hits != 0 {
+            let shift = hits.trailing_zeros() as usize & 0x30;
+            let lane_of = w * LANES + shift / 16;
+            if lane_of > entries(head) {
+                break;
+            }
+            let now = (word >> shift) as usize;
+            if now & usize::from(OUTSIDE) != 0 {
+                return Quick::Unsure;
+            }
+            let from = now & 0xFF;
+            let differ = (bucket.load(from) ^ first) << unused;
+            if differ == 0 && (key.len() <= 8 || ends_so(bucket, from, key)) {
+                let before = place(lane(bucket, lane_of - 1), 0);
+                let end = if lane_of == 1 { bucket.len() } else { before };
+                let from = from + key.len();
+                return Quick::Here(Hit {
+                    bucket,
+                    lane: lane_of,
+                    from,
+                    // What is torn may end before it begins.
+                    end: end.max(from),
+                    outside: false,
+                });
+            }
+            hits &= hits - 1;
         }
-        self.find_beyond(home, &wanted)
+        w += 1;
+        if w * LANES > entries(head) {
+            break;
+        }
+        word = bucket.word(w);
+        hits = matches(word, tags);
+    }
+    if passed_on(head) {
+        Quick::Passed
+    } else {
+        Quick::Absent
+    }
+}
+
+impl<'g> Leaf<'g> {
+    /// The quick search for a key at home: see [`search`].
+    #[inline(always)]
+    pub(crate) fn quick(self, home: &Home<'g>, key: &[u8]) -> Quick<'g> {
+        match search(home.bucket, u64::from(home.tag) << 8, key) {
+            Quick::Passed => self.quick_beyond(home.bucket, home.tag, key),
+            other => other,
+        }
     }
 
     /// Goes on behind the home bucket, among guests.
     #[inline(never)]
-    fn find_beyond(&self, home: &Home<'g>, wanted: &Wanted<'_>) -> Result<Option<Hit<'g>>, Torn> {
-        let shape = self.leaf.shape();
-        let tags = (u64::from(home.tag) << 8 | u64::from(GUEST)) * EACH;
-        let mut at = shape.next(home.number);
-        while at != home.number {
-            let bucket = self.leaf.bucket(at);
-            let head = bucket.word(0);
-            let hit = self.find_in((at, bucket), head, tags, wanted)?;
-            if hit.is_some() || !passed_on(head) {
-                return Ok(hit);
+    fn quick_beyond(self, home: Bucket<'g>, tag: u8, key: &[u8]) -> Quick<'g> {
+        let tag = u64::from(tag) << 8 | u64::from(GUEST);
+        let shape = self.shape();
+        let home = self.number(home);
+        let mut at = shape.next(home);
+        while at != home {
+            match search(self.bucket(at), tag, key) {
+                Quick::Passed => at = shape.next(at),
+                other => return other,
             }
-            at = shape.next(at);
         }
-        Ok(None)
+        Quick::Absent
+    }
+}
+
+/// Whether the last eight bytes of a key lie where they should, if it begins at `at`.
+#[inline(always)]
+fn ends_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
+    bucket.load(at + key.len() - 8) == words::last(key)
+}
+
+impl<'g> Look<'g> {
+    /// Finds the entry under the key.
+    #[inline(always)]
+    pub(crate) fn find(self, hash: u64, key: &[u8], told: bool) -> Result<Option<Hit<'g>>, Torn> {
+        let short = key.len().wrapping_sub(1) < QUICK;
+        if short && !told && self.leaf.shape().class <= UNIT_CLASS {
+            match self.leaf.quick(&self.leaf.home(hash), key) {
+                Quick::Here(hit) => return Ok(Some(hit)),
+                Quick::Absent => return Ok(None),
+                Quick::Passed | Quick::Unsure => {}
+            }
+        }
+        self.find_any(hash, key, told)
     }
 
-    #[inline(always)]
+    /// Finds the entry under any key.
+    #[inline(never)]
+    pub(crate) fn find_any(
+        self,
+        hash: u64,
+        key: &[u8],
+        told: bool,
+    ) -> Result<Option<Hit<'g>>, Torn> {
+        let shape = self.leaf.shape();
+        let (home, tag) = shape.place(hash);
+        let wanted = Wanted::new(key, told);
+        let mut tags = (u64::from(tag) << 8) * EACH;
+        let mut at = home;
+        loop {
+            let bucket = self.leaf.bucket(at);
+            let head = bucket.word(0);
+            let hit = self.find_in(bucket, head, tags, &wanted)?;
+            at = shape.next(at);
+            if hit.is_some() || !passed_on(head) || at == home {
+                return Ok(hit);
+            }
+            // From here on it is a guest.
+            tags |= u64::from(GUEST) * EACH;
+        }
+    }
+
     fn find_in(
         &self,
-        at: (usize, Bucket<'g>),
+        bucket: Bucket<'g>,
         head: u64,
         tags: u64,
         wanted: &Wanted<'_>,
@@ -196,7 +298,7 @@ impl<'g> Look<'g> {
                     return Ok(None);
                 }
                 let lane = (word >> shift) as usize;
-                let hit = self.check(at, i, lane, wanted)?;
+                let hit = self.check(bucket, i, lane, wanted)?;
                 if hit.is_some() {
                     return Ok(hit);
                 }
@@ -206,7 +308,7 @@ impl<'g> Look<'g> {
             if first > n {
                 return Ok(None);
             }
-            word = at.1.word(first / LANES);
+            word = bucket.word(first / LANES);
             hits = matches(word, tags);
         }
     }
@@ -215,7 +317,7 @@ impl<'g> Look<'g> {
     #[inline(always)]
     fn check(
         &self,
-        (number, bucket): (usize, Bucket<'g>),
+        bucket: Bucket<'g>,
         i: usize,
         now: usize,
         wanted: &Wanted<'_>,
@@ -224,7 +326,6 @@ impl<'g> Look<'g> {
         let mut from = place(now, unit);
         let hit = |from: usize, end: usize, outside| Hit {
             bucket,
-            number,
             lane: i,
             from,
             end,
@@ -347,10 +448,6 @@ impl<'g> Leaf<'g> {
         let (number, tag) = self.shape().place(hash);
         // SAFETY: a leaf has at least one bucket, and `place` gives the whole part of a fraction times their number, which is below it.
         let bucket = unsafe { self.bucket_unchecked(number) };
-        Home {
-            bucket,
-            number,
-            tag,
-        }
+        Home { bucket, tag }
     }
 }

@@ -51,12 +51,13 @@ fn set_lane(bucket: Bucket<'_>, i: usize, lane: u64) {
 impl Locked<'_> {
     /// The value of a hit, in place, while this borrow of the lock lasts.
     #[inline(always)]
-    pub(crate) fn value(&self, hit: &Hit<'_>) -> &[u8] {
+    pub(crate) fn value<'a>(&'a self, hit: &Hit<'a>) -> &'a [u8] {
         if hit.outside {
             return self.object(self.look().handle(hit)).value();
         }
-        let at = hit.number * self.leaf.shape().bucket();
-        &self.bytes()[at + hit.from..at + hit.end]
+        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        let bytes = unsafe { hit.bucket.plain() };
+        &bytes[hit.from..hit.end]
     }
 
     /// The handle of a hit, if it is outside.
@@ -111,15 +112,16 @@ impl Locked<'_> {
     #[inline(never)]
     fn insert_beyond(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
         let shape = self.leaf.shape();
+        let number = self.leaf.number(home.bucket);
         let size = body.size(shape.class);
-        let mut at = shape.next(home.number);
-        while at != home.number {
+        let mut at = shape.next(number);
+        while at != number {
             let bucket = self.leaf.bucket(at);
             let n = entries(bucket.word(0));
             let heap = heap(bucket, n, shape.unit());
             if LANE * (n + 2) + size <= heap {
                 self.add(1, (LANE + size) as isize);
-                self.pass(home.number, at, 1);
+                self.pass(number, at, 1);
                 let (bucket, from) = ((bucket, shape.unit()), heap - size);
                 append(bucket, n, heap, (from, home.tag), body, GUEST);
                 return true;
@@ -158,8 +160,9 @@ impl Locked<'_> {
         bucket.move_up(heap(bucket, n, unit), from, gap);
         close_lane(bucket, i, n, (gap >> unit) as u64);
         bucket.set_word(0, bucket.word(0) - 1);
-        if hit.number != home.number {
-            self.pass(home.number, hit.number, -1);
+        if bucket.address() != home.bucket.address() {
+            let leaf = self.leaf;
+            self.pass(leaf.number(home.bucket), leaf.number(bucket), -1);
         }
     }
 

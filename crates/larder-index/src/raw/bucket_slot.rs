@@ -39,6 +39,17 @@ pub(super) struct Node<'g> {
     pub(super) bits: u32,
 }
 
+impl<'g> Node<'g> {
+    /// The slot that the first bits of `rest` lead to.
+    #[inline(always)]
+    pub(super) fn slot(self, rest: u64) -> &'g Slot {
+        let i = (rest >> (64 - self.bits)) as usize;
+        debug_assert!(i < self.slots.len());
+        // SAFETY: a number of `bits` bits is below 2^bits, which is how many slots there are; a node tells at least one bit apart.
+        unsafe { self.slots.get_unchecked(i) }
+    }
+}
+
 /// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never published.
 pub(super) struct NewNode {
     slots: NonNull<Slot>,
@@ -189,7 +200,7 @@ impl Slot {
     }
 
     /// What it leads to.
-    #[inline]
+    #[inline(always)]
     pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g> {
         // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is retired through the epoch. Only slots of
         // published nodes are loaded, and those are set.

@@ -59,6 +59,19 @@ impl<'g> Bucket<'g> {
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.mask + 1) }
     }
 
+    /// All of it as plain bytes.
+    ///
+    /// # Safety
+    /// Nobody writes to it during `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn plain<'a>(self) -> &'a [u8]
+    where
+        'g: 'a,
+    {
+        // SAFETY: 1. so many bytes lie there, alive for `'g`; 2. nobody writes to them, says the caller; others only load.
+        unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
+    }
+
     /// Where it begins.
     #[inline(always)]
     pub(super) fn address(self) -> *const u8 {
@@ -134,19 +147,28 @@ impl<'g> Bucket<'g> {
         if from == end {
             return;
         }
-        let (from, end) = (from + gap, end + gap);
-        // From the top down: a word's old bytes lie below it, or in it.
-        let (first, mut i) = (from / 8, (end - 1) / 8);
-        let mut ours = low_bytes((end - 1) % 8 + 1);
+        let (first, last) = ((from + gap) / 8, (end + gap - 1) / 8);
+        let (down, shift) = (gap / 8, gap % 8 * 8);
+        // Bytes of the first and of the last word that others own.
+        let below = !(u64::MAX << ((from + gap) % 8 * 8));
+        let above = !low_bytes((end + gap - 1) % 8 + 1);
+        // From the top down: a word's new bytes lie below it, or in it.
+        let mut high = self.word(last.wrapping_sub(down));
+        let mut keep = above;
+        let mut i = last;
         loop {
-            let before = from.saturating_sub(8 * i) * 8;
-            ours &= u64::MAX << before;
-            let moved = self.load((8 * i).wrapping_sub(gap));
-            self.set_word(i, self.word(i) & !ours | moved & ours);
+            let low = self.word(i.wrapping_sub(down + 1));
+            let both = (u128::from(high) << 64 | u128::from(low)) << shift;
+            let moved = (both >> 64) as u64;
+            if i == first {
+                keep |= below;
+            }
+            let kept = if keep == 0 { 0 } else { self.word(i) & keep };
+            self.set_word(i, moved & !keep | kept);
             if i == first {
                 return;
             }
-            (i, ours) = (i - 1, u64::MAX);
+            (high, keep, i) = (low, 0, i - 1);
         }
     }
 }

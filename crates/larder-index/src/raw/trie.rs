@@ -78,7 +78,7 @@ impl Trie {
     }
 
     /// The leaf whose range has the hash. It may be obsolete: then ask again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
         let mut child = self.root.load(guard);
         let mut rest = hash;
@@ -86,7 +86,7 @@ impl Trie {
             match child {
                 Child::Leaf(leaf) => return leaf,
                 Child::Node(node) => {
-                    child = node.slots[(rest >> (64 - node.bits)) as usize].load(guard);
+                    child = node.slot(rest).load(guard);
                     rest <<= node.bits;
                 }
             }

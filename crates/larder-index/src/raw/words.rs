@@ -114,7 +114,7 @@ fn low(bits: u32) -> u64 {
 
 impl<'w> Writer<'w> {
     /// From byte `at` on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(words: &'w [AtomicU64], at: usize) -> Self {
         let (i, filled) = (at / 8, (at % 8) as u32 * 8);
         // Ordering: Relaxed, only the lock's holder writes.
@@ -134,7 +134,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Up to eight bytes: the low ones of `own`, whose others are zero.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, own: u64, bytes: usize) {
         self.word |= own << self.filled;
         let bits = self.filled + bytes as u32 * 8;
@@ -180,7 +180,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes what is left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(self) {
         if self.filled > 0 {
             let word = &self.words[self.i];
@@ -196,8 +196,7 @@ impl<'w> Writer<'w> {
 pub(super) fn little(bytes: &[u8]) -> u64 {
     let n = bytes.len();
     match n {
-        8 => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
-        4..=7 => {
+        4..=8 => {
             let four = |at: usize| {
                 let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
                 u64::from(u32::from_le_bytes(own))
@@ -211,6 +210,23 @@ pub(super) fn little(bytes: &[u8]) -> u64 {
         }
         _ => 0,
     }
+}
+
+/// The first eight bytes, or all if they are fewer, low ones first; zeros above.
+#[inline(always)]
+pub(super) fn first(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => little(bytes),
+    }
+}
+
+/// The last eight bytes, low ones first; 0 if there are fewer.
+#[inline(always)]
+pub(super) fn last(bytes: &[u8]) -> u64 {
+    bytes
+        .last_chunk()
+        .map_or(0, |eight| u64::from_le_bytes(*eight))
 }
 
 #[cfg(test)]
