@@ -1,0 +1,221 @@
+//! Judy1: a set of words.
+
+use std::fmt;
+use std::ops::RangeBounds;
+
+use crate::layout::Set;
+use crate::ops::seek::Found;
+use crate::tree::Tree;
+use crate::Stats;
+
+/// A sorted set of `u64`.
+///
+/// An index costs from a sixteenth of a byte, where whole bytes' ranges are full, to about 20, where indexes are random.
+///
+/// # Examples
+///
+/// ```
+/// use larder_judy::Judy1;
+///
+/// let mut squares: Judy1 = (0..100).map(|n| n * n).collect();
+/// assert!(squares.contains(49));
+/// assert_eq!(squares.at_or_after(50), Some(64));
+/// assert_eq!(squares.before(49), Some(36));
+/// assert_eq!(squares.count(..=100), 11);
+/// assert_eq!(squares.nth(10), Some(100));
+/// assert_eq!(squares.empty_at_or_after(0), Some(2));
+/// assert!(squares.remove(49) && !squares.contains(49));
+/// squares.clear();
+/// assert_eq!(squares.memory_used(), 0);
+/// ```
+///
+/// # Complexity
+///
+/// With W = 8 bytes an index: a lookup, insert or removal visits at most W nodes, fewer where indexes are few or share
+/// bytes. Where nothing else is said, a method takes O(W).
+///
+/// # Consistency
+///
+/// One writer or many readers, as the borrow checker has it; the array knows nothing of threads.
+pub struct Judy1 {
+    tree: Tree<Set>,
+}
+
+fn index((key, _): Found<'_>) -> u64 {
+    key
+}
+
+impl Judy1 {
+    /// An empty array; it takes no memory beside itself.
+    pub const fn new() -> Self {
+        Judy1 { tree: Tree::new() }
+    }
+
+    /// How many indexes there are. O(1).
+    pub fn len(&self) -> u64 {
+        self.tree.len()
+    }
+
+    /// Whether there are none. O(1).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether an index is there.
+    #[inline]
+    pub fn contains(&self, key: u64) -> bool {
+        self.tree.get(key).is_some()
+    }
+
+    /// Inserts an index, and returns whether it is new.
+    #[inline]
+    pub fn insert(&mut self, key: u64) -> bool {
+        self.tree.insert(key).1
+    }
+
+    /// Removes an index, and returns whether it was there.
+    #[inline]
+    pub fn remove(&mut self, key: u64) -> bool {
+        self.tree.remove(key).is_some()
+    }
+
+    /// The least index.
+    pub fn first(&self) -> Option<u64> {
+        self.at_or_after(0)
+    }
+
+    /// The greatest index.
+    pub fn last(&self) -> Option<u64> {
+        self.at_or_before(u64::MAX)
+    }
+
+    /// The least index not below `key`.
+    #[inline]
+    pub fn at_or_after(&self, key: u64) -> Option<u64> {
+        self.tree.seek::<true>(key).map(index)
+    }
+
+    /// The least index above `key`.
+    #[inline]
+    pub fn after(&self, key: u64) -> Option<u64> {
+        self.tree.beyond::<true>(key).map(index)
+    }
+
+    /// The greatest index not above `key`.
+    #[inline]
+    pub fn at_or_before(&self, key: u64) -> Option<u64> {
+        self.tree.seek::<false>(key).map(index)
+    }
+
+    /// The greatest index below `key`.
+    #[inline]
+    pub fn before(&self, key: u64) -> Option<u64> {
+        self.tree.beyond::<false>(key).map(index)
+    }
+
+    /// The least missing index not below `key`. Full subtrees are passed over: O(256 W).
+    pub fn empty_at_or_after(&self, key: u64) -> Option<u64> {
+        self.tree.empty::<true>(key)
+    }
+
+    /// The least missing index above `key`. O(256 W).
+    pub fn empty_after(&self, key: u64) -> Option<u64> {
+        self.tree.empty_beyond::<true>(key)
+    }
+
+    /// The greatest missing index not above `key`. O(256 W).
+    pub fn empty_at_or_before(&self, key: u64) -> Option<u64> {
+        self.tree.empty::<false>(key)
+    }
+
+    /// The greatest missing index below `key`. O(256 W).
+    pub fn empty_before(&self, key: u64) -> Option<u64> {
+        self.tree.empty_beyond::<false>(key)
+    }
+
+    /// How many indexes there are in a range, by adding up the counts of whole subtrees. O(128 W).
+    pub fn count(&self, range: impl RangeBounds<u64>) -> u64 {
+        self.tree.count(range)
+    }
+
+    /// The index that has `n` indexes below it. O(256 W).
+    pub fn nth(&self, n: u64) -> Option<u64> {
+        self.tree.nth(n).map(index)
+    }
+
+    /// All indexes in order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.iter_from(0)
+    }
+
+    /// The indexes from `key` on, in order.
+    pub fn iter_from(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
+        let mut cursor = self.tree.cursor::<true>(key);
+        std::iter::from_fn(move || cursor.step().map(index))
+    }
+
+    /// The indexes from `key` downwards, the greatest first.
+    pub fn iter_down_from(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
+        let mut cursor = self.tree.cursor::<false>(key);
+        std::iter::from_fn(move || cursor.step().map(index))
+    }
+
+    /// Removes everything. Visits every node.
+    pub fn clear(&mut self) {
+        self.tree.clear();
+    }
+
+    /// Removes everything, and leaves the memory to be given back by [`free_some`](Self::free_some), or by `drop`. The
+    /// array is empty at once and can be used. O(1).
+    pub fn clear_later(&mut self) {
+        self.tree.clear_later();
+    }
+
+    /// Gives back at most `limit` nodes of what `clear_later` left, and returns whether there are more. O(`limit`).
+    pub fn free_some(&mut self, limit: usize) -> bool {
+        self.tree.free_some(limit)
+    }
+
+    /// The bytes that the array's nodes take, exactly, with those that wait to be given back. O(1).
+    pub fn memory_used(&self) -> usize {
+        self.tree.memory_used()
+    }
+
+    /// Which nodes the array is made of. Visits every node.
+    pub fn stats(&self) -> Stats {
+        self.tree.stats()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.tree.check();
+    }
+}
+
+impl Default for Judy1 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Extend<u64> for Judy1 {
+    fn extend<I: IntoIterator<Item = u64>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| {
+            self.insert(key);
+        });
+    }
+}
+
+impl FromIterator<u64> for Judy1 {
+    fn from_iter<I: IntoIterator<Item = u64>>(keys: I) -> Self {
+        let mut array = Judy1::new();
+        array.extend(keys);
+        array
+    }
+}
+
+impl fmt::Debug for Judy1 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,244 @@
+//! JudyL: words under words.
+
+use std::fmt;
+use std::ops::RangeBounds;
+
+use crate::layout::Map;
+use crate::ops::seek::Found;
+use crate::tree::Tree;
+use crate::Stats;
+
+/// A sorted map of `u64` to `u64`.
+///
+/// An index costs from 8 bytes with its value, where indexes are dense, to about 24, where they are random.
+///
+/// # Examples
+///
+/// ```
+/// use larder_judy::JudyL;
+///
+/// let mut squares: JudyL = (0..100).map(|n| (n * n, n)).collect();
+/// assert_eq!(squares.get(49), Some(7));
+/// assert_eq!(squares.at_or_after(50), Some((64, 8)));
+/// assert_eq!(squares.before(49), Some((36, 6)));
+/// assert_eq!(squares.count(..=100), 11);
+/// assert_eq!(squares.nth(10), Some((100, 10)));
+/// assert_eq!(squares.empty_at_or_after(0), Some(2));
+/// assert_eq!(squares.remove(49), Some(7));
+/// squares.clear();
+/// assert_eq!(squares.memory_used(), 0);
+/// ```
+///
+/// # Complexity
+///
+/// With W = 8 bytes an index: a lookup, insert or removal visits at most W nodes, fewer where indexes are few or share
+/// bytes. Where nothing else is said, a method takes O(W).
+///
+/// # Consistency
+///
+/// One writer or many readers, as the borrow checker has it; the array knows nothing of threads.
+pub struct JudyL {
+    tree: Tree<Map>,
+}
+
+fn pair((key, value): Found<'_>) -> (u64, u64) {
+    (key, value.copied().unwrap_or(0))
+}
+
+impl JudyL {
+    /// An empty array; it takes no memory beside itself.
+    pub const fn new() -> Self {
+        JudyL { tree: Tree::new() }
+    }
+
+    /// How many indexes there are. O(1).
+    pub fn len(&self) -> u64 {
+        self.tree.len()
+    }
+
+    /// Whether there are none. O(1).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of an index.
+    #[inline]
+    pub fn get(&self, key: u64) -> Option<u64> {
+        self.tree.get(key).flatten().copied()
+    }
+
+    /// Whether an index is there.
+    #[inline]
+    pub fn contains(&self, key: u64) -> bool {
+        self.tree.get(key).is_some()
+    }
+
+    /// The value of an index, to be written.
+    #[inline]
+    pub fn get_mut(&mut self, key: u64) -> Option<&mut u64> {
+        self.tree.get_mut(key)
+    }
+
+    /// The value of an index, which is inserted with value zero if it was not there.
+    #[inline]
+    pub fn get_or_insert(&mut self, key: u64) -> &mut u64 {
+        match self.tree.insert(key).0 {
+            Some(value) => value,
+            None => unreachable!("a map has values"),
+        }
+    }
+
+    /// Sets the value of an index, and returns the one that it had.
+    #[inline]
+    pub fn insert(&mut self, key: u64, value: u64) -> Option<u64> {
+        let (slot, new) = self.tree.insert(key);
+        let old = slot.map(|slot| std::mem::replace(slot, value));
+        old.filter(|_| !new)
+    }
+
+    /// Removes an index, and returns its value.
+    #[inline]
+    pub fn remove(&mut self, key: u64) -> Option<u64> {
+        self.tree.remove(key)
+    }
+
+    /// The least index.
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.at_or_after(0)
+    }
+
+    /// The greatest index.
+    pub fn last(&self) -> Option<(u64, u64)> {
+        self.at_or_before(u64::MAX)
+    }
+
+    /// The least index not below `key`.
+    #[inline]
+    pub fn at_or_after(&self, key: u64) -> Option<(u64, u64)> {
+        self.tree.seek::<true>(key).map(pair)
+    }
+
+    /// The least index above `key`.
+    #[inline]
+    pub fn after(&self, key: u64) -> Option<(u64, u64)> {
+        self.tree.beyond::<true>(key).map(pair)
+    }
+
+    /// The greatest index not above `key`.
+    #[inline]
+    pub fn at_or_before(&self, key: u64) -> Option<(u64, u64)> {
+        self.tree.seek::<false>(key).map(pair)
+    }
+
+    /// The greatest index below `key`.
+    #[inline]
+    pub fn before(&self, key: u64) -> Option<(u64, u64)> {
+        self.tree.beyond::<false>(key).map(pair)
+    }
+
+    /// The least missing index not below `key`. Full subtrees are passed over: O(256 W).
+    pub fn empty_at_or_after(&self, key: u64) -> Option<u64> {
+        self.tree.empty::<true>(key)
+    }
+
+    /// The least missing index above `key`. O(256 W).
+    pub fn empty_after(&self, key: u64) -> Option<u64> {
+        self.tree.empty_beyond::<true>(key)
+    }
+
+    /// The greatest missing index not above `key`. O(256 W).
+    pub fn empty_at_or_before(&self, key: u64) -> Option<u64> {
+        self.tree.empty::<false>(key)
+    }
+
+    /// The greatest missing index below `key`. O(256 W).
+    pub fn empty_before(&self, key: u64) -> Option<u64> {
+        self.tree.empty_beyond::<false>(key)
+    }
+
+    /// How many indexes there are in a range, by adding up the counts of whole subtrees. O(128 W).
+    pub fn count(&self, range: impl RangeBounds<u64>) -> u64 {
+        self.tree.count(range)
+    }
+
+    /// The index that has `n` indexes below it. O(256 W).
+    pub fn nth(&self, n: u64) -> Option<(u64, u64)> {
+        self.tree.nth(n).map(pair)
+    }
+
+    /// All indexes in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.iter_from(0)
+    }
+
+    /// The indexes from `key` on, in order.
+    pub fn iter_from(&self, key: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut cursor = self.tree.cursor::<true>(key);
+        std::iter::from_fn(move || cursor.step().map(pair))
+    }
+
+    /// The indexes from `key` downwards, the greatest first.
+    pub fn iter_down_from(&self, key: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut cursor = self.tree.cursor::<false>(key);
+        std::iter::from_fn(move || cursor.step().map(pair))
+    }
+
+    /// Removes everything. Visits every node.
+    pub fn clear(&mut self) {
+        self.tree.clear();
+    }
+
+    /// Removes everything, and leaves the memory to be given back by [`free_some`](Self::free_some), or by `drop`. The
+    /// array is empty at once and can be used. O(1).
+    pub fn clear_later(&mut self) {
+        self.tree.clear_later();
+    }
+
+    /// Gives back at most `limit` nodes of what `clear_later` left, and returns whether there are more. O(`limit`).
+    pub fn free_some(&mut self, limit: usize) -> bool {
+        self.tree.free_some(limit)
+    }
+
+    /// The bytes that the array's nodes take, exactly, with those that wait to be given back. O(1).
+    pub fn memory_used(&self) -> usize {
+        self.tree.memory_used()
+    }
+
+    /// Which nodes the array is made of. Visits every node.
+    pub fn stats(&self) -> Stats {
+        self.tree.stats()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.tree.check();
+    }
+}
+
+impl Default for JudyL {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Extend<(u64, u64)> for JudyL {
+    fn extend<I: IntoIterator<Item = (u64, u64)>>(&mut self, pairs: I) {
+        pairs.into_iter().for_each(|(key, value)| {
+            self.insert(key, value);
+        });
+    }
+}
+
+impl FromIterator<(u64, u64)> for JudyL {
+    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(pairs: I) -> Self {
+        let mut array = JudyL::new();
+        array.extend(pairs);
+        array
+    }
+}
+
+impl fmt::Debug for JudyL {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

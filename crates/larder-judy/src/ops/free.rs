@@ -1,0 +1,58 @@
+//! Giving a tree's memory back, all at once or in slices.
+
+use crate::layout::Kind;
+use crate::raw::jp::{Form, Jp};
+use crate::raw::mem::Mem;
+
+/// Subtrees to be given back. Taking a branch apart puts its children here, so it holds 256 for each level at most.
+pub(crate) struct Doomed<K> {
+    pairs: Vec<Jp<K>>,
+}
+
+impl<K: Kind> Doomed<K> {
+    pub(crate) const fn new() -> Self {
+        Doomed { pairs: Vec::new() }
+    }
+
+    /// Adds a subtree.
+    pub(crate) fn add(&mut self, jp: Jp<K>) {
+        if !jp.is_null() {
+            self.pairs.push(jp);
+        }
+    }
+
+    /// Gives back at most `limit` nodes, and says how many it were: fewer only when nothing is left. Calls `each` with
+    /// the runs, before they go.
+    pub(crate) fn free(
+        &mut self,
+        limit: usize,
+        mem: &mut Mem,
+        mut each: impl FnMut(&Jp<K>),
+    ) -> usize {
+        let mut nodes = 0;
+        while nodes < limit {
+            let Some(mut jp) = self.pairs.pop() else {
+                break;
+            };
+            nodes += 1;
+            match jp.form() {
+                Form::Linear(_) | Form::Bitmap(_) | Form::Wide(_) => {
+                    jp.dismantle(mem, |_, child| self.pairs.push(child));
+                }
+                _ => {
+                    each(&jp);
+                    jp.drop_run(mem);
+                }
+            }
+        }
+        if self.pairs.is_empty() {
+            self.pairs = Vec::new();
+        }
+        nodes
+    }
+
+    /// Whether nothing is left to give back.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+}

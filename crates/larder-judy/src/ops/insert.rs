@@ -1,0 +1,165 @@
+//! Inserting an index.
+//!
+//! 1. Go down as for finding. Where the index strays from a node's shared bytes: *part*.
+//! 2. A branch without the byte's child gets one: the index in a pair. With it: go on there, and count one more on the way
+//!    back if the index was new.
+//! 3. A run that has room takes the index; one that has not is built anew as something larger.
+//!
+//! Parting makes one leaf of the node and the new index if they are few enough, or else a branch of the byte where they
+//! part, over the two:
+//!
+//! ```text
+//!   slot of level 7                          slot of level 7
+//!   └── leaf of level 2, bytes 7…3: aaaac    └── branch of level 4, bytes 7…5: aaa
+//!                                                ├─ a: leaf of level 2, bytes 7…3: aaaac
+//!         + aaabbxy                              └─ b: one, aaabbxy
+//! ```
+
+use super::build::{build, drop_small, parting, Pile};
+use super::find::{get_mut, place};
+use crate::layout::{digit, Kind};
+use crate::raw::branch::Children;
+use crate::raw::jp::{Form, Jp};
+use crate::raw::mem::Mem;
+
+/// Where the value of an inserted index is (nothing in a set), and whether the index is new.
+pub(crate) type Inserted<'a> = (Option<&'a mut u64>, bool);
+
+/// Inserts an index into a slot, with value zero if it is new.
+pub(crate) fn insert<'a, K: Kind>(
+    jp: &'a mut Jp<K>,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Inserted<'a> {
+    match jp.form() {
+        Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => {
+            if jp.strays(k, key) {
+                return part(jp, k, slot, key, mem);
+            }
+            // 2
+            let byte = digit(key, k);
+            let Some(at) = jp.find_child(byte) else {
+                return add_one(jp, byte, key, mem);
+            };
+            let Some((tally, child)) = jp.child_mut(at) else {
+                unreachable!("a place just found")
+            };
+            let inserted = insert(child, k - 1, key, mem);
+            if inserted.1 {
+                tally.add_one();
+            }
+            inserted
+        }
+        Form::Null => {
+            *jp = build(slot, &[key], &[0], mem);
+            inserted(jp, key)
+        }
+        Form::One if jp.is_one_of(key) => (jp.one_mut(), false),
+        Form::One => grow(jp, slot, key, mem),
+        Form::Immed { n, k } => match place(jp, k, key) {
+            Ok(at) => (jp.immed_value_mut(at), false),
+            Err(_) if !Jp::<K>::immed_fits(n + 1, k) => grow(jp, slot, key, mem),
+            Err(at) => {
+                jp.immed_insert(at, key, mem);
+                (jp.immed_value_mut(at), true)
+            }
+        },
+        Form::Leaf(k) => leaf_insert(jp, k, slot, key, mem),
+        Form::Bits | Form::Full => dense_insert(jp, slot, key, mem),
+    }
+}
+
+fn leaf_insert<'a, K: Kind>(
+    jp: &'a mut Jp<K>,
+    k: usize,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Inserted<'a> {
+    if jp.strays(k, key) {
+        return part(jp, k, slot, key, mem);
+    }
+    match place(jp, k, key) {
+        Ok(at) => (jp.leaf_value_mut(at), false),
+        Err(_) if jp.pop() as usize == K::LEAF_MOST[k] => grow(jp, slot, key, mem),
+        Err(at) => {
+            jp.leaf_insert(at, key, mem);
+            (jp.leaf_value_mut(at), true)
+        }
+    }
+}
+
+fn dense_insert<'a, K: Kind>(
+    jp: &'a mut Jp<K>,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Inserted<'a> {
+    if jp.strays(1, key) {
+        return part(jp, 1, slot, key, mem);
+    }
+    let low = key as u8;
+    let new = jp.dense_mut(low).is_none();
+    if new {
+        jp.bits_insert(low, mem);
+    }
+    (jp.dense_mut(low).flatten(), new)
+}
+
+/// The place of an index that was just inserted.
+fn inserted<K: Kind>(jp: &mut Jp<K>, key: u64) -> Inserted<'_> {
+    (get_mut(jp, key).flatten(), true)
+}
+
+/// 2: a new child of one index.
+fn add_one<'a, K: Kind>(jp: &'a mut Jp<K>, byte: u8, key: u64, mem: &mut Mem) -> Inserted<'a> {
+    jp.add_child(byte, Jp::one(key, 0), mem);
+    let Some(at) = jp.find_child(byte) else {
+        unreachable!("a child just added")
+    };
+    let Some((tally, child)) = jp.child_mut(at) else {
+        unreachable!("a child just added")
+    };
+    tally.add_one();
+    (child.one_mut(), true)
+}
+
+/// 3: a run is built anew with one index more.
+#[cold]
+#[inline(never)]
+fn grow<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
+    let mut pile = Pile::of(jp, slot, key);
+    pile.add(key);
+    jp.drop_run(mem);
+    *jp = build(slot, &pile.keys, &pile.values, mem);
+    inserted(jp, key)
+}
+
+/// 1: an index parts from the bytes that a node of level `k` shares.
+#[cold]
+#[inline(never)]
+fn part<'a, K: Kind>(
+    jp: &'a mut Jp<K>,
+    k: usize,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Inserted<'a> {
+    let base = jp.base(k, key);
+    let byte = parting(base, key);
+    let pop = jp.pop() + 1;
+    if pop <= K::LEAF_MOST[byte] as u64 {
+        let mut pile = Pile::of(jp, slot, key);
+        pile.add(key);
+        drop_small(jp, mem);
+        *jp = Jp::leaf(byte, &pile.keys, &pile.values, mem);
+        return inserted(jp, key);
+    }
+    let mut children = Children::new();
+    children.push((digit(base, byte), jp.take()));
+    let one = (digit(key, byte), Jp::one(key, 0));
+    children.insert((one.0 > children[0].0) as usize, one);
+    *jp = Jp::branch(byte, key, pop, children, mem);
+    inserted(jp, key)
+}

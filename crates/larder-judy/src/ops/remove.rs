@@ -1,0 +1,118 @@
+//! Removing an index.
+//!
+//! 1. Go down as for finding.
+//! 2. A run loses the index; where what is left fits a smaller form, it is built anew as that.
+//! 3. On the way back each branch counts one less, and loses a child that has become nothing.
+//! 4. A branch that one leaf could hold, with a little to spare, becomes that leaf; a branch with one child becomes the
+//!    child, whose field knows all the bytes above it.
+
+use super::build::{drop_small, settle, Pile};
+use super::find::place;
+use crate::layout::{digit, leaf_again, Kind};
+use crate::raw::jp::{Form, Jp};
+use crate::raw::mem::Mem;
+
+/// Removes an index from a slot, and returns its value (zero in a set), if it was there.
+pub(crate) fn remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
+    match jp.form() {
+        Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => {
+            if jp.strays(k, key) {
+                return None;
+            }
+            let byte = digit(key, k);
+            let at = jp.find_child(byte)?;
+            let (tally, child) = jp.child_mut(at)?;
+            let value = remove(child, k - 1, key, mem)?;
+            // 3
+            tally.take_one();
+            if child.is_null() {
+                jp.remove_child(byte, mem);
+            }
+            simplify(jp, k, slot, key, mem);
+            Some(value)
+        }
+        Form::Null => None,
+        Form::One => {
+            if !jp.is_one_of(key) {
+                return None;
+            }
+            let value = jp.one_mut().map_or(0, |value| *value);
+            *jp = Jp::NULL;
+            Some(value)
+        }
+        Form::Immed { n, k } => {
+            let at = place(jp, k, key).ok()?;
+            if n > 2 {
+                return Some(jp.immed_remove(at, mem));
+            }
+            rebuild_without(jp, k, slot, key, mem)
+        }
+        Form::Leaf(k) => {
+            if jp.strays(k, key) {
+                return None;
+            }
+            let at = place(jp, k, key).ok()?;
+            let left = jp.pop() as usize - 1;
+            if left == 0 || slot < 8 && Jp::<K>::immed_fits(left, slot) {
+                return rebuild_without(jp, k, slot, key, mem);
+            }
+            Some(jp.leaf_remove(at, mem))
+        }
+        Form::Bits | Form::Full => dense_remove(jp, slot, key, mem),
+    }
+}
+
+fn dense_remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
+    if jp.strays(1, key) || jp.dense_mut(key as u8).is_none() {
+        return None;
+    }
+    if jp.form() == Form::Full {
+        jp.thin_out(mem);
+    }
+    if jp.pop() - 1 <= leaf_again::<K>(1) {
+        return rebuild_without(jp, 1, slot, key, mem);
+    }
+    Some(jp.bits_remove(key as u8, mem))
+}
+
+/// 2: a run is built anew with one index less.
+#[cold]
+#[inline(never)]
+fn rebuild_without<K: Kind>(
+    jp: &mut Jp<K>,
+    k: usize,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Option<u64> {
+    let mut pile = Pile::of(jp, slot, key);
+    let value = pile.remove(key);
+    jp.drop_run(mem);
+    *jp = settle(slot, k, &pile, mem);
+    value
+}
+
+/// 4: a branch that has lost an index.
+fn simplify<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem: &mut Mem) {
+    if jp.pop() <= leaf_again::<K>(k) {
+        let pile = Pile::of(jp, slot, key);
+        drop_small(jp, mem);
+        *jp = settle(slot, k, &pile, mem);
+        return;
+    }
+    match jp.form() {
+        Form::Wide(_) => jp.narrow_down(mem),
+        Form::Linear(_) if slot < 8 => lift_only_child(jp, mem),
+        _ => {}
+    }
+}
+
+/// A branch with one child left becomes that child.
+fn lift_only_child<K: Kind>(jp: &mut Jp<K>, mem: &mut Mem) {
+    if jp.linear_count() != 1 {
+        return;
+    }
+    let mut only = Jp::NULL;
+    jp.dismantle(mem, |_, child| only = child);
+    *jp = only;
+}

@@ -1,0 +1,400 @@
+//! Bitmap leaves and full leaves: the last byte of dense indexes.
+//!
+//! ```text
+//! set:  | 64 bits | 64 bits | 64 bits | 64 bits |                          4 words
+//! map:  | 64 bits | address | … four times                                 8 words: one cache line
+//!                      └─→ | value | value | …   as many as bits are set, in a block of their class (none: null)
+//!
+//! full set:  no block at all        full map:  256 values, the last byte is their place
+//! ```
+
+use std::marker::PhantomData;
+
+use super::immed::{words_insert, words_remove};
+use super::jp::{Form, Full, Jp, Tag, Word};
+use super::mem::Mem;
+use crate::layout::{class, Kind};
+
+/// The words of a bitmap leaf's block.
+const fn words<K: Kind>() -> usize {
+    if K::VALUES {
+        8
+    } else {
+        4
+    }
+}
+
+/// A bitmap leaf, for reading.
+pub(crate) struct Bits<'a, K> {
+    block: *const u64,
+    life: PhantomData<&'a K>,
+}
+
+/// A quarter of a map's bitmap leaf.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Quarter {
+    bits: u64,
+    values: *mut u64,
+}
+
+impl<'a, K: Kind> Bits<'a, K> {
+    /// The bits of a quarter.
+    #[inline(always)]
+    pub(crate) fn bits(&self, quarter: usize) -> u64 {
+        assert!(quarter < 4);
+        if K::VALUES {
+            // SAFETY: the block is four quarters.
+            unsafe { (*self.block.cast::<Quarter>().add(quarter)).bits }
+        } else {
+            // SAFETY: the block is four words of bits.
+            unsafe { *self.block.add(quarter) }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        (0..4).map(|q| self.bits(q).count_ones() as usize).sum()
+    }
+
+    /// The index at a place: the place's one bit among those set.
+    pub(crate) fn key(&self, at: usize) -> u64 {
+        let mut left = at;
+        for quarter in 0..4 {
+            let bits = self.bits(quarter);
+            let here = bits.count_ones() as usize;
+            if left < here {
+                return (quarter * 64) as u64 + nth_bit(bits, left) as u64;
+            }
+            left -= here;
+        }
+        unreachable!("a place beyond the population")
+    }
+
+    #[inline]
+    pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
+        let mut left = at;
+        for quarter in 0..4 {
+            let here = self.bits(quarter).count_ones() as usize;
+            if left < here {
+                return self.value_in(quarter, left);
+            }
+            left -= here;
+        }
+        None
+    }
+
+    /// The value of the `at`th bit set in a quarter.
+    #[inline(always)]
+    fn value_in(&self, quarter: usize, at: usize) -> Option<&'a u64> {
+        if !K::VALUES {
+            return None;
+        }
+        debug_assert!(at < self.bits(quarter).count_ones() as usize);
+        // SAFETY: a quarter's block has a value for every bit set; the callers give a place below that.
+        Some(unsafe { &*(*self.block.cast::<Quarter>().add(quarter)).values.add(at) })
+    }
+
+    /// The value of an index: outer nothing if it is not there, inner nothing in a set.
+    #[inline(always)]
+    pub(crate) fn get(&self, low: u8) -> Option<Option<&'a u64>> {
+        let (quarter, bit) = (low as usize >> 6, low & 63);
+        let bits = self.bits(quarter);
+        if bits >> bit & 1 == 0 {
+            return None;
+        }
+        let at = if K::VALUES { below(bits, bit) } else { 0 };
+        Some(self.value_in(quarter, at))
+    }
+
+    /// The place of an index among all, or where it would stand.
+    #[inline]
+    pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
+        let (quarter, bit) = (low as usize >> 6 & 3, low as u8 & 63);
+        let before: usize = (0..quarter)
+            .map(|q| self.bits(q).count_ones() as usize)
+            .sum();
+        let bits = self.bits(quarter);
+        let at = before + below(bits, bit);
+        if bits >> bit & 1 == 1 {
+            Ok(at)
+        } else {
+            Err(at)
+        }
+    }
+
+    /// The nearest index from `low` on, itself included, upwards or downwards, and its value.
+    #[inline]
+    pub(crate) fn seek<const UP: bool>(&self, low: u8) -> Option<(u64, Option<&'a u64>)> {
+        let (mut quarter, bit) = (low as usize >> 6, low & 63);
+        let whole = self.bits(quarter);
+        let mut bits = if UP {
+            whole & (!0 << bit)
+        } else {
+            whole & (!0 >> (63 - bit))
+        };
+        while bits == 0 {
+            if quarter == if UP { 3 } else { 0 } {
+                return None;
+            }
+            quarter = if UP { quarter + 1 } else { quarter - 1 };
+            bits = self.bits(quarter);
+        }
+        let bit = if UP {
+            bits.trailing_zeros()
+        } else {
+            63 - bits.leading_zeros()
+        } as u8;
+        let at = if K::VALUES {
+            below(self.bits(quarter), bit)
+        } else {
+            0
+        };
+        Some((quarter as u64 * 64 + bit as u64, self.value_in(quarter, at)))
+    }
+}
+
+/// How many bits are set below a bit.
+#[inline(always)]
+pub(super) fn below(bits: u64, bit: u8) -> usize {
+    (bits & ((1 << bit) - 1)).count_ones() as usize
+}
+
+/// The `at`th bit set.
+fn nth_bit(mut bits: u64, at: usize) -> u32 {
+    for _ in 0..at {
+        bits &= bits - 1;
+    }
+    bits.trailing_zeros()
+}
+
+impl<'a> Full<'a> {
+    /// The value of an index.
+    #[inline(always)]
+    pub(crate) fn get(&self, low: u8) -> Option<&'a u64> {
+        self.values.map(|v| &v[low as usize])
+    }
+}
+
+impl<K: Kind> Jp<K> {
+    #[inline(always)]
+    pub(super) fn as_bits(&self) -> Bits<'_, K> {
+        Bits {
+            block: self.block(),
+            life: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_full(&self) -> Full<'_> {
+        // SAFETY: a full leaf of a map has a block of 256 values.
+        Full {
+            values: if K::VALUES {
+                Some(unsafe { &*self.block().cast() })
+            } else {
+                None
+            },
+        }
+    }
+
+    /// A bitmap or full leaf of these sorted indexes that differ in the last byte alone.
+    pub(crate) fn dense(keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
+        let n = keys.len();
+        assert!((1..=256).contains(&n) && (!K::VALUES || values.len() == n));
+        let meta = Self::field(1, keys[0], n as u64, Tag::BITS);
+        let mut jp = if n == 256 {
+            Self::full(meta, mem)
+        } else {
+            Self::empty_bits(meta, mem)
+        };
+        if n == 256 {
+            if K::VALUES {
+                // SAFETY: a full leaf's block has 256 words, `values` too, and a fresh block overlaps nothing.
+                unsafe { jp.block().copy_from_nonoverlapping(values.as_ptr(), 256) };
+            }
+            return jp;
+        }
+        let mut from = 0;
+        for quarter in 0..4 {
+            let rest = &keys[from..];
+            let here = rest
+                .iter()
+                .take_while(|&&key| key as usize >> 6 & 3 == quarter)
+                .count();
+            let bits = rest[..here]
+                .iter()
+                .fold(0, |bits, key| bits | 1 << (key & 63));
+            jp.fill_quarter(
+                quarter,
+                bits,
+                if K::VALUES {
+                    &values[from..from + here]
+                } else {
+                    &[]
+                },
+                mem,
+            );
+            from += here;
+        }
+        jp
+    }
+
+    fn empty_bits(meta: u64, mem: &mut Mem) -> Self {
+        let block = mem.take(words::<K>());
+        // SAFETY: the block has these words; zero is no bits, and the null address.
+        unsafe { block.write_bytes(0, words::<K>()) };
+        Jp::with_block(block, meta)
+    }
+
+    fn full(meta: u64, mem: &mut Mem) -> Self {
+        let mut jp = Jp {
+            word: Word { value: 0 },
+            meta,
+            kind: PhantomData,
+        };
+        if K::VALUES {
+            jp.word.block = mem.take(256);
+        }
+        jp.retag(Tag::FULL);
+        jp
+    }
+
+    fn fill_quarter(&mut self, quarter: usize, bits: u64, values: &[u64], mem: &mut Mem) {
+        debug_assert!(!K::VALUES || bits.count_ones() as usize == values.len());
+        // SAFETY: 1. the block is four quarters, or four words. 2. The block of the values has room for all, and a fresh
+        // block overlaps nothing.
+        unsafe {
+            if !K::VALUES {
+                *self.block().add(quarter) = bits;
+            } else if bits != 0 {
+                let block = mem.take(class(values.len()));
+                block.copy_from_nonoverlapping(values.as_ptr(), values.len());
+                *self.block().cast::<Quarter>().add(quarter) = Quarter {
+                    bits,
+                    values: block,
+                };
+            }
+        }
+    }
+
+    /// The value of an index of a bitmap or full leaf: outer nothing if it is not there, inner nothing in a set.
+    #[inline]
+    pub(crate) fn dense_mut(&mut self, low: u8) -> Option<Option<&mut u64>> {
+        let (quarter, bit) = (low as usize >> 6, low & 63);
+        match self.form() {
+            Form::Full if !K::VALUES => Some(None),
+            // SAFETY: a full leaf of a map has a block of 256 values.
+            Form::Full => Some(Some(unsafe { &mut *self.block().add(low as usize) })),
+            Form::Bits => {
+                let bits = self.as_bits().bits(quarter);
+                if bits >> bit & 1 == 0 {
+                    return None;
+                }
+                if !K::VALUES {
+                    return Some(None);
+                }
+                // SAFETY: a quarter's block has a value for every bit set, this one is the `below`th.
+                Some(Some(unsafe {
+                    &mut *(*self.block().cast::<Quarter>().add(quarter))
+                        .values
+                        .add(below(bits, bit))
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Puts an index that is not there into a bitmap leaf; its value begins as zero. The 256th makes it a full one.
+    #[inline]
+    pub(crate) fn bits_insert(&mut self, low: u8, mem: &mut Mem) {
+        let (quarter, bit) = (low as usize >> 6, low & 63);
+        let bits = self.as_bits().bits(quarter);
+        assert!(self.form() == Form::Bits && bits >> bit & 1 == 0);
+        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a value, in their class,
+        // for every bit set, and there are at most 63 as one bit is not.
+        unsafe {
+            if K::VALUES {
+                let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
+                let n = bits.count_ones() as usize;
+                quarter.values = words_insert(quarter.values, n, below(bits, bit), mem);
+                quarter.bits |= 1 << bit;
+            } else {
+                *self.block().add(quarter) |= 1 << bit;
+            }
+        }
+        if self.pop_at(1) == 255 {
+            self.fill_up(mem);
+        }
+        self.meta += 1 << 8;
+    }
+
+    /// Makes a full leaf of a bitmap leaf whose bits are all set.
+    fn fill_up(&mut self, mem: &mut Mem) {
+        let mut full = Self::full(self.meta, mem);
+        if K::VALUES {
+            for quarter in 0..4 {
+                // SAFETY: 64 bits are set in each quarter, so it has 64 values; a full leaf has room for four times 64.
+                unsafe {
+                    let values = (*self.block().cast::<Quarter>().add(quarter)).values;
+                    full.block()
+                        .add(64 * quarter)
+                        .copy_from_nonoverlapping(values, 64);
+                }
+            }
+        }
+        std::mem::swap(self, &mut full);
+        full.drop_bits(mem);
+    }
+
+    /// Makes a bitmap leaf of a full one.
+    pub(crate) fn thin_out(&mut self, mem: &mut Mem) {
+        assert!(self.form() == Form::Full);
+        let mut thin = Self::empty_bits(self.meta, mem);
+        thin.retag(Tag::BITS);
+        for quarter in 0..4 {
+            let values = self
+                .as_full()
+                .values
+                .map_or(&[][..], |v| &v[64 * quarter..][..64]);
+            thin.fill_quarter(quarter, !0, values, mem);
+        }
+        std::mem::swap(self, &mut thin);
+        thin.drop_run(mem);
+    }
+
+    /// Takes an index that is there out of a bitmap leaf of at least two, and returns its value.
+    pub(crate) fn bits_remove(&mut self, low: u8, mem: &mut Mem) -> u64 {
+        let (quarter, bit) = (low as usize >> 6, low & 63);
+        let bits = self.as_bits().bits(quarter);
+        assert!(self.form() == Form::Bits && bits >> bit & 1 == 1 && self.pop_at(1) > 1);
+        let mut value = 0;
+        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a value, in their class,
+        // for every bit set, this one is the `below`th.
+        unsafe {
+            if K::VALUES {
+                let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
+                let n = bits.count_ones() as usize;
+                (quarter.values, value) = words_remove(quarter.values, n, below(bits, bit), mem);
+                quarter.bits &= !(1 << bit);
+            } else {
+                *self.block().add(quarter) &= !(1 << bit);
+            }
+        }
+        self.meta -= 1 << 8;
+        value
+    }
+
+    /// Gives back a bitmap leaf's blocks.
+    pub(super) fn drop_bits(self, mem: &mut Mem) {
+        for quarter in 0..if K::VALUES { 4 } else { 0 } {
+            // SAFETY: the block is four quarters, each with a block of its values' class if it has any.
+            unsafe {
+                let quarter = *self.block().cast::<Quarter>().add(quarter);
+                if quarter.bits != 0 {
+                    mem.give(quarter.values, class(quarter.bits.count_ones() as usize));
+                }
+            }
+        }
+        // SAFETY: the block has these words, and the pair is gone.
+        unsafe { mem.give(self.block(), words::<K>()) };
+    }
+}

@@ -1,0 +1,599 @@
+//! Branches: 256-way nodes in three forms.
+//!
+//! ```text
+//! linear:  | 7 digits, count | pair | pair | …                     up to 7 children, sorted by digit; 5 to 15 words
+//! bitmap:  | 64 bits | address | … four times                      8 words: one cache line
+//!                         └─→ | pair | pair | …  as many as bits are set (none: null)
+//! wide:    | pair | pair | … | pair |                              256 pairs, 4 KiB; a missing child is a null pair
+//! ```
+
+use smallvec::SmallVec;
+
+use super::bits::below;
+use super::jp::{Form, Jp, Tag, View};
+use super::mem::Mem;
+use crate::layout::{
+    deserves_wide, linear_words, quarter_pairs, Kind, LINEAR_AGAIN, LINEAR_MOST, WIDE_AGAIN,
+};
+
+/// A quarter of a bitmap branch.
+#[repr(C)]
+pub(crate) struct Quarter<K> {
+    bits: u64,
+    pairs: *mut Jp<K>,
+}
+
+/// A branch, for reading.
+pub(crate) enum Branch<'a, K> {
+    Linear(u64, &'a [Jp<K>]),
+    Bitmap(&'a [Quarter<K>; 4]),
+    Wide(&'a [Jp<K>; 256]),
+}
+
+/// Children with their digits, in order; more than seldom no more than a leaf's indexes.
+pub(crate) type Children<K> = SmallVec<[(u8, Jp<K>); 40]>;
+
+/// How many children a linear branch's head says it has.
+#[inline(always)]
+fn count(head: u64) -> usize {
+    (head >> 56) as usize
+}
+
+/// The place of a digit in a linear branch's head, or where it would stand.
+#[inline(always)]
+fn find(head: u64, digit: u8) -> Result<usize, usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let differ = head ^ ONES * digit as u64;
+    // The lowest byte that is zero has the lowest of these bits.
+    let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
+    let at = zero.trailing_zeros() as usize / 8;
+    let n = count(head);
+    if at < n {
+        return Ok(at);
+    }
+    Err((0..n)
+        .take_while(|at| ((head >> (8 * at)) as u8) < digit)
+        .count())
+}
+
+impl<K> Quarter<K> {
+    #[inline(always)]
+    fn pairs(&self) -> &[Jp<K>] {
+        let n = self.bits.count_ones() as usize;
+        if n == 0 {
+            return &[];
+        }
+        // SAFETY: a quarter's block holds a pair for every bit set, and the branch owns it.
+        unsafe { std::slice::from_raw_parts(self.pairs, n) }
+    }
+}
+
+impl<'a, K: Kind> Branch<'a, K> {
+    /// The child of a digit, if there is one.
+    #[inline(always)]
+    pub(crate) fn child(&self, digit: u8) -> Option<&'a Jp<K>> {
+        match self {
+            Branch::Linear(head, pairs) => find(*head, digit).ok().map(|at| &pairs[at]),
+            Branch::Bitmap(quarters) => {
+                let (quarter, bit) = (&quarters[digit as usize >> 6], digit & 63);
+                if quarter.bits >> bit & 1 == 0 {
+                    return None;
+                }
+                // SAFETY: a quarter's block holds a pair for every bit set, this one is the `below`th.
+                Some(unsafe { &*quarter.pairs.add(below(quarter.bits, bit)) })
+            }
+            Branch::Wide(pairs) => Some(&pairs[digit as usize]).filter(|jp| !jp.is_null()),
+        }
+    }
+
+    /// The nearest child from a digit on, itself included, upwards or downwards.
+    pub(crate) fn seek<const UP: bool>(&self, digit: u8) -> Option<(u8, &'a Jp<K>)> {
+        match self {
+            Branch::Linear(head, pairs) => {
+                let at = match find(*head, digit) {
+                    Ok(at) => at,
+                    Err(at) if UP => at,
+                    Err(at) => at.checked_sub(1)?,
+                };
+                pairs.get(at).map(|jp| ((head >> (8 * at)) as u8, jp))
+            }
+            Branch::Bitmap(quarters) => {
+                let (mut quarter, bit) = (digit as usize >> 6, digit & 63);
+                let whole = quarters[quarter].bits;
+                let mut bits = if UP {
+                    whole & (!0 << bit)
+                } else {
+                    whole & (!0 >> (63 - bit))
+                };
+                while bits == 0 {
+                    if quarter == if UP { 3 } else { 0 } {
+                        return None;
+                    }
+                    quarter = if UP { quarter + 1 } else { quarter - 1 };
+                    bits = quarters[quarter].bits;
+                }
+                let bit = if UP {
+                    bits.trailing_zeros()
+                } else {
+                    63 - bits.leading_zeros()
+                } as u8;
+                let quarter_ = &quarters[quarter];
+                Some((
+                    quarter as u8 * 64 + bit,
+                    &quarter_.pairs()[below(quarter_.bits, bit)],
+                ))
+            }
+            Branch::Wide(pairs) => {
+                let found = |at: &usize| !pairs[*at].is_null();
+                let at = if UP {
+                    (digit as usize..256).find(found)
+                } else {
+                    (0..=digit as usize).rev().find(found)
+                };
+                at.map(|at| (at as u8, &pairs[at]))
+            }
+        }
+    }
+
+    /// The child with a digit above (or below) this one.
+    #[inline]
+    pub(crate) fn beyond<const UP: bool>(&self, digit: u8) -> Option<(u8, &'a Jp<K>)> {
+        let from = if UP {
+            digit.checked_add(1)?
+        } else {
+            digit.checked_sub(1)?
+        };
+        self.seek::<UP>(from)
+    }
+
+    /// All children in order.
+    pub(crate) fn children(&self) -> impl Iterator<Item = (u8, &'a Jp<K>)> + '_ {
+        let mut next = self.seek::<true>(0);
+        std::iter::from_fn(move || {
+            let now = next?;
+            next = self.beyond::<true>(now.0);
+            Some(now)
+        })
+    }
+
+    /// All children, the last one first.
+    pub(crate) fn children_down(&self) -> impl Iterator<Item = (u8, &'a Jp<K>)> + '_ {
+        let mut next = self.seek::<false>(255);
+        std::iter::from_fn(move || {
+            let now = next?;
+            next = self.beyond::<false>(now.0);
+            Some(now)
+        })
+    }
+
+    /// How many children there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Branch::Linear(_, pairs) => pairs.len(),
+            Branch::Bitmap(quarters) => quarters.iter().map(|q| q.bits.count_ones() as usize).sum(),
+            Branch::Wide(pairs) => pairs.iter().filter(|jp| !jp.is_null()).count(),
+        }
+    }
+}
+
+/// Where a child is in a branch that has it.
+#[derive(Clone, Copy)]
+pub(crate) struct At(usize);
+
+/// The count of a branch's indexes, to be kept in step with its children.
+pub(crate) struct Tally<'a>(&'a mut u64);
+
+impl Tally<'_> {
+    #[inline(always)]
+    pub(crate) fn add_one(self) {
+        *self.0 = self.0.wrapping_add(1 << 8);
+    }
+
+    #[inline(always)]
+    pub(crate) fn take_one(self) {
+        *self.0 = self.0.wrapping_sub(1 << 8);
+    }
+}
+
+impl<K: Kind> Jp<K> {
+    #[inline(always)]
+    pub(super) fn as_linear(&self) -> Branch<'_, K> {
+        // SAFETY: a linear branch's block is its head and as many pairs as the head counts.
+        unsafe {
+            let head = *self.block();
+            Branch::Linear(
+                head,
+                std::slice::from_raw_parts(self.block().add(1).cast(), count(head)),
+            )
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_bitmap(&self) -> Branch<'_, K> {
+        // SAFETY: a bitmap branch's block is four quarters.
+        Branch::Bitmap(unsafe { &*self.block().cast() })
+    }
+
+    #[inline(always)]
+    pub(super) fn as_wide(&self) -> Branch<'_, K> {
+        // SAFETY: an uncompressed branch's block is 256 pairs.
+        Branch::Wide(unsafe { &*self.block().cast() })
+    }
+
+    #[inline(always)]
+    fn quarter_mut(&mut self, quarter: usize) -> &mut Quarter<K> {
+        debug_assert!(matches!(self.form(), Form::Bitmap(_)) && quarter < 4);
+        // SAFETY: called for bitmap branches and quarters 0 … 3 alone; the block is four quarters.
+        unsafe { &mut *self.block().cast::<Quarter<K>>().add(quarter) }
+    }
+
+    /// Where the child of a digit is, if this is a branch that has it.
+    #[inline(always)]
+    pub(crate) fn find_child(&self, digit: u8) -> Option<At> {
+        match self.view(8).0 {
+            View::Branch(Branch::Linear(head, _)) => find(head, digit).ok().map(At),
+            View::Branch(Branch::Bitmap(quarters)) => {
+                let (quarter, bit) = (digit as usize >> 6, digit & 63);
+                let bits = quarters[quarter].bits;
+                (bits >> bit & 1 == 1).then(|| At(quarter << 6 | below(bits, bit)))
+            }
+            View::Branch(Branch::Wide(pairs)) => {
+                (!pairs[digit as usize].is_null()).then_some(At(digit as usize))
+            }
+            _ => None,
+        }
+    }
+
+    /// The child at a place, and the branch's count beside it; nothing if this is no branch with such a place.
+    #[inline(always)]
+    pub(crate) fn child_mut(&mut self, at: At) -> Option<(Tally<'_>, &mut Jp<K>)> {
+        let block = self.block();
+        // SAFETY: each form's block holds pairs as the module's drawing says, the place is checked against their number,
+        // and the branch, borrowed exclusively, owns them; the count lies in the branch's own pair.
+        let child = unsafe {
+            match self.form() {
+                Form::Wide(_) => &mut *block.cast::<Jp<K>>().add(at.0 & 0xff),
+                Form::Linear(_) if at.0 < count(*block) => {
+                    &mut *block.add(1).cast::<Jp<K>>().add(at.0)
+                }
+                Form::Bitmap(_) => {
+                    let quarter = &*block.cast::<Quarter<K>>().add(at.0 >> 6 & 3);
+                    if at.0 & 63 >= quarter.bits.count_ones() as usize {
+                        return None;
+                    }
+                    &mut *quarter.pairs.add(at.0 & 63)
+                }
+                _ => return None,
+            }
+        };
+        Some((Tally(&mut self.meta), child))
+    }
+
+    /// A branch of level `k` over these children, at least one, that hold `pop` indexes all beginning as `key`.
+    pub(crate) fn branch(
+        k: usize,
+        key: u64,
+        pop: u64,
+        children: Children<K>,
+        mem: &mut Mem,
+    ) -> Self {
+        let n = children.len();
+        assert!((2..=8).contains(&k) && (1..=256).contains(&n));
+        let meta = Self::field(k, key, pop, Tag::linear(k));
+        if n <= LINEAR_MOST {
+            return Self::new_linear(meta, children, mem);
+        }
+        if deserves_wide(n, pop) {
+            return Self::new_wide(meta, k, children, mem);
+        }
+        Self::new_bitmap(meta, k, children, mem)
+    }
+
+    fn new_linear(meta: u64, children: Children<K>, mem: &mut Mem) -> Self {
+        let n = children.len();
+        let block = mem.take(linear_words(n));
+        let mut head = (n as u64) << 56;
+        for (at, (digit, child)) in children.into_iter().enumerate() {
+            head |= (digit as u64) << (8 * at);
+            // SAFETY: the block has room for `n` pairs behind its head.
+            unsafe { block.add(1).cast::<Jp<K>>().add(at).write(child) };
+        }
+        // SAFETY: the block has at least a word.
+        unsafe { *block = head };
+        Jp::with_block(block, meta)
+    }
+
+    fn new_wide(meta: u64, k: usize, children: Children<K>, mem: &mut Mem) -> Self {
+        let block = mem.take(512);
+        // SAFETY: the block has 512 words, and zeros are null pairs.
+        unsafe { block.write_bytes(0, 512) };
+        for (digit, child) in children {
+            // SAFETY: the block is 256 pairs.
+            unsafe { block.cast::<Jp<K>>().add(digit as usize).write(child) };
+        }
+        let mut jp = Jp::with_block(block, meta);
+        jp.retag(Tag::wide(k));
+        jp
+    }
+
+    fn new_bitmap(meta: u64, k: usize, children: Children<K>, mem: &mut Mem) -> Self {
+        let block = mem.take(8);
+        let mut counts = [0; 4];
+        children
+            .iter()
+            .for_each(|(digit, _)| counts[*digit as usize >> 6] += 1);
+        for (quarter, &n) in counts.iter().enumerate() {
+            let pairs = if n == 0 {
+                std::ptr::null_mut()
+            } else {
+                mem.take(2 * quarter_pairs(n)).cast()
+            };
+            // SAFETY: the block is four quarters.
+            unsafe {
+                block
+                    .cast::<Quarter<K>>()
+                    .add(quarter)
+                    .write(Quarter { bits: 0, pairs })
+            };
+        }
+        let mut jp = Jp::with_block(block, meta);
+        jp.retag(Tag::bitmap(k));
+        for (digit, child) in children {
+            let quarter = jp.quarter_mut(digit as usize >> 6);
+            let at = quarter.bits.count_ones() as usize;
+            quarter.bits |= 1 << (digit & 63);
+            // SAFETY: the quarter's block has room for all its children, and children come in order.
+            unsafe { quarter.pairs.add(at).write(child) };
+        }
+        jp
+    }
+
+    /// Adds a child of a digit that a branch has none of, without counting it. Changes the branch's form where it must.
+    pub(crate) fn add_child(&mut self, digit: u8, child: Jp<K>, mem: &mut Mem) {
+        match self.form() {
+            Form::Linear(k) => self.linear_add(k, digit, child, mem),
+            Form::Bitmap(k) => {
+                self.bitmap_add(digit, child, mem);
+                let children = self.as_bitmap().len();
+                if children > 32 && deserves_wide(children, self.pop_at(k)) {
+                    self.rebuild(mem);
+                }
+            }
+            // SAFETY: an uncompressed branch's block is 256 pairs; the one there is null and owns nothing.
+            Form::Wide(_) => unsafe {
+                self.block()
+                    .cast::<Jp<K>>()
+                    .add(digit as usize)
+                    .write(child)
+            },
+            _ => debug_assert!(false, "no branch"),
+        }
+    }
+
+    fn linear_add(&mut self, k: usize, digit: u8, child: Jp<K>, mem: &mut Mem) {
+        // SAFETY: a linear branch's first word is its head.
+        let head = unsafe { *self.block() };
+        let n = count(head);
+        let Err(at) = find(head, digit) else { return };
+        if n == LINEAR_MOST {
+            let mut children = self.take_children(mem);
+            children.insert(at, (digit, child));
+            *self = Self::new_bitmap(self.meta, k, children, mem);
+            return;
+        }
+        let low = (1 << (8 * at)) - 1;
+        let digits = head & (!0 >> 8);
+        let head = (digits & low)
+            | (digit as u64) << (8 * at)
+            | (digits & !low) << 8
+            | (n as u64 + 1) << 56;
+        let (old, new) = (linear_words(n), linear_words(n + 1));
+        let block = self.block();
+        // SAFETY: 1. the block holds `n` pairs behind its head; the block for one more has room for it. 2. A fresh block
+        // overlaps no other. 3. The old one is of the class its count says.
+        unsafe {
+            let pairs = block.add(1).cast::<Jp<K>>();
+            let mut target = block;
+            if old == new {
+                pairs.add(at).copy_to(pairs.add(at + 1), n - at);
+            } else {
+                target = mem.take(new);
+                let fresh = target.add(1).cast::<Jp<K>>();
+                fresh.copy_from_nonoverlapping(pairs, at);
+                fresh
+                    .add(at + 1)
+                    .copy_from_nonoverlapping(pairs.add(at), n - at);
+                mem.give(block, old);
+            }
+            target.add(1).cast::<Jp<K>>().add(at).write(child);
+            *target = head;
+            self.word.block = target;
+        }
+    }
+
+    fn bitmap_add(&mut self, digit: u8, child: Jp<K>, mem: &mut Mem) {
+        let quarter = self.quarter_mut(digit as usize >> 6);
+        let n = quarter.bits.count_ones() as usize;
+        let at = below(quarter.bits, digit & 63);
+        let (old, new) = (quarter_pairs(n), quarter_pairs(n + 1));
+        // SAFETY: as `linear_add`, with the quarter's block.
+        unsafe {
+            if old == new {
+                quarter
+                    .pairs
+                    .add(at)
+                    .copy_to(quarter.pairs.add(at + 1), n - at);
+            } else {
+                let fresh = mem.take(2 * new).cast::<Jp<K>>();
+                if n > 0 {
+                    fresh.copy_from_nonoverlapping(quarter.pairs, at);
+                    fresh
+                        .add(at + 1)
+                        .copy_from_nonoverlapping(quarter.pairs.add(at), n - at);
+                    mem.give(quarter.pairs.cast(), 2 * old);
+                }
+                quarter.pairs = fresh;
+            }
+            quarter.pairs.add(at).write(child);
+        }
+        quarter.bits |= 1 << (digit & 63);
+    }
+
+    /// Takes the child of a digit out of a branch, without counting it. Changes the branch's form where it may; a branch
+    /// without children is null then.
+    pub(crate) fn remove_child(&mut self, digit: u8, mem: &mut Mem) -> Jp<K> {
+        let Some(at) = self.find_child(digit) else {
+            return Jp::NULL;
+        };
+        match self.form() {
+            Form::Wide(_) => self.child_mut(at).map_or(Jp::NULL, |(_, jp)| jp.take()),
+            Form::Linear(_) => self.linear_remove(at.0, mem),
+            _ => {
+                let child = self.bitmap_remove(digit, mem);
+                if self.as_bitmap().len() <= LINEAR_AGAIN {
+                    self.rebuild(mem);
+                }
+                child
+            }
+        }
+    }
+
+    /// How many children a linear branch has.
+    #[inline]
+    pub(crate) fn linear_count(&self) -> usize {
+        match self.view(8).0 {
+            View::Branch(Branch::Linear(head, _)) => count(head),
+            _ => 0,
+        }
+    }
+
+    /// Makes a bitmap branch of an uncompressed one that has become too sparse for it.
+    pub(crate) fn narrow_down(&mut self, mem: &mut Mem) {
+        if matches!(self.form(), Form::Wide(k) if self.pop_at(k) <= WIDE_AGAIN) {
+            self.rebuild(mem);
+        }
+    }
+
+    fn linear_remove(&mut self, at: usize, mem: &mut Mem) -> Jp<K> {
+        let block = self.block();
+        // SAFETY: as `linear_add`; `at` is a place that the branch has.
+        unsafe {
+            let head = *block;
+            let n = count(head);
+            let pairs = block.add(1).cast::<Jp<K>>();
+            let child = pairs.add(at).read();
+            if n == 1 {
+                mem.give(block, linear_words(1));
+                *self = Jp::NULL;
+                return child;
+            }
+            let low = (1 << (8 * at)) - 1;
+            let digits = head & (!0 >> 8);
+            let (old, new) = (linear_words(n), linear_words(n - 1));
+            let mut target = block;
+            if old == new {
+                pairs.add(at + 1).copy_to(pairs.add(at), n - 1 - at);
+            } else {
+                target = mem.take(new);
+                let fresh = target.add(1).cast::<Jp<K>>();
+                fresh.copy_from_nonoverlapping(pairs, at);
+                fresh
+                    .add(at)
+                    .copy_from_nonoverlapping(pairs.add(at + 1), n - 1 - at);
+                mem.give(block, old);
+            }
+            *target = (digits & low) | (digits >> 8 & !low) | (n as u64 - 1) << 56;
+            self.word.block = target;
+            child
+        }
+    }
+
+    fn bitmap_remove(&mut self, digit: u8, mem: &mut Mem) -> Jp<K> {
+        let quarter = self.quarter_mut(digit as usize >> 6);
+        let n = quarter.bits.count_ones() as usize;
+        let at = below(quarter.bits, digit & 63);
+        let (old, new) = (quarter_pairs(n), quarter_pairs(n - 1));
+        quarter.bits &= !(1 << (digit & 63));
+        // SAFETY: as `linear_add`, with the quarter's block; the digit's child is the `at`th.
+        unsafe {
+            let child = quarter.pairs.add(at).read();
+            if old == new {
+                quarter
+                    .pairs
+                    .add(at + 1)
+                    .copy_to(quarter.pairs.add(at), n - 1 - at);
+                return child;
+            }
+            let mut fresh = std::ptr::null_mut();
+            if new > 0 {
+                fresh = mem.take(2 * new).cast::<Jp<K>>();
+                fresh.copy_from_nonoverlapping(quarter.pairs, at);
+                fresh
+                    .add(at)
+                    .copy_from_nonoverlapping(quarter.pairs.add(at + 1), n - 1 - at);
+            }
+            mem.give(quarter.pairs.cast(), 2 * old);
+            quarter.pairs = fresh;
+            child
+        }
+    }
+
+    /// Builds a branch anew, in the form that its children and population ask for.
+    fn rebuild(&mut self, mem: &mut Mem) {
+        let meta = self.meta;
+        let Some(k) = self.form().level() else { return };
+        let children = self.take_children(mem);
+        let n = children.len();
+        let pop = ((meta >> 8) & crate::layout::mask(k.min(7))) + 1;
+        *self = if n == 0 {
+            Jp::NULL
+        } else if n <= LINEAR_MOST {
+            let mut jp = Self::new_linear(meta, children, mem);
+            jp.retag(Tag::linear(k));
+            jp
+        } else if deserves_wide(n, pop) {
+            Self::new_wide(meta, k, children, mem)
+        } else {
+            Self::new_bitmap(meta, k, children, mem)
+        };
+    }
+
+    /// Takes a branch apart: gives its own blocks back and returns its children. The pair keeps its meta word, for the
+    /// caller to build on, and owns nothing any more.
+    fn take_children(&mut self, mem: &mut Mem) -> Children<K> {
+        let mut children = Children::new();
+        let meta = self.meta;
+        self.dismantle(mem, |digit, child| children.push((digit, child)));
+        self.meta = meta;
+        children
+    }
+
+    /// Takes a branch apart and leaves nothing; its children go to the caller.
+    pub(crate) fn dismantle(&mut self, mem: &mut Mem, mut child: impl FnMut(u8, Jp<K>)) {
+        let jp = self.take();
+        if let (View::Branch(branch), _) = jp.view(8) {
+            for (digit, pair) in branch.children() {
+                // SAFETY: each pair is read once, and its place in the block is given back below, never read again.
+                child(digit, unsafe { std::ptr::read(pair) });
+            }
+        }
+        // SAFETY: each block is of the class that the form, or a count in it, says; the pair is gone.
+        unsafe {
+            match jp.form() {
+                Form::Linear(_) => mem.give(jp.block(), linear_words(count(*jp.block()))),
+                Form::Wide(_) => mem.give(jp.block(), 512),
+                Form::Bitmap(_) => {
+                    for quarter in 0..4 {
+                        let quarter = &*jp.block().cast::<Quarter<K>>().add(quarter);
+                        if quarter.bits != 0 {
+                            let n = quarter.bits.count_ones() as usize;
+                            mem.give(quarter.pairs.cast(), 2 * quarter_pairs(n));
+                        }
+                    }
+                    mem.give(jp.block(), 8);
+                }
+                _ => *self = jp,
+            }
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The pointer pair.
+//!
+//! ```text
+//!  word (8 bytes)                 meta (8 bytes, as one little-endian integer)
+//! ┌──────────────────────────┐   ┌─────┬────────────────────────────────────────┐
+//! │ the node's address, or   │   │ tag │ field, 7 bytes                         │
+//! │ a value, or index bytes  │   └─────┴────────────────────────────────────────┘
+//! └──────────────────────────┘    bits 0..8   bits 8..64
+//!
+//! field of a node of level k:   low k bytes: population less one;  the others: the bytes 7 … k+1 of every index below
+//! field of ONE:                 the low seven bytes of the index; word: its value
+//! field of IMMED, map:          n × k bytes of indexes;           word: address of n values
+//! field + word of IMMED, set:   n × k bytes of indexes, up to 15
+//! ```
+//!
+//! *Level* k: k bytes of an index are not decoded yet above the node. A pair hangs in a slot of level L; its node may be
+//! of a lower level k (a *narrow pointer*): then bytes L … k+1 are equal in the whole subtree, and the field holds them.
+//! The eighth byte has no room in the field, so the root's node, in the only slot of level 8, is never narrow.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::bits::Bits;
+use super::branch::Branch;
+use super::immed::Immed;
+use super::leaf::Leaf;
+use crate::layout::{mask, Kind};
+
+/// What a pair is: the low byte of its meta word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(pub(super) u8);
+
+impl Tag {
+    pub(super) const NULL: Tag = Tag(0);
+    pub(super) const ONE: Tag = Tag(1);
+    pub(super) const BITS: Tag = Tag(2);
+    pub(super) const FULL: Tag = Tag(3);
+
+    pub(super) const fn linear(k: usize) -> Tag {
+        Tag(0x10 | k as u8)
+    }
+    pub(super) const fn bitmap(k: usize) -> Tag {
+        Tag(0x20 | k as u8)
+    }
+    pub(super) const fn wide(k: usize) -> Tag {
+        Tag(0x30 | k as u8)
+    }
+    pub(super) const fn leaf(k: usize) -> Tag {
+        Tag(0x40 | k as u8)
+    }
+    pub(super) const fn immed(n: usize, k: usize) -> Tag {
+        Tag(0x80 | (n << 3 | k) as u8)
+    }
+}
+
+impl fmt::Debug for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", Form::of(self.0 as u64))
+    }
+}
+
+/// A tag, taken apart: the form and the level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Nothing.
+    Null,
+    /// One index, in the pair.
+    One,
+    /// Some indexes of `k` bytes in the pair.
+    Immed { n: usize, k: usize },
+    /// A sorted array of indexes of `k` bytes.
+    Leaf(usize),
+    /// A bitmap leaf, level 1.
+    Bits,
+    /// A leaf that has all the 256 indexes, level 1.
+    Full,
+    /// A branch with at most seven children.
+    Linear(usize),
+    /// A branch with a bitmap of its children.
+    Bitmap(usize),
+    /// A branch with 256 pairs.
+    Wide(usize),
+}
+
+impl Form {
+    #[inline(always)]
+    pub(crate) fn of(meta: u64) -> Form {
+        let low = (meta & 0xf) as usize;
+        match (meta as u8) >> 4 {
+            0 => match low {
+                0 => Form::Null,
+                1 => Form::One,
+                2 => Form::Bits,
+                _ => Form::Full,
+            },
+            1 => Form::Linear(low),
+            2 => Form::Bitmap(low),
+            3 => Form::Wide(low),
+            4 => Form::Leaf(low),
+            _ => Form::Immed {
+                n: (meta >> 3 & 0xf) as usize,
+                k: (meta & 7) as usize,
+            },
+        }
+    }
+
+    /// The level of a node that has one of its own: what is in the pair itself has its slot's.
+    #[inline(always)]
+    pub(crate) fn level(self) -> Option<usize> {
+        match self {
+            Form::Null | Form::One | Form::Immed { .. } => None,
+            Form::Bits | Form::Full => Some(1),
+            Form::Leaf(k) | Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => Some(k),
+        }
+    }
+}
+
+/// A pair's first word.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) union Word {
+    pub(super) block: *mut u64,
+    pub(super) value: u64,
+}
+
+/// A pointer pair; it owns what is below it and must be taken apart, not dropped, to give that back.
+#[repr(C)]
+pub(crate) struct Jp<K> {
+    pub(super) word: Word,
+    pub(super) meta: u64,
+    pub(super) kind: PhantomData<K>,
+}
+
+// SAFETY: a pair owns its block, plain memory, as a `Box` does; `&Jp` only reads it.
+unsafe impl<K> Send for Jp<K> {}
+// SAFETY: as above: nothing behind `&Jp` is ever written.
+unsafe impl<K> Sync for Jp<K> {}
+
+/// What a pair holds, for reading.
+pub(crate) enum View<'a, K> {
+    Null,
+    Run(Run<'a, K>),
+    Branch(Branch<'a, K>),
+}
+
+/// A sorted run of indexes, in whatever form.
+pub(crate) enum Run<'a, K> {
+    One(One<'a>),
+    Immed(Immed<'a, K>),
+    Leaf(Leaf<'a, K>),
+    Bits(Bits<'a, K>),
+    Full(Full<'a>),
+}
+
+/// One index in the pair.
+#[derive(Clone, Copy)]
+pub(crate) struct One<'a> {
+    key: u64,
+    value: &'a u64,
+}
+
+/// All 256 indexes of level 1; a map's values, or nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Full<'a> {
+    pub(super) values: Option<&'a [u64; 256]>,
+}
+
+impl<K: Kind> Jp<K> {
+    /// The pair that holds nothing.
+    pub(crate) const NULL: Jp<K> = Jp {
+        word: Word { value: 0 },
+        meta: 0,
+        kind: PhantomData,
+    };
+
+    #[inline(always)]
+    pub(super) fn with_block(block: *mut u64, meta: u64) -> Self {
+        Jp {
+            word: Word { block },
+            meta,
+            kind: PhantomData,
+        }
+    }
+
+    /// One index and its value, for a slot of any level below 8.
+    #[inline(always)]
+    pub(crate) fn one(key: u64, value: u64) -> Self {
+        Jp {
+            word: Word { value },
+            meta: key << 8 | Tag::ONE.0 as u64,
+            kind: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn form(&self) -> Form {
+        Form::of(self.meta)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_null(&self) -> bool {
+        self.meta == 0
+    }
+
+    /// Takes the pair out and leaves nothing.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::NULL)
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&self) -> *mut u64 {
+        // SAFETY: every bit pattern of the union is a valid pointer value; only holders of a block's tag follow it.
+        unsafe { self.word.block }
+    }
+
+    /// The pair's first word as an integer: a value, or a set's index bytes.
+    #[inline(always)]
+    pub(super) fn word_value(&self) -> &u64 {
+        // SAFETY: called for ONE and for a set's IMMED alone, whose word was written as an integer.
+        unsafe { &self.word.value }
+    }
+
+    #[inline(always)]
+    pub(super) fn word_value_mut(&mut self) -> &mut u64 {
+        // SAFETY: as `word_value`.
+        unsafe { &mut self.word.value }
+    }
+
+    /// How many indexes are below.
+    #[inline]
+    pub(crate) fn pop(&self) -> u64 {
+        match self.form() {
+            Form::Null => 0,
+            Form::One => 1,
+            Form::Immed { n, .. } => n as u64,
+            Form::Full => 256,
+            Form::Bits => self.pop_at(1),
+            Form::Leaf(k) | Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => self.pop_at(k),
+        }
+    }
+
+    /// The population in the field of a node of level `k`; the root's counts modulo 2⁵⁶.
+    #[inline(always)]
+    pub(super) fn pop_at(&self, k: usize) -> u64 {
+        ((self.meta >> 8) & mask(k.min(7))) + 1
+    }
+
+    /// Whether the index differs from the bytes above level `k` that all indexes below share; `k` is the node's level.
+    #[inline(always)]
+    pub(crate) fn strays(&self, k: usize, key: u64) -> bool {
+        k < 8 && ((key << 8) ^ self.meta) >> (8 * (k & 7)) >> 8 != 0
+    }
+
+    /// The least index of the node's expanse; `path` gives the byte that the field has no room for. `k` is its level.
+    #[inline(always)]
+    pub(crate) fn base(&self, k: usize, path: u64) -> u64 {
+        if k == 8 {
+            return 0;
+        }
+        (path & !mask(7)) | ((self.meta >> 8) & !mask(k))
+    }
+
+    /// The field of a node of level `k` below which lie `pop` indexes that begin as `key`.
+    #[inline(always)]
+    pub(super) fn field(k: usize, key: u64, pop: u64, tag: Tag) -> u64 {
+        let low = mask(k.min(7));
+        ((key & !low) | ((pop - 1) & low)) << 8 | tag.0 as u64
+    }
+
+    /// Changes the tag alone.
+    #[inline(always)]
+    pub(super) fn retag(&mut self, tag: Tag) {
+        self.meta = self.meta & !0xff | tag.0 as u64;
+    }
+
+    /// The node in a slot of level `slot`, and its own level.
+    #[inline(always)]
+    pub(crate) fn view(&self, slot: usize) -> (View<'_, K>, usize) {
+        match self.form() {
+            Form::Null => (View::Null, slot),
+            Form::One => (View::Run(Run::One(self.as_one(slot))), slot),
+            Form::Immed { n, k } => (View::Run(Run::Immed(self.as_immed(n, k))), k),
+            Form::Leaf(k) => (View::Run(Run::Leaf(self.as_leaf(k))), k),
+            Form::Bits => (View::Run(Run::Bits(self.as_bits())), 1),
+            Form::Full => (View::Run(Run::Full(self.as_full())), 1),
+            Form::Linear(k) => (View::Branch(self.as_linear()), k),
+            Form::Bitmap(k) => (View::Branch(self.as_bitmap()), k),
+            Form::Wide(k) => (View::Branch(self.as_wide()), k),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_one(&self, slot: usize) -> One<'_> {
+        One {
+            key: (self.meta >> 8) & mask(slot.min(7)),
+            value: self.word_value(),
+        }
+    }
+
+    /// Whether a pair that is ONE is this very index.
+    #[inline(always)]
+    pub(crate) fn is_one_of(&self, key: u64) -> bool {
+        self.meta >> 8 == key & mask(7)
+    }
+
+    /// The value of a pair that is ONE.
+    pub(crate) fn one_mut(&mut self) -> Option<&mut u64> {
+        match self.form() {
+            Form::One if K::VALUES => Some(self.word_value_mut()),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> One<'a> {
+    /// The index's value.
+    #[inline(always)]
+    pub(crate) fn value(&self) -> &'a u64 {
+        self.value
+    }
+}
+
+impl<'a, K: Kind> Run<'a, K> {
+    /// How many indexes.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Run::One(_) => 1,
+            Run::Immed(r) => r.len(),
+            Run::Leaf(r) => r.len(),
+            Run::Bits(r) => r.len(),
+            Run::Full(_) => 256,
+        }
+    }
+
+    /// The low bytes of the index at a place.
+    #[inline]
+    pub(crate) fn key(&self, at: usize) -> u64 {
+        match self {
+            Run::One(r) => r.key,
+            Run::Immed(r) => r.key(at),
+            Run::Leaf(r) => r.key(at),
+            Run::Bits(r) => r.key(at),
+            Run::Full(_) => at as u64,
+        }
+    }
+
+    /// The value at a place; nothing in a set.
+    #[inline]
+    pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
+        if !K::VALUES {
+            return None;
+        }
+        match self {
+            Run::One(r) => Some(r.value),
+            Run::Immed(r) => r.value(at),
+            Run::Leaf(r) => r.value(at),
+            Run::Bits(r) => r.value(at),
+            Run::Full(r) => r.values.and_then(|v| v.get(at)),
+        }
+    }
+
+    /// The place of an index, given its low bytes, or the place where it would stand.
+    #[inline]
+    pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
+        match self {
+            Run::One(r) if r.key == low => Ok(0),
+            Run::One(r) => Err((r.key < low) as usize),
+            Run::Immed(r) => r.search(low),
+            Run::Leaf(r) => r.search(low),
+            Run::Bits(r) => r.search(low),
+            Run::Full(_) => Ok(low as usize & 0xff),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Linear leaves: a sorted array of short indexes, and in a map their values behind it.
+//!
+//! The drawing of a leaf stands in [`layout`](crate::layout). Indexes are little-endian, packed without gaps, `k` bytes
+//! each, so that one of them is eight bytes read from its place, masked.
+
+use std::marker::PhantomData;
+
+use super::jp::{Form, Jp, Tag};
+use super::mem::Mem;
+use crate::layout::{leaf_shape, mask, Kind};
+
+/// A linear leaf, for reading.
+pub(crate) struct Leaf<'a, K> {
+    block: *const u64,
+    n: usize,
+    k: usize,
+    life: PhantomData<&'a K>,
+}
+
+/// The index at a place.
+///
+/// # Safety
+///
+/// `at` is below the population of the leaf of level `k` in `block`.
+#[inline(always)]
+unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
+    // SAFETY: the eight bytes from any index's beginning lie in the block and are written (module header, 4).
+    let eight = unsafe {
+        block
+            .cast::<u8>()
+            .add(k * at)
+            .cast::<u64>()
+            .read_unaligned()
+    };
+    u64::from_le(eight) & mask(k)
+}
+
+/// How many of the `n` indexes are below `low`.
+///
+/// # Safety
+///
+/// `block` holds a leaf of level `k` with population `n` ≥ 1.
+#[inline(always)]
+unsafe fn rank(block: *const u64, k: usize, n: usize, low: u64) -> usize {
+    let (mut from, mut len) = (0, n);
+    while len > 1 {
+        let half = len / 2;
+        // SAFETY: `from` + `len` ≤ `n` all the way, and 0 < `half` < `len`.
+        let below = unsafe { key_at(block, k, from + half - 1) } < low;
+        from = if below { from + half } else { from };
+        len -= half;
+    }
+    // SAFETY: `from` < `n`.
+    from + (unsafe { key_at(block, k, from) } < low) as usize
+}
+
+impl<'a, K: Kind> Leaf<'a, K> {
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    #[inline(always)]
+    pub(crate) fn key(&self, at: usize) -> u64 {
+        assert!(at < self.n);
+        // SAFETY: `at` is below the population.
+        unsafe { key_at(self.block, self.k, at) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
+        if !K::VALUES || at >= self.n {
+            return None;
+        }
+        // SAFETY: value `at` of `n` stands in the block where its shape says.
+        Some(unsafe { &*self.block.add(leaf_shape::<K>(self.k, self.n).1 + at) })
+    }
+
+    /// The place of an index, or where it would stand.
+    #[inline(always)]
+    pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
+        // SAFETY: the view was made of a pair whose tag says level `k` and population `n`; a constant level makes the
+        // masks and steps constants.
+        let at = unsafe {
+            match self.k {
+                1 => rank(self.block, 1, self.n, low),
+                2 => rank(self.block, 2, self.n, low),
+                3 => rank(self.block, 3, self.n, low),
+                4 => rank(self.block, 4, self.n, low),
+                5 => rank(self.block, 5, self.n, low),
+                6 => rank(self.block, 6, self.n, low),
+                7 => rank(self.block, 7, self.n, low),
+                _ => rank(self.block, 8, self.n, low),
+            }
+        };
+        if at < self.n && self.key(at) == low {
+            Ok(at)
+        } else {
+            Err(at)
+        }
+    }
+}
+
+/// A fresh block for a leaf, its key area zeroed.
+fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
+    let (words, values) = leaf_shape::<K>(k, n);
+    let block = mem.take(words);
+    // SAFETY: the key area ends where the values begin, at most at the block's end.
+    unsafe { block.write_bytes(0, values) };
+    block
+}
+
+/// Writes an index to its place.
+///
+/// # Safety
+///
+/// `block` is a leaf's block of level `k` with room for index `at`, and the key area may be written.
+#[inline(always)]
+unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
+    let bytes = key.to_le_bytes();
+    // SAFETY: the `k` bytes of index `at` lie in the key area; `bytes` has eight.
+    unsafe {
+        block
+            .cast::<u8>()
+            .add(k * at)
+            .copy_from_nonoverlapping(bytes.as_ptr(), k)
+    }
+}
+
+impl<K: Kind> Jp<K> {
+    #[inline(always)]
+    pub(super) fn as_leaf(&self, k: usize) -> Leaf<'_, K> {
+        Leaf {
+            block: self.block(),
+            n: self.pop_at(k) as usize,
+            k,
+            life: PhantomData,
+        }
+    }
+
+    /// A linear leaf of level `k` of these sorted indexes, of which there are no more than such a leaf may have.
+    pub(crate) fn leaf(k: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
+        let n = keys.len();
+        assert!(
+            (1..=8).contains(&k)
+                && n >= 1
+                && n <= K::LEAF_MOST[k]
+                && (!K::VALUES || values.len() == n)
+        );
+        let block = take_leaf::<K>(k, n, mem);
+        for (at, &key) in keys.iter().enumerate() {
+            // SAFETY: the block has room for `n` indexes of `k` bytes.
+            unsafe { put_key(block, k, at, key) };
+        }
+        if K::VALUES {
+            // SAFETY: the block has room for `n` values there, and a fresh block overlaps nothing.
+            unsafe {
+                block
+                    .add(leaf_shape::<K>(k, n).1)
+                    .copy_from_nonoverlapping(values.as_ptr(), n)
+            };
+        }
+        Jp::with_block(block, Self::field(k, keys[0], n as u64, Tag::leaf(k)))
+    }
+
+    /// The value at a place of a linear leaf.
+    #[inline(always)]
+    pub(crate) fn leaf_value_mut(&mut self, at: usize) -> Option<&mut u64> {
+        let Form::Leaf(k) = self.form() else {
+            return None;
+        };
+        let n = self.pop_at(k) as usize;
+        if !K::VALUES || at >= n {
+            return None;
+        }
+        // SAFETY: value `at` of `n` stands in the block where its shape says.
+        Some(unsafe { &mut *self.block().add(leaf_shape::<K>(k, n).1 + at) })
+    }
+
+    /// Puts an index at a place of a linear leaf that is not full; its value begins as zero.
+    #[inline]
+    pub(crate) fn leaf_insert(&mut self, at: usize, key: u64, mem: &mut Mem) {
+        let Form::Leaf(k) = self.form() else { return };
+        let n = self.pop_at(k) as usize;
+        assert!(at <= n && n < K::LEAF_MOST[k]);
+        let (old, values) = leaf_shape::<K>(k, n);
+        let (new, new_values) = leaf_shape::<K>(k, n + 1);
+        let block = self.block();
+        if old == new {
+            // SAFETY: one more index, and value, fit into a block of this class; the ranges moved are written ones.
+            unsafe {
+                let place = block.cast::<u8>().add(k * at);
+                place.copy_to(place.add(k), k * (n - at));
+                put_key(block, k, at, key);
+                if K::VALUES {
+                    let place = block.add(values + at);
+                    place.copy_to(place.add(1), n - at);
+                    *place = 0;
+                }
+            }
+        } else {
+            let fresh = take_leaf::<K>(k, n + 1, mem);
+            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for one more of each. 2. They
+            // do not overlap. 3. The old block is of the class its population says.
+            unsafe {
+                let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
+                to.copy_from_nonoverlapping(from, k * at);
+                to.add(k * (at + 1))
+                    .copy_from_nonoverlapping(from.add(k * at), k * (n - at));
+                put_key(fresh, k, at, key);
+                if K::VALUES {
+                    let (from, to) = (block.add(values), fresh.add(new_values));
+                    to.copy_from_nonoverlapping(from, at);
+                    *to.add(at) = 0;
+                    to.add(at + 1)
+                        .copy_from_nonoverlapping(from.add(at), n - at);
+                }
+                mem.give(block, old);
+            }
+            self.word.block = fresh;
+        }
+        self.meta += 1 << 8;
+    }
+
+    /// Takes the index at a place out of a linear leaf, of which there are at least two, and returns its value.
+    pub(crate) fn leaf_remove(&mut self, at: usize, mem: &mut Mem) -> u64 {
+        let Form::Leaf(k) = self.form() else { return 0 };
+        let n = self.pop_at(k) as usize;
+        assert!(at < n && n > 1);
+        let (old, values) = leaf_shape::<K>(k, n);
+        let (new, new_values) = leaf_shape::<K>(k, n - 1);
+        let block = self.block();
+        // SAFETY: value `at` of `n` stands in the block where its shape says.
+        let value = if K::VALUES {
+            unsafe { *block.add(values + at) }
+        } else {
+            0
+        };
+        if old == new {
+            // SAFETY: the ranges moved are written ones of this block.
+            unsafe {
+                let place = block.cast::<u8>().add(k * at);
+                place.add(k).copy_to(place, k * (n - 1 - at));
+                if K::VALUES {
+                    let place = block.add(values + at);
+                    place.add(1).copy_to(place, n - 1 - at);
+                }
+            }
+        } else {
+            let fresh = take_leaf::<K>(k, n - 1, mem);
+            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for the others. 2. They do
+            // not overlap. 3. The old block is of the class its population says.
+            unsafe {
+                let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
+                to.copy_from_nonoverlapping(from, k * at);
+                to.add(k * at)
+                    .copy_from_nonoverlapping(from.add(k * (at + 1)), k * (n - 1 - at));
+                if K::VALUES {
+                    let (from, to) = (block.add(values), fresh.add(new_values));
+                    to.copy_from_nonoverlapping(from, at);
+                    to.add(at)
+                        .copy_from_nonoverlapping(from.add(at + 1), n - 1 - at);
+                }
+                mem.give(block, old);
+            }
+            self.word.block = fresh;
+        }
+        self.meta -= 1 << 8;
+        value
+    }
+
+    /// Gives back the blocks of a run (anything that is no branch) and leaves nothing.
+    pub(crate) fn drop_run(&mut self, mem: &mut Mem) {
+        let jp = self.take();
+        // SAFETY: each block is of the class that form, level and population say, and the pair is gone.
+        unsafe {
+            match jp.form() {
+                Form::Immed { n, .. } if K::VALUES => mem.give(jp.block(), crate::layout::class(n)),
+                Form::Leaf(k) => mem.give(jp.block(), leaf_shape::<K>(k, jp.pop_at(k) as usize).0),
+                Form::Bits => jp.drop_bits(mem),
+                Form::Full if K::VALUES => mem.give(jp.block(), 256),
+                Form::Null | Form::One | Form::Immed { .. } | Form::Full => {}
+                Form::Linear(_) | Form::Bitmap(_) | Form::Wide(_) => *self = jp,
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The blocks of the nodes, counted.
+
+use std::alloc::{alloc, dealloc, handle_alloc_error, Layout};
+
+/// A tree's memory: how many words its nodes take, exactly.
+#[derive(Debug, Default)]
+pub(crate) struct Mem {
+    words: usize,
+}
+
+impl Mem {
+    pub(crate) const fn new() -> Self {
+        Mem { words: 0 }
+    }
+
+    /// The bytes of all the blocks taken and not given back.
+    pub(crate) fn bytes(&self) -> usize {
+        self.words * 8
+    }
+
+    /// A block of so many words, at least one, not written yet.
+    #[inline]
+    pub(super) fn take(&mut self, words: usize) -> *mut u64 {
+        debug_assert!(words > 0);
+        self.words += words;
+        let layout = layout(words);
+        // SAFETY: the layout's size is not zero.
+        let block = unsafe { alloc(layout) };
+        if block.is_null() {
+            handle_alloc_error(layout);
+        }
+        block.cast()
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    ///
+    /// The block came from `take` of a memory with the same `words`, and nobody uses it any more.
+    #[inline]
+    pub(super) unsafe fn give(&mut self, block: *mut u64, words: usize) {
+        self.words -= words;
+        // SAFETY: by this function's contract the block came from `alloc` with this layout.
+        unsafe { dealloc(block.cast(), layout(words)) }
+    }
+}
+
+#[inline(always)]
+fn layout(words: usize) -> Layout {
+    Layout::array::<u64>(words).unwrap_or(Layout::new::<u64>())
+}
