@@ -57,7 +57,7 @@ impl<K: Kind> Tree<K> {
     /// The nearest index from `key` on, itself included.
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, key: u64) -> Option<Found<'_>> {
-        seek::<UP, K>(&self.root, ROOT, key)
+        seek::<UP, K>(&self.root, key)
     }
 
     /// The nearest index beyond `key`.

@@ -75,9 +75,8 @@ pub(crate) fn parting(a: u64, b: u64) -> usize {
 /// What these sorted indexes, with their values, are in a slot of level `slot`.
 ///
 /// 1. None, one, or as many as fit go into the pair.
-/// 2. As many as a linear leaf of the slot's level may have become one.
-/// 3. Of more, the bytes that all share are skipped: what is left may be a leaf after all, a linear one or a bitmap's.
-/// 4. Else a branch of the first byte in which they differ. The root is not narrow: its branch is of level 8.
+/// 2. The bytes that all share are skipped: what is left may be a linear leaf, or a bitmap leaf. The root is not narrow.
+/// 3. Else a branch of the first byte in which they differ.
 pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Jp<K> {
     let n = keys.len();
     // 1
@@ -93,22 +92,14 @@ pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mu
         }
     }
     // 2
-    if n <= K::LEAF_MOST[slot] {
-        return Jp::leaf(slot, keys, values, mem);
-    }
-    // 3
-    let k = if slot == 8 {
-        8
-    } else {
-        parting(keys[0], keys[n - 1])
-    };
-    if k < slot && n <= K::LEAF_MOST[k] {
+    let k = if slot == 8 { 8 } else { parting(keys[0], keys[n - 1]) };
+    if n <= K::LEAF_MOST[k] {
         return Jp::leaf(k, keys, values, mem);
     }
     if k == 1 {
         return Jp::dense(keys, values, mem);
     }
-    // 4
+    // 3
     let mut children = Children::new();
     let mut from = 0;
     while from < n {

@@ -17,9 +17,9 @@
 
 use super::build::{build, drop_small, parting, Pile};
 use super::find::{get_mut, place};
-use crate::layout::{digit, Kind};
+use crate::layout::{digit, mask, Kind};
 use crate::raw::branch::Children;
-use crate::raw::jp::{Form, Jp};
+use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
 /// Where the value of an inserted index is (nothing in a set), and whether the index is new.
@@ -56,7 +56,7 @@ pub(crate) fn insert<'a, K: Kind>(
             inserted(jp, key)
         }
         Form::One if jp.is_one_of(key) => (jp.one_mut(), false),
-        Form::One => grow(jp, slot, key, mem),
+        Form::One => pair_up(jp, slot, key, mem),
         Form::Immed { n, k } => match place(jp, k, key) {
             Ok(at) => (jp.immed_value_mut(at), false),
             Err(_) if !Jp::<K>::immed_fits(n + 1, k) => grow(jp, slot, key, mem),
@@ -123,6 +123,20 @@ fn add_one<'a, K: Kind>(jp: &'a mut Jp<K>, byte: u8, key: u64, mem: &mut Mem) ->
     };
     tally.add_one();
     (child.one_mut(), true)
+}
+
+/// 3: one index becomes two.
+fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
+    let (low, value) = match jp.view(slot).0 {
+        View::Run(run) => (run.key(0), run.value(0).copied().unwrap_or(0)),
+        _ => unreachable!("the pair is an index"),
+    };
+    let other = key & !mask(slot) | low;
+    let after = (key > other) as usize;
+    let (keys, values) = if after == 1 { ([other, key], [value, 0]) } else { ([key, other], [0, value]) };
+    *jp = build(slot, &keys, &values, mem);
+    let slot = if let Form::Leaf(_) = jp.form() { jp.leaf_value_mut(after) } else { jp.immed_value_mut(after) };
+    (slot, true)
 }
 
 /// 3: a run is built anew with one index more.

@@ -3,48 +3,66 @@
 //! `seek::<UP>` finds the first index from a given one on, itself included, in one slot; `UP` is the direction. Where the
 //! child of the index's byte has none, the nearest child beyond has: its *edge*, the first (last) index below it.
 
-use std::cmp::Ordering;
-
 use super::find::Slot;
+use super::ROOT;
 use crate::layout::{digit, mask, Kind};
 use crate::raw::jp::{Jp, Run, View};
 
 /// An index and its value (nothing in a set).
 pub(crate) type Found<'a> = (u64, Slot<'a>);
 
-/// The nearest index from `key` on, upwards or downwards, in a slot to which the path of `key` leads.
-pub(crate) fn seek<const UP: bool, K: Kind>(
-    jp: &Jp<K>,
-    slot: usize,
-    key: u64,
-) -> Option<Found<'_>> {
-    let (view, k) = jp.view(slot);
-    if k < slot && jp.strays(k, key) {
-        let beyond = if UP {
-            Ordering::Greater
-        } else {
-            Ordering::Less
-        };
-        return if jp.base(k, key).cmp(&key) == beyond {
-            edge::<UP, K>(jp, slot, key)
-        } else {
-            None
-        };
-    }
-    match view {
-        View::Null => None,
-        View::Run(run) => seek_run::<UP, K>(&run, k, key),
-        View::Branch(branch) => {
-            let byte = digit(key, k);
-            if let Some(child) = branch.child(byte) {
-                if let Some(found) = seek::<UP, K>(child, k - 1, key) {
+/// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair.
+///
+/// 1. Go down the path of `key`, noting its branches by their levels, to a run, to where the path strays, or to where it ends.
+/// 2. The run may have the index. A subtree that strays is before `key`, or beyond, and then its edge is the nearest.
+/// 3. Else the nearest child beyond the path in the lowest branch that has one: its edge.
+#[inline]
+pub(crate) fn seek<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
+    let mut path = [root; ROOT + 1];
+    let (mut jp, mut slot) = (root, ROOT);
+    // 1
+    loop {
+        let (view, k) = jp.view(slot);
+        if k < slot && jp.strays(k, key) {
+            // 2
+            if (jp.base(k, key) > key) == UP {
+                return edge::<UP, K>(jp, slot, key);
+            }
+            break;
+        }
+        match view {
+            View::Null => break,
+            View::Run(run) => {
+                if let Some(found) = seek_run::<UP, K>(&run, k, key) {
                     return Some(found);
                 }
+                break;
             }
-            let (byte, child) = branch.beyond::<UP>(byte)?;
-            edge::<UP, K>(child, k - 1, with_digit(key, k, byte))
+            View::Branch(branch) => {
+                (path[k], slot) = (jp, k - 1);
+                match branch.child(digit(key, k)) {
+                    Some(child) => jp = child,
+                    None => break,
+                }
+            }
         }
     }
+    // 3
+    climb::<UP, K>(&path, slot + 1, key)
+}
+
+/// 3: from a branch of level `from` upwards. Levels that the path skipped hold the root's pair, of another level.
+fn climb<'a, const UP: bool, K: Kind>(path: &[&'a Jp<K>; ROOT + 1], from: usize, key: u64) -> Option<Found<'a>> {
+    for k in from..=ROOT {
+        if let (View::Branch(branch), level) = path[k].view(ROOT) {
+            if level == k {
+                if let Some((byte, child)) = branch.beyond::<UP>(digit(key, k)) {
+                    return edge::<UP, K>(child, k - 1, with_digit(key, k, byte));
+                }
+            }
+        }
+    }
+    None
 }
 
 #[inline(always)]

@@ -31,7 +31,6 @@ use crate::layout::{mask, Kind};
 pub(crate) struct Tag(pub(super) u8);
 
 impl Tag {
-    pub(super) const NULL: Tag = Tag(0);
     pub(super) const ONE: Tag = Tag(1);
     pub(super) const BITS: Tag = Tag(2);
     pub(super) const FULL: Tag = Tag(3);

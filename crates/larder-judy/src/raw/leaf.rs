@@ -47,7 +47,8 @@ unsafe fn rank(block: *const u64, k: usize, n: usize, low: u64) -> usize {
         let half = len / 2;
         // SAFETY: `from` + `len` ≤ `n` all the way, and 0 < `half` < `len`.
         let below = unsafe { key_at(block, k, from + half - 1) } < low;
-        from = if below { from + half } else { from };
+        // No branch: which half it is can't be predicted.
+        from += half & (below as usize).wrapping_neg();
         len -= half;
     }
     // SAFETY: `from` < `n`.
@@ -118,12 +119,19 @@ fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
 #[inline(always)]
 unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
     let bytes = key.to_le_bytes();
-    // SAFETY: the `k` bytes of index `at` lie in the key area; `bytes` has eight.
+    // SAFETY: the `k` bytes of index `at` lie in the key area; `bytes` has eight. A constant length is a store or two.
     unsafe {
-        block
-            .cast::<u8>()
-            .add(k * at)
-            .copy_from_nonoverlapping(bytes.as_ptr(), k)
+        let place = block.cast::<u8>().add(k * at);
+        match k {
+            1 => place.copy_from_nonoverlapping(bytes.as_ptr(), 1),
+            2 => place.copy_from_nonoverlapping(bytes.as_ptr(), 2),
+            3 => place.copy_from_nonoverlapping(bytes.as_ptr(), 3),
+            4 => place.copy_from_nonoverlapping(bytes.as_ptr(), 4),
+            5 => place.copy_from_nonoverlapping(bytes.as_ptr(), 5),
+            6 => place.copy_from_nonoverlapping(bytes.as_ptr(), 6),
+            7 => place.copy_from_nonoverlapping(bytes.as_ptr(), 7),
+            _ => place.copy_from_nonoverlapping(bytes.as_ptr(), 8),
+        }
     }
 }
 
@@ -149,8 +157,9 @@ impl<K: Kind> Jp<K> {
         );
         let block = take_leaf::<K>(k, n, mem);
         for (at, &key) in keys.iter().enumerate() {
-            // SAFETY: the block has room for `n` indexes of `k` bytes.
-            unsafe { put_key(block, k, at, key) };
+            // SAFETY: the block has room for `n` indexes of `k` bytes, and for eight bytes from where any of them begins:
+            // what is written beyond an index is written again, by the next index, by the values, or as spare zeros.
+            unsafe { block.cast::<u8>().add(k * at).cast::<u64>().write_unaligned((key & mask(k)).to_le()) };
         }
         if K::VALUES {
             // SAFETY: the block has room for `n` values there, and a fresh block overlaps nothing.

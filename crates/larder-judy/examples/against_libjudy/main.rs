@@ -1,0 +1,197 @@
+//! Ours beside Debian's libJudy, in one run.
+//!
+//! ```text
+//! cargo run --release -p larder-judy --features libjudy --example against_libjudy -- \
+//!     [--sizes 1000,16000,256000,4000000] [--rounds 5] [--arrays judy1,judyl,judysl,judyesl] [--csv FILE]
+//! ```
+//!
+//! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds. Keys are inserted in the
+//! order that their pattern makes them, then looked up and removed in that order if they are sequential, shuffled otherwise;
+//! `next` walks the array by stateless steps from each key to the one after it. Every answer is asserted.
+//!
+//! Memory is given twice: as each array counts itself, and as the C heap grows, headers of the allocator included (both
+//! use the same one). The JudySL of libJudy does not count itself: there the second stands for the first.
+
+mod keys;
+mod raw;
+mod subjects;
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::Instant;
+
+use keys::{order, Pattern};
+use larder_judy::{Judy1, JudyL};
+use raw::{Lib1, LibL};
+use subjects::Subject;
+
+/// The operations that are timed.
+const OPS: [&str; 4] = ["insert", "get", "next", "delete"];
+
+/// Nanoseconds an operation, then bytes a key as counted and on the heap.
+#[derive(Clone, Copy)]
+struct Sample {
+    times: [f64; 4],
+    counted: Option<f64>,
+    heap: f64,
+}
+
+struct Options {
+    sizes: Vec<usize>,
+    rounds: usize,
+    arrays: Vec<String>,
+    csv: Option<String>,
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options {
+        sizes: vec![1000, 16_000, 256_000, 4_000_000],
+        rounds: 5,
+        arrays: ["judy1", "judyl", "judysl", "judyesl"].map(String::from).to_vec(),
+        csv: None,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or(format!("{name} needs a value"))?;
+        let number = |text: &str| text.parse::<usize>().map_err(|e| format!("{name} {text}: {e}"));
+        match name.as_str() {
+            "--sizes" => options.sizes = value.split(',').map(number).collect::<Result<_, _>>()?,
+            "--rounds" => options.rounds = number(&value)?.max(1),
+            "--arrays" => options.arrays = value.split(',').map(String::from).collect(),
+            "--csv" => options.csv = Some(value),
+            _ => return Err(format!("unknown option {name}")),
+        }
+    }
+    Ok(options)
+}
+
+/// One round of one array: as many arrays, one after the other, as make about a quarter of a million operations.
+fn round<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K], order: &[u32]) -> Sample {
+    let repeats = (250_000 / keys.len()).max(1);
+    let mut times = [0.0; 4];
+    let (mut counted, mut heap) = (None, 0.0);
+    for repeat in 0..repeats {
+        let before = if repeat == 0 { raw::heap() } else { 0 };
+        let mut array = S::new();
+        let mut lap = Instant::now();
+        let mut take = |at: usize| {
+            times[at] += lap.elapsed().as_nanos() as f64;
+            lap = Instant::now();
+        };
+        for (at, key) in keys.iter().enumerate() {
+            array.insert(key.as_ref(), at as u64);
+        }
+        take(0);
+        let mut sum = 0u64;
+        for &at in order {
+            sum = sum.wrapping_add(array.get(keys[at as usize].as_ref()).expect("an inserted key"));
+        }
+        black_box(sum);
+        take(1);
+        let walked = array.walk();
+        take(2);
+        assert_eq!(walked.0, keys.len() as u64);
+        if repeat == 0 {
+            counted = array.memory().map(|bytes| bytes as f64 / keys.len() as f64);
+            heap = (raw::heap() - before) as f64 / keys.len() as f64;
+        }
+        let mut lap = Instant::now();
+        let removed = order.iter().filter(|&&at| array.remove(keys[at as usize].as_ref())).count();
+        times[3] += lap.elapsed().as_nanos() as f64;
+        assert_eq!(removed, keys.len());
+        lap = Instant::now();
+        black_box(lap);
+    }
+    let operations = (repeats * keys.len()) as f64;
+    Sample { times: times.map(|time| time / operations), counted, heap }
+}
+
+fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+    let mut figures: Vec<f64> = samples.iter().map(of).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// A word as a reference to itself, so that words and strings share the code.
+struct Word(u64);
+
+impl AsRef<u64> for Word {
+    fn as_ref(&self) -> &u64 {
+        &self.0
+    }
+}
+
+struct Report {
+    csv: String,
+    cells: usize,
+    missed: Vec<String>,
+}
+
+impl Report {
+    fn cell(&mut self, place: &str, name: &str, ours: f64, theirs: f64, limit: f64) -> String {
+        let ratio = ours / theirs;
+        let _ = writeln!(self.csv, "{place},{name},{ours:.3},{theirs:.3},{ratio:.3}");
+        self.cells += 1;
+        if ratio > limit {
+            self.missed.push(format!("{place},{name}: {ours:.2} against {theirs:.2}, {ratio:.2} x"));
+        }
+        format!(" {ours:8.2} {theirs:8.2} {ratio:5.2}{}", if ratio > limit { '!' } else { ' ' })
+    }
+}
+
+fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
+    (array, pattern): (&str, Pattern),
+    keys: &[K],
+    rounds: usize,
+    report: &mut Report,
+) {
+    let order = order(pattern, keys.len());
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..rounds {
+        if turn % 2 == 0 {
+            ours.push(round::<Key, K, A>(keys, &order));
+            theirs.push(round::<Key, K, B>(keys, &order));
+        } else {
+            theirs.push(round::<Key, K, B>(keys, &order));
+            ours.push(round::<Key, K, A>(keys, &order));
+        }
+    }
+    let place = format!("{array},{},{}", pattern.name(), keys.len());
+    let mut line = format!("{array:7} {:10} {:9}", pattern.name(), keys.len());
+    for (at, op) in OPS.iter().enumerate() {
+        let time = |samples: &[Sample]| median(samples, |sample| sample.times[at]);
+        line += &report.cell(&place, op, time(&ours), time(&theirs), 1.2);
+    }
+    let heap = |samples: &[Sample]| median(samples, |sample| sample.heap);
+    let counted = |samples: &[Sample]| median(samples, |sample| sample.counted.unwrap_or(sample.heap));
+    line += &report.cell(&place, "memory", counted(&ours), counted(&theirs), 1.1);
+    line += &report.cell(&place, "heap", heap(&ours), heap(&theirs), 1.1);
+    println!("{line}");
+}
+
+fn main() -> Result<(), String> {
+    let options = options()?;
+    let csv = "array,pattern,keys,what,ours,theirs,ratio\n".to_string();
+    let mut report = Report { csv, cells: 0, missed: Vec::new() };
+    print!("{:28}", "ns or bytes a key: ours, libJudy, ratio");
+    println!("  {}", OPS.join(" | ") + " | memory counted | heap");
+    for array in &options.arrays {
+        for pattern in Pattern::ALL {
+            for &size in &options.sizes {
+                let words = || (0..size as u64).map(|at| Word(pattern.word(at))).collect::<Vec<_>>();
+                let what = (array.as_str(), pattern);
+                match array.as_str() {
+                    "judy1" => compare::<u64, _, Judy1, Lib1>(what, &words(), options.rounds, &mut report),
+                    "judyl" => compare::<u64, _, JudyL, LibL>(what, &words(), options.rounds, &mut report),
+                    _ => return Err(format!("no array {array}")),
+                }
+            }
+        }
+    }
+    println!("{} of {} cells within 1.2 x time and 1.1 x memory", report.cells - report.missed.len(), report.cells);
+    report.missed.iter().for_each(|missed| println!("missed: {missed}"));
+    match options.csv {
+        Some(path) => std::fs::write(&path, report.csv).map_err(|e| format!("{path}: {e}")),
+        None => Ok(()),
+    }
+}

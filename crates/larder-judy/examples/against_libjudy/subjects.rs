@@ -1,0 +1,129 @@
+//! The arrays, ours and libJudy's, behind one trait.
+
+use crate::raw::{Lib1, LibL, LibSl};
+use larder_judy::{Judy1, JudyL};
+
+/// An array under test. Keys of strings come with a zero byte at their end, as C wants them.
+pub trait Subject<Key: ?Sized> {
+    fn new() -> Self;
+    fn insert(&mut self, key: &Key, value: u64);
+    fn get(&self, key: &Key) -> Option<u64>;
+    /// All keys in order, by stateless steps: how many, and a sum of what was seen.
+    fn walk(&self) -> (u64, u64);
+    fn remove(&mut self, key: &Key) -> bool;
+    /// The array's own count of its memory; libJudy has none for strings.
+    fn memory(&self) -> Option<usize>;
+}
+
+impl Subject<u64> for JudyL {
+    fn new() -> Self {
+        JudyL::new()
+    }
+    fn insert(&mut self, key: &u64, value: u64) {
+        *self.get_or_insert(*key) = value;
+    }
+    fn get(&self, key: &u64) -> Option<u64> {
+        self.get(*key)
+    }
+    fn walk(&self) -> (u64, u64) {
+        let (mut count, mut sum, mut next) = (0, 0u64, self.first());
+        while let Some((key, value)) = next {
+            (count, sum, next) = (count + 1, sum.wrapping_add(value), self.after(key));
+        }
+        (count, sum)
+    }
+    fn remove(&mut self, key: &u64) -> bool {
+        self.remove(*key).is_some()
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.memory_used())
+    }
+}
+
+impl Subject<u64> for LibL {
+    fn new() -> Self {
+        LibL::new()
+    }
+    fn insert(&mut self, key: &u64, value: u64) {
+        self.insert(*key, value);
+    }
+    fn get(&self, key: &u64) -> Option<u64> {
+        self.get(*key)
+    }
+    fn walk(&self) -> (u64, u64) {
+        self.walk()
+    }
+    fn remove(&mut self, key: &u64) -> bool {
+        self.remove(*key)
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.memory())
+    }
+}
+
+impl Subject<u64> for Judy1 {
+    fn new() -> Self {
+        Judy1::new()
+    }
+    fn insert(&mut self, key: &u64, _: u64) {
+        self.insert(*key);
+    }
+    fn get(&self, key: &u64) -> Option<u64> {
+        self.contains(*key).then_some(0)
+    }
+    fn walk(&self) -> (u64, u64) {
+        let (mut count, mut sum, mut next) = (0, 0u64, self.first());
+        while let Some(key) = next {
+            (count, sum, next) = (count + 1, sum.wrapping_add(key), self.after(key));
+        }
+        (count, sum)
+    }
+    fn remove(&mut self, key: &u64) -> bool {
+        self.remove(*key)
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.memory_used())
+    }
+}
+
+impl Subject<u64> for Lib1 {
+    fn new() -> Self {
+        Lib1::new()
+    }
+    fn insert(&mut self, key: &u64, _: u64) {
+        self.insert(*key);
+    }
+    fn get(&self, key: &u64) -> Option<u64> {
+        self.contains(*key).then_some(0)
+    }
+    fn walk(&self) -> (u64, u64) {
+        self.walk()
+    }
+    fn remove(&mut self, key: &u64) -> bool {
+        self.remove(*key)
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.memory())
+    }
+}
+
+impl Subject<[u8]> for LibSl {
+    fn new() -> Self {
+        LibSl::new()
+    }
+    fn insert(&mut self, key: &[u8], value: u64) {
+        self.insert(key, value);
+    }
+    fn get(&self, key: &[u8]) -> Option<u64> {
+        self.get(key)
+    }
+    fn walk(&self) -> (u64, u64) {
+        self.walk()
+    }
+    fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove(key)
+    }
+    fn memory(&self) -> Option<usize> {
+        None
+    }
+}
