@@ -22,3 +22,14 @@ pub struct Stats {
     /// The nodes on the longest path.
     pub depth: usize,
 }
+
+/// What a string array is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextStats {
+    /// Word arrays: the root's, and one for each part that several strings share.
+    pub arrays: usize,
+    /// Short-cut leaves: lone strings' rests.
+    pub short_cuts: usize,
+    /// The nodes of all the word arrays; the depth is that of the deepest one.
+    pub words: Stats,
+}

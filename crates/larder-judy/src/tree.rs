@@ -124,7 +124,7 @@ impl<K: Kind> Tree<K> {
 
     /// Gives at most `limit` waiting nodes back; whether more wait.
     pub(crate) fn free_some(&mut self, limit: usize) -> bool {
-        self.doomed.free(limit, &mut self.mem, |_| ());
+        self.doomed.free(limit, &mut self.mem, |_, _, _| ());
         !self.doomed.is_empty()
     }
 

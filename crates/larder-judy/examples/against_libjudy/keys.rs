@@ -44,7 +44,9 @@ impl Pattern {
             Pattern::Random => {
                 let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
                 let length = 8 + mix(at ^ 0x5eed) % 16;
-                (0..length).map(|i| letters[(mix(at * 32 + i) % 64) as usize]).collect()
+                (0..length)
+                    .map(|i| letters[(mix(at * 32 + i) % 64) as usize])
+                    .collect()
             }
             Pattern::Clustered => {
                 let (folder, group) = (mix(at / 64) % 1_000_000_000, mix(at / 4096) % 100_000);

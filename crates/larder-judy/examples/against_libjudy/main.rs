@@ -21,8 +21,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use keys::{order, Pattern};
-use larder_judy::{Judy1, JudyL};
-use raw::{Lib1, LibL};
+use larder_judy::{Judy1, JudyESL, JudyL, JudySL};
+use raw::{Lib1, LibL, LibSl};
 use subjects::Subject;
 
 /// The operations that are timed.
@@ -47,13 +47,18 @@ fn options() -> Result<Options, String> {
     let mut options = Options {
         sizes: vec![1000, 16_000, 256_000, 4_000_000],
         rounds: 5,
-        arrays: ["judy1", "judyl", "judysl", "judyesl"].map(String::from).to_vec(),
+        arrays: ["judy1", "judyl", "judysl", "judyesl"]
+            .map(String::from)
+            .to_vec(),
         csv: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         let value = args.next().ok_or(format!("{name} needs a value"))?;
-        let number = |text: &str| text.parse::<usize>().map_err(|e| format!("{name} {text}: {e}"));
+        let number = |text: &str| {
+            text.parse::<usize>()
+                .map_err(|e| format!("{name} {text}: {e}"))
+        };
         match name.as_str() {
             "--sizes" => options.sizes = value.split(',').map(number).collect::<Result<_, _>>()?,
             "--rounds" => options.rounds = number(&value)?.max(1),
@@ -69,9 +74,7 @@ fn options() -> Result<Options, String> {
 fn round<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K], order: &[u32]) -> Sample {
     let repeats = (250_000 / keys.len()).max(1);
     let mut times = [0.0; 4];
-    let (mut counted, mut heap) = (None, 0.0);
-    for repeat in 0..repeats {
-        let before = if repeat == 0 { raw::heap() } else { 0 };
+    for _ in 0..repeats {
         let mut array = S::new();
         let mut lap = Instant::now();
         let mut take = |at: usize| {
@@ -84,26 +87,47 @@ fn round<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K], order: &[u32])
         take(0);
         let mut sum = 0u64;
         for &at in order {
-            sum = sum.wrapping_add(array.get(keys[at as usize].as_ref()).expect("an inserted key"));
+            sum = sum.wrapping_add(
+                array
+                    .get(keys[at as usize].as_ref())
+                    .expect("an inserted key"),
+            );
         }
         black_box(sum);
         take(1);
         let walked = array.walk();
-        take(2);
         assert_eq!(walked.0, keys.len() as u64);
-        if repeat == 0 {
-            counted = array.memory().map(|bytes| bytes as f64 / keys.len() as f64);
-            heap = (raw::heap() - before) as f64 / keys.len() as f64;
-        }
-        let mut lap = Instant::now();
-        let removed = order.iter().filter(|&&at| array.remove(keys[at as usize].as_ref())).count();
-        times[3] += lap.elapsed().as_nanos() as f64;
+        take(2);
+        let removed = order
+            .iter()
+            .filter(|&&at| array.remove(keys[at as usize].as_ref()))
+            .count();
         assert_eq!(removed, keys.len());
-        lap = Instant::now();
-        black_box(lap);
+        take(3);
     }
     let operations = (repeats * keys.len()) as f64;
-    Sample { times: times.map(|time| time / operations), counted, heap }
+    let (counted, heap) = memory::<Key, K, S>(keys);
+    Sample {
+        times: times.map(|time| time / operations),
+        counted,
+        heap,
+    }
+}
+
+/// Bytes a key, as arrays count themselves and as the heap grows: of as many arrays side by side as have a million keys.
+fn memory<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K]) -> (Option<f64>, f64) {
+    let repeats = (1_000_000 / keys.len()).max(1);
+    let mut arrays: Vec<S> = (0..repeats).map(|_| S::new()).collect();
+    let before = raw::heap();
+    for array in &mut arrays {
+        keys.iter()
+            .enumerate()
+            .for_each(|(at, key)| array.insert(key.as_ref(), at as u64));
+    }
+    let each = |bytes: usize| bytes as f64 / (repeats * keys.len()) as f64;
+    let heap = each(raw::heap().saturating_sub(before));
+    let counted: Option<usize> = arrays.iter().map(S::memory).sum();
+    (counted.map(each), heap)
 }
 
 fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
@@ -133,9 +157,14 @@ impl Report {
         let _ = writeln!(self.csv, "{place},{name},{ours:.3},{theirs:.3},{ratio:.3}");
         self.cells += 1;
         if ratio > limit {
-            self.missed.push(format!("{place},{name}: {ours:.2} against {theirs:.2}, {ratio:.2} x"));
+            self.missed.push(format!(
+                "{place},{name}: {ours:.2} against {theirs:.2}, {ratio:.2} x"
+            ));
         }
-        format!(" {ours:8.2} {theirs:8.2} {ratio:5.2}{}", if ratio > limit { '!' } else { ' ' })
+        format!(
+            " {ours:8.2} {theirs:8.2} {ratio:5.2}{}",
+            if ratio > limit { '!' } else { ' ' }
+        )
     }
 }
 
@@ -163,7 +192,8 @@ fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
         line += &report.cell(&place, op, time(&ours), time(&theirs), 1.2);
     }
     let heap = |samples: &[Sample]| median(samples, |sample| sample.heap);
-    let counted = |samples: &[Sample]| median(samples, |sample| sample.counted.unwrap_or(sample.heap));
+    let counted =
+        |samples: &[Sample]| median(samples, |sample| sample.counted.unwrap_or(sample.heap));
     line += &report.cell(&place, "memory", counted(&ours), counted(&theirs), 1.1);
     line += &report.cell(&place, "heap", heap(&ours), heap(&theirs), 1.1);
     println!("{line}");
@@ -172,24 +202,60 @@ fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
 fn main() -> Result<(), String> {
     let options = options()?;
     let csv = "array,pattern,keys,what,ours,theirs,ratio\n".to_string();
-    let mut report = Report { csv, cells: 0, missed: Vec::new() };
+    let mut report = Report {
+        csv,
+        cells: 0,
+        missed: Vec::new(),
+    };
     print!("{:28}", "ns or bytes a key: ours, libJudy, ratio");
     println!("  {}", OPS.join(" | ") + " | memory counted | heap");
     for array in &options.arrays {
         for pattern in Pattern::ALL {
             for &size in &options.sizes {
-                let words = || (0..size as u64).map(|at| Word(pattern.word(at))).collect::<Vec<_>>();
+                let words = || {
+                    (0..size as u64)
+                        .map(|at| Word(pattern.word(at)))
+                        .collect::<Vec<_>>()
+                };
+                let strings = || {
+                    (0..size as u64)
+                        .map(|at| pattern.string(at))
+                        .collect::<Vec<_>>()
+                };
                 let what = (array.as_str(), pattern);
                 match array.as_str() {
-                    "judy1" => compare::<u64, _, Judy1, Lib1>(what, &words(), options.rounds, &mut report),
-                    "judyl" => compare::<u64, _, JudyL, LibL>(what, &words(), options.rounds, &mut report),
+                    "judy1" => {
+                        compare::<u64, _, Judy1, Lib1>(what, &words(), options.rounds, &mut report)
+                    }
+                    "judyl" => {
+                        compare::<u64, _, JudyL, LibL>(what, &words(), options.rounds, &mut report)
+                    }
+                    "judysl" => compare::<[u8], _, JudySL, LibSl>(
+                        what,
+                        &strings(),
+                        options.rounds,
+                        &mut report,
+                    ),
+                    "judyesl" => compare::<[u8], _, JudyESL, LibSl>(
+                        what,
+                        &strings(),
+                        options.rounds,
+                        &mut report,
+                    ),
                     _ => return Err(format!("no array {array}")),
                 }
             }
         }
     }
-    println!("{} of {} cells within 1.2 x time and 1.1 x memory", report.cells - report.missed.len(), report.cells);
-    report.missed.iter().for_each(|missed| println!("missed: {missed}"));
+    println!(
+        "{} of {} cells within 1.2 x time and 1.1 x memory",
+        report.cells - report.missed.len(),
+        report.cells
+    );
+    report
+        .missed
+        .iter()
+        .for_each(|missed| println!("missed: {missed}"));
     match options.csv {
         Some(path) => std::fs::write(&path, report.csv).map_err(|e| format!("{path}: {e}")),
         None => Ok(()),

@@ -145,7 +145,11 @@ impl LibSl {
     }
     pub fn get(&self, key: &[u8]) -> Option<u64> {
         // SAFETY: as above; null says that the key is missing.
-        unsafe { JudySLGet(self.0, terminated(key), null_mut()).as_ref().copied() }
+        unsafe {
+            JudySLGet(self.0, terminated(key), null_mut())
+                .as_ref()
+                .copied()
+        }
     }
     pub fn remove(&mut self, key: &[u8]) -> bool {
         // SAFETY: as above.

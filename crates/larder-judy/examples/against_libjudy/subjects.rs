@@ -1,7 +1,7 @@
 //! The arrays, ours and libJudy's, behind one trait.
 
 use crate::raw::{Lib1, LibL, LibSl};
-use larder_judy::{Judy1, JudyL};
+use larder_judy::{Judy1, JudyESL, JudyL, JudySL};
 
 /// An array under test. Keys of strings come with a zero byte at their end, as C wants them.
 pub trait Subject<Key: ?Sized> {
@@ -125,5 +125,62 @@ impl Subject<[u8]> for LibSl {
     }
     fn memory(&self) -> Option<usize> {
         None
+    }
+}
+
+/// A key without the zero byte at its end.
+fn bare(key: &[u8]) -> &[u8] {
+    &key[..key.len() - 1]
+}
+
+impl Subject<[u8]> for JudySL {
+    fn new() -> Self {
+        JudySL::new()
+    }
+    fn insert(&mut self, key: &[u8], value: u64) {
+        *self.get_or_insert(bare(key)).expect("no zero byte") = value;
+    }
+    fn get(&self, key: &[u8]) -> Option<u64> {
+        self.get(bare(key))
+    }
+    fn walk(&self) -> (u64, u64) {
+        let (mut count, mut sum, mut key) = (0, 0u64, Vec::new());
+        let mut next = self.first(&mut key);
+        while let Some(value) = next {
+            (count, sum, next) = (count + 1, sum.wrapping_add(value), self.after(&mut key));
+        }
+        (count, sum)
+    }
+    fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove(bare(key)).is_some()
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.memory_used())
+    }
+}
+
+impl Subject<[u8]> for JudyESL {
+    fn new() -> Self {
+        JudyESL::new()
+    }
+    fn insert(&mut self, key: &[u8], value: u64) {
+        *self.get_or_insert(bare(key)) = value;
+    }
+    fn get(&self, key: &[u8]) -> Option<u64> {
+        self.get(bare(key))
+    }
+    fn walk(&self) -> (u64, u64) {
+        let (mut count, mut sum, mut key) = (0, 0u64, Vec::new());
+        let mut next = self.first(&mut key);
+        while let Some(value) = next {
+            (count, sum, next) = (count + 1, sum.wrapping_add(value), self.after(&mut key));
+        }
+        (count, sum)
+    }
+    fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove(bare(key)).is_some()
+    }
+    fn memory(&self) -> Option<usize> {
+        Some(self.memory_used())
     }
 }

@@ -92,7 +92,11 @@ pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mu
         }
     }
     // 2
-    let k = if slot == 8 { 8 } else { parting(keys[0], keys[n - 1]) };
+    let k = if slot == 8 {
+        8
+    } else {
+        parting(keys[0], keys[n - 1])
+    };
     if n <= K::LEAF_MOST[k] {
         return Jp::leaf(k, keys, values, mem);
     }

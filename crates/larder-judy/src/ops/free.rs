@@ -22,12 +22,12 @@ impl<K: Kind> Doomed<K> {
     }
 
     /// Gives back at most `limit` nodes, and says how many it were: fewer only when nothing is left. Calls `each` with
-    /// the runs, before they go.
+    /// the runs, before they go, and with the subtrees still to be given back, to add what the runs' values lead to.
     pub(crate) fn free(
         &mut self,
         limit: usize,
         mem: &mut Mem,
-        mut each: impl FnMut(&Jp<K>),
+        mut each: impl FnMut(&Jp<K>, &mut Vec<Jp<K>>, &mut Mem),
     ) -> usize {
         let mut nodes = 0;
         while nodes < limit {
@@ -40,7 +40,7 @@ impl<K: Kind> Doomed<K> {
                     jp.dismantle(mem, |_, child| self.pairs.push(child));
                 }
                 _ => {
-                    each(&jp);
+                    each(&jp, &mut self.pairs, mem);
                     jp.drop_run(mem);
                 }
             }

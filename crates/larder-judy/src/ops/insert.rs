@@ -133,9 +133,17 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
     };
     let other = key & !mask(slot) | low;
     let after = (key > other) as usize;
-    let (keys, values) = if after == 1 { ([other, key], [value, 0]) } else { ([key, other], [0, value]) };
+    let (keys, values) = if after == 1 {
+        ([other, key], [value, 0])
+    } else {
+        ([key, other], [0, value])
+    };
     *jp = build(slot, &keys, &values, mem);
-    let slot = if let Form::Leaf(_) = jp.form() { jp.leaf_value_mut(after) } else { jp.immed_value_mut(after) };
+    let slot = if let Form::Leaf(_) = jp.form() {
+        jp.leaf_value_mut(after)
+    } else {
+        jp.immed_value_mut(after)
+    };
     (slot, true)
 }
 

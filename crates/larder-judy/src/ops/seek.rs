@@ -52,7 +52,11 @@ pub(crate) fn seek<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Fo
 }
 
 /// 3: from a branch of level `from` upwards. Levels that the path skipped hold the root's pair, of another level.
-fn climb<'a, const UP: bool, K: Kind>(path: &[&'a Jp<K>; ROOT + 1], from: usize, key: u64) -> Option<Found<'a>> {
+fn climb<'a, const UP: bool, K: Kind>(
+    path: &[&'a Jp<K>; ROOT + 1],
+    from: usize,
+    key: u64,
+) -> Option<Found<'a>> {
     for k in from..=ROOT {
         if let (View::Branch(branch), level) = path[k].view(ROOT) {
             if level == k {

@@ -159,7 +159,13 @@ impl<K: Kind> Jp<K> {
         for (at, &key) in keys.iter().enumerate() {
             // SAFETY: the block has room for `n` indexes of `k` bytes, and for eight bytes from where any of them begins:
             // what is written beyond an index is written again, by the next index, by the values, or as spare zeros.
-            unsafe { block.cast::<u8>().add(k * at).cast::<u64>().write_unaligned((key & mask(k)).to_le()) };
+            unsafe {
+                block
+                    .cast::<u8>()
+                    .add(k * at)
+                    .cast::<u64>()
+                    .write_unaligned((key & mask(k)).to_le())
+            };
         }
         if K::VALUES {
             // SAFETY: the block has room for `n` values there, and a fresh block overlaps nothing.

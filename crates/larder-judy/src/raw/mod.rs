@@ -13,9 +13,11 @@
 //! 4. *What is read was written*: keys, values below the population, digits and pairs. A leaf's key area is zeroed when
 //!    the block is taken, so the eight bytes from any index's beginning are always written ones.
 
+pub(crate) mod below;
 pub(crate) mod bits;
 pub(crate) mod branch;
 pub(crate) mod immed;
 pub(crate) mod jp;
 pub(crate) mod leaf;
 pub(crate) mod mem;
+pub(crate) mod text;

@@ -2,6 +2,7 @@
 
 mod forms;
 mod suite;
+mod text;
 
 use std::collections::BTreeMap;
 

@@ -112,8 +112,8 @@ fn frees<A: Words>(steps: &[Step], limit: usize) {
     assert_eq!(beside.array.memory(), 0);
 }
 
-const CASES: u32 = if cfg!(miri) { 3 } else { 200 };
-const STEPS: usize = if cfg!(miri) { 25 } else { 150 };
+const CASES: u32 = if cfg!(miri) { 2 } else { 200 };
+const STEPS: usize = if cfg!(miri) { 12 } else { 150 };
 
 fn config() -> ProptestConfig {
     ProptestConfig {

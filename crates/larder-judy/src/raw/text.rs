@@ -1,0 +1,496 @@
+//! A tree of byte strings: word arrays whose values lead to word arrays.
+//!
+//! ```text
+//!   root array        "judy arr", goes on ──→ array     "ay"        value
+//!                                                       "ows"       value
+//!                     "judy1"                value
+//!                     "other st", goes on ──→ short-cut leaf  "ring, however long", value
+//! ```
+//!
+//! Invariants:
+//!
+//! 1. An index whose word ends its string has the string's value; any other has a [`Link`].
+//! 2. An array below the root holds at least two strings: a lone one is in a short-cut leaf.
+//!
+//! So the memory is a function of the strings that are there. Strings may be long: nothing here recurses over a length.
+
+use std::marker::PhantomData;
+
+use smallvec::SmallVec;
+
+use super::below::{Below, Link, Lone};
+use super::jp::{Jp, View};
+use super::mem::Mem;
+use crate::chunks::Chunks;
+use crate::layout::Map;
+use crate::ops::find::get;
+use crate::ops::free::Doomed;
+use crate::ops::insert::insert;
+use crate::ops::remove::remove;
+use crate::ops::seek::{seek, Found};
+use crate::ops::stats::stats;
+use crate::ops::ROOT;
+use crate::stats::TextStats;
+
+/// A tree of byte strings, cut into words by `C`.
+pub(crate) struct Text<C: Chunks> {
+    root: Jp<Map>,
+    len: u64,
+    mem: Mem,
+    doomed: Doomed<Map>,
+    cut: PhantomData<C>,
+}
+
+/// Arrays from the root's down, each with the word taken there.
+type Path = SmallVec<[(*mut Jp<Map>, u64); 8]>;
+
+/// An array in the tree, for reading.
+///
+/// # Safety
+///
+/// The pointer is a live array's of the tree, which is not written for `'a`.
+#[inline(always)]
+unsafe fn array<'a>(pair: *mut Jp<Map>) -> &'a Jp<Map> {
+    // SAFETY: the caller's contract.
+    unsafe { &*pair }
+}
+
+/// Inserts a word into an array, and returns its value's place.
+///
+/// # Safety
+///
+/// The pointer is a live array's of a tree that the caller has exclusively, and `mem` is the tree's.
+#[inline(always)]
+unsafe fn put<'a>(pair: *mut Jp<Map>, word: u64, mem: &mut Mem) -> (&'a mut u64, bool) {
+    // SAFETY: the caller's contract.
+    let (slot, new) = insert(unsafe { &mut *pair }, ROOT, word, mem);
+    match slot {
+        Some(slot) => (slot, new),
+        None => unreachable!("a map has values"),
+    }
+}
+
+impl<C: Chunks> Text<C> {
+    pub(crate) const fn new() -> Self {
+        Text {
+            root: Jp::NULL,
+            len: 0,
+            mem: Mem::new(),
+            doomed: Doomed::new(),
+            cut: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn memory_used(&self) -> usize {
+        self.mem.bytes()
+    }
+
+    /// The value of a string.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&u64> {
+        let (mut jp, mut rest) = (&self.root, key);
+        loop {
+            let (word, next) = C::cut(rest);
+            let value = get(jp, word).flatten()?;
+            let Some(next) = next else { return Some(value) };
+            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as the tree is lent.
+            unsafe {
+                match Link::from_word(*value).open() {
+                    Below::Array(below) => jp = array(below),
+                    Below::Lone(lone) => return (lone.rest() == next).then(|| &*lone.value()),
+                }
+            }
+            rest = next;
+        }
+    }
+
+    /// The value of a string, to be written.
+    pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut u64> {
+        let (mut pair, mut rest): (*mut Jp<Map>, _) = (&mut self.root, key);
+        loop {
+            let (word, next) = C::cut(rest);
+            // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
+            let value = crate::ops::find::get_mut(unsafe { &mut *pair }, word).flatten()?;
+            let Some(next) = next else { return Some(value) };
+            // SAFETY: as `get`.
+            unsafe {
+                match Link::from_word(*value).open() {
+                    Below::Array(below) => pair = below,
+                    Below::Lone(lone) => return (lone.rest() == next).then(|| &mut *lone.value()),
+                }
+            }
+            rest = next;
+        }
+    }
+
+    /// Inserts a string, with value zero if it is new, and says whether it is.
+    ///
+    /// 1. Go down word by word. A word that was not there gets a short-cut leaf of all that follows.
+    /// 2. A short-cut leaf of another string makes room for an array of both (2).
+    pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
+        let (mut pair, mut rest): (*mut Jp<Map>, _) = (&mut self.root, key);
+        loop {
+            let (word, next) = C::cut(rest);
+            // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
+            let (value, new) = unsafe { put(pair, word, &mut self.mem) };
+            let Some(next) = next else {
+                self.len += new as u64;
+                return (value, new);
+            };
+            if new {
+                let (link, lone) = Lone::new(next, &[], 0, &mut self.mem);
+                *value = link.word();
+                self.len += 1;
+                // SAFETY: the leaf is the tree's own, borrowed exclusively.
+                return (unsafe { &mut *lone.value() }, true);
+            }
+            // SAFETY: as `get`.
+            unsafe {
+                match Link::from_word(*value).open() {
+                    Below::Array(below) => (pair, rest) = (below, next),
+                    Below::Lone(lone) if lone.rest() == next => return (&mut *lone.value(), false),
+                    Below::Lone(lone) => {
+                        (pair, rest) = Self::part(value, lone, next, &mut self.mem)
+                    }
+                }
+            }
+        }
+    }
+
+    /// 2: puts arrays where a lone string was, down to where it parts from another one, and the lone string into the last;
+    /// returns that array and what is left of the other string there.
+    ///
+    /// # Safety
+    ///
+    /// `value` is the place of the link to `lone`, in a tree that the caller has exclusively.
+    unsafe fn part<'k>(
+        value: &mut u64,
+        lone: Lone,
+        other: &'k [u8],
+        mem: &mut Mem,
+    ) -> (*mut Jp<Map>, &'k [u8]) {
+        // SAFETY: the leaf is alive until it is given back, at the end.
+        let (mut old, old_value) = unsafe { (lone.rest(), *lone.value()) };
+        let (mut new, mut place): (_, *mut u64) = (other, value);
+        loop {
+            let (link, pair) = Link::array(mem);
+            // SAFETY: the place is the caller's, or in the array that was just made; the new array is the tree's own.
+            let (slot, _) = unsafe {
+                *place = link.word();
+                put(pair, C::cut(old).0, mem)
+            };
+            let (word, old_next) = C::cut(old);
+            match (old_next, C::cut(new)) {
+                (Some(old_next), (other, Some(new_next))) if word == other => {
+                    (old, new, place) = (old_next, new_next, slot);
+                }
+                (old_next, _) => {
+                    *slot = match old_next {
+                        Some(rest) => Lone::new(rest, &[], old_value, mem).0.word(),
+                        None => old_value,
+                    };
+                    // SAFETY: no link leads to the leaf any more, and `old` is not used again.
+                    unsafe { lone.drop(mem) };
+                    return (pair, new);
+                }
+            }
+        }
+    }
+
+    /// Removes a string, and returns its value.
+    ///
+    /// 1. Go down, noting the path; the string ends in a word, or in a short-cut leaf.
+    /// 2. Take its word out of the last array.
+    /// 3. If that leaves one string there, it goes into a short-cut leaf, and takes the place of the highest array that
+    ///    holds nothing else.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u64> {
+        let mut path = Path::new();
+        let (mut pair, mut rest): (*mut Jp<Map>, _) = (&mut self.root, key);
+        // 1
+        let value = loop {
+            let (word, next) = C::cut(rest);
+            path.push((pair, word));
+            // SAFETY: the array is the tree's own, alive, and nothing else borrows it.
+            let value = *get(unsafe { array(pair) }, word).flatten()?;
+            let Some(next) = next else { break value };
+            // SAFETY: the word goes on, so its value is a link (1).
+            unsafe {
+                match Link::from_word(value).open() {
+                    Below::Array(below) => pair = below,
+                    Below::Lone(lone) if lone.rest() != next => return None,
+                    Below::Lone(lone) => {
+                        let value = *lone.value();
+                        lone.drop(&mut self.mem);
+                        break value;
+                    }
+                }
+            }
+            rest = next;
+        };
+        // 2
+        let word = path[path.len() - 1].1;
+        // SAFETY: as above; the value removed is the string's own, or the link to the leaf just given back.
+        unsafe { remove(&mut *pair, ROOT, word, &mut self.mem) };
+        self.len -= 1;
+        // 3
+        // SAFETY: the path is that of the tree, which is borrowed exclusively.
+        unsafe { self.fold(&mut path) };
+        Some(value)
+    }
+
+    /// 3.
+    ///
+    /// # Safety
+    ///
+    /// The path leads from the root's array down, by the words noted but for the last.
+    unsafe fn fold(&mut self, path: &mut Path) {
+        let Some((last, _)) = path.pop() else { return };
+        // SAFETY: the arrays on the path are alive.
+        if path.is_empty() || unsafe { array(last) }.pop() != 1 {
+            return;
+        }
+        let Some((word, value)) = seek::<true, Map>(unsafe { array(last) }, 0).map(own) else {
+            return;
+        };
+        let mut tail = None;
+        if C::goes_on(word) {
+            // SAFETY: the word goes on, so its value is a link (1).
+            match unsafe { Link::from_word(value) }.open() {
+                Below::Array(_) => return,
+                Below::Lone(lone) => tail = Some(lone),
+            }
+        }
+        let mut from = path.len();
+        // SAFETY: as above.
+        while from > 1 && unsafe { array(path[from - 1].0) }.pop() == 1 {
+            from -= 1;
+        }
+        let mut front = Vec::new();
+        path[from..]
+            .iter()
+            .for_each(|&(_, word)| C::push(word, &mut front));
+        C::push(word, &mut front);
+        // SAFETY: the leaf is alive until it is given back, below; its value and rest go into the new one.
+        let (back, value) = tail.map_or((&[][..], value), |lone| unsafe {
+            (lone.rest(), *lone.value())
+        });
+        let (link, _) = Lone::new(&front, back, value, &mut self.mem);
+        if let Some(lone) = tail {
+            // SAFETY: the array that has the link is emptied next.
+            unsafe { lone.drop(&mut self.mem) };
+        }
+        for &(pair, word) in path[from..].iter().chain([&(last, word)]) {
+            // SAFETY: the array holds this one word, and the link to it is overwritten below or emptied here.
+            unsafe {
+                remove(&mut *pair, ROOT, word, &mut self.mem);
+                Link::drop_array(pair, &mut self.mem);
+            }
+        }
+        let (pair, word) = path[from - 1];
+        // SAFETY: the array is alive and has the word.
+        *unsafe { put(pair, word, &mut self.mem) }.0 = link.word();
+    }
+
+    /// Replaces `key` by the nearest string from it on, upwards or downwards, itself only if `inclusive`.
+    ///
+    /// 1. Go down by the words of `key`, noting the arrays, to where its path ends.
+    /// 2. A short-cut leaf there may be it, or beyond it.
+    /// 3. Else the nearest word beyond, in the lowest array on the path that has one, leads to it: its edge.
+    pub(crate) fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<&u64> {
+        let mut path: SmallVec<[&Jp<Map>; 8]> = SmallVec::new();
+        let mut jp = &self.root;
+        // 1
+        loop {
+            let at = path.len() * C::STEP;
+            path.push(jp);
+            let (word, next) = C::cut(&key[at..]);
+            if next.is_none() && !inclusive {
+                break;
+            }
+            let Some(value) = get(jp, word).flatten() else {
+                break;
+            };
+            let Some(next) = next else { return Some(value) };
+            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as the tree is lent.
+            match unsafe { Link::from_word(*value) }.open() {
+                // SAFETY: as above.
+                Below::Array(below) => jp = unsafe { array(below) },
+                Below::Lone(lone) => {
+                    // 2
+                    // SAFETY: as above.
+                    let rest = unsafe { lone.rest() };
+                    if if UP { rest > next } else { rest < next } || inclusive && rest == next {
+                        key.truncate(at + C::STEP);
+                        key.extend_from_slice(rest);
+                        // SAFETY: as above.
+                        return Some(unsafe { &*lone.value() });
+                    }
+                    break;
+                }
+            }
+        }
+        // 3
+        while let Some(jp) = path.pop() {
+            let at = path.len() * C::STEP;
+            let word = C::cut(&key[at..]).0;
+            let beyond = if UP {
+                word.checked_add(1)
+            } else {
+                word.checked_sub(1)
+            };
+            if let Some(found) = beyond.and_then(|word| seek::<UP, Map>(jp, word)) {
+                key.truncate(at);
+                return self.edge::<UP>(found, key);
+            }
+        }
+        None
+    }
+
+    /// The first (last) string of all, put into `key`.
+    pub(crate) fn first<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
+        let found = seek::<UP, Map>(&self.root, if UP { 0 } else { u64::MAX })?;
+        key.clear();
+        self.edge::<UP>(found, key)
+    }
+
+    /// The first (last) string below a word, added to `key` with the word.
+    #[inline]
+    fn edge<'a, const UP: bool>(&'a self, found: Found<'a>, key: &mut Vec<u8>) -> Option<&'a u64> {
+        let mut found = found;
+        loop {
+            let (word, value) = (found.0, found.1?);
+            C::push(word, key);
+            if !C::goes_on(word) {
+                return Some(value);
+            }
+            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as the tree is lent.
+            unsafe {
+                match Link::from_word(*value).open() {
+                    Below::Array(below) => {
+                        found = seek::<UP, Map>(array(below), if UP { 0 } else { u64::MAX })?
+                    }
+                    Below::Lone(lone) => {
+                        key.extend_from_slice(lone.rest());
+                        return Some(&*lone.value());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Empties the tree; its nodes wait to be given back.
+    pub(crate) fn clear_later(&mut self) {
+        self.doomed.add(self.root.take());
+        self.len = 0;
+    }
+
+    /// Gives at most `limit` waiting nodes back; whether more wait.
+    pub(crate) fn free_some(&mut self, limit: usize) -> bool {
+        self.doomed.free(limit, &mut self.mem, |run, below, mem| {
+            links::<C>(run, |link| {
+                // SAFETY: the run is about to be given back, so nobody uses its links again; what they lead to is taken over.
+                unsafe {
+                    match link.open() {
+                        Below::Lone(lone) => lone.drop(mem),
+                        Below::Array(pair) => {
+                            below.push((*pair).take());
+                            Link::drop_array(pair, mem);
+                        }
+                    }
+                }
+            })
+        });
+        !self.doomed.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.clear_later();
+        self.free_some(usize::MAX);
+    }
+
+    /// Counts the nodes by form; checks the second invariant under test.
+    pub(crate) fn stats(&self) -> TextStats {
+        let mut all = TextStats {
+            arrays: 1,
+            ..TextStats::default()
+        };
+        let mut arrays = vec![&self.root];
+        while let Some(jp) = arrays.pop() {
+            stats(jp, ROOT, 1, &mut all.words);
+            each_run(jp, &mut |run| {
+                links::<C>(run, |link| match link.open() {
+                    Below::Lone(_) => all.short_cuts += 1,
+                    Below::Array(pair) => {
+                        all.arrays += 1;
+                        // SAFETY: the link's array is alive as long as the tree is lent.
+                        arrays.push(unsafe { array(pair) });
+                    }
+                })
+            });
+        }
+        all
+    }
+
+    /// Checks every array's invariants, and the second one here.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let mut arrays = vec![(&self.root, true)];
+        let mut strings = 0;
+        while let Some((jp, root)) = arrays.pop() {
+            let pop = crate::ops::stats::check(jp, ROOT, 0);
+            let before = arrays.len();
+            let (mut links_, mut lone) = (0, 0);
+            each_run(jp, &mut |run| {
+                links::<C>(run, |link| {
+                    links_ += 1;
+                    match link.open() {
+                        Below::Lone(_) => lone += 1,
+                        // SAFETY: the link's array is alive as long as the tree is lent.
+                        Below::Array(pair) => arrays.push((unsafe { array(pair) }, false)),
+                    }
+                })
+            });
+            strings += pop - links_ + lone;
+            assert!(root || pop > 1 || arrays.len() > before, "2");
+        }
+        assert_eq!(strings, self.len);
+    }
+}
+
+fn own((word, value): Found<'_>) -> (u64, u64) {
+    (word, value.copied().unwrap_or(0))
+}
+
+/// Calls `each` with every run below a pair.
+fn each_run<'a>(jp: &'a Jp<Map>, each: &mut impl FnMut(&'a Jp<Map>)) {
+    match jp.view(ROOT).0 {
+        View::Branch(branch) => branch
+            .children()
+            .for_each(|(_, child)| each_run(child, each)),
+        _ => each(jp),
+    }
+}
+
+/// Calls `each` with every link of a run. The last byte of a word, which every form keeps, says whether its string goes on.
+fn links<C: Chunks>(run: &Jp<Map>, mut each: impl FnMut(Link)) {
+    let View::Run(run) = run.view(ROOT).0 else {
+        return;
+    };
+    for at in 0..run.len() {
+        if let (true, Some(&value)) = (C::goes_on(run.key(at)), run.value(at)) {
+            // SAFETY: the word goes on, so its value is a link (1).
+            each(unsafe { Link::from_word(value) });
+        }
+    }
+}
+
+impl<C: Chunks> Drop for Text<C> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
