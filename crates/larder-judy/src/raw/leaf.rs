@@ -42,17 +42,17 @@ unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
 /// `block` holds a leaf of level `k` with population `n` ≥ 1.
 #[inline(always)]
 unsafe fn rank(block: *const u64, k: usize, n: usize, low: u64) -> usize {
+    // SAFETY: only called with `at` < `from` + `len` ≤ `n`.
+    let below = |at: usize| (unsafe { key_at(block, k, at) } < low) as usize;
     let (mut from, mut len) = (0, n);
-    while len > 1 {
-        let half = len / 2;
-        // SAFETY: `from` + `len` ≤ `n` all the way, and 0 < `half` < `len`.
-        let below = unsafe { key_at(block, k, from + half - 1) } < low;
-        // No branch: which half it is can't be predicted.
-        from += half & (below as usize).wrapping_neg();
-        len -= half;
+    // Which part it is can't be predicted, so there is no branch on it; three reads at once hide each other's time.
+    while len > 6 {
+        let part = len / 4;
+        from += part
+            * (below(from + part - 1) + below(from + 2 * part - 1) + below(from + 3 * part - 1));
+        len -= 3 * part;
     }
-    // SAFETY: `from` < `n`.
-    from + (unsafe { key_at(block, k, from) } < low) as usize
+    from + (from..from + len).map(below).sum::<usize>()
 }
 
 impl<'a, K: Kind> Leaf<'a, K> {
