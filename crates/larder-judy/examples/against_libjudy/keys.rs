@@ -19,6 +19,10 @@ pub enum Pattern {
 impl Pattern {
     pub const ALL: [Pattern; 3] = [Pattern::Sequential, Pattern::Random, Pattern::Clustered];
 
+    pub fn parse(name: &str) -> Result<Pattern, String> {
+        Self::ALL.into_iter().find(|pattern| pattern.name() == name).ok_or(format!("no pattern {name}"))
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Sequential => "sequential",

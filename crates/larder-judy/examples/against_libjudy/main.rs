@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p larder-judy --features libjudy --example against_libjudy -- \
-//!     [--sizes 1000,16000,256000,4000000] [--rounds 5] [--arrays judy1,judyl,judysl,judyesl] [--csv FILE]
+//!     [--sizes 1000,16000,256000,4000000] [--rounds 5] [--arrays judy1,judyl,judysl,judyesl] \
+//!     [--patterns sequential,random,clustered] [--csv FILE]
 //! ```
 //!
 //! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds. Keys are inserted in the
@@ -40,6 +41,7 @@ struct Options {
     sizes: Vec<usize>,
     rounds: usize,
     arrays: Vec<String>,
+    patterns: Vec<Pattern>,
     csv: Option<String>,
 }
 
@@ -50,6 +52,7 @@ fn options() -> Result<Options, String> {
         arrays: ["judy1", "judyl", "judysl", "judyesl"]
             .map(String::from)
             .to_vec(),
+        patterns: Pattern::ALL.to_vec(),
         csv: None,
     };
     let mut args = std::env::args().skip(1);
@@ -63,6 +66,7 @@ fn options() -> Result<Options, String> {
             "--sizes" => options.sizes = value.split(',').map(number).collect::<Result<_, _>>()?,
             "--rounds" => options.rounds = number(&value)?.max(1),
             "--arrays" => options.arrays = value.split(',').map(String::from).collect(),
+            "--patterns" => options.patterns = value.split(',').map(Pattern::parse).collect::<Result<_, _>>()?,
             "--csv" => options.csv = Some(value),
             _ => return Err(format!("unknown option {name}")),
         }
@@ -210,7 +214,7 @@ fn main() -> Result<(), String> {
     print!("{:28}", "ns or bytes a key: ours, libJudy, ratio");
     println!("  {}", OPS.join(" | ") + " | memory counted | heap");
     for array in &options.arrays {
-        for pattern in Pattern::ALL {
+        for &pattern in &options.patterns {
             for &size in &options.sizes {
                 let words = || {
                     (0..size as u64)
