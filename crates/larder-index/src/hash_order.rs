@@ -21,7 +21,7 @@ pub(crate) use crate::batches::scan;
 use crate::hash::build::{has_room, is_sparse, Sizes};
 use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
 use crate::hash::shape::{body_size, counting, LANE, UNIT_CLASS};
-use crate::raw::bucket::{Hit, Home, Quick, QUICK};
+use crate::raw::bucket::{Hit, Home, Said, QUICK};
 use crate::raw::bucket_change::Body;
 use crate::raw::bucket_leaf::{Locked, Look, NewLeaf, Obsolete};
 use crate::raw::outside::Handle;
@@ -85,6 +85,12 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
+    /// Whether quick searches are for keys like this one.
+    #[inline(always)]
+    fn is_quick(&self, key: Key<'_>) -> bool {
+        key.bytes.len().wrapping_sub(1) < self.quick
+    }
+
     /// Looks for a key, and gives what `look` made of it: the way that nearly all reads go.
     ///
     /// It knows small keys that end themselves, in buckets of small objects, at home. Errors, when it can't tell or a writer was at work: then
@@ -94,25 +100,28 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        look: impl FnOnce(&Look<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
+        look: impl FnOnce(Option<Hit<'_>>) -> T,
     ) -> Result<T, Torn> {
-        if key.bytes.len().wrapping_sub(1) >= self.quick {
+        if !self.is_quick(key) {
             return Err(Torn);
         }
         let hash = counting(key.hash);
         let leaf = self.trie.find(hash, guard);
         let home = leaf.home(hash);
         leaf.prefetch(&home);
-        if leaf.shape().class > UNIT_CLASS {
+        if leaf.class() > UNIT_CLASS {
             return Err(Torn);
         }
-        let view = leaf.read().map_err(|Obsolete| Torn)?;
-        let result = match leaf.quick(&home, key.bytes) {
-            Quick::Here(hit) => look(&view, Some(&hit))?,
-            Quick::Absent => look(&view, None)?,
-            Quick::Passed | Quick::Unsure => return Err(Torn),
+        let version = leaf.version().map_err(|Obsolete| Torn)?;
+        let said = home.quick(key.bytes);
+        let result = if said.is_here() {
+            look(Some(said.hit(home.bucket())))
+        } else if said == Said::ABSENT {
+            look(None)
+        } else {
+            return Err(Torn);
         };
-        if view.holds() {
+        if leaf.is_still(version) {
             Ok(result)
         } else {
             Err(Torn)
@@ -120,7 +129,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// As `read_quick`, for all keys and leaves, until what was read is true.
-    #[inline(always)]
+    #[inline]
     fn read_any<T>(
         &self,
         guard: &Guard,
@@ -133,7 +142,7 @@ impl<R: KeyRule> HashOrder<R> {
             let leaf = self.trie.find(hash, guard);
             leaf.prefetch(&leaf.home(hash));
             if let Ok(view) = leaf.read() {
-                let found = view.find_any(hash, key.bytes, self.keys.told);
+                let found = view.find_slowly(hash, key.bytes, (self.is_quick(key), self.keys.told));
                 let result = found.and_then(|hit| look(&view, hit.as_ref()));
                 if let (Ok(result), true) = (result, view.holds()) {
                     return result;
@@ -148,13 +157,19 @@ impl<R: KeyRule> HashOrder<R> {
         let from = out.len();
         self.read_any(guard, key, |view, hit| {
             out.truncate(from);
-            copy(view, hit, out)
+            match hit {
+                Some(hit) => view.copy_value(hit, out).map(|()| true),
+                None => Ok(false),
+            }
         })
     }
 
     #[inline(never)]
     fn get_short_any(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        self.read_any(guard, key, |view, hit| copy_short(view, hit, out))
+        self.read_any(guard, key, |view, hit| match hit {
+            Some(hit) => view.copy_short(hit, out),
+            None => Ok(Got::Absent),
+        })
     }
 
     #[inline(never)]
@@ -201,7 +216,9 @@ impl<R: KeyRule> HashOrder<R> {
     fn find_locked<'g, 'k>(&self, guard: &'g Guard, key: Key<'k>) -> (Locked<'g>, Place<'g, 'k>) {
         let hash = counting(key.hash);
         let (locked, home, heat) = self.lock(guard, hash);
-        let found = locked.look().find(hash, key.bytes, self.keys.told);
+        let found = locked
+            .look()
+            .find(hash, key.bytes, (self.is_quick(key), self.keys.told));
         let place = Place {
             hash,
             key: key.bytes,
@@ -307,27 +324,6 @@ impl<R: KeyRule> HashOrder<R> {
     }
 }
 
-/// Appends the value of an entry, if there is one, to `out`.
-#[inline(always)]
-fn copy(view: &Look<'_>, hit: Option<&Hit<'_>>, out: &mut Vec<u8>) -> Result<bool, Torn> {
-    match hit {
-        Some(hit) => view.copy_value(hit, out).map(|()| true),
-        None => Ok(false),
-    }
-}
-
-/// Copies the value of an entry, if there is one, to `out`, if it has room there.
-#[inline(always)]
-fn copy_short(view: &Look<'_>, hit: Option<&Hit<'_>>, out: &mut [u8; SHORT]) -> Result<Got, Torn> {
-    let Some(hit) = hit else {
-        return Ok(Got::Absent);
-    };
-    Ok(match view.copy_short(hit, out)? {
-        Some(len) => Got::Short(len),
-        None => Got::Long,
-    })
-}
-
 impl<R: KeyRule> Unique for HashOrder<R> {
     fn is_ordered(&self) -> bool {
         false
@@ -335,7 +331,12 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
-        let quick = self.read_quick(guard, key, |view, hit| copy(view, hit, out));
+        let quick = self.read_quick(guard, key, |hit| {
+            if let Some(hit) = &hit {
+                hit.copy(out);
+            }
+            hit.is_some()
+        });
         match quick {
             Ok(found) => found,
             Err(Torn) => {
@@ -346,14 +347,18 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        match self.read_quick(guard, key, |view, hit| copy_short(view, hit, out)) {
+        let quick = self.read_quick(guard, key, |hit| match hit {
+            Some(hit) => hit.copy_short(out),
+            None => Got::Absent,
+        });
+        match quick {
             Ok(got) => got,
             Err(Torn) => self.get_short_any(guard, key, out),
         }
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        match self.read_quick(guard, key, |_, hit| Ok(hit.is_some())) {
+        match self.read_quick(guard, key, |hit| hit.is_some()) {
             Ok(found) => found,
             Err(Torn) => self.contains_any(guard, key),
         }

@@ -11,7 +11,7 @@ use super::bucket_words::Bucket;
 use super::outside::Handle;
 use super::words::{self, Torn};
 use crate::hash::shape::*;
-use crate::SHORT;
+use crate::{Got, SHORT};
 
 /// Lanes in a word.
 pub(super) const LANES: usize = 8 / LANE;
@@ -46,6 +46,38 @@ impl Hit<'_> {
     #[inline(always)]
     pub(crate) fn value_len(&self) -> usize {
         self.end - self.from
+    }
+
+    /// Appends the value, which is in the bucket, to `out`.
+    #[inline(always)]
+    pub(crate) fn copy(&self, out: &mut Vec<u8>) {
+        let (from, len) = (out.len(), self.value_len());
+        // Whole words are written, the last of them beyond the end.
+        out.reserve(len + 8);
+        // SAFETY: `from` is within the vector's memory.
+        let to = unsafe { out.as_mut_ptr().add(from) };
+        self.bucket.each_word(self.from, len, |done, word| {
+            // SAFETY: `done < len`, and there is room for `len + 8` bytes.
+            unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
+        });
+        // SAFETY: 1. there is room; 2. all `len` bytes were written.
+        unsafe { out.set_len(from + len) };
+    }
+
+    /// Copies the value, which is in the bucket, to `out`, if it has room there.
+    #[inline(always)]
+    pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Got {
+        let len = self.value_len();
+        if len > SHORT {
+            return Got::Long;
+        }
+        self.bucket.each_word(self.from, len, |done, word| {
+            // Of a value of at most 64 bytes each word begins below 64, at a multiple of eight.
+            if let Some(to) = out.get_mut(done..done + 8) {
+                to.copy_from_slice(&word.to_le_bytes());
+            }
+        });
+        Got::Short(len)
     }
 }
 
@@ -97,7 +129,7 @@ impl<'a> Wanted<'a> {
         if n > 8 {
             return Wanted {
                 key,
-                first: words::first(key),
+                first: words::first(key).0,
                 last: words::last(key),
                 unused: 0,
                 told,
@@ -137,98 +169,121 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What a quick search says.
-pub(crate) enum Quick<'g> {
-    /// The entry.
-    Here(Hit<'g>),
-    /// There is none.
-    Absent,
-    /// There is none in this bucket, but some were passed on.
-    Passed,
-    /// It can't tell.
-    Unsure,
-}
-
 /// The longest key that a quick search is for.
 pub(crate) const QUICK: usize = 16;
 
+/// What a search says, in one register: of an entry, where its value begins and where it ends, its lane, whether it is outside, and the
+/// number of its bucket (27 bits). Lanes of entries begin with 1.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said(u64);
+
+impl Said {
+    /// There is none.
+    pub(crate) const ABSENT: Said = Said(0);
+    /// There is none in this bucket, but some were passed on.
+    const PASSED: Said = Said(1);
+    /// It can't tell.
+    const UNSURE: Said = Said(2);
+    /// What was read is torn.
+    const TORN: Said = Said(3);
+
+    const FIELD: u32 = 12;
+    const MASK: usize = (1 << Said::FIELD) - 1;
+    const LANE_AT: u32 = 2 * Said::FIELD;
+    const OUTSIDE_AT: u32 = 3 * Said::FIELD;
+    const NUMBER_AT: u32 = 3 * Said::FIELD + 1;
+
+    #[inline(always)]
+    fn here(lane: usize, from: usize, end: usize, outside: bool) -> Said {
+        let fields = lane << Said::LANE_AT | end << Said::FIELD | from;
+        Said(fields as u64 | u64::from(outside) << Said::OUTSIDE_AT)
+    }
+
+    /// Whether it is an entry.
+    #[inline(always)]
+    pub(crate) fn is_here(self) -> bool {
+        self.0 >> Said::LANE_AT != 0
+    }
+
+    fn in_bucket(self, number: usize) -> Said {
+        Said(self.0 | (number as u64) << Said::NUMBER_AT)
+    }
+
+    /// The entry, which is here, in this bucket.
+    #[inline(always)]
+    pub(crate) fn hit(self, bucket: Bucket<'_>) -> Hit<'_> {
+        Hit {
+            bucket,
+            lane: (self.0 >> Said::LANE_AT) as usize & Said::MASK,
+            from: self.0 as usize & Said::MASK,
+            end: (self.0 >> Said::FIELD) as usize & Said::MASK,
+            outside: self.0 >> Said::OUTSIDE_AT & 1 != 0,
+        }
+    }
+
+    fn number(self) -> usize {
+        (self.0 >> Said::NUMBER_AT) as usize
+    }
+}
+
 /// Searches a bucket, whose keys are not told and whose unit is a byte, for a key of one to [`QUICK`] bytes. Nearly all searches are of
-/// this kind; as few values as possible are held in it, so that none has to wait on the stack.
+/// this kind.
 #[inline(always)]
-fn search<'g>(bucket: Bucket<'g>, tag: u64, key: &[u8]) -> Quick<'g> {
+fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
     let tags = tag * EACH;
-    let first = words::first(key);
-    let unused = 8usize.saturating_sub(key.len()) * 8;
+    let (first, unused) = words::first(key);
     let head = bucket.word(0);
-    let (mut w, mut word) = (0, head);
+    let n = entries(head);
+    let (mut lanes, mut word) = (0, head);
     // Lane 0 is no entry.
     let mut hits = matches(head, tags) & !0xFFFF;
     loop {
         while hits != 0 {
             let shift = hits.trailing_zeros() as usize & 0x30;
-            let lane_of = w * LANES + shift / 16;
-            if lane_of > entries(head) {
+            let i = lanes + shift / 16;
+            if i > n {
                 break;
             }
             let now = (word >> shift) as usize;
             if now & usize::from(OUTSIDE) != 0 {
-                return Quick::Unsure;
+                return Said::UNSURE;
             }
             let from = now & 0xFF;
             let differ = (bucket.load(from) ^ first) << unused;
             if differ == 0 && (key.len() <= 8 || ends_so(bucket, from, key)) {
-                let before = place(lane(bucket, lane_of - 1), 0);
-                let end = if lane_of == 1 { bucket.len() } else { before };
+                let before = place(lane(bucket, i - 1), 0);
+                let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
-                return Quick::Here(Hit {
-                    bucket,
-                    lane: lane_of,
-                    from,
-                    // What is torn may end before it begins.
-                    end: end.max(from),
-                    outside: false,
-                });
+                // What is torn may end before it begins.
+                return Said::here(i, from, end.max(from), false);
             }
             hits &= hits - 1;
         }
-        w += 1;
-        if w * LANES > entries(head) {
+        lanes += LANES;
+        if lanes > n {
             break;
         }
-        word = bucket.word(w);
+        word = bucket.word(lanes / LANES);
         hits = matches(word, tags);
     }
     if passed_on(head) {
-        Quick::Passed
+        Said::PASSED
     } else {
-        Quick::Absent
+        Said::ABSENT
     }
 }
 
-impl<'g> Leaf<'g> {
-    /// The quick search for a key at home: see [`search`].
+impl<'g> Home<'g> {
+    /// The quick search for a key at home: see [`search`]. What is neither absent nor here it can't tell.
     #[inline(always)]
-    pub(crate) fn quick(self, home: &Home<'g>, key: &[u8]) -> Quick<'g> {
-        match search(home.bucket, u64::from(home.tag) << 8, key) {
-            Quick::Passed => self.quick_beyond(home.bucket, home.tag, key),
-            other => other,
-        }
+    pub(crate) fn quick(&self, key: &[u8]) -> Said {
+        search(self.bucket, u64::from(self.tag) << 8, key)
     }
 
-    /// Goes on behind the home bucket, among guests.
-    #[inline(never)]
-    fn quick_beyond(self, home: Bucket<'g>, tag: u8, key: &[u8]) -> Quick<'g> {
-        let tag = u64::from(tag) << 8 | u64::from(GUEST);
-        let shape = self.shape();
-        let home = self.number(home);
-        let mut at = shape.next(home);
-        while at != home {
-            match search(self.bucket(at), tag, key) {
-                Quick::Passed => at = shape.next(at),
-                other => return other,
-            }
-        }
-        Quick::Absent
+    /// Its bucket.
+    #[inline(always)]
+    pub(crate) fn bucket(&self) -> Bucket<'g> {
+        self.bucket
     }
 }
 
@@ -239,54 +294,99 @@ fn ends_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
 }
 
 impl<'g> Look<'g> {
-    /// Finds the entry under the key.
+    /// Finds the entry under the key, of a length that a quick search is for if `quick`.
     #[inline(always)]
-    pub(crate) fn find(self, hash: u64, key: &[u8], told: bool) -> Result<Option<Hit<'g>>, Torn> {
-        let short = key.len().wrapping_sub(1) < QUICK;
-        if short && !told && self.leaf.shape().class <= UNIT_CLASS {
-            match self.leaf.quick(&self.leaf.home(hash), key) {
-                Quick::Here(hit) => return Ok(Some(hit)),
-                Quick::Absent => return Ok(None),
-                Quick::Passed | Quick::Unsure => {}
-            }
-        }
-        self.find_any(hash, key, told)
-    }
-
-    /// Finds the entry under any key.
-    #[inline(never)]
-    pub(crate) fn find_any(
+    pub(crate) fn find(
         self,
         hash: u64,
         key: &[u8],
-        told: bool,
+        (quick, told): (bool, bool),
     ) -> Result<Option<Hit<'g>>, Torn> {
-        let shape = self.leaf.shape();
-        let (home, tag) = shape.place(hash);
-        let wanted = Wanted::new(key, told);
-        let mut tags = (u64::from(tag) << 8) * EACH;
-        let mut at = home;
-        loop {
-            let bucket = self.leaf.bucket(at);
-            let head = bucket.word(0);
-            let hit = self.find_in(bucket, head, tags, &wanted)?;
-            at = shape.next(at);
-            if hit.is_some() || !passed_on(head) || at == home {
-                return Ok(hit);
+        let mut passed = false;
+        if quick && self.leaf.class() <= UNIT_CLASS {
+            let home = self.leaf.home(hash);
+            let said = home.quick(key);
+            if said.is_here() {
+                return Ok(Some(said.hit(home.bucket)));
             }
-            // From here on it is a guest.
-            tags |= u64::from(GUEST) * EACH;
+            if said == Said::ABSENT {
+                return Ok(None);
+            }
+            passed = said == Said::PASSED;
+        }
+        self.resolve(self.find_any(hash, key, (quick, told), passed))
+    }
+
+    /// As `find`, for keys that are probably no quick ones, or not at home.
+    #[inline]
+    pub(crate) fn find_slowly(
+        self,
+        hash: u64,
+        key: &[u8],
+        how: (bool, bool),
+    ) -> Result<Option<Hit<'g>>, Torn> {
+        self.resolve(self.find_any(hash, key, how, false))
+    }
+
+    #[inline(always)]
+    fn resolve(self, said: Said) -> Result<Option<Hit<'g>>, Torn> {
+        if said.is_here() {
+            return Ok(Some(said.hit(self.leaf.bucket(said.number()))));
+        }
+        if said == Said::TORN {
+            Err(Torn)
+        } else {
+            Ok(None)
         }
     }
 
-    fn find_in(
-        &self,
-        bucket: Bucket<'g>,
-        head: u64,
-        tags: u64,
-        wanted: &Wanted<'_>,
-    ) -> Result<Option<Hit<'g>>, Torn> {
+    /// Finds the entry under any key. If `passed` it is not in its home bucket, from which some were passed on.
+    #[inline(never)]
+    fn find_any(self, hash: u64, key: &[u8], (quick, told): (bool, bool), passed: bool) -> Said {
+        let shape = self.leaf.shape();
+        let (home, tag) = shape.place(hash);
+        let quick = quick && shape.class <= UNIT_CLASS;
+        let mut tag = u64::from(tag) << 8;
+        let mut at = home;
+        let mut said = Said::PASSED;
+        if !passed {
+            said = self.find_at((home, tag), key, (quick, told));
+        }
+        // From here on it is a guest.
+        tag |= u64::from(GUEST);
+        while said == Said::PASSED {
+            at = shape.next(at);
+            if at == home {
+                return Said::ABSENT;
+            }
+            said = self.find_at((at, tag), key, (quick, told));
+        }
+        said
+    }
+
+    /// Finds the entry in a bucket.
+    #[inline(always)]
+    fn find_at(&self, (at, tag): (usize, u64), key: &[u8], (quick, told): (bool, bool)) -> Said {
+        let bucket = self.leaf.bucket(at);
+        let mut said = Said::UNSURE;
+        if quick {
+            said = search(bucket, tag, key);
+        }
+        if said == Said::UNSURE {
+            let found = self.find_in(bucket, tag * EACH, &Wanted::new(key, told));
+            said = found.unwrap_or(Said::TORN);
+        }
+        if said.is_here() {
+            said.in_bucket(at)
+        } else {
+            said
+        }
+    }
+
+    #[inline(never)]
+    fn find_in(&self, bucket: Bucket<'g>, tags: u64, wanted: &Wanted<'_>) -> Result<Said, Torn> {
         // Lane 0 is no entry.
+        let head = bucket.word(0);
         let n = entries(head);
         let (mut first, mut word) = (0, head);
         let mut hits = matches(head, tags) & !0xFFFF;
@@ -295,45 +395,41 @@ impl<'g> Look<'g> {
                 let shift = hits.trailing_zeros() as usize & 0x30;
                 let i = first + shift / 16;
                 if i > n {
-                    return Ok(None);
+                    break;
                 }
-                let lane = (word >> shift) as usize;
-                let hit = self.check(bucket, i, lane, wanted)?;
-                if hit.is_some() {
-                    return Ok(hit);
+                let hit = self.check(bucket, i, (word >> shift) as usize, wanted)?;
+                if let Some(said) = hit {
+                    return Ok(said);
                 }
                 hits &= hits - 1;
             }
             first += LANES;
             if first > n {
-                return Ok(None);
+                break;
             }
             word = bucket.word(first / LANES);
             hits = matches(word, tags);
         }
+        Ok(if passed_on(head) {
+            Said::PASSED
+        } else {
+            Said::ABSENT
+        })
     }
 
     /// The entry of lane `i`, if it is under the key.
-    #[inline(always)]
     fn check(
         &self,
         bucket: Bucket<'g>,
         i: usize,
         now: usize,
         wanted: &Wanted<'_>,
-    ) -> Result<Option<Hit<'g>>, Torn> {
-        let unit = self.leaf.shape().unit();
+    ) -> Result<Option<Said>, Torn> {
+        let unit = unit(self.leaf.class());
         let mut from = place(now, unit);
-        let hit = |from: usize, end: usize, outside| Hit {
-            bucket,
-            lane: i,
-            from,
-            end,
-            outside,
-        };
         if now & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
-            return Ok(same.then_some(hit(from, from, true)));
+            return Ok(same.then_some(Said::here(i, from, from, true)));
         }
         let mut end = match i {
             1 => bucket.len(),
@@ -355,7 +451,7 @@ impl<'g> Look<'g> {
         if value > end || !wanted.is_at(bucket, from) {
             return Ok(None);
         }
-        Ok(Some(hit(value, end, false)))
+        Ok(Some(Said::here(i, value, end, false)))
     }
 
     /// Whether the handle in the bucket is of an object under the key.
@@ -371,22 +467,12 @@ impl<'g> Look<'g> {
     }
 
     /// Appends the value of a hit to `out`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn copy_value(&self, hit: &Hit<'_>, out: &mut Vec<u8>) -> Result<(), Torn> {
         if hit.outside {
             return self.copy_outside(hit, out);
         }
-        let (from, len) = (out.len(), hit.value_len());
-        // Whole words are written, the last of them beyond the end.
-        out.reserve(len + 8);
-        // SAFETY: `from` is within the vector's memory.
-        let to = unsafe { out.as_mut_ptr().add(from) };
-        hit.bucket.each_word(hit.from, len, |done, word| {
-            // SAFETY: `done < len`, and there is room for `len + 8` bytes.
-            unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
-        });
-        // SAFETY: 1. there is room; 2. all `len` bytes were written.
-        unsafe { out.set_len(from + len) };
+        hit.copy(out);
         Ok(())
     }
 
@@ -396,36 +482,23 @@ impl<'g> Look<'g> {
         Ok(())
     }
 
-    /// Copies the value of a hit to `out` if it has room there; gives its length, or None if it has not.
-    #[inline(always)]
-    pub(crate) fn copy_short(
-        &self,
-        hit: &Hit<'_>,
-        out: &mut [u8; SHORT],
-    ) -> Result<Option<usize>, Torn> {
+    /// Copies the value of a hit to `out` if it has room there.
+    #[inline]
+    pub(crate) fn copy_short(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Got, Torn> {
         if hit.outside {
             return self.short_outside(hit, out);
         }
-        let len = hit.value_len();
-        if len > SHORT {
-            return Ok(None);
-        }
-        hit.bucket.each_word(hit.from, len, |done, word| {
-            if let Some(to) = out.get_mut(done..done + 8) {
-                to.copy_from_slice(&word.to_le_bytes());
-            }
-        });
-        Ok(Some(len))
+        Ok(hit.copy_short(out))
     }
 
     #[cold]
-    fn short_outside(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Option<usize>, Torn> {
+    fn short_outside(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Got, Torn> {
         let value = self.object(self.handle(hit))?.value();
         let Some(to) = out.get_mut(..value.len()) else {
-            return Ok(None);
+            return Ok(Got::Long);
         };
         to.copy_from_slice(value);
-        Ok(Some(value.len()))
+        Ok(Got::Short(value.len()))
     }
 
     /// Appends the bytes of a bucket to `out`, as they are.

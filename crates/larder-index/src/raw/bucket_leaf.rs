@@ -33,12 +33,37 @@ pub(super) struct Head {
     buckets: u32,
 }
 
-/// A leaf that is alive for `'g`.
+/// A leaf that is alive for `'g`: its address, and beside it in the same word what never changes of it, as far as there is room (see
+/// `bucket_slot`, which has the drawing).
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g> {
-    head: NonNull<Head>,
-    shape: Shape,
+    word: u64,
     alive: PhantomData<&'g Guard>,
+}
+
+/// Bits of an address.
+pub(super) const ADDRESS_BITS: u32 = 48;
+const ADDRESS: u64 = (1 << ADDRESS_BITS) - 64;
+/// Where the number of buckets and the class lie.
+const BUCKETS_AT: u32 = ADDRESS_BITS + 6;
+const CLASS_AT: u32 = BUCKETS_AT + 7;
+/// The most buckets that the word can tell.
+const MOST_BUCKETS: u32 = 127;
+
+/// The address as a number, checked to leave the bits free that say more.
+pub(super) fn address_of<T>(pointer: NonNull<T>) -> u64 {
+    let address = pointer.as_ptr().expose_provenance() as u64;
+    assert!(
+        address & !ADDRESS == 0,
+        "memory lies beyond the 48 bits of an address"
+    );
+    address
+}
+
+/// Where a word leads.
+#[inline(always)]
+pub(super) fn pointer_to<T>(word: u64) -> *mut T {
+    std::ptr::with_exposed_provenance_mut((word & ADDRESS) as usize)
 }
 
 /// A leaf that nobody else can reach yet. Freed if it is never published.
@@ -64,53 +89,95 @@ pub(crate) struct Look<'g> {
 const ALWAYS: u64 = u64::MAX;
 
 impl<'g> Leaf<'g> {
-    /// From a leaf's address and shape; no buckets: the head knows how many.
+    /// From the word of a leaf.
     ///
     /// # Safety
-    /// A leaf of this shape that was published lies there, and is not freed during `'g`.
-    #[inline]
-    pub(super) unsafe fn at(head: NonNull<()>, mut shape: Shape) -> Leaf<'g> {
-        let head = head.cast::<Head>();
-        if shape.buckets == 0 {
-            // SAFETY: it is alive, says the caller; this field never changes.
-            shape.buckets = unsafe { (*head.as_ptr()).buckets };
-        }
+    /// A leaf with this word was published, and is not freed during `'g`.
+    #[inline(always)]
+    pub(super) unsafe fn at(word: u64) -> Leaf<'g> {
         Leaf {
-            head,
-            shape,
+            word,
             alive: PhantomData,
         }
     }
 
-    /// The leaf's address.
-    pub(super) fn address(self) -> NonNull<()> {
-        self.head.cast()
+    /// A leaf of this shape, which lies there.
+    ///
+    /// # Safety
+    /// As for `at`.
+    unsafe fn of(head: NonNull<Head>, shape: Shape) -> Leaf<'g> {
+        let buckets = if shape.buckets > MOST_BUCKETS {
+            0
+        } else {
+            u64::from(shape.buckets)
+        };
+        let (class, depth) = (u64::from(shape.class), u64::from(shape.depth));
+        let told = class << CLASS_AT | buckets << BUCKETS_AT | depth << ADDRESS_BITS;
+        Leaf {
+            word: address_of(head) | told,
+            alive: PhantomData,
+        }
+    }
+
+    /// What a slot that leads to it has.
+    pub(super) fn word(self) -> u64 {
+        self.word
     }
 
     /// What never changes of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn shape(self) -> Shape {
-        self.shape
+        let told = (self.word >> BUCKETS_AT) as u32 & MOST_BUCKETS;
+        Shape {
+            buckets: if told == 0 { self.many() } else { told },
+            class: self.class(),
+            depth: (self.word >> ADDRESS_BITS) as u8 & 63,
+        }
     }
 
-    #[inline]
+    /// The class of its buckets.
+    #[inline(always)]
+    pub(crate) fn class(self) -> u8 {
+        (self.word >> CLASS_AT) as u8
+    }
+
+    /// The number of its buckets, if the word can't tell.
+    #[cold]
+    fn many(self) -> u32 {
+        self.head().buckets
+    }
+
+    #[inline(always)]
+    fn address(self) -> NonNull<Head> {
+        // SAFETY: the address of a leaf is not null.
+        unsafe { NonNull::new_unchecked(pointer_to(self.word)) }
+    }
+
+    #[inline(always)]
     pub(super) fn head(self) -> &'g Head {
         // SAFETY: a `Leaf` is alive for `'g`; the head is shared by atomics and what never changes.
-        unsafe { self.head.as_ref() }
+        unsafe { self.address().as_ref() }
+    }
+
+    /// Where its buckets begin.
+    #[inline(always)]
+    fn first(self) -> NonNull<AtomicU64> {
+        // SAFETY: the buckets follow the head, by the layout of the allocation.
+        unsafe { self.address().add(1).cast() }
     }
 
     /// The words of all buckets.
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
-        let len = self.shape.content() / 8;
+        let len = self.shape().content() / 8;
         // SAFETY: 1. the buckets follow the head, by the layout of the allocation; 2. they are alive for `'g`; 3. all bit patterns are words.
-        unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<AtomicU64>(), len) }
+        unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
     /// A bucket.
     #[inline]
     pub(super) fn bucket(self, bucket: usize) -> Bucket<'g> {
-        assert!(bucket < self.shape.buckets as usize);
+        assert!(bucket < self.shape().buckets as usize);
         // SAFETY: checked above.
         unsafe { self.bucket_unchecked(bucket) }
     }
@@ -121,26 +188,23 @@ impl<'g> Leaf<'g> {
     /// There are more buckets than `bucket`.
     #[inline(always)]
     pub(super) unsafe fn bucket_unchecked(self, bucket: usize) -> Bucket<'g> {
-        let len = self.shape.bucket() / 8;
         // A shift is quicker than to multiply.
-        let from = bucket << (self.shape.class + SMALLEST.trailing_zeros() as u8 - 3);
+        const WORDS: u8 = (SMALLEST / 8).trailing_zeros() as u8;
+        let shift = self.class() + WORDS;
         // SAFETY: 1. the size of a bucket is a power of two; 2. it is a part of what `words` gives: there are more buckets than `bucket`, says the
-        // caller, each of `len` words, alive for `'g`.
-        unsafe {
-            let first = self.head.add(1).cast::<AtomicU64>();
-            Bucket::at(first.add(from), len)
-        }
+        // caller, each of so many words, alive for `'g`.
+        unsafe { Bucket::at(self.first().add(bucket << shift), 1 << shift) }
     }
 
     /// Which bucket of the leaf it is.
     pub(super) fn number(self, bucket: Bucket<'_>) -> usize {
-        let first = self.head.as_ptr() as usize + size_of::<Head>();
-        (bucket.address() as usize - first) >> self.shape.bucket().trailing_zeros()
+        let first = self.first().as_ptr() as usize;
+        (bucket.address() as usize - first) >> self.shape().bucket().trailing_zeros()
     }
 
     /// Bytes of memory.
     pub(crate) fn memory(self) -> usize {
-        layout(self.shape).size()
+        layout(self.shape()).size()
     }
 
     /// Entries, as of some moment.
@@ -159,7 +223,7 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
-        prefetch(self.head.as_ptr().cast());
+        prefetch(self.address().as_ptr().cast());
         // The buckets of small rows have two lines; of the smallest the second is a neighbour's, or nobody's, which harms nobody.
         prefetch(at);
         prefetch(at.wrapping_add(64));
@@ -179,8 +243,20 @@ impl<'g> Leaf<'g> {
         })
     }
 
+    /// As `read`, of which nothing but the version is kept.
+    #[inline(always)]
+    pub(crate) fn version(self) -> Result<u64, Obsolete> {
+        self.head().version.read()
+    }
+
+    /// Whether all that was read since the version was is true.
+    #[inline(always)]
+    pub(crate) fn is_still(self, version: u64) -> bool {
+        self.head().version.is_still(version)
+    }
+
     /// Takes the lock if it is free: `Ok(None)` if it isn't.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
         let before = self.head().version.try_lock()?;
         Ok(before.map(|before| Locked::new(self, before)))
@@ -198,12 +274,11 @@ impl<'g> Leaf<'g> {
     /// # Safety
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
-        let (address, shape) = (self.head.as_ptr().expose_provenance(), self.shape);
+        let (word, shape) = (self.word, self.shape());
         // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference.
         unsafe {
             guard.defer_unchecked(move || {
-                let head = std::ptr::with_exposed_provenance_mut::<u8>(address);
-                memory::release(NonNull::new_unchecked(head), layout(shape));
+                memory::release(NonNull::new_unchecked(pointer_to(word)), layout(shape));
             });
         }
     }
@@ -214,7 +289,7 @@ impl<'g> Leaf<'g> {
     /// Nobody can use the leaf any more.
     pub(super) unsafe fn free(self) {
         // SAFETY: the memory was allocated with this layout, which never changes.
-        unsafe { memory::release(self.head.cast(), layout(self.shape)) };
+        unsafe { memory::release(self.address().cast(), layout(self.shape())) };
     }
 
     /// Frees the leaf and the outside objects that it leads to.
@@ -240,8 +315,9 @@ impl<'g> Leaf<'g> {
         // SAFETY: the caller's promise.
         let bytes = unsafe { self.plain() };
         let mut handles = Vec::new();
-        for bucket in 0..self.shape.buckets as usize {
-            for e in plain::entries(bytes, bucket * self.shape.bucket(), self.shape) {
+        let shape = self.shape();
+        for bucket in 0..shape.buckets as usize {
+            for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
                 if e.outside {
                     handles.push(Handle::from_bits(plain::handle_bits(bytes, e.from..e.end)));
                 }
@@ -347,18 +423,17 @@ impl NewLeaf {
         let head = memory::allocate_zeroed(layout(shape)).cast::<Head>();
         // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid one.
         unsafe { (*head.as_ptr()).buckets = shape.buckets };
-        NewLeaf(Leaf {
-            head,
-            shape,
-            alive: PhantomData,
-        })
+        // SAFETY: a leaf of this shape lies there, ours alone until it is published.
+        NewLeaf(unsafe { Leaf::of(head, shape) })
     }
 
     /// All buckets, to be filled.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        let head = self.0.head.as_ptr();
+        let head = self.0.address().as_ptr();
         // SAFETY: 1. the buckets follow the head; 2. zeroed by the allocator; 3. the leaf is not published: it is ours alone.
-        unsafe { std::slice::from_raw_parts_mut(head.add(1).cast::<u8>(), self.0.shape.content()) }
+        unsafe {
+            std::slice::from_raw_parts_mut(head.add(1).cast::<u8>(), self.0.shape().content())
+        }
     }
 
     /// Says what it was filled with.
@@ -372,7 +447,7 @@ impl NewLeaf {
 
     /// Its shape.
     pub(crate) fn shape(&self) -> Shape {
-        self.0.shape
+        self.0.shape()
     }
 
     /// Bytes of memory.

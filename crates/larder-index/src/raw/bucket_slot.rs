@@ -2,25 +2,19 @@
 //!
 //! ```text
 //!  leaf   class (3 bits) | buckets (7 bits, 0: the head knows) | depth (6 bits) | address (48 bits, 64-byte steps)
-//!  node   0 | address (48 bits, 64-byte steps) with, in its low bits, log2 of the number of slots (5 bits) and a 1
+//!  node   0 (10 bits) | 64 less the bits that it tells apart (6 bits) | address (48 bits, 64-byte steps, in its lowest bit a 1)
 //! ```
 
-use super::bucket_leaf::{Leaf, NewLeaf};
+use super::bucket_leaf::{address_of, pointer_to, Leaf, NewLeaf, ADDRESS_BITS};
 use super::memory;
-use crate::hash::shape::Shape;
 use crate::sync::atomic::{AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
 use std::marker::PhantomData;
-use std::ptr::{with_exposed_provenance_mut, NonNull};
+use std::ptr::NonNull;
 
 /// Low bit of the word: set for a node.
 const NODE: u64 = 1;
-/// Bits of the address.
-const ADDRESS_BITS: u32 = 48;
-const ADDRESS: u64 = (1 << ADDRESS_BITS) - 64;
-/// The most buckets that the word can tell.
-const MOST_BUCKETS: u32 = 127;
 
 /// Where a slot leads. Never 0 in a node that is published.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,17 +33,6 @@ pub(super) struct Node<'g> {
     pub(super) bits: u32,
 }
 
-impl<'g> Node<'g> {
-    /// The slot that the first bits of `rest` lead to.
-    #[inline(always)]
-    pub(super) fn slot(self, rest: u64) -> &'g Slot {
-        let i = (rest >> (64 - self.bits)) as usize;
-        debug_assert!(i < self.slots.len());
-        // SAFETY: a number of `bits` bits is below 2^bits, which is how many slots there are; a node tells at least one bit apart.
-        unsafe { self.slots.get_unchecked(i) }
-    }
-}
-
 /// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never published.
 pub(super) struct NewNode {
     slots: NonNull<Slot>,
@@ -66,48 +49,37 @@ fn layout(bits: u32) -> Layout {
     Layout::from_size_align(size_of::<Slot>() << bits, 64).expect("a node is small")
 }
 
-/// The address as a number, checked to leave the bits free that say more.
-fn exposed<T>(pointer: NonNull<T>) -> u64 {
-    let address = pointer.as_ptr().expose_provenance() as u64;
-    assert!(
-        address & !ADDRESS == 0,
-        "memory lies beyond the 48 bits of an address"
-    );
-    address
-}
-
 impl Address {
     /// Publishes a new leaf: it is the slots' now.
     pub(super) fn of_new(leaf: NewLeaf) -> Self {
-        Self::of_leaf(leaf.publish())
-    }
-
-    pub(super) fn of_leaf(leaf: Leaf<'_>) -> Self {
-        let shape = leaf.shape();
-        let buckets = if shape.buckets > MOST_BUCKETS {
-            0
-        } else {
-            shape.buckets
-        };
-        let told = u64::from(shape.class) << 13 | u64::from(buckets) << 6 | u64::from(shape.depth);
-        Address(exposed(leaf.address()) | told << ADDRESS_BITS)
+        Address(leaf.publish().word())
     }
 
     /// Hands a node over to the slots.
     pub(super) fn of_node(node: NewNode) -> Self {
-        let address = exposed(node.slots) | u64::from(node.bits) << 1 | NODE;
+        let word = address_of(node.slots) | u64::from(64 - node.bits) << ADDRESS_BITS | NODE;
         std::mem::forget(node);
-        Address(address)
+        Address(word)
     }
 
-    #[inline]
-    fn pointer<T>(self) -> *mut T {
-        with_exposed_provenance_mut((self.0 & ADDRESS) as usize)
+    #[inline(always)]
+    fn is_node(self) -> bool {
+        self.0 & NODE != 0
     }
 
-    #[inline]
+    #[inline(always)]
+    fn slots(self) -> *mut Slot {
+        pointer_to(self.0)
+    }
+
+    /// By how far a hash is to be shifted to see the bits that the node tells apart.
+    #[inline(always)]
+    fn shift(self) -> u32 {
+        (self.0 >> ADDRESS_BITS) as u32 & 63
+    }
+
     fn bits(self) -> u32 {
-        (self.0 >> 1) as u32 & 31
+        64 - self.shift()
     }
 
     /// What lies there.
@@ -116,22 +88,35 @@ impl Address {
     /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is owned alone for `'g`.
     #[inline]
     pub(super) unsafe fn child<'g>(self) -> Child<'g> {
-        if self.0 & NODE != 0 {
+        if self.is_node() {
             // SAFETY: a node made by `NewNode`, with that many slots, alive for `'g`.
-            let slots = unsafe { std::slice::from_raw_parts(self.pointer(), 1 << self.bits()) };
+            let slots = unsafe { std::slice::from_raw_parts(self.slots(), 1 << self.bits()) };
             return Child::Node(Node {
                 slots,
                 bits: self.bits(),
             });
         }
-        let told = self.0 >> ADDRESS_BITS;
-        let shape = Shape {
-            buckets: (told >> 6) as u32 & MOST_BUCKETS,
-            class: (told >> 13) as u8,
-            depth: told as u8 & 63,
-        };
-        // SAFETY: 1. not null: a published slot is set; 2. without the mark it is a leaf of this shape, alive for `'g`.
-        Child::Leaf(unsafe { Leaf::at(NonNull::new_unchecked(self.pointer()), shape) })
+        // SAFETY: without the mark it is a leaf's word, alive for `'g`.
+        Child::Leaf(unsafe { Leaf::at(self.0) })
+    }
+
+    /// The leaf that a hash leads to from here.
+    ///
+    /// # Safety
+    /// It is reachable under the guard.
+    #[inline(always)]
+    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Leaf<'_> {
+        let (mut at, mut rest) = (self, hash);
+        while at.is_node() {
+            let shift = at.shift();
+            let i = (rest >> shift) as usize;
+            // SAFETY: 1. the node is reachable under the guard, says the caller, and by the same way what its slots lead to; what is unlinked is
+            // retired through the epoch; 2. a number of `bits` bits, of which there is at least one, is below 2^bits, which is how many slots it has.
+            at = unsafe { &*at.slots().add(i) }.address();
+            rest <<= shift.wrapping_neg() & 63;
+        }
+        // SAFETY: without the mark it is a leaf's word; published slots are set; reachable as above.
+        unsafe { Leaf::at(at.0) }
     }
 
     /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its bytes of memory.
@@ -150,7 +135,12 @@ impl Address {
     /// It is a node, and nobody can use it any more.
     pub(super) unsafe fn free_node(self) {
         // SAFETY: the memory came from `NewNode::unset` with this layout.
-        unsafe { memory::release(NonNull::new_unchecked(self.pointer()), layout(self.bits())) };
+        unsafe {
+            memory::release(
+                NonNull::new_unchecked(self.slots().cast()),
+                layout(self.bits()),
+            )
+        };
     }
 }
 
@@ -193,7 +183,7 @@ impl Slot {
     }
 
     /// Where it leads.
-    #[inline]
+    #[inline(always)]
     pub(super) fn address(&self) -> Address {
         // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
         Address(self.0.load(Acquire))

@@ -80,17 +80,8 @@ impl Trie {
     /// The leaf whose range has the hash. It may be obsolete: then ask again.
     #[inline(always)]
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
-        let mut child = self.root.load(guard);
-        let mut rest = hash;
-        loop {
-            match child {
-                Child::Leaf(leaf) => return leaf,
-                Child::Node(node) => {
-                    child = node.slot(rest).load(guard);
-                    rest <<= node.bits;
-                }
-            }
-        }
+        // SAFETY: what the root leads to is reachable under the guard.
+        unsafe { self.root.address().descend(hash, guard) }
     }
 
     /// The nodes on the way to a leaf whose lock the caller holds.

@@ -212,12 +212,12 @@ pub(super) fn little(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The first eight bytes, or all if they are fewer, low ones first; zeros above.
+/// The first eight bytes, or all if they are fewer (but not none), low ones first, and by how much to shift such a word to see them alone.
 #[inline(always)]
-pub(super) fn first(bytes: &[u8]) -> u64 {
+pub(super) fn first(bytes: &[u8]) -> (u64, u32) {
     match bytes.first_chunk() {
-        Some(eight) => u64::from_le_bytes(*eight),
-        None => little(bytes),
+        Some(eight) => (u64::from_le_bytes(*eight), 0),
+        None => (little(bytes), (64 - 8 * bytes.len() as u32) & 63),
     }
 }
 
