@@ -18,10 +18,6 @@ pub(crate) struct Entry {
     pub(crate) outside: bool,
 }
 
-fn lane(bucket: &[u8], i: usize) -> u16 {
-    u16::from_le_bytes([bucket[LANE * i], bucket[LANE * i + 1]])
-}
-
 fn set_lane(bucket: &mut [u8], i: usize, lane: u16) {
     bucket[LANE * i..LANE * (i + 1)].copy_from_slice(&lane.to_le_bytes());
 }
@@ -32,31 +28,41 @@ pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
 }
 
-/// The entries of the bucket that lies at `at` in `bytes`.
-#[inline]
-pub(crate) fn entries(bytes: &[u8], at: usize, shape: Shape) -> impl Iterator<Item = Entry> + '_ {
+/// The entries of the bucket that lies at `at` in `bytes`: the lane of each, and where its body lies, or its handle.
+#[inline(always)]
+pub(crate) fn lanes(
+    bytes: &[u8],
+    at: usize,
+    shape: Shape,
+) -> impl Iterator<Item = (u16, usize, usize)> + '_ {
     let (size, unit) = (shape.bucket(), shape.unit());
     let bucket = &bytes[at..at + size];
     let mut end = size;
-    (1..=usize::from(bucket[0])).map(move |i| {
-        let lane = lane(bucket, i);
+    let lanes = bucket.chunks_exact(LANE).skip(1);
+    { lanes }.take(usize::from(bucket[0])).map(move |lane| {
+        let lane = u16::from_le_bytes([lane[0], lane[1]]);
         let mut from = usize::from(lane & 0xFF) << unit;
-        let (after, outside) = (end, lane & OUTSIDE != 0);
+        let mut to = end;
         end = from;
-        let mut to = after;
-        if outside {
+        if lane & OUTSIDE != 0 {
             to = from + HANDLE;
         } else if unit > 0 {
             to -= usize::from(bucket[from]);
             from += 1;
         }
-        Entry {
-            tag: ((lane & TAG) >> 8) as u8,
-            guest: lane & GUEST != 0,
-            from: at + from,
-            end: at + to,
-            outside,
-        }
+        (lane, at + from, at + to)
+    })
+}
+
+/// As `lanes`, taken apart.
+#[inline]
+pub(crate) fn entries(bytes: &[u8], at: usize, shape: Shape) -> impl Iterator<Item = Entry> + '_ {
+    lanes(bytes, at, shape).map(|(lane, from, end)| Entry {
+        tag: ((lane & TAG) >> 8) as u8,
+        guest: lane & GUEST != 0,
+        from,
+        end,
+        outside: lane & OUTSIDE != 0,
     })
 }
 

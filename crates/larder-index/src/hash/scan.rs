@@ -6,7 +6,7 @@
 
 use super::gather::{KeyRule, Keys};
 use super::plain;
-use super::shape::{Shape, HASH_BITS};
+use super::shape::{Shape, GUEST, HASH_BITS, OUTSIDE, TAG};
 use crate::hash_order::HashOrder;
 use crate::raw::bucket_leaf::Look;
 use crate::raw::outside::{Handle, Outside};
@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// A scan that wants at most this many entries copies bucket by bucket.
-const FEW: usize = 8;
+const FEW: usize = 64;
 /// A scan's batch ends before its bytes pass this, if it has an entry.
 const BATCH_BYTES: usize = 1 << 20;
 /// The step between hashes that count.
@@ -42,13 +42,34 @@ enum Ended {
     Batch,
 }
 
-/// An entry of a home, in the batch's bytes.
-#[derive(Clone, Copy)]
-struct Found {
-    tag: u8,
-    outside: bool,
-    from: u32,
-    end: u32,
+/// An entry of a home, in the batch's bytes: its tag, whether it is outside, its length and where it begins, in one word, so that words are in the
+/// order of tags.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Found(u64);
+
+impl Found {
+    /// From an entry's lane, and where it lies in the batch's bytes.
+    #[inline(always)]
+    fn new(lane: u16, from: usize, end: usize) -> Self {
+        let (tag, outside) = (u64::from(lane & TAG), u64::from(lane & OUTSIDE != 0));
+        Found(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
+    }
+    #[inline(always)]
+    fn tag(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+    #[inline(always)]
+    fn outside(self) -> bool {
+        self.0 >> 52 & 1 != 0
+    }
+    #[inline(always)]
+    fn from(self) -> usize {
+        self.0 as u32 as usize
+    }
+    #[inline(always)]
+    fn end(self) -> usize {
+        self.from() + ((self.0 >> 32) as usize & 0xF_FFFF)
+    }
 }
 
 type Group = SmallVec<[Found; 32]>;
@@ -191,16 +212,16 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     ended = Ended::Batch;
                     break 'homes;
                 }
-                if found.outside {
-                    let handle = self.handle(&found, batch);
+                if found.outside() {
+                    let handle = self.handle(found, batch);
                     outside.push((batch.len(), handle));
                     bytes += self.look.object(handle)?.memory();
                     batch.entries.push((0, 0, 0));
                 } else {
-                    let (from, end) = (found.from as usize, found.end as usize);
+                    let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
-                    let entry = (found.from + key.start as u32, found.from + key.end as u32);
-                    batch.entries.push((entry.0, entry.1, found.end));
+                    let entry = ((from + key.start) as u32, (from + key.end) as u32);
+                    batch.entries.push((entry.0, entry.1, end as u32));
                 }
             }
             match self.next_home(at) {
@@ -215,7 +236,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// All entries of a home that belong to the scan, in the order of positions. `bound` is the bound's tag, in its home.
-    #[inline]
+    #[inline(always)]
     fn collect(
         &self,
         home: usize,
@@ -228,21 +249,17 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let mut at = home;
         loop {
             let place = self.place(at, copied, batch)?;
-            for e in plain::entries(&batch.bytes, place, self.shape) {
-                let found = Found {
-                    tag: e.tag,
-                    outside: e.outside,
-                    from: e.from as u32,
-                    end: e.end as u32,
-                };
+            let guests = at != home;
+            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+                let found = Found::new(lane, from, end);
                 // Those at home are no guests; elsewhere those are looked for whose home this is.
-                if e.guest != (at != home)
-                    || e.guest && self.shape.place(self.hash(&found, batch)?).0 != home
+                if (lane & GUEST != 0) != guests
+                    || guests && self.shape.place(self.hash(found, batch)?).0 != home
                 {
                     continue;
                 }
                 if let Some(bound) = bound {
-                    if !self.belongs(bound, &found, batch)? {
+                    if !self.belongs(bound, found, batch)? {
                         continue;
                     }
                 }
@@ -306,31 +323,31 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         self.check(i * self.shape.bucket())
     }
 
-    fn handle(&self, found: &Found, batch: &Batch) -> Handle {
-        let range = found.from as usize..found.end as usize;
+    fn handle(&self, found: Found, batch: &Batch) -> Handle {
+        let range = found.from()..found.end();
         Handle::from_bits(plain::handle_bits(&batch.bytes, range))
     }
 
     /// The key of an entry.
-    fn key<'b>(&self, found: &Found, batch: &'b Batch) -> Result<&'b [u8], Torn>
+    fn key<'b>(&self, found: Found, batch: &'b Batch) -> Result<&'b [u8], Torn>
     where
         'g: 'b,
     {
-        if found.outside {
+        if found.outside() {
             return Ok(self.look.object(self.handle(found, batch))?.position());
         }
-        let body = &batch.bytes[found.from as usize..found.end as usize];
+        let body = &batch.bytes[found.from()..found.end()];
         Ok(&body[self.keys.key_in(body)])
     }
 
-    fn hash(&self, found: &Found, batch: &Batch) -> Result<u64, Torn> {
+    fn hash(&self, found: Found, batch: &Batch) -> Result<u64, Torn> {
         Ok(self.keys.hash(self.key(found, batch)?))
     }
 
     /// Whether an entry of the bound's home is on the scan's side of the bound, whose tag is given.
-    fn belongs(&self, tag: u8, found: &Found, batch: &Batch) -> Result<bool, Torn> {
-        if found.tag != tag {
-            return Ok((found.tag > tag) == self.forward);
+    fn belongs(&self, tag: u8, found: Found, batch: &Batch) -> Result<bool, Torn> {
+        if found.tag() != tag {
+            return Ok((found.tag() > tag) == self.forward);
         }
         let key = self.key(found, batch)?;
         if let Some((bound, with)) = self.bound.key {
@@ -351,7 +368,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
         let mut from = 0;
         for i in 1..=group.len() {
-            if i < group.len() && group[i].tag == group[from].tag {
+            if i < group.len() && group[i].tag() == group[from].tag() {
                 continue;
             }
             if i - from > 1 {
@@ -366,7 +383,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn sort_equals(&self, equals: &mut [Found], batch: &Batch) -> Result<(), Torn> {
         let mut known: SmallVec<[(u64, &[u8], Found); 8]> = SmallVec::new();
         for found in equals.iter() {
-            let key = self.key(found, batch)?;
+            let key = self.key(*found, batch)?;
             known.push((self.keys.hash(key), key, *found));
         }
         known.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
@@ -378,16 +395,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 }
 
 /// Inserts an entry in the order of tags; whether there is one with an equal tag.
-#[inline]
+#[inline(always)]
 fn insert(group: &mut Group, found: Found) -> bool {
-    let mut i = group.len();
     group.push(found);
-    while i > 0 && group[i - 1].tag > found.tag {
+    let group = &mut group[..];
+    let mut i = group.len() - 1;
+    while i > 0 && group[i - 1] > found {
         group[i] = group[i - 1];
         i -= 1;
     }
     group[i] = found;
-    i > 0 && group[i - 1].tag == found.tag
+    let beside = |j: usize| group.get(j).is_some_and(|other| other.tag() == found.tag());
+    i > 0 && beside(i - 1) || beside(i + 1)
 }
 
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.

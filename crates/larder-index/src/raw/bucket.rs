@@ -503,14 +503,14 @@ impl<'g> Look<'g> {
 
     /// Appends the bytes of a bucket to `out`, as they are.
     pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) -> Result<(), Torn> {
-        let words = self.leaf.bucket(bucket).words();
-        words::copy_out(words, 0, words.len() * 8, out)
+        words::copy_all(self.leaf.bucket(bucket).words(), out);
+        Ok(())
     }
 
     /// Appends the bytes of all buckets to `out`, as they are.
     pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) -> Result<(), Torn> {
-        let words = self.leaf.words();
-        words::copy_out(words, 0, words.len() * 8, out)
+        words::copy_all(self.leaf.words(), out);
+        Ok(())
     }
 }
 
