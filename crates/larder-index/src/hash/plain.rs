@@ -38,20 +38,23 @@ pub(crate) fn lanes(
     let (size, unit) = (shape.bucket(), shape.unit());
     let bucket = &bytes[at..at + size];
     let mut end = size;
-    let lanes = bucket.chunks_exact(LANE).skip(1);
-    { lanes }.take(usize::from(bucket[0])).map(move |lane| {
-        let lane = u16::from_le_bytes([lane[0], lane[1]]);
-        let mut from = usize::from(lane & 0xFF) << unit;
-        let mut to = end;
-        end = from;
-        if lane & OUTSIDE != 0 {
-            to = from + HANDLE;
-        } else if unit > 0 {
-            to -= usize::from(bucket[from]);
-            from += 1;
-        }
-        (lane, at + from, at + to)
-    })
+    let lanes = bucket.get(LANE..LANE * (1 + usize::from(bucket[0])));
+    lanes
+        .unwrap_or_default()
+        .chunks_exact(LANE)
+        .map(move |lane| {
+            let lane = u16::from_le_bytes([lane[0], lane[1]]);
+            let mut from = usize::from(lane & 0xFF) << unit;
+            let mut to = end;
+            end = from;
+            if lane & OUTSIDE != 0 {
+                to = from + HANDLE;
+            } else if unit > 0 {
+                to -= usize::from(bucket[from]);
+                from += 1;
+            }
+            (lane, at + from, at + to)
+        })
 }
 
 /// As `lanes`, taken apart.

@@ -72,7 +72,8 @@ impl Found {
     }
 }
 
-type Group = SmallVec<[Found; 32]>;
+/// The entries of a home: the words of [`Found`], sorted.
+type Group = Vec<u64>;
 
 /// The first bound of a scan; None if nothing can lie behind it.
 fn bound(start: Start<'_>, forward: bool) -> Option<Bound<'_>> {
@@ -197,18 +198,25 @@ struct Copied {
 
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
+        let mut group = std::mem::take(&mut batch.order);
+        let ended = self.read_by(batch, &mut group);
+        batch.order = group;
+        ended
+    }
+
+    fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<Ended, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
         let mut copied = self.copy_first(home, batch)?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
-        let (mut group, mut bytes, mut at) = (Group::new(), 0, home);
+        let (mut bytes, mut at, limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
         'homes: loop {
             group.clear();
             let bound = (at == home).then_some(tag);
-            self.collect(at, bound, &mut copied, batch, &mut group)?;
+            self.collect(at, bound, &mut copied, batch, group)?;
             for k in 0..group.len() {
-                let found = group[if self.forward { k } else { group.len() - 1 - k }];
-                if batch.entries.len() >= batch.limit() || bytes > BATCH_BYTES {
+                let found = Found(group[if self.forward { k } else { group.len() - 1 - k }]);
+                if batch.entries.len() >= limit || bytes > BATCH_BYTES {
                     ended = Ended::Batch;
                     break 'homes;
                 }
@@ -245,36 +253,47 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
+        let mut place = self.place(home, copied, batch)?;
         let mut tied = false;
+        for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+            let found = Found::new(lane, from, end);
+            if lane & GUEST != 0 || !self.is_beyond(bound, found, batch)? {
+                continue;
+            }
+            tied |= insert(group, found);
+        }
+        // What was passed on from here is among the guests of those behind.
         let mut at = home;
-        loop {
-            let place = self.place(at, copied, batch)?;
-            let guests = at != home;
+        while plain::passed(&batch.bytes, place) {
+            at = self.shape.next(at);
+            if at == home {
+                break;
+            }
+            place = self.place(at, copied, batch)?;
             for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
                 let found = Found::new(lane, from, end);
-                // Those at home are no guests; elsewhere those are looked for whose home this is.
-                if (lane & GUEST != 0) != guests
-                    || guests && self.shape.place(self.hash(found, batch)?).0 != home
+                if lane & GUEST == 0
+                    || self.shape.place(self.hash(found, batch)?).0 != home
+                    || !self.is_beyond(bound, found, batch)?
                 {
                     continue;
                 }
-                if let Some(bound) = bound {
-                    if !self.belongs(bound, found, batch)? {
-                        continue;
-                    }
-                }
                 tied |= insert(group, found);
-            }
-            let passed = plain::passed(&batch.bytes, place);
-            at = self.shape.next(at);
-            if !passed || at == home {
-                break;
             }
         }
         if tied {
             self.sort_ties(group, batch)?;
         }
         Ok(())
+    }
+
+    /// Whether an entry of this home lies on the scan's side of the bound, if that is at home here.
+    #[inline(always)]
+    fn is_beyond(&self, bound: Option<u8>, found: Found, batch: &Batch) -> Result<bool, Torn> {
+        match bound {
+            None => Ok(true),
+            Some(tag) => self.belongs(tag, found, batch),
+        }
     }
 
     fn next_home(&self, at: usize) -> Option<usize> {
@@ -368,7 +387,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
         let mut from = 0;
         for i in 1..=group.len() {
-            if i < group.len() && group[i].tag() == group[from].tag() {
+            if i < group.len() && Found(group[i]).tag() == Found(group[from]).tag() {
                 continue;
             }
             if i - from > 1 {
@@ -380,11 +399,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     /// Sorts entries with equal tags.
-    fn sort_equals(&self, equals: &mut [Found], batch: &Batch) -> Result<(), Torn> {
-        let mut known: SmallVec<[(u64, &[u8], Found); 8]> = SmallVec::new();
-        for found in equals.iter() {
-            let key = self.key(*found, batch)?;
-            known.push((self.keys.hash(key), key, *found));
+    fn sort_equals(&self, equals: &mut [u64], batch: &Batch) -> Result<(), Torn> {
+        let mut known: SmallVec<[(u64, &[u8], u64); 8]> = SmallVec::new();
+        for &found in equals.iter() {
+            let key = self.key(Found(found), batch)?;
+            known.push((self.keys.hash(key), key, found));
         }
         known.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
         for (to, (_, _, found)) in equals.iter_mut().zip(&known) {
@@ -397,16 +416,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 /// Inserts an entry in the order of tags; whether there is one with an equal tag.
 #[inline(always)]
 fn insert(group: &mut Group, found: Found) -> bool {
-    group.push(found);
-    let group = &mut group[..];
-    let mut i = group.len() - 1;
-    while i > 0 && group[i - 1] > found {
-        group[i] = group[i - 1];
+    let tied = |i: usize| {
+        group
+            .get(i)
+            .is_some_and(|&other| Found(other).tag() == found.tag())
+    };
+    let mut i = group.len();
+    while i > 0 && group[i - 1] > found.0 {
         i -= 1;
     }
-    group[i] = found;
-    let beside = |j: usize| group.get(j).is_some_and(|other| other.tag() == found.tag());
-    i > 0 && beside(i - 1) || beside(i + 1)
+    let tied = tied(i.wrapping_sub(1)) || tied(i);
+    group.insert(i, found.0);
+    tied
 }
 
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.

@@ -7,7 +7,7 @@
 //! followed only after a check.
 
 use super::bucket_leaf::{Leaf, Look};
-use super::bucket_words::Bucket;
+use super::bucket_words::{copy_all, Bucket};
 use super::outside::Handle;
 use super::words::{self, Torn};
 use crate::hash::shape::*;
@@ -129,7 +129,7 @@ impl<'a> Wanted<'a> {
         if n > 8 {
             return Wanted {
                 key,
-                first: words::first(key).0,
+                first: words::first(key),
                 last: words::last(key),
                 unused: 0,
                 told,
@@ -231,7 +231,7 @@ impl Said {
 #[inline(always)]
 fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
     let tags = tag * EACH;
-    let (first, unused) = words::first(key);
+    let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     let head = bucket.word(0);
     let n = entries(head);
     let (mut lanes, mut word) = (0, head);
@@ -503,13 +503,13 @@ impl<'g> Look<'g> {
 
     /// Appends the bytes of a bucket to `out`, as they are.
     pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) -> Result<(), Torn> {
-        words::copy_all(self.leaf.bucket(bucket).words(), out);
+        copy_all(self.leaf.bucket(bucket).words(), out);
         Ok(())
     }
 
     /// Appends the bytes of all buckets to `out`, as they are.
     pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) -> Result<(), Torn> {
-        words::copy_all(self.leaf.words(), out);
+        copy_all(self.leaf.words(), out);
         Ok(())
     }
 }

@@ -173,6 +173,23 @@ impl<'g> Bucket<'g> {
     }
 }
 
+/// Appends all bytes of some buckets to `out`, as they are.
+#[inline]
+pub(super) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
+    let (from, len) = (out.len(), words.len() * 8);
+    out.reserve(len);
+    // SAFETY: `from` is within the vector's memory.
+    let to = unsafe { out.as_mut_ptr().add(from) };
+    for (i, word) in words.iter().enumerate() {
+        // Ordering: Relaxed, see above.
+        let word = word.load(Relaxed);
+        // SAFETY: there is room for all words from there on. They are kept in the order of memory.
+        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word) };
+    }
+    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    unsafe { out.set_len(from + len) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

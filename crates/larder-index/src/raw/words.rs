@@ -69,23 +69,6 @@ pub(crate) fn copy_out(
     Ok(())
 }
 
-/// Appends all bytes to `out`.
-#[inline]
-pub(crate) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
-    let (from, len) = (out.len(), words.len() * 8);
-    out.reserve(len);
-    // SAFETY: `from` is within the vector's memory.
-    let to = unsafe { out.as_mut_ptr().add(from) };
-    for (i, word) in words.iter().enumerate() {
-        // Ordering: Relaxed, see the module's head.
-        let word = word.load(Relaxed);
-        // SAFETY: there is room for all words from there on. In memory order, so a word is copied as it is.
-        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word) };
-    }
-    // SAFETY: 1. there is room; 2. all `len` bytes were written.
-    unsafe { out.set_len(from + len) };
-}
-
 /// How the `len` bytes from byte `at` compare to `other`.
 #[inline]
 pub(crate) fn compare(
@@ -229,12 +212,12 @@ pub(super) fn little(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The first eight bytes, or all if they are fewer (but not none), low ones first, and by how much to shift such a word to see them alone.
+/// The first eight bytes, or all if they are fewer, low ones first; zeros above.
 #[inline(always)]
-pub(super) fn first(bytes: &[u8]) -> (u64, u32) {
+pub(super) fn first(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
-        Some(eight) => (u64::from_le_bytes(*eight), 0),
-        None => (little(bytes), (64 - 8 * bytes.len() as u32) & 63),
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => little(bytes),
     }
 }
 
