@@ -4,8 +4,11 @@
 
 use crate::hash_order::scan;
 use crate::raw::btree::Btree;
+use crate::run::with_scratch;
 use crate::tree::Tree;
-use crate::{Batch, Direction, Key, LeafConfig, Start, Stats, Unique, Updater};
+use crate::{
+    Batch, Consent, Direction, Got, Key, LeafConfig, Start, Stats, Unique, Updater, Was, SHORT,
+};
 use crossbeam_epoch::Guard;
 
 /// Entries by key.
@@ -35,8 +38,30 @@ impl Unique for KeyOrder {
         self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
     }
 
+    fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
+        self.0.get_short(guard, key.bytes, out)
+    }
+
+    fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
+        self.0.put(guard, key.bytes, value, may)
+    }
+
+    fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
+        self.0.remove(guard, key.bytes, may)
+    }
+
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
-        self.0.update(guard, key.bytes, f)
+        with_scratch(|scratch| self.0.update(guard, key.bytes, scratch, f))
+    }
+
+    fn update_with<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        self.0.update(guard, key.bytes, scratch, f)
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {

@@ -15,10 +15,10 @@ use crate::raw::retire;
 use crate::raw::view::View;
 use crate::raw::words::Torn;
 use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
-use crate::run::{with_run, with_scratch, Run};
+use crate::run::{with_run, Run};
 use crate::sync::Backoff;
 use crate::sync::Mutex;
-use crate::{Batch, Change, Direction, Start, Stats, Updater};
+use crate::{Batch, Change, Consent, Direction, Got, Start, Stats, Updater, Was, SHORT};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
@@ -101,6 +101,20 @@ impl<R: Route> Tree<R> {
         })
     }
 
+    /// As `Unique::get_short`.
+    #[inline]
+    pub(crate) fn get_short(&self, guard: &Guard, position: &[u8], out: &mut [u8; SHORT]) -> Got {
+        self.read(guard, position, |leaf, view| {
+            let Some(suffix) = position.get(leaf.prefix_len()..) else {
+                return Ok(Got::Absent);
+            };
+            let (i, true) = view.search(suffix)? else {
+                return Ok(Got::Absent);
+            };
+            Ok(view.copy_short(i, out)?.map_or(Got::Long, Got::Short))
+        })
+    }
+
     /// Whether there is a value at the position.
     pub(crate) fn contains(&self, guard: &Guard, position: &[u8]) -> bool {
         self.read(guard, position, |leaf, view| {
@@ -151,38 +165,83 @@ impl<R: Route> Tree<R> {
         }
     }
 
-    /// As `Unique::update`.
-    pub(crate) fn update(&self, guard: &Guard, position: &[u8], f: &mut Updater<'_, '_>) -> bool {
+    /// Locks the leaf that has the position, and finds the place there; gives the leaf's contention with it.
+    #[inline]
+    fn find_locked<'g, 'p>(
+        &self,
+        guard: &'g Guard,
+        position: &'p [u8],
+    ) -> (Locked<'g>, Place<'p>, i32) {
         let (locked, heat) = self.lock(guard, position);
         let suffix = position.get(locked.leaf().prefix_len()..).unwrap_or(&[]);
         let (i, found) = match locked.beside_last(suffix) {
             Some(i) => (i, false),
             None => locked.search(suffix),
         };
-        with_scratch(|scratch| {
-            let change = f(found.then(|| locked.value(i)), scratch);
-            let value = match change {
-                Change::Keep => return false,
-                Change::Remove if !found => return false,
-                Change::Remove => {
-                    self.remove(guard, position, locked, i, heat);
-                    return true;
-                }
-                Change::Put(value) => value,
-                Change::PutScratch => &scratch[..],
-            };
-            let place = Place {
-                position,
-                suffix,
-                i,
-                found,
-            };
-            self.put(guard, &place, locked, value, heat);
-            true
-        })
+        let place = Place {
+            position,
+            suffix,
+            i,
+            found,
+        };
+        (locked, place, heat)
     }
 
-    fn remove(&self, guard: &Guard, position: &[u8], mut leaf: Locked<'_>, i: usize, heat: i32) {
+    /// As `Unique::update_with`.
+    pub(crate) fn update(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, '_>,
+    ) -> bool {
+        let (locked, place, heat) = self.find_locked(guard, position);
+        scratch.clear();
+        let change = f(place.value(&locked), scratch);
+        let value = match change {
+            Change::Keep => return false,
+            Change::Remove if !place.found => return false,
+            Change::Remove => {
+                self.remove_at(guard, position, locked, place.i, heat);
+                return true;
+            }
+            Change::Put(value) => value,
+            Change::PutScratch => &scratch[..],
+        };
+        self.put_at(guard, &place, locked, value, heat);
+        true
+    }
+
+    /// As `Unique::put`.
+    pub(crate) fn put(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        value: &[u8],
+        may: &mut Consent<'_>,
+    ) -> Was {
+        let (locked, place, heat) = self.find_locked(guard, position);
+        if !may(place.value(&locked)) {
+            return Was::Refused;
+        }
+        let was = Was::of(place.found);
+        self.put_at(guard, &place, locked, value, heat);
+        was
+    }
+
+    /// As `Unique::remove`.
+    pub(crate) fn remove(&self, guard: &Guard, position: &[u8], may: &mut Consent<'_>) -> Was {
+        let (locked, place, heat) = self.find_locked(guard, position);
+        if !may(place.value(&locked)) {
+            return Was::Refused;
+        }
+        if place.found {
+            self.remove_at(guard, position, locked, place.i, heat);
+        }
+        Was::of(place.found)
+    }
+
+    fn remove_at(&self, guard: &Guard, position: &[u8], mut leaf: Locked<'_>, i: usize, heat: i32) {
         let handle = leaf.handle(i);
         leaf.remove(i);
         self.shared.counters.add_len(-1);
@@ -249,9 +308,18 @@ struct Place<'a> {
     found: bool,
 }
 
+impl Place<'_> {
+    /// The value there, if there is one; nothing is written to the leaf while it is looked at.
+    #[inline]
+    fn value<'l>(&self, leaf: &'l Locked<'_>) -> Option<&'l [u8]> {
+        self.found.then(|| leaf.value(self.i))
+    }
+}
+
 impl<R: Route> Tree<R> {
     /// Stores a value, making room if there is none.
-    fn put(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
+    #[inline]
+    fn put_at(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
         let mut leaf = leaf;
         let most = self.shared.config.most;
         let stored = if lives_outside(at.suffix.len(), value.len(), most) {

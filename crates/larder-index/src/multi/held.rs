@@ -6,7 +6,7 @@ use crate::run::{with_run, with_scratch};
 use crate::sync::atomic::{fence, Ordering::*};
 use crate::traits::HASH;
 use crate::tree::{Tree, Wish};
-use crate::{Change, Direction, Key, Objects, Start};
+use crate::{Direction, Key, Objects, Start};
 use crossbeam_epoch::Guard;
 use parking_lot::MutexGuard;
 use std::cell::Cell;
@@ -55,7 +55,7 @@ impl<'a> Held<'a> {
     }
 
     /// Before every change: readers of the key shall read again.
-    fn write(&mut self, position: &[u8], change: Change<'_>) {
+    fn begin_write(&mut self) {
         if !self.wrote {
             self.wrote = true;
             // Ordering: Relaxed, only the lock's holder writes it; the fence orders it.
@@ -63,8 +63,18 @@ impl<'a> Held<'a> {
             // Ordering: Release fence, pairs with the reader's: who sees a change sees the odd version.
             fence(Release);
         }
+    }
+
+    fn put(&mut self, position: &[u8], value: &[u8]) {
+        self.begin_write();
         let tree = &self.bag.tree;
-        tree.update(self.guard, position, &mut |_, _| change);
+        tree.put(self.guard, position, value, &mut |_| true);
+    }
+
+    fn remove(&mut self, position: &[u8]) {
+        self.begin_write();
+        let tree = &self.bag.tree;
+        tree.remove(self.guard, position, &mut |_| true);
     }
 
     /// The number of the next arrival.
@@ -162,8 +172,7 @@ impl Held<'_> {
     fn mark(&self, number: u64, value: &[u8]) {
         let mut mark = self.hash_marks(value);
         push_number(number, &mut mark);
-        let put = &mut |_: Option<&[u8]>, _: &mut Vec<u8>| Change::Put(&[]);
-        self.marks().update(self.guard, &mark, put);
+        self.marks().put(self.guard, &mark, &[], &mut |_| true);
     }
 
     fn unmark(&self, number: u64, value: &[u8]) {
@@ -173,16 +182,15 @@ impl Held<'_> {
     }
 
     fn remove_mark(&self, mark: &[u8]) {
-        self.marks()
-            .update(self.guard, mark, &mut |_, _| Change::Remove);
+        self.marks().remove(self.guard, mark, &mut |_| true);
     }
 
     /// Notes how many marked objects there are.
     fn set_count(&self, count: usize) {
         self.count.set(Some(count));
         let bytes = (count as u64).to_le_bytes();
-        let put = &mut |_: Option<&[u8]>, _: &mut Vec<u8>| Change::Put(&bytes);
-        self.marks().update(self.guard, &self.count_mark(), put);
+        let mark = self.count_mark();
+        self.marks().put(self.guard, &mark, &bytes, &mut |_| true);
     }
 
     /// Marks all objects: they have become many.
@@ -311,7 +319,7 @@ impl Objects for Held<'_> {
     fn push(&mut self, value: &[u8]) {
         let next = self.next();
         let position = self.position(next);
-        self.write(&position, Change::Put(value));
+        self.put(&position, value);
         self.next.set(Some(next + 1));
         if self.is_marked() {
             self.mark(next, value);
@@ -339,7 +347,7 @@ impl Objects for Held<'_> {
             true
         });
         for &n in &gone {
-            self.write(&self.position(n), Change::Remove);
+            self.remove(&self.position(n));
         }
         if !gone.is_empty() {
             self.forget(gone.len());
@@ -355,7 +363,7 @@ impl Objects for Held<'_> {
         for &n in &gone {
             // Its hash is that of `value`.
             self.unmark(n, value);
-            self.write(&self.position(n), Change::Remove);
+            self.remove(&self.position(n));
         }
         if !gone.is_empty() {
             self.forget(gone.len());
@@ -381,7 +389,7 @@ impl Objects for Held<'_> {
         let Some((position, old)) = found else {
             return;
         };
-        self.write(&position, Change::Put(value));
+        self.put(&position, value);
         if marked {
             self.unmark(number(&position), &old);
             self.mark(number(&position), value);

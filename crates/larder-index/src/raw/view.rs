@@ -5,8 +5,8 @@ use super::memory::prefetch;
 use super::outside::{Handle, Outside};
 use super::words::{self, Torn};
 use crate::run::Run;
-use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::Batch;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use crate::{Batch, SHORT};
 use std::cmp::Ordering;
 
 const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
@@ -120,22 +120,22 @@ impl<'g> View<'g> {
 
     /// The first slot among `low..high` whose head is not below this one.
     #[inline]
-    fn first(&self, head: u64, mut low: usize, mut high: usize) -> Result<usize, Torn> {
-        /// So many slots are counted through faster than they are halved.
-        const FEW: usize = 32;
-        while high - low > FEW {
-            let middle = (low + high) / 2;
-            if self.slot(middle)? < head {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+    fn first(&self, head: u64, low: usize, high: usize) -> Result<usize, Torn> {
+        /// So few slots are counted through faster than they are halved.
+        const FEW: usize = 4;
         let slots = self.words.get(low..high).ok_or(Torn)?;
-        // Ordering: Relaxed, see the head of `raw`.
         // The low bits of `head` are zeros: whatever those of a slot are, it is below just if its head is.
-        let below = slots.iter().map(|s| s.load(Relaxed) < head);
-        Ok(low + below.map(usize::from).sum::<usize>())
+        // Ordering: Relaxed, see the head of `raw`.
+        let below = |slot: &AtomicU64| usize::from(slot.load(Relaxed) < head);
+        // Without a branch, which would be guessed wrong every other time.
+        let (mut from, mut size) = (0, slots.len());
+        while size > FEW {
+            let half = size / 2;
+            from += half * slots.get(from + half - 1).map_or(0, below);
+            size -= half;
+        }
+        let rest = slots.get(from..from + size).ok_or(Torn)?;
+        Ok(low + from + rest.iter().map(below).sum::<usize>())
     }
 
     /// The search among entries with equal heads, of which `i` is the first.
@@ -176,10 +176,12 @@ impl<'g> View<'g> {
         let samples = self.leaf.samples();
         let last = (self.count.saturating_sub(1) >> spacing).min(samples.len());
         let used = &samples[..last];
-        let below: usize = used
-            .iter()
-            .map(|sample| usize::from(sample.load(Relaxed) < sought))
-            .sum();
+        let count_below = |samples: &[AtomicU32]| -> usize {
+            let below = |sample: &AtomicU32| usize::from(sample.load(Relaxed) < sought);
+            samples.iter().map(below).sum()
+        };
+        let (fours, rest) = used.split_at(last & !3);
+        let below = fours.chunks_exact(4).map(count_below).sum::<usize>() + count_below(rest);
         let mut end = below;
         while used.get(end).is_some_and(|s| s.load(Relaxed) == sought) {
             end += 1;
@@ -197,25 +199,22 @@ impl<'g> View<'g> {
     /// Prefetches slots, and where their records are if records lie in order.
     #[inline]
     fn ask_for(&self, low: usize, high: usize) {
-        /// Lines asked for, at most.
-        const LINES: usize = 4;
         const LINE: usize = 64;
         let base: *const u8 = self.words.as_ptr().cast();
-        let slots = low * 8..high * 8;
-        slots
-            .step_by(LINE)
-            .take(LINES)
-            .for_each(|at| prefetch(base.wrapping_add(at)));
+        // Mostly sixteen slots: two lines, or three.
+        let slots = base.wrapping_add(low * 8);
+        prefetch(slots);
+        prefetch(slots.wrapping_add(LINE));
+        prefetch(slots.wrapping_add(2 * LINE));
         // Ordering: Relaxed, see the head of `raw`.
         let live = self.leaf.head().live.load(Relaxed) as u32;
         let each = live / (self.count as u32).max(1);
         let end = self.words.len() * 8;
         let from = end.saturating_sub(high * each as usize);
-        let records = from..end.saturating_sub(low * each as usize).max(from);
-        records
-            .step_by(LINE)
-            .take(LINES)
-            .for_each(|at| prefetch(base.wrapping_add(at)));
+        let records = base.wrapping_add(from);
+        prefetch(records);
+        prefetch(records.wrapping_add(LINE));
+        prefetch(records.wrapping_add(2 * LINE));
     }
 
     /// How entry `i` compares to prefix + `suffix`.
@@ -283,6 +282,35 @@ impl<'g> View<'g> {
             Record::Outside(handle) => {
                 out.extend_from_slice(self.object(handle)?.value());
                 Ok(())
+            }
+        }
+    }
+
+    /// Copies the value of entry `i` to the front of `out`, if it has room there, and gives its length.
+    #[inline]
+    pub(crate) fn copy_short(
+        &self,
+        i: usize,
+        out: &mut [u8; SHORT],
+    ) -> Result<Option<usize>, Torn> {
+        let slot = self.slot(i)?;
+        match self.record(slot)? {
+            Record::Inline {
+                value_at, value, ..
+            } => {
+                if value > SHORT {
+                    return Ok(None);
+                }
+                words::copy_short(self.words, value_at, value, out)?;
+                Ok(Some(value))
+            }
+            Record::Outside(handle) => {
+                let value = self.object(handle)?.value();
+                let Some(to) = out.get_mut(..value.len()) else {
+                    return Ok(None);
+                };
+                to.copy_from_slice(value);
+                Ok(Some(value.len()))
             }
         }
     }

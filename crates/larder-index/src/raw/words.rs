@@ -69,6 +69,33 @@ pub(crate) fn copy_out(
     Ok(())
 }
 
+/// Copies `len` bytes from byte `at` to the front of `out`; the bytes behind them may then be anything.
+#[inline]
+pub(crate) fn copy_short<const N: usize>(
+    words: &[AtomicU64],
+    at: usize,
+    len: usize,
+    out: &mut [u8; N],
+) -> Result<(), Torn> {
+    if at.saturating_add(len) > words.len() * 8 || len > N {
+        return Err(Torn);
+    }
+    let (first, shift) = (at / 8, (at % 8) as u32 * 8);
+    let words = words.get(first..).ok_or(Torn)?;
+    // Ordering: Relaxed, see the module's head.
+    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let mut low = load(0);
+    let wanted = len.div_ceil(8);
+    for (i, to) in out.chunks_exact_mut(8).take(wanted).enumerate() {
+        let high = load(i + 1);
+        // In two steps: a shift by 64 is none.
+        let word = low >> shift | (high << (63 - shift)) << 1;
+        to.copy_from_slice(&word.to_le_bytes());
+        low = high;
+    }
+    Ok(())
+}
+
 /// How the `len` bytes from byte `at` compare to `other`.
 #[inline]
 pub(crate) fn compare(

@@ -169,7 +169,8 @@ fn simple_counters(call: &Call<'_>) -> Result<Option<Word>, Raise> {
     let mut rest = call.args[2];
     while let Some((op, tail)) = layout::cell(rest) {
         match simple_op(op) {
-            Some(step) if steps.len() < 16 => steps.push(step),
+            // In a list, an increment alone is none.
+            Some(step @ (Some(_), _)) if steps.len() < 16 => steps.push(step),
             _ => return Ok(None),
         }
         rest = tail;

@@ -220,8 +220,25 @@ fn open<'a>(
             key: TermRef::within(index_key),
             others,
         },
+        Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
+            ObjectView {
+                arity: usize::from(header >> FLAG_BITS),
+                keypos,
+                flags: FROM_ORDER,
+                key: TermRef::within(from_order(index_key, scratch)),
+                others,
+            }
+        }
         _ => open_flagged(index_key, value, keypos, scratch),
     }
+}
+
+/// The key of an order key, which `scratch` takes.
+#[inline]
+fn from_order<'a>(index_key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    scratch.clear();
+    order_key::decode(index_key, scratch);
+    scratch
 }
 
 fn open_flagged<'a>(

@@ -48,6 +48,10 @@ pub fn decode(key: &[u8], out: &mut Vec<u8>) {
     if let Some(n) = to_int(key) {
         return push_int(out, n);
     }
+    decode_any(key, out);
+}
+
+fn decode_any(key: &[u8], out: &mut Vec<u8>) {
     let mut reader = Reader { key, at: 0 };
     let mut pending = 1u64;
     while pending > 0 {
