@@ -63,8 +63,8 @@ pub struct Batch {
     pub done: bool,
     /// A hint of the caller's: no more than this many entries are of use (0: any number). An index may give more, never none for it.
     pub want: usize,
-    /// Where an index sorts what it found.
-    pub(crate) order: Vec<u64>,
+    /// Where an index sorts what it found: of no use to others.
+    pub order: Vec<u64>,
 }
 
 impl Batch {
