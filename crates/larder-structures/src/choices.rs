@@ -178,7 +178,6 @@ impl Chosen {
     }
 
     /// Whether a name was chosen.
-    #[allow(dead_code)]
     pub(crate) fn is(&self, option: &str, name: &str) -> bool {
         matches!(self.get(option), Value::Name(chosen) if chosen == name)
     }

@@ -72,6 +72,15 @@ impl<'a> Cut<'a> {
         self.has_left(position) != self.is_forward()
     }
 
+    /// Where parts are divided at `at` (the right one begins there), whether the walk begins in the right one.
+    pub(crate) fn begins_right_of(&self, at: &[u8]) -> bool {
+        match self.direction {
+            // What lies before a bound lies left of the cut at that bound, whatever kind of cut it is.
+            Direction::Forward => self.bytes().is_some_and(|p| at <= p),
+            Direction::Backward => self.has_left(at),
+        }
+    }
+
     /// The same cut among what follows the first `n` bytes of the cut's own.
     pub(crate) fn behind(&self, n: usize) -> Cut<'a> {
         let left = match self.left {

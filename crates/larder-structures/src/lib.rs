@@ -21,7 +21,7 @@
 //! ```text
 //!   One       Many                     adapters: an index with one value under a key, or with many
 //!      \     /
-//!      Scheme                          shared by threads: OneLock, Stripes, ...
+//!      Scheme                          shared by threads: OneLock, Stripes, CaTree
 //!         |
 //!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained
 //! ```
@@ -42,6 +42,7 @@
 mod address;
 mod avl;
 mod btree;
+mod catree;
 mod chained;
 mod choices;
 mod counts;
@@ -63,6 +64,7 @@ mod word;
 
 pub use avl::Avl;
 pub use btree::Btree;
+pub use catree::{Adaptation, CaTree};
 pub use chained::Chained;
 pub use choices::{BuildError, Choice, Range, Value};
 pub use cut::Cut;

@@ -4,8 +4,8 @@
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
-    Avl, Btree, Chained, Crowd, LinearHash, Many, Object, One, OneLock, Order, Scheme, Stripes,
-    Word,
+    Adaptation, Avl, Btree, CaTree, Chained, Crowd, LinearHash, Many, Object, One, OneLock, Order,
+    Scheme, Stripes, Word,
 };
 use larder_index::{Multi, Unique};
 
@@ -73,6 +73,59 @@ const LINEAR_HASH: &[Choice] = &[
     READER_GROUPS,
 ];
 
+const CATREE: &[Choice] = &[
+    Choice {
+        name: "over",
+        range: Range::OneOf(&["avl", "btree"]),
+        about: "the structure of its bases",
+    },
+    Choice {
+        name: "m",
+        range: Range::Int(3, 1024, 4),
+        about: "the most children of a node, where the bases are B-trees",
+    },
+    Choice {
+        name: "contended",
+        range: Range::Int(0, 1_000_000, 250),
+        about: "what a writer adds to a base's count that had to wait",
+    },
+    Choice {
+        name: "quiet",
+        range: Range::Int(-1_000_000, 1_000_000, -1),
+        about: "what a writer adds that had not",
+    },
+    Choice {
+        name: "more_than_one",
+        range: Range::Int(-1_000_000, 0, -10),
+        about: "what a scan adds that goes over the end of a base",
+    },
+    Choice {
+        name: "high",
+        range: Range::Int(-1_000_000, 1_000_000, 1_000),
+        about: "beyond this a base is divided",
+    },
+    Choice {
+        name: "low",
+        range: Range::Int(-1_000_000, 1_000_000, -1_000),
+        about: "below this a base is joined to its neighbour",
+    },
+    Choice {
+        name: "clamp",
+        range: Range::Int(1, 1_000_000, 20_000),
+        about: "counts stay between this and minus this",
+    },
+    Choice {
+        name: "depth",
+        range: Range::Int(0, 64, 16),
+        about: "the most routes one above the other",
+    },
+    Choice {
+        name: "random_join",
+        range: Range::Flag(true),
+        about: "whether one of 512 writes adds -500 more",
+    },
+];
+
 static ALL: &[Structure] = &[
     Structure {
         name: "avl",
@@ -89,6 +142,14 @@ static ALL: &[Structure] = &[
         about: "a B-tree under one lock, as in the study of 2003: for small ordered tables with one writer; try m = 32",
         one: btree,
         many: btree,
+    },
+    Structure {
+        name: "catree",
+        ordered: true,
+        options: CATREE,
+        about: "a contention-adapting tree, as ordered_set with write concurrency since OTP 22: for ordered tables with many writers",
+        one: catree,
+        many: catree,
     },
     Structure {
         name: "linear_hash",
@@ -116,6 +177,26 @@ fn avl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 fn btree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     let tree = Btree::<W>::new(chosen.size("m"));
     Box::new(OneLock::new(tree, chosen.size("reader_groups")))
+}
+
+fn catree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let number = |option| chosen.number(option).unwrap_or_default();
+    let adaptation = Adaptation {
+        contended: number("contended"),
+        quiet: number("quiet"),
+        more_than_one: number("more_than_one"),
+        high: number("high"),
+        low: number("low"),
+        clamp: number("clamp"),
+        depth: chosen.size("depth"),
+        random_join: chosen.flag("random_join"),
+    };
+    if chosen.is("over", "btree") {
+        Box::new(CaTree::new(Btree::<W>::new(chosen.size("m")), adaptation))
+    } else {
+        // A stack of the last walk is of use where one lock keeps the tree as it is; bases come and go.
+        Box::new(CaTree::new(Avl::<W>::new(false), adaptation))
+    }
 }
 
 fn linear_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {

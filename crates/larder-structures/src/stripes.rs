@@ -223,3 +223,89 @@ impl<W: Send + Sync> Scheme<W> for Stripes<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Act;
+    use larder_index::{pin, Direction};
+    use std::sync::Barrier;
+
+    fn position(n: u64) -> [u8; 14] {
+        let mut position = [0; 14];
+        position[..6].copy_from_slice(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[..6]);
+        position[6..].copy_from_slice(&n.to_be_bytes());
+        position
+    }
+
+    fn put(table: &Stripes<u64>, n: u64) -> bool {
+        table.change(&pin(), &position(n), &mut |_| Act::Put(n))
+    }
+
+    /// Makes a writer of this key wait for another.
+    fn contend(table: &Stripes<u64>, n: u64) {
+        let inside = Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                table.change(&pin(), &position(n), &mut |_| {
+                    inside.wait();
+                    std::thread::sleep(std::time::Duration::from_millis(3));
+                    Act::Keep
+                });
+            });
+            inside.wait();
+            put(table, n);
+        });
+    }
+
+    fn all(table: &Stripes<u64>) -> Vec<u64> {
+        let (mut all, mut last, guard) = (Vec::new(), None, pin());
+        loop {
+            let start = last
+                .as_ref()
+                .map_or(Start::Edge, |p: &[u8; 14]| Start::Past(p));
+            let ended = table.walk(&guard, Cut::new(start, Direction::Forward), &mut |_, n| {
+                all.push(*n);
+                true
+            });
+            last = all.last().map(|n| position(*n));
+            if ended {
+                return all;
+            }
+        }
+    }
+
+    /// Writers that are made to meet double the locks; a part that was left alone for long halves them.
+    #[test]
+    fn auto_doubles_and_halves() {
+        let table = Stripes::new(None, 1, 1);
+        (0..1000).for_each(|n| drop(put(&table, n)));
+        let before = all(&table);
+        assert_eq!((before.len(), table.stats(&pin()).leaves), (1000, 64));
+        for _ in 0..25 {
+            contend(&table, 7);
+        }
+        let stats = table.stats(&pin());
+        assert!(stats.leaves == 128 && stats.splits == 1, "{stats:?}");
+        assert_eq!(all(&table), before);
+        // Ordering: Relaxed, in a test. Ten million quiet writes are told, not done.
+        table.layout.read().parts[0]
+            .contention
+            .store(HALVE, Relaxed);
+        (0..1000).for_each(|n| drop(put(&table, n)));
+        let stats = table.stats(&pin());
+        assert!(stats.leaves == 64 && stats.merges == 1, "{stats:?}");
+        assert_eq!(all(&table), before);
+    }
+
+    #[test]
+    fn fixed_numbers_stay() {
+        for bits in [0, 4, 13] {
+            let table = Stripes::new(Some(bits), 6, 1);
+            (0..300).for_each(|n| drop(put(&table, n)));
+            (0..15).for_each(|_| contend(&table, 7));
+            assert_eq!(table.stats(&pin()).leaves, 1 << bits);
+            assert_eq!(all(&table).len(), 300);
+        }
+    }
+}

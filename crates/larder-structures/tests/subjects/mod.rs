@@ -48,6 +48,25 @@ const MORE: &[(&str, &[Said])] = &[
             &[("locks", "auto")],
         ],
     ),
+    (
+        "catree",
+        &[
+            // Every write divides, or every second.
+            &[
+                ("high", "-1"),
+                ("quiet", "1"),
+                ("low", "-5"),
+                ("depth", "6"),
+            ],
+            &[
+                ("over", "btree"),
+                ("contended", "5"),
+                ("high", "3"),
+                ("low", "-4"),
+                ("clamp", "20"),
+            ],
+        ],
+    ),
     ("btree", &[&[("m", "3")], &[("m", "32")]]),
 ];
 
