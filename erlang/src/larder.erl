@@ -28,14 +28,15 @@
 %%     OTP 25.3 on.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
 %%     Larder's own figures: see info/2.</li>
-%% <li>`{structure, Name}' is an option of new/2.</li>
+%% <li>`{structure, Name}' and `{structure, {Name, Options}}' are options of
+%%     new/2; structures/0 lists what there is.</li>
 %% </ul>
 %%
 %% Errors are `badarg' with `error_info', as those of `ets': see
 %% format_error/2.
 -module(larder).
 
--export([all/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3, setopts/2,
+-export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3, setopts/2,
          safe_fixtable/2, delete_all_objects/1]).
 -export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4, member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
@@ -51,7 +52,7 @@
          file2tab/2, tabfile_info/1, table/1, table/2, i/0, i/1, i/2, i/3, format_error/2]).
 
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
-              match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0]).
+              match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -66,7 +67,9 @@
 -type setting() :: heir() | {protection, access()}.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
-                | {decentralized_counters, boolean()} | {structure, atom()}.
+                | {decentralized_counters, boolean()} | {structure, structure()}.
+-type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
+%% What a table is built on; see structures/0.
 -type match_pattern() :: atom() | tuple().
 -type match_spec() :: [{match_pattern(), [term()], [term()]}].
 -type compiled_match_spec() :: reference().
@@ -94,8 +97,22 @@
 all() ->
     larder_nif:all().
 
+%% @doc The structures that a table can be built on, by `{structure, Name}' or
+%% `{structure, {Name, [{Option, Value}]}}' in new/2. Of each: its name, the
+%% types of table that it carries, its options (what they take, what they are
+%% unless said, what they do), and when to use it.
+-spec structures() -> [#{name := atom(), types := [type()], about := binary(),
+                         options := #{atom() => #{takes := binary(), default := integer() | atom(),
+                                                  about := binary()}}}].
+structures() ->
+    [#{name => Name, types => Types, about => About,
+       options => maps:from_list([{Option, #{takes => Takes, default => Default, about => Does}}
+                                  || {Option, Takes, Default, Does} <- Options])}
+     || {Name, Types, Options, About} <- larder_nif:structures()].
+
 %% @doc Makes a table, which the calling process owns. The options are those
-%% of `ets:new/2', and `{structure, Name}'.
+%% of `ets:new/2', and `{structure, Name}' or `{structure, {Name, Options}}',
+%% which structures/0 explains.
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
     Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),

@@ -114,6 +114,14 @@ amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
                 Text -> #{4 => Text}
             end
     end;
+%% A structure, or its options: the library says what there is.
+amend(new, [_Name, Options], structure, Words) ->
+    try larder_nif:fault(Options) of
+        Text when is_binary(Text) -> Words#{2 => Text};
+        none -> Words
+    catch
+        _:_ -> Words
+    end;
 %% A specification may use what larder's compiler knows and this release's
 %% does not (floor, ceil, max, min): then it is not what was wrong.
 amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)

@@ -12,7 +12,7 @@
 -on_load(load/0).
 
 -export([new/2, whereis/1, all/0, delete_table/1, rename/2, give_away/3, setopts/2, safe_fixtable/2,
-         delete_all_objects/1, guard_wanted/0, guard_of_next/2, info/1]).
+         delete_all_objects/1, guard_wanted/0, guard_of_next/2, structures/0, fault/1, info/1]).
 -export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3, take_many/3,
          lookup_element/3, lookup_element_default/4, member/2, delete/2, delete_object/2, take/2,
          update_counter/3, update_counter_default/4, update_element/3, update_element_default/4]).
@@ -59,6 +59,8 @@ setopts(_Table, _Options) -> ?STUB.
 safe_fixtable(_Table, _Fix) -> ?STUB.
 delete_all_objects(_Table) -> ?STUB.
 guard_wanted() -> ?STUB.
+structures() -> ?STUB.
+fault(_Options) -> ?STUB.
 guard_of_next(_, _) -> ?STUB.
 info(_Table) -> ?STUB.
 insert(_Table, _Object) -> ?STUB.

@@ -12,13 +12,14 @@
 
 %% @doc A list of commands on three tables; the first is of the given type.
 sequence(Type) ->
-    sequence(Type, []).
+    sequence(Type, fun(_) -> [] end).
 
-%% @doc The same, with more options for every table (a structure, say).
+%% @doc The same, with more options for every table (a structure, say), by its
+%% type.
 sequence(Type, More) ->
     ?LET({Options, Objects, Rest},
          {opening_options(Type), list(object()), list(command(More))},
-         [{1, {new, 1, 1, Options ++ More}},
+         [{1, {new, 1, 1, Options ++ More(Type)}},
           {1, {call, insert, [{'$t', 1}, fitting(Objects)]}} | Rest]).
 
 %% The first table is one that the other actors mostly can use.
@@ -42,7 +43,7 @@ tab() -> frequency([{12, {'$t', slot()}}, {1, {'$n', integer(1, 3)}}]).
 
 new(More) ->
     ?LET({Slot, Name, Type}, {slot(), integer(1, 3), elements([set, ordered_set, bag, duplicate_bag])},
-         ?LET(Options, diff_gen:options(Type), {new, Slot, Name, Options ++ More})).
+         ?LET(Options, diff_gen:options(Type), {new, Slot, Name, Options ++ More(Type)})).
 
 %% Functions on one key or one object -------------------------------------------
 

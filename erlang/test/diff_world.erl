@@ -111,7 +111,7 @@ both(Actor, Fun, #world{sut = Sut} = World) ->
 
 step(Actor, {new, Slot, Name, Options}, World) ->
     {O, S} = both(Actor, fun(M) ->
-        outcome(M, new, [name(M, Name), resolve(M, Options, World)])
+        told(Options, outcome(M, new, [name(M, Name), resolve(M, Options, World)]))
     end, World),
     After = case {O, S} of
         {{ok, OT}, {ok, ST}} ->
@@ -290,10 +290,16 @@ table(M, Slot, #world{tables = Tables}) ->
         _ -> no_such_table
     end.
 
+%% The error of a call that `ets' was told less of has the same arguments.
+told(Options, #raised{arguments = [Name, _]} = Raised) -> Raised#raised{arguments = [Name, Options]};
+told(_, Outcome) -> Outcome.
+
 resolve(M, {'$t', Slot}, World) -> table(M, Slot, World);
 resolve(M, {'$n', N}, _) -> name(M, N);
 resolve(_, {'$p', Actor}, #world{actors = Actors}) -> maps:get(Actor, Actors);
 resolve(_, '$dead', #world{dead = Dead}) -> Dead;
+%% `ets' is told nothing of structures.
+resolve(oracle, [{structure, _} | T], World) -> resolve(oracle, T, World);
 resolve(M, [H | T], World) -> [resolve(M, H, World) | resolve(M, T, World)];
 resolve(M, Tuple, World) when is_tuple(Tuple) ->
     list_to_tuple(resolve(M, tuple_to_list(Tuple), World));

@@ -217,6 +217,7 @@ pub fn cause(error: &Error) -> Known {
         Error::AlreadyOwner => atoms::OWNER,
         Error::AlreadyExists => atoms::ALREADY_EXISTS,
         Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,
+        Error::UnknownStructure(_) | Error::BadOption(_) => atoms::STRUCTURE,
         _ => atoms::NONE,
     }
 }

@@ -59,6 +59,8 @@ entries! {
         safe_fixtable => admin::safe_fixtable;
         delete_all_objects => admin::delete_all_objects;
         guard_wanted => admin::guard_wanted;
+        structures => structures::structures;
+        fault => structures::fault;
         guard_of_next => admin::guard_of_next;
         info => info::info;
         insert => single::insert;
@@ -118,6 +120,8 @@ entries! {
         safe_fixtable / 2;
         delete_all_objects / 1;
         guard_wanted / 0;
+        structures / 0;
+        fault / 1;
         guard_of_next / 2;
         info / 1;
         insert / 2;

@@ -30,7 +30,7 @@ use crate::budget::{Budget, Step};
 use crate::engine::{Engine, NoDoor};
 use crate::error::Error;
 use crate::gate::ObjectList;
-use crate::options::{Access, Concurrency, Options, TableKind};
+use crate::options::{Access, Concurrency, Options, StructureValue, TableKind};
 use crate::owner::OwnerId;
 use crate::scan::{Output, ScanStep};
 use crate::table::Table as EngineTable;
@@ -173,10 +173,17 @@ impl Builder {
         self
     }
 
+    /// An option of the structure.
+    pub fn structure_option(mut self, name: &str, value: StructureValue) -> Self {
+        let said = &mut self.options.structure_options;
+        said.push((name.to_owned(), value));
+        self
+    }
+
     /// Makes the table.
     ///
     /// # Errors
-    /// `BadOption` (a name over 255 characters, a key position of 0), `UnknownStructure`, `AlreadyExists`.
+    /// `BadOption` (a name over 255 characters, a key position of 0, an option that the structure has not), `UnknownStructure`, `AlreadyExists`.
     pub fn create(mut self) -> Result<Table, Error> {
         self.options.name = self.name?;
         let table = self.home.engine.create(self.options, self.home.owner)?;

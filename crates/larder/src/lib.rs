@@ -87,7 +87,7 @@ pub use gate::{ListJob, ObjectList};
 pub use info::Info;
 pub use keys::KeyList;
 pub use local::{with_local, Local};
-pub use options::{structures, Access, Concurrency, Options, TableKind};
+pub use options::{structures, Access, Concurrency, Options, Structure, StructureValue, TableKind};
 pub use owner::{OwnerId, Who};
 pub use read::Stored;
 pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob, Show, Watched};

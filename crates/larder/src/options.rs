@@ -2,7 +2,10 @@
 
 use crate::error::Error;
 use crate::owner::OwnerId;
+use larder_structures::{Choice, Order};
 use larder_term::{Atom, Term};
+
+pub use larder_structures::Value as StructureValue;
 
 /// How many objects a key may have, and in what order keys come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,9 +54,37 @@ pub enum Concurrency {
     Auto,
 }
 
-/// The structures that a table can be built on, by the names that `Options::structure` takes.
-pub fn structures() -> &'static [&'static str] {
-    &["default"]
+/// A structure that a table can be built on.
+#[derive(Clone, Copy, Debug)]
+pub struct Structure {
+    /// The name that `Options::structure` takes.
+    pub name: &'static str,
+    /// The table types that it carries.
+    pub types: &'static [&'static str],
+    /// What `Options::structure_options` takes for it.
+    pub options: &'static [Choice],
+    /// What it is and when to use it, in one line.
+    pub about: &'static str,
+}
+
+/// The name of the structures that Larder is made for.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The structures that a table can be built on: the default, then those of [`larder_structures`].
+pub fn structures() -> impl Iterator<Item = Structure> {
+    let default = Structure {
+        name: DEFAULT,
+        types: &["set", "ordered_set", "bag", "duplicate_bag"],
+        options: &[],
+        about: "a trie or B+-tree over packed leaves, which readers don't lock: for everything",
+    };
+    let others = larder_structures::structures().iter().map(|s| Structure {
+        name: s.name,
+        types: s.types(),
+        options: s.options,
+        about: s.about,
+    });
+    std::iter::once(default).chain(others)
 }
 
 /// What a table is made with. Begin with [`Options::new`] and change what should be different.
@@ -82,6 +113,8 @@ pub struct Options {
     pub decentralized_counters: bool,
     /// The structure to build on; see [`structures`].
     pub structure: String,
+    /// What the structure is asked for, by the names of its options.
+    pub structure_options: Vec<(String, StructureValue)>,
     /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=` takes them for the same.
     pub legacy_zero: bool,
 }
@@ -100,7 +133,8 @@ impl Options {
             write_concurrency: Concurrency::Off,
             read_concurrency: false,
             decentralized_counters: false,
-            structure: "default".to_owned(),
+            structure: DEFAULT.to_owned(),
+            structure_options: Vec::new(),
             legacy_zero: false,
         }
     }
@@ -108,18 +142,95 @@ impl Options {
     /// Whether a table can be made with these.
     ///
     /// # Errors
-    /// `BadOption` for a key position of 0, `UnknownStructure` for a structure that is not built in (the text lists those that are).
+    /// `BadOption` for a key position of 0, and for a structure that has no such options or can't carry the type; `UnknownStructure` for a structure that
+    /// is not built in. The text says what there is.
     pub fn check(&self) -> Result<(), Error> {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned()));
         }
-        if !structures().contains(&self.structure.as_str()) {
-            return Err(Error::UnknownStructure(format!(
-                "there is no structure '{}'; there are: {}",
-                self.structure,
-                structures().join(", ")
-            )));
+        let name = &self.structure;
+        if !structures().any(|s| s.name == name) {
+            let names: Vec<_> = structures().map(|s| s.name).collect();
+            let there = names.join(", ");
+            let text = format!("there is no structure '{name}'; there are: {there}");
+            return Err(Error::UnknownStructure(text));
         }
-        Ok(())
+        if name != DEFAULT {
+            larder_structures::check(name, &self.structure_options, self.order())
+                .map_err(|e| Error::BadOption(e.to_string()))
+        } else if self.structure_options.is_empty() {
+            Ok(())
+        } else {
+            let text = "the structure 'default' has no options";
+            Err(Error::BadOption(text.to_owned()))
+        }
+    }
+
+    /// What the entries of an index are sorted by.
+    pub(crate) fn order(&self) -> Order {
+        if self.kind.is_ordered() {
+            Order::Key
+        } else {
+            Order::Hash
+        }
+    }
+
+    /// The structure and its options as one text, for files: `catree(over=btree,m=32)`.
+    pub(crate) fn structure_text(&self) -> String {
+        let options: Vec<_> = self
+            .structure_options
+            .iter()
+            .map(|(name, value)| match value {
+                StructureValue::Int(n) => format!("{name}={n}"),
+                StructureValue::Flag(flag) => format!("{name}={flag}"),
+                StructureValue::Name(text) => format!("{name}={text}"),
+            })
+            .collect();
+        match options.is_empty() {
+            true => self.structure.clone(),
+            false => format!("{}({})", self.structure, options.join(",")),
+        }
+    }
+
+    /// Reads what `structure_text` wrote. What means nothing is found by `check`.
+    pub(crate) fn set_structure_text(&mut self, text: &str) {
+        let (name, rest) = text.split_once('(').unwrap_or((text, ""));
+        name.clone_into(&mut self.structure);
+        let options = rest.trim_end_matches(')').split(',');
+        self.structure_options = options
+            .filter(|option| !option.is_empty())
+            .map(|option| {
+                let (name, value) = option.split_once('=').unwrap_or((option, "true"));
+                let value = match (value.parse(), value.parse()) {
+                    (Ok(n), _) => StructureValue::Int(n),
+                    (_, Ok(flag)) => StructureValue::Flag(flag),
+                    _ => StructureValue::Name(value.to_owned()),
+                };
+                (name.to_owned(), value)
+            })
+            .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_as_texts_come_back() {
+        let mut options = Options::new(Atom::new("t"));
+        let mut back = options.clone();
+        for (name, said) in [("default", 0), ("btree", 1), ("catree", 3)] {
+            name.clone_into(&mut options.structure);
+            let all = [
+                ("m".to_owned(), StructureValue::Int(-7)),
+                ("over".to_owned(), StructureValue::Name("btree".to_owned())),
+                ("random_join".to_owned(), StructureValue::Flag(false)),
+            ];
+            options.structure_options = all[..said].to_vec();
+            back.set_structure_text(&options.structure_text());
+            assert_eq!(back.structure, options.structure);
+            assert_eq!(back.structure_options, options.structure_options);
+        }
     }
 }

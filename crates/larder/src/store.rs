@@ -1,7 +1,7 @@
 //! What a table keeps its objects in: an index, and their number. `delete_all_objects` puts a new store in place of the old.
 
 use crate::counters::Counter;
-use crate::options::{Options, TableKind};
+use crate::options::{Options, TableKind, DEFAULT};
 use crate::raw;
 use larder_index::{Guard, Key, KeyRule, LeafConfig, Multi, Stats, Unique, UniqueKind};
 use larder_term::hash::Seed;
@@ -41,7 +41,16 @@ pub(crate) struct Store {
 impl Store {
     /// An empty store for a table with these options, which were checked, and this seed.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
+        let (name, said) = (&options.structure, &options.structure_options);
+        let checked = "the options were checked";
         let index = match options.kind {
+            kind if name != DEFAULT && kind.is_unique() => {
+                let made = larder_structures::build_unique(name, said, options.order());
+                Index::One(made.expect(checked))
+            }
+            _ if name != DEFAULT => {
+                Index::Many(larder_structures::build_multi(name, said).expect(checked))
+            }
             TableKind::Set => {
                 let rule = Arc::new(Terms(seed.clone()));
                 Index::One(larder_index::unique(UniqueKind::Hash(rule)))

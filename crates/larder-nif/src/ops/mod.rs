@@ -11,5 +11,6 @@ pub mod select;
 
 pub mod single;
 pub mod spec;
+pub mod structures;
 pub mod traverse;
 pub mod update;

@@ -6,7 +6,7 @@ use crate::encode;
 use crate::layout;
 use crate::owners;
 use crate::sys::*;
-use larder::{Access, Concurrency, Options, OwnerId, TableKind};
+use larder::{Access, Concurrency, Options, OwnerId, StructureValue, TableKind};
 use larder_term::{Mode, Term, TermBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -154,12 +154,46 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], said: &mut Said) -> Result<(
         _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
         _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
         _ if is(atoms::DECENTRALIZED_COUNTERS) => said.counters = Some(flag(value)?),
-        _ if is(atoms::STRUCTURE) && layout::is_atom(value) => {
-            options.structure = atoms::from_word(call.env, value).text().to_owned();
-        }
+        _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
         _ => return Err(BADARG),
     }
     Ok(())
+}
+
+/// `Name` or `{Name, [{Option, Value}]}`.
+fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), Raise> {
+    let (name, mut rest) = match layout::tuple(value) {
+        None => (value, layout::NIL),
+        Some(&[name, list]) => (name, list),
+        Some(_) => return Err(BADARG),
+    };
+    options.structure = text(call, name)?;
+    options.structure_options.clear();
+    while let Some((option, tail)) = layout::cell(rest) {
+        rest = tail;
+        let Some(&[name, value]) = layout::tuple(option) else {
+            return Err(BADARG);
+        };
+        let value = match (layout::small(value), flag(value)) {
+            (Some(n), _) => StructureValue::Int(n),
+            (_, Ok(flag)) => StructureValue::Flag(flag),
+            _ => StructureValue::Name(text(call, value)?),
+        };
+        options.structure_options.push((text(call, name)?, value));
+    }
+    if rest == layout::NIL {
+        Ok(())
+    } else {
+        Err(BADARG)
+    }
+}
+
+/// The text of an atom.
+fn text(call: &Call<'_>, word: Word) -> Result<String, Raise> {
+    if !layout::is_atom(word) {
+        return Err(BADARG);
+    }
+    Ok(atoms::from_word(call.env, word).text().to_owned())
 }
 
 fn position(value: Word) -> Result<usize, Raise> {

@@ -62,7 +62,7 @@ impl Header {
         out.extend_from_slice(&self.objects.to_le_bytes());
         for text in [
             o.name.text().as_bytes(),
-            o.structure.as_bytes(),
+            o.structure_text().as_bytes(),
             &self.extra,
         ] {
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -122,7 +122,7 @@ impl Header {
         options.access = pick(access, &ACCESSES)?;
         options.write_concurrency = pick(write_concurrency, &CONCURRENCIES)?;
         options.keypos = usize::try_from(keypos).map_err(|_| damaged("the key position"))?;
-        options.structure = structure.map_err(|_| damaged("the structure's name"))?;
+        options.set_structure_text(&structure.map_err(|_| damaged("the structure's name"))?);
         options.named = bit(0);
         options.compressed = bit(1);
         options.read_concurrency = bit(2);
