@@ -85,6 +85,7 @@ impl Batch {
     }
 
     /// The number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -93,11 +94,13 @@ impl Batch {
         self.entries.is_empty()
     }
     /// The key of entry `i`.
+    #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
         let (k, v, _) = self.entries[i];
         &self.bytes[k as usize..v as usize]
     }
     /// The value of entry `i`.
+    #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
         let (_, v, end) = self.entries[i];
         &self.bytes[v as usize..end as usize]

@@ -10,7 +10,6 @@ use crate::{
 };
 
 /// Where the element at `position` lies in a value; `None` for a compressed value, the key's position, or one that the object has not.
-#[inline]
 fn place(value: &[u8], keypos: usize, position: usize) -> Option<(usize, usize)> {
     let (header, mut at) = varint::read(value, 0);
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
@@ -54,7 +53,11 @@ fn append(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Linear in the value.
 #[inline]
 pub fn add(value: &[u8], keypos: usize, position: usize, n: i64, out: &mut Vec<u8>) -> Option<i64> {
-    let (start, end) = place(value, keypos, position)?;
+    // Mostly the element behind the key, at the front of the value.
+    let (start, end) = match super::beside_key(value) {
+        Some((2.., others)) if (keypos, position) == (1, 2) => (1, 1 + end_of_leaf(others, 0)),
+        _ => place(value, keypos, position)?,
+    };
     let old = match value[start] {
         tag @ SMALL.. => i64::from(tag - SMALL),
         INT1..=INT8 => little_endian(&value[start + 1..end]),
