@@ -20,7 +20,10 @@ impl Pattern {
     pub const ALL: [Pattern; 3] = [Pattern::Sequential, Pattern::Random, Pattern::Clustered];
 
     pub fn parse(name: &str) -> Result<Pattern, String> {
-        Self::ALL.into_iter().find(|pattern| pattern.name() == name).ok_or(format!("no pattern {name}"))
+        Self::ALL
+            .into_iter()
+            .find(|pattern| pattern.name() == name)
+            .ok_or(format!("no pattern {name}"))
     }
 
     pub fn name(self) -> &'static str {

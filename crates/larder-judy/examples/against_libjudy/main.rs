@@ -66,7 +66,12 @@ fn options() -> Result<Options, String> {
             "--sizes" => options.sizes = value.split(',').map(number).collect::<Result<_, _>>()?,
             "--rounds" => options.rounds = number(&value)?.max(1),
             "--arrays" => options.arrays = value.split(',').map(String::from).collect(),
-            "--patterns" => options.patterns = value.split(',').map(Pattern::parse).collect::<Result<_, _>>()?,
+            "--patterns" => {
+                options.patterns = value
+                    .split(',')
+                    .map(Pattern::parse)
+                    .collect::<Result<_, _>>()?
+            }
             "--csv" => options.csv = Some(value),
             _ => return Err(format!("unknown option {name}")),
         }
