@@ -5,7 +5,7 @@
 //! 2. Anything else: search the index's low bytes.
 
 use crate::layout::{digit, mask, Kind};
-use crate::raw::jp::{Form, Jp, Run, View};
+use crate::raw::jp::{on_form, Form, Jp, View};
 
 /// A value's place: nothing in a set.
 pub(crate) type Slot<'a> = Option<&'a u64>;
@@ -15,42 +15,18 @@ pub(crate) type Slot<'a> = Option<&'a u64>;
 pub(crate) fn get<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
     let mut jp = root;
     loop {
-        let (view, k) = jp.view(7);
-        match view {
-            View::Branch(branch) => {
-                if jp.strays(k, key) {
-                    return None;
-                }
-                jp = branch.child(digit(key, k))?;
+        // The pair of one index holds seven bytes of it, so that its slot's level does not matter here.
+        jp = on_form!(jp, 7,
+        Null => return None,
+        Run(run, k, narrow) => {
+            return if narrow && jp.strays(k, key) { None } else { run.get(key & mask(k)) };
+        },
+        Branch(branch, k) => {
+            if jp.strays(k, key) {
+                return None;
             }
-            View::Null => return None,
-            View::Run(Run::One(one)) => {
-                return jp.is_one_of(key).then(|| K::VALUES.then(|| one.value()))
-            }
-            View::Run(Run::Immed(run)) => {
-                return run.search(key & mask(k)).ok().map(|at| run.value(at))
-            }
-            View::Run(Run::Leaf(run)) => {
-                if jp.strays(k, key) {
-                    return None;
-                }
-                return run.search(key & mask(k)).ok().map(|at| run.value(at));
-            }
-            View::Run(Run::Bits(run)) => {
-                return if jp.strays(1, key) {
-                    None
-                } else {
-                    run.get(key as u8)
-                };
-            }
-            View::Run(Run::Full(run)) => {
-                return if jp.strays(1, key) {
-                    None
-                } else {
-                    Some(run.get(key as u8))
-                };
-            }
-        }
+            branch.child(digit(key, k))?
+        });
     }
 }
 
@@ -80,15 +56,21 @@ pub(crate) fn get_mut<K: Kind>(root: &mut Jp<K>, key: u64) -> Option<Option<&mut
                     jp.dense_mut(key as u8)
                 };
             }
-            Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => {
-                if jp.strays(k, key) {
-                    return None;
-                }
-                let at = jp.find_child(digit(key, k))?;
-                jp = jp.child_mut(at)?.1;
-            }
+            Form::Linear(k) => jp = child_on_path(jp, k, key)?,
+            Form::Bitmap(k) => jp = child_on_path(jp, k, key)?,
+            Form::Wide(k) => jp = child_on_path(jp, k, key)?,
         }
     }
+}
+
+/// The child of a branch of level `k` that an index leads to. Called once for each form, which it knows then.
+#[inline(always)]
+fn child_on_path<K: Kind>(jp: &mut Jp<K>, k: usize, key: u64) -> Option<&mut Jp<K>> {
+    if jp.strays(k, key) {
+        return None;
+    }
+    let at = jp.find_child(digit(key, k))?;
+    Some(jp.child_mut(at)?.1)
 }
 
 /// The place of an index in a pair that is a run of level `k`, or where it would stand.

@@ -33,24 +33,9 @@ pub(crate) fn insert<'a, K: Kind>(
     mem: &mut Mem,
 ) -> Inserted<'a> {
     match jp.form() {
-        Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => {
-            if jp.strays(k, key) {
-                return part(jp, k, slot, key, mem);
-            }
-            // 2
-            let byte = digit(key, k);
-            let Some(at) = jp.find_child(byte) else {
-                return add_one(jp, byte, key, mem);
-            };
-            let Some((tally, child)) = jp.child_mut(at) else {
-                unreachable!("a place just found")
-            };
-            let inserted = insert(child, k - 1, key, mem);
-            if inserted.1 {
-                tally.add_one();
-            }
-            inserted
-        }
+        Form::Linear(k) => branch_insert(jp, k, slot, key, mem),
+        Form::Bitmap(k) => branch_insert(jp, k, slot, key, mem),
+        Form::Wide(k) => branch_insert(jp, k, slot, key, mem),
         Form::Null => {
             *jp = build(slot, &[key], &[0], mem);
             inserted(jp, key)
@@ -70,6 +55,33 @@ pub(crate) fn insert<'a, K: Kind>(
     }
 }
 
+/// 1 and 2: called once for each form of a branch, which it knows then.
+#[inline(always)]
+fn branch_insert<'a, K: Kind>(
+    jp: &'a mut Jp<K>,
+    k: usize,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Inserted<'a> {
+    if jp.strays(k, key) {
+        return part(jp, k, slot, key, mem);
+    }
+    let byte = digit(key, k);
+    let Some(at) = jp.find_child(byte) else {
+        return add_one(jp, byte, key, mem);
+    };
+    let Some((tally, child)) = jp.child_mut(at) else {
+        unreachable!("a place just found")
+    };
+    let inserted = insert(child, k - 1, key, mem);
+    if inserted.1 {
+        tally.add_one();
+    }
+    inserted
+}
+
+#[inline(always)]
 fn leaf_insert<'a, K: Kind>(
     jp: &'a mut Jp<K>,
     k: usize,
@@ -90,6 +102,7 @@ fn leaf_insert<'a, K: Kind>(
     }
 }
 
+#[inline(always)]
 fn dense_insert<'a, K: Kind>(
     jp: &'a mut Jp<K>,
     slot: usize,

@@ -15,22 +15,9 @@ use crate::raw::mem::Mem;
 /// Removes an index from a slot, and returns its value (zero in a set), if it was there.
 pub(crate) fn remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
     match jp.form() {
-        Form::Linear(k) | Form::Bitmap(k) | Form::Wide(k) => {
-            if jp.strays(k, key) {
-                return None;
-            }
-            let byte = digit(key, k);
-            let at = jp.find_child(byte)?;
-            let (tally, child) = jp.child_mut(at)?;
-            let value = remove(child, k - 1, key, mem)?;
-            // 3
-            tally.take_one();
-            if child.is_null() {
-                jp.remove_child(byte, mem);
-            }
-            simplify(jp, k, slot, key, mem);
-            Some(value)
-        }
+        Form::Linear(k) => branch_remove(jp, k, slot, key, mem),
+        Form::Bitmap(k) => branch_remove(jp, k, slot, key, mem),
+        Form::Wide(k) => branch_remove(jp, k, slot, key, mem),
         Form::Null => None,
         Form::One => {
             if !jp.is_one_of(key) {
@@ -60,6 +47,31 @@ pub(crate) fn remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut M
         }
         Form::Bits | Form::Full => dense_remove(jp, slot, key, mem),
     }
+}
+
+/// 1 and 3: called once for each form of a branch, which it knows then.
+#[inline(always)]
+fn branch_remove<K: Kind>(
+    jp: &mut Jp<K>,
+    k: usize,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Option<u64> {
+    if jp.strays(k, key) {
+        return None;
+    }
+    let byte = digit(key, k);
+    let at = jp.find_child(byte)?;
+    let (tally, child) = jp.child_mut(at)?;
+    let value = remove(child, k - 1, key, mem)?;
+    // 3
+    tally.take_one();
+    if child.is_null() {
+        jp.remove_child(byte, mem);
+    }
+    simplify(jp, k, slot, key, mem);
+    Some(value)
 }
 
 fn dense_remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
@@ -92,13 +104,20 @@ fn rebuild_without<K: Kind>(
     value
 }
 
+/// 4: a branch becomes a leaf.
+#[cold]
+#[inline(never)]
+fn leaf_of_branch<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem: &mut Mem) {
+    let pile = Pile::of(jp, slot, key);
+    drop_small(jp, mem);
+    *jp = settle(slot, k, &pile, mem);
+}
+
 /// 4: a branch that has lost an index.
+#[inline(always)]
 fn simplify<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem: &mut Mem) {
     if jp.pop() <= leaf_again::<K>(k) {
-        let pile = Pile::of(jp, slot, key);
-        drop_small(jp, mem);
-        *jp = settle(slot, k, &pile, mem);
-        return;
+        return leaf_of_branch(jp, k, slot, key, mem);
     }
     match jp.form() {
         Form::Wide(_) => jp.narrow_down(mem),

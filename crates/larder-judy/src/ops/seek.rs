@@ -6,7 +6,7 @@
 use super::find::Slot;
 use super::ROOT;
 use crate::layout::{digit, mask, Kind};
-use crate::raw::jp::{Jp, Run, View};
+use crate::raw::jp::{on_form, Jp, Run};
 
 /// An index and its value (nothing in a set).
 pub(crate) type Found<'a> = (u64, Slot<'a>);
@@ -22,30 +22,32 @@ pub(crate) fn seek<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Fo
     let (mut jp, mut slot) = (root, ROOT);
     // 1
     loop {
-        let (view, k) = jp.view(slot);
-        if k < slot && jp.strays(k, key) {
+        on_form!(jp, slot,
+        Null => break,
+        Run(run, k, narrow) => {
             // 2
-            if (jp.base(k, key) > key) == UP {
-                return edge::<UP, K>(jp, slot, key);
+            if narrow && jp.strays(k, key) {
+                if (jp.base(k, key) > key) == UP {
+                    return edge::<UP, K>(jp, slot, key);
+                }
+            } else if let Some(found) = seek_run::<UP, K>(&run, k, key) {
+                return Some(found);
             }
             break;
-        }
-        match view {
-            View::Null => break,
-            View::Run(run) => {
-                if let Some(found) = seek_run::<UP, K>(&run, k, key) {
-                    return Some(found);
+        },
+        Branch(branch, k) => {
+            if jp.strays(k, key) {
+                if (jp.base(k, key) > key) == UP {
+                    return edge::<UP, K>(jp, slot, key);
                 }
                 break;
             }
-            View::Branch(branch) => {
-                (path[k], slot) = (jp, k - 1);
-                match branch.child(digit(key, k)) {
-                    Some(child) => jp = child,
-                    None => break,
-                }
+            (path[k], slot) = (jp, k - 1);
+            match branch.child(digit(key, k)) {
+                Some(child) => jp = child,
+                None => break,
             }
-        }
+        });
     }
     // 3
     climb::<UP, K>(&path, slot + 1, key)
@@ -58,12 +60,16 @@ fn climb<'a, const UP: bool, K: Kind>(
     key: u64,
 ) -> Option<Found<'a>> {
     for k in from..=ROOT {
-        if let (View::Branch(branch), level) = path[k].view(ROOT) {
-            if level == k {
-                if let Some((byte, child)) = branch.beyond::<UP>(digit(key, k)) {
-                    return edge::<UP, K>(child, k - 1, with_digit(key, k, byte));
-                }
-            }
+        let jp = path[k];
+        if jp.form().level() != Some(k) {
+            continue;
+        }
+        let beyond = on_form!(jp, ROOT,
+            Null => None,
+            Run(_, _, _) => None,
+            Branch(branch, _) => branch.beyond::<UP>(digit(key, k)));
+        if let Some((byte, child)) = beyond {
+            return edge::<UP, K>(child, k - 1, with_digit(key, k, byte));
         }
     }
     None
@@ -97,22 +103,18 @@ pub(crate) fn edge<const UP: bool, K: Kind>(
 ) -> Option<Found<'_>> {
     let (mut jp, mut slot, mut path) = (root, root_slot, path);
     loop {
-        let (view, k) = jp.view(slot);
-        if k < slot {
-            path = jp.base(k, path);
-        }
-        match view {
-            View::Null => return None,
-            View::Run(run) => {
-                let from = (path & !mask(k)) | if UP { 0 } else { mask(k) };
-                return seek_run::<UP, K>(&run, k, from);
-            }
-            View::Branch(branch) => {
-                let (byte, child) = branch.seek::<UP>(if UP { 0 } else { 255 })?;
-                path = with_digit(path, k, byte);
-                (jp, slot) = (child, k - 1);
-            }
-        }
+        on_form!(jp, slot,
+        Null => return None,
+        Run(run, k, narrow) => {
+            let base = if narrow && k < slot { jp.base(k, path) } else { path & !mask(k) };
+            return seek_run::<UP, K>(&run, k, if UP { base } else { base | mask(k) });
+        },
+        Branch(branch, k) => {
+            path = if k < slot { jp.base(k, path) } else { path };
+            let (byte, child) = branch.seek::<UP>(if UP { 0 } else { 255 })?;
+            path = with_digit(path, k, byte);
+            (jp, slot) = (child, k - 1);
+        });
     }
 }
 

@@ -177,7 +177,7 @@ impl<'a> Full<'a> {
 
 impl<K: Kind> Jp<K> {
     #[inline(always)]
-    pub(super) fn as_bits(&self) -> Bits<'_, K> {
+    pub(crate) fn as_bits(&self) -> Bits<'_, K> {
         Bits {
             block: self.block(),
             life: PhantomData,
@@ -185,7 +185,7 @@ impl<K: Kind> Jp<K> {
     }
 
     #[inline(always)]
-    pub(super) fn as_full(&self) -> Full<'_> {
+    pub(crate) fn as_full(&self) -> Full<'_> {
         // SAFETY: a full leaf of a map has a block of 256 values.
         Full {
             values: if K::VALUES {

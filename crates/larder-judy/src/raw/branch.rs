@@ -87,6 +87,7 @@ impl<'a, K: Kind> Branch<'a, K> {
     }
 
     /// The nearest child from a digit on, itself included, upwards or downwards.
+    #[inline(always)]
     pub(crate) fn seek<const UP: bool>(&self, digit: u8) -> Option<(u8, &'a Jp<K>)> {
         match self {
             Branch::Linear(head, pairs) => {
@@ -136,7 +137,7 @@ impl<'a, K: Kind> Branch<'a, K> {
     }
 
     /// The child with a digit above (or below) this one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn beyond<const UP: bool>(&self, digit: u8) -> Option<(u8, &'a Jp<K>)> {
         let from = if UP {
             digit.checked_add(1)?
@@ -197,7 +198,7 @@ impl Tally<'_> {
 
 impl<K: Kind> Jp<K> {
     #[inline(always)]
-    pub(super) fn as_linear(&self) -> Branch<'_, K> {
+    pub(crate) fn as_linear(&self) -> Branch<'_, K> {
         // SAFETY: a linear branch's block is its head and as many pairs as the head counts.
         unsafe {
             let head = *self.block();
@@ -209,13 +210,13 @@ impl<K: Kind> Jp<K> {
     }
 
     #[inline(always)]
-    pub(super) fn as_bitmap(&self) -> Branch<'_, K> {
+    pub(crate) fn as_bitmap(&self) -> Branch<'_, K> {
         // SAFETY: a bitmap branch's block is four quarters.
         Branch::Bitmap(unsafe { &*self.block().cast() })
     }
 
     #[inline(always)]
-    pub(super) fn as_wide(&self) -> Branch<'_, K> {
+    pub(crate) fn as_wide(&self) -> Branch<'_, K> {
         // SAFETY: an uncompressed branch's block is 256 pairs.
         Branch::Wide(unsafe { &*self.block().cast() })
     }

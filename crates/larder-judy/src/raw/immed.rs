@@ -73,7 +73,7 @@ impl<K: Kind> Jp<K> {
     }
 
     #[inline(always)]
-    pub(super) fn as_immed(&self, n: usize, k: usize) -> Immed<'_, K> {
+    pub(crate) fn as_immed(&self, n: usize, k: usize) -> Immed<'_, K> {
         let values = if K::VALUES {
             self.block()
         } else {

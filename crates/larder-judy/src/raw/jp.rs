@@ -114,6 +114,61 @@ impl Form {
     }
 }
 
+/// Opens a pair in a slot: code for nothing, for a run with its level (and whether its pair may be narrow), for a branch with
+/// its level. The code stands once and is compiled once for each form, so that it knows the form all the way.
+macro_rules! on_form {
+    ($jp:expr, $slot:expr, Null => $null:expr, Run($run:pat, $k:pat, $narrow:pat) => $on_run:expr,
+     Branch($branch:pat, $level:pat) => $on_branch:expr) => {
+        match $jp.form() {
+            $crate::raw::jp::Form::Null => $null,
+            $crate::raw::jp::Form::One => {
+                let ($run, $k, $narrow) = (
+                    $jp.run($crate::raw::jp::Run::One($jp.as_one($slot))),
+                    $slot,
+                    false,
+                );
+                $on_run
+            }
+            $crate::raw::jp::Form::Immed { n, k } => {
+                let ($run, $k, $narrow) = (
+                    $jp.run($crate::raw::jp::Run::Immed($jp.as_immed(n, k))),
+                    k,
+                    false,
+                );
+                $on_run
+            }
+            $crate::raw::jp::Form::Leaf(k) => {
+                let ($run, $k, $narrow) =
+                    ($jp.run($crate::raw::jp::Run::Leaf($jp.as_leaf(k))), k, true);
+                $on_run
+            }
+            $crate::raw::jp::Form::Bits => {
+                let ($run, $k, $narrow) =
+                    ($jp.run($crate::raw::jp::Run::Bits($jp.as_bits())), 1, true);
+                $on_run
+            }
+            $crate::raw::jp::Form::Full => {
+                let ($run, $k, $narrow) =
+                    ($jp.run($crate::raw::jp::Run::Full($jp.as_full())), 1, true);
+                $on_run
+            }
+            $crate::raw::jp::Form::Linear(k) => {
+                let ($branch, $level) = ($jp.as_linear(), k);
+                $on_branch
+            }
+            $crate::raw::jp::Form::Bitmap(k) => {
+                let ($branch, $level) = ($jp.as_bitmap(), k);
+                $on_branch
+            }
+            $crate::raw::jp::Form::Wide(k) => {
+                let ($branch, $level) = ($jp.as_wide(), k);
+                $on_branch
+            }
+        }
+    };
+}
+pub(crate) use on_form;
+
 /// A pair's first word.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -273,24 +328,23 @@ impl<K: Kind> Jp<K> {
         self.meta = self.meta & !0xff | tag.0 as u64;
     }
 
+    /// A run of this pair: gives the macro's runs their type.
+    #[inline(always)]
+    pub(crate) fn run<'a>(&'a self, run: Run<'a, K>) -> Run<'a, K> {
+        run
+    }
+
     /// The node in a slot of level `slot`, and its own level.
     #[inline(always)]
     pub(crate) fn view(&self, slot: usize) -> (View<'_, K>, usize) {
-        match self.form() {
-            Form::Null => (View::Null, slot),
-            Form::One => (View::Run(Run::One(self.as_one(slot))), slot),
-            Form::Immed { n, k } => (View::Run(Run::Immed(self.as_immed(n, k))), k),
-            Form::Leaf(k) => (View::Run(Run::Leaf(self.as_leaf(k))), k),
-            Form::Bits => (View::Run(Run::Bits(self.as_bits())), 1),
-            Form::Full => (View::Run(Run::Full(self.as_full())), 1),
-            Form::Linear(k) => (View::Branch(self.as_linear()), k),
-            Form::Bitmap(k) => (View::Branch(self.as_bitmap()), k),
-            Form::Wide(k) => (View::Branch(self.as_wide()), k),
-        }
+        on_form!(self, slot,
+            Null => (View::Null, slot),
+            Run(run, k, _) => (View::Run(run), k),
+            Branch(branch, k) => (View::Branch(branch), k))
     }
 
     #[inline(always)]
-    pub(super) fn as_one(&self, slot: usize) -> One<'_> {
+    pub(crate) fn as_one(&self, slot: usize) -> One<'_> {
         One {
             key: (self.meta >> 8) & mask(slot.min(7)),
             value: self.word_value(),
@@ -312,17 +366,9 @@ impl<K: Kind> Jp<K> {
     }
 }
 
-impl<'a> One<'a> {
-    /// The index's value.
-    #[inline(always)]
-    pub(crate) fn value(&self) -> &'a u64 {
-        self.value
-    }
-}
-
 impl<'a, K: Kind> Run<'a, K> {
     /// How many indexes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         match self {
             Run::One(_) => 1,
@@ -334,7 +380,7 @@ impl<'a, K: Kind> Run<'a, K> {
     }
 
     /// The low bytes of the index at a place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key(&self, at: usize) -> u64 {
         match self {
             Run::One(r) => r.key,
@@ -345,8 +391,18 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
+    /// The value of an index, given its low bytes: outer nothing if it is not there, inner nothing in a set.
+    #[inline(always)]
+    pub(crate) fn get(&self, low: u64) -> Option<Option<&'a u64>> {
+        match self {
+            Run::Bits(bits) => bits.get(low as u8),
+            Run::Full(full) => Some(full.get(low as u8)),
+            _ => self.search(low).ok().map(|at| self.value(at)),
+        }
+    }
+
     /// The value at a place; nothing in a set.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
         if !K::VALUES {
             return None;
@@ -361,7 +417,7 @@ impl<'a, K: Kind> Run<'a, K> {
     }
 
     /// The place of an index, given its low bytes, or the place where it would stand.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         match self {
             Run::One(r) if r.key == low => Ok(0),

@@ -137,7 +137,7 @@ unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
 
 impl<K: Kind> Jp<K> {
     #[inline(always)]
-    pub(super) fn as_leaf(&self, k: usize) -> Leaf<'_, K> {
+    pub(crate) fn as_leaf(&self, k: usize) -> Leaf<'_, K> {
         Leaf {
             block: self.block(),
             n: self.pop_at(k) as usize,
