@@ -75,6 +75,12 @@ impl Counters {
         self.add_bytes(bytes as isize);
     }
 
+    /// Leaves in use.
+    pub(crate) fn leaves(&self) -> usize {
+        // Ordering: Relaxed, see above.
+        self.leaves.load(Relaxed)
+    }
+
     /// A leaf of this size went.
     pub(crate) fn leaf_went(&self, bytes: usize) {
         // Ordering: Relaxed, see above.

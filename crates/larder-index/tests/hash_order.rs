@@ -254,3 +254,30 @@ fn many_leaves_come_and_go() {
     let stats = index.stats();
     assert!(index.memory() < 4096, "{} {stats:?}", index.memory());
 }
+
+/// However many leaves there are, few of them are more than one step from the root, on the way up and on the way down.
+#[test]
+fn the_root_is_as_wide_as_the_table_is_large() {
+    let index = unique_with(UniqueKind::Hash(Arc::new(Ints)), LeafConfig::tiny());
+    let n = if cfg!(miri) { 300 } else { 40_000u64 };
+    let check = |i: u64| {
+        let stats = index.stats();
+        assert!(stats.inner_nodes <= 3 + stats.leaves / 2, "{i} {stats:?}");
+        assert!(stats.depth <= 3, "{i} {stats:?}");
+    };
+    for i in 0..n {
+        assert!(put(&*index, int_key(&int(i)), &int(i)));
+        check(i);
+    }
+    let full = index.stats();
+    assert!(full.inner_nodes <= 3 + full.leaves / 8, "{full:?}");
+    for i in 0..n {
+        if i % 64 == 0 {
+            assert!(index.contains(&pin(), int_key(&int(n - 1))));
+            check(i);
+        }
+        assert!(remove(&*index, int_key(&int(i))), "{i}");
+    }
+    let stats = index.stats();
+    assert!(stats.inner_nodes <= 2, "{stats:?}");
+}

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 /// Low bit of the word: set for a node.
 const NODE: u64 = 1;
 
-/// Where a slot leads. Never 0 in a node that is published.
+/// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that takes the place of another (see `trie_root`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Address(u64);
 
@@ -50,6 +50,15 @@ fn layout(bits: u32) -> Layout {
 }
 
 impl Address {
+    /// Of nothing.
+    pub(super) const UNSET: Address = Address(0);
+
+    /// Whether it leads nowhere.
+    #[inline(always)]
+    pub(super) fn is_unset(self) -> bool {
+        self.0 == 0
+    }
+
     /// Publishes a new leaf: it is the slots' now.
     pub(super) fn of_new(leaf: NewLeaf) -> Self {
         Address(leaf.publish().word())
@@ -100,12 +109,12 @@ impl Address {
         Child::Leaf(unsafe { Leaf::at(self.0) })
     }
 
-    /// The leaf that a hash leads to from here.
+    /// The leaf that a hash leads to from here; None if a slot on the way is unset.
     ///
     /// # Safety
     /// It is reachable under the guard.
     #[inline(always)]
-    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Leaf<'_> {
+    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Option<Leaf<'_>> {
         let (mut at, mut rest) = (self, hash);
         while at.is_node() {
             let shift = at.shift();
@@ -115,8 +124,11 @@ impl Address {
             at = unsafe { &*at.slots().add(i) }.address();
             rest <<= shift.wrapping_neg() & 63;
         }
-        // SAFETY: without the mark it is a leaf's word; published slots are set; reachable as above.
-        unsafe { Leaf::at(at.0) }
+        if at.is_unset() {
+            return None;
+        }
+        // SAFETY: without the mark it is a leaf's word; reachable as above.
+        Some(unsafe { Leaf::at(at.0) })
     }
 
     /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its bytes of memory.
@@ -192,8 +204,8 @@ impl Slot {
     /// What it leads to.
     #[inline(always)]
     pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g> {
-        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is retired through the epoch. Only slots of
-        // published nodes are loaded, and those are set.
+        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is retired through the epoch. Only set slots are
+        // loaded so.
         unsafe { self.address().child() }
     }
 

@@ -34,6 +34,7 @@ pub(crate) mod outside;
 pub(crate) mod retire;
 pub(crate) mod slot;
 pub(crate) mod trie;
+pub(crate) mod trie_root;
 pub(crate) mod trie_split;
 pub(crate) mod version;
 pub(crate) mod view;

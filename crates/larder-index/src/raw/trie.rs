@@ -11,26 +11,32 @@
 //! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut into nodes, so that it grows by a node
 //! and never doubles. A leaf of depth D has all hashes with its D bits.
 //!
+//! The root is as wide as the table is large: mostly a leaf is one step away. `trie_root` says how it changes.
+//!
 //! Invariants:
 //! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
 //! 2. Slots that lead to a leaf are stored to only by the holder of its lock. While the lock is held nobody changes the way to the leaf:
 //!    who replaces a node takes the locks of all leaves below it.
-//! 3. A node that is published has all its slots set.
+//! 3. A node that is published has all its slots set, but for a root that takes the place of another.
 
 use super::bucket_leaf::{Leaf, Locked, NewLeaf};
 use super::bucket_slot::{Address, Child, Node, Slot};
+use super::trie_root::{parts, Moving};
 use crate::hash::shape::lead;
-use crate::route::Shared;
+use crate::route::{LeafConfig, Shared};
+use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Bits that a node tells apart, but for a wide root.
-pub(super) const BITS: u32 = 5;
-
 /// The trie.
 pub(crate) struct Trie {
     pub(super) root: Slot,
+    /// The root of before, while its slots are moved to the new one.
+    pub(super) old: Slot,
+    pub(super) moving: Mutex<Moving>,
+    /// Bits that the root tells apart at least.
+    pub(super) first_bits: u32,
 }
 
 /// A node on the way to a leaf.
@@ -65,6 +71,25 @@ pub(super) fn index(hash: u64, at: u32, bits: u32) -> usize {
     (hash << at >> (64 - bits)) as usize
 }
 
+/// The nodes on the way to a leaf from a root; None if one of the slots is unset.
+fn path_from<'g>(root: &Slot, hash: u64, _guard: &'g Guard) -> Option<Path<'g>> {
+    let (mut path, mut at) = (Path::new(), 0);
+    let mut address = root.address();
+    loop {
+        if address.is_unset() {
+            return None;
+        }
+        // SAFETY: it was loaded from a slot that is reachable under the guard, and is set.
+        let Child::Node(node) = (unsafe { address.child() }) else {
+            return Some(path);
+        };
+        let step = Step { node, at };
+        address = step.slot(hash).address();
+        at += node.bits;
+        path.push(step);
+    }
+}
+
 /// The nodes on the way to a leaf.
 pub(super) type Path<'g> = SmallVec<[Step<'g>; 10]>;
 
@@ -72,8 +97,23 @@ impl Trie {
     /// A trie of one leaf.
     pub(crate) fn new(shared: &Shared, leaf: NewLeaf) -> Trie {
         shared.counters.leaf_came(leaf.memory());
+        // Tests make nodes as small as leaves.
+        let tiny = shared.config.fanout < LeafConfig::default().fanout;
         Trie {
             root: Slot::new(Address::of_new(leaf)),
+            old: Slot::default(),
+            moving: Mutex::default(),
+            first_bits: if tiny { 1 } else { 5 },
+        }
+    }
+
+    /// The bits that a new node tells apart which begins at bit `at` and leads to leaves of this depth. Behind a wide root there are few such nodes,
+    /// which it will take in.
+    pub(super) fn bits(&self, at: u32, deepest: u32) -> u32 {
+        match deepest - at {
+            _ if at == 0 => self.first_bits,
+            0..=3 => self.first_bits.min(3),
+            _ => 5,
         }
     }
 
@@ -81,20 +121,43 @@ impl Trie {
     #[inline(always)]
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
         // SAFETY: what the root leads to is reachable under the guard.
-        unsafe { self.root.address().descend(hash, guard) }
+        match unsafe { self.root.address().descend(hash, guard) } {
+            Some(leaf) => leaf,
+            None => self.find_moving(hash, guard),
+        }
+    }
+
+    /// As `find`, where the root may be about to take the place of another.
+    #[cold]
+    #[inline(never)]
+    fn find_moving<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
+        loop {
+            for slot in [&self.old, &self.root] {
+                // SAFETY: as in `find`; the old root is retired through the epoch, too.
+                if let Some(leaf) = unsafe { slot.address().descend(hash, guard) } {
+                    return leaf;
+                }
+            }
+        }
     }
 
     /// The nodes on the way to a leaf whose lock the caller holds.
     pub(super) fn path<'g>(&self, hash: u64, guard: &'g Guard) -> Path<'g> {
-        let mut path = Path::new();
-        let (mut child, mut at) = (self.root.load(guard), 0);
-        while let Child::Node(node) = child {
-            let step = Step { node, at };
-            child = step.slot(hash).load(guard);
-            at += node.bits;
-            path.push(step);
+        loop {
+            for root in [&self.root, &self.old] {
+                if let Some(path) = path_from(root, hash, guard) {
+                    return path;
+                }
+            }
         }
-        path
+    }
+
+    /// The nodes on the way to a leaf that will have the ranges of two, each of which has one of the hashes, locked by the caller. If one has moved to a new
+    /// root it is the way from there.
+    fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> Path<'g> {
+        let new = path_from(&self.root, hash, guard);
+        let new = new.or_else(|| path_from(&self.root, other, guard));
+        new.unwrap_or_else(|| self.path(hash, guard))
     }
 
     /// Puts `new`, of the same range, in the place of the leaf.
@@ -114,6 +177,7 @@ impl Trie {
         self.point(&path, hash, old.shape().depth, Address::of_new(new));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets here.
         unsafe { old.retire(guard) };
+        self.adapt(shared, guard);
     }
 
     /// Stores `address` in all slots of a leaf of this depth.
@@ -144,7 +208,9 @@ impl Trie {
         if buddy.shape().depth != depth {
             return None;
         }
-        buddy.try_lock().ok().flatten()
+        let locked = buddy.try_lock().ok().flatten()?;
+        // While the root is replaced by another it can't be replaced by a leaf. That can't begin now: it takes the lock of one of these two.
+        (depth > 1 || self.old.address().is_unset()).then_some(locked)
     }
 
     /// Puts `new`, of one bit less of depth, in the place of two buddies. A node that has nothing else goes.
@@ -158,7 +224,7 @@ impl Trie {
     ) {
         let old = buddies.each_ref().map(|b| b.leaf());
         let depth = new.shape().depth;
-        let mut path = self.path(hash, guard);
+        let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.merged();
         for buddy in buddies {
@@ -184,6 +250,7 @@ impl Trie {
             // SAFETY: obsolete, and unlinked above; only the holder of both locks gets here.
             unsafe { leaf.retire(guard) };
         }
+        self.adapt(shared, guard);
     }
 
     /// Levels above the leaves, on the way to the first.
@@ -194,24 +261,26 @@ impl Trie {
 
 impl Drop for Trie {
     fn drop(&mut self) {
-        let mut todo: Vec<Address> = vec![self.root.address()];
-        while let Some(address) = todo.pop() {
+        let (root, old) = (self.root.address(), self.old.address());
+        let mut todo: Vec<Address> = vec![root];
+        if !old.is_unset() {
             // SAFETY: the trie is dropped: nobody else can use it.
+            if let (Child::Node(new), Child::Node(before)) = unsafe { (root.child(), old.child()) }
+            {
+                todo = parts(new, Some(before));
+            }
+            for address in [root, old] {
+                // SAFETY: as above; what their slots lead to is noted.
+                unsafe { address.free_node() };
+            }
+        }
+        while let Some(address) = todo.pop() {
+            // SAFETY: as above.
             match unsafe { address.child() } {
-                // SAFETY: as above; each leaf is met once, see below.
+                // SAFETY: as above; each leaf is met once.
                 Child::Leaf(leaf) => unsafe { leaf.free_all() },
                 Child::Node(node) => {
-                    let from = todo.len();
-                    todo.extend(node.slots.iter().map(Slot::address));
-                    // The slots of one leaf are neighbours.
-                    let mut kept = from;
-                    for i in from..todo.len() {
-                        if i == from || todo[i] != todo[kept - 1] {
-                            todo[kept] = todo[i];
-                            kept += 1;
-                        }
-                    }
-                    todo.truncate(kept);
+                    todo.extend(parts(node, None));
                     // SAFETY: as above; its slots are noted.
                     unsafe { address.free_node() };
                 }

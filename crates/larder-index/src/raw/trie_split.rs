@@ -7,7 +7,7 @@
 
 use super::bucket_leaf::{Locked, NewLeaf};
 use super::bucket_slot::{Address, NewNode};
-use super::trie::{Step, Trie, BITS};
+use super::trie::{Step, Trie};
 use crate::route::Shared;
 use crossbeam_epoch::Guard;
 
@@ -33,34 +33,39 @@ impl Part {
     }
 }
 
-/// A node that begins at bit `at` for the parts, sorted by depth, all of which are deeper (step 2).
-///
-/// Works from the deepest level up: the parts of a level, and one slot for the node below it.
-fn build(shared: &Shared, mut parts: Vec<Part>, at: u32) -> Address {
-    let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
-    let mut below: Option<Address> = None;
-    let levels = (deepest - 1 - at) / BITS;
-    for level in (0..=levels).rev() {
-        let at = at + level * BITS;
-        let new = NewNode::unset(BITS);
-        let step = Step {
-            node: new.node(),
-            at,
-        };
-        if let Some(address) = below.take() {
-            step.slot(hash).store(address);
-        }
-        let first = parts.partition_point(|p| p.depth() <= at);
-        for part in parts.drain(first..) {
-            part.settle(shared, &step);
-        }
-        shared.counters.node_came(new.memory());
-        below = Some(Address::of_node(new));
-    }
-    below.expect("there is at least one level")
-}
-
 impl Trie {
+    /// A node that begins at bit `at` for the parts, sorted by depth, all of which are deeper (step 2).
+    ///
+    /// Works from the deepest level up: the parts of a level, and one slot for the node below it.
+    fn build(&self, shared: &Shared, mut parts: Vec<Part>, at: u32) -> Address {
+        let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
+        let mut levels = Vec::new();
+        let mut reach = at;
+        while reach < deepest {
+            let bits = self.bits(reach, deepest);
+            levels.push((reach, bits));
+            reach += bits;
+        }
+        let mut below: Option<Address> = None;
+        for (at, bits) in levels.into_iter().rev() {
+            let new = NewNode::unset(bits);
+            let step = Step {
+                node: new.node(),
+                at,
+            };
+            if let Some(address) = below.take() {
+                step.slot(hash).store(address);
+            }
+            let first = parts.partition_point(|p| p.depth() <= at);
+            for part in parts.drain(first..) {
+                part.settle(shared, &step);
+            }
+            shared.counters.node_came(new.memory());
+            below = Some(Address::of_node(new));
+        }
+        below.expect("there is at least one level")
+    }
+
     /// Puts the parts, sorted by depth, which together have the leaf's range, in its place.
     pub(crate) fn split(
         &self,
@@ -77,7 +82,7 @@ impl Trie {
         // The node that has the leaf takes the parts that it reaches.
         let deep = parts.split_off(parts.partition_point(|p| p.depth() <= reach));
         let below = deep.first().map(|p| p.hash);
-        let below = below.map(|hash| (hash, build(shared, deep, reach)));
+        let below = below.map(|hash| (hash, self.build(shared, deep, reach)));
         shared.counters.leaf_went(old.memory());
         shared.counters.split();
         // Step 3.
@@ -97,5 +102,6 @@ impl Trie {
         }
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets here.
         unsafe { old.retire(guard) };
+        self.adapt(shared, guard);
     }
 }

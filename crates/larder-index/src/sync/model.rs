@@ -41,6 +41,11 @@ impl<T> Mutex<T> {
     pub(crate) const fn new(value: T) -> Self {
         Mutex(parking_lot::Mutex::new(value))
     }
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, T>> {
+        yield_now();
+        self.0.try_lock()
+    }
     /// Takes the lock.
     pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, T> {
         loop {
