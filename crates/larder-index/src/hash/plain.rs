@@ -1,6 +1,6 @@
 //! Buckets as plain bytes: of a leaf that nobody else can write, or of a copy that was checked.
 
-use super::shape::{object_size, Shape, GUEST, HANDLE, LANE, OUTSIDE, TAG};
+use super::shape::{eighth, object_size, Shape, GUEST, HANDLE, LANE, OUTSIDE, TAG};
 use std::ops::Range;
 
 /// An entry of a bucket.
@@ -22,7 +22,7 @@ fn set_lane(bucket: &mut [u8], i: usize, lane: u16) {
     bucket[LANE * i..LANE * (i + 1)].copy_from_slice(&lane.to_le_bytes());
 }
 
-/// How many entries were passed on from the bucket that begins at `at`.
+/// Whether entries may have been passed on from the bucket that begins at `at`.
 #[inline]
 pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
@@ -110,8 +110,7 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     }
     let mut from = home;
     while from != at {
-        let passed = &mut bytes[from * len + 1];
-        *passed = passed.saturating_add(1);
+        bytes[from * len + 1] |= eighth(tag);
         from = shape.next(from);
     }
     true

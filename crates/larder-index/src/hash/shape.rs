@@ -3,7 +3,7 @@
 //! ```text
 //!  leaf     head (64 bytes) | bucket 0 | bucket 1 | … | bucket B-1
 //!  bucket   lanes of two bytes →          free          ← object … object
-//!  lane 0   how many entries (low byte), how many entries were passed on from here (high byte)
+//!  lane 0   how many entries (low byte), which eighths of the tags were passed on from here (high byte, a bit each)
 //!  lane i   low byte: where object i begins, in units; then six bits of hash (the tag); a guest, whose home is another bucket; outside
 //!  object   the body: [the key's length,] key, value; or the eight bytes of a handle
 //! ```
@@ -34,9 +34,6 @@ pub(crate) const GUEST: u16 = 0x4000;
 pub(crate) const TAG: u16 = 0x3F00;
 /// The bits of a hash that count.
 pub(crate) const HASH_BITS: u32 = 48;
-/// At this count a bucket has lost count of how many were passed on.
-pub(crate) const MANY: u16 = 255;
-
 /// The part of a hash that counts.
 #[inline]
 pub(crate) fn counting(hash: u64) -> u64 {
@@ -91,6 +88,11 @@ impl Shape {
         }
     }
 
+    /// The bucket before this one.
+    pub(crate) fn before(self, bucket: usize) -> usize {
+        bucket.checked_sub(1).unwrap_or(self.buckets as usize - 1)
+    }
+
     /// The first hash of the leaf's range, given any of them.
     pub(crate) fn first_hash(self, hash: u64) -> u64 {
         lead(hash, self.depth)
@@ -103,6 +105,12 @@ impl Shape {
             depth => self.first_hash(hash).checked_add(1 << (64 - depth)),
         }
     }
+}
+
+/// The bit of lane 0's high byte for entries with this tag: it is set if one may have been passed on.
+#[inline(always)]
+pub(crate) fn eighth(tag: u8) -> u8 {
+    1 << (tag >> 3)
 }
 
 /// The first `depth` bits of the hash.

@@ -1,7 +1,8 @@
 //! How an entry is found in the buckets of a leaf, by a reader or by the holder of the lock.
 //!
 //! A search looks at the tags of the home bucket, eight bytes at a time, and compares the keys of those that match; it goes on to the next
-//! bucket as long as entries were passed on. A bucket knows how many were, so most misses end where they began.
+//! bucket as long as entries were passed on that may be meant: a bucket knows of each eighth of the tags whether there were any, so nearly all
+//! misses end where they began.
 //!
 //! Reads may be torn: then they find anything, or nothing, and the version tells. No place leads out of a bucket (see [`Bucket`]), and a handle is
 //! followed only after a check.
@@ -100,15 +101,16 @@ pub(super) fn place(lane: usize, unit: u32) -> usize {
     (lane & 0xFF) << unit
 }
 
-/// How many entries a bucket has, and whether any were passed on from it: what its first word says.
+/// How many entries a bucket has, which its first word says.
 #[inline(always)]
 pub(super) fn entries(head: u64) -> usize {
     head as usize & 0xFF
 }
 
+/// Whether entries with the tag of this lane may have been passed on from a bucket, which its first word says, too.
 #[inline(always)]
-fn passed_on(head: u64) -> bool {
-    head & 0xFF00 != 0
+fn passed_on(head: u64, lane: u64) -> bool {
+    head >> (8 + (lane >> 11 & 7)) & 1 != 0
 }
 
 /// A key to be found, taken apart: its first eight bytes and its last eight, which may overlap.
@@ -180,7 +182,7 @@ pub(crate) struct Said(u64);
 impl Said {
     /// There is none.
     pub(crate) const ABSENT: Said = Said(0);
-    /// There is none in this bucket, but some were passed on.
+    /// There is none in this bucket, but it may have been passed on.
     const PASSED: Said = Said(1);
     /// It can't tell.
     const UNSURE: Said = Said(2);
@@ -266,7 +268,7 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
         word = bucket.word(lanes / LANES);
         hits = matches(word, tags);
     }
-    if passed_on(head) {
+    if passed_on(head, tag) {
         Said::PASSED
     } else {
         Said::ABSENT
@@ -373,7 +375,7 @@ impl<'g> Look<'g> {
             said = search(bucket, tag, key);
         }
         if said == Said::UNSURE {
-            let found = self.find_in(bucket, tag * EACH, &Wanted::new(key, told));
+            let found = self.find_in(bucket, tag, &Wanted::new(key, told));
             said = found.unwrap_or(Said::TORN);
         }
         if said.is_here() {
@@ -384,7 +386,8 @@ impl<'g> Look<'g> {
     }
 
     #[inline(never)]
-    fn find_in(&self, bucket: Bucket<'g>, tags: u64, wanted: &Wanted<'_>) -> Result<Said, Torn> {
+    fn find_in(&self, bucket: Bucket<'g>, tag: u64, wanted: &Wanted<'_>) -> Result<Said, Torn> {
+        let tags = tag * EACH;
         // Lane 0 is no entry.
         let head = bucket.word(0);
         let n = entries(head);
@@ -410,7 +413,7 @@ impl<'g> Look<'g> {
             word = bucket.word(first / LANES);
             hits = matches(word, tags);
         }
-        Ok(if passed_on(head) {
+        Ok(if passed_on(head, tag) {
             Said::PASSED
         } else {
             Said::ABSENT

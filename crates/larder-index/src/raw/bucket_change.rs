@@ -121,7 +121,7 @@ impl Locked<'_> {
             let heap = heap(bucket, n, shape.unit());
             if LANE * (n + 2) + size <= heap {
                 self.add(1, (LANE + size) as isize);
-                self.pass(number, at, 1);
+                self.pass(number, at, home.tag);
                 let (bucket, from) = ((bucket, shape.unit()), heap - size);
                 append(bucket, n, heap, (from, home.tag), body, GUEST);
                 return true;
@@ -131,18 +131,28 @@ impl Locked<'_> {
         false
     }
 
-    /// One more or one less was passed on from each of the buckets from its home up to the one that has it.
-    fn pass(&mut self, home: usize, at: usize, add: i16) {
+    /// An entry with this tag was passed on from each of the buckets from its home up to the one that has it.
+    fn pass(&mut self, home: usize, at: usize, tag: u8) {
         let mut from = home;
         while from != at {
             let bucket = self.leaf.bucket(from);
-            let head = lane(bucket, 0) as u16;
-            let passed = head >> 8;
-            if passed != MANY {
-                let passed = passed.wrapping_add_signed(add).min(MANY);
-                set_lane(bucket, 0, u64::from(head & 0xFF | passed << 8));
-            }
+            bucket.set_word(0, bucket.word(0) | u64::from(eighth(tag)) << 8);
             from = self.leaf.shape().next(from);
+        }
+    }
+
+    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here, or was passed on from here: if there is neither any
+    /// more nothing was passed on from there.
+    fn forget_passed(&mut self, at: usize) {
+        let mut at = at;
+        loop {
+            let before = self.leaf.shape().before(at);
+            let (bucket, other) = (self.leaf.bucket(at), self.leaf.bucket(before));
+            if passed_any(bucket.word(0)) || has_guests(bucket) || !passed_any(other.word(0)) {
+                return;
+            }
+            other.set_word(0, other.word(0) & !0xFF00);
+            at = before;
         }
     }
 
@@ -161,8 +171,7 @@ impl Locked<'_> {
         close_lane(bucket, i, n, (gap >> unit) as u64);
         bucket.set_word(0, bucket.word(0) - 1);
         if bucket.address() != home.bucket.address() {
-            let leaf = self.leaf;
-            self.pass(leaf.number(home.bucket), leaf.number(bucket), -1);
+            self.forget_passed(self.leaf.number(bucket));
         }
     }
 
@@ -177,6 +186,16 @@ impl Locked<'_> {
         adapt.store(sum as u32, Relaxed);
         sum
     }
+}
+
+fn passed_any(head: u64) -> bool {
+    head & 0xFF00 != 0
+}
+
+/// Whether entries of the bucket are guests.
+fn has_guests(bucket: Bucket<'_>) -> bool {
+    let n = entries(bucket.word(0));
+    (1..=n).any(|i| lane(bucket, i) & usize::from(GUEST) != 0)
 }
 
 /// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies `up` units higher.
