@@ -211,59 +211,69 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Locks the leaf of a key, and finds what is under it.
+    /// Locks the leaf of a key, and finds what is under it; gives the leaf's contention, too.
     #[inline(always)]
-    fn find_locked<'g, 'k>(&self, guard: &'g Guard, key: Key<'k>) -> (Locked<'g>, Place<'g, 'k>) {
+    fn find_locked<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+    ) -> (Locked<'g>, Home<'g>, Option<Hit<'g>>, i32) {
         let hash = counting(key.hash);
         let (locked, home, heat) = self.lock(guard, hash);
-        let found = locked
-            .look()
-            .find(hash, key.bytes, (self.is_quick(key), self.keys.told));
-        let place = Place {
-            hash,
-            key: key.bytes,
-            home,
-            // The lock's holder reads nothing torn.
-            hit: found.unwrap_or_default(),
-            heat,
-        };
-        (locked, place)
+        let how = (self.is_quick(key), self.keys.told);
+        // The lock's holder reads nothing torn.
+        let hit = locked.look().find(hash, key.bytes, how).unwrap_or_default();
+        (locked, home, hit, heat)
     }
 
-    /// Stores a value.
+    /// Stores a value. What is not quick gets its place in memory; nothing else does.
     #[inline(always)]
-    fn store(&self, guard: &Guard, at: &Place<'_, '_>, mut leaf: Locked<'_>, value: &[u8]) {
-        let done = match &at.hit {
+    fn store(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (mut leaf, home, hit, heat): (Locked<'_>, Home<'_>, Option<Hit<'_>>, i32),
+        value: &[u8],
+    ) {
+        let done = match &hit {
             Some(hit) if !hit.outside && hit.value_len() == value.len() => {
                 leaf.overwrite(hit, value);
                 true
             }
             Some(_) => false,
-            None => self.insert(at, &mut leaf, value),
+            None => self.insert(&home, key.bytes, &mut leaf, value),
         };
-        if !done {
-            return self.store_anew(guard, at, leaf, value);
+        if done {
+            if heat > HOT {
+                self.cool(guard, leaf);
+            }
+            return;
         }
-        if at.heat > HOT {
-            self.cool(guard, leaf);
-        }
+        let place = Place {
+            hash: counting(key.hash),
+            key: key.bytes,
+            home,
+            hit,
+            heat,
+        };
+        self.store_anew(guard, place, leaf, value);
     }
 
     /// Inserts an entry that lives inside its leaf, if that has room.
     #[inline(always)]
-    fn insert(&self, at: &Place<'_, '_>, leaf: &mut Locked<'_>, value: &[u8]) -> bool {
+    fn insert(&self, home: &Home<'_>, key: &[u8], leaf: &mut Locked<'_>, value: &[u8]) -> bool {
         let shape = leaf.leaf().shape();
-        let len = body_size(at.key.len(), value.len(), self.keys.told);
-        let body = inside(at.key, value, &self.keys);
+        let len = body_size(key.len(), value.len(), self.keys.told);
+        let body = inside(key, value, &self.keys);
         let need = body.size(shape.class) + LANE;
         lives_inside(len, shape.class)
             && has_room(shape, leaf.leaf().live(), need)
-            && leaf.insert(&at.home, body)
+            && leaf.insert(home, body)
     }
 
     /// Stores a value for which there is no room inside, or in the place of another of another length, making room if there is none.
     #[inline(never)]
-    fn store_anew(&self, guard: &Guard, at: &Place<'_, '_>, mut leaf: Locked<'_>, value: &[u8]) {
+    fn store_anew(&self, guard: &Guard, at: Place<'_, '_>, mut leaf: Locked<'_>, value: &[u8]) {
         let shape = leaf.leaf().shape();
         let len = body_size(at.key.len(), value.len(), self.keys.told);
         let body = if lives_inside(len, shape.class) {
@@ -309,17 +319,22 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Removes what is under the key.
+    /// Removes an entry.
     #[inline(always)]
-    fn take(&self, guard: &Guard, at: &Place<'_, '_>, mut leaf: Locked<'_>, hit: &Hit<'_>) {
+    fn take(
+        &self,
+        guard: &Guard,
+        hash: u64,
+        (mut leaf, home, hit, heat): (Locked<'_>, Home<'_>, &Hit<'_>, i32),
+    ) {
         let handle = leaf.handle(hit);
-        leaf.remove(&at.home, hit);
+        leaf.remove(&home, hit);
         self.retire(guard, handle);
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
         let sparse = is_sparse(shape, live);
-        let lonely = shape.depth > 0 && at.heat < 0 && self.sizes.lonely(shape.class, live);
-        if at.heat < HOT && (sparse || lonely && count % 4 == 0) {
-            self.tidy(guard, at.hash, leaf, lonely);
+        let lonely = shape.depth > 0 && heat < 0 && self.sizes.lonely(shape.class, live);
+        if heat < HOT && (sparse || lonely && count % 4 == 0) {
+            self.tidy(guard, counting(hash), leaf, lonely);
         }
     }
 }
@@ -373,23 +388,24 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
-        let (locked, place) = self.find_locked(guard, key);
-        if !may(place.hit.as_ref().map(|hit| locked.value(hit))) {
+        let (locked, home, hit, heat) = self.find_locked(guard, key);
+        if !may(hit.as_ref().map(|hit| locked.value(hit))) {
             return Was::Refused;
         }
-        self.store(guard, &place, locked, value);
-        Was::of(place.hit.is_some())
+        let was = Was::of(hit.is_some());
+        self.store(guard, key, (locked, home, hit, heat), value);
+        was
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
-        let (locked, place) = self.find_locked(guard, key);
-        if !may(place.hit.as_ref().map(|hit| locked.value(hit))) {
+        let (locked, home, hit, heat) = self.find_locked(guard, key);
+        if !may(hit.as_ref().map(|hit| locked.value(hit))) {
             return Was::Refused;
         }
-        match &place.hit {
-            Some(hit) => self.take(guard, &place, locked, hit),
-            None => return Was::Absent,
-        }
+        let Some(hit) = hit else {
+            return Was::Absent;
+        };
+        self.take(guard, key.hash, (locked, home, &hit, heat));
         Was::Present
     }
 
@@ -405,18 +421,18 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         scratch.clear();
-        let (locked, place) = self.find_locked(guard, key);
-        let change = f(place.hit.as_ref().map(|hit| locked.value(hit)), scratch);
-        let value = match (change, &place.hit) {
+        let (locked, home, hit, heat) = self.find_locked(guard, key);
+        let change = f(hit.as_ref().map(|hit| locked.value(hit)), scratch);
+        let value = match (change, &hit) {
             (Change::Keep, _) | (Change::Remove, None) => return false,
             (Change::Remove, Some(hit)) => {
-                self.take(guard, &place, locked, hit);
+                self.take(guard, key.hash, (locked, home, hit, heat));
                 return true;
             }
             (Change::Put(value), _) => value,
             (Change::PutScratch, _) => &scratch[..],
         };
-        self.store(guard, &place, locked, value);
+        self.store(guard, key, (locked, home, hit, heat), value);
         true
     }
 
