@@ -23,7 +23,7 @@ use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
 use crate::hash::shape::{body_size, counting, LANE, UNIT_CLASS};
 use crate::raw::bucket::{Hit, Home, Said, QUICK};
 use crate::raw::bucket_change::Body;
-use crate::raw::bucket_leaf::{Locked, Look, NewLeaf, Obsolete};
+use crate::raw::bucket_leaf::{Leaf, Locked, Look, NewLeaf, Obsolete};
 use crate::raw::outside::Handle;
 use crate::raw::retire;
 use crate::raw::trie::Trie;
@@ -54,16 +54,6 @@ pub struct HashOrder<R: KeyRule = Rule> {
     quick: usize,
     /// How far `free_some` has come; None at the end.
     freed: Mutex<Option<u64>>,
-}
-
-/// An entry to be written: where it is at home, and what is under its key.
-struct Place<'g, 'k> {
-    hash: u64,
-    key: &'k [u8],
-    home: Home<'g>,
-    hit: Option<Hit<'g>>,
-    /// The contention of its leaf.
-    heat: i32,
 }
 
 impl<R: KeyRule> HashOrder<R> {
@@ -180,35 +170,30 @@ impl<R: KeyRule> HashOrder<R> {
     /// The leaf that has the hash, locked, and its contention.
     #[inline(always)]
     fn lock<'g>(&self, guard: &'g Guard, hash: u64) -> (Locked<'g>, Home<'g>, i32) {
-        let leaf = self.trie.find(hash, guard);
-        let home = leaf.home(hash);
-        leaf.prefetch(&home);
-        match leaf.try_lock() {
-            Ok(Some(mut locked)) => {
-                let heat = locked.contention(QUIET);
-                (locked, home, heat)
+        let mut met = false;
+        loop {
+            let leaf = self.trie.find(hash, guard);
+            let home = leaf.home(hash);
+            leaf.prefetch(&home);
+            if let Ok(Some(mut locked)) = leaf.try_lock() {
+                let heat = locked.contention(if met { MET } else { QUIET });
+                return (locked, home, heat);
             }
-            _ => self.lock_again(guard, hash),
+            met |= self.wait(leaf);
         }
     }
 
+    /// Waits until a leaf is free, if it isn't obsolete: then another had it.
     #[cold]
     #[inline(never)]
-    fn lock_again<'g>(&self, guard: &'g Guard, hash: u64) -> (Locked<'g>, Home<'g>, i32) {
-        let backoff = Backoff::new();
-        loop {
-            let leaf = self.trie.find(hash, guard);
-            match leaf.lock() {
-                Ok((mut locked, met)) => {
-                    if met {
-                        self.shared.counters.met();
-                    }
-                    let heat = locked.contention(if met { MET } else { QUIET });
-                    return (locked, leaf.home(hash), heat);
-                }
-                Err(Obsolete) => backoff.snooze(),
-            }
+    fn wait(&self, leaf: Leaf<'_>) -> bool {
+        let met = leaf.version().is_ok();
+        if met {
+            self.shared.counters.met();
+        } else {
+            Backoff::new().snooze();
         }
+        met
     }
 
     /// Locks the leaf of a key, and finds what is under it; gives the leaf's contention, too.
@@ -226,7 +211,7 @@ impl<R: KeyRule> HashOrder<R> {
         (locked, home, hit, heat)
     }
 
-    /// Stores a value. What is not quick gets its place in memory; nothing else does.
+    /// Stores a value, in the place of the one of the hit if there is one.
     #[inline(always)]
     fn store(
         &self,
@@ -243,20 +228,12 @@ impl<R: KeyRule> HashOrder<R> {
             Some(_) => false,
             None => self.insert(&home, key.bytes, &mut leaf, value),
         };
-        if done {
-            if heat > HOT {
-                self.cool(guard, leaf);
-            }
-            return;
+        if !done {
+            return self.store_anew(guard, key, leaf, value, heat);
         }
-        let place = Place {
-            hash: counting(key.hash),
-            key: key.bytes,
-            home,
-            hit,
-            heat,
-        };
-        self.store_anew(guard, place, leaf, value);
+        if heat > HOT {
+            self.cool(guard, leaf);
+        }
     }
 
     /// Inserts an entry that lives inside its leaf, if that has room.
@@ -271,25 +248,37 @@ impl<R: KeyRule> HashOrder<R> {
             && leaf.insert(home, body)
     }
 
-    /// Stores a value for which there is no room inside, or in the place of another of another length, making room if there is none.
+    /// Stores a value for which there is no room inside, or in the place of another of another length, making room if there is none. It looks for
+    /// the entry again: what it was told would have to be kept by those who are done sooner.
     #[inline(never)]
-    fn store_anew(&self, guard: &Guard, at: Place<'_, '_>, mut leaf: Locked<'_>, value: &[u8]) {
-        let shape = leaf.leaf().shape();
-        let len = body_size(at.key.len(), value.len(), self.keys.told);
+    fn store_anew(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        mut leaf: Locked<'_>,
+        value: &[u8],
+        heat: i32,
+    ) {
+        let (hash, shape) = (counting(key.hash), leaf.leaf().shape());
+        let (home, how) = (leaf.leaf().home(hash), (self.is_quick(key), self.keys.told));
+        // The lock's holder reads nothing torn.
+        let found = leaf.look().find_slowly(hash, key.bytes, how);
+        let hit = found.unwrap_or_default();
+        let len = body_size(key.bytes.len(), value.len(), self.keys.told);
         let body = if lives_inside(len, shape.class) {
-            inside(at.key, value, &self.keys)
+            inside(key.bytes, value, &self.keys)
         } else {
-            Body::Outside(self.outside(at.key, value))
+            Body::Outside(self.outside(key.bytes, value))
         };
-        let old = at.hit.and_then(|hit| leaf.handle(&hit));
-        if let Some(hit) = &at.hit {
+        let old = hit.and_then(|hit| leaf.handle(&hit));
+        if let Some(hit) = &hit {
             // The new entry takes its place; readers see both changes at once.
-            leaf.remove(&at.home, hit);
+            leaf.remove(&home, hit);
         }
         let need = body.size(shape.class) + LANE;
-        if !(has_room(shape, leaf.leaf().live(), need) && leaf.insert(&at.home, body)) {
-            self.make_room(guard, (at.hash, at.key, value), leaf, body);
-        } else if at.heat > HOT {
+        if !(has_room(shape, leaf.leaf().live(), need) && leaf.insert(&home, body)) {
+            self.make_room(guard, (hash, key.bytes, value), leaf, body);
+        } else if heat > HOT {
             self.cool(guard, leaf);
         }
         self.retire(guard, old);

@@ -69,7 +69,7 @@ impl Locked<'_> {
     #[inline(always)]
     fn add(&mut self, entries: i32, bytes: isize) {
         let head = self.leaf.head();
-        self.changed = true;
+        self.change();
         let count = self.leaf.count() as i32 + entries;
         let live = self.leaf.live() as isize + bytes;
         // Ordering: Relaxed, see above.
@@ -82,7 +82,7 @@ impl Locked<'_> {
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, hit: &Hit<'_>, value: &[u8]) {
         debug_assert!(!hit.outside && hit.value_len() == value.len());
-        self.changed = true;
+        self.change();
         hit.bucket.store_bytes(hit.from, value);
     }
 

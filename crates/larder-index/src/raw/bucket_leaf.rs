@@ -72,10 +72,12 @@ pub(crate) struct NewLeaf(Leaf<'static>);
 /// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
 pub(crate) struct Locked<'g> {
     pub(super) leaf: Leaf<'g>,
-    /// The version before the lock was taken.
+    /// The version before the lock was taken, and in its lowest bit, which is free in a version without lock, whether anything was changed since.
     before: u64,
-    pub(super) changed: bool,
 }
+
+/// In `Locked::before`: something was changed.
+const CHANGED: u64 = 1;
 
 /// A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder, who has nothing to check.
 #[derive(Clone, Copy)]
@@ -359,11 +361,13 @@ impl<'g> Locked<'g> {
     /// The holder of the lock that was just taken.
     #[inline]
     fn new(leaf: Leaf<'g>, before: u64) -> Self {
-        Locked {
-            leaf,
-            before,
-            changed: false,
-        }
+        Locked { leaf, before }
+    }
+
+    /// Notes that something is about to be changed.
+    #[inline(always)]
+    pub(super) fn change(&mut self) {
+        self.before |= CHANGED;
     }
 
     /// The leaf.
@@ -396,7 +400,7 @@ impl<'g> Locked<'g> {
 
     /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
     pub(super) fn obsolete(self) {
-        self.leaf.head().version.obsolete(self.before);
+        self.leaf.head().version.obsolete(self.before & !CHANGED);
         std::mem::forget(self);
     }
 }
@@ -405,7 +409,9 @@ impl Drop for Locked<'_> {
     /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
     #[inline]
     fn drop(&mut self) {
-        self.leaf.head().version.unlock(self.before, self.changed);
+        let changed = self.before & CHANGED != 0;
+        let version = &self.leaf.head().version;
+        version.unlock(self.before & !CHANGED, changed);
     }
 }
 
