@@ -21,7 +21,7 @@
 //! ```text
 //!   One       Many                     adapters: an index with one value under a key, or with many
 //!      \     /
-//!      Scheme                          shared by threads: OneLock, Stripes, CaTree
+//!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, ListHash
 //!         |
 //!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained
 //! ```
@@ -48,7 +48,11 @@ mod choices;
 mod counts;
 mod cut;
 mod fill;
+mod key_locks;
 mod linear_hash;
+mod list;
+mod list_hash;
+mod lockfree_hash;
 mod many;
 mod one;
 mod one_lock;
@@ -58,7 +62,9 @@ mod raw;
 mod registry;
 mod scheme;
 mod sequential;
+mod skiplist;
 mod slab;
+mod split_ordered;
 mod stripes;
 mod word;
 
@@ -69,6 +75,8 @@ pub use chained::Chained;
 pub use choices::{BuildError, Choice, Range, Value};
 pub use cut::Cut;
 pub use linear_hash::LinearHash;
+pub use list_hash::{Buckets, ListHash};
+pub use lockfree_hash::FixedBuckets;
 pub use many::Many;
 pub use one::One;
 pub use one_lock::OneLock;
@@ -76,5 +84,7 @@ pub use position::{Order, Position};
 pub use registry::{build_multi, build_unique, check, structures, Structure};
 pub use scheme::{Changer, Old, Reader, Scheme};
 pub use sequential::{Act, Actor, Divisible, Sequential, Visitor};
+pub use skiplist::SkipList;
+pub use split_ordered::SplitOrder;
 pub use stripes::Stripes;
 pub use word::{Crowd, Object, Word};

@@ -154,13 +154,8 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        let mut found = false;
-        Order::Hash.with(key, |position| {
-            self.scheme.read(guard, position, &mut |crowd| {
-                found = crowd.is_some_and(|crowd| !crowd.is_empty());
-            });
-        });
-        found
+        // A crowd without objects is never left behind.
+        Order::Hash.with(key, |position| self.scheme.has(guard, position))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {

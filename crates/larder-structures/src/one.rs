@@ -66,12 +66,8 @@ impl<C: Scheme<Object>> Unique for One<C> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        let mut found = false;
-        self.order.with(key, |position| {
-            self.scheme
-                .read(guard, position, &mut |object| found = object.is_some());
-        });
-        found
+        self.order
+            .with(key, |position| self.scheme.has(guard, position))
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {

@@ -4,8 +4,8 @@
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
-    Adaptation, Avl, Btree, CaTree, Chained, Crowd, LinearHash, Many, Object, One, OneLock, Order,
-    Scheme, Stripes, Word,
+    Adaptation, Avl, Btree, CaTree, Chained, Crowd, FixedBuckets, LinearHash, ListHash, Many,
+    Object, One, OneLock, Order, Scheme, SkipList, SplitOrder, Stripes, Word,
 };
 use larder_index::{Multi, Unique};
 
@@ -126,6 +126,18 @@ const CATREE: &[Choice] = &[
     },
 ];
 
+const SPLIT_ORDERED: &[Choice] = &[Choice {
+    name: "load",
+    range: Range::Int(1, 1024, 2),
+    about: "entries a bucket at which the number of buckets doubles",
+}];
+
+const LOCKFREE_HASH: &[Choice] = &[Choice {
+    name: "buckets",
+    range: Range::Int(1, 1 << 24, 1 << 12),
+    about: "how many lists there are for good, rounded up to a power of two: about as many as there will be keys",
+}];
+
 static ALL: &[Structure] = &[
     Structure {
         name: "avl",
@@ -152,12 +164,36 @@ static ALL: &[Structure] = &[
         many: catree,
     },
     Structure {
+        name: "skiplist",
+        ordered: true,
+        options: &[],
+        about: "a lazy skip list, as in the study of 2013: lookups take no lock; for ordered tables in cache that many read and some write",
+        one: skiplist,
+        many: skiplist,
+    },
+    Structure {
         name: "linear_hash",
         ordered: false,
         options: LINEAR_HASH,
         about: "linear hashing as in set and bag of OTP, with one lock or many: to compare with, at any of its releases' settings",
         one: linear_hash,
         many: linear_hash,
+    },
+    Structure {
+        name: "split_ordered",
+        ordered: false,
+        options: SPLIT_ORDERED,
+        about: "one lock-free list in split order, which grows: for tables in cache that many threads read and write",
+        one: split_ordered,
+        many: split_ordered,
+    },
+    Structure {
+        name: "lockfree_hash",
+        ordered: false,
+        options: LOCKFREE_HASH,
+        about: "Michael's lock-free buckets, whose number never changes: for tables whose size is known",
+        one: lockfree_hash,
+        many: lockfree_hash,
     },
     Structure {
         name: "chained",
@@ -197,6 +233,19 @@ fn catree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
         // A stack of the last walk is of use where one lock keeps the tree as it is; bases come and go.
         Box::new(CaTree::new(Avl::<W>::new(false), adaptation))
     }
+}
+
+fn skiplist<W: Word>(_chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    Box::new(SkipList::<W>::new())
+}
+
+fn split_ordered<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    Box::new(ListHash::new(SplitOrder::<W>::new(chosen.size("load"))))
+}
+
+fn lockfree_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let bits = chosen.size("buckets").next_power_of_two().ilog2();
+    Box::new(ListHash::new(FixedBuckets::<W>::new(bits)))
 }
 
 fn linear_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {

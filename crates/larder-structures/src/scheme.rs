@@ -37,6 +37,14 @@ pub trait Scheme<W>: Send + Sync {
     /// Calls `f` once with the word under the position.
     fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>);
 
+    /// Whether there is a word under the position, once no change of it that began before is still under way: one that is waited for here has
+    /// looked at its world before, and is seen. Who has told the world that something else begins, relies on it.
+    fn has(&self, guard: &Guard, position: &[u8]) -> bool {
+        let mut found = false;
+        self.read(guard, position, &mut |word| found = word.is_some());
+        found
+    }
+
     /// Calls `f` exactly once with the word under the position and does what it answers, in one step. Answers whether this thread
     /// met another on the way.
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
@@ -58,6 +66,10 @@ pub trait Scheme<W>: Send + Sync {
 impl<W> Scheme<W> for Box<dyn Scheme<W>> {
     fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>) {
         (**self).read(guard, position, f);
+    }
+
+    fn has(&self, guard: &Guard, position: &[u8]) -> bool {
+        (**self).has(guard, position)
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {

@@ -42,6 +42,17 @@ unsafe fn unshare<T>(kept: Shared<'_, T>) -> Option<Arc<T>> {
     (!pointer.is_null()).then(|| unsafe { Arc::from_raw(pointer) })
 }
 
+/// One more count of a value that was loaded from a slot, for this module alone.
+fn counted<T>(value: &T) -> Arc<T> {
+    let pointer: *const T = value;
+    // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count is alive while the guard of the load is (invariant 2): one more is
+    // counted, and given to the new `Arc`.
+    unsafe {
+        Arc::increment_strong_count(pointer);
+        Arc::from_raw(pointer)
+    }
+}
+
 impl<T: Send + Sync + 'static> Slot<T> {
     /// A slot with this in it.
     pub(crate) fn new(value: Option<Arc<T>>) -> Self {
@@ -70,15 +81,13 @@ impl<T: Send + Sync + 'static> Slot<T> {
 
     /// A count of what is in the slot.
     pub(crate) fn share(&self, guard: &Guard) -> Option<Arc<T>> {
-        self.load(guard).map(|value| {
-            let pointer: *const T = value;
-            // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count is alive while `guard` is (invariant 2): one more is
-            // counted, and given to the new `Arc`.
-            unsafe {
-                Arc::increment_strong_count(pointer);
-                Arc::from_raw(pointer)
-            }
-        })
+        self.share_marked(guard).0
+    }
+
+    /// As `share`, and the mark.
+    pub(crate) fn share_marked(&self, guard: &Guard) -> (Option<Arc<T>>, bool) {
+        let (value, marked) = self.load_marked(guard);
+        (value.map(counted), marked)
     }
 
     /// Puts another value in the slot. Unmarked.
@@ -89,7 +98,6 @@ impl<T: Send + Sync + 'static> Slot<T> {
     }
 
     /// Puts another value and mark in the slot if it has this value and mark; says whether it did.
-    #[allow(dead_code)]
     pub(crate) fn replace_if(
         &self,
         current: (Option<&T>, bool),
@@ -131,7 +139,6 @@ impl<T: Send + Sync + 'static> Slot<T> {
     }
 
     /// Takes the value out of a slot that nobody else has.
-    #[allow(dead_code)]
     pub(crate) fn take(&mut self) -> Option<Arc<T>> {
         let slot = std::mem::replace(&mut self.0, Atomic::null());
         // SAFETY: `&mut self`: nobody else has the slot, whose count goes to the caller.

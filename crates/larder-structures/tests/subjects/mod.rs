@@ -67,6 +67,11 @@ const MORE: &[(&str, &[Said])] = &[
             ],
         ],
     ),
+    ("split_ordered", &[&[("load", "1")]]),
+    (
+        "lockfree_hash",
+        &[&[("buckets", "1")], &[("buckets", "13")]],
+    ),
     ("btree", &[&[("m", "3")], &[("m", "32")]]),
 ];
 

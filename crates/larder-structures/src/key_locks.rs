@@ -1,0 +1,67 @@
+//! Locks by position, for structures whose nodes are changed without one.
+//!
+//! Where nodes come and go lock-free, nothing stands for an entry that is not there. A change has to see the entry and answer in one step, and its
+//! closure is called exactly once: so the writers of one position exclude each other here, by one of 64 locks, which the position's hash picks. Writers of
+//! other positions are not kept out of any node; readers take no lock and write nothing.
+//!
+//! The lock also says whether a change is under way, for those who have to wait until it is not ([`KeyLocks::settle`]).
+
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{fence, Ordering};
+
+const LOCKS: usize = 64;
+
+/// Locks by position.
+pub(crate) struct KeyLocks(Box<[CachePadded<Mutex<()>>]>);
+
+/// Mixes the bytes of a position.
+fn mixed(position: &[u8]) -> u64 {
+    let mut chunks = position.chunks_exact(8);
+    let mut hash = position.len() as u64;
+    let mut add =
+        |word: u64| hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for chunk in &mut chunks {
+        add(chunk.iter().fold(0, |word, b| word << 8 | u64::from(*b)));
+    }
+    add(chunks
+        .remainder()
+        .iter()
+        .fold(1, |word, b| word << 8 | u64::from(*b)));
+    hash >> 32
+}
+
+impl KeyLocks {
+    pub(crate) fn new() -> Self {
+        KeyLocks((0..LOCKS).map(|_| CachePadded::default()).collect())
+    }
+
+    fn of(&self, position: &[u8]) -> &Mutex<()> {
+        &self.0[mixed(position) as usize % LOCKS]
+    }
+
+    /// Waits until nobody else changes the position; answers also whether it had to.
+    pub(crate) fn lock(&self, position: &[u8]) -> (MutexGuard<'_, ()>, bool) {
+        let lock = self.of(position);
+        match lock.try_lock() {
+            Some(guard) => (guard, false),
+            None => (lock.lock(), true),
+        }
+    }
+
+    /// Waits for a change of the position that is under way, if there is one. Writes nothing otherwise.
+    pub(crate) fn settle(&self, position: &[u8]) {
+        // Ordering: SeqCst fence, keeps the look at the lock after what the caller told the world, as the locking keeps a writer's look at the
+        // world after its lock: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        let lock = self.of(position);
+        if lock.is_locked() {
+            drop(lock.lock());
+        }
+    }
+
+    /// Bytes of the locks.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}

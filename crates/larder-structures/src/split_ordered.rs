@@ -1,0 +1,225 @@
+//! A lock-free hash table that grows: one list in split order.
+//!
+//! ```text
+//!   buckets   0        1        2        3                  2 bits: bucket = the hash's top bits in reverse
+//!             |        +-----------+     |
+//!             |  +-----|-----------+-----|--+
+//!             v  |     +-------+   |     +--|----+
+//!            (0) --> a --> b --> (2) --> d --> (1) --> k --> (3) --> p --> end
+//!            000..              010..          100..         110..
+//! ```
+//!
+//! Entries are in the order of their positions, in one list. A bucket is a way into it: a node of its own, (0) to (3) here, before the first entry that it has. To
+//! double the buckets changes one number; each new one is put into the list by the first writer that comes to it, from the bucket it was part of.
+//! No entry moves, ever.
+//!
+//! Invariants:
+//! 1. The list is sorted (see list.rs); nodes of buckets are never removed.
+//! 2. With 2^bits buckets bucket b begins at the hash whose top bits are those of b in reverse; its parent is b without its highest bit, and begins
+//!    before it.
+//! 3. The buckets' number only grows. A bucket's slot is empty until its node is in the list.
+//!
+//! Steps of a change: (1) find the bucket, or, where it has no node yet, put that into the list, parents first; (2) do as with any list; (3) double
+//! the number of buckets if there are more than `load` entries a bucket.
+//!
+//! Source: O. Shalev, N. Shavit, "Split-ordered lists: lock-free extensible hash tables", JACM 53(3), 2006. Deviations: the order is that of the hash's top
+//! bits and the buckets' numbers are reversed, where the paper reverses hashes; readers begin at a parent where a bucket has no node; the writers of one
+//! position exclude each other; reclamation by epochs.
+//!
+//! Not for: large tables (a miss for the bucket and for each node); tables that shrink: buckets stay.
+
+use crate::list::{self, Node};
+use crate::list_hash::{Buckets, Start};
+use crate::position::HASH;
+use crate::raw::slot::Slot;
+use crate::word::Word;
+use crossbeam_utils::CachePadded;
+use larder_index::Guard;
+use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+/// The most buckets are 2 to this.
+const MOST_BITS: u32 = 28;
+
+/// The buckets from 2^(i-1) to 2^i; the first segment has bucket 0.
+type Segment<W> = OnceLock<Box<[Slot<Node<W>>]>>;
+
+/// Ways into one list.
+pub struct SplitOrder<W: Word> {
+    /// The list begins with the node of bucket 0.
+    first: Slot<Node<W>>,
+    segments: [Segment<W>; MOST_BITS as usize + 1],
+    bits: AtomicU32,
+    entries: CachePadded<AtomicIsize>,
+    load: usize,
+}
+
+impl<W: Word> SplitOrder<W> {
+    /// One bucket; there are to be more when there are more than `load` entries a bucket.
+    pub fn new(load: usize) -> Self {
+        SplitOrder {
+            first: Slot::new(Some(Node::new(&[], None))),
+            segments: std::array::from_fn(|_| OnceLock::new()),
+            bits: AtomicU32::new(0),
+            entries: CachePadded::default(),
+            load: load.max(1),
+        }
+    }
+
+    fn bits(&self) -> u32 {
+        // Ordering: Relaxed. More buckets are only more ways in; what a bucket leads to is published by its slot.
+        self.bits.load(Relaxed)
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        hash.reverse_bits() as usize & ((1 << self.bits()) - 1)
+    }
+
+    /// The node of a bucket, if it has one.
+    fn node<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Option<&'g Node<W>> {
+        if bucket == 0 {
+            return self.first.load(guard);
+        }
+        let level = bucket.ilog2();
+        let segment = self.segments[level as usize].get()?;
+        segment[bucket - (1 << level)].load(guard)
+    }
+
+    /// Step 1: the node of a bucket whose parent has one.
+    fn add<'g>(&'g self, bucket: usize, parent: &'g Node<W>, guard: &'g Guard) -> &'g Node<W> {
+        let level = bucket.ilog2();
+        let slots = || (0..1usize << level).map(|_| Slot::new(None)).collect();
+        let segment = self.segments[level as usize].get_or_init(slots);
+        let slot = &segment[bucket - (1 << level)];
+        let hash = (bucket as u64).reverse_bits().to_be_bytes();
+        let node = Node::new(&hash[..HASH], None);
+        if list::insert(&parent.next, &node, guard).is_none() {
+            slot.store(Some(node), guard);
+        }
+        // Another thread may have put it into the list, and not yet into the slot: then the parent leads there, too.
+        slot.load(guard).unwrap_or(parent)
+    }
+}
+
+/// The bucket that this one was part of.
+fn parent(bucket: usize) -> usize {
+    bucket & !(1 << bucket.ilog2())
+}
+
+impl<W: Word> Buckets<W> for SplitOrder<W> {
+    fn look<'g>(&'g self, hash: u64, guard: &'g Guard) -> Start<'g, W> {
+        let mut bucket = self.bucket(hash);
+        loop {
+            match self.node(bucket, guard) {
+                Some(node) => return Start(&node.next),
+                None if bucket == 0 => return Start(&self.first),
+                None => bucket = parent(bucket),
+            }
+        }
+    }
+
+    fn prepare<'g>(&'g self, hash: u64, guard: &'g Guard) -> Start<'g, W> {
+        // Up to one that has a node, then down again.
+        let mut missing = smallvec::SmallVec::<[usize; MOST_BITS as usize]>::new();
+        let mut bucket = self.bucket(hash);
+        let mut node = loop {
+            match self.node(bucket, guard) {
+                Some(node) => break node,
+                None if bucket == 0 => return Start(&self.first),
+                None => missing.push(bucket),
+            }
+            bucket = parent(bucket);
+        };
+        while let Some(bucket) = missing.pop() {
+            node = self.add(bucket, node, guard);
+        }
+        Start(&node.next)
+    }
+
+    fn span(&self, hash: u64) -> (u64, u64) {
+        let low = u64::MAX >> self.bits();
+        (hash & !low, hash | low)
+    }
+
+    fn came(&self, by: isize) {
+        // Ordering: Relaxed, a count.
+        let entries = self.entries.fetch_add(by, Relaxed) + by;
+        let bits = self.bits();
+        if by > 0 && entries > (self.load << bits) as isize && bits < MOST_BITS {
+            // Ordering: Relaxed; who comes second finds it done.
+            let _ = self.bits.compare_exchange(bits, bits + 1, Relaxed, Relaxed);
+        }
+    }
+
+    fn memory(&self) -> usize {
+        let guard = larder_index::pin();
+        let segments = self.segments.iter().filter_map(OnceLock::get);
+        let slots = segments.flat_map(|segment| segment.iter());
+        // A slot, and the node of a bucket that has one.
+        let bytes = slots.map(|slot| {
+            let node = slot.load(&guard).map_or(0, Node::bytes);
+            size_of_val(slot) + node as usize
+        });
+        bytes.sum()
+    }
+
+    fn count(&self) -> usize {
+        1 << self.bits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Act, ListHash, Object, Scheme};
+    use larder_index::pin;
+
+    fn position(n: u64) -> [u8; 14] {
+        let mut position = [0; 14];
+        position[..6].copy_from_slice(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[..6]);
+        position[6..].copy_from_slice(&n.to_be_bytes());
+        position
+    }
+
+    #[test]
+    fn buckets_double_and_no_entry_moves() {
+        let table = ListHash::new(SplitOrder::new(2));
+        for n in 0..1000u64 {
+            table.change(&pin(), &position(n), &mut |_| {
+                Act::Put(Object::new(&n.to_be_bytes()))
+            });
+            let buckets = table.stats(&pin()).leaves;
+            assert!(buckets.is_power_of_two() && (n as usize) < 2 * buckets);
+        }
+        assert_eq!(table.stats(&pin()).leaves, 512);
+        for n in 0..1000u64 {
+            table.read(&pin(), &position(n), &mut |word| {
+                assert_eq!(word.unwrap().bytes(), n.to_be_bytes());
+            });
+        }
+    }
+
+    /// Invariant 2: the node of each bucket stands where the bucket begins, and is found there.
+    #[test]
+    fn buckets_begin_where_they_should() {
+        let (order, guard) = (SplitOrder::<Object>::new(1), pin());
+        for _ in 0..64 {
+            order.came(1);
+        }
+        assert_eq!(order.count(), 64);
+        for i in (0..64u64).rev() {
+            let hash = i << 58;
+            order.prepare(hash, &guard);
+            let node = order.node(order.bucket(hash), &guard).unwrap();
+            assert_eq!(
+                node.position[..],
+                hash.to_be_bytes()[..if i == 0 { 0 } else { HASH }]
+            );
+            assert_eq!(order.span(hash | 77), (hash, hash | ((1 << 58) - 1)));
+        }
+        let first = order.first.load(&guard);
+        let nodes = std::iter::successors(first, |node| node.next.load(&guard));
+        let nodes: Vec<_> = nodes.map(|node| node.position.clone()).collect();
+        assert!(nodes.len() == 64 && nodes.windows(2).all(|w| w[0] < w[1]));
+    }
+}
