@@ -21,7 +21,7 @@ pub(crate) use crate::batches::scan;
 use crate::hash::build::{has_room, is_sparse, Sizes};
 use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
 use crate::hash::shape::{body_size, counting, LANE, UNIT_CLASS};
-use crate::raw::bucket::{Hit, Home, Said, QUICK};
+use crate::raw::bucket::{Hit, Home, QUICK};
 use crate::raw::bucket_change::Body;
 use crate::raw::bucket_leaf::{Leaf, Locked, Look, NewLeaf, Obsolete};
 use crate::raw::outside::Handle;
@@ -83,7 +83,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Looks for a key, and gives what `look` made of it: the way that nearly all reads go.
     ///
-    /// It knows small keys that end themselves, in buckets of small objects, at home. Errors, when it can't tell or a writer was at work: then
+    /// It knows small keys that end themselves, in buckets of small objects. Errors, when it can't tell or a writer was at work: then
     /// `read_any` must do it, from the beginning, so that nothing has to be kept for it.
     #[inline(always)]
     fn read_quick<T>(
@@ -103,14 +103,7 @@ impl<R: KeyRule> HashOrder<R> {
             return Err(Torn);
         }
         let version = leaf.version().map_err(|Obsolete| Torn)?;
-        let said = home.quick(key.bytes);
-        let result = if said.is_here() {
-            look(Some(said.hit(home.bucket())))
-        } else if said == Said::ABSENT {
-            look(None)
-        } else {
-            return Err(Torn);
-        };
+        let result = look(leaf.quick(&home, key.bytes).ok_or(Torn)?);
         if leaf.is_still(version) {
             Ok(result)
         } else {

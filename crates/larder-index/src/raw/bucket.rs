@@ -275,17 +275,40 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
     }
 }
 
-impl<'g> Home<'g> {
-    /// The quick search for a key at home: see [`search`]. What is neither absent nor here it can't tell.
+impl<'g> Leaf<'g> {
+    /// The quick search for a key: see [`search`]. None if it can't tell.
     #[inline(always)]
-    pub(crate) fn quick(&self, key: &[u8]) -> Said {
-        search(self.bucket, u64::from(self.tag) << 8, key)
+    pub(crate) fn quick(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
+        let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
+        let mut said = search(bucket, tag, key);
+        if said == Said::PASSED {
+            said = self.quick_beyond(bucket, tag | u64::from(GUEST), key);
+            if said.is_here() {
+                bucket = self.bucket(said.number());
+            }
+        }
+        if said.is_here() {
+            return Some(Some(said.hit(bucket)));
+        }
+        (said == Said::ABSENT).then_some(None)
     }
 
-    /// Its bucket.
-    #[inline(always)]
-    pub(crate) fn bucket(&self) -> Bucket<'g> {
-        self.bucket
+    /// Goes on behind a home bucket, among guests. All that it takes and gives are registers.
+    #[inline(never)]
+    fn quick_beyond(self, home: Bucket<'g>, tag: u64, key: &[u8]) -> Said {
+        let (shape, home) = (self.shape(), self.number(home));
+        let mut at = shape.next(home);
+        while at != home {
+            let said = search(self.bucket(at), tag, key);
+            if said.is_here() {
+                return said.in_bucket(at);
+            }
+            if said != Said::PASSED {
+                return said;
+            }
+            at = shape.next(at);
+        }
+        Said::ABSENT
     }
 }
 
@@ -304,19 +327,13 @@ impl<'g> Look<'g> {
         key: &[u8],
         (quick, told): (bool, bool),
     ) -> Result<Option<Hit<'g>>, Torn> {
-        let mut passed = false;
         if quick && self.leaf.class() <= UNIT_CLASS {
-            let home = self.leaf.home(hash);
-            let said = home.quick(key);
-            if said.is_here() {
-                return Ok(Some(said.hit(home.bucket)));
+            let said = self.leaf.quick(&self.leaf.home(hash), key);
+            if let Some(known) = said {
+                return Ok(known);
             }
-            if said == Said::ABSENT {
-                return Ok(None);
-            }
-            passed = said == Said::PASSED;
         }
-        self.resolve(self.find_any(hash, key, (quick, told), passed))
+        self.resolve(self.find_any(hash, key, (quick, told)))
     }
 
     /// As `find`, for keys that are probably no quick ones, or not at home.
@@ -327,7 +344,7 @@ impl<'g> Look<'g> {
         key: &[u8],
         how: (bool, bool),
     ) -> Result<Option<Hit<'g>>, Torn> {
-        self.resolve(self.find_any(hash, key, how, false))
+        self.resolve(self.find_any(hash, key, how))
     }
 
     #[inline(always)]
@@ -342,28 +359,25 @@ impl<'g> Look<'g> {
         }
     }
 
-    /// Finds the entry under any key. If `passed` it is not in its home bucket, from which some were passed on.
+    /// Finds the entry under any key.
     #[inline(never)]
-    fn find_any(self, hash: u64, key: &[u8], (quick, told): (bool, bool), passed: bool) -> Said {
+    fn find_any(self, hash: u64, key: &[u8], (quick, told): (bool, bool)) -> Said {
         let shape = self.leaf.shape();
         let (home, tag) = shape.place(hash);
         let quick = quick && shape.class <= UNIT_CLASS;
-        let mut tag = u64::from(tag) << 8;
-        let mut at = home;
-        let mut said = Said::PASSED;
-        if !passed {
-            said = self.find_at((home, tag), key, (quick, told));
-        }
-        // From here on it is a guest.
-        tag |= u64::from(GUEST);
-        while said == Said::PASSED {
+        let (mut at, mut tag) = (home, u64::from(tag) << 8);
+        loop {
+            let said = self.find_at((at, tag), key, (quick, told));
+            if said != Said::PASSED {
+                return said;
+            }
             at = shape.next(at);
             if at == home {
                 return Said::ABSENT;
             }
-            said = self.find_at((at, tag), key, (quick, told));
+            // From here on it is a guest.
+            tag |= u64::from(GUEST);
         }
-        said
     }
 
     /// Finds the entry in a bucket.
