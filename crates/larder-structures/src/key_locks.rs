@@ -60,6 +60,15 @@ impl KeyLocks {
         }
     }
 
+    /// Waits for all changes that are under way. Writes nothing where there is none.
+    pub(crate) fn settle_all(&self) {
+        // Ordering: SeqCst fence, as in `settle`.
+        fence(Ordering::SeqCst);
+        for lock in self.0.iter().filter(|lock| lock.is_locked()) {
+            drop(lock.lock());
+        }
+    }
+
     /// Bytes of the locks.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.0)

@@ -21,7 +21,7 @@
 //! ```text
 //!   One       Many                     adapters: an index with one value under a key, or with many
 //!      \     /
-//!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, ListHash
+//!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, LfCaTree, ListHash
 //!         |
 //!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained
 //! ```
@@ -49,6 +49,7 @@ mod counts;
 mod cut;
 mod fill;
 mod key_locks;
+mod lfcatree;
 mod linear_hash;
 mod list;
 mod list_hash;
@@ -57,6 +58,7 @@ mod many;
 mod one;
 mod one_lock;
 mod position;
+mod pure;
 #[allow(unsafe_code)]
 mod raw;
 mod registry;
@@ -74,6 +76,7 @@ pub use catree::{Adaptation, CaTree};
 pub use chained::Chained;
 pub use choices::{BuildError, Choice, Range, Value};
 pub use cut::Cut;
+pub use lfcatree::LfCaTree;
 pub use linear_hash::LinearHash;
 pub use list_hash::{Buckets, ListHash};
 pub use lockfree_hash::FixedBuckets;

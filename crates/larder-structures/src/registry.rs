@@ -4,8 +4,8 @@
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
-    Adaptation, Avl, Btree, CaTree, Chained, Crowd, FixedBuckets, LinearHash, ListHash, Many,
-    Object, One, OneLock, Order, Scheme, SkipList, SplitOrder, Stripes, Word,
+    Adaptation, Avl, Btree, CaTree, Chained, Crowd, FixedBuckets, LfCaTree, LinearHash, ListHash,
+    Many, Object, One, OneLock, Order, Scheme, SkipList, SplitOrder, Stripes, Word,
 };
 use larder_index::{Multi, Unique};
 
@@ -126,6 +126,19 @@ const CATREE: &[Choice] = &[
     },
 ];
 
+const LFCATREE: &[Choice] = &[
+    Choice {
+        name: "high",
+        range: Range::Int(-1_000_000, 1_000_000, 1_000),
+        about: "beyond this count of contention a leaf is divided",
+    },
+    Choice {
+        name: "low",
+        range: Range::Int(-1_000_000, 1_000_000, -1_000),
+        about: "below this it is joined to its neighbour",
+    },
+];
+
 const SPLIT_ORDERED: &[Choice] = &[Choice {
     name: "load",
     range: Range::Int(1, 1024, 2),
@@ -162,6 +175,14 @@ static ALL: &[Structure] = &[
         about: "a contention-adapting tree, as ordered_set with write concurrency since OTP 22: for ordered tables with many writers",
         one: catree,
         many: catree,
+    },
+    Structure {
+        name: "lfcatree",
+        ordered: true,
+        options: LFCATREE,
+        about: "a contention-adapting tree whose leaves never change: for ordered tables that many read and scan while others write",
+        one: lfcatree,
+        many: lfcatree,
     },
     Structure {
         name: "skiplist",
@@ -246,6 +267,11 @@ fn split_ordered<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 fn lockfree_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     let bits = chosen.size("buckets").next_power_of_two().ilog2();
     Box::new(ListHash::new(FixedBuckets::<W>::new(bits)))
+}
+
+fn lfcatree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let number = |option| chosen.number(option).unwrap_or_default();
+    Box::new(LfCaTree::<W>::new(number("high"), number("low")))
 }
 
 fn linear_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {

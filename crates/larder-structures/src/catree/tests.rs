@@ -164,7 +164,11 @@ fn a_shape_that_never_rests() {
         });
         check(&tree);
         let stats = tree.stats(&pin());
-        assert!(stats.splits > 0 && stats.depth <= 8, "{stats:?}");
+        // Where only contention divides, there may have been none.
+        assert!(
+            (stats.splits > 0 || high > 0) && stats.depth <= 8,
+            "{stats:?}"
+        );
         assert_eq!(stats.inner_nodes as u64, stats.splits - stats.merges);
     }
 }

@@ -67,6 +67,7 @@ const MORE: &[(&str, &[Said])] = &[
             ],
         ],
     ),
+    ("lfcatree", &[&[("high", "-3"), ("low", "-2")]]),
     ("split_ordered", &[&[("load", "1")]]),
     (
         "lockfree_hash",
