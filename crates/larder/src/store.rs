@@ -5,20 +5,22 @@ use crate::options::{Options, TableKind, DEFAULT};
 use crate::raw;
 use larder_index::{Guard, Key, KeyRule, LeafConfig, Multi, Stats, Unique, UniqueKind};
 use larder_term::hash::Seed;
-use std::sync::Arc;
 
 /// The keys of tables without order: terms, which end themselves, with the table's hash.
 struct Terms(Seed);
 
 impl KeyRule for Terms {
+    #[inline]
     fn hash(&self, key: &[u8]) -> u64 {
         self.0.hash(key)
     }
 
+    #[inline]
     fn ends_itself(&self) -> bool {
         true
     }
 
+    #[inline]
     fn key_len(&self, bytes: &[u8]) -> usize {
         larder_term::skip(bytes)
     }
@@ -51,10 +53,7 @@ impl Store {
             _ if name != DEFAULT => {
                 Index::Many(larder_structures::build_multi(name, said).expect(checked))
             }
-            TableKind::Set => {
-                let rule = Arc::new(Terms(seed.clone()));
-                Index::One(larder_index::unique(UniqueKind::Hash(rule)))
-            }
+            TableKind::Set => Index::One(larder_index::unique_hashed(Terms(seed.clone()))),
             TableKind::OrderedSet => Index::One(larder_index::unique(UniqueKind::Ordered)),
             TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi_hashed(
                 LeafConfig::default(),
