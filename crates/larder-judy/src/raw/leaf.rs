@@ -78,7 +78,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
     }
 
     /// The place of an index, or where it would stand.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         // SAFETY: the view was made of a pair whose tag says level `k` and population `n`; a constant level makes the
         // masks and steps constants.
