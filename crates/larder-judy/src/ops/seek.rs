@@ -62,8 +62,7 @@ fn climb<'a, const UP: bool, K: Kind>(
     from: usize,
     key: u64,
 ) -> Option<Found<'a>> {
-    for k in from..=ROOT {
-        let jp = path[k];
+    for (k, &jp) in path.iter().enumerate().skip(from) {
         if jp.form().level() != Some(k) {
             continue;
         }

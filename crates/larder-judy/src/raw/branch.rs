@@ -44,7 +44,7 @@ fn count(head: u64) -> usize {
 #[inline(always)]
 fn find(head: u64, digit: u8) -> Result<usize, usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    let differ = head ^ ONES * digit as u64;
+    let differ = head ^ (ONES * digit as u64);
     // The lowest byte that is zero has the lowest of these bits.
     let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
     let at = zero.trailing_zeros() as usize / 8;

@@ -245,8 +245,8 @@ impl<K: Kind> Jp<K> {
         let (old, values) = leaf_shape::<K>(k, n);
         let (new, new_values) = leaf_shape::<K>(k, n - 1);
         let block = self.block();
-        // SAFETY: value `at` of `n` stands in the block where its shape says.
         let value = if K::VALUES {
+            // SAFETY: value `at` of `n` stands in the block where its shape says.
             unsafe { *block.add(values + at) }
         } else {
             0

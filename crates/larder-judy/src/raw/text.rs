@@ -254,9 +254,9 @@ impl<C: Chunks> Text<C> {
         if path.is_empty() || unsafe { array(last) }.pop() != 1 {
             return;
         }
-        let Some((word, value)) = seek::<true, Parts>(unsafe { array(last) }, 0).map(own) else {
-            return;
-        };
+        // SAFETY: as above.
+        let only = seek::<true, Parts>(unsafe { array(last) }, 0).map(own);
+        let Some((word, value)) = only else { return };
         let mut tail = None;
         if C::goes_on(word) {
             // SAFETY: the word goes on, so its value is a link (1).
