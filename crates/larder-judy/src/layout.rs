@@ -12,9 +12,10 @@
 //!
 //! `most(W, k)` is how many indexes fit into W words, so the values begin at one place as long as the block stays.
 
-/// The words of the blocks there are, up to the largest linear leaf.
-const STEPS: [u8; 21] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64,
+/// The words of the blocks there are, up to the largest linear leaf: what a common allocator gives anyway (it keeps a word for
+/// itself, and rounds up to two), every second one of the larger ones left out.
+const STEPS: [u8; 18] = [
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 21, 25, 29, 33, 37, 41, 49, 57, 64,
 ];
 
 /// The most words of a linear leaf.
@@ -52,7 +53,12 @@ pub(crate) trait Kind: Send + Sync + 'static {
     const IMMED_BYTES: usize;
     /// The most indexes of a linear leaf, by level.
     const LEAF_MOST: [usize; 9];
+    /// The most bytes an index that an uncompressed branch may take more than a bitmap one.
+    const WIDE_BYTES: u64;
 }
+
+/// The most indexes in a pair, of any kind: a set's of one byte.
+pub(crate) const MOST_IMMEDIATE: usize = 15;
 
 /// Indexes alone: Judy1.
 #[derive(Debug)]
@@ -62,17 +68,31 @@ pub(crate) struct Set;
 #[derive(Debug)]
 pub(crate) struct Map;
 
+/// Indexes with a word each, parts of strings. Text has few different bytes at a place, so its branches are bitmap ones more
+/// often, one below the other; and its strings take more memory than its branches. So it pays to be generous to those.
+#[derive(Debug)]
+pub(crate) struct Parts;
+
 impl Kind for Set {
     const VALUES: bool = false;
     const IMMED_BYTES: usize = 15;
     // A linear leaf of the last byte is never smaller than the bitmap's four words.
     const LEAF_MOST: [usize; 9] = [0, 24, 128, 96, 72, 60, 52, 48, 44];
+    const WIDE_BYTES: u64 = 1;
 }
 
 impl Kind for Map {
     const VALUES: bool = true;
     const IMMED_BYTES: usize = 7;
     const LEAF_MOST: [usize; 9] = [0, MAP_LEAF1_MOST, 51, 46, 42, 39, 36, 34, 32];
+    const WIDE_BYTES: u64 = 1;
+}
+
+impl Kind for Parts {
+    const VALUES: bool = true;
+    const IMMED_BYTES: usize = Map::IMMED_BYTES;
+    const LEAF_MOST: [usize; 9] = Map::LEAF_MOST;
+    const WIDE_BYTES: u64 = 5;
 }
 
 /// The words that a leaf of `n` indexes of `k` bytes needs. A set's leaf has room to read eight bytes from where its last
@@ -153,8 +173,15 @@ pub(crate) const fn quarter_pairs(n: usize) -> usize {
 
 /// Whether a bitmap branch with `children` children over `pop` indexes is worth an uncompressed one's 4 KiB.
 #[inline(always)]
-pub(crate) const fn deserves_wide(children: usize, pop: u64) -> bool {
-    children > 184 || (children > 32 && pop > 1000 && pop * 2 > 4096 - 16 * children as u64)
+pub(crate) const fn deserves_wide<K: Kind>(children: usize, pop: u64) -> bool {
+    children > 184 || pop * K::WIDE_BYTES > 4096 - 16 * children as u64
+}
+
+/// Whether it is time to ask [`deserves_wide`] of a bitmap branch over `pop` indexes that gets no new child: seldom, but
+/// soon enough.
+#[inline(always)]
+pub(crate) const fn time_to_ask(pop: u64) -> bool {
+    pop % 128 == 0
 }
 
 /// An uncompressed branch over so few indexes becomes a bitmap branch.

@@ -39,7 +39,7 @@ impl Pattern {
         match self {
             Pattern::Sequential => at,
             Pattern::Random => mix(at),
-            Pattern::Clustered => mix(at / 64) & !0xff | at % 64,
+            Pattern::Clustered => (mix(at / 64) & !0xff) | (at % 64),
         }
     }
 

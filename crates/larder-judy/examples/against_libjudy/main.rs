@@ -8,7 +8,8 @@
 //!
 //! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds. Keys are inserted in the
 //! order that their pattern makes them, then looked up and removed in that order if they are sequential, shuffled otherwise;
-//! `next` walks the array by stateless steps from each key to the one after it. Every answer is asserted.
+//! `next` walks the array by stateless steps from each key to the one after it. Every answer is
+//! asserted. Time is the thread's own processor time.
 //!
 //! Memory is given twice: as each array counts itself, and as the C heap grows, headers of the allocator included (both
 //! use the same one). The JudySL of libJudy does not count itself: there the second stands for the first.
@@ -19,7 +20,6 @@ mod subjects;
 
 use std::fmt::Write as _;
 use std::hint::black_box;
-use std::time::Instant;
 
 use keys::{order, Pattern};
 use larder_judy::{Judy1, JudyESL, JudyL, JudySL};
@@ -85,10 +85,11 @@ fn round<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K], order: &[u32])
     let mut times = [0.0; 4];
     for _ in 0..repeats {
         let mut array = S::new();
-        let mut lap = Instant::now();
+        let mut lap = raw::cpu_time();
         let mut take = |at: usize| {
-            times[at] += lap.elapsed().as_nanos() as f64;
-            lap = Instant::now();
+            let now = raw::cpu_time();
+            times[at] += (now - lap) as f64;
+            lap = now;
         };
         for (at, key) in keys.iter().enumerate() {
             array.insert(key.as_ref(), at as u64);

@@ -10,9 +10,11 @@ use crate::raw::jp::{on_form, Form, Jp, View};
 /// A value's place: nothing in a set.
 pub(crate) type Slot<'a> = Option<&'a u64>;
 
-/// The value of an index, if the index is there.
-#[inline]
-pub(crate) fn get<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
+pub(crate) use crate::raw::cpu::get;
+
+/// The value of an index, if the index is there: what [`get`] is compiled from.
+#[inline(always)]
+pub(crate) fn get_by<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
     let mut jp = root;
     loop {
         // The pair of one index holds seven bytes of it, so that its slot's level does not matter here.

@@ -17,7 +17,8 @@
 
 use super::build::{build, drop_small, parting, Pile};
 use super::find::{get_mut, place};
-use crate::layout::{digit, mask, Kind};
+use super::ROOT;
+use crate::layout::{digit, mask, Kind, MOST_IMMEDIATE};
 use crate::raw::branch::Children;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
@@ -25,8 +26,11 @@ use crate::raw::mem::Mem;
 /// Where the value of an inserted index is (nothing in a set), and whether the index is new.
 pub(crate) type Inserted<'a> = (Option<&'a mut u64>, bool);
 
-/// Inserts an index into a slot, with value zero if it is new.
-pub(crate) fn insert<'a, K: Kind>(
+pub(crate) use crate::raw::cpu::insert;
+
+/// Inserts an index into a slot, with value zero if it is new: what [`insert`] is compiled from.
+#[inline(always)]
+pub(crate) fn insert_by<'a, K: Kind>(
     jp: &'a mut Jp<K>,
     slot: usize,
     key: u64,
@@ -34,7 +38,10 @@ pub(crate) fn insert<'a, K: Kind>(
 ) -> Inserted<'a> {
     match jp.form() {
         Form::Linear(k) => branch_insert(jp, k, slot, key, mem),
-        Form::Bitmap(k) => branch_insert(jp, k, slot, key, mem),
+        Form::Bitmap(k) => {
+            jp.widen_out(k, mem);
+            branch_insert(jp, k, slot, key, mem)
+        }
         Form::Wide(k) => branch_insert(jp, k, slot, key, mem),
         Form::Null => {
             *jp = build(slot, &[key], &[0], mem);
@@ -44,7 +51,7 @@ pub(crate) fn insert<'a, K: Kind>(
         Form::One => pair_up(jp, slot, key, mem),
         Form::Immed { n, k } => match place(jp, k, key) {
             Ok(at) => (jp.immed_value_mut(at), false),
-            Err(_) if !Jp::<K>::immed_fits(n + 1, k) => grow(jp, slot, key, mem),
+            Err(at) if !Jp::<K>::immed_fits(n + 1, k) => spill(jp, at, key, mem),
             Err(at) => {
                 jp.immed_insert(at, key, mem);
                 (jp.immed_value_mut(at), true)
@@ -158,6 +165,28 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
         jp.immed_value_mut(after)
     };
     (slot, true)
+}
+
+/// 3: immediates and one index more, which belongs at `at`, become a leaf.
+fn spill<'a, K: Kind>(jp: &'a mut Jp<K>, at: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
+    let (mut keys, mut values) = ([key; MOST_IMMEDIATE + 1], [0; MOST_IMMEDIATE + 1]);
+    let (View::Run(run), k) = jp.view(ROOT) else {
+        unreachable!("the pair is a run")
+    };
+    let n = run.len();
+    for from in 0..n {
+        let to = from + (from >= at) as usize;
+        keys[to] = key & !mask(k) | run.key(from);
+        values[to] = run.value(from).copied().unwrap_or(0);
+    }
+    jp.drop_run(mem);
+    *jp = build(k, &keys[..=n], &values[..=n], mem);
+    let value = if let Form::Leaf(_) = jp.form() {
+        jp.leaf_value_mut(at)
+    } else {
+        None
+    };
+    (value, true)
 }
 
 /// 3: a run is built anew with one index more.

@@ -8,12 +8,20 @@
 
 use super::build::{drop_small, settle, Pile};
 use super::find::place;
-use crate::layout::{digit, leaf_again, Kind};
-use crate::raw::jp::{Form, Jp};
+use crate::layout::{digit, leaf_again, mask, Kind};
+use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
-/// Removes an index from a slot, and returns its value (zero in a set), if it was there.
-pub(crate) fn remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
+pub(crate) use crate::raw::cpu::remove;
+
+/// Removes an index from a slot, and returns its value (zero in a set), if it was there: what [`remove`] is compiled from.
+#[inline(always)]
+pub(crate) fn remove_by<K: Kind>(
+    jp: &mut Jp<K>,
+    slot: usize,
+    key: u64,
+    mem: &mut Mem,
+) -> Option<u64> {
     match jp.form() {
         Form::Linear(k) => branch_remove(jp, k, slot, key, mem),
         Form::Bitmap(k) => branch_remove(jp, k, slot, key, mem),
@@ -32,7 +40,7 @@ pub(crate) fn remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut M
             if n > 2 {
                 return Some(jp.immed_remove(at, mem));
             }
-            rebuild_without(jp, k, slot, key, mem)
+            Some(leave_one(jp, k, at, key, mem))
         }
         Form::Leaf(k) => {
             if jp.strays(k, key) {
@@ -72,6 +80,21 @@ fn branch_remove<K: Kind>(
     }
     simplify(jp, k, slot, key, mem);
     Some(value)
+}
+
+/// 2: of two immediates of `k` bytes the one at `at` goes; returns its value.
+fn leave_one<K: Kind>(jp: &mut Jp<K>, k: usize, at: usize, key: u64, mem: &mut Mem) -> u64 {
+    let View::Run(run) = jp.view(k).0 else {
+        unreachable!("the pair is a run")
+    };
+    let value = |at| run.value(at).copied().unwrap_or(0);
+    let (one, removed) = (
+        Jp::one(key & !mask(k) | run.key(1 - at), value(1 - at)),
+        value(at),
+    );
+    jp.drop_run(mem);
+    *jp = one;
+    removed
 }
 
 fn dense_remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {

@@ -11,13 +11,15 @@ use crate::raw::jp::{on_form, Jp, Run};
 /// An index and its value (nothing in a set).
 pub(crate) type Found<'a> = (u64, Slot<'a>);
 
-/// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair.
+pub(crate) use crate::raw::cpu::seek;
+
+/// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair: what [`seek`] is compiled from.
 ///
 /// 1. Go down the path of `key`, noting its branches by their levels, to a run, to where the path strays, or to where it ends.
 /// 2. The run may have the index. A subtree that strays is before `key`, or beyond, and then its edge is the nearest.
 /// 3. Else the nearest child beyond the path in the lowest branch that has one: its edge.
-#[inline]
-pub(crate) fn seek<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
+#[inline(always)]
+pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
     let mut path = [root; ROOT + 1];
     let (mut jp, mut slot) = (root, ROOT);
     // 1
@@ -54,13 +56,13 @@ pub(crate) fn seek<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Fo
 }
 
 /// 3: from a branch of level `from` upwards. Levels that the path skipped hold the root's pair, of another level.
+#[inline(always)]
 fn climb<'a, const UP: bool, K: Kind>(
     path: &[&'a Jp<K>; ROOT + 1],
     from: usize,
     key: u64,
 ) -> Option<Found<'a>> {
-    for k in from..=ROOT {
-        let jp = path[k];
+    for (k, &jp) in path.iter().enumerate().skip(from) {
         if jp.form().level() != Some(k) {
             continue;
         }
@@ -96,6 +98,7 @@ fn seek_run<'a, const UP: bool, K: Kind>(
 }
 
 /// The first (last) index below a pair that is not null; `path` gives the bytes above the slot.
+#[inline(never)]
 pub(crate) fn edge<const UP: bool, K: Kind>(
     root: &Jp<K>,
     root_slot: usize,
@@ -107,7 +110,8 @@ pub(crate) fn edge<const UP: bool, K: Kind>(
         Null => return None,
         Run(run, k, narrow) => {
             let base = if narrow && k < slot { jp.base(k, path) } else { path & !mask(k) };
-            return seek_run::<UP, K>(&run, k, if UP { base } else { base | mask(k) });
+            let at = if UP { 0 } else { run.len() - 1 };
+            return Some((base | run.key(at), run.value(at)));
         },
         Branch(branch, k) => {
             path = if k < slot { jp.base(k, path) } else { path };

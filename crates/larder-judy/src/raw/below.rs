@@ -10,7 +10,7 @@
 
 use super::jp::Jp;
 use super::mem::Mem;
-use crate::layout::Map;
+use crate::layout::Parts;
 
 /// The address in an index's value, with its kind.
 ///
@@ -21,7 +21,7 @@ pub(super) struct Link(u64);
 /// What a link points to.
 pub(super) enum Below {
     Lone(Lone),
-    Array(*mut Jp<Map>),
+    Array(*mut Jp<Parts>),
 }
 
 /// A short-cut leaf.
@@ -62,9 +62,9 @@ impl Link {
     }
 
     /// A new, empty array.
-    pub(super) fn array(mem: &mut Mem) -> (Link, *mut Jp<Map>) {
+    pub(super) fn array(mem: &mut Mem) -> (Link, *mut Jp<Parts>) {
         let block = mem.take(2);
-        let pair: *mut Jp<Map> = block.cast();
+        let pair: *mut Jp<Parts> = block.cast();
         // SAFETY: a pair takes two words.
         unsafe { pair.write(Jp::NULL) };
         (Link(block.expose_provenance() as u64), pair)
@@ -75,7 +75,7 @@ impl Link {
     /// # Safety
     ///
     /// The pair is that of a link that nobody uses any more.
-    pub(super) unsafe fn drop_array(pair: *mut Jp<Map>, mem: &mut Mem) {
+    pub(super) unsafe fn drop_array(pair: *mut Jp<Parts>, mem: &mut Mem) {
         // SAFETY: the block came from `array`.
         unsafe { mem.give(pair.cast(), 2) };
     }

@@ -186,9 +186,9 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(crate) fn as_full(&self) -> Full<'_> {
-        // SAFETY: a full leaf of a map has a block of 256 values.
         Full {
             values: if K::VALUES {
+                // SAFETY: a full leaf of a map has a block of 256 values.
                 Some(unsafe { &*self.block().cast() })
             } else {
                 None

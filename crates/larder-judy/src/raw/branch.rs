@@ -13,7 +13,8 @@ use super::bits::below;
 use super::jp::{Form, Jp, Tag, View};
 use super::mem::Mem;
 use crate::layout::{
-    deserves_wide, linear_words, quarter_pairs, Kind, LINEAR_AGAIN, LINEAR_MOST, WIDE_AGAIN,
+    deserves_wide, linear_words, quarter_pairs, time_to_ask, Kind, LINEAR_AGAIN, LINEAR_MOST,
+    WIDE_AGAIN,
 };
 
 /// A quarter of a bitmap branch.
@@ -43,7 +44,7 @@ fn count(head: u64) -> usize {
 #[inline(always)]
 fn find(head: u64, digit: u8) -> Result<usize, usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    let differ = head ^ ONES * digit as u64;
+    let differ = head ^ (ONES * digit as u64);
     // The lowest byte that is zero has the lowest of these bits.
     let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
     let at = zero.trailing_zeros() as usize / 8;
@@ -284,7 +285,7 @@ impl<K: Kind> Jp<K> {
         if n <= LINEAR_MOST {
             return Self::new_linear(meta, children, mem);
         }
-        if deserves_wide(n, pop) {
+        if deserves_wide::<K>(n, pop) {
             return Self::new_wide(meta, k, children, mem);
         }
         Self::new_bitmap(meta, k, children, mem)
@@ -356,7 +357,7 @@ impl<K: Kind> Jp<K> {
             Form::Bitmap(k) => {
                 self.bitmap_add(digit, child, mem);
                 let children = self.as_bitmap().len();
-                if children > 32 && deserves_wide(children, self.pop_at(k)) {
+                if deserves_wide::<K>(children, self.pop_at(k)) {
                     self.rebuild(mem);
                 }
             }
@@ -459,6 +460,15 @@ impl<K: Kind> Jp<K> {
         }
     }
 
+    /// Makes a bitmap branch of level `k` an uncompressed one if its indexes have become many, which is asked now and then.
+    #[inline(always)]
+    pub(crate) fn widen_out(&mut self, k: usize, mem: &mut Mem) {
+        if time_to_ask(self.pop_at(k)) && deserves_wide::<K>(self.as_bitmap().len(), self.pop_at(k))
+        {
+            self.rebuild(mem);
+        }
+    }
+
     /// How many children a linear branch has.
     #[inline]
     pub(crate) fn linear_count(&self) -> usize {
@@ -540,6 +550,8 @@ impl<K: Kind> Jp<K> {
     }
 
     /// Builds a branch anew, in the form that its children and population ask for.
+    #[cold]
+    #[inline(never)]
     fn rebuild(&mut self, mem: &mut Mem) {
         let meta = self.meta;
         let Some(k) = self.form().level() else { return };
@@ -552,7 +564,7 @@ impl<K: Kind> Jp<K> {
             let mut jp = Self::new_linear(meta, children, mem);
             jp.retag(Tag::linear(k));
             jp
-        } else if deserves_wide(n, pop) {
+        } else if deserves_wide::<K>(n, pop) {
             Self::new_wide(meta, k, children, mem)
         } else {
             Self::new_bitmap(meta, k, children, mem)

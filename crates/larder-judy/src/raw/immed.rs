@@ -126,8 +126,8 @@ impl<K: Kind> Jp<K> {
     #[inline]
     pub(crate) fn immed_value_mut(&mut self, at: usize) -> Option<&mut u64> {
         match self.form() {
-            // SAFETY: a map's immediates have `n` values in their block, and `at` is below `n`.
             Form::Immed { n, .. } if K::VALUES && at < n => {
+                // SAFETY: a map's immediates have `n` values in their block, and `at` is below `n`.
                 Some(unsafe { &mut *self.block().add(at) })
             }
             _ => None,
@@ -149,9 +149,8 @@ impl<K: Kind> Jp<K> {
         if K::VALUES {
             let block = self.block();
             // SAFETY: the block has `n` values in a block of their class.
-            word = Word {
-                block: unsafe { words_insert(block, n, at, mem) },
-            };
+            let block = unsafe { words_insert(block, n, at, mem) };
+            word = Word { block };
         }
         *self = Self::from_packed(packed, n + 1, k, word);
     }

@@ -78,7 +78,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
     }
 
     /// The place of an index, or where it would stand.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         // SAFETY: the view was made of a pair whose tag says level `k` and population `n`; a constant level makes the
         // masks and steps constants.
@@ -245,8 +245,8 @@ impl<K: Kind> Jp<K> {
         let (old, values) = leaf_shape::<K>(k, n);
         let (new, new_values) = leaf_shape::<K>(k, n - 1);
         let block = self.block();
-        // SAFETY: value `at` of `n` stands in the block where its shape says.
         let value = if K::VALUES {
+            // SAFETY: value `at` of `n` stands in the block where its shape says.
             unsafe { *block.add(values + at) }
         } else {
             0

@@ -16,6 +16,7 @@
 pub(crate) mod below;
 pub(crate) mod bits;
 pub(crate) mod branch;
+pub(crate) mod cpu;
 pub(crate) mod immed;
 pub(crate) mod jp;
 pub(crate) mod leaf;

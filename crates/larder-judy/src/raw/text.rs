@@ -22,7 +22,7 @@ use super::below::{Below, Link, Lone};
 use super::jp::{Jp, View};
 use super::mem::Mem;
 use crate::chunks::Chunks;
-use crate::layout::Map;
+use crate::layout::Parts;
 use crate::ops::find::get;
 use crate::ops::free::Doomed;
 use crate::ops::insert::insert;
@@ -34,15 +34,15 @@ use crate::stats::TextStats;
 
 /// A tree of byte strings, cut into words by `C`.
 pub(crate) struct Text<C: Chunks> {
-    root: Jp<Map>,
+    root: Jp<Parts>,
     len: u64,
     mem: Mem,
-    doomed: Doomed<Map>,
+    doomed: Doomed<Parts>,
     cut: PhantomData<C>,
 }
 
 /// Arrays from the root's down, each with the word taken there.
-type Path = SmallVec<[(*mut Jp<Map>, u64); 8]>;
+type Path = SmallVec<[(*mut Jp<Parts>, u64); 8]>;
 
 /// An array in the tree, for reading.
 ///
@@ -50,7 +50,7 @@ type Path = SmallVec<[(*mut Jp<Map>, u64); 8]>;
 ///
 /// The pointer is a live array's of the tree, which is not written for `'a`.
 #[inline(always)]
-unsafe fn array<'a>(pair: *mut Jp<Map>) -> &'a Jp<Map> {
+unsafe fn array<'a>(pair: *mut Jp<Parts>) -> &'a Jp<Parts> {
     // SAFETY: the caller's contract.
     unsafe { &*pair }
 }
@@ -61,7 +61,7 @@ unsafe fn array<'a>(pair: *mut Jp<Map>) -> &'a Jp<Map> {
 ///
 /// The pointer is a live array's of a tree that the caller has exclusively, and `mem` is the tree's.
 #[inline(always)]
-unsafe fn put<'a>(pair: *mut Jp<Map>, word: u64, mem: &mut Mem) -> (&'a mut u64, bool) {
+unsafe fn put<'a>(pair: *mut Jp<Parts>, word: u64, mem: &mut Mem) -> (&'a mut u64, bool) {
     // SAFETY: the caller's contract.
     let (slot, new) = insert(unsafe { &mut *pair }, ROOT, word, mem);
     match slot {
@@ -111,7 +111,7 @@ impl<C: Chunks> Text<C> {
 
     /// The value of a string, to be written.
     pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut u64> {
-        let (mut pair, mut rest): (*mut Jp<Map>, _) = (&mut self.root, key);
+        let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         loop {
             let (word, next) = C::cut(rest);
             // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
@@ -133,7 +133,7 @@ impl<C: Chunks> Text<C> {
     /// 1. Go down word by word. A word that was not there gets a short-cut leaf of all that follows.
     /// 2. A short-cut leaf of another string makes room for an array of both (2).
     pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
-        let (mut pair, mut rest): (*mut Jp<Map>, _) = (&mut self.root, key);
+        let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         loop {
             let (word, next) = C::cut(rest);
             // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
@@ -173,7 +173,7 @@ impl<C: Chunks> Text<C> {
         lone: Lone,
         other: &'k [u8],
         mem: &mut Mem,
-    ) -> (*mut Jp<Map>, &'k [u8]) {
+    ) -> (*mut Jp<Parts>, &'k [u8]) {
         // SAFETY: the leaf is alive until it is given back, at the end.
         let (mut old, old_value) = unsafe { (lone.rest(), *lone.value()) };
         let (mut new, mut place): (_, *mut u64) = (other, value);
@@ -210,7 +210,7 @@ impl<C: Chunks> Text<C> {
     ///    holds nothing else.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u64> {
         let mut path = Path::new();
-        let (mut pair, mut rest): (*mut Jp<Map>, _) = (&mut self.root, key);
+        let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         // 1
         let value = loop {
             let (word, next) = C::cut(rest);
@@ -254,9 +254,9 @@ impl<C: Chunks> Text<C> {
         if path.is_empty() || unsafe { array(last) }.pop() != 1 {
             return;
         }
-        let Some((word, value)) = seek::<true, Map>(unsafe { array(last) }, 0).map(own) else {
-            return;
-        };
+        // SAFETY: as above.
+        let only = seek::<true, Parts>(unsafe { array(last) }, 0).map(own);
+        let Some((word, value)) = only else { return };
         let mut tail = None;
         if C::goes_on(word) {
             // SAFETY: the word goes on, so its value is a link (1).
@@ -302,7 +302,7 @@ impl<C: Chunks> Text<C> {
     /// 2. A short-cut leaf there may be it, or beyond it.
     /// 3. Else the nearest word beyond, in the lowest array on the path that has one, leads to it: its edge.
     pub(crate) fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<&u64> {
-        let mut path: SmallVec<[&Jp<Map>; 8]> = SmallVec::new();
+        let mut path: SmallVec<[&Jp<Parts>; 8]> = SmallVec::new();
         let mut jp = &self.root;
         // 1
         loop {
@@ -343,7 +343,7 @@ impl<C: Chunks> Text<C> {
             } else {
                 word.checked_sub(1)
             };
-            if let Some(found) = beyond.and_then(|word| seek::<UP, Map>(jp, word)) {
+            if let Some(found) = beyond.and_then(|word| seek::<UP, Parts>(jp, word)) {
                 key.truncate(at);
                 return self.edge::<UP>(found, key);
             }
@@ -353,7 +353,7 @@ impl<C: Chunks> Text<C> {
 
     /// The first (last) string of all, put into `key`.
     pub(crate) fn first<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
-        let found = seek::<UP, Map>(&self.root, if UP { 0 } else { u64::MAX })?;
+        let found = seek::<UP, Parts>(&self.root, if UP { 0 } else { u64::MAX })?;
         key.clear();
         self.edge::<UP>(found, key)
     }
@@ -372,7 +372,7 @@ impl<C: Chunks> Text<C> {
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => {
-                        found = seek::<UP, Map>(array(below), if UP { 0 } else { u64::MAX })?
+                        found = seek::<UP, Parts>(array(below), if UP { 0 } else { u64::MAX })?
                     }
                     Below::Lone(lone) => {
                         key.extend_from_slice(lone.rest());
@@ -467,7 +467,7 @@ fn own((word, value): Found<'_>) -> (u64, u64) {
 }
 
 /// Calls `each` with every run below a pair.
-fn each_run<'a>(jp: &'a Jp<Map>, each: &mut impl FnMut(&'a Jp<Map>)) {
+fn each_run<'a>(jp: &'a Jp<Parts>, each: &mut impl FnMut(&'a Jp<Parts>)) {
     match jp.view(ROOT).0 {
         View::Branch(branch) => branch
             .children()
@@ -477,7 +477,7 @@ fn each_run<'a>(jp: &'a Jp<Map>, each: &mut impl FnMut(&'a Jp<Map>)) {
 }
 
 /// Calls `each` with every link of a run. The last byte of a word, which every form keeps, says whether its string goes on.
-fn links<C: Chunks>(run: &Jp<Map>, mut each: impl FnMut(Link)) {
+fn links<C: Chunks>(run: &Jp<Parts>, mut each: impl FnMut(Link)) {
     let View::Run(run) = run.view(ROOT).0 else {
         return;
     };

@@ -113,7 +113,7 @@ fn linear_leaves_of_every_level() {
             // The root is a branch; what differs in the last k bytes alone is a leaf of level 7 until there are too many.
             (0..most[8] as u64 + 1).for_each(|at| beside.put(at << 56, at));
             let n = most[7] as u64 + (k < 7) as u64;
-            (0..n).for_each(|at| beside.put(0xabcd << 48 | at << (8 * (k - 1)), at));
+            (0..n).for_each(|at| beside.put((0xabcd << 48) | (at << (8 * (k - 1))), at));
             beside.compare();
             let stats = beside.array.stats();
             if k > 1 {
@@ -125,7 +125,7 @@ fn linear_leaves_of_every_level() {
                 continue;
             }
             assert_eq!((stats.bitmap_leaves, stats.narrow), (1, 1));
-            (16..n).for_each(|at| beside.take(0xabcd << 48 | at));
+            (16..n).for_each(|at| beside.take((0xabcd << 48) | at));
             beside.compare();
             let stats = beside.array.stats();
             assert_eq!(
@@ -149,11 +149,11 @@ fn immediates_of_every_length() {
             let mut beside = Beside::<A>::new();
             // A branch of level k with 250 indexes in other children, and one child for the immediates.
             let base = 0x1122_3344_5566_7788 & !(!0 >> (64 - 8 * k));
-            (0..250u64).for_each(|at| beside.put(base | (at + 1) << (8 * (k - 1)) | at, at));
+            (0..250u64).for_each(|at| beside.put(base | ((at + 1) << (8 * (k - 1))) | at, at));
             (64..124u64).for_each(|at| beside.put(at << 56, at));
             for n in 1..=most as u64 {
                 let before = beside.array.stats().immediate;
-                beside.put(base | n * 3, n);
+                beside.put(base | (n * 3), n);
                 let after = beside.array.stats().immediate;
                 assert_eq!(
                     after,
@@ -163,7 +163,7 @@ fn immediates_of_every_length() {
             }
             beside.compare();
             let immediate = beside.array.stats().immediate;
-            beside.put(base | (most as u64 + 1) * 3, 0);
+            beside.put(base | ((most as u64 + 1) * 3), 0);
             assert_eq!(
                 beside.array.stats().immediate,
                 immediate - 1,
@@ -176,7 +176,7 @@ fn immediates_of_every_length() {
                 "level {k}: they fit again"
             );
             beside.compare();
-            (0..=most as u64 + 1).for_each(|n| beside.take(base | n * 3));
+            (0..=most as u64 + 1).for_each(|n| beside.take(base | (n * 3)));
             beside.compare();
         }
     }
@@ -193,7 +193,7 @@ fn narrow_pointers_part_and_close() {
         assert!(beside.array.stats().narrow > 0);
         let depth = beside.array.stats().depth;
         for byte in 2..7 {
-            let stray = far ^ 0x80 << (8 * byte);
+            let stray = far ^ (0x80 << (8 * byte));
             beside.put(stray, 1);
             beside.compare();
             beside.ask(stray);
