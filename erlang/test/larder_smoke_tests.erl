@@ -287,6 +287,24 @@ new_functions_test() ->
     ?assertEqual([[{2, 4}], [], []], larder:take_many(Tab, [2, 7, 2])),
     larder:delete(Tab).
 
+%% A key that is given leaves nothing to go on with, and ets knows it.
+keys_that_are_given_end_a_search_test() ->
+    Ends = fun(Mod, Type) ->
+        Tab = Mod:new(t, [Type]),
+        Mod:insert(Tab, [{I, I rem 2} || I <- lists:seq(1, 4)]),
+        Found = [end_of(Mod:match(Tab, {2, '_'}, 1)), end_of(Mod:match(Tab, {4, '$1'}, 1)),
+                 end_of(Mod:match_object(Tab, {'_', '_'}, 4)), end_of(Mod:match_object(Tab, {'_', 0}, 1)),
+                 end_of(Mod:select(Tab, [{{3, '$1'}, [], ['$_']}], 1)), end_of(Mod:match(Tab, {5, '_'}, 1))],
+        Mod:delete(Tab),
+        Found
+    end,
+    [?assertEqual({Type, Ends(ets, Type)}, {Type, Ends(larder, Type)})
+     || Type <- [set, ordered_set, bag, duplicate_bag]].
+
+end_of({Found, '$end_of_table'}) -> {length(Found), over};
+end_of({Found, _}) -> {length(Found), more};
+end_of('$end_of_table') -> none.
+
 spawn_and_wait(Fun) ->
     {Pid, Monitor} = spawn_monitor(Fun),
     receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.

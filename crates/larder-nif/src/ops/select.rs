@@ -345,7 +345,9 @@ fn some(
             return Ok(more(&words));
         }
         Err(error) => return Err(error),
-        Ok(ScanStep::Limit) => continuation(call, scan, job, again),
+        // As `ets`, which knows that nothing is left when the keys are given, and only then.
+        Ok(ScanStep::Limit) if !job.is_over() => continuation(call, scan, job, again),
+        Ok(ScanStep::Limit) => atoms::END_OF_TABLE.word(),
         Ok(ScanStep::Done) => atoms::END_OF_TABLE.word(),
     };
     if found == layout::NIL {

@@ -121,11 +121,11 @@ impl Cursor {
         }
     }
 
-    /// Whether nothing is left behind the last batch, as far as that is known without looking.
+    /// Whether the path is one of keys, and it has been under all of them.
     pub(crate) fn is_over(&self) -> bool {
         match &self.path {
             Path::Keys(keys) => self.place == Place::Begin && self.key == keys.len(),
-            _ => self.place == Place::End,
+            _ => false,
         }
     }
 

@@ -240,7 +240,8 @@ impl SelectJob {
         self.scan.cursor.to_bytes()
     }
 
-    /// Whether the scan is known to be at its end. False says nothing: there may be no more results.
+    /// Whether the program names the keys of all that it can find, and the scan has been under all of them. False says nothing: there may be no
+    /// more results.
     pub fn is_over(&self) -> bool {
         self.scan.cursor.is_over()
     }
