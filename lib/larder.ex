@@ -47,7 +47,8 @@ defmodule Larder do
 
   Options: `:set` (the default), `:ordered_set`, `:bag` or `:duplicate_bag`; `:public`, `:protected` (the default) or
   `:private`; `:named_table`; `{:keypos, n}`, counted from 1; `{:heir, pid, data}`; `:compressed`;
-  `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`.
+  `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`; `{:structure, name}` or
+  `{:structure, {name, options}}`, see `structures/0`.
   """
   @spec new(atom(), [term()]) :: table()
   defdelegate new(name, options), to: :larder
@@ -55,6 +56,13 @@ defmodule Larder do
   @doc "All tables of the node."
   @spec all() :: [table()]
   defdelegate all(), to: :larder
+
+  @doc """
+  The structures that a table can be built on. Of each: its name, the types of table that it carries, its options (what they take,
+  what they are unless said, what they do), and when to use it.
+  """
+  @spec structures() :: [map()]
+  defdelegate structures(), to: :larder
 
   @doc "Deletes a table. Takes the same short time whatever the table's size."
   @spec delete(table()) :: true

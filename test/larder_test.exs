@@ -32,6 +32,18 @@ defmodule LarderTest do
     end
   end
 
+  test "tables on a structure of one's choice" do
+    names = for %{name: name, types: types} <- Larder.structures(), :ordered_set in types, do: name
+    assert :default in names and :avl in names
+
+    for name <- names do
+      tab = table([:ordered_set, {:structure, name}])
+      assert Larder.insert(tab, for(i <- 5..1//-1, do: {i, i * i}))
+      assert Larder.first(tab) == 1
+      assert Larder.lookup(tab, 3) == [{3, 9}]
+    end
+  end
+
   test "structs, maps, binaries and improper lists come back as they went in" do
     tab = table()
 
