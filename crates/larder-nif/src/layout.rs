@@ -131,7 +131,7 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     }
 }
 
-/// Whether the term is small and holds on to nothing else: an immediate, a binary that is no part of another, or a short tuple of such.
+/// Whether the term is small and holds on to nothing else: an immediate, a binary that is no part of another, or a short tuple of immediates.
 #[inline]
 pub fn is_compact(word: Word) -> bool {
     is_immediate(word) || is_compact_boxed(word)

@@ -110,34 +110,15 @@ impl Bytes {
         self.byte(count as u8)
     }
 
-    #[inline]
-    fn int(&mut self, n: i64) -> Option<()> {
-        if (0..=127).contains(&n) {
-            return self.byte(SMALL + n as u8);
-        }
-        let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
-        let used = bits.div_ceil(8);
-        self.tagged(INT1 + used as u8 - 1, n as u64, used)
-    }
-
-    #[inline(never)]
-    fn atom(&mut self, env: *mut Env, word: Word) -> Option<()> {
-        let id = atoms::id_of(env, word);
-        let used = (4 - id.leading_zeros() as usize / 8).max(1);
-        self.tagged(ATOM1 + used as u8 - 1, u64::from(id), used)
-    }
-
     /// A small integer, an atom or `[]`.
     #[inline(always)]
     fn immediate(&mut self, env: *mut Env, word: Word) -> Option<()> {
-        if let Some(n) = layout::small(word) {
-            self.int(n)
-        } else if layout::is_atom(word) {
-            self.atom(env, word)
-        } else if word == layout::NIL {
-            self.byte(NIL)
-        } else {
-            None
+        if word == layout::NIL {
+            return self.byte(NIL);
+        }
+        match word_parts(env, word)? {
+            (tag, _, 0) => self.byte(tag),
+            (tag, payload, used) => self.tagged(tag, payload, used),
         }
     }
 
@@ -269,6 +250,27 @@ impl Bytes {
     }
 }
 
+/// The encoding of a small integer or an atom: its tag, and a payload of which so many bytes count, low ones first.
+#[inline(always)]
+fn word_parts(env: *mut Env, word: Word) -> Option<(u8, u64, usize)> {
+    if let Some(n) = layout::small(word) {
+        if (0..=127).contains(&n) {
+            return Some((SMALL + n as u8, 0, 0));
+        }
+        let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
+        let used = bits.div_ceil(8);
+        return Some((INT1 + used as u8 - 1, n as u64, used));
+    }
+    layout::is_atom(word).then(|| atom_parts(env, word))
+}
+
+#[inline(never)]
+fn atom_parts(env: *mut Env, word: Word) -> (u8, u64, usize) {
+    let id = atoms::id_of(env, word);
+    let used = (4 - id.leading_zeros() as usize / 8).max(1);
+    (ATOM1 + used as u8 - 1, u64::from(id), used)
+}
+
 /// A key of a map, if its encoding has at most eight bytes.
 #[derive(Clone, Copy)]
 struct MapKey {
@@ -281,21 +283,7 @@ struct MapKey {
 impl MapKey {
     #[inline]
     fn of(env: *mut Env, word: Word) -> Option<Self> {
-        let (tag, payload, used) = if let Some(n) = layout::small(word) {
-            if (0..=127).contains(&n) {
-                (SMALL + n as u8, 0, 0)
-            } else {
-                let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
-                let used = bits.div_ceil(8);
-                (INT1 + used as u8 - 1, n as u64, used)
-            }
-        } else if layout::is_atom(word) {
-            let id = atoms::id_of(env, word);
-            let used = (4 - id.leading_zeros() as usize / 8).max(1);
-            (ATOM1 + used as u8 - 1, u64::from(id), used)
-        } else {
-            return None;
-        };
+        let (tag, payload, used) = word_parts(env, word)?;
         if used > 7 {
             return None;
         }

@@ -254,11 +254,7 @@ impl Table {
                 0
             }
             Some(key) if self.kind().is_ordered() => {
-                let key = self.key(key);
-                if let Index::One(ix) = &at.store.index {
-                    s.batch.want = 1 + more;
-                    ix.after(at.guard, key, way, &mut s.batch);
-                }
+                at.past(self.key(key), 1 + more, s, way);
                 0
             }
             Some(key) => self.after(at, key, more, s)?,
@@ -274,33 +270,19 @@ impl Table {
         s: &mut Scratch,
     ) -> Result<usize, Error> {
         let key = self.key(bytes);
-        if let Index::One(ix) = &at.store.index {
-            s.batch.want = 1 + more;
-            let found = ix.after(at.guard, key, Direction::Forward, &mut s.batch);
-            return self.known(at, key, found);
-        }
         at.position(key, &mut s.position);
         s.batch.want = 2 + more;
         at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
         let is_here = !s.batch.is_empty() && s.batch.key(0) == bytes;
         if !is_here {
-            return self.known(at, key, false);
+            let known = self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key);
+            return if known { Ok(0) } else { Err(Error::BadKey) };
         }
         if s.batch.len() > 1 && s.batch.key(1) != bytes {
             return Ok(1);
         }
         at.past(key, 1 + more, s, Direction::Forward);
         Ok(0)
-    }
-
-    /// The place of the entry after a key that was found, or was deleted since the table was fixed.
-    #[inline]
-    fn known(&self, at: &At<'_>, key: Key<'_>, found: bool) -> Result<usize, Error> {
-        if found || (self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key)) {
-            Ok(0)
-        } else {
-            Err(Error::BadKey)
-        }
     }
 
     /// Visits entry `i` of the batch, or all objects under its key.
