@@ -1,32 +1,9 @@
-//! Larder's structures beside their peers, measured from Rust: `larder-bench --help`.
-//!
-//! ```text
-//!  main           the command line
-//!  engine         one thread: insert, lookups (independent and dependent), scan, remove, bytes an entry
-//!  growth         the pauses of a structure that grows
-//!  threads        throughput of several threads on one structure
-//!  skew           keys that are not random
-//!  workloads      keys, orders, mixes: the same for everybody
-//!  peers          the structures, each in its own file, behind one trait
-//!  report         tables on the terminal, CSV, the facts of the machine
-//!  counting       an allocator that counts
-//! ```
-//!
-//! Every measurement checks its answers. The features `peers` and `judy` add the structures that need other crates and libJudy.
+//! Larder's structures beside their peers, measured from Rust: `larder-bench --help`. The command line alone; what it calls is in the library.
 
 #![deny(unsafe_code)]
 
-mod counting;
-mod engine;
-mod growth;
-mod peers;
-mod report;
-mod resident;
-mod skew;
-mod threads;
-mod workloads;
-
 use clap::{Parser, Subcommand};
+use larder_bench::{counting, engine, growth, peers, resident, skew, threads};
 use std::process::ExitCode;
 
 #[global_allocator]
