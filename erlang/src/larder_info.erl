@@ -11,7 +11,7 @@
 
 %% In the order of the library's tuple.
 -record(facts, {id, name, named_table, type, keypos, protection, owner, heir, size, bytes, compressed,
-                write_concurrency, read_concurrency, decentralized_counters, structure, fixed, stats}).
+                write_concurrency, read_concurrency, decentralized_counters, structure, fixed, stats, more_stats}).
 
 %% @doc All items of info/1.
 -spec all(undefined | tuple()) -> undefined | [{atom(), term()}].
@@ -47,7 +47,7 @@ value(type, F) -> F#facts.type;
 value(keypos, F) -> F#facts.keypos;
 value(protection, F) -> F#facts.protection;
 value(structure, F) -> F#facts.structure;
-value(stats, F) -> stats(F#facts.stats);
+value(stats, F) -> maps:merge(stats(F#facts.stats), maps:from_list(F#facts.more_stats));
 value(binary, _) -> [];
 value(fixed, F) -> F#facts.fixed =/= false;
 value(safe_fixed, F) -> safe_fixed(F#facts.fixed);

@@ -3,7 +3,7 @@
 %% is refused with words that say what is.
 -module(structures_tests).
 -export([same_as_ets_test_/0, each_is_made_with_its_defaults_test/0, what_is_not_there_is_said_test/0,
-         files_keep_the_structure_test/0]).
+         files_keep_the_structure_test/0, other_names_test/0]).
 -include_lib("proper/include/proper.hrl").
 
 same_as_ets_test_() ->
@@ -72,3 +72,13 @@ files_keep_the_structure_test() ->
     true = larder:tab2list(T) =:= larder:tab2list(Back),
     true = larder:delete(T),
     true = larder:delete(Back).
+
+%% A structure that has two names says the one that it is listed under.
+other_names_test() ->
+    T = larder:new(t, [bag, {structure, {judyeh, [{bits, 24}]}}]),
+    true = larder:insert(T, [{K rem 10, K} || K <- lists:seq(1, 100)]),
+    judyl_hash = larder:info(T, structure),
+    [{3, 3}, {3, 13} | _] = larder:lookup(T, 3),
+    #{judy_bytes := Bytes, leaves := 10} = larder:info(T, stats),
+    true = Bytes > 0,
+    true = larder:delete(T).

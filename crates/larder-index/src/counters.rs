@@ -155,6 +155,7 @@ impl Counters {
             merges: self.merges.load(Relaxed),
             // Ordering: Relaxed, see above.
             contended: self.contended.load(Relaxed),
+            more: Vec::new(),
         }
     }
 }

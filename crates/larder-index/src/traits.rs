@@ -152,6 +152,8 @@ pub struct Stats {
     pub merges: u64,
     /// Times a writer found its leaf locked.
     pub contended: u64,
+    /// Figures that not every index has, by their names.
+    pub more: Vec<(&'static str, u64)>,
 }
 
 /// What [`Unique::update`] calls with the value under the key and an empty scratch buffer.

@@ -439,6 +439,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
             splits: self.splits.load(Relaxed),
             merges: self.joins.load(Relaxed),
             contended: self.contended.load(Relaxed),
+            more: Vec::new(),
         }
     }
 }

@@ -177,8 +177,11 @@ impl Chosen {
         self.get(option) == &Value::Flag(true)
     }
 
-    /// Whether a name was chosen.
-    pub(crate) fn is(&self, option: &str, name: &str) -> bool {
-        matches!(self.get(option), Value::Name(chosen) if chosen == name)
+    /// A name; empty if the option is none.
+    pub(crate) fn name(&self, option: &str) -> &str {
+        match self.get(option) {
+            Value::Name(name) => name,
+            _ => "",
+        }
     }
 }

@@ -404,6 +404,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             splits: self.splits.load(Relaxed),
             merges: self.joined.load(Relaxed),
             contended: self.contended.load(Relaxed),
+            more: Vec::new(),
         }
     }
 }

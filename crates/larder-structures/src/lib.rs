@@ -21,9 +21,9 @@
 //! ```text
 //!   One       Many                     adapters: an index with one value under a key, or with many
 //!      \     /
-//!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, LfCaTree, ListHash
+//!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, RelaxedAvl, LfCaTree, ListHash
 //!         |
-//!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained
+//!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained, JudyHash, JudyText
 //! ```
 //!
 //! A structure maps a *position* (the key, or its hash and the key) to a machine word. In an index with one value under a key the word owns the
@@ -48,6 +48,8 @@ mod choices;
 mod counts;
 mod cut;
 mod fill;
+mod judy_hash;
+mod judy_text;
 mod key_locks;
 mod lfcatree;
 mod linear_hash;
@@ -62,6 +64,7 @@ mod pure;
 #[allow(unsafe_code)]
 mod raw;
 mod registry;
+mod relaxed_avl;
 mod scheme;
 mod sequential;
 mod skiplist;
@@ -76,6 +79,8 @@ pub use catree::{Adaptation, CaTree};
 pub use chained::Chained;
 pub use choices::{BuildError, Choice, Range, Value};
 pub use cut::Cut;
+pub use judy_hash::JudyHash;
+pub use judy_text::{JudyText, Step, Strings};
 pub use lfcatree::LfCaTree;
 pub use linear_hash::LinearHash;
 pub use list_hash::{Buckets, ListHash};
@@ -84,7 +89,8 @@ pub use many::Many;
 pub use one::One;
 pub use one_lock::OneLock;
 pub use position::{Order, Position};
-pub use registry::{build_multi, build_unique, check, structures, Structure};
+pub use registry::{build_multi, build_unique, check, named, structures, Structure};
+pub use relaxed_avl::{RelaxedAvl, Snapshot};
 pub use scheme::{Changer, Old, Reader, Scheme};
 pub use sequential::{Act, Actor, Divisible, Sequential, Visitor};
 pub use skiplist::SkipList;

@@ -69,11 +69,13 @@ impl<W, S: Sequential<W>> Scheme<W> for OneLock<S> {
     }
 
     fn stats(&self, _guard: &Guard) -> Stats {
-        Stats {
+        let mut stats = Stats {
             leaves: 1,
             // Ordering: Relaxed, a figure for people.
             contended: self.contended.load(Relaxed),
             ..Stats::default()
-        }
+        };
+        self.lock.read().stats(&mut stats);
+        stats
     }
 }

@@ -4,16 +4,20 @@
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
-    Adaptation, Avl, Btree, CaTree, Chained, Crowd, FixedBuckets, LfCaTree, LinearHash, ListHash,
-    Many, Object, One, OneLock, Order, Scheme, SkipList, SplitOrder, Stripes, Word,
+    Adaptation, Avl, Btree, CaTree, Chained, Crowd, Divisible, FixedBuckets, JudyHash, JudyText,
+    LfCaTree, LinearHash, ListHash, Many, Object, One, OneLock, Order, RelaxedAvl, Scheme,
+    SkipList, SplitOrder, Stripes, Word,
 };
 use larder_index::{Multi, Unique};
+use larder_judy::{JudyESL, JudySL};
 
 /// A structure that an index can be made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
     /// Its name.
     pub name: &'static str,
+    /// Other names by which it may be asked for.
+    pub aliases: &'static [&'static str],
     /// Whether it sorts by anything. Those that do carry `ordered_set`, too; the others go by the hash of the key alone.
     pub ordered: bool,
     /// Its options.
@@ -76,7 +80,7 @@ const LINEAR_HASH: &[Choice] = &[
 const CATREE: &[Choice] = &[
     Choice {
         name: "over",
-        range: Range::OneOf(&["avl", "btree"]),
+        range: Range::OneOf(&["avl", "btree", "judysl", "judyesl"]),
         about: "the structure of its bases",
     },
     Choice {
@@ -151,9 +155,19 @@ const LOCKFREE_HASH: &[Choice] = &[Choice {
     about: "how many lists there are for good, rounded up to a power of two: about as many as there will be keys",
 }];
 
+const JUDYL_HASH: &[Choice] = &[
+    Choice {
+        name: "bits",
+        range: Range::Int(1, 48, 32),
+        about: "bits of the hash that number the buckets: 2^bits of them, of which those with entries take memory",
+    },
+    READER_GROUPS,
+];
+
 static ALL: &[Structure] = &[
     Structure {
         name: "avl",
+        aliases: &[],
         ordered: true,
         options: AVL,
         about: "an AVL tree under one lock, as ordered_set was up to OTP 21: to compare with, or for small tables with one writer",
@@ -162,6 +176,7 @@ static ALL: &[Structure] = &[
     },
     Structure {
         name: "btree",
+        aliases: &[],
         ordered: true,
         options: BTREE,
         about: "a B-tree under one lock, as in the study of 2003: for small ordered tables with one writer; try m = 32",
@@ -170,6 +185,7 @@ static ALL: &[Structure] = &[
     },
     Structure {
         name: "catree",
+        aliases: &[],
         ordered: true,
         options: CATREE,
         about: "a contention-adapting tree, as ordered_set with write concurrency since OTP 22: for ordered tables with many writers",
@@ -178,6 +194,7 @@ static ALL: &[Structure] = &[
     },
     Structure {
         name: "lfcatree",
+        aliases: &[],
         ordered: true,
         options: LFCATREE,
         about: "a contention-adapting tree whose leaves never change: for ordered tables that many read and scan while others write",
@@ -185,7 +202,17 @@ static ALL: &[Structure] = &[
         many: lfcatree,
     },
     Structure {
+        name: "relaxed_avl",
+        aliases: &[],
+        ordered: true,
+        options: &[],
+        about: "Bronson's AVL tree with relaxed balance: lookups take no lock, batches of scans are atomic; for ordered tables in cache that many read and write and few scan",
+        one: relaxed_avl,
+        many: relaxed_avl,
+    },
+    Structure {
         name: "skiplist",
+        aliases: &[],
         ordered: true,
         options: &[],
         about: "a lazy skip list, as in the study of 2013: lookups take no lock; for ordered tables in cache that many read and some write",
@@ -194,6 +221,7 @@ static ALL: &[Structure] = &[
     },
     Structure {
         name: "linear_hash",
+        aliases: &[],
         ordered: false,
         options: LINEAR_HASH,
         about: "linear hashing as in set and bag of OTP, with one lock or many: to compare with, at any of its releases' settings",
@@ -202,6 +230,7 @@ static ALL: &[Structure] = &[
     },
     Structure {
         name: "split_ordered",
+        aliases: &[],
         ordered: false,
         options: SPLIT_ORDERED,
         about: "one lock-free list in split order, which grows: for tables in cache that many threads read and write",
@@ -210,6 +239,7 @@ static ALL: &[Structure] = &[
     },
     Structure {
         name: "lockfree_hash",
+        aliases: &[],
         ordered: false,
         options: LOCKFREE_HASH,
         about: "Michael's lock-free buckets, whose number never changes: for tables whose size is known",
@@ -217,7 +247,35 @@ static ALL: &[Structure] = &[
         many: lockfree_hash,
     },
     Structure {
+        name: "judyl_hash",
+        aliases: &["judyeh"],
+        ordered: false,
+        options: JUDYL_HASH,
+        about: "2^32 hash buckets in a JudyL array under one lock, as judyeh in the study of 2003: for large tables with one writer that never resize",
+        one: judyl_hash,
+        many: judyl_hash,
+    },
+    Structure {
+        name: "judysl",
+        aliases: &[],
+        ordered: true,
+        options: &[READER_GROUPS],
+        about: "a Judy array over zero-terminated strings under one lock, ordered: for many keys without zero bytes that begin alike",
+        one: judysl,
+        many: judysl,
+    },
+    Structure {
+        name: "judyesl",
+        aliases: &[],
+        ordered: true,
+        options: &[READER_GROUPS],
+        about: "a Judy array over strings of any bytes under one lock, ordered: for many keys that begin alike, numbers and tuples among them",
+        one: judyesl,
+        many: judyesl,
+    },
+    Structure {
         name: "chained",
+        aliases: &[],
         ordered: false,
         options: &[READER_GROUPS],
         about: "hashbrown under one lock: for one writer and tables that are looked up and seldom traversed",
@@ -248,16 +306,28 @@ fn catree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
         depth: chosen.size("depth"),
         random_join: chosen.flag("random_join"),
     };
-    if chosen.is("over", "btree") {
-        Box::new(CaTree::new(Btree::<W>::new(chosen.size("m")), adaptation))
-    } else {
+    match chosen.name("over") {
+        "btree" => over(Btree::<W>::new(chosen.size("m")), adaptation),
+        "judysl" => over(JudyText::<JudySL, W>::new(), adaptation),
+        "judyesl" => over(JudyText::<JudyESL, W>::new(), adaptation),
         // A stack of the last walk is of use where one lock keeps the tree as it is; bases come and go.
-        Box::new(CaTree::new(Avl::<W>::new(false), adaptation))
+        _ => over(Avl::<W>::new(false), adaptation),
     }
+}
+
+fn over<W: Word, S: Divisible<W> + 'static>(
+    structure: S,
+    adaptation: Adaptation,
+) -> Box<dyn Scheme<W>> {
+    Box::new(CaTree::new(structure, adaptation))
 }
 
 fn skiplist<W: Word>(_chosen: &Chosen) -> Box<dyn Scheme<W>> {
     Box::new(SkipList::<W>::new())
+}
+
+fn relaxed_avl<W: Word>(_chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    Box::new(RelaxedAvl::<W>::new())
 }
 
 fn split_ordered<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
@@ -288,6 +358,21 @@ fn chained<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     Box::new(OneLock::new(table, chosen.size("reader_groups")))
 }
 
+fn judyl_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let table = JudyHash::<W>::new(chosen.size("bits") as u32);
+    Box::new(OneLock::new(table, chosen.size("reader_groups")))
+}
+
+fn judysl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let array = JudyText::<JudySL, W>::new();
+    Box::new(OneLock::new(array, chosen.size("reader_groups")))
+}
+
+fn judyesl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    let array = JudyText::<JudyESL, W>::new();
+    Box::new(OneLock::new(array, chosen.size("reader_groups")))
+}
+
 /// All structures.
 pub fn structures() -> &'static [Structure] {
     ALL
@@ -298,13 +383,17 @@ fn names(of: impl Fn(&Structure) -> bool) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn find(name: &str) -> Result<&'static Structure, BuildError> {
+/// The structure of this name, or of this other name.
+pub fn named(name: &str) -> Option<&'static Structure> {
     ALL.iter()
-        .find(|s| s.name == name)
-        .ok_or_else(|| BuildError::Unknown {
-            name: name.to_owned(),
-            there: names(|_| true),
-        })
+        .find(|s| s.name == name || s.aliases.contains(&name))
+}
+
+fn find(name: &str) -> Result<&'static Structure, BuildError> {
+    named(name).ok_or_else(|| BuildError::Unknown {
+        name: name.to_owned(),
+        there: names(|_| true),
+    })
 }
 
 /// Whether an index can be made so: of this structure, with these options, in this order of keys.
@@ -369,6 +458,21 @@ mod tests {
         assert!(error.to_string().contains("static_stack"), "{error}");
         let error = check("avl", &said("reader_groups", Value::Int(0)), Order::Key).unwrap_err();
         assert!(error.to_string().contains("from 1 to 1024"), "{error}");
+    }
+
+    #[test]
+    fn other_names_lead_to_structures_of_one() {
+        assert_eq!(named("judyeh").unwrap().name, "judyl_hash");
+        for structure in structures() {
+            let all = structure.aliases.iter().chain([&structure.name]);
+            for name in all {
+                let found = structures()
+                    .iter()
+                    .filter(|s| s.name == *name || s.aliases.contains(name));
+                assert_eq!(found.count(), 1, "{name}");
+                assert_eq!(named(name).unwrap().name, structure.name);
+            }
+        }
     }
 
     #[test]

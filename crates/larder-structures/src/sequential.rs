@@ -4,6 +4,7 @@
 //! adapter makes an index of the two ([`crate::One`], [`crate::Many`]).
 
 use crate::{Cut, Position};
+use larder_index::Stats;
 
 /// What is done with an entry.
 #[derive(Debug)]
@@ -47,6 +48,9 @@ pub trait Sequential<W>: Send + Sync {
 
     /// Bytes of memory, without the structure's own fields and what words hold. O(1).
     fn memory(&self) -> usize;
+
+    /// Writes figures of its own to those of the scheme. O(1).
+    fn stats(&self, _stats: &mut Stats) {}
 
     /// Puts a word under the position; gives the one that was there.
     fn insert(&mut self, position: &[u8], word: W) -> Option<W> {

@@ -267,7 +267,7 @@ fn queues() {
         });
         assert_eq!((index.len(), taken.load(Relaxed)), (0, 2 * n), "{name}");
         assert!(
-            index.memory() < empty + 40_000 + index.stats().leaves * 120,
+            index.memory() < empty + 40_000 + index.stats().leaves * 400,
             "{name} {}",
             index.memory()
         );

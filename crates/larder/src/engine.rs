@@ -127,8 +127,9 @@ impl Engine {
     ///
     /// # Errors
     /// `BadOption`, `UnknownStructure`, `AlreadyExists` (a named table whose name is in use), `NoOwner` (the owner does not live).
-    pub fn create(&self, options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
+    pub fn create(&self, mut options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
         options.check()?;
+        options.call_by_name();
         // Ordering: Relaxed; only the numbers' being different matters.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
         let (named, name) = (options.named, options.name);

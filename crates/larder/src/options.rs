@@ -149,7 +149,7 @@ impl Options {
             return Err(Error::BadOption("keypos counts from 1".to_owned()));
         }
         let name = &self.structure;
-        if !structures().any(|s| s.name == name) {
+        if name != DEFAULT && larder_structures::named(name).is_none() {
             let names: Vec<_> = structures().map(|s| s.name).collect();
             let there = names.join(", ");
             let text = format!("there is no structure '{name}'; there are: {there}");
@@ -163,6 +163,13 @@ impl Options {
         } else {
             let text = "the structure 'default' has no options";
             Err(Error::BadOption(text.to_owned()))
+        }
+    }
+
+    /// Gives the structure the name that it is listed under, if it was asked for by another.
+    pub(crate) fn call_by_name(&mut self) {
+        if let Some(structure) = larder_structures::named(&self.structure) {
+            structure.name.clone_into(&mut self.structure);
         }
     }
 

@@ -9,7 +9,7 @@ use larder::{Access, Concurrency, Error, Info, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
 /// info(Table) -> {Id, Name, Named, Type, KeyPos, Protection, Owner, Heir, Size, MemoryBytes, Compressed, WriteConcurrency,
-/// ReadConcurrency, DecentralizedCounters, Structure, SafeFixed, Stats} | undefined. Items are put in their places by the Erlang side.
+/// ReadConcurrency, DecentralizedCounters, Structure, SafeFixed, Stats, MoreStats} | undefined. Items are put in their places by the Erlang side.
 pub fn info(call: &Call<'_>) -> Reply {
     let table = match tables::get(call, call.args[0]) {
         Ok(table) => table,
@@ -54,6 +54,14 @@ fn tuple(call: &Call<'_>, table: &Arc<Table>, info: &Info) -> Word {
         stats.merges as usize,
         stats.contended as usize,
     ];
+    let more: Vec<Word> = stats
+        .more
+        .iter()
+        .filter_map(|(name, n)| {
+            let name = larder_term::Atom::try_new(name).ok()?;
+            Some(call.tuple(&[atoms::to_word(call.env, name), int(*n as usize)]))
+        })
+        .collect();
     call.tuple(&[
         tables::reference(call.env, table),
         atoms::to_word(call.env, info.name),
@@ -76,6 +84,7 @@ fn tuple(call: &Call<'_>, table: &Arc<Table>, info: &Info) -> Word {
         ),
         fixed(call, info),
         call.tuple(&figures.map(int)),
+        call.list(&more),
     ])
 }
 

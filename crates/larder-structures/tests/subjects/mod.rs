@@ -65,8 +65,25 @@ const MORE: &[(&str, &[Said])] = &[
                 ("low", "-4"),
                 ("clamp", "20"),
             ],
+            &[
+                ("over", "judysl"),
+                ("high", "-1"),
+                ("quiet", "1"),
+                ("low", "-5"),
+            ],
+            &[
+                ("over", "judyesl"),
+                ("high", "3"),
+                ("contended", "5"),
+                ("low", "-4"),
+            ],
         ],
     ),
+    (
+        "judyl_hash",
+        &[&[("bits", "1")], &[("bits", "48"), ("reader_groups", "2")]],
+    ),
+    ("judysl", &[&[("reader_groups", "3")]]),
     ("lfcatree", &[&[("high", "-3"), ("low", "-2")]]),
     ("split_ordered", &[&[("load", "1")]]),
     (

@@ -1,0 +1,389 @@
+//! Judy arrays over byte strings: `judysl` and `judyesl` of the study of 2003, here with the order of keys.
+//!
+//! ```text
+//!   array     "ann"  -> 3            a position leads to a number ...
+//!             "anne" -> 0
+//!   words     [ word | word | free | word ]     ... the number to a word
+//! ```
+//!
+//! The array is the only place that has the positions: it gives them back, byte by byte, in their order.
+//!
+//! *Zero bytes.* JudySL's strings end with a zero byte and can't hold one. In such an array a zero byte is written as 01 01, and a 01 as 01 02, which keeps
+//! the order. JudyESL's strings carry their length, and positions are written as they are.
+//!
+//! Invariants: 1. The array has a position's string exactly when there is an entry; its value is the number of the entry's word.
+//!
+//! Steps of a change: (1) look the number up; (2) let the caller decide; (3) insert into the array or remove from it.
+//!
+//! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang workshop 2003, and its future work (keys in bytes that
+//! sort as terms do make these tables ordered); the arrays are [`larder_judy::JudySL`] and [`larder_judy::JudyESL`]. Deviations: a value is a
+//! number, where C has an address. To divide a tree, or to join two, moves the entries of one part, one by one.
+//!
+//! Not for: many writers (one lock); walks of single steps, each of which descends anew; random keys that are looked up, which a hash table finds in fewer
+//! steps. They are for many keys that begin alike, in little memory.
+
+use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
+use crate::slab::Slab;
+use crate::{Cut, Position};
+use larder_index::Stats;
+use larder_judy::{JudyESL, JudySL};
+use smallvec::SmallVec;
+
+/// A string as an array has it.
+type Written = SmallVec<[u8; 120]>;
+
+/// Where a step through an array leads.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// To the least string.
+    First,
+    /// To the greatest.
+    Last,
+    /// To the greatest not above the one that is given.
+    AtOrBefore,
+    /// To the next above.
+    After,
+    /// To the next below.
+    Before,
+}
+
+/// An array of byte strings, in which positions are written so that they keep their order.
+pub trait Strings: Default + Send + Sync + 'static {
+    /// Calls `f` with the string of a position.
+    fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// The position of a string; `buffer` is there for it.
+    fn position<'b>(string: &'b [u8], buffer: &'b mut Vec<u8>) -> &'b [u8];
+
+    /// The number under a string.
+    fn number(&self, string: &[u8]) -> Option<u64>;
+
+    /// Puts a number under a string.
+    fn put(&mut self, string: &[u8], number: u64);
+
+    /// Removes a string; gives its number.
+    fn take(&mut self, string: &[u8]) -> Option<u64>;
+
+    /// Goes from a string to another; gives its number.
+    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64>;
+
+    /// Bytes of memory. O(1).
+    fn bytes(&self) -> usize;
+}
+
+impl Strings for JudyESL {
+    #[inline]
+    fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
+        f(position)
+    }
+
+    #[inline]
+    fn position<'b>(string: &'b [u8], _buffer: &'b mut Vec<u8>) -> &'b [u8] {
+        string
+    }
+
+    #[inline]
+    fn number(&self, string: &[u8]) -> Option<u64> {
+        self.get(string)
+    }
+
+    fn put(&mut self, string: &[u8], number: u64) {
+        self.insert(string, number);
+    }
+
+    fn take(&mut self, string: &[u8]) -> Option<u64> {
+        self.remove(string)
+    }
+
+    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
+        match step {
+            Step::First => self.first(string),
+            Step::Last => self.last(string),
+            Step::AtOrBefore => self.at_or_before(string),
+            Step::After => self.after(string),
+            Step::Before => self.before(string),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory_used()
+    }
+}
+
+/// What stands for a zero byte, and for itself, in strings that end with a zero byte.
+const ESCAPE: u8 = 1;
+
+impl Strings for JudySL {
+    fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
+        if position.iter().all(|byte| *byte > ESCAPE) {
+            return f(position);
+        }
+        let mut string = Written::new();
+        for &byte in position {
+            if byte <= ESCAPE {
+                string.push(ESCAPE);
+            }
+            string.push(byte + u8::from(byte <= ESCAPE));
+        }
+        f(&string)
+    }
+
+    fn position<'b>(string: &'b [u8], buffer: &'b mut Vec<u8>) -> &'b [u8] {
+        if !string.contains(&ESCAPE) {
+            return string;
+        }
+        buffer.clear();
+        let mut bytes = string.iter().copied();
+        while let Some(byte) = bytes.next() {
+            buffer.push(match byte {
+                // What follows it is 1 or 2.
+                ESCAPE => bytes.next().map_or(0, |byte| byte - 1),
+                byte => byte,
+            });
+        }
+        buffer
+    }
+
+    #[inline]
+    fn number(&self, string: &[u8]) -> Option<u64> {
+        self.get(string)
+    }
+
+    fn put(&mut self, string: &[u8], number: u64) {
+        let put = self.insert(string, number);
+        debug_assert!(put.is_ok(), "written without zero bytes");
+    }
+
+    fn take(&mut self, string: &[u8]) -> Option<u64> {
+        self.remove(string)
+    }
+
+    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
+        match step {
+            Step::First => self.first(string),
+            Step::Last => self.last(string),
+            Step::AtOrBefore => self.at_or_before(string),
+            Step::After => self.after(string),
+            Step::Before => self.before(string),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory_used()
+    }
+}
+
+/// A Judy array over byte strings, from positions to words.
+pub struct JudyText<A, W> {
+    array: A,
+    words: Slab<W>,
+}
+
+impl<A: Strings, W> Default for JudyText<A, W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<A: Strings, W> JudyText<A, W> {
+    /// An empty array.
+    pub fn new() -> Self {
+        JudyText {
+            array: A::default(),
+            words: Slab::new(),
+        }
+    }
+
+    /// Where a walk begins: the entry's number, and its string in `string`.
+    fn begin(&self, cut: Cut<'_>, string: &mut Vec<u8>) -> Option<u64> {
+        let forward = cut.is_forward();
+        let (edge, on) = match forward {
+            true => (Step::First, Step::After),
+            false => (Step::Last, Step::Before),
+        };
+        let Some(bytes) = cut.bytes() else {
+            return self.array.step(edge, string);
+        };
+        A::with(bytes, |bytes| string.extend_from_slice(bytes));
+        // A cut at some bytes, of whatever kind, falls just before or just behind the last entry that is not past them.
+        match self.array.step(Step::AtOrBefore, string) {
+            None if forward => self.array.step(edge, string),
+            None => None,
+            Some(number) => {
+                let admitted = cut.admits(A::position(string, &mut Vec::new()));
+                match admitted {
+                    true => Some(number),
+                    false => self.array.step(on, string),
+                }
+            }
+        }
+    }
+
+    /// Takes out the last entry; its string is in `string` then.
+    fn take_last(&mut self, string: &mut Vec<u8>) -> Option<W> {
+        string.clear();
+        self.array.step(Step::Last, string)?;
+        let number = self.array.take(string)?;
+        Some(self.words.remove(number as u32))
+    }
+
+    fn put_new(&mut self, string: &[u8], word: W) {
+        let number = self.words.insert(word);
+        self.array.put(string, u64::from(number));
+    }
+}
+
+impl<A: Strings, W: Send + Sync> Sequential<W> for JudyText<A, W> {
+    fn get(&self, position: &[u8]) -> Option<&W> {
+        let number = A::with(position, |string| self.array.number(string))?;
+        Some(&self.words[number as u32])
+    }
+
+    fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
+        A::with(position, |string| {
+            // (1), (2)
+            let Some(number) = self.array.number(string) else {
+                if let Act::Put(word) = f(None) {
+                    self.put_new(string, word);
+                }
+                return;
+            };
+            let number = number as u32;
+            // (3)
+            match f(Some(&mut self.words[number])) {
+                Act::Keep => {}
+                Act::Put(word) => self.words[number] = word,
+                Act::Remove => {
+                    self.array.take(string);
+                    self.words.remove(number);
+                }
+            }
+        });
+    }
+
+    fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        let (mut string, mut position) = (Vec::new(), Vec::new());
+        let on = match cut.is_forward() {
+            true => Step::After,
+            false => Step::Before,
+        };
+        let mut at = self.begin(cut, &mut string);
+        while let Some(number) = at {
+            let position = A::position(&string, &mut position);
+            if !f(position, &self.words[number as u32]) {
+                return false;
+            }
+            at = self.array.step(on, &mut string);
+        }
+        true
+    }
+
+    fn pop(&mut self) -> Option<W> {
+        self.take_last(&mut Vec::new())
+    }
+
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    fn memory(&self) -> usize {
+        self.array.bytes() + self.words.memory()
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        let more = [("judy_bytes", self.array.bytes() as u64)];
+        stats.more.extend(more);
+    }
+}
+
+impl<A: Strings, W: Send + Sync> Divisible<W> for JudyText<A, W> {
+    fn like(&self) -> Self {
+        JudyText::new()
+    }
+
+    fn divide(&mut self) -> Option<(Position, Self)> {
+        let (mut upper, mut string) = (self.like(), Vec::new());
+        for _ in 0..self.len() / 2 {
+            let word = self.take_last(&mut string)?;
+            upper.put_new(&string, word);
+        }
+        if upper.is_empty() {
+            return None;
+        }
+        // The string that was moved last is the first there.
+        let first = Position::from_slice(A::position(&string, &mut Vec::new()));
+        Some((first, upper))
+    }
+
+    fn join(&mut self, mut right: Self) {
+        if right.len() > self.len() {
+            // The entries of the smaller one move; which part they were does not matter to the array.
+            std::mem::swap(self, &mut right);
+        }
+        let mut string = Vec::new();
+        while let Some(word) = right.take_last(&mut string) {
+            self.put_new(&string, word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(position: &[u8]) -> Vec<u8> {
+        JudySL::with(position, <[u8]>::to_vec)
+    }
+
+    proptest! {
+        #[test]
+        fn strings_without_zeros_keep_order_and_bytes(
+            a in prop::collection::vec(0..4u8, 0..30),
+            b in prop::collection::vec(0..4u8, 0..30),
+        ) {
+            let (x, y) = (written(&a), written(&b));
+            prop_assert!(!x.contains(&0));
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+            prop_assert_eq!(x.starts_with(&y), a.starts_with(&b));
+            let mut buffer = vec![9; 3];
+            prop_assert_eq!(JudySL::position(&x, &mut buffer), &a[..]);
+        }
+    }
+
+    fn divides_and_joins<A: Strings>() {
+        let mut low = JudyText::<A, u16>::new();
+        for n in 0..500u16 {
+            low.insert(&n.to_be_bytes(), n);
+        }
+        let (first, high) = low.divide().unwrap();
+        assert_eq!(
+            (low.len(), high.len(), &first[..]),
+            (250, 250, &[0, 250][..])
+        );
+        for n in 0..500u16 {
+            let there = (low.get(&n.to_be_bytes()), high.get(&n.to_be_bytes()));
+            assert_eq!(
+                there,
+                if n < 250 {
+                    (Some(&n), None)
+                } else {
+                    (None, Some(&n))
+                }
+            );
+        }
+        (10..250u16).for_each(|n| assert!(low.remove(&n.to_be_bytes())));
+        low.join(high);
+        let left: Vec<_> = std::iter::from_fn(|| low.pop()).collect();
+        assert!(left.into_iter().rev().eq((0..10).chain(250..500)));
+        assert_eq!((low.memory(), low.divide().is_none()), (0, true));
+        low.insert(b"one", 1);
+        assert!(low.divide().is_none() && low.len() == 1);
+    }
+
+    #[test]
+    fn parts_are_divided_and_joined() {
+        divides_and_joins::<JudySL>();
+        divides_and_joins::<JudyESL>();
+    }
+}
