@@ -1,9 +1,10 @@
 //! Larder's own: eight bytes of key and eight of value, through the same trait as every table's.
 
 use super::{Map, Operations, Shared};
-use larder_index::{pin, Batch, Change, Direction, Key, KeyRule, Start, Unique, UniqueKind};
+use larder_index::{
+    pin, Batch, Direction, Got, Guard, Key, KeyRule, Start, Unique, UniqueKind, SHORT,
+};
 use larder_term::hash::Seed;
-use std::sync::Arc;
 
 /// How a bench's keys are hashed, and whether they all have eight bytes (then they tell their own end, as a table's keys do).
 struct Rule {
@@ -29,12 +30,11 @@ impl KeyRule for Rule {
 
 /// An index in key order or in the order of the seed's hashes, for keys of `eight` bytes or of any length.
 pub fn index(ordered: bool, seed: &Seed, eight: bool) -> Box<dyn Unique> {
+    if ordered {
+        return larder_index::unique(UniqueKind::Ordered);
+    }
     let seed = seed.clone();
-    larder_index::unique(if ordered {
-        UniqueKind::Ordered
-    } else {
-        UniqueKind::Hash(Arc::new(Rule { seed, eight }))
-    })
+    larder_index::unique_hashed(Rule { seed, eight })
 }
 
 /// A key as the index wants it, hashed as tables hash theirs.
@@ -45,11 +45,44 @@ pub fn key<'a>(seed: &Seed, bytes: &'a [u8]) -> Key<'a> {
     }
 }
 
-/// An index in hash order or in key order.
+/// Operations under one pin of the epoch. What is removed meanwhile isn't freed, and none pays for the fence of a pin of its own.
+const A_PIN: u32 = 16;
+
+/// A thread's pin of the epoch, renewed now and then.
+struct Pinned {
+    guard: Guard,
+    left: u32,
+}
+
+impl Pinned {
+    fn new() -> Self {
+        Pinned {
+            guard: pin(),
+            left: A_PIN,
+        }
+    }
+
+    #[inline]
+    fn guard(&mut self) -> &Guard {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = A_PIN;
+            self.guard.repin_after(|| ());
+        }
+        &self.guard
+    }
+}
+
+/// An index in hash order or in key order, for many threads.
 pub struct Larder<const ORDERED: bool> {
     index: Box<dyn Unique>,
     seed: Seed,
-    value: Vec<u8>,
+}
+
+/// The same for the thread that has it for itself.
+pub struct Alone<const ORDERED: bool> {
+    larder: Larder<ORDERED>,
+    pinned: Pinned,
 }
 
 /// In hash order.
@@ -61,44 +94,48 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("values have eight bytes"))
 }
 
-fn insert(index: &dyn Unique, seed: &Seed, number: u64, value: u64) {
+fn insert(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64, value: u64) {
     let (bytes, value) = (number.to_be_bytes(), value.to_le_bytes());
-    index.update(&pin(), key(seed, &bytes), &mut |_, _| Change::Put(&value));
+    index.put(guard, key(seed, &bytes), &value, &mut |_| true);
 }
 
-fn get(index: &dyn Unique, seed: &Seed, number: u64, value: &mut Vec<u8>) -> Option<u64> {
-    value.clear();
-    let found = index.get(&pin(), key(seed, &number.to_be_bytes()), value);
-    found.then(|| word(value))
+fn get(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64) -> Option<u64> {
+    let mut value = [0; SHORT];
+    match index.get_short(guard, key(seed, &number.to_be_bytes()), &mut value) {
+        Got::Short(len) => Some(word(&value[..len])),
+        Got::Absent => None,
+        Got::Long => unreachable!("values have eight bytes"),
+    }
 }
 
-fn remove(index: &dyn Unique, seed: &Seed, number: u64) {
+fn remove(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64) {
     let bytes = number.to_be_bytes();
-    index.update(&pin(), key(seed, &bytes), &mut |_, _| Change::Remove);
+    index.remove(guard, key(seed, &bytes), &mut |_| true);
 }
 
-impl<const ORDERED: bool> Operations for Larder<ORDERED> {
+impl<const ORDERED: bool> Operations for Alone<ORDERED> {
     fn insert(&mut self, key: u64, value: u64) {
-        insert(&*self.index, &self.seed, key, value);
+        let Larder { index, seed } = &self.larder;
+        insert(&**index, seed, self.pinned.guard(), key, value);
     }
     fn get(&mut self, key: u64) -> Option<u64> {
-        get(&*self.index, &self.seed, key, &mut self.value)
+        let Larder { index, seed } = &self.larder;
+        get(&**index, seed, self.pinned.guard(), key)
     }
     fn remove(&mut self, key: u64) {
-        remove(&*self.index, &self.seed, key);
+        let Larder { index, seed } = &self.larder;
+        remove(&**index, seed, self.pinned.guard(), key);
     }
 }
 
-impl<const ORDERED: bool> Map for Larder<ORDERED> {
+impl<const ORDERED: bool> Map for Alone<ORDERED> {
     const NAME: &'static str = name(ORDERED);
     const ORDERED: bool = ORDERED;
 
     fn empty() -> Self {
-        let seed = Seed::random();
-        Larder {
-            index: index(ORDERED, &seed, true),
-            seed,
-            value: Vec::new(),
+        Alone {
+            larder: Shared::empty(),
+            pinned: Pinned::new(),
         }
     }
 
@@ -111,8 +148,8 @@ impl<const ORDERED: bool> Map for Larder<ORDERED> {
             } else {
                 Start::At(&at)
             };
-            self.index
-                .scan(&pin(), start, Direction::Forward, &mut batch);
+            let index = &self.larder.index;
+            index.scan(&pin(), start, Direction::Forward, &mut batch);
             for i in 0..batch.len() {
                 let key = batch.key(i).try_into().expect("keys have eight bytes");
                 each(u64::from_be_bytes(key), word(batch.value(i)));
@@ -125,7 +162,7 @@ impl<const ORDERED: bool> Map for Larder<ORDERED> {
     }
 
     fn own_bytes(&mut self) -> Option<usize> {
-        Some(self.index.memory())
+        Some(self.larder.index.memory())
     }
 }
 
@@ -133,18 +170,18 @@ impl<const ORDERED: bool> Map for Larder<ORDERED> {
 pub struct Hand<'a> {
     index: &'a dyn Unique,
     seed: &'a Seed,
-    value: Vec<u8>,
+    pinned: Pinned,
 }
 
 impl Operations for Hand<'_> {
     fn insert(&mut self, key: u64, value: u64) {
-        insert(self.index, self.seed, key, value);
+        insert(self.index, self.seed, self.pinned.guard(), key, value);
     }
     fn get(&mut self, key: u64) -> Option<u64> {
-        get(self.index, self.seed, key, &mut self.value)
+        get(self.index, self.seed, self.pinned.guard(), key)
     }
     fn remove(&mut self, key: u64) {
-        remove(self.index, self.seed, key);
+        remove(self.index, self.seed, self.pinned.guard(), key);
     }
 }
 
@@ -154,13 +191,17 @@ impl<const ORDERED: bool> Shared for Larder<ORDERED> {
     type Hand<'a> = Hand<'a>;
 
     fn empty() -> Self {
-        <Self as Map>::empty()
+        let seed = Seed::random();
+        Larder {
+            index: index(ORDERED, &seed, true),
+            seed,
+        }
     }
     fn hand(&self) -> Hand<'_> {
         Hand {
             index: &*self.index,
             seed: &self.seed,
-            value: Vec::new(),
+            pinned: Pinned::new(),
         }
     }
 }

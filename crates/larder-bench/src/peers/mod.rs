@@ -86,9 +86,9 @@ impl Only {
 
 /// Goes through the maps.
 pub fn each_map(only: &Only, work: &mut impl OnMap) {
-    on_map::<larder::Hash>(only, work);
+    on_map::<larder::Alone<false>>(only, work);
     on_map::<hashbrown::Hashbrown>(only, work);
-    on_map::<larder::Ordered>(only, work);
+    on_map::<larder::Alone<true>>(only, work);
     on_map::<std_btree::Tree>(only, work);
     #[cfg(feature = "judy")]
     on_map::<judy::JudyL>(only, work);
