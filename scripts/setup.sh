@@ -19,6 +19,8 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
 readonly TEST_PACKAGES="git ca-certificates erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
   erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3"
+# The browser that the bench's report is tried in.
+readonly BROWSER_PACKAGES="chromium"
 # The OTP applications of each level: what the packages above are for.
 readonly BUILD_APPS="stdlib compiler crypto syntax_tools"
 readonly TEST_APPS="tools eunit edoc xmerl dialyzer proper runtime_tools mnesia"
@@ -30,7 +32,8 @@ main() {
     run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
     test)  need_rust
            packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer"
-           need_lint_tools ;;
+           need_lint_tools
+           need_browser ;;
     *) die "setup.sh: unknown level '$LEVEL' (rust, build, run or test)" ;;
   esac
 }
@@ -125,6 +128,20 @@ install_packages() {
     sleep $((try * 5))
   done
   die "apt-get install failed (see above)."
+}
+
+# --- The browser --------------------------------------------------------------------------------------------------
+
+# The test of the report's page (crates/larder-report/tests/browser.rs) takes any of these.
+need_browser() {
+  local name
+  [ "${LARDER_NO_BROWSER:-0}" != 0 ] && return
+  for name in chromium chromium-browser google-chrome google-chrome-stable; do
+    if have $name; then return; fi
+  done
+  say "larder: missing here: a Chromium, for the test of the bench's report (LARDER_NO_BROWSER=1 leaves that test out)"
+  have apt-get || die "this is no Debian: please install Chromium yourself, or set LARDER_NO_BROWSER=1."
+  install_packages $BROWSER_PACKAGES
 }
 
 # --- The data of `make run` ---------------------------------------------------------------------------------------

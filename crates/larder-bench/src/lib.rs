@@ -5,7 +5,8 @@
 //!  growth         the pauses of a structure that grows
 //!  threads        throughput of several threads on one structure
 //!  skew           keys that are not random
-//!  result         what a study leaves behind: types, JSON, CSV
+//!  result         what a study leaves behind: types, JSON, CSV (of the crate larder-report)
+//!  drawn          all of that as a page and as plots
 //!  workloads      keys, orders, mixes: the same for everybody
 //!  peers          the structures, each in its own file, behind one trait
 //!  report         tables on the terminal, CSV, the facts of the machine
@@ -17,12 +18,14 @@
 #![deny(unsafe_code)]
 
 pub mod counting;
+pub mod drawn;
 pub mod engine;
 pub mod growth;
 pub mod peers;
 pub mod report;
 pub mod resident;
-pub mod result;
 pub mod skew;
 pub mod threads;
 pub mod workloads;
+
+pub use larder_report::result;

@@ -3,7 +3,7 @@
 #![deny(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use larder_bench::{counting, engine, growth, peers, resident, skew, threads};
+use larder_bench::{counting, drawn, engine, growth, peers, resident, skew, threads};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -32,6 +32,8 @@ enum What {
     Threads(threads::Options),
     /// Skewed and hostile keys, beside random ones.
     Skew(skew::Options),
+    /// Draws what studies left in a folder: one HTML page and SVG files; compares two runs.
+    Report(drawn::Options),
     /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
     #[command(hide = true)]
     Resident(resident::Options),
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         What::Growth(options) => growth::run(options, &only),
         What::Threads(options) => threads::run(options, &only),
         What::Skew(options) => skew::run(options, &only),
+        What::Report(options) => return draw(options, arguments.out.as_deref()),
         What::Resident(options) => {
             resident::run(options);
             return ExitCode::SUCCESS;
@@ -63,4 +66,14 @@ fn main() -> ExitCode {
         eprintln!("written: {}", path.display());
     }
     ExitCode::SUCCESS
+}
+
+fn draw(options: &drawn::Options, out: Option<&std::path::Path>) -> ExitCode {
+    match drawn::run(options, out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("larder-bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
 }
