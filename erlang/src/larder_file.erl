@@ -12,7 +12,10 @@
 %% <li>`badfile': it is cut short;</li>
 %% <li>`checksum_error': it was altered;</li>
 %% <li>`invalid_object_count': objects are missing;</li>
-%% <li>`cannot_create_table': there is a table of that name.</li>
+%% <li>`cannot_create_table': there is a table of that name, or the file asks for one
+%%     that can't be made here;</li>
+%% <li>`system_limit': its atoms would take more than half of the room that the node
+%%     has left for atoms.</li>
 %% </ul>
 -module(larder_file).
 
@@ -83,7 +86,7 @@ extended_items(Other) -> throw({malformed_option, Other}).
 load(File, Options) ->
     try
         Verify = verify(Options),
-        loaded(larder_nif:load_table(path(File, unopened(File)), Verify), File)
+        loaded(larder_nif:load_table(path(File, unopened(File)), Verify, new_atoms()), File)
     catch
         throw:Why -> {error, Why}
     end.
@@ -91,6 +94,10 @@ load(File, Options) ->
 loaded({ok, _} = Result, _File) -> Result;
 loaded({error, already_exists}, _File) -> throw(cannot_create_table);
 loaded({error, Why}, File) -> throw(unreadable(Why, File)).
+
+%% Atoms are never taken back, and a node without room for one more ends: so many may be new.
+new_atoms() ->
+    (erlang:system_info(atom_limit) - erlang:system_info(atom_count)) div 2.
 
 verify(Options) ->
     verify(Options, false).
@@ -118,17 +125,22 @@ described({ok, {Name, Type, Protection, Named, Keypos, Objects, Extended, Versio
           {named_table, Named},
           {keypos, Keypos},
           {size, Objects},
-          {extended_info, binary_to_term(Extended)},
+          {extended_info, extended_info(Extended)},
           {version, {Version, 0}}]};
 described({error, Why}, File) ->
     throw(unreadable(Why, File)).
+
+%% What save/3 may have put there. A file can hold anything, and not all of that is safe to make a term of.
+extended_info(Bytes) ->
+    [Item || Item <- [object_count, md5sum], binary:match(Bytes, atom_to_binary(Item)) =/= nomatch].
 
 unreadable({io, Posix}, File) -> {read_error, {file_error, File, Posix}};
 unreadable(not_larder, File) -> {read_error, {not_a_log_file, File}};
 unreadable({newer_version, Version}, _File) -> {unsupported_file_version, {Version, 0}};
 unreadable(cut_short, _File) -> badfile;
 unreadable(damaged, _File) -> checksum_error;
-unreadable(count, _File) -> invalid_object_count.
+unreadable(count, _File) -> invalid_object_count;
+unreadable(system_limit, _File) -> system_limit.
 
 %% What is said of a name that can't be one.
 unopened(File) when is_list(File); is_atom(File); is_binary(File) ->

@@ -20,7 +20,7 @@
          prev_lookup/2, slot/2, fold_first/2, fold_next/5, fold_holds/2]).
 -export([select_all/4, every/1, select_some/5, select_again/5, select_count/2, select_delete/2,
          match_delete/2, select_replace/2, compile/1, is_compiled/1, run/3, test/2]).
--export([save/4, load_table/2, file_header/1]).
+-export([save/4, load_table/3, file_header/1]).
 
 -define(STUB, erlang:nif_error({larder, library_not_loaded})).
 
@@ -105,5 +105,5 @@ is_compiled(_Term) -> ?STUB.
 run(_Terms, _Program, _Done) -> ?STUB.
 test(_Term, _Spec) -> ?STUB.
 save(_Table, _Path, _Sync, _Extra) -> ?STUB.
-load_table(_Path, _Verify) -> ?STUB.
+load_table(_Path, _Verify, _NewAtoms) -> ?STUB.
 file_header(_Path) -> ?STUB.

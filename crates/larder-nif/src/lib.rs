@@ -166,7 +166,7 @@ entries! {
         run / 3;
         test / 2;
         save / 4 @ sys::DIRTY_IO;
-        load_table / 2 @ sys::DIRTY_IO;
+        load_table / 3 @ sys::DIRTY_IO;
         file_header / 1 @ sys::DIRTY_IO;
     }
 }

@@ -105,6 +105,12 @@ pub enum FileError {
         /// As read.
         found: u64,
     },
+    /// The file has more atoms that are new here than the loader allows.
+    #[error("the file would make more than {most} new atoms")]
+    Atoms {
+        /// The most that may be new.
+        most: usize,
+    },
     /// The operating system refused; `what` says during what.
     #[error("{what}: {kind}")]
     Io {

@@ -56,6 +56,7 @@ fn load(
         verify,
         node: NodeName::NONE,
         legacy_zero: false,
+        new_atoms: usize::MAX,
     };
     let mut job = LoadJob::begin(larder.engine(), larder.owner(), path, options)?;
     while job.step(&mut Budget::new(budget, Duration::from_secs(1)))? == Step::More {}
@@ -286,6 +287,7 @@ fn a_load_given_up_leaves_no_table() {
         verify: false,
         node: NodeName::NONE,
         legacy_zero: false,
+        new_atoms: usize::MAX,
     };
     let mut job = LoadJob::begin(larder.engine(), larder.owner(), &path, options).unwrap();
     let mut little = Budget::new(5, Duration::from_secs(1));

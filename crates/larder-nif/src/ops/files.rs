@@ -59,13 +59,14 @@ pub fn save(call: &Call<'_>) -> Reply {
     }
 }
 
-/// load_table(Path, Verify) -> {ok, Table} | {error, Why}.
+/// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. At most so many atoms may be new.
 pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
     let options = LoadOptions {
         verify: options::flag(call.args[1])?,
         node: identifiers::look_here(call.env).name,
         legacy_zero: options::legacy_zero(),
+        new_atoms: tables::natural(call.args[2])?,
     };
     owners::watch(call.env, call.self_pid());
     let begun = with_env(call.env, || {
@@ -78,10 +79,8 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     match loaded {
         Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
         Err(Error::File(error)) => Ok(failed(call, &error)),
-        Err(Error::AlreadyExists) => {
-            Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()]))
-        }
-        Err(error) => Err(Raise::Cause(crate::call::cause(&error))),
+        // Its name is in use, or its options are none that a table can have.
+        Err(_) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),
     }
 }
 
@@ -115,6 +114,7 @@ fn failed(call: &Call<'_>, error: &FileError) -> Word {
         FileError::CutShort => atoms::CUT_SHORT.word(),
         FileError::Damaged(_) => atoms::DAMAGED.word(),
         FileError::Count { .. } => atoms::COUNT.word(),
+        FileError::Atoms { .. } => atoms::SYSTEM_LIMIT.word(),
         FileError::NewerVersion { found, .. } => {
             call.tuple(&[atoms::NEWER_VERSION.word(), call.int(i64::from(*found))])
         }
@@ -131,6 +131,7 @@ fn posix(kind: ErrorKind) -> Known {
         ErrorKind::PermissionDenied => atoms::EACCES,
         ErrorKind::AlreadyExists => atoms::EEXIST,
         ErrorKind::StorageFull => atoms::ENOSPC,
+        ErrorKind::FileTooLarge => atoms::EFBIG,
         ErrorKind::IsADirectory => atoms::EISDIR,
         ErrorKind::NotADirectory => atoms::ENOTDIR,
         ErrorKind::ReadOnlyFilesystem => atoms::EROFS,

@@ -161,6 +161,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
 /// fold_holds(Table, Watched) -> boolean(): whether the objects of a chunk still are what the table has.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
+        answer(call, table, table.check_read(who(call)))?;
         Ok(boolean(table.is_unchanged(watched(call.args[1])?)))
     })
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, FileError};
 use crate::owner::OwnerId;
 use crate::table::Table;
 use larder_term::object::ObjectBuf;
-use larder_term::{etf, Mode, NodeName, TermBuf};
+use larder_term::{etf, Atom, Mode, NodeName, TermBuf};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{BufReader, Seek};
@@ -27,6 +27,8 @@ pub struct LoadOptions {
     pub node: NodeName,
     /// As in `Options`: it is the loading host's, not the file's.
     pub legacy_zero: bool,
+    /// The most atoms that may be new to this process by the end, whoever made them: atoms are never taken back.
+    pub new_atoms: usize,
 }
 
 /// A load under way. Dropped before it is done, it drops the table.
@@ -42,6 +44,8 @@ pub struct LoadJob {
     next: usize,
     left: u32,
     found: u64,
+    /// How many atoms there were at the beginning.
+    atoms: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -175,6 +179,7 @@ impl LoadJob {
             next: 0,
             left: 0,
             found: 0,
+            atoms: Atom::count(),
         })
     }
 
@@ -233,6 +238,14 @@ impl LoadJob {
         })
     }
 
+    fn check_atoms(&self) -> Result<(), FileError> {
+        let most = self.options.new_atoms;
+        if Atom::count().saturating_sub(self.atoms) > most {
+            return Err(FileError::Atoms { most });
+        }
+        Ok(())
+    }
+
     /// (2) The objects of a chunk, as far as the budget goes.
     fn load(&mut self, budget: &mut Budget) -> Result<(), Error> {
         if self.left == 0 {
@@ -253,6 +266,7 @@ impl LoadJob {
         let mut term = TermBuf::new(Mode::Shared);
         while self.left > 0 {
             self.next += self.decode(&mut term)?;
+            self.check_atoms()?;
             let tuple = term.term().ok_or_else(|| damaged("an object"))?;
             self.table
                 .encode_object(tuple, &mut object)
