@@ -11,8 +11,9 @@
 cut_and_altered_files_test_() ->
     [larder_test:tc(lists:concat(["files cut and altered, ", Type, " ", Title]), 120, larder, fun() ->
         in_folder(fun(Dir) -> every_cut(Dir, [Type | Options]) end)
-     end) || larder_test:sut() =:= larder, Type <- [set, ordered_set, bag, duplicate_bag],
-             {Title, Options} <- [{"", []}, {"compressed", [compressed]}, {"named", [named_table]}]].
+     end) || larder_test:sut() =:= larder,
+             {Type, Title, Options} <- [{set, "", []}, {ordered_set, "compressed", [compressed]}, {bag, "named", [named_table]},
+                                        {duplicate_bag, "", []}]].
 
 every_cut(Dir, Options) ->
     File = filename:join(Dir, "whole"),
