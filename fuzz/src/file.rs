@@ -1,0 +1,201 @@
+//! Table files. Checksums keep strangers out, and a fuzzer: so those of an input are put right, unless its first byte is odd.
+
+use larder::api::Larder;
+use larder::file::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
+use larder::{Budget, Direction, Output, OwnerId, Step, Table};
+use larder_matchspec::Context;
+use larder_term::{term, Encoder, Mode, NodeName, Term};
+use sha2::{Digest, Sha256};
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the parts of a file begin, as docs/design.md says: 8 bytes of magic, 2 of version, 4 with the header's length.
+const HEADER: usize = 14;
+
+struct Place {
+    larder: Larder,
+    folder: tempfile::TempDir,
+}
+
+thread_local! {
+    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+/// Any bytes as a file.
+pub fn file(data: &[u8]) {
+    let Some((&mode, bytes)) = data.split_first() else {
+        return;
+    };
+    let mut bytes = bytes.to_vec();
+    if mode % 2 == 0 {
+        put_right(&mut bytes);
+    }
+    PLACE.with(|place| {
+        let mut place = place.borrow_mut();
+        let place = place.get_or_insert_with(|| Place {
+            larder: Larder::new(),
+            folder: tempfile::tempdir().expect("a folder for files"),
+        });
+        check(place, &bytes, mode % 2 == 0);
+    });
+}
+
+fn check(place: &Place, bytes: &[u8], right: bool) {
+    let path = place.folder.path().join("table");
+    fs::write(&path, bytes).expect("a file for the input");
+    let header = read_header(&path);
+    let verified = load(&place.larder, &path, true);
+    let found = verified.as_ref().ok().map(rows);
+    if let Ok(table) = &verified {
+        let owner = table.owner();
+        table.drop_table(owner).expect("the table that was loaded");
+    }
+    let plainly = load(&place.larder, &path, false);
+    assert!(
+        header.is_ok() || plainly.is_err(),
+        "a table of a file without a header"
+    );
+    if right {
+        assert_eq!(
+            verified.is_ok(),
+            plainly.is_ok(),
+            "{:?} {:?}",
+            verified.err(),
+            plainly.err()
+        );
+    }
+    let Ok(table) = plainly else {
+        return;
+    };
+    let rows_now = rows(&table);
+    if let Some(found) = found {
+        assert_eq!(found, rows_now);
+    }
+    // What was loaded is saved and loaded again.
+    save(&table, table.owner(), &path);
+    table
+        .drop_table(table.owner())
+        .expect("the table that was loaded");
+    let again = load(&place.larder, &path, true).expect("a file that was just saved");
+    assert_eq!(rows(&again), rows_now);
+    again
+        .drop_table(again.owner())
+        .expect("the table that was loaded");
+    assert!(
+        place.larder.engine().all().is_empty(),
+        "a table was left behind"
+    );
+}
+
+fn load(larder: &Larder, path: &Path, verify: bool) -> Result<Arc<Table>, larder::Error> {
+    let options = LoadOptions {
+        verify,
+        node: NodeName::NONE,
+        legacy_zero: false,
+        new_atoms: 64,
+    };
+    let mut job = LoadJob::begin(larder.engine(), larder.owner(), path, options)?;
+    while job.step(&mut Budget::unlimited())? == Step::More {}
+    Ok(Arc::clone(job.table()))
+}
+
+fn save(table: &Arc<Table>, owner: OwnerId, path: &Path) {
+    let options = SaveOptions {
+        sync: false,
+        node: NodeName::NONE,
+        extra: b"extra".to_vec(),
+    };
+    let mut job = SaveJob::begin(table, owner, path, options).expect("a save");
+    while job.step(&mut Budget::unlimited()).expect("a save") == Step::More {}
+}
+
+/// All objects, as plain bytes, sorted.
+fn rows(table: &Arc<Table>) -> Vec<Vec<u8>> {
+    let mut rows = Vec::new();
+    let mut job = table
+        .each(table.owner(), Direction::Forward)
+        .expect("one's own table");
+    job.step(&mut Budget::unlimited(), &Context::none(), &mut |output| {
+        if let Output::Object(object) = output {
+            let mut bytes = Vec::new();
+            object.encode(&mut Encoder::new(&mut bytes, Mode::Inline));
+            rows.push(bytes);
+        }
+    })
+    .expect("one's own table");
+    rows.sort();
+    rows
+}
+
+/// Gives the header, each chunk and the footer the checksums that belong to them, as far as the bytes have such parts.
+fn put_right(bytes: &mut [u8]) {
+    let Some(length) = number(bytes, 10) else {
+        return;
+    };
+    let Some(mut at) = sum(bytes, 0, HEADER.saturating_add(length)) else {
+        return;
+    };
+    while let Some(&mark) = bytes.get(at) {
+        let end = match mark {
+            b'C' => number(bytes, at + 1).map(|payload| at + 9 + payload),
+            b'E' => digest(bytes, at),
+            _ => None,
+        };
+        match end.and_then(|end| sum(bytes, at, end)) {
+            Some(next) => at = next,
+            None => return,
+        }
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let four = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes([four[0], four[1], four[2], four[3]]) as usize)
+}
+
+/// Writes the checksum of a part behind it; gives where the next one begins.
+fn sum(bytes: &mut [u8], from: usize, to: usize) -> Option<usize> {
+    let crc = crc32fast::hash(bytes.get(from..to)?);
+    bytes
+        .get_mut(to..to + 4)?
+        .copy_from_slice(&crc.to_le_bytes());
+    Some(to + 4)
+}
+
+/// Writes the digest of all that comes before into the footer; gives where its checksum is.
+fn digest(bytes: &mut [u8], at: usize) -> Option<usize> {
+    let sha = Sha256::digest(&bytes[..at]);
+    bytes.get_mut(at + 9..at + 41)?.copy_from_slice(&sha);
+    Some(at + 41)
+}
+
+/// Files of tables of every type.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let larder = Larder::new();
+    let folder = tempfile::tempdir().expect("a folder for files");
+    let path = folder.path().join("table");
+    let tables = [
+        larder.table("t").set().create(),
+        larder.table("t").ordered_set().create(),
+        larder.table("t").bag().compressed().create(),
+        larder.table("t").duplicate_bag().keypos(2).create(),
+        larder.table("t").set().named().structure("avl").create(),
+    ];
+    let mut seeds = Vec::new();
+    for table in tables {
+        let table = table.expect("a table");
+        let rows: Vec<Term> = (0..6i64)
+            .map(|n| term!({(n % 4), (n), "text", [1.5, a | b], #{k => (n)}}))
+            .collect();
+        table.insert_all(&rows).expect("rows");
+        save(table.engine_table(), larder.owner(), &path);
+        for mode in [0, 1] {
+            let mut seed = vec![mode];
+            seed.extend(fs::read(&path).expect("the file"));
+            seeds.push(seed);
+        }
+    }
+    seeds
+}

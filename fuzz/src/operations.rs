@@ -1,0 +1,219 @@
+//! A stream of operations on a table, beside a list of rows that does the same in the most obvious way.
+
+use crate::Input;
+use larder::api::{Larder, Table};
+use larder::{structures, TableKind};
+use larder_term::{term, Term};
+
+/// The obvious table: rows in order of arrival.
+struct Model {
+    kind: TableKind,
+    rows: Vec<(Term, Term)>,
+}
+
+impl Model {
+    fn same(&self, a: &Term, b: &Term) -> bool {
+        match self.kind {
+            TableKind::OrderedSet => a.as_ref().eq_term(b.as_ref()),
+            _ => a == b,
+        }
+    }
+
+    fn under(&self, key: &Term) -> Vec<Term> {
+        let rows = self.rows.iter();
+        rows.filter(|(k, _)| self.same(k, key)).map(row).collect()
+    }
+
+    fn insert(&mut self, key: Term, value: Term) {
+        match self.kind {
+            TableKind::Set | TableKind::OrderedSet => {
+                self.delete(&key);
+            }
+            TableKind::Bag if self.rows.iter().any(|(k, v)| *k == key && *v == value) => return,
+            _ => {}
+        }
+        self.rows.push((key, value));
+    }
+
+    fn delete(&mut self, key: &Term) -> usize {
+        let before = self.rows.len();
+        let kind = self.kind;
+        let ordered = kind == TableKind::OrderedSet;
+        self.rows.retain(|(k, _)| match ordered {
+            true => !k.as_ref().eq_term(key.as_ref()),
+            false => k != key,
+        });
+        before - self.rows.len()
+    }
+}
+
+fn row((key, value): &(Term, Term)) -> Term {
+    Term::tuple([key.clone(), value.clone()])
+}
+
+fn key(input: &mut Input<'_>) -> Term {
+    match input.below(8) {
+        0..=4 => Term::int(i64::from(input.byte() % 40)),
+        5 => term!({a, (i64::from(input.byte() % 4))}),
+        6 => Term::float(f64::from(input.byte() % 8)).unwrap_or_else(|_| Term::nil()),
+        _ => input.term(1),
+    }
+}
+
+fn value(input: &mut Input<'_>) -> Term {
+    match input.below(4) {
+        0..=2 => Term::int(i64::from(input.byte() % 4)),
+        _ => input.term(2),
+    }
+}
+
+/// A table of a type and structure, and operations on it.
+pub fn operations(data: &[u8]) {
+    let mut input = Input::new(data);
+    let larder = Larder::new();
+    let all: Vec<_> = structures().collect();
+    let structure = &all[input.below(all.len())];
+    let kinds: [(&str, TableKind); 4] = [
+        ("set", TableKind::Set),
+        ("ordered_set", TableKind::OrderedSet),
+        ("bag", TableKind::Bag),
+        ("duplicate_bag", TableKind::DuplicateBag),
+    ];
+    let (name, kind) = input.pick(&kinds);
+    let builder = match kind {
+        TableKind::Set => larder.table("t").set(),
+        TableKind::OrderedSet => larder.table("t").ordered_set(),
+        TableKind::Bag => larder.table("t").bag(),
+        TableKind::DuplicateBag => larder.table("t").duplicate_bag(),
+    };
+    let builder = match structure.types.contains(&name) {
+        true => builder.structure(structure.name),
+        false => builder,
+    };
+    let builder = match input.below(4) {
+        0 => builder.compressed(),
+        _ => builder,
+    };
+    let table = builder
+        .create()
+        .unwrap_or_else(|error| panic!("{} {name}: {error}", structure.name));
+    let mut model = Model {
+        kind,
+        rows: Vec::new(),
+    };
+    while !input.is_over() {
+        one(&mut input, &table, &mut model);
+        assert_eq!(table.len(), model.rows.len(), "{} {name}", structure.name);
+    }
+    compare(&table, &model);
+    table.drop_table().expect("one's own table");
+}
+
+fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
+    match input.below(14) {
+        0..=2 => {
+            let pair = (key(input), value(input));
+            table.insert(&row(&pair)).expect("insert");
+            model.insert(pair.0, pair.1);
+        }
+        3 => {
+            let pair = (key(input), value(input));
+            let new = model.under(&pair.0).is_empty();
+            assert_eq!(table.insert_new(&row(&pair)).expect("insert_new"), new);
+            if new {
+                model.insert(pair.0, pair.1);
+            }
+        }
+        4 => {
+            let pairs: Vec<_> = (0..input.below(80))
+                .map(|_| (key(input), value(input)))
+                .collect();
+            let rows: Vec<Term> = pairs.iter().map(row).collect();
+            table.insert_all(&rows).expect("insert_all");
+            pairs.into_iter().for_each(|(k, v)| model.insert(k, v));
+        }
+        5 | 6 => {
+            let key = key(input);
+            assert_eq!(table.lookup(&key).expect("lookup"), model.under(&key));
+        }
+        7 => {
+            let key = key(input);
+            let held = model.delete(&key);
+            assert_eq!(table.delete(&key).expect("delete"), held);
+        }
+        8 => {
+            let key = key(input);
+            let under = model.under(&key);
+            model.delete(&key);
+            assert_eq!(table.take(&key).expect("take"), under);
+        }
+        9 => {
+            let pair = (key(input), value(input));
+            let before = model.rows.len();
+            model.rows.retain(|held| *held != pair);
+            let gone = before - model.rows.len();
+            assert_eq!(
+                table.delete_object(&row(&pair)).expect("delete_object"),
+                gone
+            );
+        }
+        10 => {
+            let found = table
+                .select_count("[{{'_','$1'},[{'<','$1',2}],[true]}]")
+                .expect("count");
+            let two = term!(2);
+            let rows = model.rows.iter();
+            let count = rows
+                .filter(|(_, v)| v.as_ref().cmp_term(two.as_ref()).is_lt())
+                .count();
+            assert_eq!(found, count as u64);
+        }
+        11 => {
+            let one = term!(1);
+            let before = model.rows.len();
+            model.rows.retain(|(_, v)| *v != one);
+            let gone = before - model.rows.len();
+            assert_eq!(
+                table
+                    .select_delete("[{{'_',1},[],[true]}]")
+                    .expect("delete"),
+                gone as u64
+            );
+        }
+        12 if input.below(4) == 0 => {
+            table.clear().expect("clear");
+            model.rows.clear();
+        }
+        _ => walk(table, model),
+    }
+}
+
+/// From key to key: every key once, in order where there is one.
+fn walk(table: &Table, model: &Model) {
+    let mut keys: Vec<Term> = Vec::new();
+    let mut at = table.first().expect("first");
+    while let Some(key) = at {
+        at = table.next(&key).expect("next");
+        keys.push(key);
+        assert!(keys.len() <= model.rows.len(), "a walk that does not end");
+    }
+    if model.kind == TableKind::OrderedSet {
+        assert!(keys
+            .windows(2)
+            .all(|two| two[0].as_ref().cmp_term(two[1].as_ref()).is_lt()));
+    }
+    let mut expected: Vec<Term> = model.rows.iter().map(|(key, _)| key.clone()).collect();
+    expected.sort();
+    expected.dedup();
+    keys.sort();
+    assert_eq!(keys, expected);
+}
+
+fn compare(table: &Table, model: &Model) {
+    let mut found = table.to_vec().expect("all rows");
+    let mut expected: Vec<Term> = model.rows.iter().map(row).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    walk(table, model);
+}
