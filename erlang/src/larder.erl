@@ -595,6 +595,7 @@ format_error(Reason, Stacktrace) ->
     larder_error:format_error(Reason, Stacktrace).
 
 reason(system_limit) -> system_limit;
+reason(full) -> system_limit;
 reason(larder_internal) -> larder_internal;
 reason(_Cause) -> badarg.
 

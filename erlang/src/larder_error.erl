@@ -114,6 +114,9 @@ amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
                 Text -> #{4 => Text}
             end
     end;
+%% A structure that doesn't grow.
+amend(_Function, [Tab | _], full, _Words) ->
+    full_words(Tab);
 %% A structure, or its options: the library says what there is.
 amend(new, [_Name, Options], structure, Words) ->
     try larder_nif:fault(Options) of
@@ -132,6 +135,17 @@ amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
     end;
 amend(_Function, _Args, _Cause, Words) ->
     Words.
+
+full_words(Tab) ->
+    try {larder:info(Tab, structure), larder:info(Tab, stats)} of
+        {Structure, #{limit := Limit}} ->
+            #{general => io_lib:format("the table is full: its structure, '~ts', was made for ~b objects and does not grow",
+                                       [Structure, Limit])};
+        _ ->
+            #{}
+    catch
+        _:_ -> #{}
+    end.
 
 compiles(Spec) ->
     try larder:match_spec_compile(Spec) of

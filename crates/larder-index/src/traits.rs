@@ -314,6 +314,14 @@ pub trait Unique: Send + Sync {
 
     /// Figures of the structure.
     fn stats(&self) -> Stats;
+
+    /// Objects at which the index is full; none if it never is, as those of this crate. Who would insert looks at it: the index itself refuses nothing.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
+
+    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of this crate don't.
+    fn freeze(&self, _on: bool) {}
 }
 
 /// A hash of values by which a `Multi` finds those that its user takes for the same: they have the same hash.
@@ -401,4 +409,12 @@ pub trait Multi: Send + Sync {
 
     /// Figures of the structure.
     fn stats(&self) -> Stats;
+
+    /// Objects at which the index is full; none if it never is, as those of this crate. Who would insert looks at it: the index itself refuses nothing.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
+
+    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of this crate don't.
+    fn freeze(&self, _on: bool) {}
 }

@@ -31,6 +31,7 @@ use crate::position::spilled;
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::slab::{Slab, NIL};
 use crate::{Cut, Position};
+use larder_index::Stats;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -400,6 +401,10 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
 
     fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        stats.depth = self.height(self.root);
     }
 
     fn memory(&self) -> usize {

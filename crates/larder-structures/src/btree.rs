@@ -26,6 +26,7 @@
 use crate::position::spilled;
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::{Cut, Position};
+use larder_index::Stats;
 
 #[derive(Debug)]
 struct Entry<W> {
@@ -422,6 +423,12 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
 
     fn len(&self) -> usize {
         self.tally.entries
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        stats.leaves = self.tally.leaves;
+        stats.inner_nodes = self.tally.inner;
+        stats.depth = self.root.as_ref().map_or(0, |root| root.height() - 1);
     }
 
     fn memory(&self) -> usize {

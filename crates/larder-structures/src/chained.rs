@@ -24,6 +24,7 @@ use crate::position::{hash_of, spilled};
 use crate::sequential::{Act, Actor, Sequential, Visitor};
 use crate::{Cut, Position};
 use hashbrown::HashTable;
+use larder_index::Stats;
 use std::collections::BinaryHeap;
 
 /// Entries of a page, on the average and at most.
@@ -249,6 +250,10 @@ impl<W: Send + Sync> Sequential<W> for Chained<W> {
 
     fn len(&self) -> usize {
         self.len
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        stats.more.push(("pages", self.pages.len() as u64));
     }
 
     fn memory(&self) -> usize {

@@ -9,16 +9,22 @@
 //!
 //! Invariants:
 //! 1. A chain has the entries whose hash its bucket has (see `address.rs`), by ascending position.
-//! 2. There are at most `chain` entries a bucket on the average, and at least half as many where there is more than one bucket.
+//! 2. Unless the table is fixed, or was lately, there are at most `chain` entries a bucket on the average, and at least half as many where there is more than one
+//!    bucket.
+//! 3. A node that is *kept* is no entry. There are such where the table is fixed, or was: their buckets are in `waiting`.
 //!
 //! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link or unlink a node; (4) if invariant 2 asks for it,
 //! divide the next bucket in turn, or join the last one to the one it came from.
 //!
 //! So the table grows one bucket at a time (and shrinks by one, by two where chains are of one), and no insert pays for a rehash of all.
 //!
+//! *Fixation.* As in `ets`, a fixed table neither grows nor shrinks, and what is deleted is kept in its chain, unseen; an insert of the same key takes its
+//! place. When the table is released, what is kept is taken out: some at once, the rest by later changes, 16 buckets each, which is also how the number of buckets catches
+//! up.
+//!
 //! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; OTP's documented behaviour: chains of 6 in 2003, 1 today. Deviations: buckets go by
-//! the top bits of the hash, and chains are sorted, so that a scan sees the entries in one order whatever happens to the table: `ets` needs to fix a
-//! table for that, which freezes its size and keeps what was deleted. Here fixation costs nothing and remembers nothing.
+//! the top bits of the hash, and chains are sorted, so that a scan sees the entries in one order whatever happens to the table, fixed or not; no traversal here needs what
+//! fixation does.
 //!
 //! Not for: large tables (a miss for the bucket and one for each node of the chain, and 48 bytes beside each object); hashes that are all alike, whose chain
 //! is gone through from end to end.
@@ -27,16 +33,24 @@ use crate::address::Address;
 use crate::position::{hash_of, spilled};
 use crate::sequential::{Act, Actor, Sequential, Visitor};
 use crate::slab::{Slab, NIL};
+use crate::word::Word;
 use crate::{Cut, Position};
+use larder_index::Stats;
 use std::cmp::Ordering;
 
 const SEGMENT: usize = 64;
+
+/// Buckets whose kept nodes are taken out at once when the table is released, and by each change afterwards.
+const AT_ONCE: usize = 4096;
+const LATER: usize = 16;
 
 #[derive(Debug)]
 struct Node<W> {
     position: Position,
     word: W,
     next: u32,
+    /// The entry was removed while the table was fixed.
+    kept: bool,
 }
 
 /// A linear hash table from positions, which begin with a hash, to words.
@@ -50,6 +64,11 @@ pub struct LinearHash<W> {
     skip: u32,
     /// Bytes of positions that are too long to stand in their nodes.
     spilled: usize,
+    frozen: bool,
+    /// Nodes that are kept, and the bytes that their words hold.
+    kept: (usize, usize),
+    /// Buckets with kept nodes. Some may have none any more.
+    waiting: Vec<usize>,
 }
 
 /// Where a chain is gone along: the node before (`NIL`: the bucket itself) and the node there (`NIL` at its end).
@@ -60,7 +79,7 @@ struct Place {
     at: u32,
 }
 
-impl<W> LinearHash<W> {
+impl<W: Word> LinearHash<W> {
     /// An empty table that grows when there are more than `chain` entries a bucket. All hashes begin with the same `skip` bits.
     pub fn new(chain: usize, skip: u32) -> Self {
         LinearHash {
@@ -70,6 +89,9 @@ impl<W> LinearHash<W> {
             chain: chain.max(1),
             skip,
             spilled: 0,
+            frozen: false,
+            kept: (0, 0),
+            waiting: Vec::new(),
         }
     }
 
@@ -128,28 +150,47 @@ impl<W> LinearHash<W> {
             position,
             word,
             next: place.at,
+            kept: false,
         });
         self.link(place, node);
-        // (4)
-        if self.nodes.len() > self.address.buckets() * self.chain {
-            self.grow();
+        self.settle(true);
+    }
+
+    /// Step 4: one bucket more, or up to two less; two more where the table was fixed and is behind.
+    fn settle(&mut self, grew: bool) {
+        if self.frozen {
+            return;
+        }
+        self.tidy(LATER);
+        if !self.waiting.is_empty() {
+            // Their numbers are those of buckets as they are now.
+            return;
+        }
+        for _ in 0..2 {
+            let (nodes, room) = (self.nodes.len(), self.address.buckets() * self.chain);
+            if grew && nodes > room {
+                self.grow();
+            } else if !grew && nodes * 2 < room {
+                // With chains of one, a node less means two buckets less.
+                self.shrink();
+            }
         }
     }
 
     fn remove_at(&mut self, place: Place) -> W {
         // (3)
+        let word = self.unlink(place).word;
+        self.settle(false);
+        word
+    }
+
+    /// Takes a node out of its chain.
+    fn unlink(&mut self, place: Place) -> Node<W> {
         let next = self.nodes[place.at].next;
         self.link(place, next);
         let node = self.nodes.remove(place.at);
         self.spilled -= spilled(&node.position);
-        // (4)
-        // With chains of one, a node less means two buckets less.
-        for _ in 0..2 {
-            if self.nodes.len() * 2 < self.address.buckets() * self.chain {
-                self.shrink();
-            }
-        }
-        node.word
+        node
     }
 
     fn add_segment(&mut self) {
@@ -204,8 +245,10 @@ impl<W> LinearHash<W> {
             }
             let node = table.nodes.remove(at);
             at = node.next;
-            Some((node.position, node.word))
+            Some(node)
         })
+        .filter(|node| !node.kept)
+        .map(|node| (node.position, node.word))
     }
 
     /// Visits what the cut admits of a chain; answers whether to go on.
@@ -214,7 +257,7 @@ impl<W> LinearHash<W> {
         let mut at = self.head(bucket);
         while at != NIL {
             let node = &self.nodes[at];
-            if cut.admits(&node.position) {
+            if !node.kept && cut.admits(&node.position) {
                 ids.push(at);
             }
             at = node.next;
@@ -229,13 +272,73 @@ impl<W> LinearHash<W> {
     }
 }
 
-impl<W: Send + Sync> Sequential<W> for LinearHash<W> {
+impl<W: Word> LinearHash<W> {
+    /// Takes kept nodes out of so many buckets.
+    fn tidy(&mut self, buckets: usize) {
+        for _ in 0..buckets {
+            let Some(bucket) = self.waiting.pop() else {
+                self.waiting = Vec::new();
+                return;
+            };
+            let (mut before, mut at) = (NIL, self.head(bucket));
+            while at != NIL {
+                let (next, place) = (self.nodes[at].next, Place { bucket, before, at });
+                if self.nodes[at].kept {
+                    self.unkeep(place);
+                } else {
+                    before = at;
+                }
+                at = next;
+            }
+        }
+    }
+
+    /// Adds the figures to those of other parts.
+    pub(crate) fn add_to(&self, stats: &mut Stats) {
+        const NAMES: [&str; 3] = ["buckets", "kept", "frozen"];
+        if stats.more.is_empty() {
+            stats.more.extend(NAMES.map(|name| (name, 0)));
+        }
+        stats.more[0].1 += self.address.buckets() as u64;
+        stats.more[1].1 += self.kept.0 as u64;
+        // Parts are fixed together.
+        stats.more[2].1 = u64::from(self.frozen);
+    }
+
+    fn unkeep(&mut self, place: Place) {
+        let node = self.unlink(place);
+        self.kept.0 -= 1;
+        self.kept.1 -= node.word.held();
+    }
+
+    /// Step 3 in a fixed table.
+    fn keep_at(&mut self, place: Place) {
+        let node = &mut self.nodes[place.at];
+        node.kept = true;
+        self.kept.0 += 1;
+        self.kept.1 += node.word.held();
+        if self.waiting.last() != Some(&place.bucket) {
+            self.waiting.push(place.bucket);
+        }
+    }
+
+    /// Step 3 where a node of the position is kept: the word takes its place.
+    fn put_kept(&mut self, place: Place, word: W) {
+        let node = &mut self.nodes[place.at];
+        node.kept = false;
+        let old = std::mem::replace(&mut node.word, word);
+        self.kept.0 -= 1;
+        self.kept.1 -= old.held();
+    }
+}
+
+impl<W: Word> Sequential<W> for LinearHash<W> {
     fn get(&self, position: &[u8]) -> Option<&W> {
         let mut at = self.head(self.address.bucket(self.hash(position)));
         while at != NIL {
             let node = &self.nodes[at];
             if node.position[..] == *position {
-                return Some(&node.word);
+                return (!node.kept).then_some(&node.word);
             }
             at = node.next;
         }
@@ -252,9 +355,16 @@ impl<W: Send + Sync> Sequential<W> for LinearHash<W> {
             }
             return;
         }
+        if self.nodes[place.at].kept {
+            if let Act::Put(word) = f(None) {
+                self.put_kept(place, word);
+            }
+            return;
+        }
         match f(Some(&mut self.nodes[place.at].word)) {
             Act::Keep => {}
             Act::Put(word) => self.nodes[place.at].word = word,
+            Act::Remove if self.frozen => self.keep_at(place),
             Act::Remove => drop(self.remove_at(place)),
         }
     }
@@ -285,7 +395,12 @@ impl<W: Send + Sync> Sequential<W> for LinearHash<W> {
             let bucket = self.address.buckets() - 1;
             let (before, at) = (NIL, self.head(bucket));
             if at != NIL {
-                return Some(self.remove_at(Place { bucket, before, at }));
+                let place = Place { bucket, before, at };
+                if self.nodes[at].kept {
+                    self.unkeep(place);
+                    continue;
+                }
+                return Some(self.unlink(place).word);
             }
             if bucket == 0 {
                 return None;
@@ -295,12 +410,25 @@ impl<W: Send + Sync> Sequential<W> for LinearHash<W> {
     }
 
     fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.len() - self.kept.0
+    }
+
+    fn freeze(&mut self, on: bool) {
+        self.frozen = on;
+        if !on {
+            self.tidy(AT_ONCE);
+        }
+    }
+
+    fn stats(&self, stats: &mut Stats) {
+        self.add_to(stats);
     }
 
     fn memory(&self) -> usize {
         self.nodes.memory()
             + self.spilled
+            + self.kept.1
+            + self.waiting.capacity() * size_of::<usize>()
             + self.segments.len() * SEGMENT * size_of::<u32>()
             + self.segments.capacity() * size_of::<Box<[u32]>>()
     }
@@ -319,7 +447,7 @@ mod tests {
     }
 
     /// Invariants 1 and 2.
-    fn check<W>(table: &LinearHash<W>) {
+    fn check<W: Word>(table: &LinearHash<W>) {
         let buckets = table.address.buckets();
         assert!(table.nodes.len() <= buckets * table.chain);
         assert!(buckets == 1 || table.nodes.len() * 2 >= buckets * table.chain);
@@ -364,6 +492,62 @@ mod tests {
             }
             assert!(table.address.buckets() <= 2);
         }
+    }
+
+    /// A fixed table stays as wide as it is and keeps what is deleted; released, it becomes what it would have been.
+    #[test]
+    fn fixed_tables_keep_what_is_deleted() {
+        let mut table = LinearHash::new(1, 0);
+        (0..10_000).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
+        let buckets = |table: &LinearHash<u64>| table.address.buckets();
+        let before = (buckets(&table), table.nodes.memory());
+        table.freeze(true);
+        for n in 0..9_000 {
+            assert!(table.remove(&position(n)) && !table.remove(&position(n)));
+        }
+        assert_eq!((table.len(), table.kept.0), (1_000, 9_000));
+        assert_eq!((buckets(&table), table.nodes.memory()), before);
+        // Some come back, and others come for the first time.
+        (0..50).for_each(|n| assert_eq!(table.insert(&position(n), n + 1), None));
+        (20_000..21_000).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
+        assert_eq!((table.len(), table.kept.0), (2_050, 8_950));
+        assert_eq!(buckets(&table), before.0);
+        let mut met = Vec::new();
+        let all = Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward);
+        table.walk(all, &mut |_, n| {
+            met.push(*n);
+            true
+        });
+        met.sort_unstable();
+        assert!(met
+            .into_iter()
+            .eq((1..51).chain(9_000..10_000).chain(20_000..21_000)));
+        for n in 0..9_000 {
+            assert_eq!(table.get(&position(n)).is_some(), n < 50);
+        }
+        table.freeze(false);
+        assert!(table.kept.0 < 8_950 && table.kept.0 > 0);
+        for n in 30_000..34_000 {
+            table.insert(&position(n), n);
+            assert!(table.remove(&position(n)));
+        }
+        assert_eq!((table.kept.0, table.len()), (0, 2_050));
+        check(&table);
+        let popped = std::iter::from_fn(|| table.pop()).count();
+        assert_eq!((popped, table.nodes.len()), (2_050, 0));
+    }
+
+    /// A fixed table that is dropped gives back what is there, and not what is kept.
+    #[test]
+    fn what_is_kept_is_not_popped() {
+        let mut table = LinearHash::new(6, 0);
+        (0..500).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
+        table.freeze(true);
+        (0..400).for_each(|n| assert!(table.remove(&position(n))));
+        let mut left: Vec<_> = std::iter::from_fn(|| table.pop()).collect();
+        left.sort_unstable();
+        assert!(left.into_iter().eq(400..500));
+        assert_eq!((table.kept, table.len()), ((0, 0), 0));
     }
 
     /// Emptying the table is linear: no bucket is looked at again and again.

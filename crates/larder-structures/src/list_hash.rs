@@ -37,6 +37,11 @@ pub trait Buckets<W: Word>: Send + Sync {
 
     /// How many there are.
     fn count(&self) -> usize;
+
+    /// Objects at which the table is full; none if it never is. Who inserts looks at it, not the table.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A link that a list begins with.
@@ -186,6 +191,10 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
         }
     }
 
+    fn limit(&self) -> Option<usize> {
+        self.buckets.limit()
+    }
+
     fn memory(&self, _guard: &Guard) -> usize {
         self.counts.bytes() + self.keys.memory() + self.buckets.memory()
     }
@@ -195,6 +204,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
             leaves: self.buckets.count(),
             // Ordering: Relaxed, a figure for people.
             contended: self.contended.load(Relaxed),
+            more: Vec::from_iter(self.buckets.limit().map(|n| ("limit", n as u64))),
             ..Stats::default()
         }
     }

@@ -14,8 +14,8 @@
 //! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets", SPAA 2002. Deviations: an entry's word is replaced in its
 //! node; the writers of one position exclude each other; reclamation by epochs.
 //!
-//! Not for: tables whose size is not known. The table never grows: `buckets` is asked for when it is made, up to 2²⁴, and more is refused then, in words.
-//! With many more entries than buckets each operation goes along a long list. `split_ordered` is the one that grows.
+//! Not for: tables whose size is not known. The table never grows: `buckets` is asked for when it is made, up to 2²⁴. With many more entries than buckets each
+//! operation goes along a long list; so at `chain` objects a bucket the table is full, and its user refuses an insert in words. `split_ordered` is the one that grows.
 
 use crate::list::Node;
 use crate::list_hash::{Buckets, Start};
@@ -27,15 +27,17 @@ use larder_index::Guard;
 pub struct FixedBuckets<W: Word> {
     lists: Box<[Slot<Node<W>>]>,
     bits: u32,
+    limit: usize,
 }
 
 impl<W: Word> FixedBuckets<W> {
-    /// 2^`bits` buckets, at most 2³².
-    pub fn new(bits: u32) -> Self {
+    /// 2^`bits` buckets, at most 2³², that are full with `chain` objects each on the average.
+    pub fn new(bits: u32, chain: usize) -> Self {
         let bits = bits.min(32);
         FixedBuckets {
             lists: (0..1usize << bits).map(|_| Slot::new(None)).collect(),
             bits,
+            limit: chain.saturating_mul(1 << bits),
         }
     }
 
@@ -69,5 +71,9 @@ impl<W: Word> Buckets<W> for FixedBuckets<W> {
 
     fn count(&self) -> usize {
         self.lists.len()
+    }
+
+    fn limit(&self) -> Option<usize> {
+        Some(self.limit)
     }
 }

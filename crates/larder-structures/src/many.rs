@@ -250,4 +250,12 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
     fn stats(&self) -> Stats {
         self.scheme.stats(&larder_index::pin())
     }
+
+    fn limit(&self) -> Option<usize> {
+        self.scheme.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.scheme.freeze(on);
+    }
 }

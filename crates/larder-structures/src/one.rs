@@ -137,4 +137,12 @@ impl<C: Scheme<Object>> Unique for One<C> {
     fn stats(&self) -> Stats {
         self.scheme.stats(&larder_index::pin())
     }
+
+    fn limit(&self) -> Option<usize> {
+        self.scheme.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.scheme.freeze(on);
+    }
 }

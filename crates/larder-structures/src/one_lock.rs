@@ -78,4 +78,8 @@ impl<W, S: Sequential<W>> Scheme<W> for OneLock<S> {
         self.lock.read().stats(&mut stats);
         stats
     }
+
+    fn freeze(&self, on: bool) {
+        self.lock.write().0.freeze(on);
+    }
 }

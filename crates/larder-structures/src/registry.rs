@@ -149,11 +149,18 @@ const SPLIT_ORDERED: &[Choice] = &[Choice {
     about: "entries a bucket at which the number of buckets doubles",
 }];
 
-const LOCKFREE_HASH: &[Choice] = &[Choice {
-    name: "buckets",
-    range: Range::Int(1, 1 << 24, 1 << 12),
-    about: "how many lists there are for good, rounded up to a power of two: about as many as there will be keys",
-}];
+const LOCKFREE_HASH: &[Choice] = &[
+    Choice {
+        name: "buckets",
+        range: Range::Int(1, 1 << 24, 1 << 12),
+        about: "how many lists there are for good, rounded up to a power of two: about as many as there will be keys",
+    },
+    Choice {
+        name: "chain",
+        range: Range::Int(1, 1_000_000, 64),
+        about: "objects a bucket, on the average, at which the table is full",
+    },
+];
 
 const JUDYL_HASH: &[Choice] = &[
     Choice {
@@ -336,7 +343,10 @@ fn split_ordered<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 
 fn lockfree_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     let bits = chosen.size("buckets").next_power_of_two().ilog2();
-    Box::new(ListHash::new(FixedBuckets::<W>::new(bits)))
+    Box::new(ListHash::new(FixedBuckets::<W>::new(
+        bits,
+        chosen.size("chain"),
+    )))
 }
 
 fn lfcatree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {

@@ -216,13 +216,13 @@ impl<W: Word> RelaxedAvl<W> {
             }
             let mut entered = None;
             if let Some(kid) = kid {
-                let below = match position.cmp(&kid.position) {
-                    // Its lock, or the load of its word, settles what it is.
-                    Ordering::Equal => return Some(kid),
-                    Ordering::Less => 0,
-                    Ordering::Greater => 1,
-                };
                 let version = kid.version();
+                let below = match position.cmp(&kid.position) {
+                    // Its lock, or the load of its word, settles what it is; one that is out may hang on another that is, and is not met twice.
+                    Ordering::Equal if !kid.is_unlinked() => return Some(kid),
+                    Ordering::Less => 0,
+                    _ => 1,
+                };
                 if !Node::<W>::admits(version) {
                     kid.wait(version);
                 } else if same(node.kid(side, guard), Some(kid)) {
@@ -255,24 +255,25 @@ impl<W: Word> RelaxedAvl<W> {
         if step.node.version() != step.version {
             return None;
         }
-        Some(self.own(writer, step.node, step.side))
+        self.own(writer, step.node, step.side)
     }
 
-    /// A child that is there, which the writer may change: a copy in its place, if it is a clone's. The node is locked.
-    fn own<'g>(&'g self, writer: &Writer<'g>, node: &'g Node<W>, side: usize) -> &'g Node<W> {
-        let there = |node: &'g Node<W>| {
-            let kid = node.kid(side, writer.guard);
-            kid.expect("the node is locked, and has a child on this side")
-        };
-        let kid = there(node);
+    /// The child, if there is one, which the writer may change: a copy in its place, if it is a clone's. The node is locked.
+    fn own<'g>(
+        &'g self,
+        writer: &Writer<'g>,
+        node: &'g Node<W>,
+        side: usize,
+    ) -> Option<&'g Node<W>> {
+        let kid = node.kid(side, writer.guard)?;
         if kid.born == writer.generation {
-            return kid;
+            return Some(kid);
         }
         // Ordering: Relaxed, a figure for people.
         self.figures.copies.fetch_add(1, Relaxed);
         let copy = Arc::new(kid.copy(writer.generation, writer.guard));
         node.kids[side].store(Some(copy), writer.guard);
-        there(node)
+        node.kid(side, writer.guard)
     }
 
     /// Steps 2 to 4 at a node that has the position. None: begin again. Otherwise whether the node has to be repaired.

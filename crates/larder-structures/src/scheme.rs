@@ -59,8 +59,16 @@ pub trait Scheme<W>: Send + Sync {
     /// Bytes of memory, without the scheme's own fields and what words hold.
     fn memory(&self, guard: &Guard) -> usize;
 
+    /// Objects at which an index of this is full; none if it never is.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
+
     /// Figures.
     fn stats(&self, guard: &Guard) -> Stats;
+
+    /// The table is fixed from now on, or is not any more.
+    fn freeze(&self, _on: bool) {}
 }
 
 impl<W> Scheme<W> for Box<dyn Scheme<W>> {
@@ -90,5 +98,13 @@ impl<W> Scheme<W> for Box<dyn Scheme<W>> {
 
     fn stats(&self, guard: &Guard) -> Stats {
         (**self).stats(guard)
+    }
+
+    fn limit(&self) -> Option<usize> {
+        (**self).limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        (**self).freeze(on);
     }
 }

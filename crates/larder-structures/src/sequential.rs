@@ -49,6 +49,9 @@ pub trait Sequential<W>: Send + Sync {
     /// Bytes of memory, without the structure's own fields and what words hold. O(1).
     fn memory(&self) -> usize;
 
+    /// The table is fixed from now on, or is not any more.
+    fn freeze(&mut self, _on: bool) {}
+
     /// Writes figures of its own to those of the scheme. O(1).
     fn stats(&self, _stats: &mut Stats) {}
 

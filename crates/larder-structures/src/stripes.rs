@@ -13,6 +13,8 @@
 //! *auto.* Each part counts as OTP 25 does: a writer that found it locked adds 100, one that didn't takes away 1. Beyond 1,000 the number of locks doubles, below
 //! −10,000,000 it halves, between 64 and 8192.
 //!
+//! A fixed table keeps its locks, and each part is fixed (see `linear_hash.rs`).
+//!
 //! Linearisation point of an operation: any while it holds its part's lock.
 //!
 //! Source: OTP's `erl_db_hash`. Deviations: OTP has one table under all locks, whose buckets divide in one common turn; here each lock has a table of its
@@ -25,6 +27,7 @@ use crate::position::hash_of;
 use crate::raw::group_lock::GroupLock;
 use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Sequential, Visitor};
+use crate::word::Word;
 use crate::Cut;
 use crossbeam_utils::CachePadded;
 use larder_index::{Guard, Start, Stats};
@@ -45,10 +48,12 @@ struct Part<W> {
 
 struct Layout<W> {
     bits: u32,
+    /// The table is fixed: the layout stays as it is.
+    frozen: bool,
     parts: Box<[CachePadded<Part<W>>]>,
 }
 
-impl<W> Layout<W> {
+impl<W: Word> Layout<W> {
     fn new(bits: u32, chain: usize) -> Self {
         let part = |_| {
             CachePadded::new(Part {
@@ -58,6 +63,7 @@ impl<W> Layout<W> {
         };
         Layout {
             bits,
+            frozen: false,
             parts: (0..1usize << bits).map(part).collect(),
         }
     }
@@ -80,7 +86,7 @@ pub struct Stripes<W> {
     halved: AtomicU64,
 }
 
-impl<W: Send + Sync> Stripes<W> {
+impl<W: Word> Stripes<W> {
     /// 2^`bits` locks, or as many as are needed for None.
     pub fn new(bits: Option<u32>, chain: usize, groups: usize) -> Self {
         Stripes {
@@ -111,6 +117,9 @@ impl<W: Send + Sync> Stripes<W> {
     /// Doubles or halves the number of locks, if a part's count still asks for it.
     fn adapt(&self) {
         let (mut layout, _) = self.layout.write();
+        if layout.frozen {
+            return;
+        }
         // Ordering: Relaxed, nobody else is in the layout.
         let counts = layout
             .parts
@@ -140,7 +149,7 @@ impl<W: Send + Sync> Stripes<W> {
     }
 }
 
-impl<W: Send + Sync> Scheme<W> for Stripes<W> {
+impl<W: Word> Scheme<W> for Stripes<W> {
     fn read(&self, _guard: &Guard, position: &[u8], f: &mut Reader<'_, W>) {
         let layout = self.layout.read();
         let part = &layout.parts[layout.index(hash_of(position))];
@@ -213,13 +222,26 @@ impl<W: Send + Sync> Scheme<W> for Stripes<W> {
     }
 
     fn stats(&self, _guard: &Guard) -> Stats {
+        let layout = self.layout.read();
+        let mut sum = Stats::default();
+        for part in &layout.parts {
+            part.table.read().add_to(&mut sum);
+        }
         Stats {
-            leaves: self.layout.read().parts.len(),
+            leaves: layout.parts.len(),
             // Ordering, of these three: Relaxed, figures for people.
             splits: self.doubled.load(Relaxed),
             merges: self.halved.load(Relaxed),
             contended: self.contended.load(Relaxed),
-            ..Stats::default()
+            ..sum
+        }
+    }
+
+    fn freeze(&self, on: bool) {
+        let (mut layout, _) = self.layout.write();
+        layout.frozen = on;
+        for part in &mut layout.parts {
+            part.table.get_mut().freeze(on);
         }
     }
 }

@@ -15,6 +15,13 @@ pub trait Word: Clone + Send + Sync + 'static {
     fn held(&self) -> usize;
 }
 
+#[cfg(test)]
+impl Word for u64 {
+    fn held(&self) -> usize {
+        0
+    }
+}
+
 /// One object's bytes. A clone shares them.
 #[derive(Clone, Debug)]
 pub struct Object(ThinArc<(), u8>);

@@ -85,7 +85,9 @@ impl Engine {
             return;
         };
         for table in estate.fixed {
+            let admin = table.admin.lock();
             table.fixation.unfix(owner, true);
+            table.follow_fixation(&admin);
         }
         let mut tables = VecDeque::from(estate.tables);
         tables

@@ -65,6 +65,9 @@ pub enum Error {
     /// An option out of range; the text says which.
     #[error("{0}")]
     BadOption(String),
+    /// The table's structure holds so many objects and no more; the text says how many.
+    #[error("{0}")]
+    Full(String),
     /// Something grew beyond what the engine can represent.
     #[error("{0}")]
     SystemLimit(String),

@@ -189,6 +189,10 @@ impl<'l> Ahead<'l> {
 /// How far a batch has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// Counting the objects that there must be room for, so many so far.
+    Measuring(usize),
+    /// There is no room.
+    Refused,
     /// Looking for keys that are there, `next` being the first not looked for.
     Checking,
     /// Inserting.
@@ -213,7 +217,7 @@ impl ListBatch {
         let phase = if new {
             Phase::Checking
         } else {
-            Phase::Applying
+            Phase::Measuring(0)
         };
         ListBatch {
             list,
@@ -237,10 +241,18 @@ impl ListBatch {
             }
             match progress.phase {
                 Phase::Over(_) => return Ok(Step::Done),
+                Phase::Refused => return Err(table.full(&at)),
+                // Nearly always there is room for the whole list.
+                Phase::Measuring(0) if self.list.len() <= at.store.room() => {
+                    progress.phase = Phase::Applying;
+                    continue;
+                }
                 phase if progress.next == self.list.len() => {
                     progress.next = 0;
                     progress.phase = match phase {
-                        Phase::Checking => Phase::Applying,
+                        Phase::Checking => Phase::Measuring(0),
+                        Phase::Measuring(new) if new > at.store.room() => Phase::Refused,
+                        Phase::Measuring(_) => Phase::Applying,
                         _ => Phase::Over(true),
                     };
                     continue;
@@ -250,6 +262,11 @@ impl ListBatch {
                         progress.phase = Phase::Over(false);
                         continue;
                     }
+                }
+                Phase::Measuring(new) => {
+                    let replaces = table.kind().is_unique()
+                        && at.store.contains(&guard, near.key(progress.next));
+                    progress.phase = Phase::Measuring(new + usize::from(!replaces));
                 }
                 Phase::Applying => {
                     let (_, value) = self.list.get(progress.next);

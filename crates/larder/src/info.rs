@@ -98,6 +98,7 @@ impl Table {
         if self.fixation.fix(who, now) {
             engine.owners.add_fixed(who, self);
         }
+        self.follow_fixation(&admin);
         drop(admin);
         Ok(())
     }
@@ -113,6 +114,7 @@ impl Table {
         if self.fixation.unfix(who, false) {
             engine.owners.remove_fixed(who, self.id());
         }
+        self.follow_fixation(&admin);
         drop(admin);
         Ok(())
     }

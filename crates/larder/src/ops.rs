@@ -290,6 +290,9 @@ impl Table {
             };
             if fresh.is_none() {
                 self.fixation.watch().note();
+                if self.fixation.is_fixed() {
+                    self.follow_fixation(&self.admin.lock());
+                }
                 let gone = at.store.count.get();
                 if let Some(old) = old {
                     reaper::free(old);

@@ -38,6 +38,8 @@ pub(crate) enum Index {
 pub(crate) struct Store {
     pub(crate) index: Index,
     pub(crate) count: Counter,
+    /// Objects at which it is full.
+    limit: usize,
 }
 
 impl Store {
@@ -60,9 +62,48 @@ impl Store {
                 raw::object_hash,
             )),
         };
+        let limit = match &index {
+            Index::One(ix) => ix.limit(),
+            Index::Many(ix) => ix.limit(),
+        };
         Store {
             index,
             count: Counter::new(options.decentralized_counters),
+            limit: limit.unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How many more objects there is room for. Those that come and go meanwhile are not counted.
+    pub(crate) fn room(&self) -> usize {
+        match self.limit {
+            usize::MAX => usize::MAX,
+            limit => limit.saturating_sub(self.len()),
+        }
+    }
+
+    /// Whether nothing new may be inserted.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.limit != usize::MAX && self.room() == 0
+    }
+
+    /// Objects at which it is full.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn len(&self) -> usize {
+        match &self.index {
+            Index::One(ix) => ix.len(),
+            Index::Many(ix) => ix.len(),
+        }
+    }
+
+    /// The table is fixed from now on, or is not any more.
+    pub(crate) fn freeze(&self, on: bool) {
+        match &self.index {
+            Index::One(ix) => ix.freeze(on),
+            Index::Many(ix) => ix.freeze(on),
         }
     }
 

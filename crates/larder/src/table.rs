@@ -397,6 +397,14 @@ impl Table {
         })
     }
 
+    /// Tells the index whether the table is fixed. Whoever changes that, or the index, calls this afterwards; one at a time, so that the last says what
+    /// is true.
+    pub(crate) fn follow_fixation(&self, _admin: &Admin) {
+        if let Some(store) = self.store(&larder_index::pin()) {
+            store.freeze(self.fixation.is_fixed());
+        }
+    }
+
     /// Figures of the index; zeros for a dead table.
     pub fn stats(&self) -> Stats {
         self.store(&larder_index::pin())

@@ -22,6 +22,8 @@ pub(crate) enum Written {
     Done,
     /// The state word had changed: begin again.
     Moved,
+    /// It was refused: the structure has no room for something new.
+    Full,
 }
 
 /// Old values whose handles are given back when no reader copies them any more.
@@ -85,6 +87,11 @@ impl Table {
                     return Change::Keep;
                 }
             };
+            let inserts = old.is_none() && !matches!(change, Change::Keep | Change::Remove);
+            if inserts && at.store.is_full() {
+                outcome = Err(self.full(at));
+                return Change::Keep;
+            }
             // (2), (3)
             match change {
                 Change::Keep => return change,
@@ -130,6 +137,10 @@ impl Table {
                 return false;
             }
             if !may(old) {
+                return false;
+            }
+            if old.is_none() && at.store.is_full() {
+                written = Written::Full;
                 return false;
             }
             // (2)
@@ -202,9 +213,13 @@ impl Table {
                 objects,
                 leavings: &mut leavings,
                 delta: 0,
+                full: at.store.is_full(),
+                refused: false,
             };
             if let Err(error) = f(&mut held) {
                 outcome = Err(error);
+            } else if held.refused {
+                outcome = Ok(Written::Full);
             }
             delta = held.delta;
             // (3)
@@ -243,10 +258,21 @@ impl Table {
     ) -> Result<R, Error> {
         loop {
             let at = self.begin(guard)?;
-            if let (Written::Done, result) = f(&at)? {
-                return Ok(result);
+            match f(&at)? {
+                (Written::Done, result) => return Ok(result),
+                (Written::Full, _) => return Err(self.full(&at)),
+                (Written::Moved, _) => {}
             }
         }
+    }
+
+    /// What is said when the structure has no room.
+    #[cold]
+    pub(crate) fn full(&self, at: &At<'_>) -> Error {
+        let (name, limit) = (&self.options().structure, at.store.limit());
+        Error::Full(format!(
+            "the table is full: its structure, '{name}', was made for {limit} objects and does not grow"
+        ))
     }
 }
 
@@ -255,6 +281,9 @@ pub(crate) struct Held<'o> {
     objects: &'o mut dyn Objects,
     leavings: &'o mut Leavings,
     delta: i64,
+    /// There is no room for more.
+    full: bool,
+    refused: bool,
 }
 
 impl Held<'_> {
@@ -273,8 +302,12 @@ impl Held<'_> {
         self.objects.each(f);
     }
 
-    /// Adds one.
+    /// Adds one, if there is room; otherwise the change is refused.
     pub(crate) fn push(&mut self, value: &[u8]) {
+        if self.full {
+            self.refused = true;
+            return;
+        }
         // (2)
         raw::retain_value(value);
         self.objects.push(value);

@@ -105,7 +105,9 @@ impl<W: Word> RelaxedAvl<W> {
             Damage::Leans(side) => {
                 // (7)
                 let top = self.rotate_at(writer, (&parent.kids[at], node), side);
-                waiting.extend([parent, top, node]);
+                waiting.push(parent);
+                waiting.extend(top);
+                waiting.push(node);
             }
         }
     }
@@ -116,19 +118,19 @@ impl<W: Word> RelaxedAvl<W> {
         writer: &Writer<'g>,
         (slot, node): (&'g Slot<Node<W>>, &'g Node<W>),
         side: usize,
-    ) -> &'g Node<W> {
+    ) -> Option<&'g Node<W>> {
         let (guard, other) = (writer.guard, 1 - side);
-        let kid = self.own(writer, node, side);
+        let kid = self.own(writer, node, side)?;
         let _kid = kid.lock.lock();
         if height(kid.kid(other, guard)) <= height(kid.kid(side, guard)) {
             self.rotate(guard, (slot, node), side);
-            return kid;
+            return Some(kid);
         }
         // What is between the two is the highest: it goes up by one here, and comes to be looked at with the node again.
-        let middle = self.own(writer, kid, other);
+        let middle = self.own(writer, kid, other)?;
         let _middle = middle.lock.lock();
         self.rotate(guard, (&node.kids[side], kid), other);
-        kid
+        Some(kid)
     }
 
     /// The node's child on its heavy side comes up, the node goes down. Both are locked, and of the tree's generation, and so is who has the slot.

@@ -212,6 +212,32 @@ fn neighbours_disturb_nobody_and_balance_returns() {
     check(&tree);
 }
 
+/// Few keys come and go, a clone before each step. (A child once went before its parent was locked to copy it, and that was a panic; and a writer that had come to a
+/// node that was out, by way of another that was, once met it again for ever.)
+#[test]
+fn nodes_that_go_while_others_come_to_them() {
+    let tree = RelaxedAvl::new();
+    let rounds = if cfg!(miri) { 30 } else { 30_000u64 };
+    std::thread::scope(|scope| {
+        for t in 0..3u64 {
+            let tree = &tree;
+            scope.spawn(move || {
+                for i in 0..rounds {
+                    let random = mix(i << 4 | t);
+                    if random % 4 == 0 {
+                        drop(tree.snapshot(&pin()));
+                    }
+                    match (random >> 8) % 2 {
+                        0 => put(tree, (random >> 16) as u32 % 6, i),
+                        _ => remove(tree, (random >> 16) as u32 % 6),
+                    }
+                }
+            });
+        }
+    });
+    check(&tree);
+}
+
 /// Nodes that were taken out one after the other, and lead to each other, are dropped without a step down the stack for each.
 #[test]
 fn long_chains_are_dropped() {

@@ -69,6 +69,7 @@ const MORE: &[(&str, &[Said])] = &[
                 ("over", "judysl"),
                 ("high", "-1"),
                 ("quiet", "1"),
+                ("depth", "6"),
                 ("low", "-5"),
             ],
             &[
