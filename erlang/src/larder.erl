@@ -15,7 +15,7 @@
 %% <li>Guards on the key of an ordered_set limit a select as a bound prefix
 %%     does: ``[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]'' visits
 %%     what it returns.</li>
-%% <li>Binaries over 64 bytes are kept once and come back without a copy.</li>
+%% <li>Binaries over 127 bytes are kept once and come back without a copy.</li>
 %% </ul>
 %%
 %% == What differs from `ets' ==

@@ -38,7 +38,7 @@ others() ->
     Long = list_to_binary(lists:duplicate(200, $l)),
     <<_:50/binary, Part:100/binary, _/binary>> = Long,
     [true, false, undefined, '', 'é', '日本', 'a b', '$1x', list_to_atom(lists:duplicate(255, $z)),
-     <<>>, <<0>>, <<"x", 0>>, <<0:512>>, <<0:520>>, Long, Part, <<5:3>>, <<1:1>>,
+     <<>>, <<0>>, <<"x", 0>>, <<0:512>>, <<0:520>>, <<0:1016>>, <<0:1024>>, Long, Part, <<5:3>>, <<1:1>>,
      <<0:1>>, <<255, 1:1>>, <<0:521>>, <<160:8>>].
 
 containers() ->

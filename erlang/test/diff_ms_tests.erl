@@ -71,7 +71,7 @@ computed_keys_test_() ->
              Sut:insert(T, Object),
              [Expected] = Sut:select(T, Spec),
              Sut:delete(T)
-         end || Object <- [{1 bsl 70, [a, b], {x}}, {1, 2, 3}, {#{a => 1}, <<0:800>>, 1.0}],
+         end || Object <- [{1 bsl 70, [a, b], {x}}, {1, 2, 3}, {#{a => 1}, <<0:1200>>, 1.0}],
                 Body <- [#{'$1' => '$2'}, #{['$1' | '$2'] => x}, #{{{'$1', '$3'}} => {{'$2'}}},
                          #{{hd, '$1'} => 1}, #{#{'$1' => 1} => '$3'}, {{#{'$3' => '$$'}, '$_'}}]]
      end) || Sut <- larder_test:other_suts()].

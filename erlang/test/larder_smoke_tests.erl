@@ -72,6 +72,36 @@ long_binaries_are_not_copied_test() ->
     true = larder:delete(Tab),
     ?assertEqual(Binary, hd(Copies)).
 
+%% What the library writes to a process's heap beside what it gives back is walked over by the collector, where the heap was full.
+what_is_found_survives_the_collector_test_() ->
+    {timeout, 60, fun what_is_found_survives_the_collector/0}.
+
+what_is_found_survives_the_collector() ->
+    Tab = larder:new(t, []),
+    Rows = [{N, some_value(N rem 12, N)} || N <- lists:seq(1, 6000)],
+    larder:insert(Tab, Rows),
+    %% Many collections, each of a heap that a few results have filled.
+    lists:foreach(fun({N, _} = Row) -> [Row] = larder:lookup(Tab, N) end, Rows),
+    %% Results that lie around while more are found.
+    Found = [larder:lookup_element(Tab, N, 2) || N <- lists:seq(1, 6000)],
+    erlang:garbage_collect(),
+    ?assertEqual([V || {_, V} <- Rows], Found),
+    ?assertEqual(Rows, lists:sort(larder:tab2list(Tab))),
+    larder:delete(Tab).
+
+some_value(0, N) -> {N, {x, N}, {}};
+some_value(1, N) -> lists:seq(1, N rem 70);
+some_value(2, N) -> [a, {N}, [[]] | N];
+some_value(3, N) -> <<N:(8 * (N rem 140))>>;
+some_value(4, N) -> <<1:(N rem 90)>>;
+some_value(5, N) -> N * 1.5;
+some_value(6, N) -> N bsl (N rem 200);
+some_value(7, N) -> #{z => N, a => [N], #{} => #{}, 1 => 2};
+some_value(8, N) -> maps:from_list([{list_to_atom([$a + I, $a + N rem I]), I} || I <- lists:seq(1, 1 + N rem 25)]);
+some_value(9, N) -> maps:from_list([{K, {K}} || K <- lists:seq(N, N + N rem 60)]);
+some_value(10, N) -> #{<<N:16>> => 1, {N} => 2, 0.0 => [3], a => 1.0};
+some_value(11, N) -> {self(), make_ref(), fun() -> N end, list_to_tuple(lists:seq(1, N rem 300))}.
+
 %% ---- what a stored reference keeps alive ----
 
 stored_references_keep_what_they_are_of_test() ->

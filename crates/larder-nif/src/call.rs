@@ -10,6 +10,7 @@
 //! ```
 
 use crate::atoms::{self, Known};
+use crate::heap::Heap;
 use crate::layout;
 use crate::sys::*;
 use larder::Error;
@@ -23,6 +24,8 @@ pub struct Call<'a> {
     pub env: *mut Env,
     /// Its arguments.
     pub args: &'a [Word],
+    /// Where its result is written.
+    pub heap: Heap,
 }
 
 /// A function that can be scheduled.
@@ -94,7 +97,11 @@ pub unsafe fn enter(
         // SAFETY: the emulator gives `argc` words at `argv`.
         unsafe { std::slice::from_raw_parts(argv, argc as usize) }
     };
-    let call = Call { env, args };
+    let call = Call {
+        env,
+        args,
+        heap: Heap::new(env),
+    };
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause),
@@ -144,7 +151,7 @@ impl Call<'_> {
 
     /// A tuple.
     pub fn tuple(&self, terms: &[Word]) -> Word {
-        tuple(self.env, terms)
+        self.heap.tuple_of(terms)
     }
 
     /// An integer.
@@ -161,21 +168,12 @@ impl Call<'_> {
 
     /// A list that begins with these, in order, before what `tail` has.
     pub fn list_before(&self, terms: &[Word], tail: Word) -> Word {
-        // SAFETY: the environment is the running call's, all terms are its.
-        terms.iter().rev().fold(tail, |list, &term| unsafe {
-            enif_make_list_cell(self.env, term, list)
-        })
+        self.heap.list(terms, tail)
     }
 
     /// A binary with a copy of the bytes.
     pub fn binary(&self, bytes: &[u8]) -> Word {
-        let mut word = layout::NIL;
-        // SAFETY: the call gives memory for as many bytes as asked, which nobody else sees yet.
-        unsafe {
-            let data = enif_make_new_binary(self.env, bytes.len(), &mut word);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-        }
-        word
+        self.heap.binary(bytes, 0)
     }
 
     /// The calling process.

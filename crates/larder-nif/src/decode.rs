@@ -1,18 +1,20 @@
 //! Stored bytes to terms of the BEAM, without recursion.
 //!
-//! Bytes are in prefix order: a container's head, then its children. Words of finished terms wait in `done`; an open container knows where its
-//! children begin there and how many are still to come. When the last has come they are replaced by the one word of the container.
+//! Bytes are in prefix order: a container's head, then its children. So a container's memory is taken when its head is met, and each child is written
+//! where it will lie; only the containers that wait for more children are on a stack.
 //!
 //! ```text
-//!  {a, [1, 2]}        open             done
-//!  TUPLE 2            {2 left}
-//!  a                  {1 left}         a
-//!  LIST 2             {1 left} [2 left]  a
-//!  1 2                {1 left} [0 left]  a 1 2    ─▶ {0 left}  a [1,2]  ─▶  {a,[1,2]}
+//!  {a, [1, 2]}        on the heap                                   waiting
+//!  TUPLE 2            {•, •}                                        {_, _}
+//!  a                  {a, •}                                        {a, _}
+//!  LIST 2             {a, •}                                        {a, list} [_, _]
+//!  1                  {a, [1 | •]}                                  {a, list} [1, _]
+//!  2                  {a, [1 | [2 | []]]}                           nothing
 //! ```
 //!
 //! Binaries that are kept outside come back without a copy: the term refers to a resource that holds the blob.
 
+use crate::heap::{Apart, Heap, Pairs, Slot, Slots};
 use crate::sys::*;
 use crate::{atoms, identifiers, layout, resource};
 use larder::Stored;
@@ -25,185 +27,201 @@ use smallvec::SmallVec;
 /// The blobs that binaries of the host refer to.
 pub static BLOBS: resource::Kind<Blob> = resource::Kind::new();
 
-enum Shape {
-    Tuple,
-    List,
-    Improper,
-    Map,
-}
-
-struct Open {
-    shape: Shape,
-    left: usize,
-    first: usize,
-}
-
-/// Words of terms that are done.
-pub type Words = SmallVec<[Word; 32]>;
-
 /// The term that the bytes are.
 #[inline]
-pub fn term(env: *mut Env, term: TermRef<'_>) -> Word {
-    let bytes = term.bytes();
-    match shallow(env, bytes, 0, DEPTH) {
-        Some((word, _)) => word,
-        None => {
-            let mut done = Words::new();
-            nested(env, bytes, 0, &mut done);
-            done[0]
-        }
-    }
+pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
+    Slot::root(|slot| {
+        one(heap, term.bytes(), 0, slot);
+    })
 }
 
 /// An object as a tuple.
 #[inline]
-pub fn object(env: *mut Env, object: &ObjectView<'_>) -> Word {
-    shallow_object(env, object).unwrap_or_else(|| deep_object(env, object))
+pub fn object(heap: &Heap, object: &ObjectView<'_>) -> Word {
+    let key = term(heap, object.key());
+    let (arity, others) = (object.arity(), object.others_bytes());
+    row(heap, arity, object.keypos(), key, others)
 }
 
 /// An object that was found by a key: `asked`, as the caller wrote it.
 #[inline]
-pub fn stored(env: *mut Env, asked: Word, stored: Stored<'_>) -> Word {
+pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>) -> Word {
     // Compact terms hold no floats, so what was asked for is what was stored. Others might hold on to something large, and are made anew.
     if layout::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
-            if let Some(word) = beside_key(env, asked, stored.keypos(), arity, others) {
-                return word;
-            }
+            return row(heap, arity, stored.keypos(), asked, others);
         }
     }
-    object(env, &stored.view())
+    object(heap, &stored.view())
 }
 
-/// A tuple of few elements, none of which is deep, whose key is known.
+/// The tuple of a key and the other elements' bytes.
 #[inline]
-fn beside_key(
-    env: *mut Env,
-    key: Word,
-    keypos: usize,
-    arity: usize,
-    others: &[u8],
-) -> Option<Word> {
-    if (arity, keypos) == (2, 1) {
-        let (value, _) = shallow(env, others, 0, DEPTH)?;
-        return Some(make_tuple(env, &[key, value]));
-    }
-    row(env, arity, keypos, key, others)
-}
-
-/// An object of few elements, none of which is deep.
-#[inline]
-fn shallow_object(env: *mut Env, object: &ObjectView<'_>) -> Option<Word> {
-    let (key, _) = shallow(env, object.key().bytes(), 0, DEPTH)?;
-    row(
-        env,
-        object.arity(),
-        object.keypos(),
-        key,
-        object.others_bytes(),
-    )
-}
-
-/// The tuple of a key and the other elements' bytes, if it is short and none of them is deep.
-#[inline]
-fn row(env: *mut Env, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Option<Word> {
-    let (mut words, mut at) = ([0; FEW], 0);
-    let words = words.get_mut(..arity)?;
-    for (i, word) in words.iter_mut().enumerate() {
-        if i + 1 == keypos {
-            *word = key;
-        } else {
-            (*word, at) = shallow(env, others, at, DEPTH)?;
-        }
-    }
-    Some(make_tuple(env, words))
-}
-
-fn deep_object(env: *mut Env, object: &ObjectView<'_>) -> Word {
-    let mut done = Words::new();
-    let keypos = object.keypos();
-    let (bytes, mut at) = (object.others_bytes(), 0);
-    for position in 1..=object.arity() {
+fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Word {
+    // Most rows are shown in a list.
+    let (word, mut slots) = heap.tuple(arity, 2 + words_of(others, 0));
+    let mut at = 0;
+    for position in 1..=arity {
+        let Some(slot) = slots.next() else { break };
         if position == keypos {
-            nested(env, object.key().bytes(), 0, &mut done);
+            slot.fill(key);
         } else {
-            at = nested(env, bytes, at, &mut done);
+            at = one(heap, others, at, slot);
         }
     }
-    make_tuple(env, &done)
+    word
 }
 
-/// The most children of a container that is made on the stack.
-const FEW: usize = 16;
-/// The most levels below a term that are made on the stack, each by a call within a call.
-const DEPTH: u32 = 4;
-
-/// The term at `at` and the place behind it, if it has few children and levels.
+/// How many words the terms from `at` on take, at least, about: those of most take more, but for numbers of many bytes.
 #[inline(always)]
-fn shallow(env: *mut Env, bytes: &[u8], at: usize, depth: u32) -> Option<(Word, usize)> {
-    match bytes[at] {
-        TUPLE | MAP | LIST if bytes[at + 1] != 0 => flat(env, bytes, at, depth.checked_sub(1)?),
-        _ => leaf(env, bytes, at),
+fn words_of(bytes: &[u8], at: usize) -> usize {
+    (bytes.len() - at) / size_of::<Word>()
+}
+
+/// Puts the term at `at` in its place; gives the place behind it in the bytes.
+#[inline(always)]
+fn one(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
+    match leaf(heap, bytes, at) {
+        Some((word, end)) => {
+            slot.fill(word);
+            end
+        }
+        None => nested(heap, bytes, at, slot),
     }
 }
 
-/// The container at `at`, if it has few children and they have few levels.
-fn flat(env: *mut Env, bytes: &[u8], at: usize, depth: u32) -> Option<(Word, usize)> {
-    let (tag, count) = (bytes[at], usize::from(bytes[at + 1]));
-    if count > FEW {
-        return None;
-    }
-    let mut at = at + 2;
-    // The values of a map lie behind room for its keys.
-    let mut words = [0; 2 * FEW];
-    let total = if tag == MAP { 2 * count } else { count };
-    for i in 0..total {
-        let place = if tag == MAP { i % 2 * FEW + i / 2 } else { i };
-        (words[place], at) = shallow(env, bytes, at, depth)?;
-    }
-    let (words, values) = (&words[..count], &words[FEW..]);
-    let word = match tag {
-        MAP => make_map(env, words, &values[..count]),
-        TUPLE => make_tuple(env, words),
-        // SAFETY: the words are terms of `env`.
-        _ => unsafe { enif_make_list_from_array(env, words.as_ptr(), count as u32) },
-    };
-    Some((word, at))
+/// A container that waits for children.
+enum Open {
+    Tuple(Slots),
+    /// So many cells to come, and where the next one's place is.
+    List {
+        left: usize,
+        improper: bool,
+        tail: Slot,
+    },
+    /// How many keys and values were met, and where the map goes: it is there already, or its words are apart.
+    Map {
+        pairs: Pairs,
+        met: usize,
+        place: Slot,
+        apart: Option<Box<Apart>>,
+    },
 }
 
-fn make_tuple(env: *mut Env, elements: &[Word]) -> Word {
-    // SAFETY: the words are terms of `env`, which is the running call's or a message's.
-    unsafe { enif_make_tuple_from_array(env, elements.as_ptr(), elements.len() as u32) }
-}
-
-/// Puts the term at `at` on `done`; gives the place behind it.
-fn nested(env: *mut Env, bytes: &[u8], mut at: usize, done: &mut Words) -> usize {
-    let mut open: SmallVec<[Open; 16]> = SmallVec::new();
-    loop {
-        match leaf(env, bytes, at) {
-            Some((word, next)) => {
-                done.push(word);
-                at = next;
+/// As `one`, for a container that has children.
+#[inline(never)]
+fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
+    let mut open: SmallVec<[Open; 8]> = SmallVec::new();
+    let mut next = Some(place);
+    while let Some(slot) = next {
+        match leaf(heap, bytes, at) {
+            Some((word, end)) => {
+                slot.fill(word);
+                at = end;
             }
             None => {
-                let (container, next) = begin(bytes, at, done.len());
-                at = next;
+                let container;
+                (container, at) = begin(heap, bytes, at, slot);
                 open.push(container);
             }
         }
-        // The top container has one child more, and perhaps all; then it is a child itself.
-        loop {
-            let Some(top) = open.last_mut() else {
-                return at;
-            };
-            if done.len() < top.first + top.left {
-                break;
+        next = following(heap, &mut open, bytes.len() - at);
+    }
+    at
+}
+
+/// The slot of the next child; containers that have no more are ended.
+#[inline]
+fn following(heap: &Heap, open: &mut SmallVec<[Open; 8]>, bytes_left: usize) -> Option<Slot> {
+    while let Some(top) = open.last_mut() {
+        let slot = match top {
+            Open::Tuple(slots) => slots.next(),
+            Open::List {
+                left: 0,
+                improper,
+                tail,
+            } => std::mem::take(improper).then_some(*tail),
+            Open::List { left, tail, .. } => {
+                let (cell, head, rest) = heap.open_cell(bytes_left / size_of::<Word>());
+                tail.fill(cell);
+                (*tail, *left) = (rest, *left - 1);
+                Some(head)
             }
-            let (first, word) = (top.first, build(env, &top.shape, &done[top.first..]));
-            open.pop();
-            done.truncate(first);
-            done.push(word);
+            Open::Map { pairs, met, .. } => {
+                *met += 1;
+                pairs.slot(*met - 1)
+            }
+        };
+        if slot.is_some() {
+            return slot;
         }
+        if let Some(Open::Map {
+            pairs,
+            place,
+            apart,
+            ..
+        }) = open.pop()
+        {
+            end_map(heap, pairs, place, apart);
+        }
+    }
+    None
+}
+
+#[inline]
+fn end_map(heap: &Heap, pairs: Pairs, place: Slot, apart: Option<Box<Apart>>) {
+    match apart {
+        Some(words) => place.fill(words.map(heap)),
+        None => {
+            if let Some(other) = heap.end_map(pairs) {
+                place.fill(other);
+            }
+        }
+    }
+}
+
+/// Opens the container at `at`, which goes to `place`; its children begin at the place given.
+#[inline]
+fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
+    let (count, next) = length(bytes, at + 1);
+    let (count, ahead) = (count as usize, words_of(bytes, next));
+    let container = match bytes[at] {
+        TUPLE => {
+            let (word, slots) = heap.tuple(count, ahead);
+            place.fill(word);
+            Open::Tuple(slots)
+        }
+        MAP => open_map(heap, count, ahead, place),
+        tag => {
+            // Where no cell follows there is `[]`, or the tail.
+            place.fill(layout::NIL);
+            Open::List {
+                left: count,
+                improper: tag == ILIST,
+                tail: place,
+            }
+        }
+    };
+    (container, next)
+}
+
+#[inline]
+fn open_map(heap: &Heap, count: usize, ahead: usize, place: Slot) -> Open {
+    let (pairs, apart) = match heap.open_map(count, ahead) {
+        Some((word, pairs)) => {
+            place.fill(word);
+            (pairs, None)
+        }
+        None => {
+            let (words, pairs) = Apart::new(count);
+            (pairs, Some(Box::new(words)))
+        }
+    };
+    Open::Map {
+        pairs,
+        met: 0,
+        place,
+        apart,
     }
 }
 
@@ -222,82 +240,35 @@ fn length(bytes: &[u8], mut at: usize) -> (u64, usize) {
     }
 }
 
-/// Opens the container at `at`; its children begin at the place given.
-fn begin(bytes: &[u8], at: usize, first: usize) -> (Open, usize) {
-    let (n, next) = length(bytes, at + 1);
-    let n = n as usize;
-    let (shape, left) = match bytes[at] {
-        TUPLE => (Shape::Tuple, n),
-        LIST => (Shape::List, n),
-        ILIST => (Shape::Improper, n + 1),
-        _ => (Shape::Map, 2 * n),
-    };
-    (Open { shape, left, first }, next)
-}
-
-fn build(env: *mut Env, shape: &Shape, children: &[Word]) -> Word {
-    match shape {
-        Shape::Tuple => make_tuple(env, children),
-        // SAFETY: the words are terms of `env`.
-        Shape::List => unsafe {
-            enif_make_list_from_array(env, children.as_ptr(), children.len() as u32)
-        },
-        Shape::Improper => children
-            .iter()
-            .rev()
-            .copied()
-            .reduce(|tail, head| {
-                // SAFETY: as above.
-                unsafe { enif_make_list_cell(env, head, tail) }
-            })
-            .unwrap_or(layout::NIL),
-        Shape::Map => build_map(env, children),
-    }
-}
-
-fn build_map(env: *mut Env, pairs: &[Word]) -> Word {
-    let keys: SmallVec<[Word; 32]> = pairs.iter().step_by(2).copied().collect();
-    let values: SmallVec<[Word; 32]> = pairs.iter().skip(1).step_by(2).copied().collect();
-    make_map(env, &keys, &values)
-}
-
-fn make_map(env: *mut Env, keys: &[Word], values: &[Word]) -> Word {
-    let mut map = layout::NIL;
-    // SAFETY: the arrays have as many words as said, all terms of `env`.
-    let made = unsafe {
-        enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map)
-    };
-    if made != 0 {
-        return map;
-    }
-    // Two keys that differ for us and not for the host (0.0 and -0.0 before OTP 27): the later wins.
-    // SAFETY: as above; the first call makes the map that the others extend.
-    unsafe {
-        map = enif_make_new_map(env);
-        for (key, value) in keys.iter().zip(values) {
-            enif_make_map_put(env, map, *key, *value, &mut map);
-        }
-    }
-    map
-}
-
 /// The term at `at` and the place behind it, unless it is a container with children.
 #[inline(always)]
-fn leaf(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
-    let tag = bytes[at];
+fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+    let (env, tag) = (heap.env(), bytes[at]);
     if tag >= SMALL {
         return Some(((tag as Word - SMALL as Word) << 4 | 0xF, at + 1));
     }
     match tag {
         INT1..=INT8 => Some(integer(env, bytes, at)),
         ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
-        TUPLE => (bytes[at + 1] == 0).then(|| (make_tuple(env, &[]), at + 2)),
+        BIN => Some(binary(heap, bytes, at)),
         LIST | ILIST => None,
         NIL => Some((layout::NIL, at + 1)),
-        BIN => Some(binary(env, bytes, at)),
-        FLOAT => Some(float(env, bytes, at)),
-        MAP => (bytes[at + 1] == 0).then(|| (build_map(env, &[]), at + 2)),
+        FLOAT => Some(float(heap, bytes, at)),
+        TUPLE | MAP => (bytes[at + 1] == 0).then(|| (empty(env, tag), at + 2)),
         _ => Some(rare_leaf(env, bytes, at)),
+    }
+}
+
+/// The tuple or the map without anything in it.
+#[cold]
+fn empty(env: *mut Env, tag: u8) -> Word {
+    // SAFETY: `env` is the running call's or a message's; nothing is read of an array without elements.
+    unsafe {
+        if tag == MAP {
+            enif_make_new_map(env)
+        } else {
+            enif_make_tuple_from_array(env, std::ptr::null(), 0)
+        }
     }
 }
 
@@ -336,29 +307,16 @@ fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
 }
 
 #[inline]
-fn float(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+fn float(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let bits = little_endian(&bytes[at + 1..at + 9]) as u64;
-    // SAFETY: `env` is the running call's or a message's.
-    (
-        unsafe { enif_make_double(env, f64::from_bits(bits)) },
-        at + 9,
-    )
+    (heap.float(f64::from_bits(bits)), at + 9)
 }
 
-fn binary(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+#[inline(never)]
+fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let (n, start) = length(bytes, at + 1);
     let end = start + n as usize;
-    (copied_binary(env, &bytes[start..end]), end)
-}
-
-fn copied_binary(env: *mut Env, bytes: &[u8]) -> Word {
-    let mut word = layout::NIL;
-    // SAFETY: the call gives memory for as many bytes as asked, which nobody else sees yet.
-    unsafe {
-        let data = enif_make_new_binary(env, bytes.len(), &mut word);
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-    }
-    word
+    (heap.binary(&bytes[start..end], words_of(bytes, end)), end)
 }
 
 /// A reference to a resource of ours, to look at.

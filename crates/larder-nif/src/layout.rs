@@ -17,7 +17,10 @@
 //! ```text
 //!  cell     head, tail                        tuple    arity << 6, elements…
 //!  map      header, size, keys (a tuple), values…      binary   header, size, bytes…
+//!  float    header, bits
 //! ```
+//!
+//! They are written so, too (see `heap`).
 //!
 //! Small integers, atoms and `[]` have looked like this since R13; [`check`] refuses to load if they do not. For pids a formula is
 //! looked for with pids that are made for the purpose; if none fits, pids go through the external format, which is slower and right.
@@ -59,11 +62,57 @@ const HEADER: Word = 0x3F;
 static HEAP_BINARY: AtomicUsize = AtomicUsize::new(0);
 /// How many of these units, as a power of two, its size has in a byte: releases differ.
 static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
+/// As `HEAP_BINARY`, if the rest of the header is how many words follow it.
+static HEAP_BINARY_HEAD: AtomicUsize = AtomicUsize::new(0);
+/// The header of a float; 0 if that is not known.
+static FLOAT: AtomicUsize = AtomicUsize::new(0);
 
 /// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark literals with the third.
 #[inline]
-fn place(word: Word) -> *const Word {
+pub fn place(word: Word) -> *const Word {
     (word & !7) as *const Word
+}
+
+/// The term that lies there and begins with its header.
+#[inline]
+pub fn boxed(place: *const Word) -> Word {
+    place as Word | 2
+}
+
+/// The list whose first cell lies there.
+#[inline]
+pub fn cell_word(place: *const Word) -> Word {
+    place as Word | 1
+}
+
+/// The header of a tuple.
+#[inline]
+pub fn arity_header(arity: usize) -> Word {
+    arity << 6
+}
+
+/// The header of a binary of so many bytes that lies on a heap whole, and the word behind it; None if that is not known.
+#[inline]
+pub fn heap_binary_head(bytes: usize) -> Option<(Word, Word)> {
+    // Ordering: Relaxed, both, as in `heap_binary`.
+    let kind = HEAP_BINARY_HEAD.load(Ordering::Relaxed);
+    let unit = HEAP_BINARY_UNIT.load(Ordering::Relaxed);
+    let words = 1 + bytes.div_ceil(size_of::<Word>());
+    (kind != 0).then_some((words << 6 | kind, bytes << unit))
+}
+
+/// The header of a float, behind which its bits lie; None if that is not known.
+#[inline]
+pub fn float_header() -> Option<Word> {
+    // Ordering: Relaxed, as in `heap_binary`.
+    Some(FLOAT.load(Ordering::Relaxed)).filter(|&header| header != 0)
+}
+
+/// The header of a small map; None if that is not known.
+#[inline]
+pub fn flatmap_header() -> Option<Word> {
+    // Ordering: Relaxed, as in `heap_binary`.
+    Some(FLATMAP.load(Ordering::Relaxed)).filter(|&header| header != 0)
 }
 
 /// The elements of a tuple; None for another term. They live as long as the term.
@@ -320,8 +369,15 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
         return Err("lists and boxed terms are other words than expected");
     }
     let cells = self::cell(cell) == Some((NIL, NIL));
-    if !cells || self::tuple(tuple) != Some(&[NIL]) {
+    let back = boxed(place(tuple)) == tuple && cell_word(place(cell)) == cell;
+    if !cells || !back || self::tuple(tuple) != Some(&[NIL]) {
         return Err("lists and tuples have another layout than expected");
+    }
+    // SAFETY: a float that was just made is a boxed term, and takes two words at least on any machine of 64 bits.
+    let (header, bits) = unsafe { (*place(float), *place(float).add(1)) };
+    if bits as u64 == 0.5f64.to_bits() {
+        // Ordering: Relaxed, as in `heap_binary`.
+        FLOAT.store(header, Ordering::Relaxed);
     }
     find_heap_binaries(env);
     find_flatmaps(env);
@@ -351,6 +407,16 @@ fn find_heap_binaries(env: *mut Env) {
     };
     if !fits(0) && !fits(3) {
         HEAP_BINARY.store(0, Ordering::Relaxed);
+        return;
+    }
+    HEAP_BINARY_HEAD.store(kind, Ordering::Relaxed);
+    let heads = samples.iter().all(|(word, bytes)| {
+        // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was seen above.
+        let head = unsafe { (*place(*word), *place(*word).add(1)) };
+        heap_binary_head(bytes.len()) == Some(head)
+    });
+    if !heads {
+        HEAP_BINARY_HEAD.store(0, Ordering::Relaxed);
     }
 }
 

@@ -34,6 +34,7 @@ mod atoms;
 mod call;
 mod decode;
 mod encode;
+mod heap;
 mod identifiers;
 mod layout;
 mod ops;
@@ -41,6 +42,7 @@ mod owners;
 mod quick;
 mod resource;
 mod scratch;
+mod shapes;
 mod sys;
 mod tables;
 

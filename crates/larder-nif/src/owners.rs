@@ -20,6 +20,7 @@
 
 use crate::atoms;
 use crate::call::{self, Call, Reply};
+use crate::heap::Heap;
 use crate::resource::{Held, Kind};
 use crate::sys::*;
 use crate::{decode, ops::options, tables};
@@ -186,7 +187,9 @@ impl Door for BeamDoor {
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
         // The data is in a 1-tuple; anything else says that the heir wants no message.
         if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {
-            send_transfer(table, pid(from), pid(to), |env| decode::term(env, data));
+            send_transfer(table, pid(from), pid(to), |env| {
+                decode::term(&Heap::new(env), data)
+            });
         }
     }
 

@@ -18,13 +18,15 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
 /// Room for a term or an object.
-const ROOM: usize = 1024;
+const ROOM: usize = 4096;
 /// The most bytes that a small integer or an atom takes.
 const WORD: usize = 9;
-/// The longest list, and the largest map, that is written here.
+/// The longest list that is written here: its length takes one byte.
+const LONGEST: usize = 127;
+/// The largest map that is written here.
 const MOST: usize = 32;
 /// The most levels below a term that are written here, each by a call within a call.
-const DEPTH: u32 = 4;
+const DEPTH: u32 = 6;
 
 /// Bytes on the stack.
 ///
@@ -199,7 +201,7 @@ impl Bytes {
         let at = self.len;
         self.head(LIST, 0)?;
         while let Some((head, tail)) = layout::cell(rest) {
-            if count == MOST {
+            if count == LONGEST {
                 return None;
             }
             self.child(env, head, depth)?;

@@ -28,7 +28,7 @@ pub enum Mode {
     Inline,
     /// Anchors, but no binary: compressed objects are written so.
     Anchored,
-    /// Anchors, and binaries over 64 bytes: values are written so.
+    /// Anchors, and binaries over 127 bytes: values are written so.
     Shared,
 }
 
@@ -280,7 +280,7 @@ impl<'b> Encoder<'b> {
         sort_pairs(self.out, &marks, here, self.handles)
     }
 
-    /// A binary. In shared mode one over 64 bytes is put outside, which copies it once.
+    /// A binary. In shared mode one over 127 bytes is put outside, which copies it once.
     #[inline]
     pub fn binary(&mut self, bytes: &[u8]) {
         if self.mode == Mode::Shared && bytes.len() > INLINE_BINARY {
@@ -292,7 +292,7 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// A binary that is already counted. In shared mode, over 64 bytes, it is not copied.
+    /// A binary that is already counted. In shared mode, over 127 bytes, it is not copied.
     pub fn blob(&mut self, blob: Blob) {
         if self.mode == Mode::Shared && blob.len() > INLINE_BINARY {
             self.put_outside(blob);

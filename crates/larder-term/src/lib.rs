@@ -27,7 +27,7 @@
 //! # Bytes
 //!
 //! A term is one run of bytes that says where it ends; no encoding is a prefix of another. An [`Encoder`] writes it head by head. The
-//! encoding is canonical: in inline mode two terms are identical exactly when their bytes are. In shared mode a binary over 64 bytes lies outside, counted, and the bytes
+//! encoding is canonical: in inline mode two terms are identical exactly when their bytes are. In shared mode a binary over 127 bytes lies outside, counted, and the bytes
 //! hold a handle to it ([`blob`] tells who owns which count). An [`order_key`] is another run of bytes for the same term, which compares as
 //! terms do.
 //!

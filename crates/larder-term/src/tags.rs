@@ -53,7 +53,7 @@ pub const EXPORT: u8 = 0x20;
 
 /// The bytes of a handle.
 pub const HANDLE: usize = 8;
-/// The longest binary that shared mode still keeps inline.
-pub const INLINE_BINARY: usize = 64;
+/// The longest binary that shared mode still keeps inline: to copy so much costs less than to count it, and its length is one byte.
+pub const INLINE_BINARY: usize = 127;
 /// The shortest term that can hold a handle: tag, length, handle.
 pub const SHORTEST_WITH_HANDLE: usize = 2 + HANDLE;

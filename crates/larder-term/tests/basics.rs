@@ -44,7 +44,7 @@ fn bytes_are_as_designed() {
 fn duplicate_keys_are_refused() {
     assert!(Term::map([(term!(1), term!(a)), (term!(1), term!(b))]).is_err());
     assert!(Term::map([(term!(1), term!(a)), (term!(1.0), term!(b))]).is_ok());
-    let long = || Term::binary(&[7; 100]);
+    let long = || Term::binary(&[7; 150]);
     assert!(Term::map([(long(), term!(a)), (term!(x), term!(c)), (long(), term!(b))]).is_err());
 }
 
@@ -193,12 +193,12 @@ fn prefixes_and_successors() {
 fn shared_binaries_are_counted() {
     let _alone = alone();
     let (count, bytes) = (blob::live_count(), blob::live_bytes());
-    let long = Term::binary(&[1; 65]);
+    let long = Term::binary(&[1; 128]);
     assert_eq!(
         (blob::live_count(), blob::live_bytes()),
-        (count + 1, bytes + 65)
+        (count + 1, bytes + 128)
     );
-    let row = Term::tuple([&long, &long, &Term::binary(&[2; 64])]);
+    let row = Term::tuple([&long, &long, &Term::binary(&[2; 127])]);
     let copy = row.clone();
     assert_eq!(blob::live_count(), count + 1);
     drop((row, long));
@@ -206,12 +206,12 @@ fn shared_binaries_are_counted() {
         panic!()
     };
     let first = tuple.get(0).unwrap();
-    assert_eq!(first.as_binary(), Some(&[1; 65][..]));
+    assert_eq!(first.as_binary(), Some(&[1; 128][..]));
     let blob = first.blob().unwrap();
     assert!(blob.same(&tuple.get(1).unwrap().blob().unwrap()));
     assert!(tuple.get(2).unwrap().blob().is_none());
     drop(copy);
-    assert_eq!(&*blob, &[1; 65]);
+    assert_eq!(&*blob, &[1; 128]);
     drop(blob);
     assert_eq!((blob::live_count(), blob::live_bytes()), (count, bytes));
 }
@@ -219,19 +219,19 @@ fn shared_binaries_are_counted() {
 #[test]
 fn outside_and_inline_are_identical() {
     let _alone = alone();
-    let row = term!({k, [(&[1u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}});
+    let row = term!({k, [(&[1u8; 150][..])], #{(&[2u8; 150][..]) => 1, a => 2}});
     let mut inline = Vec::new();
     Encoder::new(&mut inline, Mode::Inline).term(row.as_ref());
     assert!(!blob::has_handles(&inline) && blob::has_handles(row.bytes()));
     let again = Term::build(|enc| enc.term(row.as_ref())).unwrap();
-    let other = term!({k, [(&[1u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}});
+    let other = term!({k, [(&[1u8; 150][..])], #{(&[2u8; 150][..]) => 1, a => 2}});
     assert_ne!(row.bytes(), other.bytes());
     assert_eq!(row, other);
     assert_eq!(row, again);
     assert!(row.as_ref().eq_term(other.as_ref()));
     assert_ne!(
         row,
-        term!({k, [(&[3u8; 100][..])], #{(&[2u8; 100][..]) => 1, a => 2}})
+        term!({k, [(&[3u8; 150][..])], #{(&[2u8; 150][..]) => 1, a => 2}})
     );
     assert_eq!(skip(&inline), inline.len());
 }
@@ -252,7 +252,7 @@ fn owners_and_anchors_live_as_long_as_the_terms() {
     let life = Arc::new(());
     let owned = blob::Blob::from_owner(Door {
         _life: life.clone(),
-        bytes: vec![9; 70],
+        bytes: vec![9; 170],
     });
     assert!(owned.owner::<Door>().is_some() && owned.owner::<String>().is_none());
     let anchor = blob::Anchor::new(life.clone());

@@ -61,6 +61,7 @@ mod fixation;
 mod gate;
 mod info;
 mod keys;
+mod leavings;
 mod local;
 mod ops;
 mod options;

@@ -30,6 +30,8 @@ pub struct Local {
     pub object: ObjectBuf,
     /// As `bytes`.
     pub keys: KeyList,
+    /// For whoever has the `Local`: work that was done and not yet told to the host.
+    pub untold: u32,
 }
 
 impl Local {
@@ -43,6 +45,7 @@ impl Local {
             bytes: Vec::new(),
             object: ObjectBuf::new(),
             keys: KeyList::new(),
+            untold: 0,
         }
     }
 

@@ -11,6 +11,7 @@
 //! `SeqCst`; they are told in `gate`.
 
 use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
+use larder_term::blob::{Counts, Handles};
 use larder_term::object::{self, ObjectView};
 use larder_term::TermRef;
 use std::ops::Deref;
@@ -237,6 +238,14 @@ pub(crate) fn release_value(value: &[u8]) {
         // SAFETY: as above; the caller gives back counts that it holds, and uses the bytes no more.
         unsafe { object::release_value(value) };
     }
+}
+
+/// Puts the counts of handles with others. Called once the values that had them are in no index any more, by whoever took them out; `counts` are dropped
+/// when no reader of before can look.
+pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
+    // SAFETY: 1. the values were written by larder-term's object encoder, and held counts, which `retain_value` took; 2. one writer took them out of
+    // the index, and gives the counts up here; 3. readers that copied the values meanwhile hold guards, for which `leavings` waits.
+    unsafe { handles.own(counts) }
 }
 
 /// A view of an object that the engine stored, or that an encoder of this engine made.

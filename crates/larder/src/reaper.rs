@@ -6,10 +6,12 @@
 //! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left to it, it works faster; at last helpers come, which go
 //! when the worst is over. So a program that fills and drops tables in a loop can't outrun it: to fill a table takes several times as long as to free it.
 
+use crate::leavings;
 use crate::pace::{self, Pace};
 use crate::raw::Retired;
 use crate::store::Store;
 use crossbeam_epoch::Guard;
+use larder_term::blob::Counts;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -72,7 +74,7 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
 });
 static WAKE: Condvar = Condvar::new();
 
-/// Deferred calls that have not run yet.
+/// Stores that wait for their readers to go.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes left to free, about.
@@ -103,18 +105,9 @@ pub(crate) fn backlog() -> usize {
     BACKLOG.load(Ordering::Relaxed)
 }
 
-/// Runs `f` when every reader pinned now is gone.
-pub(crate) fn after_readers(guard: &Guard, f: impl FnOnce() + Send + 'static) {
-    // Ordering: Relaxed; the count is looked at by the reaper alone, again and again, and by tests.
-    let waiting = WAITING.fetch_add(1, Ordering::Relaxed);
-    guard.defer(move || {
-        f();
-        // Ordering: Relaxed, as above.
-        WAITING.fetch_sub(1, Ordering::Relaxed);
-    });
-    // What is deferred lies with this thread until it is flushed; the thread may never come back.
-    guard.flush();
-    if waiting == 0 {
+/// Puts counts on a pile, by way of `put`, to be given back when every reader pinned now is gone.
+pub(crate) fn leave(guard: &Guard, put: impl FnOnce(&mut Counts)) {
+    if leavings::add(guard, put) {
         wake();
     }
 }
@@ -133,10 +126,10 @@ pub(crate) fn idle(timeout: Duration) -> bool {
 fn wait(timeout: Duration) -> bool {
     let until = Instant::now() + timeout;
     loop {
+        leavings::sweep();
         larder_index::pin().flush();
         let queue = QUEUE.lock();
-        // Ordering: Relaxed; looked at again until it holds.
-        if queue.work.is_empty() && queue.busy == 0 && WAITING.load(Ordering::Relaxed) == 0 {
+        if queue.work.is_empty() && queue.busy == 0 && !waits() {
             return true;
         }
         drop(queue);
@@ -160,6 +153,12 @@ fn send(work: Work) {
         // No thread could be started: the caller does the work.
         work_off(&mut Pace::new(), || true);
     }
+}
+
+/// Whether something waits for readers to go.
+fn waits() -> bool {
+    // Ordering: Relaxed; looked at again until it holds.
+    leavings::wait() || WAITING.load(Ordering::Relaxed) > 0
 }
 
 /// Makes sure that the thread is there to see what waits.
@@ -211,13 +210,14 @@ fn main() {
         if !queue.work.is_empty() {
             continue;
         }
-        // Ordering: Relaxed; a miss is made good by the wake-up that follows each first deferral, or by the next round.
-        if WAITING.load(Ordering::Relaxed) == 0 {
+        // A miss is made good by the wake-up that follows each first deferral, or by the next round.
+        if !waits() {
             WAKE.wait_for(&mut queue, Duration::from_secs(1));
             nap = Duration::from_micros(200);
         } else {
             WAKE.wait_for(&mut queue, nap);
             drop(queue);
+            leavings::sweep();
             larder_index::pin().flush();
             nap = (nap * 2).min(LONGEST_NAP);
         }
@@ -263,11 +263,11 @@ fn run(work: Work, pace: &mut Pace) {
 /// Comes back to a store when its readers are gone.
 fn later(store: Retired<Store>, share: Share) {
     let guard = larder_index::pin();
-    // Ordering: Relaxed, as in `after_readers`.
+    // Ordering: Relaxed; the count is looked at by the reaper alone, again and again, and by tests.
     WAITING.fetch_add(1, Ordering::Relaxed);
     store.after_readers(&guard, |store| {
         QUEUE.lock().work.push_back(Work::Store(store, share));
-        // Ordering: Relaxed, as in `after_readers`.
+        // Ordering: Relaxed, as above.
         WAITING.fetch_sub(1, Ordering::Relaxed);
     });
     guard.flush();

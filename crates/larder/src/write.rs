@@ -15,6 +15,8 @@ use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table};
 use larder_index::{Change, Guard, Key, Multi, Objects, Unique, Was};
+use larder_term::blob::Handles;
+use larder_term::object;
 
 /// What became of a change.
 pub(crate) enum Written {
@@ -26,9 +28,9 @@ pub(crate) enum Written {
     Full,
 }
 
-/// Old values whose handles are given back when no reader copies them any more.
+/// Handles of old values, whose counts are given back when no reader copies them any more. Forgotten, when an index panics, they are given back never.
 #[derive(Default)]
-struct Leavings(Vec<Vec<u8>>);
+struct Leavings(Handles);
 
 impl Leavings {
     #[inline]
@@ -40,7 +42,7 @@ impl Leavings {
 
     #[cold]
     fn keep(&mut self, value: &[u8]) {
-        self.0.push(value.to_vec());
+        object::note_handles(value, &mut self.0);
     }
 
     #[inline]
@@ -52,10 +54,7 @@ impl Leavings {
 
     #[cold]
     fn release_later(self, at: &At<'_>) {
-        let values = self.0;
-        reaper::after_readers(at.guard, move || {
-            values.iter().for_each(|v| raw::release_value(v));
-        });
+        reaper::leave(at.guard, |pile| raw::own_counts(self.0, pile));
     }
 }
 

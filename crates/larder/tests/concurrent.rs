@@ -44,7 +44,7 @@ fn no_counter_is_lost() {
             for _ in 0..4 {
                 s.spawn(|| {
                     for i in 0..3000i64 {
-                        let default = term!({x, 0, (Term::binary(&[7; 100]))});
+                        let default = term!({x, 0, (Term::binary(&[7; 150]))});
                         t.add_or(&term!((i % 10)), 2, 1, &default).unwrap();
                     }
                 });

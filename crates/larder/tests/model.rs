@@ -186,7 +186,7 @@ fn keys() -> impl Strategy<Value = Term> {
         4 => (0..6i64).prop_map(Term::from),
         2 => (0..6i64).prop_map(|n| Term::float(n as f64).unwrap()),
         1 => (0..3i64).prop_map(|n| term!({(n), x})),
-        1 => (0..3u8).prop_map(|n| Term::binary(&[n; 80])),
+        1 => (0..3u8).prop_map(|n| Term::binary(&[n; 180])),
         1 => Just(term!(apple)),
     ]
 }
@@ -194,7 +194,7 @@ fn keys() -> impl Strategy<Value = Term> {
 fn values() -> impl Strategy<Value = Term> {
     prop_oneof![
         4 => (0..4i64).prop_map(Term::from),
-        1 => (0..2u8).prop_map(|n| Term::binary(&[n; 100])),
+        1 => (0..2u8).prop_map(|n| Term::binary(&[n; 150])),
         1 => Just(term!([a, b | c])),
         1 => (0..2i64).prop_map(|n| Term::list(vec![Term::from(n); 60])),
     ]

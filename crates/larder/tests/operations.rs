@@ -253,16 +253,16 @@ fn large_binaries_come_and_go() {
             let found = t.lookup(&term!((i64::from(round) % 7))).unwrap();
             assert!(found.contains(&term!({(i64::from(round) % 7), (Term::binary(&big))})));
         }
-        let key = Term::binary(&[1; 100]);
+        let key = Term::binary(&[1; 150]);
         t.insert(&term!({(key.clone()), 1})).unwrap();
         assert_eq!(
-            t.delete_object(&term!({(Term::binary(&[1; 100])), 1}))
+            t.delete_object(&term!({(Term::binary(&[1; 150])), 1}))
                 .unwrap(),
             1
         );
         t.insert(&term!({x, (key.clone())})).unwrap();
         assert_eq!(
-            t.delete_object(&term!({x, (Term::binary(&[1; 100]))}))
+            t.delete_object(&term!({x, (Term::binary(&[1; 150]))}))
                 .unwrap(),
             1
         );

@@ -5,6 +5,7 @@
 
 use super::single::encode_key;
 use crate::call::{Call, Entry, Raise, Reply, BADARG};
+use crate::heap::Heap;
 use crate::layout::{self, NIL};
 use crate::quick::Bytes;
 use crate::sys::*;
@@ -53,8 +54,8 @@ fn gather(
 }
 
 /// What was found so far: a list of lists, and the list of the key that is being looked at.
-struct Found {
-    env: *mut Env,
+struct Found<'c> {
+    heap: &'c Heap,
     /// The keys of the slice.
     asked: Vec<Word>,
     /// The lists of the slice's keys that are done.
@@ -63,10 +64,10 @@ struct Found {
     bytes: usize,
 }
 
-impl Found {
-    fn new(call: &Call<'_>, asked: Vec<Word>) -> Self {
+impl<'c> Found<'c> {
+    fn new(call: &'c Call<'_>, asked: Vec<Word>) -> Self {
         Found {
-            env: call.env,
+            heap: &call.heap,
             lists: Vec::with_capacity(asked.len()),
             asked,
             objects: Vec::new(),
@@ -80,14 +81,11 @@ impl Found {
         match object {
             Some(object) => {
                 self.bytes += object.size();
-                let word = decode::stored(self.env, self.asked[i], object);
+                let word = decode::stored(self.heap, self.asked[i], object);
                 self.objects.push(word);
             }
             None => {
-                // SAFETY: all terms are of the running call's environment.
-                let list = self.objects.iter().rev().fold(NIL, |list, &object| unsafe {
-                    enif_make_list_cell(self.env, object, list)
-                });
+                let list = self.heap.list(&self.objects, NIL);
                 self.objects.clear();
                 self.lists.push(list);
             }

@@ -307,14 +307,13 @@ fn run(
 
 fn word(call: &Call<'_>, output: &Output<'_>) -> Word {
     match output {
-        Output::Object(object) => decode::object(call.env, object),
-        Output::Term(term) => decode::term(call.env, *term),
+        Output::Object(object) => decode::object(&call.heap, object),
+        Output::Term(term) => decode::term(&call.heap, *term),
     }
 }
 
 fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
-    // SAFETY: the environment is the running call's, and so are both terms.
-    unsafe { enif_make_list_cell(call.env, head, tail) }
+    call.heap.cell(head, tail)
 }
 
 /// A slice of a limited scan. Ends with {Results, Continuation} in order, {reversed, Results, Continuation} if there were several slices, or

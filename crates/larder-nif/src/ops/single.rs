@@ -2,6 +2,7 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::heap::Heap;
 use crate::layout::{self, NIL};
 use crate::quick::{row, Bytes};
 use crate::sys::*;
@@ -83,16 +84,16 @@ fn encode_large_key(
 }
 
 /// The words of objects that a visitor is shown.
-pub struct Shown {
-    env: *mut Env,
+pub struct Shown<'c> {
+    heap: &'c Heap,
     words: SmallVec<[Word; 8]>,
 }
 
-impl Shown {
+impl<'c> Shown<'c> {
     /// None yet.
-    pub fn new(call: &Call<'_>) -> Self {
+    pub fn new(call: &'c Call<'_>) -> Self {
         Shown {
-            env: call.env,
+            heap: &call.heap,
             words: SmallVec::new(),
         }
     }
@@ -100,7 +101,7 @@ impl Shown {
     /// Notes an object.
     #[inline]
     pub fn object(&mut self, object: &ObjectView<'_>) {
-        self.words.push(decode::object(self.env, object));
+        self.words.push(decode::object(self.heap, object));
     }
 
     /// What was noted.
@@ -161,6 +162,7 @@ fn with_object<R>(
             // The table's error comes before that of the object.
             answer(call, table, table.check_write(who(call))).and(Err(BADARG))
         };
+        spend_bytes(call, local, object.value().len());
         object.clear();
         local.object = object;
         result
@@ -199,8 +201,7 @@ impl Found {
     fn list(&self, call: &Call<'_>) -> Word {
         match self.count {
             0 => NIL,
-            // SAFETY: the term is of the running call's environment.
-            1 => unsafe { enif_make_list_cell(call.env, self.first, NIL) },
+            1 => call.heap.cell(self.first, NIL),
             _ => call.list(&self.more),
         }
     }
@@ -210,9 +211,12 @@ impl Found {
 pub fn lookup(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = Found::default();
-        let key = call.args[1];
+        let (key, mut size) = (call.args[1], 0);
         with_local_key(call, table, local, key, |bytes, local| {
-            let visit = |stored: Stored<'_>| found.add(decode::stored(call.env, key, stored));
+            let visit = |stored: Stored<'_>| {
+                size += stored.size();
+                found.add(decode::stored(&call.heap, key, stored));
+            };
             answer(
                 call,
                 table,
@@ -220,6 +224,7 @@ pub fn lookup(call: &Call<'_>) -> Reply {
             )
         })?;
         spend(call, found.count);
+        spend_bytes(call, local, size);
         Ok(found.list(call))
     })
 }
@@ -229,6 +234,32 @@ pub fn lookup(call: &Call<'_>) -> Reply {
 pub fn spend(call: &Call<'_>, objects: usize) {
     if objects > 16 {
         call.spent(objects as u64);
+    }
+}
+
+/// Tells the emulator of large objects, which take longer than the call itself: by what a process has used, it decides when the next one's turn is, and
+/// when another scheduler has to wake up for those that wait. What is too little to be told is kept, and told with the next on this thread.
+#[inline]
+fn spend_bytes(call: &Call<'_>, local: &mut Local, bytes: usize) {
+    if bytes > SMALL_OBJECT {
+        spend_many_bytes(call, local, bytes);
+    }
+}
+
+/// Bytes of an object that cost no more than the call itself.
+const SMALL_OBJECT: usize = 128;
+/// Bytes that are encoded or decoded in half a microsecond.
+const BYTES_A_UNIT: usize = 128;
+/// The fewest units that can be told.
+const LEAST: u32 = 20;
+
+#[inline(never)]
+fn spend_many_bytes(call: &Call<'_>, local: &mut Local, bytes: usize) {
+    let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
+    local.untold = local.untold.saturating_add(units);
+    if local.untold >= LEAST {
+        call.spent(local.untold.into());
+        local.untold = 0;
     }
 }
 
@@ -260,7 +291,7 @@ fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
         };
         let mut found = Found::default();
         with_local_key(call, table, local, call.args[1], |key, local| {
-            let visit = |e: TermRef<'_>| found.add(decode::term(call.env, e));
+            let visit = |e: TermRef<'_>| found.add(decode::term(&call.heap, e));
             match table.lookup_element_in(local, asker(call), key, position, visit) {
                 Err(Error::Position) => Err(BADARG),
                 other => answer(call, table, other),
@@ -292,7 +323,7 @@ pub fn take(call: &Call<'_>) -> Reply {
         let mut found = Found::default();
         let key = call.args[1];
         with_local_key(call, table, local, key, |bytes, local| {
-            let visit = |stored: Stored<'_>| found.add(decode::stored(call.env, key, stored));
+            let visit = |stored: Stored<'_>| found.add(decode::stored(&call.heap, key, stored));
             answer(call, table, table.take_in(local, asker(call), bytes, visit))
         })?;
         spend(call, found.count);

@@ -193,7 +193,7 @@ pub fn run(call: &Call<'_>) -> Reply {
         let row = buffer.term().ok_or(BADARG)?;
         let result = match program.run_term(row, &around.context(), &mut scratch) {
             Some(Outcome::Object) => Some(tuple),
-            Some(Outcome::Term(term)) => Some(decode::term(call.env, term)),
+            Some(Outcome::Term(term)) => Some(decode::term(&call.heap, term)),
             None => None,
         };
         if let Some(result) = result {
@@ -222,7 +222,9 @@ pub fn test(call: &Call<'_>) -> Reply {
     let outcome = program.run_term(row.term().ok_or(BADARG)?, &around.context(), &mut scratch);
     Ok(match outcome {
         Some(Outcome::Object) => call.tuple(&[atoms::OK.word(), call.args[0]]),
-        Some(Outcome::Term(term)) => call.tuple(&[atoms::OK.word(), decode::term(call.env, term)]),
+        Some(Outcome::Term(term)) => {
+            call.tuple(&[atoms::OK.word(), decode::term(&call.heap, term)])
+        }
         None => atoms::FALSE.word(),
     })
 }

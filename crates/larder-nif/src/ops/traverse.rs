@@ -48,7 +48,7 @@ fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     step(call, from_key, way, false, &mut |stored| {
         key = match stored.int_key_or_view() {
             Ok(n) => call.int(n),
-            Err(object) => decode::term(call.env, object.key()),
+            Err(object) => decode::term(&call.heap, object.key()),
         };
     })?;
     Ok(key)
@@ -103,13 +103,13 @@ pub fn prev_lookup(call: &Call<'_>) -> Reply {
 }
 
 /// A key and its objects.
-struct KeyAndObjects {
+struct KeyAndObjects<'c> {
     key: Word,
-    objects: Shown,
+    objects: Shown<'c>,
 }
 
-impl KeyAndObjects {
-    fn new(call: &Call<'_>) -> Self {
+impl<'c> KeyAndObjects<'c> {
+    fn new(call: &'c Call<'_>) -> Self {
         KeyAndObjects {
             key: atoms::END_OF_TABLE.word(),
             objects: Shown::new(call),
@@ -118,7 +118,7 @@ impl KeyAndObjects {
 
     fn see(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
         if self.objects.words().is_empty() {
-            self.key = decode::term(call.env, object.key());
+            self.key = decode::term(&call.heap, object.key());
         }
         self.objects.object(object);
     }

@@ -243,7 +243,7 @@ fn number(call: &Call<'_>, value: &Number) -> Word {
     match value {
         Number::Int(value) => call.int(*value),
         other => Term::build(|out| other.encode(out))
-            .map_or(layout::NIL, |term| decode::term(call.env, term.as_ref())),
+            .map_or(layout::NIL, |term| decode::term(&call.heap, term.as_ref())),
     }
 }
 

@@ -10,8 +10,10 @@
 //! takes counts of its own with [`retain_all`] and gives them back with [`release_all`]. Bytes that are lost without it leak what
 //! they refer to, and nothing worse.
 
+mod handles;
 mod raw;
 
+pub use handles::{Counts, Handles};
 pub(crate) use raw::{clear_value, handle_of, owned_payload, payload, Counted};
 pub use raw::{release_all, retain_all};
 

@@ -53,8 +53,17 @@ unsafe fn owned(handle: [u8; HANDLE]) -> Arc<Payload> {
     }
 }
 
+/// The count that a handle owns.
+///
+/// # Safety
+/// `handle` was made by [`handle_of`], and the caller owns its count, which the result takes over.
+pub(super) unsafe fn adopt(handle: [u8; HANDLE]) -> Arc<Payload> {
+    // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<Payload>`, whose count is the caller's to give.
+    unsafe { Arc::from_raw(pointer(handle)) }
+}
+
 /// The handles of a run of whole terms.
-fn handles(run: &[u8]) -> impl Iterator<Item = [u8; HANDLE]> + '_ {
+pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = [u8; HANDLE]> + '_ {
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]
     } else {

@@ -19,7 +19,7 @@ pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
 pub use view::{beside_key, ordered_int, ObjectElements, ObjectView};
 
-use crate::blob;
+use crate::blob::{self, Handles};
 
 /// The exact key is in the value.
 pub const EXACT_KEY: u8 = 1;
@@ -183,6 +183,14 @@ pub unsafe fn release_value(value: &[u8]) {
     if let Some(run) = counted(value) {
         // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the caller's promise.
         unsafe { blob::release_all(run) }
+    }
+}
+
+/// Copies the handles of a value. Constant if it has none.
+#[inline]
+pub fn note_handles(value: &[u8], handles: &mut Handles) {
+    if let Some(run) = counted(value) {
+        handles.note(run);
     }
 }
 

@@ -1,0 +1,404 @@
+//! Memory on the heap of an environment, filled in with terms where they will lie.
+//!
+//! The official functions make one tuple, cell, map or binary a call, out of words that were gathered first. A row of twenty elements is a hundred calls. So
+//! memory is asked for in *blocks*, and terms are written into them as [`layout`] knows that they lie:
+//!
+//! ```text
+//!  block    [ 2<<6 | • | • ][ • | •][ header | size | bytes.. ][ 3<<6 | [] | [] | [] ]
+//!             tuple  │   ╰──▶ cell    binary ▲                    what is left: a tuple that nobody has
+//!                    ╰───────────────────────╯
+//! ```
+//!
+//! A block begins as a tuple of `[]`s, which the emulator makes and knows no more of. A [`Slot`] is a word of a block that waits for its term; until it is filled
+//! it is `[]`.
+//!
+//! # Invariants
+//!
+//! 1. A block is memory of one environment, and belongs to nobody else. It neither moves nor goes while the call runs (or the environment lives): nothing that
+//!    the library calls collects garbage.
+//! 2. `next..end` is the part of the newest block that was not taken. What was taken belongs to the term for which it was.
+//! 3. Whenever the emulator may collect garbage, a block is a row of whole terms, one behind the other: it walks over them. So what is left of a block is
+//!    made a tuple when nothing more will be taken of it, at the latest when the [`Heap`] is dropped, which is before the call ends.
+//!
+//! What lies otherwise than this library knows, or on top of memory that is counted (a binary over 64 bytes, a large map, a large integer), is made by the
+//! official functions.
+
+use crate::layout::{self, NIL};
+use crate::shapes;
+use crate::sys::*;
+use std::cell::Cell;
+
+/// The largest block that is taken from the sample; larger ones need a sample of their own.
+const LARGEST: usize = 1024;
+/// What a block is filled with to begin with.
+static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
+/// The most words that are asked for beyond those that are known to be needed.
+const AHEAD: usize = 512;
+/// The longest binary that lies on a heap whole.
+const WHOLE: usize = 64;
+
+/// A word that waits for its term.
+#[derive(Clone, Copy)]
+pub struct Slot(*mut Word);
+
+impl Slot {
+    /// The term that `f` fills in, at once.
+    #[inline(always)]
+    pub fn root(f: impl FnOnce(Slot)) -> Word {
+        let mut word = NIL;
+        f(Slot(&raw mut word));
+        word
+    }
+
+    /// Puts its term there.
+    #[inline(always)]
+    pub fn fill(self, word: Word) {
+        // SAFETY: slots are made here alone: of words of a block, which live as long as the environment is used (invariant 1), or of those of an `Apart` or a
+        // `root`, whose users fill them while those live.
+        unsafe { self.0.write(word) }
+    }
+}
+
+/// Slots, one after the other.
+#[derive(Clone, Copy)]
+pub struct Slots {
+    first: *mut Word,
+    left: usize,
+}
+
+impl Slots {
+    /// The next one.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Slot> {
+        self.left = self.left.checked_sub(1)?;
+        let slot = Slot(self.first);
+        // SAFETY: there was one left: the place behind it is in the block, or its end.
+        self.first = unsafe { self.first.add(1) };
+        Some(slot)
+    }
+}
+
+/// A map's keys and values, which wait in some order for the emulator's.
+#[derive(Clone, Copy)]
+pub struct Pairs {
+    keys: *mut Word,
+    values: *mut Word,
+    count: usize,
+}
+
+impl Pairs {
+    /// The slot of this number, from 0: each key and its value in turn.
+    #[inline]
+    pub fn slot(&self, number: usize) -> Option<Slot> {
+        let (pair, words) = match number % 2 {
+            0 => (number / 2, self.keys),
+            _ => (number / 2, self.values),
+        };
+        // SAFETY: there are so many keys and so many values.
+        (pair < self.count).then(|| Slot(unsafe { words.add(pair) }))
+    }
+
+    /// Both as words.
+    ///
+    /// # Safety
+    /// Nobody else reads or fills the slots meanwhile.
+    unsafe fn words<'a>(&self) -> (&'a mut [Word], &'a mut [Word]) {
+        // SAFETY: 1. both are so many words of a block, apart from each other, or of a vector of such a length; 2. nobody else uses them, says the caller.
+        unsafe {
+            (
+                std::slice::from_raw_parts_mut(self.keys, self.count),
+                std::slice::from_raw_parts_mut(self.values, self.count),
+            )
+        }
+    }
+}
+
+/// The heap of an environment, as one call fills it.
+pub struct Heap {
+    env: *mut Env,
+    next: Cell<*mut Word>,
+    end: Cell<*mut Word>,
+    /// Words of all blocks.
+    taken: Cell<usize>,
+}
+
+impl Heap {
+    /// The heap of this environment. Nothing is asked for yet.
+    ///
+    /// The environment is the one that was given to the running callback, or one that no other thread uses; the heap is of use no longer than that.
+    #[inline]
+    pub fn new(env: *mut Env) -> Self {
+        Heap {
+            env,
+            next: Cell::new(std::ptr::null_mut()),
+            end: Cell::new(std::ptr::null_mut()),
+            taken: Cell::new(0),
+        }
+    }
+
+    /// Its environment.
+    #[inline]
+    pub fn env(&self) -> *mut Env {
+        self.env
+    }
+
+    /// So many words. `ahead` says how many more will probably be asked for soon, at least.
+    #[inline(always)]
+    fn take(&self, words: usize, ahead: usize) -> *mut Word {
+        let place = self.next.get();
+        let room = (self.end.get() as usize - place as usize) / size_of::<Word>();
+        if words > room {
+            return self.take_new(words, ahead);
+        }
+        // SAFETY: within the block, or at its end.
+        self.next.set(unsafe { place.add(words) });
+        place
+    }
+
+    #[inline(never)]
+    fn take_new(&self, words: usize, ahead: usize) -> *mut Word {
+        // A call that has taken much probably goes on; what it leaves then is little beside that.
+        self.leave();
+        let ahead = ahead.max(self.taken.get() / 4).min(AHEAD);
+        // A tuple without elements may lie anywhere.
+        let size = (words + ahead).max(2);
+        let block = self.block(size);
+        self.taken.set(self.taken.get() + size);
+        // SAFETY: the block has so many words.
+        unsafe {
+            self.next.set(block.add(words));
+            self.end.set(block.add(size));
+        }
+        block
+    }
+
+    /// A block of so many words, one at least.
+    fn block(&self, size: usize) -> *mut Word {
+        let own;
+        let sample = match SAMPLE.get(..size - 1) {
+            Some(sample) => sample,
+            None => {
+                own = vec![NIL; size - 1];
+                &own[..]
+            }
+        };
+        // SAFETY: the environment may be used, and the array has as many words as said.
+        let tuple =
+            unsafe { enif_make_tuple_from_array(self.env, sample.as_ptr(), sample.len() as u32) };
+        let block = layout::place(tuple).cast_mut();
+        // SAFETY: a tuple that was just made is so many words that begin with its header, and nobody else knows of it.
+        unsafe { block.write(NIL) };
+        block
+    }
+
+    /// Makes what is left of the newest block a tuple.
+    #[inline]
+    fn leave(&self) {
+        let (next, end) = (self.next.get(), self.end.get());
+        if next < end {
+            let words = (end as usize - next as usize) / size_of::<Word>();
+            // SAFETY: the place is one of the block that was not taken; all behind it to the block's end are `[]`.
+            unsafe { next.write(layout::arity_header(words - 1)) };
+        }
+    }
+
+    /// A tuple, and the slots of its elements, one at least. `ahead` as in `take`.
+    #[inline(always)]
+    pub fn tuple(&self, arity: usize, ahead: usize) -> (Word, Slots) {
+        let place = self.take(arity + 1, ahead);
+        // SAFETY: as many words were taken.
+        unsafe { place.write(layout::arity_header(arity)) };
+        let slots = Slots {
+            // SAFETY: as above.
+            first: unsafe { place.add(1) },
+            left: arity,
+        };
+        (layout::boxed(place), slots)
+    }
+
+    /// A tuple of these elements, one at least.
+    #[inline]
+    pub fn tuple_of(&self, elements: &[Word]) -> Word {
+        let (word, mut slots) = self.tuple(elements.len(), 2);
+        for &element in elements {
+            if let Some(slot) = slots.next() {
+                slot.fill(element);
+            }
+        }
+        word
+    }
+
+    /// A cell, and the slots of its head and its tail.
+    #[inline(always)]
+    pub fn open_cell(&self, ahead: usize) -> (Word, Slot, Slot) {
+        let place = self.take(2, ahead);
+        // SAFETY: two words were taken.
+        let tail = unsafe { place.add(1) };
+        (layout::cell_word(place), Slot(place), Slot(tail))
+    }
+
+    /// A cell.
+    #[inline(always)]
+    pub fn cell(&self, head: Word, tail: Word) -> Word {
+        let (word, first, rest) = self.open_cell(0);
+        first.fill(head);
+        rest.fill(tail);
+        word
+    }
+
+    /// A list of these, in order, before what `tail` has.
+    pub fn list(&self, terms: &[Word], tail: Word) -> Word {
+        let mut ahead = 2 * terms.len();
+        terms.iter().rev().fold(tail, |list, &term| {
+            let (word, first, rest) = self.open_cell(ahead);
+            ahead -= 2;
+            first.fill(term);
+            rest.fill(list);
+            word
+        })
+    }
+
+    /// A binary with a copy of the bytes.
+    #[inline]
+    pub fn binary(&self, bytes: &[u8], ahead: usize) -> Word {
+        match layout::heap_binary_head(bytes.len()) {
+            Some((header, size)) if bytes.len() <= WHOLE => {
+                let words = bytes.len().div_ceil(size_of::<Word>());
+                let place = self.take(2 + words, ahead);
+                // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
+                unsafe {
+                    place.write(header);
+                    place.add(1).write(size);
+                    if words > 0 {
+                        place.add(1 + words).write(0);
+                    }
+                    let data = place.add(2).cast::<u8>();
+                    data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
+                layout::boxed(place)
+            }
+            _ => self.official_binary(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn official_binary(&self, bytes: &[u8]) -> Word {
+        let mut word = NIL;
+        // SAFETY: the environment may be used; the call gives memory for as many bytes as asked, which nobody else sees yet.
+        unsafe {
+            let data = enif_make_new_binary(self.env, bytes.len(), &mut word);
+            data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        word
+    }
+
+    /// A float.
+    #[inline]
+    pub fn float(&self, value: f64) -> Word {
+        let Some(header) = layout::float_header() else {
+            // SAFETY: the environment may be used.
+            return unsafe { enif_make_double(self.env, value) };
+        };
+        let place = self.take(2, 0);
+        // SAFETY: two words were taken.
+        unsafe {
+            place.write(header);
+            place.add(1).write(value.to_bits() as Word);
+        }
+        layout::boxed(place)
+    }
+
+    /// A map of a few pairs, whose keys and values are to be filled in, in any order; then `end_map` must be called. None if maps of so many pairs are
+    /// made by the official function alone.
+    #[inline]
+    pub fn open_map(&self, count: usize, ahead: usize) -> Option<(Word, Pairs)> {
+        if count > shapes::MOST {
+            return None;
+        }
+        let header = layout::flatmap_header()?;
+        let place = self.take(4 + 2 * count, ahead);
+        // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a tuple.
+        let pairs = unsafe {
+            let keys = place.add(3 + count);
+            place.write(header);
+            place.add(1).write(count);
+            place.add(2).write(layout::boxed(keys));
+            keys.write(layout::arity_header(count));
+            Pairs {
+                keys: keys.add(1),
+                values: place.add(3),
+                count,
+            }
+        };
+        Some((layout::boxed(place), pairs))
+    }
+
+    /// Ends a map that `open_map` made, all of whose slots were filled: brings the pairs in order. Gives another map in its place where this library can't tell
+    /// the order.
+    pub fn end_map(&self, pairs: Pairs) -> Option<Word> {
+        // SAFETY: the map is in no other term yet: nobody else uses its words.
+        let (keys, values) = unsafe { pairs.words() };
+        if shapes::sort(self.env, keys, values) {
+            return None;
+        }
+        Some(self.official_map(keys, values))
+    }
+
+    /// A map of these keys and values.
+    pub fn official_map(&self, keys: &[Word], values: &[Word]) -> Word {
+        let mut map = NIL;
+        // SAFETY: the arrays have as many words as said, all terms of the environment.
+        let made = unsafe {
+            enif_make_map_from_arrays(
+                self.env,
+                keys.as_ptr(),
+                values.as_ptr(),
+                keys.len(),
+                &mut map,
+            )
+        };
+        if made != 0 {
+            return map;
+        }
+        // Two keys that differ for us and not for the host (0.0 and -0.0 before OTP 27): the later wins.
+        // SAFETY: as above; the first call makes the map that the others extend.
+        unsafe {
+            map = enif_make_new_map(self.env);
+            for (key, value) in keys.iter().zip(values) {
+                enif_make_map_put(self.env, map, *key, *value, &mut map);
+            }
+        }
+        map
+    }
+}
+
+impl Drop for Heap {
+    #[inline]
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Words that wait for a map that is too large to be filled in where it will lie.
+pub struct Apart(Box<[Word]>);
+
+impl Apart {
+    /// Room for so many pairs, and their slots, which are to be filled while this lives.
+    pub fn new(count: usize) -> (Self, Pairs) {
+        let mut words = vec![NIL; 2 * count].into_boxed_slice();
+        let keys = words.as_mut_ptr();
+        let pairs = Pairs {
+            keys,
+            // SAFETY: there are twice as many words.
+            values: unsafe { keys.add(count) },
+            count,
+        };
+        (Apart(words), pairs)
+    }
+
+    /// The map, once all slots were filled.
+    pub fn map(&self, heap: &Heap) -> Word {
+        let (keys, values) = self.0.split_at(self.0.len() / 2);
+        heap.official_map(keys, values)
+    }
+}

@@ -1,0 +1,174 @@
+//! What objects that went held outside themselves: given back when no reader can be copying them any more.
+//!
+//! ```text
+//!  writer   unlinks a value, then puts the counts of its handles on a pile ──▶ full: one deferred call for the whole pile
+//!                                                                    ╰───────▶ not full: the reaper comes by and defers it
+//! ```
+//!
+//! To defer each value by itself, and to see to it that it is not forgotten, would cost a writer more than the write. There is a pile for some
+//! threads each, so that writers seldom meet.
+//!
+//! # Invariants
+//!
+//! 1. Counts come onto a pile after the leaf that had their handles was unlocked: who pins the epoch from then on can't find the handles.
+//! 2. Counts leave a pile for a call that is deferred, under a guard pinned by whoever takes them. Putting and taking are ordered by the pile's lock, so
+//!    whoever copied a handle out of the leaf pinned before the call was deferred; it runs when all those are gone.
+//! 3. `WAITING` counts the piles that are not empty and the deferred calls that have not run: while it is not 0, the reaper comes by.
+
+use crossbeam_epoch::Guard;
+use crossbeam_utils::CachePadded;
+use larder_term::blob::Counts;
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A pile is full with so many counts, or so many bytes kept alive by them.
+const FULL: usize = 256;
+const FULL_BYTES: usize = 1 << 20;
+
+const PILES: usize = 16;
+
+static ALL: [CachePadded<Mutex<Counts>>; PILES] =
+    [const { CachePadded::new(Mutex::new(Counts::new())) }; PILES];
+
+/// See the invariants.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether something waits to be given back.
+pub(crate) fn wait() -> bool {
+    // Ordering: Relaxed; looked at again and again.
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// Whether nothing waited before.
+fn begins_to_wait() -> bool {
+    // Ordering: Relaxed; the number orders nothing. What waits is found under its lock.
+    WAITING.fetch_add(1, Ordering::Relaxed) == 0
+}
+
+fn waits_no_more() {
+    // Ordering: Relaxed, as above.
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// The calling thread's pile: threads take turns at choosing.
+fn mine() -> &'static Mutex<Counts> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        // Ordering: Relaxed; any spread of the threads will do.
+        static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % PILES);
+    }
+    &ALL[MINE.with(Cell::get)]
+}
+
+/// Puts counts on a pile: `put` is called with it. The handles have been unlinked. True if nothing waited before, so that the reaper has to be told.
+pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
+    let mut pile = mine().lock();
+    let was_empty = pile.is_empty();
+    put(&mut pile);
+    let first = was_empty && !pile.is_empty() && begins_to_wait();
+    if pile.len() < FULL && pile.bytes() < FULL_BYTES {
+        return first;
+    }
+    let full = std::mem::take(&mut *pile);
+    drop(pile);
+    later(full, guard);
+    guard.flush();
+    first
+}
+
+/// Gives counts back when every reader pinned now is gone.
+fn later(counts: Counts, guard: &Guard) {
+    guard.defer(move || {
+        drop(counts);
+        waits_no_more();
+    });
+}
+
+/// Takes all piles that are not empty on their way.
+pub(crate) fn sweep() {
+    for pile in &ALL {
+        let counts = std::mem::take(&mut *pile.lock());
+        if !counts.is_empty() {
+            later(counts, &larder_index::pin());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_term::blob::{live_bytes, live_count, Handles};
+    use larder_term::{Encoder, Mode};
+    use std::time::{Duration, Instant};
+
+    /// Piles and figures are the whole program's: one test at a time. No other test of this program makes blobs of this size.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    /// The counts of `n` blobs of so many bytes, put on this thread's pile, as a table does it.
+    fn put(guard: &Guard, n: usize, bytes: usize) {
+        let mut run = Vec::new();
+        for _ in 0..n {
+            Encoder::new(&mut run, Mode::Shared).binary(&vec![7; bytes]);
+        }
+        let mut handles = Handles::default();
+        handles.note(&run);
+        // The bytes are forgotten: nobody gives their counts back but the pile.
+        add(guard, |pile| crate::raw::own_counts(handles, pile));
+    }
+
+    fn settle(bytes: usize) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while live_bytes() > bytes && Instant::now() < until {
+            sweep();
+            larder_index::pin().flush();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_pile_that_does_not_fill_up_is_swept() {
+        let _alone = ALONE.lock();
+        let before = live_bytes();
+        put(&larder_index::pin(), 3, 1000);
+        assert!(live_bytes() >= before + 3000 && wait());
+        settle(before);
+        assert!(live_bytes() <= before);
+    }
+
+    #[test]
+    fn a_full_pile_goes_by_itself() {
+        let _alone = ALONE.lock();
+        let (before, count) = (live_bytes(), live_count());
+        for (n, bytes) in [(FULL, 200), (2, FULL_BYTES)] {
+            put(&larder_index::pin(), n, bytes);
+            assert!(mine().lock().is_empty());
+            let until = Instant::now() + Duration::from_secs(60);
+            while live_bytes() > before && Instant::now() < until {
+                larder_index::pin().flush();
+                std::thread::yield_now();
+            }
+            assert!((live_bytes(), live_count()) <= (before, count));
+        }
+    }
+
+    #[test]
+    fn nothing_goes_while_a_reader_may_look() {
+        let _alone = ALONE.lock();
+        let before = live_bytes();
+        let reader = larder_index::pin();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                put(&larder_index::pin(), FULL, 300);
+                for _ in 0..100 {
+                    sweep();
+                    larder_index::pin().flush();
+                }
+            });
+        });
+        assert!(live_bytes() >= before + FULL * 300);
+        drop(reader);
+        settle(before);
+        assert!(live_bytes() <= before);
+    }
+}
