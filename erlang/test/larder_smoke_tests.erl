@@ -297,6 +297,8 @@ files_test() ->
 library_stays_when_the_module_is_loaded_again_test() ->
     Tab = larder:new(t, []),
     larder:insert(Tab, {a, 1}),
+    %% Another suite may have left old code.
+    code:purge(larder_nif),
     {module, larder_nif} = code:load_file(larder_nif),
     ?assertEqual([{a, 1}], larder:lookup(Tab, a)),
     code:purge(larder_nif),
