@@ -120,3 +120,16 @@ grow(T, Place, I, To) when I =< To ->
     true = ?TABLES:insert(T, {K, K}),
     grow(T, Place, I + 1, To);
 grow(T, _, _, To) -> To = rows(T), ok.
+
+%% Puts the rows From..To into the table while others put other rows there.
+-spec grow_beside(term(), pos_integer(), pos_integer()) -> ok.
+grow_beside(T, K, To) when K =< To -> true = ?TABLES:insert(T, {K, K}), grow_beside(T, K + 1, To);
+grow_beside(_, _, _) -> ok.
+
+%% Whether the table has the rows 1..N.
+-spec whole(term(), pos_integer()) -> ok.
+whole(T, N) ->
+    N = rows(T),
+    Sum = N * (N + 1) div 2,
+    Sum = next(T, ?TABLES:first(T), 0),
+    ok.

@@ -9,9 +9,9 @@
 %% Every run has a fresh table.
 -module(larder_bench_scaling).
 
--export([run/0]).
+-export([run/0, scenarios/0, rate/4]).
 
--export_type([mix/0]).
+-export_type([mix/0, scenario/0]).
 
 -define(RUNS, 3).
 -define(MS, 500).
@@ -43,6 +43,7 @@ run() ->
 doubled(N, Most) when N >= Most -> [Most];
 doubled(N, Most) -> [N | doubled(2 * N, Most)].
 
+%% @doc What there is to be measured.
 -spec scenarios() -> [scenario()].
 scenarios() ->
     [scenario(scaling, Name, Percents, larder_bench_env:number("LARDER_BENCH_RANGE", 1 bsl 20), 2)
@@ -78,7 +79,7 @@ contenders(Type) ->
 outcome(#{name := Name} = Scenario, Type, Processes, Ms, Runs) ->
     io:format(standard_error, "  ~s, ~s, ~b processes~n", [Name, Type, Processes]),
     Contenders = [C || {Side, _, Options} = C <- contenders(Type), offered(Side, [Type | Options])],
-    Rates = [[{Called, rate(Contender, Scenario, Type, Processes, Ms)} || {_, Called, _} = Contender <- turned(Run, Contenders)]
+    Rates = [[{Called, rate({Side, Called, [Type | Options]}, Scenario, Processes, Ms)} || {Side, Called, Options} <- turned(Run, Contenders)]
              || Run <- lists:seq(1, Runs)],
     #{scenario => Scenario, type => Type, processes => Processes,
       rates => [{Called, larder_bench_measure:median([proplists:get_value(Called, Rate) || Rate <- Rates])}
@@ -93,8 +94,10 @@ offered(Side, Options) ->
         refused -> false
     end.
 
-rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Type, Processes, Ms) ->
-    {ok, Table} = Side:new_with([Type | Options]),
+%% @doc Operations a second of all processes together, on a fresh table, which is sound afterwards.
+-spec rate(contender(), scenario(), pos_integer(), pos_integer()) -> float().
+rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, Ms) ->
+    {ok, Table} = Side:new_with(Options),
     ok = Side:prefill(Table, Range, Arity),
     Parent = self(),
     Workers = [spawn_opt(fun() -> Parent ! {self(), worker(Side, Table, Mix, Seed)} end, [link, {min_heap_size, 65_536}])

@@ -5,6 +5,7 @@
 //!  growth         the pauses of a structure that grows
 //!  threads        throughput of several threads on one structure
 //!  skew           keys that are not random
+//!  study          the published studies, run again
 //!  result         what a study leaves behind: types, JSON, CSV (of the crate larder-report)
 //!  drawn          all of that as a page and as plots
 //!  workloads      keys, orders, mixes: the same for everybody
@@ -25,6 +26,7 @@ pub mod peers;
 pub mod report;
 pub mod resident;
 pub mod skew;
+pub mod study;
 pub mod threads;
 pub mod workloads;
 

@@ -3,22 +3,27 @@
 #![deny(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use larder_bench::{counting, drawn, engine, growth, peers, resident, skew, threads};
+use larder_bench::{counting, drawn, engine, growth, peers, resident, skew, study, threads};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
 #[derive(Parser)]
-#[command(about = "Larder's structures beside their peers", version)]
+#[command(
+    about = "Larder's structures beside their peers, and the published studies run again",
+    after_help = "Begin with `larder-bench study list`, then `larder-bench study ets-2003 --quick --out DIR`.",
+    version
+)]
 struct Arguments {
     #[command(subcommand)]
     what: What,
-    /// Also write what was measured into this file, as CSV.
-    #[arg(long, global = true)]
-    out: Option<std::path::PathBuf>,
+    /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/DATE-studies if not said). Of the others: a CSV file (none if not said).
+    #[arg(long, global = true, value_name = "PATH")]
+    out: Option<PathBuf>,
     /// Measure only structures whose name has one of these in it (between commas).
-    #[arg(long, global = true, value_delimiter = ',')]
+    #[arg(long, global = true, value_delimiter = ',', value_name = "PART,...")]
     only: Vec<String>,
 }
 
@@ -32,6 +37,8 @@ enum What {
     Threads(threads::Options),
     /// Skewed and hostile keys, beside random ones.
     Skew(skew::Options),
+    /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang.
+    Study(study::Options),
     /// Draws what studies left in a folder: one HTML page and SVG files; compares two runs.
     Report(drawn::Options),
     /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
@@ -41,6 +48,9 @@ enum What {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let What::Study(options) = &arguments.what {
+        return studies(options, &arguments.only, arguments.out);
+    }
     let only = peers::Only(arguments.only);
     let report = match &arguments.what {
         What::Engine(options) => engine::run(options, &only),
@@ -52,6 +62,7 @@ fn main() -> ExitCode {
             resident::run(options);
             return ExitCode::SUCCESS;
         }
+        What::Study(_) => unreachable!("it was dealt with"),
     };
     if report.is_empty() {
         eprintln!("larder-bench: nothing was measured (no structure is called so?)");
@@ -73,6 +84,21 @@ fn draw(options: &drawn::Options, out: Option<&std::path::Path>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("larder-bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn studies(options: &study::Options, only: &[String], out: Option<PathBuf>) -> ExitCode {
+    if options.name == "list" {
+        print!("{}", study::list());
+        return ExitCode::SUCCESS;
+    }
+    let out = out.unwrap_or_else(study::folder);
+    match study::run(options, only, &out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("larder-bench: study {failure}");
             ExitCode::FAILURE
         }
     }

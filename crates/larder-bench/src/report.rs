@@ -148,7 +148,8 @@ pub fn median(runs: &[f64]) -> f64 {
     (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
 }
 
-fn facts() -> Vec<(&'static str, String)> {
+/// What was measured on and when, by name.
+pub fn facts() -> Vec<(&'static str, String)> {
     vec![
         ("date", said_by("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])),
         ("processor", found_in("/proc/cpuinfo", "model name")),

@@ -94,6 +94,8 @@ struct Route<S> {
 }
 
 struct Base<S> {
+    /// A name for those who watch.
+    number: u64,
     part: RwLock<Part<S>>,
     contention: AtomicI64,
 }
@@ -112,6 +114,9 @@ pub struct CaTree<W, S> {
     splits: AtomicU64,
     joins: AtomicU64,
     contended: AtomicU64,
+    /// Bases that were made.
+    made: AtomicU64,
+    watcher: Option<Watcher>,
     words: PhantomData<fn() -> W>,
 }
 
@@ -129,14 +134,26 @@ struct Way<'g, S> {
     routes: Vec<(&'g Route<S>, usize)>,
 }
 
-fn base<S: Send + Sync + 'static>(structure: S) -> Arc<Node<S>> {
+fn base<S: Send + Sync + 'static>(structure: S, number: u64) -> Arc<Node<S>> {
     Arc::new(Node::Base(Base {
+        number,
         part: RwLock::new(Part {
             valid: true,
             structure,
         }),
         contention: AtomicI64::new(0),
     }))
+}
+
+/// What lies left and right of a way's end.
+fn bounds<'g, S>(way: &Way<'g, S>) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
+    let last = |side| {
+        let mut above = way.routes.iter().rev();
+        above
+            .find(|(_, went)| *went == side)
+            .map(|(r, _)| &r.at[..])
+    };
+    (last(1), last(0))
 }
 
 /// True one of 512 times.
@@ -171,15 +188,23 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     /// A tree of one base, with this structure.
     pub fn new(structure: S, adaptation: Adaptation) -> Self {
         CaTree {
-            root: Slot::new(Some(base(structure))),
+            root: Slot::new(Some(base(structure, 0))),
             shape: Mutex::new(()),
             adaptation,
             routes: AtomicUsize::new(0),
             splits: AtomicU64::new(0),
             joins: AtomicU64::new(0),
             contended: AtomicU64::new(0),
+            made: AtomicU64::new(1),
+            watcher: None,
             words: PhantomData,
         }
+    }
+
+    /// The number of a new base.
+    fn number(&self) -> u64 {
+        // Ordering: Relaxed, numbers differ and mean nothing else.
+        self.made.fetch_add(1, Relaxed)
     }
 
     /// Step 1: down the routes, right of those for which `right` answers true.
@@ -256,7 +281,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     fn split(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut Part<S>) {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
-        old.contention.store(0, Relaxed);
+        let count = old.contention.swap(0, Relaxed);
+        let entries = part.structure.len();
         let way = self.way(guard, position);
         if way.routes.len() >= self.adaptation.depth {
             return;
@@ -264,7 +290,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let Some((at, upper)) = part.structure.divide() else {
             return;
         };
-        let kids = [part.invalidate(), upper].map(|structure| Slot::new(Some(base(structure))));
+        let numbers = [self.number(), self.number()];
+        self.tell_split(&way, old, (count, entries), (&at, numbers));
+        let kids = [(part.invalidate(), numbers[0]), (upper, numbers[1])]
+            .map(|(structure, number)| Slot::new(Some(base(structure, number))));
         let route = Node::Route(Route { at, kids });
         way.slots[way.routes.len()].store(Some(Arc::new(route)), guard);
         // Ordering, of both: Relaxed, figures for people.
@@ -276,13 +305,14 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     fn join(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut Part<S>) {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
-        old.contention.store(0, Relaxed);
+        let count = old.contention.swap(0, Relaxed);
+        let entries = part.structure.len();
         let way = self.way(guard, position);
         let Some(&(parent, side)) = way.routes.last() else {
             return;
         };
         let sibling = &parent.kids[1 - side];
-        let Some((slot, mut neighbour)) = lock_edge(sibling, side, guard) else {
+        let Some((slot, other, mut neighbour)) = lock_edge(sibling, side, guard) else {
             // Somebody is at work there: not the time to join.
             return;
         };
@@ -291,7 +321,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             std::mem::swap(&mut low, &mut high);
         }
         low.join(high);
-        let joined = base(low);
+        let number = self.number();
+        let joined = base(low, number);
         let above = way.slots[way.routes.len() - 1];
         if std::ptr::eq(slot, sibling) {
             above.store(Some(joined), guard);
@@ -300,6 +331,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             slot.store(Some(joined), guard);
             above.store(sibling.share(guard), guard);
         }
+        self.tell_join(guard, position, (old, other), (count, entries), number);
         // Ordering, of both: Relaxed, figures for people.
         self.routes.fetch_sub(1, Relaxed);
         self.joins.fetch_add(1, Relaxed);
@@ -323,8 +355,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     }
 }
 
-/// A base's slot, and the base locked.
-type Edge<'g, S> = (&'g Slot<Node<S>>, RwLockWriteGuard<'g, Part<S>>);
+/// A base's slot, its number, and the base locked.
+type Edge<'g, S> = (&'g Slot<Node<S>>, u64, RwLockWriteGuard<'g, Part<S>>);
 
 /// The base at one side of a subtree, locked if nobody has it.
 fn lock_edge<'g, S: Send + Sync + 'static>(
@@ -336,7 +368,7 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
     loop {
         match slot.load(guard)? {
             Node::Route(route) => slot = &route.kids[side],
-            Node::Base(base) => return Some((slot, base.part.try_write()?)),
+            Node::Base(base) => return Some((slot, base.number, base.part.try_write()?)),
         }
     }
 }
@@ -446,3 +478,6 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
 
 #[cfg(test)]
 mod tests;
+mod watch;
+
+pub use watch::{Adapted, BaseNow, Watcher};

@@ -75,7 +75,7 @@ mod word;
 
 pub use avl::Avl;
 pub use btree::Btree;
-pub use catree::{Adaptation, CaTree};
+pub use catree::{Adaptation, Adapted, BaseNow, CaTree, Watcher};
 pub use chained::Chained;
 pub use choices::{BuildError, Choice, Range, Value};
 pub use cut::Cut;

@@ -47,7 +47,7 @@ pub trait Map: Operations + Sized {
 }
 
 /// A structure in the hands of many.
-pub trait Shared: Sync + Sized {
+pub trait Shared: Sync + Sized + 'static {
     /// What reports call it.
     const NAME: &'static str;
     /// Whether it keeps its keys in order.

@@ -172,3 +172,57 @@ fn a_shape_that_never_rests() {
         assert_eq!(stats.inner_nodes as u64, stats.splits - stats.merges);
     }
 }
+
+/// What is told of splits and joins, replayed, gives the bases that there are.
+#[test]
+fn a_watcher_is_told_of_every_change() {
+    type Told = (Vec<u64>, Vec<u64>, Vec<Option<u64>>);
+    let told = Arc::new(Mutex::new(Vec::<Told>::new()));
+    let sink = Arc::clone(&told);
+    let number = |p: &[u8]| u64::from_be_bytes(p.try_into().unwrap());
+    let adaptation = Adaptation {
+        contended: 1,
+        quiet: 1,
+        high: 3,
+        low: -3,
+        random_join: true,
+        depth: 6,
+        ..Adaptation::default()
+    };
+    let tree = Tree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
+        let mut gone = vec![adapted.base];
+        gone.extend(adapted.with);
+        let mut ends = vec![adapted.from.map(number)];
+        ends.extend(adapted.at.map(|at| Some(number(at))));
+        assert!(adapted
+            .to
+            .is_none_or(|to| adapted.from.is_none_or(|from| from < to)));
+        assert_eq!(ends.len(), adapted.becomes.len());
+        sink.lock().push((gone, adapted.becomes.to_vec(), ends));
+    }));
+    for n in 0..4_000u64 {
+        put(&tree, n * 7_919 % 1_000);
+    }
+    let mut bases = std::collections::BTreeMap::from([(0, None)]);
+    let told = std::mem::take(&mut *told.lock());
+    let joins = told.iter().filter(|(gone, ..)| gone.len() == 2).count();
+    assert!(
+        joins > 0 && told.len() > 2 * joins,
+        "{joins} of {}",
+        told.len()
+    );
+    for (gone, becomes, ends) in told {
+        gone.iter()
+            .for_each(|base| assert!(bases.remove(base).is_some()));
+        bases.extend(becomes.into_iter().zip(ends));
+    }
+    let mut replayed: Vec<_> = bases.into_iter().map(|(base, from)| (from, base)).collect();
+    replayed.sort_unstable();
+    let now = tree.bases_now(&pin());
+    let there: Vec<_> = now
+        .iter()
+        .map(|b| (b.from.as_ref().map(|p| number(p)), b.base))
+        .collect();
+    assert_eq!(replayed, there);
+    assert_eq!(now.iter().map(|b| b.entries).sum::<usize>(), 1_000);
+}

@@ -1,0 +1,328 @@
+//! A contention-adapting tree while it adapts: a real run, recorded event by event, for an animation.
+//!
+//! The structure alone (`larder_structures::CaTree` over AVL trees), with the settings of OTP. All keys are there from the beginning and are written over, so
+//! that the number of entries never changes. Four phases of the same length: writes everywhere, writes in a sixteenth of the keys, scans, one writer.
+
+use super::run::{Failure, Run};
+use crate::result::{BaseNow, Event, Happened, Phase, Recording, Sample};
+use crate::workloads::Random;
+use larder_index::{pin, Direction, Start};
+use larder_structures::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The file.
+pub const FILE: &str = "catree-adapting.json";
+
+const STRUCTURE: &str = "catree";
+
+type Tree = CaTree<u64, Avl<u64>>;
+
+thread_local! {
+    /// Which worker this is.
+    static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// What all threads of a recording see.
+struct Stage {
+    tree: Tree,
+    keys: u64,
+    /// The phase under way; past the last it is over.
+    phase: AtomicUsize,
+    /// The key that each worker is at, plus one; 0 for none.
+    places: Vec<AtomicU64>,
+}
+
+/// One phase.
+struct Act1 {
+    text: &'static str,
+    /// What a worker does, again and again; none for a rest.
+    step: fn(&Stage, usize, &mut Random) -> Option<()>,
+}
+
+const PHASES: [Act1; 4] = [
+    Act1 {
+        text: "all threads write keys everywhere",
+        step: |stage, me, random| write(stage, me, random, 0, stage.keys),
+    },
+    Act1 {
+        text: "all threads write in one sixteenth of the keys",
+        step: |stage, me, random| write(stage, me, random, stage.keys / 4, stage.keys / 16),
+    },
+    Act1 {
+        text: "all threads scan a quarter of the keys at a time, and write now and then",
+        step: scan,
+    },
+    Act1 {
+        text: "one thread writes keys everywhere, the others rest",
+        step: |stage, me, random| match me {
+            0 => write(stage, me, random, 0, stage.keys),
+            _ => None,
+        },
+    },
+];
+
+fn write(stage: &Stage, me: usize, random: &mut Random, from: u64, many: u64) -> Option<()> {
+    let key = from + random.below(many);
+    // Ordering: Relaxed, here and below: a place is a picture's, nothing hangs on it.
+    stage.places[me].store(key + 1, Relaxed);
+    stage
+        .tree
+        .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
+    Some(())
+}
+
+fn scan(stage: &Stage, me: usize, random: &mut Random) -> Option<()> {
+    if random.below(2) == 0 {
+        return write(stage, me, random, 0, stage.keys);
+    }
+    let guard = pin();
+    let mut key = random.below(stage.keys);
+    let end = key + stage.keys / 4;
+    loop {
+        stage.places[me].store(key + 1, Relaxed);
+        let bytes = key.to_be_bytes();
+        let mut last = None;
+        let cut = Cut::new(Start::At(&bytes), Direction::Forward);
+        let over = stage.tree.walk(&guard, cut, &mut |_, &met| {
+            last = Some(met);
+            met % 256 != 255
+        });
+        match last {
+            Some(met) if !over && met < end => key = met + 1,
+            _ => return Some(()),
+        }
+    }
+}
+
+/// The key at a position; one that is shorter than a key is a bound before all that begin with it.
+fn key_of(position: &[u8]) -> f64 {
+    let mut bytes = [0; 8];
+    let n = position.len().min(8);
+    bytes[..n].copy_from_slice(&position[..n]);
+    u64::from_be_bytes(bytes) as f64
+}
+
+fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
+    Event {
+        at,
+        event: match adapted.with {
+            None => Happened::Split,
+            Some(_) => Happened::Join,
+        },
+        base: adapted.base,
+        with: adapted.with,
+        becomes: adapted.becomes.to_vec(),
+        keys: [
+            adapted.from.map_or(0.0, key_of),
+            adapted.to.map_or(keys as f64, key_of),
+        ],
+        at_key: adapted.at.map(key_of),
+        count: adapted.count,
+        entries: adapted.entries,
+        thread: NUMBER.get(),
+    }
+}
+
+fn sample(stage: &Stage, at: f64) -> Sample {
+    let bases = stage.tree.bases_now(&pin());
+    Sample {
+        at,
+        bases: bases
+            .into_iter()
+            .map(|b| BaseNow {
+                base: b.base,
+                from: b.from.map_or(0.0, |from| key_of(&from)),
+                depth: b.depth,
+                count: b.count,
+                entries: b.entries,
+            })
+            .collect(),
+        threads: stage
+            .places
+            .iter()
+            .map(|place| place.load(Relaxed).checked_sub(1).map(|key| key as f64))
+            .collect(),
+    }
+}
+
+/// Records a run and writes it beside the study's results.
+///
+/// # Errors
+/// If what the tree told of itself is not what it is; those of the file.
+pub fn record(run: &mut Run) -> Result<(), Failure> {
+    if !run.wants(STRUCTURE) && !run.wants("ordered_set (CA tree)") {
+        run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());
+        return Ok(());
+    }
+    let keys = run.scale.pick(4_096, 65_536, 65_536);
+    let each = Duration::from_millis(run.scale.pick(25, 250, 500));
+    let threads = run.threads.max(2);
+    run.progress
+        .part("ordered-set, a tree that adapts", PHASES.len());
+    let (mut recording, entries) = perform(run, keys, each, threads);
+    if entries != keys as usize {
+        let what = format!("its bases have {entries} entries, not {keys}");
+        return Err(Failure::wrong(STRUCTURE, what));
+    }
+    replay(&recording).map_err(|what| Failure::wrong(STRUCTURE, what))?;
+    run.check(
+        "the recorded splits and joins, replayed, end in the bases that the tree had at the end",
+    );
+    let (study, _) = run.origin();
+    recording.machine = study.machine.clone();
+    recording.commit = study.commit.clone();
+    recording.started = study.started.clone();
+    std::fs::create_dir_all(&run.out)?;
+    recording.write(&run.out.join(FILE))?;
+    Ok(())
+}
+
+fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, usize) {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let begin = Instant::now();
+    let told = Arc::clone(&events);
+    let adaptation = Adaptation::default();
+    let tree = Tree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
+        let at = begin.elapsed().as_secs_f64() * 1e3;
+        told.lock()
+            .expect("nobody panics here")
+            .push(event(adapted, at, keys));
+    }));
+    let stage = Stage {
+        tree,
+        keys,
+        phase: AtomicUsize::new(0),
+        places: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+    };
+    NUMBER.set(0);
+    for key in 0..keys {
+        stage
+            .tree
+            .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
+    }
+    let (phases, samples) = play(run, &stage, begin, each, threads);
+    let entries = samples
+        .last()
+        .map_or(0, |s: &Sample| s.bases.iter().map(|b| b.entries).sum());
+    drop(stage);
+    let mut events = std::mem::take(&mut *events.lock().expect("nobody panics here"));
+    events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
+    let recording = Recording {
+        title: "A contention-adapting tree adapts".into(),
+        note: format!(
+            "{threads} threads on {keys} keys in {} cores, a real run; a base's count grows by 250 when a writer had to wait, falls by 1 when it had not \
+             and by 10 when a scan goes over its end; over 1000 it is divided, under -1000 joined to its neighbour",
+            super::run::cores()
+        ),
+        seconds: begin.elapsed().as_secs_f64(),
+        threads,
+        keys: [0.0, keys as f64],
+        settings: settings(adaptation),
+        phases,
+        events,
+        samples,
+        ..Recording::default()
+    };
+    (recording, entries)
+}
+
+fn settings(a: Adaptation) -> BTreeMap<String, String> {
+    [
+        ("contended", a.contended.to_string()),
+        ("quiet", a.quiet.to_string()),
+        ("more_than_one", a.more_than_one.to_string()),
+        ("high", a.high.to_string()),
+        ("low", a.low.to_string()),
+        ("clamp", a.clamp.to_string()),
+        ("depth", a.depth.to_string()),
+        ("random_join", a.random_join.to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+/// Lets the threads go through the phases, and looks at the tree thirty times in each.
+fn play(
+    run: &Run,
+    stage: &Stage,
+    begin: Instant,
+    each: Duration,
+    threads: usize,
+) -> (Vec<Phase>, Vec<Sample>) {
+    let now = || begin.elapsed().as_secs_f64() * 1e3;
+    let (mut phases, mut samples) = (Vec::new(), vec![sample(stage, now())]);
+    let seed = run.seed;
+    thread::scope(|scope| {
+        for me in 0..threads {
+            scope.spawn(move || worker(stage, me, seed));
+        }
+        for (number, phase) in PHASES.iter().enumerate() {
+            run.progress.at(phase.text);
+            stage.phase.store(number, Relaxed);
+            phases.push(Phase {
+                at: now(),
+                text: phase.text.into(),
+            });
+            for _ in 0..30 {
+                thread::sleep(each / 30);
+                samples.push(sample(stage, now()));
+            }
+            run.progress.step();
+        }
+        stage.phase.store(PHASES.len(), Relaxed);
+    });
+    samples.push(sample(stage, now()));
+    (phases, samples)
+}
+
+fn worker(stage: &Stage, me: usize, seed: u64) {
+    NUMBER.set(me);
+    let mut random = Random::new(seed ^ (me as u64) << 40);
+    // Ordering: Relaxed, only what is done next hangs on it.
+    while let Some(phase) = PHASES.get(stage.phase.load(Relaxed)) {
+        if (phase.step)(stage, me, &mut random).is_none() {
+            stage.places[me].store(0, Relaxed);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    stage.places[me].store(0, Relaxed);
+}
+
+/// Goes through the events from one base on; what is left must be the last sample's.
+fn replay(recording: &Recording) -> Result<(), String> {
+    let mut bases: BTreeMap<u64, [f64; 2]> = BTreeMap::from([(0, recording.keys)]);
+    for event in &recording.events {
+        let mut gone = vec![event.base];
+        gone.extend(event.with);
+        for base in gone {
+            bases
+                .remove(&base)
+                .ok_or_else(|| format!("base {base} changed, but was not there: {event:?}"))?;
+        }
+        let [from, to] = event.keys;
+        let ends = match event.at_key {
+            Some(at) => vec![[from, at], [at, to]],
+            None => vec![[from, to]],
+        };
+        bases.extend(event.becomes.iter().copied().zip(ends));
+    }
+    let mut replayed: Vec<_> = bases
+        .into_iter()
+        .map(|(base, [from, _])| (from, base))
+        .collect();
+    replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
+    let there: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
+    match replayed == there {
+        true => Ok(()),
+        false => Err(format!(
+            "events end in the bases {replayed:?}, the tree has {there:?}"
+        )),
+    }
+}

@@ -1,0 +1,233 @@
+//! What studies measure: tables of Larder's engine, by structure and options, and peers' shared maps.
+//!
+//! The releases of OTP are built from our own structures and locks: what each release's tables are, not its code.
+
+use super::rows::{Ask, EngineRows, Forgetful, Hand, Next, Rows};
+use crate::peers::{each_shared, OnShared, Only, Operations, Shared};
+use larder::{structures, StructureValue, TableKind};
+
+/// A table under study, before it is made.
+#[derive(Clone)]
+pub struct Contender {
+    /// What the study calls it.
+    pub name: String,
+    /// Whether its keys come in order.
+    pub ordered: bool,
+    how: How,
+}
+
+#[derive(Clone)]
+enum How {
+    Engine(Ask),
+    Peer(fn() -> Box<dyn Rows>),
+    Forgetful(Box<Contender>),
+}
+
+/// An option by name.
+pub fn said(name: &str, value: i64) -> (String, StructureValue) {
+    (name.to_owned(), StructureValue::Int(value))
+}
+
+/// An option with a name for a value.
+pub fn named(name: &str, value: &str) -> (String, StructureValue) {
+    (name.to_owned(), StructureValue::Name(value.to_owned()))
+}
+
+impl Contender {
+    /// A set on a structure with options.
+    pub fn set(name: &str, structure: &str, options: &[(String, StructureValue)]) -> Contender {
+        Contender::table(name, TableKind::Set, structure, options)
+    }
+
+    /// An ordered_set on a structure with options.
+    pub fn ordered(name: &str, structure: &str, options: &[(String, StructureValue)]) -> Contender {
+        Contender::table(name, TableKind::OrderedSet, structure, options)
+    }
+
+    fn table(
+        name: &str,
+        kind: TableKind,
+        structure: &str,
+        options: &[(String, StructureValue)],
+    ) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            ordered: kind == TableKind::OrderedSet,
+            how: How::Engine(Ask {
+                kind,
+                structure: structure.to_owned(),
+                options: options.to_vec(),
+                decentralized: false,
+            }),
+        }
+    }
+
+    /// Larder's set.
+    pub fn default_set() -> Contender {
+        Contender::set("default set", "default", &[])
+    }
+
+    /// Larder's ordered_set.
+    pub fn default_ordered() -> Contender {
+        Contender::ordered("default ordered_set", "default", &[])
+    }
+
+    /// The same by another name.
+    pub fn called(mut self, name: &str) -> Contender {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// The same, with rows counted in many places or in one.
+    pub fn counting(mut self, decentralized: bool) -> Contender {
+        if let How::Engine(ask) = &mut self.how {
+            ask.decentralized = decentralized;
+        }
+        self
+    }
+
+    /// The same, but it forgets keys.
+    pub fn planted(self) -> Contender {
+        Contender {
+            name: "planted fault".into(),
+            ordered: self.ordered,
+            how: How::Forgetful(Box::new(self)),
+        }
+    }
+
+    /// Whether Larder has the structure.
+    pub fn exists(&self) -> bool {
+        match &self.how {
+            How::Engine(ask) => structures().any(|s| s.name == ask.structure),
+            How::Peer(_) => true,
+            How::Forgetful(other) => other.exists(),
+        }
+    }
+
+    /// Whether it is a table of the engine, which can do everything that a [`Hand`] has.
+    pub fn is_table(&self) -> bool {
+        !matches!(self.how, How::Peer(_))
+    }
+
+    /// An empty table for rows of one or two elements. Peers have two.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn make(&self, arity: usize) -> Result<Box<dyn Rows>, larder::Error> {
+        Ok(match &self.how {
+            How::Engine(ask) => Box::new(EngineRows::new(ask, arity)?),
+            How::Peer(make) => make(),
+            How::Forgetful(other) => Box::new(Forgetful(other.make(arity)?)),
+        })
+    }
+}
+
+/// Every structure with its own options, as an ordered_set if it can be one, but for those that the study has in its own way.
+pub fn others(but: &[&str]) -> Vec<Contender> {
+    structures()
+        .filter(|s| s.name != "default" && !but.contains(&s.name))
+        .map(|s| match s.types.contains(&"ordered_set") {
+            true => Contender::ordered(s.name, s.name, &[]),
+            false => Contender::set(s.name, s.name, &[]),
+        })
+        .collect()
+}
+
+/// The shared maps of other crates that this build has.
+pub fn peers() -> Vec<Contender> {
+    struct List(Vec<Contender>);
+    impl OnShared for List {
+        fn on<S: Shared>(&mut self) {
+            if !S::NAME.starts_with("larder") {
+                self.0.push(Contender {
+                    name: S::NAME.to_owned(),
+                    ordered: S::ORDERED,
+                    how: How::Peer(PeerRows::<S>::make),
+                });
+            }
+        }
+    }
+    let mut list = List(Vec::new());
+    each_shared(&Only(Vec::new()), &mut list);
+    list.0
+}
+
+/// A peer's map from words to words.
+struct PeerRows<S>(S);
+
+impl<S: Shared> PeerRows<S> {
+    fn make() -> Box<dyn Rows> {
+        Box::new(PeerRows(S::empty()))
+    }
+}
+
+impl<S: Shared> Rows for PeerRows<S> {
+    fn hand(&self) -> Box<dyn Hand + '_> {
+        Box::new(PeerHand(self.0.hand()))
+    }
+    fn counted(&self) -> Option<usize> {
+        None
+    }
+    fn memory(&self) -> Option<usize> {
+        None
+    }
+}
+
+struct PeerHand<H>(H);
+
+/// Studies that need more than maps have do not take them.
+const NO_TABLE: &str =
+    "a peer's map takes part where rows are inserted, looked up and deleted alone";
+
+impl<H: Operations> Hand for PeerHand<H> {
+    fn insert(&mut self, key: i64, value: i64) {
+        self.0.insert(key as u64, value as u64);
+    }
+    fn lookup(&mut self, key: i64) -> Option<i64> {
+        self.0.get(key as u64).map(|value| value as i64)
+    }
+    fn delete(&mut self, key: i64) -> Option<bool> {
+        self.0.remove(key as u64);
+        None
+    }
+    fn add(&mut self, _key: i64) -> Option<i64> {
+        unreachable!("{NO_TABLE}")
+    }
+    fn first(&mut self) -> Next {
+        unreachable!("{NO_TABLE}")
+    }
+    fn next(&mut self, _key: i64) -> Next {
+        unreachable!("{NO_TABLE}")
+    }
+    fn count_all(&mut self) -> u64 {
+        unreachable!("{NO_TABLE}")
+    }
+    fn count_between(&mut self, _after: i64, _up_to: i64) -> u64 {
+        unreachable!("{NO_TABLE}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_structure_is_a_contender_or_named() {
+        let but = ["avl", "linear_hash"];
+        let others = others(&but);
+        assert_eq!(others.len(), structures().count() - 1 - but.len());
+        for contender in others {
+            assert!(contender.exists());
+            let rows = contender.make(2).unwrap();
+            rows.hand().insert(1, 2);
+            assert_eq!(rows.hand().lookup(1), Some(2), "{}", contender.name);
+        }
+    }
+
+    #[test]
+    fn a_planted_one_forgets() {
+        let rows = Contender::default_set().planted().make(2).unwrap();
+        rows.hand().insert(100, 2);
+        assert_eq!(rows.hand().lookup(100), None);
+    }
+}

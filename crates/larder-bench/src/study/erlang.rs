@@ -1,0 +1,239 @@
+//! The studies in a BEAM: Larder and the real `ets` in one virtual machine, in turns. The work is done by `erlang/bench/larder_bench_study.erl`; this
+//! starts it, reads what it says, line by line, and ends it.
+//!
+//! ```text
+//!  @part   what  steps                              begins a part
+//!  @step   what                                     one step of it is done
+//!  @fact   name  value                              of the virtual machine
+//!  @point  plot  series  x  y                       one run's figure
+//!  @skip   text                                     not measured, and why
+//!  @wrong  structure  text                          a wrong answer: the run fails
+//!  @done                                            all of it
+//! ```
+//! Fields are parted by tabs. A workload is an entry of a list in that module, and here of [`PLOTS`].
+
+use super::memory;
+use super::run::{Failure, Run};
+use super::Study;
+use crate::result::{Better, Scale, X};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The study.
+pub const STUDY: Study = Study {
+    name: "erlang",
+    title: "Larder and ets in one BEAM: the workloads of 2003, disjoint inserts, the 14 scenarios",
+    source: "Fritchie 2003; the throughput benchmark of OTP's ets_SUITE",
+    about: "Module larder beside module ets, called from Erlang, in one virtual machine and in turns. Needs erl, and a tree in which \
+            `make build demo-beams bench-beams` was done (--root, the current folder if not said).",
+    run,
+};
+
+/// Unit and way of a plot's figures, and its axes.
+struct Shape {
+    id: &'static str,
+    title: &'static str,
+    x: (&'static str, Scale),
+    y: (&'static str, Scale),
+    unit: (&'static str, Better),
+    note: &'static str,
+}
+
+const fn workload(id: &'static str, title: &'static str) -> Shape {
+    Shape {
+        id,
+        title,
+        x: ("keys", Scale::Log),
+        y: ("us for 1,000 keys", Scale::Log),
+        unit: ("us", Better::Less),
+        note: "one process, rows {K, K}",
+    }
+}
+
+const fn rates(
+    id: &'static str,
+    title: &'static str,
+    x: (&'static str, Scale),
+    note: &'static str,
+) -> Shape {
+    Shape {
+        id,
+        title,
+        x,
+        y: ("millions of operations a second", Scale::Log),
+        unit: ("M op/s", Better::More),
+        note,
+    }
+}
+
+const NAMES: (&str, Scale) = ("insert/delete/lookup in %, and the rest", Scale::Names);
+const SCENARIOS: &str =
+    "rows {K}, half of the range there at the beginning; a sequence of next is one operation";
+
+const PLOTS: [Shape; 11] = [
+    workload("insert-sequential", "Sequential insert"),
+    workload("lookup-sequential", "Sequential lookup"),
+    workload("lookup-random", "Random lookup"),
+    workload("traversal", "Forward traversal"),
+    workload("counter-random", "Random counter update"),
+    workload("deletion", "Deletion"),
+    workload("insert-random", "Random insert"),
+    Shape {
+        id: "bytes",
+        title: "Memory of a row",
+        x: ("keys", Scale::Log),
+        y: ("bytes", Scale::Linear),
+        unit: ("bytes", Better::Less),
+        note: "what the table says of itself",
+    },
+    rates(
+        "disjoint",
+        "Inserts of disjoint ranges",
+        ("processes", Scale::Log),
+        "each process inserts a range of its own, in order",
+    ),
+    rates("scenarios-1", "Scenarios, one process", NAMES, SCENARIOS),
+    rates(
+        "scenarios",
+        "Scenarios, a process for each scheduler",
+        NAMES,
+        SCENARIOS,
+    ),
+];
+
+fn run(run: &mut Run) -> Result<(), Failure> {
+    for shape in &PLOTS {
+        run.plot(shape.id, shape.title, shape.x, shape.y, shape.note);
+    }
+    let sizes: &[usize] = run.scale.pick(
+        &[700],
+        &[700, 7_000, 70_000, 700_000],
+        &[
+            700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
+        ],
+    );
+    if run.scale != super::Scale::Full {
+        run.skip("more than 700,000 keys: asked for by --full alone".into());
+    }
+    // A row of ets, and keys in two orders, as lists.
+    let fit: Vec<_> = sizes
+        .iter()
+        .filter(|&&n| run.fits(&format!("{n} keys"), n as f64 * 220.0))
+        .collect();
+    let sizes = fit
+        .iter()
+        .map(|n| n.to_string())
+        .collect::<Vec<_>>()
+        .join(",");
+    let mut child = start(run, &sizes)?;
+    let heard = listen(run, &mut child);
+    if heard.is_err() {
+        // It may have been in the middle of something.
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    heard?;
+    if !status.success() {
+        return Err(Failure::Impossible(format!(
+            "the virtual machine ended with {status}"
+        )));
+    }
+    run.check("every lookup, counter, traversal and deletion gave the right answer, and tables had the right number of rows");
+    run.check("after each scenario, all rows are of the range and as many as the table counts");
+    Ok(())
+}
+
+fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
+    let root = run.root.clone();
+    let folders = ["larder/ebin", "demo", "bench"].map(|f| root.join("_build").join(f));
+    let there = |folder: &Path, file: &str| folder.join(file).exists();
+    if !there(&folders[0], "larder.beam") || !there(&folders[2], "larder_bench_study.beam") {
+        let what = format!(
+            "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root",
+            root.display()
+        );
+        return Err(Failure::Impossible(what));
+    }
+    let runs = run.runs(run.scale.pick(1, 3, 3));
+    let (inserts, range, ms) = run.scale.pick(
+        (3_000, 2_000, 10),
+        (300_000, 100_000, 100),
+        (10_000_000, 1_000_000, 3_000),
+    );
+    let mut erl = Command::new("erl");
+    erl.args(["-noinput", "+P", "1000000", "-pa"])
+        .args(&folders)
+        .args(["-s", "larder_bench_study", "main"])
+        .env("LARDER_STUDY_SIZES", sizes)
+        .env("LARDER_BENCH_RUNS", runs.to_string())
+        .env(
+            "LARDER_STUDY_OPERATIONS",
+            run.scale.pick("2000", "100000", "1000000"),
+        )
+        .env("LARDER_STUDY_INSERTS", inserts.to_string())
+        .env("LARDER_BENCH_RANGE", range.to_string())
+        .env("LARDER_BENCH_MS", ms.to_string())
+        .env("LARDER_STUDY_ONLY", run.only().0.join(","))
+        .env("LARDER_STUDY_PLANT", if run.plant { "1" } else { "0" })
+        .env(
+            "LARDER_STUDY_FREE",
+            format!("{:.0}", memory::free().max(0.0)),
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    run.setting("scenario keys", range);
+    run.setting("scenario milliseconds", ms);
+    run.setting("disjoint inserts", inserts);
+    erl.spawn()
+        .map_err(|e| Failure::Impossible(format!("erl can't be started: {e}")))
+}
+
+/// Reads until the virtual machine has nothing more to say.
+fn listen(run: &mut Run, child: &mut Child) -> Result<(), Failure> {
+    let Some(out) = child.stdout.take() else {
+        return Err(Failure::Impossible(
+            "the virtual machine can't be heard".into(),
+        ));
+    };
+    let mut done = false;
+    for line in BufReader::new(out).lines() {
+        let line = line?;
+        done |= line == "@done";
+        said(run, &line.split('\t').collect::<Vec<_>>())?;
+    }
+    match done {
+        true => Ok(()),
+        false => Err(Failure::Impossible(
+            "the virtual machine ended before its work was done".into(),
+        )),
+    }
+}
+
+/// What one line says.
+fn said(run: &mut Run, fields: &[&str]) -> Result<(), Failure> {
+    let odd = || Failure::Impossible(format!("the virtual machine said {fields:?}"));
+    match *fields {
+        ["@part", what, steps] => run.progress.part(what, steps.parse().map_err(|_| odd())?),
+        ["@step", what] => {
+            run.progress.at(what);
+            run.progress.step();
+        }
+        ["@fact", name, value] => run.setting(name, value),
+        ["@skip", what] => run.skip(what.into()),
+        ["@point", plot, series, x, y] => {
+            let shape = PLOTS.iter().find(|s| s.id == plot).ok_or_else(odd)?;
+            let x = match (shape.x.1, x.parse()) {
+                (Scale::Names, _) => X::Name(x.into()),
+                (_, Ok(number)) => X::Number(number),
+                _ => return Err(odd()),
+            };
+            let y = y.parse().map_err(|_| odd())?;
+            run.figure(shape.id, series, x, y, shape.unit);
+        }
+        ["@wrong", structure, what] => return Err(Failure::wrong(structure, what)),
+        ["@done"] => {}
+        _ => run.progress.say(&fields.join(" ")),
+    }
+    Ok(())
+}

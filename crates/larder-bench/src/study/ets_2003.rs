@@ -1,0 +1,428 @@
+//! The study of 2003: seven workloads on rows {K, 1}, from 700 keys to 54 million.
+//!
+//! To add a workload: an entry of [`WORKLOADS`], which is a title and a function that does it, checks what it is told, and says how many operations that were.
+
+use super::contender::{others, said, Contender};
+use super::rows::{Hand, Next, Rows};
+use super::run::{Failure, Run};
+use super::Study;
+use crate::result::{Better, Scale, X};
+use crate::workloads::shuffled;
+use std::time::Instant;
+
+/// The study.
+pub const STUDY: Study = Study {
+    name: "ets-2003",
+    title: "Seven workloads on one thread, from 700 keys to 54 million, by structure",
+    source: "S. L. Fritchie, \"A Study of Erlang ETS Table Implementations and Performance\", Erlang Workshop 2003",
+    about: "Tables of the engine (larder::Table), called from Rust with a row encoded and decoded in each call. The paper's names are kept: set is linear \
+            hashing under one lock (6 entries a bucket), ordered_set an AVL tree, btree a B-tree of degree 4. Figures of the paper stand beside.",
+    run,
+};
+
+/// What the paper is compared by.
+const SET: &str = "set";
+
+const PAPER: &str = "Fritchie 2003";
+
+/// The keys, in two orders.
+struct Data {
+    n: i64,
+    /// All keys, shuffled.
+    random: Vec<u32>,
+    /// Shuffled in another way: where a row lies in memory is often said by when it came.
+    visit: Vec<u32>,
+}
+
+/// One workload: a plot for its times, one for its times by those of `set`.
+struct Workload {
+    id: &'static str,
+    relative: &'static str,
+    title: &'static str,
+    go: fn(&mut dyn Hand, &Data) -> Answer,
+    /// What is said of it.
+    note: &'static str,
+}
+
+/// What was wrong, if something was.
+type Answer = Result<(), String>;
+
+/// In the order in which a table goes through them. After the deletion it is empty and is filled once more, at random.
+const WORKLOADS: [Workload; 7] = [
+    Workload {
+        id: "insert-sequential",
+        relative: "relative-insert-sequential",
+        title: "Sequential insert",
+        go: |hand, data| inserts(hand, 1..=data.n),
+        note: "keys 1, 2, 3 and so on, into an empty table",
+    },
+    Workload {
+        id: "lookup-sequential",
+        relative: "relative-lookup-sequential",
+        title: "Sequential lookup",
+        go: |hand, data| lookups(hand, 1..=data.n),
+        note: "every key once, in order",
+    },
+    Workload {
+        id: "lookup-random",
+        relative: "relative-lookup-random",
+        title: "Random lookup",
+        go: |hand, data| lookups(hand, keys(&data.visit)),
+        note: "every key once, in random order",
+    },
+    Workload {
+        id: "traversal",
+        relative: "relative-traversal",
+        title: "Forward traversal",
+        go: traversal,
+        note: "first and next, key by key, without reading rows",
+    },
+    Workload {
+        id: "counter-random",
+        relative: "relative-counter-random",
+        title: "Random counter update",
+        go: |hand, data| counters(hand, keys(&data.visit)),
+        note: "update_counter of every row once, in random order",
+    },
+    Workload {
+        id: "deletion",
+        relative: "relative-deletion",
+        title: "Deletion",
+        go: |hand, data| deletions(hand, 1..=data.n),
+        note: "every key, in order, until the table is empty",
+    },
+    Workload {
+        id: "insert-random",
+        relative: "relative-insert-random",
+        title: "Random insert",
+        go: |hand, data| inserts(hand, keys(&data.random)),
+        note: "every key once, in random order, into an empty table",
+    },
+];
+
+/// The paper's headline ratios: structure, workload, keys, percent of the time of set.
+const HEADLINES: [(&str, &str, f64, f64); 7] = [
+    ("judyeh", "lookup-random", 54e6, 74.7),
+    ("judyeh", "insert-random", 54e6, 60.5),
+    ("judyeh", "insert-sequential", 21e6, 45.7),
+    ("judysl", "lookup-sequential", 54e6, 32.3),
+    ("judyesl", "lookup-sequential", 21e6, 31.2),
+    ("ordered_set", "traversal", 54e6, 43.5),
+    ("judyeh", "traversal", 54e6, 151.0),
+];
+
+/// The paper's memory at 21 million keys, in MB.
+const MEMORY: [(&str, f64); 6] = [
+    ("btree", 1055.0),
+    ("judyeh", 1036.0),
+    ("judysl", 1033.0),
+    ("judyesl", 1324.0),
+    ("ordered_set", 1129.0),
+    (SET, 980.0),
+];
+
+fn keys(order: &[u32]) -> impl Iterator<Item = i64> + '_ {
+    order.iter().map(|&i| i64::from(i) + 1)
+}
+
+fn inserts(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+    keys.for_each(|key| hand.insert(key, 1));
+    Ok(())
+}
+
+fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+    for key in keys {
+        let found = hand.lookup(key);
+        if found != Some(1) {
+            return Err(format!("lookup of {key} gave {found:?}, not 1"));
+        }
+    }
+    Ok(())
+}
+
+fn traversal(hand: &mut dyn Hand, data: &Data) -> Answer {
+    let (mut at, mut rows, mut sum) = (hand.first(), 0i64, 0i64);
+    while let Next::Key(key) = at {
+        rows += 1;
+        sum += key;
+        at = hand.next(key);
+    }
+    let right = (data.n, data.n * (data.n + 1) / 2);
+    if at != Next::End || (rows, sum) != right {
+        return Err(format!(
+            "traversal met {rows} rows, whose keys add up to {sum}, not {right:?}"
+        ));
+    }
+    Ok(())
+}
+
+fn counters(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+    for key in keys {
+        let sum = hand.add(key);
+        if sum != Some(2) {
+            return Err(format!("update_counter of {key} gave {sum:?}, not 2"));
+        }
+    }
+    Ok(())
+}
+
+fn deletions(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+    for key in keys {
+        if hand.delete(key) != Some(true) {
+            return Err(format!("there was no {key} to delete"));
+        }
+    }
+    Ok(())
+}
+
+/// The paper's tables, Larder's own, then every other structure.
+fn contenders() -> Vec<Contender> {
+    let mut all = vec![
+        Contender::set(SET, "linear_hash", &[said("chain", 6)]),
+        Contender::ordered("ordered_set", "avl", &[]),
+        Contender::ordered("btree", "btree", &[]),
+        Contender::default_set(),
+        Contender::default_ordered(),
+        Contender::ordered("btree m=32", "btree", &[said("m", 32)]),
+    ];
+    all.extend(others(&["linear_hash", "avl", "btree"]));
+    all
+}
+
+/// What one contender's tables take, for the estimate of the next size.
+struct Taken(Vec<(String, f64)>);
+
+impl Taken {
+    /// Bytes a row, before anything is known.
+    const UNKNOWN: f64 = 150.0;
+    /// What a table takes while it doubles what it has, and what allocators keep.
+    const PEAK: f64 = 1.7;
+
+    fn of(&self, name: &str) -> f64 {
+        let known = self.0.iter().find(|(of, _)| of == name);
+        known.map_or(Self::UNKNOWN, |(_, bytes)| *bytes) * Self::PEAK
+    }
+
+    fn note(&mut self, name: &str, bytes: f64) {
+        self.0.retain(|(of, _)| of != name);
+        self.0.push((name.to_owned(), bytes));
+    }
+}
+
+fn run(run: &mut Run) -> Result<(), Failure> {
+    let all = [
+        700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
+    ];
+    let most = run.scale.pick(2, 4, all.len());
+    for n in &all[most..] {
+        run.skip(format!("{n} keys: asked for by --full alone"));
+    }
+    let wanted = contenders();
+    for name in ["judysl", "judyesl", "judyeh"] {
+        if !wanted.iter().any(|c| c.name == name) {
+            run.skip(format!("{name}: this build has no structure of that name"));
+        }
+    }
+    let contenders = run.contenders(wanted)?;
+    let runs = run.runs(run.scale.pick(2, 3, 3));
+    declare(run);
+    let mut taken = Taken(Vec::new());
+    for &n in &all[..most] {
+        size(run, n, runs, &contenders, &mut taken)?;
+    }
+    headlines(run, &all[..most]);
+    Ok(())
+}
+
+fn declare(run: &mut Run) {
+    let (x, log, y) = ("keys", Scale::Log, "us for 1,000 keys");
+    for w in &WORKLOADS {
+        let note = format!("{}; one thread, rows {{K, 1}}", w.note);
+        run.plot(w.id, w.title, (x, log), (y, log), note.clone());
+        let title = format!("{}, relative to set", w.title);
+        let y = ("% of the time of set", Scale::Linear);
+        run.plot(
+            w.relative,
+            title,
+            (x, log),
+            y,
+            note + "; the ratio of each run",
+        );
+    }
+    run.plot(
+        "memory",
+        "Memory of a table",
+        (x, log),
+        ("MB", log),
+        "what the table says it holds, after sequential insert; the paper's are of a whole 32-bit virtual machine",
+    );
+    run.plot(
+        "bytes",
+        "Memory of a row",
+        (x, log),
+        ("bytes", Scale::Linear),
+        "the same, for each row",
+    );
+    for (name, workload, n, percent) in HEADLINES {
+        let relative = WORKLOADS
+            .iter()
+            .find(|w| w.id == workload)
+            .map(|w| w.relative);
+        run.published(relative.unwrap_or_default(), name, n, (percent, "%"), PAPER);
+    }
+    for (name, megabytes) in MEMORY {
+        run.published("memory", name, 21e6, (megabytes, "MB"), PAPER);
+    }
+    run.check("every lookup gave the row's value, every counter its sum, every deletion a row");
+    run.check("each traversal met every key once, by their number and their sum");
+    run.check("tables had as many rows as there were keys after inserts, none after deletion");
+}
+
+/// All contenders at one size, in turns.
+fn size(
+    run: &mut Run,
+    n: usize,
+    runs: usize,
+    contenders: &[Contender],
+    taken: &mut Taken,
+) -> Result<(), Failure> {
+    let runs = if n > 7_000_000 { 1 } else { runs };
+    let data = Data {
+        n: n as i64,
+        random: shuffled(n, run.seed),
+        visit: shuffled(n, run.seed + 1),
+    };
+    let fit: Vec<_> = contenders
+        .iter()
+        .filter(|c| {
+            run.fits(
+                &format!("{n} keys, {}", c.name),
+                n as f64 * taken.of(&c.name),
+            )
+        })
+        .collect();
+    run.progress
+        .part(&format!("ets-2003, {n} keys"), runs * fit.len());
+    // Small tables go through the course often: a clock is no good at microseconds.
+    let rounds = (run.scale.pick(1_000, 100_000, 400_000) / n).max(1);
+    for turn in 0..runs {
+        let mut of_set = None;
+        for i in 0..fit.len() {
+            // `set` first, which the others are divided by; the rest begin one place on in each turn.
+            let i = if i == 0 || fit.len() < 3 {
+                i
+            } else {
+                1 + (i - 1 + turn) % (fit.len() - 1)
+            };
+            let contender = fit[i];
+            run.progress.at(&contender.name);
+            let times = course(contender, &data, rounds, taken)?;
+            if contender.name == SET {
+                of_set = Some(times);
+            }
+            report(run, contender, n, times, of_set);
+            if turn == 0 && contender.is_table() {
+                let bytes = taken.of(&contender.name) / Taken::PEAK;
+                run.figure(
+                    "memory",
+                    &contender.name,
+                    n as f64,
+                    bytes * n as f64 / 1e6,
+                    ("MB", Better::Less),
+                );
+                run.figure(
+                    "bytes",
+                    &contender.name,
+                    n as f64,
+                    bytes,
+                    ("bytes", Better::Less),
+                );
+            }
+            run.progress.step();
+        }
+    }
+    Ok(())
+}
+
+/// Seconds of each workload, of all rounds together.
+type Times = [f64; WORKLOADS.len()];
+
+fn course(
+    contender: &Contender,
+    data: &Data,
+    rounds: usize,
+    taken: &mut Taken,
+) -> Result<Times, Failure> {
+    let wrong = |what: String| Failure::wrong(&contender.name, what);
+    let made = |e: larder::Error| Failure::Impossible(format!("{}: {e}", contender.name));
+    let rows = contender.make(2).map_err(made)?;
+    let mut hand = rows.hand();
+    let mut times = [0.0; WORKLOADS.len()];
+    for _ in 0..rounds {
+        for (workload, time) in WORKLOADS.iter().zip(&mut times) {
+            let begin = Instant::now();
+            let answer = (workload.go)(&mut *hand, data);
+            *time += begin.elapsed().as_secs_f64();
+            answer.map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
+            let right = if workload.id == "deletion" {
+                0
+            } else {
+                data.n as usize
+            };
+            counted(&*rows, right).map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
+            if workload.id == "insert-sequential" {
+                let bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
+                taken.note(&contender.name, bytes);
+            }
+        }
+        deletions(&mut *hand, 1..=data.n).map_err(|what| wrong(format!("emptying: {what}")))?;
+    }
+    times.iter_mut().for_each(|time| *time /= rounds as f64);
+    Ok(times)
+}
+
+fn counted(rows: &dyn Rows, right: usize) -> Answer {
+    match rows.counted() {
+        Some(n) if n != right => Err(format!("{n} rows, not {right}")),
+        _ => Ok(()),
+    }
+}
+
+fn report(run: &mut Run, contender: &Contender, n: usize, times: Times, of_set: Option<Times>) {
+    for (i, w) in WORKLOADS.iter().enumerate() {
+        let x = n as f64;
+        let a_thousand = times[i] * 1e6 / (n as f64 / 1e3);
+        run.figure(w.id, &contender.name, x, a_thousand, ("us", Better::Less));
+        if let Some(set) = of_set {
+            let percent = 100.0 * times[i] / set[i];
+            run.figure(w.relative, &contender.name, x, percent, ("%", Better::Less));
+        }
+    }
+}
+
+/// The paper's ratios and ours, at the largest size that we have of each, on one plot.
+fn headlines(run: &mut Run, sizes: &[usize]) {
+    run.plot(
+        "headlines",
+        "The paper's headline ratios, and ours",
+        ("", Scale::Names),
+        ("% of the time of set", Scale::Linear),
+        "ours are of the largest size measured here, which is said in the name; the paper's of its own",
+    );
+    for (name, workload, n, percent) in HEADLINES {
+        let Some(w) = WORKLOADS.iter().find(|w| w.id == workload) else {
+            continue;
+        };
+        let x = format!("{name}, {}", w.title.to_lowercase());
+        let at = format!("2003, {:.0} M keys", n / 1e6);
+        run.published("headlines", &at, x.as_str(), (percent, "%"), PAPER);
+        let ours = sizes.iter().rev().find_map(|&n| {
+            let y = run.median(w.relative, name, &X::Number(n as f64))?;
+            Some((n, y))
+        });
+        if let Some((n, y)) = ours {
+            let series = format!("here, {n} keys");
+            run.figure("headlines", &series, x.as_str(), y, ("%", Better::Less));
+        }
+    }
+}

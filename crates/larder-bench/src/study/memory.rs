@@ -1,0 +1,55 @@
+//! How much memory there is, so that a study neither swaps nor is killed.
+//!
+//! What may be used is the least of what the system can give without swapping and what the control group is allowed, less a reserve for everybody else.
+
+use std::fs;
+
+/// Bytes that are left alone.
+const RESERVE: f64 = 1.5e9;
+
+/// Bytes that may still be used.
+pub fn free() -> f64 {
+    available().min(allowed()) - RESERVE
+}
+
+/// What the system can give without swapping.
+fn available() -> f64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    kib(&text, "MemAvailable:").map_or(0.0, |kib| kib * 1024.0)
+}
+
+fn kib(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the control group still may have: no end where there is none. Its pages of files count as used but are given back when somebody wants them.
+fn allowed() -> f64 {
+    let folder = "/sys/fs/cgroup";
+    let number = |name: &str| -> Option<f64> {
+        let text = fs::read_to_string(format!("{folder}/{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    let files = || {
+        let text = fs::read_to_string(format!("{folder}/memory.stat")).ok()?;
+        let pages = |name| kib(&text, name);
+        Some(pages("inactive_file ")? + pages("active_file ")?)
+    };
+    match (number("memory.max"), number("memory.current")) {
+        (Some(most), Some(now)) => most - now + files().unwrap_or(0.0),
+        _ => f64::INFINITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_system_are_understood() {
+        let text = "MemTotal:       24 kB\nMemAvailable:   16 kB\n";
+        assert_eq!(kib(text, "MemAvailable:"), Some(16.0));
+        assert_eq!(kib(text, "SwapFree:"), None);
+        assert!(available() > 0.0);
+    }
+}

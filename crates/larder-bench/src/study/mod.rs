@@ -1,0 +1,194 @@
+//! The published studies, run again: `larder-bench study NAME`.
+//!
+//! ```text
+//!  ets_2003       Fritchie 2003: seven workloads from 700 to 54 million keys
+//!  ets_2013       Klaftenegger, Sagonas, Winblad 2013: throughput by threads, locks and reader groups
+//!  ordered_set    inserts of disjoint ranges, the 14 scenarios of OTP's own tests, counters
+//!  adapting       a contention-adapting tree while it adapts, recorded
+//!  big_memory     large in-memory tables: growth, appends, value sizes
+//!  erlang         the first and the third in a BEAM, beside the real ets
+//!
+//!  run            one run of a study: what was asked for, what was found
+//!  contender      what is measured: a structure with its options
+//!  rows           a table of {K, V} for one study, as a thread works on it
+//!  crowd          several threads on one table
+//!  memory         how much there is, so that nothing is swapped or killed
+//!  progress       bars
+//! ```
+//!
+//! To add a study: a file with a [`Study`], named in [`all`]. To add a workload to one: an entry of the list in that study's file.
+
+pub mod adapting;
+pub mod big_memory;
+pub mod contender;
+pub mod crowd;
+pub mod erlang;
+pub mod ets_2003;
+pub mod ets_2013;
+pub mod memory;
+pub mod ordered_set;
+pub mod progress;
+pub mod rows;
+pub mod run;
+
+pub use run::{Failure, Run};
+
+use std::path::{Path, PathBuf};
+
+/// A study: what it is, and how it is run.
+pub struct Study {
+    /// Its name, on the command line and of its files.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub title: &'static str,
+    /// The paper or page that it re-runs.
+    pub source: &'static str,
+    /// Which layer of Larder it measures, and what else a reader of `--help` should know.
+    pub about: &'static str,
+    /// Runs it. What it measures goes into the run.
+    pub run: fn(&mut Run) -> Result<(), Failure>,
+}
+
+/// All studies.
+pub fn all() -> &'static [&'static Study] {
+    &[
+        &ets_2003::STUDY,
+        &ets_2013::STUDY,
+        &ordered_set::STUDY,
+        &big_memory::STUDY,
+        &erlang::STUDY,
+    ]
+}
+
+/// How long a study may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Seconds: for tests.
+    Tiny,
+    /// Minutes.
+    Quick,
+    /// Hours: what the paper did, as memory allows.
+    Full,
+}
+
+impl Scale {
+    /// One of three.
+    pub fn pick<T>(self, tiny: T, quick: T, full: T) -> T {
+        match self {
+            Scale::Tiny => tiny,
+            Scale::Quick => quick,
+            Scale::Full => full,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.pick("tiny", "quick", "full")
+    }
+}
+
+/// What is to be run. Called without any choice of size, a study is run quick.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// The study: ets-2003, ets-2013, ordered-set, big-memory or erlang; `all` for one after another; `list` tells what each is.
+    pub name: String,
+    /// Minutes: fewer keys, fewer operations (this is what happens if nothing is said).
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// Hours: the sizes of the papers, as far as memory allows.
+    #[arg(long)]
+    pub full: bool,
+    /// Seconds: sizes that prove that everything works, and no more.
+    #[arg(long, conflicts_with_all = ["quick", "full"], hide = true)]
+    pub tiny: bool,
+    /// Keys and orders follow from this number: the same number, the same work.
+    #[arg(long, default_value_t = 2003)]
+    pub seed: u64,
+    /// How often everything is measured, in turns; medians count. The study's own choice if not said.
+    #[arg(long)]
+    pub runs: Option<usize>,
+    /// The most threads; as many as there are cores if not said.
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// No bars, for logs.
+    #[arg(long)]
+    pub no_progress: bool,
+    /// Adds a structure that forgets keys: the run must fail and name it.
+    #[arg(long, hide = true)]
+    pub plant: bool,
+    /// Where the Erlang modules lie: a tree in which `make build bench-beams` was done.
+    #[arg(long, default_value = ".")]
+    pub root: PathBuf,
+}
+
+impl Options {
+    /// The size that was asked for.
+    pub fn scale(&self) -> Scale {
+        match (self.tiny, self.full) {
+            (true, _) => Scale::Tiny,
+            (_, true) => Scale::Full,
+            _ => Scale::Quick,
+        }
+    }
+}
+
+/// Where results go if nobody says: `results/DATE-studies`.
+pub fn folder() -> PathBuf {
+    let date = run::now();
+    let day = date.split('T').next().unwrap_or("today");
+    PathBuf::from("results").join(format!("{day}-studies"))
+}
+
+/// Runs the study that was asked for, or all of them, and writes what they found into the folder. Figures also go to the standard output.
+///
+/// # Errors
+/// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The text begins with the study's name. Of a study that fails
+/// nothing is written.
+pub fn run(options: &Options, only: &[String], out: &Path) -> Result<(), String> {
+    let wanted: Vec<_> = all()
+        .iter()
+        .filter(|s| options.name == "all" || options.name == s.name)
+        .collect();
+    if wanted.is_empty() {
+        let names: Vec<_> = all().iter().map(|s| s.name).collect();
+        return Err(format!(
+            "'{}': there is none; there are {}, and all",
+            options.name,
+            names.join(", ")
+        ));
+    }
+    for study in wanted {
+        one(study, options, only, out).map_err(|failure| format!("{}: {failure}", study.name))?;
+    }
+    Ok(())
+}
+
+fn one(study: &Study, options: &Options, only: &[String], out: &Path) -> Result<(), Failure> {
+    let mut run = Run::new(study, options, only, out);
+    eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
+    let outcome = (study.run)(&mut run);
+    run.progress.end();
+    outcome?;
+    let result = run.end();
+    print!("{}", run::table(&result));
+    let path = result.write(out)?;
+    eprintln!(
+        "written: {} and .csv, after {:.0} s",
+        path.display(),
+        result.seconds
+    );
+    Ok(())
+}
+
+/// What each study is, for people.
+pub fn list() -> String {
+    let mut text = String::new();
+    for study in all() {
+        text += &format!(
+            "{}\n    {}\n    After: {}\n    {}\n\n",
+            study.name, study.title, study.source, study.about
+        );
+    }
+    text + "In all of them: `default set` and `default ordered_set` are what Larder makes when nothing is asked for; other names are those of structures that\n\
+            a table can be asked for. `--only PART,PART` measures only what has a part in its name.\n"
+}

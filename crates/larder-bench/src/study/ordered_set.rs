@@ -1,0 +1,425 @@
+//! The studies of ordered_set: inserts of disjoint ranges, the 14 scenarios of OTP's throughput benchmark, counters in one place or in many.
+//!
+//! To add a scenario: an entry of [`SCENARIOS`].
+
+use super::adapting;
+use super::contender::{named, others, said, Contender};
+use super::crowd;
+use super::rows::{Hand, Next, Rows};
+use super::run::{Failure, Run};
+use super::Study;
+use crate::result::{Better, Scale};
+use crate::workloads::{shuffled, Random};
+use std::time::Duration;
+
+/// The study.
+pub const STUDY: Study = Study {
+    name: "ordered-set",
+    title: "ordered_set by threads: disjoint inserts, 14 scenarios, counters, and a tree that adapts",
+    source: "K. Sagonas, K. Winblad, \"More Scalable Ordered Set for ETS Using Adaptation\", Erlang Workshop 2014; the throughput benchmark of OTP's ets_SUITE",
+    about: "Tables of the engine (larder::Table), rows {K}, worked on by threads of a Rust program. A recorded run of a contention-adapting tree (the \
+            structure alone) goes to catree-adapting.json.",
+    run,
+};
+
+const RATE: (&str, Better) = ("M op/s", Better::More);
+
+/// The old ordered_set, those that took its place, Larder's, and the others.
+fn contenders() -> Vec<Contender> {
+    let mut all = vec![
+        Contender::default_ordered(),
+        Contender::ordered(
+            "ordered_set (AVL, one lock)",
+            "avl",
+            &[said("reader_groups", 64)],
+        ),
+        Contender::ordered("ordered_set (CA tree)", "catree", &[]),
+        Contender::default_set(),
+        Contender::set(
+            "set (OTP 25, auto)",
+            "linear_hash",
+            &[named("locks", "auto"), said("reader_groups", 64)],
+        ),
+    ];
+    all.extend(others(&["avl", "catree", "linear_hash"]));
+    all
+}
+
+fn run(run: &mut Run) -> Result<(), Failure> {
+    let contenders = run.contenders(contenders())?;
+    let runs = run.runs(run.scale.pick(1, 3, 3));
+    let counts = run.thread_counts();
+    let ends: Vec<_> = counts
+        .iter()
+        .copied()
+        .filter(|&n| n == 1 || n == run.threads)
+        .collect();
+    disjoint(run, runs, &contenders)?;
+    scenarios(run, runs, &contenders, &ends)?;
+    counters(run, runs, &counts)?;
+    adapting::record(run)
+}
+
+fn made(contender: &Contender) -> Result<Box<dyn Rows>, Failure> {
+    contender
+        .make(1)
+        .map_err(|e| Failure::Impossible(format!("{}: {e}", contender.name)))
+}
+
+fn disjoint(run: &mut Run, runs: usize, contenders: &[Contender]) -> Result<(), Failure> {
+    let n = run.scale.pick(4_000, 400_000, 10_000_000i64);
+    run.setting("disjoint inserts", n);
+    run.plot(
+        "disjoint",
+        format!("{n} inserts of disjoint ranges"),
+        ("threads", Scale::Log),
+        ("millions of inserts a second", Scale::Linear),
+        "each thread inserts a range of its own, in order; the published run had 10,000,000 and 1, 2 and 4 processes",
+    );
+    let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
+    let contenders: Vec<_> = contenders.iter().filter(fits).collect();
+    let counts = [1, 2, 4];
+    run.progress.part(
+        "ordered-set, disjoint inserts",
+        runs * contenders.len() * counts.len(),
+    );
+    for turn in 0..runs {
+        for i in 0..contenders.len() {
+            let contender = contenders[(i + turn) % contenders.len()];
+            for threads in counts {
+                run.progress.at(&contender.name);
+                let rows = made(contender)?;
+                let part = n / threads as i64;
+                let done = crowd::work(threads, None, |worker| {
+                    let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
+                    (from + 1..=from + part).for_each(|key| hand.insert(key, key));
+                    Ok(())
+                })?;
+                whole(&*rows, &contender.name, part * threads as i64)?;
+                let rate = n as f64 / done.seconds / 1e6;
+                run.figure("disjoint", &contender.name, threads as f64, rate, RATE);
+                run.progress.step();
+            }
+        }
+    }
+    run.check("after disjoint inserts a traversal met every key once, by number and sum");
+    Ok(())
+}
+
+/// Whether the table has the keys from 1 to `n`.
+fn whole(rows: &dyn Rows, name: &str, n: i64) -> Result<(), Failure> {
+    let mut hand = rows.hand();
+    let (mut at, mut rows_met, mut sum) = (hand.first(), 0i64, 0i64);
+    while let Next::Key(key) = at {
+        (rows_met, sum) = (rows_met + 1, sum + key);
+        at = hand.next(key);
+    }
+    let right = (n, n * (n + 1) / 2);
+    if at != Next::End || (rows_met, sum) != right || rows.counted() != Some(n as usize) {
+        let what = format!(
+            "{rows_met} rows with the sum {sum}, {:?} counted, not {right:?}",
+            rows.counted()
+        );
+        return Err(Failure::wrong(name, what));
+    }
+    Ok(())
+}
+
+/// What a scenario does beside inserts, deletions and lookups.
+#[derive(Clone, Copy)]
+enum Other {
+    Nothing,
+    /// Steps of next from a random key.
+    Next(usize),
+    /// select_count of all rows.
+    All,
+    /// select_count of a range of so many keys, by guards.
+    Part(i64),
+}
+
+/// Percent of inserts, deletions and lookups; the rest is something else.
+struct Scenario {
+    name: &'static str,
+    insert: f64,
+    delete: f64,
+    lookup: f64,
+    other: Other,
+}
+
+const fn scenario(name: &'static str, percent: [f64; 3], other: Other) -> Scenario {
+    let [insert, delete, lookup] = percent;
+    Scenario {
+        name,
+        insert,
+        delete,
+        lookup,
+        other,
+    }
+}
+
+const SCENARIOS: [Scenario; 14] = [
+    scenario("50/50", [50.0, 50.0, 0.0], Other::Nothing),
+    scenario("10/10/80", [10.0, 10.0, 80.0], Other::Nothing),
+    scenario("1/1/98", [1.0, 1.0, 98.0], Other::Nothing),
+    scenario("lookups", [0.0, 0.0, 100.0], Other::Nothing),
+    scenario(
+        "10/10/40, 40 of 10 next",
+        [10.0, 10.0, 40.0],
+        Other::Next(10),
+    ),
+    scenario(
+        "10/10/40, 40 of 100 next",
+        [10.0, 10.0, 40.0],
+        Other::Next(100),
+    ),
+    scenario(
+        "10/10/40, 40 of 1000 next",
+        [10.0, 10.0, 40.0],
+        Other::Next(1000),
+    ),
+    scenario("100 of 1000 next", [0.0, 0.0, 0.0], Other::Next(1000)),
+    scenario("10/10/79, 1 select all", [10.0, 10.0, 79.0], Other::All),
+    scenario(
+        "10/10/79.99, 0.01 select all",
+        [10.0, 10.0, 79.99],
+        Other::All,
+    ),
+    scenario(
+        "10/10/79.9999, 0.0001 select all",
+        [10.0, 10.0, 79.9999],
+        Other::All,
+    ),
+    scenario(
+        "10/10/79, 1 select 1000",
+        [10.0, 10.0, 79.0],
+        Other::Part(1000),
+    ),
+    scenario(
+        "10/10/79.99, 0.01 select 1000",
+        [10.0, 10.0, 79.99],
+        Other::Part(1000),
+    ),
+    scenario(
+        "10/10/79.9999, 0.0001 select 1000",
+        [10.0, 10.0, 79.9999],
+        Other::Part(1000),
+    ),
+];
+
+/// Draws of 32 bits below the limits are inserts, deletions, lookups.
+struct Mix {
+    limits: [u64; 3],
+    other: Other,
+    range: i64,
+}
+
+impl Mix {
+    fn of(scenario: &Scenario, range: i64) -> Mix {
+        let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
+        let (insert, delete) = (scenario.insert, scenario.insert + scenario.delete);
+        Mix {
+            limits: [draw(insert), draw(delete), draw(delete + scenario.lookup)],
+            other: scenario.other,
+            range,
+        }
+    }
+}
+
+fn scenarios(
+    run: &mut Run,
+    runs: usize,
+    contenders: &[Contender],
+    counts: &[usize],
+) -> Result<(), Failure> {
+    let (range, ms) = run
+        .scale
+        .pick((2_000, 8), (100_000, 100), (1_000_000, 3_000));
+    run.setting("scenario keys", range);
+    run.setting("scenario milliseconds", ms);
+    let names = ("insert/delete/lookup in %, and the rest", Scale::Names);
+    let rate = ("millions of operations a second", Scale::Log);
+    let note = format!("keys from 1 to {range}, half of them there at the beginning, {ms} ms a run on a fresh table; a sequence of next is one operation");
+    for (id, title) in [
+        ("scenarios-1", "Scenarios, one thread"),
+        ("scenarios", "Scenarios, all threads"),
+    ] {
+        run.plot(id, title, names, rate, note.clone());
+    }
+    let order = shuffled(range as usize, run.seed);
+    run.progress.part(
+        "ordered-set, scenarios",
+        runs * contenders.len() * counts.len() * SCENARIOS.len(),
+    );
+    for turn in 0..runs {
+        for scenario in &SCENARIOS {
+            let mix = Mix::of(scenario, range);
+            for i in 0..contenders.len() {
+                let contender = &contenders[(i + turn) % contenders.len()];
+                for &threads in counts {
+                    run.progress
+                        .at(&format!("{}, {}", scenario.name, contender.name));
+                    let rate =
+                        rate_of(contender, &mix, &order, threads, ms, run.seed + turn as u64)?;
+                    let plot = if threads == 1 {
+                        "scenarios-1"
+                    } else {
+                        "scenarios"
+                    };
+                    run.figure(plot, &contender.name, scenario.name, rate, RATE);
+                    run.progress.step();
+                }
+            }
+        }
+    }
+    run.check("after each scenario: as many rows are found by key as by a scan, and as the table counts; lookups alone change nothing");
+    Ok(())
+}
+
+/// Millions of operations a second on a fresh table.
+fn rate_of(
+    contender: &Contender,
+    mix: &Mix,
+    order: &[u32],
+    threads: usize,
+    ms: u64,
+    seed: u64,
+) -> Result<f64, Failure> {
+    let rows = made(contender)?;
+    let mut hand = rows.hand();
+    let half = order.len() / 2;
+    for &key in &order[..half] {
+        hand.insert(i64::from(key) + 1, 0);
+    }
+    let done = crowd::work(threads, Some(Duration::from_millis(ms)), |worker| {
+        let mut random = Random::new(seed ^ (worker.number as u64) << 40);
+        let (mut hand, mut operations) = (rows.hand(), 0u64);
+        // At least once: a thread may come late to a short time.
+        loop {
+            for _ in 0..16 {
+                one(&mut *hand, mix, &mut random)
+                    .map_err(|what| Failure::wrong(&contender.name, what))?;
+            }
+            operations += 16;
+            if worker.is_over() {
+                break;
+            }
+        }
+        Ok(operations)
+    })?;
+    let changed = mix.limits[1] > 0;
+    sound(
+        &*rows,
+        &contender.name,
+        mix.range,
+        (!changed).then_some(half),
+    )?;
+    Ok(done.results.iter().sum::<u64>() as f64 / done.seconds / 1e6)
+}
+
+/// One operation.
+fn one(hand: &mut dyn Hand, mix: &Mix, random: &mut Random) -> Result<(), String> {
+    let bits = random.bits();
+    let (what, key) = (
+        bits >> 32,
+        (((bits & 0xFFFF_FFFF) * mix.range as u64) >> 32) as i64 + 1,
+    );
+    let [insert, delete, lookup] = mix.limits;
+    if what < insert {
+        hand.insert(key, 0);
+    } else if what < delete {
+        hand.delete(key);
+    } else if what < lookup {
+        let found = hand.lookup(key);
+        if found.is_some_and(|other| other != key) {
+            return Err(format!("lookup of {key} gave {found:?}"));
+        }
+    } else {
+        other(hand, mix, key, random)?;
+    }
+    Ok(())
+}
+
+fn other(hand: &mut dyn Hand, mix: &Mix, key: i64, random: &mut Random) -> Result<(), String> {
+    match mix.other {
+        Other::Nothing => Ok(()),
+        Other::Next(steps) => {
+            let mut at = key;
+            for _ in 0..steps {
+                match hand.next(at) {
+                    Next::Key(next) => at = next,
+                    Next::End => break,
+                    // In hash order: on from another.
+                    Next::Gone => at = random.below(mix.range as u64) as i64 + 1,
+                }
+            }
+            Ok(())
+        }
+        Other::All => match hand.count_all() {
+            n if n > 0 && n <= mix.range as u64 => Ok(()),
+            n => Err(format!("select_count of everything gave {n}")),
+        },
+        Other::Part(many) => match hand.count_between(key, key + many) {
+            n if n <= many as u64 => Ok(()),
+            n => Err(format!("select_count of {many} keys gave {n}")),
+        },
+    }
+}
+
+/// Rows by key, by a scan, by the table's count: the same; and as many as expected.
+fn sound(rows: &dyn Rows, name: &str, range: i64, expected: Option<usize>) -> Result<(), Failure> {
+    let mut hand = rows.hand();
+    let there = (1..=range)
+        .filter(|&key| hand.lookup(key) == Some(key))
+        .count();
+    let (scanned, counted) = (hand.count_all() as usize, rows.counted());
+    if scanned != there || counted != Some(there) || expected.is_some_and(|n| n != there) {
+        let what = format!(
+            "{there} rows are found, {scanned} scanned, {counted:?} counted, {expected:?} right"
+        );
+        return Err(Failure::wrong(name, what));
+    }
+    Ok(())
+}
+
+/// Inserts and deletions alone, with rows counted in many places and in one.
+fn counters(run: &mut Run, runs: usize, counts: &[usize]) -> Result<(), Failure> {
+    let (range, ms) = run
+        .scale
+        .pick((2_000, 8), (100_000, 200), (1_000_000, 3_000));
+    run.plot(
+        "counters",
+        "Decentralised counters: inserts and deletions",
+        ("threads", Scale::Log),
+        ("millions of operations a second", Scale::Linear),
+        "50 % inserts, 50 % deletions of random keys; on: rows are counted in many places, off: in one",
+    );
+    let mut all = Vec::new();
+    for contender in [
+        Contender::default_set(),
+        Contender::default_ordered(),
+        Contender::ordered("ordered_set (CA tree)", "catree", &[]),
+    ] {
+        for (decentralized, name) in [(true, "on"), (false, "off")] {
+            let mut one = contender.clone().counting(decentralized);
+            one.name = format!("{}, {name}", contender.name);
+            all.push(one);
+        }
+    }
+    all.retain(|c| run.wants(&c.name));
+    let order = shuffled(range as usize, run.seed);
+    let mix = Mix::of(&SCENARIOS[0], range);
+    run.progress
+        .part("ordered-set, counters", runs * all.len() * counts.len());
+    for turn in 0..runs {
+        for i in 0..all.len() {
+            let contender = &all[(i + turn) % all.len()];
+            for &threads in counts {
+                run.progress.at(&contender.name);
+                let rate = rate_of(contender, &mix, &order, threads, ms, run.seed + turn as u64)?;
+                run.figure("counters", &contender.name, threads as f64, rate, RATE);
+                run.progress.step();
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! A table of rows {K, V} or {K}, all integers, as the threads of a study work on it: through the engine, with a key and a row encoded for each call and
+//! nothing kept between them, as a door does it. Each answer is decoded and given back, to be checked.
+
+use larder::api::{Builder, Larder, Table};
+use larder::{with_local, Budget, Error, Step, StructureValue, TableKind};
+use larder_index::Direction;
+use larder_matchspec::{Context, Program};
+use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
+use larder_term::{atoms, order_key, term, Encoder, Mode, Term, TermBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A table under study.
+pub trait Rows: Sync {
+    /// A thread's way to it.
+    fn hand(&self) -> Box<dyn Hand + '_>;
+    /// Rows, if it counts them.
+    fn counted(&self) -> Option<usize>;
+    /// Bytes that it says it holds.
+    fn memory(&self) -> Option<usize>;
+}
+
+/// What one thread does to a table. A wrong answer is for the caller to find.
+pub trait Hand {
+    /// Puts a row in place of the one under its key.
+    fn insert(&mut self, key: i64, value: i64);
+    /// The value under the key; in rows {K}, the key.
+    fn lookup(&mut self, key: i64) -> Option<i64>;
+    /// Removes the row; whether there was one, if it says so.
+    fn delete(&mut self, key: i64) -> Option<bool>;
+    /// Adds one to the value; the sum.
+    fn add(&mut self, key: i64) -> Option<i64>;
+    /// The first key.
+    fn first(&mut self) -> Next;
+    /// The key after this one.
+    fn next(&mut self, key: i64) -> Next;
+    /// Counts all rows with a match specification.
+    fn count_all(&mut self) -> u64;
+    /// Counts the rows of keys after the first and up to the second, with guards of a match specification.
+    fn count_between(&mut self, after: i64, up_to: i64) -> u64;
+}
+
+/// What comes after a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This one.
+    Key(i64),
+    /// None.
+    End,
+    /// In hash order, nobody knows: the key is not there.
+    Gone,
+}
+
+/// How a table is asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The type.
+    pub kind: TableKind,
+    /// The structure's name.
+    pub structure: String,
+    /// The structure's options.
+    pub options: Vec<(String, StructureValue)>,
+    /// Whether rows are counted in many places.
+    pub decentralized: bool,
+}
+
+/// A table of Larder's engine, dropped and freed with this.
+pub struct EngineRows {
+    larder: Larder,
+    table: Table,
+    arity: usize,
+}
+
+impl EngineRows {
+    /// An empty table for rows of one or two elements.
+    ///
+    /// # Errors
+    /// What the builder says.
+    pub fn new(ask: &Ask, arity: usize) -> Result<EngineRows, Error> {
+        let larder = Larder::new();
+        let mut builder = larder.table("study").structure(&ask.structure);
+        builder = kind(builder, ask.kind);
+        if ask.decentralized {
+            builder = builder.decentralized_counters();
+        }
+        for (name, value) in &ask.options {
+            builder = builder.structure_option(name, value.clone());
+        }
+        let table = builder.create()?;
+        Ok(EngineRows {
+            larder,
+            table,
+            arity,
+        })
+    }
+}
+
+fn kind(builder: Builder, kind: TableKind) -> Builder {
+    match kind {
+        TableKind::Set => builder.set(),
+        TableKind::OrderedSet => builder.ordered_set(),
+        TableKind::Bag => builder.bag(),
+        TableKind::DuplicateBag => builder.duplicate_bag(),
+    }
+}
+
+impl Drop for EngineRows {
+    fn drop(&mut self) {
+        // The next measurement shall not share the cores with what frees this table.
+        let _ = self.table.drop_table();
+        self.larder.engine().reaper_idle(Duration::from_secs(600));
+    }
+}
+
+impl Rows for EngineRows {
+    fn hand(&self) -> Box<dyn Hand + '_> {
+        Box::new(EngineHand {
+            rows: self,
+            who: self.larder.owner(),
+            object: ObjectBuf::new(),
+            key: Vec::new(),
+            exact: TermBuf::new(Mode::Inline),
+        })
+    }
+
+    fn counted(&self) -> Option<usize> {
+        Some(self.table.len())
+    }
+
+    fn memory(&self) -> Option<usize> {
+        Some(self.table.memory())
+    }
+}
+
+struct EngineHand<'t> {
+    rows: &'t EngineRows,
+    who: larder::OwnerId,
+    object: ObjectBuf,
+    key: Vec<u8>,
+    exact: TermBuf,
+}
+
+/// A study's table is public, alive, and has no batches: no call on it is refused.
+fn sure<T>(result: Result<T, Error>) -> T {
+    result.expect("the table is there for its study")
+}
+
+impl EngineHand<'_> {
+    fn engine(&self) -> &Arc<larder::Table> {
+        self.rows.table.engine_table()
+    }
+
+    /// The index key of an integer, in `self.key`.
+    fn set_key(&mut self, key: i64) {
+        self.key.clear();
+        match self.engine().key_form() {
+            KeyForm::Hash { .. } => Encoder::new(&mut self.key, Mode::Inline).int(key),
+            KeyForm::Ordered => {
+                self.exact.clear();
+                self.exact.encode(|e| e.int(key));
+                let term = self.exact.term().expect("an integer is a whole term");
+                order_key::encode(term, &mut self.key);
+            }
+        }
+    }
+
+    fn run(&self, program: Arc<Program>) -> u64 {
+        let nobody = Term::from(atoms::UNDEFINED);
+        let context = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let mut job = sure(self.engine().select_count(self.who, program));
+        while sure(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
+        job.count()
+    }
+
+    fn step(&self, from: Option<&[u8]>) -> Next {
+        let mut found = None;
+        let result = with_local(|local| {
+            self.engine().step_in(
+                local,
+                self.who,
+                from,
+                Direction::Forward,
+                false,
+                &mut |stored| {
+                    found = match stored.int_key_or_view() {
+                        Ok(n) => Some(n),
+                        Err(view) => view.key().as_int(),
+                    };
+                },
+            )
+        });
+        match (result, found) {
+            (Ok(true), Some(key)) => Next::Key(key),
+            (Ok(_), _) => Next::End,
+            (Err(_), _) => Next::Gone,
+        }
+    }
+}
+
+impl Hand for EngineHand<'_> {
+    fn insert(&mut self, key: i64, value: i64) {
+        let form = self.engine().key_form();
+        let mut encoder = ObjectEncoder::new(&mut self.object, self.rows.arity, 1, form, false);
+        encoder.key(|e| e.int(key));
+        if self.rows.arity == 2 {
+            encoder.element(|e| e.int(value));
+        }
+        assert!(encoder.finish());
+        let object = self.object.borrow();
+        sure(with_local(|local| {
+            self.engine().insert_in(local, self.who, object)
+        }));
+    }
+
+    fn lookup(&mut self, key: i64) -> Option<i64> {
+        self.set_key(key);
+        let position = self.rows.arity;
+        let mut found = None;
+        sure(with_local(|local| {
+            self.engine()
+                .lookup_in(local, self.who, &self.key, |stored| {
+                    found = stored.view().element(position).and_then(|e| e.as_int());
+                })
+        }));
+        found
+    }
+
+    fn delete(&mut self, key: i64) -> Option<bool> {
+        self.set_key(key);
+        let gone = with_local(|local| self.engine().delete_in(local, self.who, &self.key));
+        Some(sure(gone) == 1)
+    }
+
+    fn add(&mut self, key: i64) -> Option<i64> {
+        self.set_key(key);
+        sure(with_local(|local| {
+            self.engine().add_in(local, self.who, &self.key, None, 1)
+        }))
+    }
+
+    fn first(&mut self) -> Next {
+        self.step(None)
+    }
+
+    fn next(&mut self, key: i64) -> Next {
+        self.set_key(key);
+        self.step(Some(&self.key))
+    }
+
+    fn count_all(&mut self) -> u64 {
+        let everything = term!([{(Term::atom("_")), [], [true]}]);
+        self.run(program(&everything))
+    }
+
+    fn count_between(&mut self, after: i64, up_to: i64) -> u64 {
+        let key = || Term::atom("$1");
+        let over = Term::tuple([Term::atom(">"), key(), Term::int(after)]);
+        let under = Term::tuple([Term::atom("=<"), key(), Term::int(up_to)]);
+        let rest = (1..self.rows.arity).map(|_| Term::atom("_"));
+        let head = Term::tuple(std::iter::once(key()).chain(rest).collect::<Vec<_>>());
+        let spec = term!([{(head), [{andalso, (over), (under)}], [true]}]);
+        self.run(program(&spec))
+    }
+}
+
+fn program(spec: &Term) -> Arc<Program> {
+    Arc::new(Program::compile(spec.as_ref()).expect("the specification is right"))
+}
+
+/// A table that forgets a key now and then: what a study must find.
+pub struct Forgetful(pub Box<dyn Rows>);
+
+struct ForgetfulHand<'t>(Box<dyn Hand + 't>);
+
+impl Rows for Forgetful {
+    fn hand(&self) -> Box<dyn Hand + '_> {
+        Box::new(ForgetfulHand(self.0.hand()))
+    }
+    fn counted(&self) -> Option<usize> {
+        self.0.counted()
+    }
+    fn memory(&self) -> Option<usize> {
+        self.0.memory()
+    }
+}
+
+impl Hand for ForgetfulHand<'_> {
+    fn insert(&mut self, key: i64, value: i64) {
+        if key % 89 != 11 {
+            self.0.insert(key, value);
+        }
+    }
+    fn lookup(&mut self, key: i64) -> Option<i64> {
+        self.0.lookup(key)
+    }
+    fn delete(&mut self, key: i64) -> Option<bool> {
+        self.0.delete(key)
+    }
+    fn add(&mut self, key: i64) -> Option<i64> {
+        self.0.add(key)
+    }
+    fn first(&mut self) -> Next {
+        self.0.first()
+    }
+    fn next(&mut self, key: i64) -> Next {
+        self.0.next(key)
+    }
+    fn count_all(&mut self) -> u64 {
+        self.0.count_all()
+    }
+    fn count_between(&mut self, after: i64, up_to: i64) -> u64 {
+        self.0.count_between(after, up_to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(kind: TableKind) -> Ask {
+        Ask {
+            kind,
+            structure: "default".into(),
+            options: Vec::new(),
+            decentralized: false,
+        }
+    }
+
+    #[test]
+    fn rows_do_what_a_table_does() {
+        for kind in [TableKind::Set, TableKind::OrderedSet] {
+            let rows = EngineRows::new(&ask(kind), 2).unwrap();
+            let mut hand = rows.hand();
+            assert_eq!(hand.first(), Next::End);
+            (1..=100).for_each(|k| hand.insert(k, k * k));
+            assert_eq!((hand.lookup(7), hand.lookup(101)), (Some(49), None));
+            assert_eq!((hand.add(7), hand.lookup(7)), (Some(50), Some(50)));
+            assert_eq!((hand.delete(8), hand.delete(8)), (Some(true), Some(false)));
+            assert_eq!(rows.counted(), Some(99));
+            assert_eq!(hand.count_all(), 99);
+            assert_eq!(hand.count_between(5, 10), 4);
+            let (mut at, mut seen) = (hand.first(), 0);
+            while let Next::Key(key) = at {
+                seen += key;
+                at = hand.next(key);
+            }
+            assert_eq!((at, seen), (Next::End, 5050 - 8));
+            let ordered = kind == TableKind::OrderedSet;
+            assert_eq!(
+                hand.next(8),
+                if ordered { Next::Key(9) } else { Next::Gone }
+            );
+        }
+    }
+
+    #[test]
+    fn rows_may_be_keys_alone() {
+        let rows = EngineRows::new(&ask(TableKind::Set), 1).unwrap();
+        let mut hand = rows.hand();
+        hand.insert(3, 0);
+        assert_eq!(hand.lookup(3), Some(3));
+        assert_eq!(hand.count_between(2, 3), 1);
+    }
+}

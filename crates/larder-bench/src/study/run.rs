@@ -1,0 +1,408 @@
+//! One run of a study: what was asked for, what was found, and where it goes.
+
+use super::contender::Contender;
+use super::progress::Progress;
+use super::{memory, Options, Scale, Study};
+use crate::peers::Only;
+use crate::report::{facts, median};
+use crate::result::{self, Better, Plot, Point, Published, X};
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Why a study ended early. Nothing is written then.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A structure gave a wrong answer.
+    #[error("wrong answer of {structure}: {what}")]
+    Wrong {
+        /// The name of the structure.
+        structure: String,
+        /// What it said and should have said.
+        what: String,
+    },
+    /// What was asked for can't be done.
+    #[error("{0}")]
+    Impossible(String),
+    /// A file.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl Failure {
+    /// A wrong answer.
+    pub fn wrong(structure: &str, what: impl Into<String>) -> Failure {
+        Failure::Wrong {
+            structure: structure.to_owned(),
+            what: what.into(),
+        }
+    }
+}
+
+/// The figures of one point, run by run.
+struct Figures {
+    plot: &'static str,
+    series: String,
+    x: X,
+    unit: &'static str,
+    better: Better,
+    runs: Vec<f64>,
+}
+
+/// A study under way.
+pub struct Run {
+    /// How long it may take.
+    pub scale: Scale,
+    /// Keys and orders follow from it.
+    pub seed: u64,
+    /// The most threads.
+    pub threads: usize,
+    /// Whether a structure that forgets keys takes part.
+    pub plant: bool,
+    /// Where the Erlang modules lie.
+    pub root: PathBuf,
+    /// Where results go.
+    pub out: PathBuf,
+    /// Bars.
+    pub progress: Progress,
+    runs: Option<usize>,
+    only: Only,
+    figures: Vec<Figures>,
+    result: result::Study,
+    began: Instant,
+}
+
+impl Run {
+    /// Begins a study.
+    pub fn new(study: &Study, options: &Options, only: &[String], out: &Path) -> Run {
+        let (machine, commit) = machine();
+        let mut run = Run {
+            scale: options.scale(),
+            seed: options.seed,
+            threads: options.threads.unwrap_or_else(cores).max(1),
+            plant: options.plant,
+            root: options.root.clone(),
+            out: out.to_owned(),
+            progress: Progress::new(options.no_progress),
+            runs: options.runs,
+            only: Only(only.to_vec()),
+            figures: Vec::new(),
+            result: result::Study {
+                study: study.name.into(),
+                title: study.title.into(),
+                source: study.source.into(),
+                machine,
+                commit,
+                started: now(),
+                ..result::Study::default()
+            },
+            began: Instant::now(),
+        };
+        run.setting("scale", run.scale.name());
+        run.setting("seed", run.seed);
+        run.setting("threads", run.threads);
+        if !only.is_empty() {
+            run.setting("only", only.join(","));
+        }
+        run
+    }
+
+    /// How often things are measured, where the study would do it so often.
+    pub fn runs(&mut self, own: usize) -> usize {
+        let runs = self.runs.unwrap_or(own).max(1);
+        self.setting("runs", runs);
+        runs
+    }
+
+    /// The numbers of threads to measure with: 1, 2, 4 and so on up to the most, which is one of them.
+    pub fn thread_counts(&self) -> Vec<usize> {
+        let mut counts: Vec<_> = (0..)
+            .map(|i| 1 << i)
+            .take_while(|&n| n < self.threads)
+            .collect();
+        counts.push(self.threads);
+        counts
+    }
+
+    /// Those that are wanted; and the planted one, which forgets keys, if it was asked for.
+    ///
+    /// # Errors
+    /// If none is left.
+    pub fn contenders(&self, all: Vec<Contender>) -> Result<Vec<Contender>, Failure> {
+        let mut wanted: Vec<_> = all.into_iter().filter(|c| self.only.has(&c.name)).collect();
+        if self.plant {
+            let first = wanted
+                .first()
+                .cloned()
+                .unwrap_or_else(Contender::default_set);
+            wanted.push(first.planted());
+        }
+        if wanted.is_empty() {
+            return Err(Failure::Impossible(
+                "no structure of this study is called so (--only)".into(),
+            ));
+        }
+        Ok(wanted)
+    }
+
+    /// Whether something by this name is wanted.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.has(name)
+    }
+
+    /// Names for peers' files.
+    pub fn only(&self) -> Only {
+        Only(self.only.0.clone())
+    }
+
+    /// Tells of an option's value.
+    pub fn setting(&mut self, name: &str, value: impl ToString) {
+        self.result
+            .settings
+            .insert(name.to_owned(), value.to_string());
+    }
+
+    /// Adds a plot.
+    pub fn plot(
+        &mut self,
+        id: &'static str,
+        title: impl Into<String>,
+        x: (&str, result::Scale),
+        y: (&str, result::Scale),
+        note: impl Into<String>,
+    ) {
+        self.result.plots.push(Plot {
+            id: id.into(),
+            title: title.into(),
+            x_label: x.0.into(),
+            y_label: y.0.into(),
+            x_scale: x.1,
+            y_scale: y.1,
+            note: note.into(),
+        });
+    }
+
+    /// Adds one run's figure to a point.
+    pub fn figure(
+        &mut self,
+        plot: &'static str,
+        series: &str,
+        x: impl Into<X>,
+        y: f64,
+        unit: (&'static str, Better),
+    ) {
+        let x = x.into();
+        let same = |f: &&mut Figures| f.plot == plot && f.series == series && f.x == x;
+        match self.figures.iter_mut().find(same) {
+            Some(figures) => figures.runs.push(y),
+            None => self.figures.push(Figures {
+                plot,
+                series: series.to_owned(),
+                x,
+                unit: unit.0,
+                better: unit.1,
+                runs: vec![y],
+            }),
+        }
+    }
+
+    /// The median of a point so far.
+    pub fn median(&self, plot: &str, series: &str, x: &X) -> Option<f64> {
+        self.figures
+            .iter()
+            .find(|f| f.plot == plot && f.series == series && f.x == *x)
+            .map(|f| median(&f.runs))
+    }
+
+    /// Adds a figure that a paper gives.
+    pub fn published(
+        &mut self,
+        plot: &str,
+        series: &str,
+        x: impl Into<X>,
+        (value, unit): (f64, &str),
+        source: &str,
+    ) {
+        self.result.published.push(Published {
+            plot: plot.into(),
+            series: series.into(),
+            x: x.into(),
+            value,
+            unit: unit.into(),
+            source: source.into(),
+        });
+    }
+
+    /// Says that something is not measured, and why; once.
+    pub fn skip(&mut self, what: String) {
+        if !self.result.skipped.contains(&what) {
+            self.progress.say(&format!("skipped: {what}"));
+            self.result.skipped.push(what);
+        }
+    }
+
+    /// Whether so many bytes can be had; if not, says so of `what`.
+    pub fn fits(&mut self, what: &str, bytes: f64) -> bool {
+        let free = memory::free();
+        if bytes <= free {
+            return true;
+        }
+        self.skip(format!(
+            "{what}: would take about {:.1} GB of memory, {:.1} GB may be used",
+            bytes / 1e9,
+            free.max(0.0) / 1e9
+        ));
+        false
+    }
+
+    /// Says what was asserted; once.
+    pub fn check(&mut self, what: &str) {
+        if !self.result.checks.iter().any(|there| there == what) {
+            self.result.checks.push(what.to_owned());
+        }
+    }
+
+    /// Facts of the machine, the commit and the beginning, for a file of another kind.
+    pub fn origin(&self) -> (&result::Study, f64) {
+        (&self.result, self.began.elapsed().as_secs_f64())
+    }
+
+    /// Takes points that were measured elsewhere.
+    pub fn points(&mut self, points: Vec<Point>) {
+        self.result.points.extend(points);
+    }
+
+    /// Ends the study: the result, with plots that have nothing in them left out.
+    pub fn end(mut self) -> result::Study {
+        self.progress.end();
+        let points = self.figures.iter().map(Figures::point);
+        self.result.points.extend(points);
+        let result = &mut self.result;
+        let (points, published) = (&result.points, &result.published);
+        result.plots.retain(|plot| {
+            points.iter().any(|p| p.plot == plot.id) || published.iter().any(|p| p.plot == plot.id)
+        });
+        result.seconds = self.began.elapsed().as_secs_f64();
+        self.result
+    }
+}
+
+impl Figures {
+    fn point(&self) -> Point {
+        Point {
+            plot: self.plot.into(),
+            series: self.series.clone(),
+            x: self.x.clone(),
+            y: median(&self.runs),
+            low: self.runs.iter().copied().fold(f64::INFINITY, f64::min),
+            high: self.runs.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            unit: self.unit.into(),
+            runs: self.runs.len(),
+            better: self.better,
+        }
+    }
+}
+
+/// Processors that this program may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The facts, by name; the commit stands apart.
+fn machine() -> (std::collections::BTreeMap<String, String>, String) {
+    let mut facts: std::collections::BTreeMap<_, _> = facts()
+        .into_iter()
+        .map(|(name, fact)| (name.to_owned(), fact))
+        .collect();
+    let commit = facts.remove("commit").unwrap_or_default();
+    facts.remove("date");
+    (facts, commit)
+}
+
+/// Now, in UTC, as `2026-11-22T06:00:00Z`.
+pub fn now() -> String {
+    facts()
+        .into_iter()
+        .find(|(name, _)| *name == "date")
+        .map_or_else(String::new, |(_, date)| date)
+}
+
+/// The points as a table on the terminal, plot by plot.
+pub fn table(study: &result::Study) -> String {
+    let mut text = String::new();
+    for plot in &study.plots {
+        let _ = writeln!(text, "\n{} ({})", plot.title, plot.y_label);
+        for point in study.points.iter().filter(|p| p.plot == plot.id) {
+            let _ = writeln!(
+                text,
+                "  {:36} {:>24} {:>14.3} {:12} [{:.3} .. {:.3}]",
+                point.series,
+                point.x.to_string(),
+                point.y,
+                point.unit,
+                point.low,
+                point.high
+            );
+        }
+        for said in study.published.iter().filter(|p| p.plot == plot.id) {
+            let _ = writeln!(
+                text,
+                "  {:36} {:>24} {:>14.3} {:12} published",
+                said.series,
+                said.x.to_string(),
+                said.value,
+                said.unit
+            );
+        }
+    }
+    for skipped in &study.skipped {
+        let _ = writeln!(text, "skipped: {skipped}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn run(arguments: &[&str], only: &[String]) -> Run {
+        let line = Line::parse_from([&["bench"], arguments].concat());
+        Run::new(super::super::all()[0], &line.options, only, Path::new("."))
+    }
+
+    #[test]
+    fn a_point_is_the_median_of_its_runs() {
+        let mut run = run(&["x", "--tiny", "--threads", "6"], &[]);
+        assert_eq!(run.thread_counts(), [1, 2, 4, 6]);
+        for y in [5.0, 1.0, 3.0] {
+            run.figure("p", "s", 7.0, y, ("ns", Better::Less));
+        }
+        run.figure("p", "s", 8.0, 9.0, ("ns", Better::Less));
+        assert_eq!(run.median("p", "s", &7.0.into()), Some(3.0));
+        let points = run.end().points;
+        assert_eq!(points.len(), 2);
+        assert_eq!(
+            (points[0].low, points[0].high, points[0].runs),
+            (1.0, 5.0, 3)
+        );
+    }
+
+    #[test]
+    fn what_can_not_fit_is_skipped_and_said() {
+        let mut run = run(&["x"], &["set".to_owned()]);
+        assert!(run.fits("little", 1e6));
+        assert!(!run.fits("the world", 1e18));
+        let result = run.end();
+        assert_eq!(result.skipped.len(), 1);
+        assert!(result.skipped[0].starts_with("the world: would take about 1000000000.0 GB"));
+        assert_eq!(result.settings["only"], "set");
+    }
+}

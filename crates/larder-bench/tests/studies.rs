@@ -1,0 +1,299 @@
+//! Every study, tiny: its files have the shape that reports are drawn from, its answers were checked, and a structure that is wrong makes it fail.
+
+use larder_bench::result::{Happened, Recording, Scale, Study, X};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of the test's own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("larder-studies-{}-{name}", std::process::id());
+        Folder(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn study(name: &str, out: &Path, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_larder-bench"))
+        .args(["study", name, "--tiny", "--no-progress", "--out"])
+        .arg(out)
+        .args(more)
+        .output()
+        .expect("the program starts")
+}
+
+/// Runs a study and gives what it wrote, which has the right shape.
+fn passes(name: &str, more: &[&str]) -> (Study, Folder) {
+    let folder = Folder::new(name);
+    let output = study(name, &folder.0, more);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let read = Study::read(&folder.0.join(format!("{name}.json"))).expect("a study");
+    shape(&read, name);
+    let csv = std::fs::read_to_string(folder.0.join(format!("{name}.csv"))).expect("there");
+    assert_eq!(csv.lines().count(), 1 + read.points.len());
+    assert!(csv.starts_with("study,plot,series,x,y,low,high,unit,runs,better\n"));
+    (read, folder)
+}
+
+fn shape(study: &Study, name: &str) {
+    assert_eq!(study.study, name);
+    assert!(!study.title.is_empty() && !study.source.is_empty() && !study.commit.is_empty());
+    for fact in ["processor", "cores", "memory", "system", "rustc"] {
+        assert!(study.machine.contains_key(fact), "{fact}");
+    }
+    assert!(study.started.ends_with('Z') && study.seconds > 0.0);
+    for setting in ["scale", "seed", "threads", "runs"] {
+        assert!(study.settings.contains_key(setting), "{setting}");
+    }
+    assert!(!study.checks.is_empty());
+    let ids: BTreeSet<_> = study.plots.iter().map(|p| &p.id).collect();
+    assert_eq!(ids.len(), study.plots.len(), "each plot once");
+    let places: Vec<_> = study.points.iter().map(|p| (&p.plot, &p.x)).collect();
+    let said = study.published.iter().map(|p| (&p.plot, &p.x));
+    for (plot, x) in places.into_iter().chain(said) {
+        let plot = study
+            .plots
+            .iter()
+            .find(|p| p.id == *plot)
+            .expect("the point's plot");
+        let named = matches!(x, X::Name(_));
+        assert_eq!(named, plot.x_scale == Scale::Names, "{x} in {}", plot.id);
+    }
+    for point in &study.points {
+        assert!(point.low <= point.y && point.y <= point.high, "{point:?}");
+        assert!(
+            point.y.is_finite() && point.y > 0.0 && point.runs > 0,
+            "{point:?}"
+        );
+    }
+    let mut all: Vec<_> = study
+        .points
+        .iter()
+        .map(|p| format!("{} {} {}", p.plot, p.series, p.x))
+        .collect();
+    all.sort_unstable();
+    assert!(all.windows(2).all(|w| w[0] != w[1]), "each point once");
+}
+
+/// Whether the plot has a point of this series.
+fn has(study: &Study, plot: &str, series: &str) -> bool {
+    study
+        .points
+        .iter()
+        .any(|p| p.plot == plot && p.series == series)
+}
+
+/// A planted fault makes the study fail, by its name, and nothing is written.
+fn fails(name: &str, more: &[&str]) {
+    let folder = Folder::new(&format!("{name}-planted"));
+    let more = [more, &["--plant", "--only", "default"]].concat();
+    let output = study(name, &folder.0, &more);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    let expected = format!("study {name}: wrong answer of planted fault");
+    assert!(errors.contains(&expected), "{errors}");
+    assert!(!folder.0.join(format!("{name}.json")).exists());
+}
+
+#[test]
+fn ets_2003() {
+    let (study, _folder) = passes("ets-2003", &[]);
+    for plot in [
+        "insert-sequential",
+        "lookup-random",
+        "traversal",
+        "relative-insert-random",
+        "memory",
+        "bytes",
+    ] {
+        for series in [
+            "set",
+            "ordered_set",
+            "btree",
+            "default set",
+            "default ordered_set",
+            "catree",
+        ] {
+            assert!(has(&study, plot, series), "{plot}, {series}");
+        }
+    }
+    let one = study
+        .points
+        .iter()
+        .filter(|p| p.plot == "relative-deletion" && p.series == "set");
+    assert!(
+        one.clone().count() > 0
+            && one
+                .clone()
+                .all(|p| (p.y, p.low, p.high) == (100.0, 100.0, 100.0))
+    );
+    assert!(study
+        .published
+        .iter()
+        .any(|p| p.plot == "memory" && p.series == "set" && p.value == 980.0));
+    assert!(study.skipped.iter().any(|s| s.starts_with("54000000 keys")));
+    fails("ets-2003", &[]);
+}
+
+#[test]
+fn ets_2013() {
+    let (study, _folder) = passes("ets-2013", &["--threads", "2"]);
+    for series in [
+        "R11B set",
+        "R13B02 set",
+        "R14B set",
+        "R16B set",
+        "OTP 25 set",
+        "OTP 22 ordered_set",
+        "default set",
+        "skiplist",
+    ] {
+        for plot in [
+            "insert",
+            "lookups-90",
+            "lookups-99",
+            "lookups-100",
+            "delete",
+        ] {
+            assert!(has(&study, plot, series), "{plot}, {series}");
+        }
+    }
+    for plot in [
+        "reader-groups",
+        "bucket-locks",
+        "options",
+        "stacks",
+        "registry",
+    ] {
+        assert!(study.points.iter().any(|p| p.plot == plot), "{plot}");
+    }
+    fails("ets-2013", &[]);
+}
+
+#[test]
+fn ordered_set() {
+    let (study, folder) = passes("ordered-set", &["--threads", "2"]);
+    let scenarios: BTreeSet<_> = study
+        .points
+        .iter()
+        .filter(|p| p.plot == "scenarios" && p.series == "default ordered_set")
+        .map(|p| p.x.to_string())
+        .collect();
+    assert_eq!(scenarios.len(), 14);
+    assert!(has(&study, "disjoint", "ordered_set (CA tree)"));
+    assert!(
+        has(&study, "counters", "default ordered_set, on")
+            && has(&study, "counters", "default set, off")
+    );
+    let recording = Recording::read(&folder.0.join("catree-adapting.json")).expect("a recording");
+    assert_eq!((recording.phases.len(), recording.threads), (4, 2));
+    assert!(recording.samples.len() > 100);
+    // What is recorded is replayed by the study; whether there was contention is the system's affair.
+    for event in &recording.events {
+        assert_eq!(
+            event.becomes.len(),
+            if event.event == Happened::Split { 2 } else { 1 }
+        );
+        assert!(
+            event.keys[0] < event.keys[1] && event.thread < 2,
+            "{event:?}"
+        );
+    }
+    fails("ordered-set", &[]);
+}
+
+#[test]
+fn big_memory() {
+    let (study, _folder) = passes("big-memory", &[]);
+    for plot in [
+        "growth",
+        "slowest",
+        "entry",
+        "append-rate",
+        "append-latency",
+        "sizes",
+    ] {
+        for series in [
+            "default hash",
+            "default ordered",
+            "btree",
+            "BTreeMap of Vec",
+        ] {
+            assert!(has(&study, plot, series), "{plot}, {series}");
+        }
+    }
+    assert!(has(&study, "growth", "hashbrown"));
+    fails("big-memory", &[]);
+}
+
+/// Where the Erlang modules were built (`make test` builds them first), the whole; elsewhere, that it is said.
+#[test]
+fn erlang() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let built = root.join("_build/bench/larder_bench_study.beam").exists()
+        && root.join("_build/larder/ebin/larder.beam").exists()
+        && root.join("priv/larder_nif.so").exists();
+    let root = root.display().to_string();
+    let more = ["--root", root.as_str()];
+    if built {
+        let (study, _folder) = passes("erlang", &more);
+        for series in [
+            "ets set",
+            "ets ordered_set",
+            "larder set",
+            "larder ordered_set",
+        ] {
+            for plot in [
+                "lookup-random",
+                "insert-sequential",
+                "disjoint",
+                "scenarios-1",
+            ] {
+                assert!(has(&study, plot, series), "{plot}, {series}");
+            }
+        }
+        assert!(study.settings.contains_key("OTP"));
+        fails("erlang", &[&more[..], &["--only", "ets set"]].concat());
+    }
+    let folder = Folder::new("erlang-nowhere");
+    let output = study("erlang", &folder.0, &["--root", "/nowhere"]);
+    assert!(!output.status.success());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("make build demo-beams bench-beams"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn what_there_is_not_is_said() {
+    let folder = Folder::new("none");
+    let output = study("ets-1066", &folder.0, &[]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there are ets-2003, ets-2013"));
+    let output = study("ets-2003", &folder.0, &["--only", "no such structure"]);
+    assert!(!output.status.success());
+    let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
+        .args(["study", "list"])
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&list.stdout);
+    for name in [
+        "ets-2003",
+        "ets-2013",
+        "ordered-set",
+        "big-memory",
+        "erlang",
+    ] {
+        assert!(text.contains(name), "{name}");
+    }
+}

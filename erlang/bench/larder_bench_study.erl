@@ -1,0 +1,190 @@
+%% @doc The studies of 2003 and of ordered_set, with the real `ets' beside, for `larder-bench study erlang', which starts this and reads what it
+%% says: lines of fields between tabs, the first of them `@part', `@step', `@fact', `@point', `@skip', `@wrong' or `@done'.
+%%
+%% To add a workload of one process: an entry of workloads/0 (and its plot in crates/larder-bench/src/study/erlang.rs).
+%%
+%% Environment: `LARDER_STUDY_SIZES' (keys), `LARDER_STUDY_OPERATIONS' (of each kind, at least, where tables are small), `LARDER_STUDY_INSERTS' (of disjoint
+%% ranges), `LARDER_BENCH_RUNS', `LARDER_BENCH_RANGE' and `LARDER_BENCH_MS' (of scenarios), `LARDER_STUDY_ONLY' (parts of names), `LARDER_STUDY_FREE'
+%% (bytes of memory that may be used), `LARDER_STUDY_PLANT=1' (a table that loses a row takes part).
+-module(larder_bench_study).
+
+-export([main/0]).
+
+-type contender() :: #{name := string(), side := module(), options := [term()]}.
+
+%% Bytes a row that are reckoned with before a table of the kind was seen.
+-define(ROW, 200).
+
+%% @doc Measures everything, says it, and stops the node.
+-spec main() -> no_return().
+main() ->
+    Status = try run() of
+                 ok -> say(["@done"]), 0
+             catch
+                 throw:{wrong, Name, What} -> say(["@wrong", Name, What]), 1;
+                 Class:Reason:Stack ->
+                     say(["@wrong", "the study itself", io_lib:format("~0tp:~0tp ~0tp", [Class, Reason, Stack])]),
+                     1
+             end,
+    halt(Status, [{flush, true}]).
+
+run() ->
+    [] = [M || M <- [ets, larder], code:ensure_loaded(M) =/= {module, M}],
+    say(["@fact", "OTP", erlang:system_info(otp_release)]),
+    say(["@fact", "ERTS", erlang:system_info(version)]),
+    say(["@fact", "schedulers", integer_to_list(erlang:system_info(schedulers_online))]),
+    Runs = larder_bench_env:number("LARDER_BENCH_RUNS", 3),
+    Contenders = [C || #{name := Name} = C <- contenders(), wanted(Name)] ++ planted(),
+    Contenders =/= [] orelse throw({wrong, "--only", "no table of this study is called so"}),
+    [size(Size, Runs, Contenders) || Size <- larder_bench_env:numbers("LARDER_STUDY_SIZES", [700])],
+    disjoint(Runs, [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted]),
+    scenarios(Runs, [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted]).
+
+%% What there is: ets, Larder, Larder's structures.
+-spec contenders() -> [contender()].
+contenders() ->
+    Locks = [{write_concurrency, true}, {read_concurrency, true}],
+    [table("ets set", larder_bench_ets, [set]), table("ets set, both", larder_bench_ets, [set | Locks]),
+     table("ets ordered_set", larder_bench_ets, [ordered_set]), table("ets ordered_set, both", larder_bench_ets, [ordered_set | Locks]),
+     table("larder set", larder_bench_larder, [set]), table("larder ordered_set", larder_bench_larder, [ordered_set])]
+        ++ [structure(S) || #{name := Name} = S <- larder:structures(), Name =/= default].
+
+table(Name, Side, Options) -> #{name => Name, side => Side, options => Options}.
+
+structure(#{name := Name, types := Types}) ->
+    Type = case lists:member(ordered_set, Types) of true -> ordered_set; false -> set end,
+    table(lists:concat(["larder ", Type, ", ", Name]), larder_bench_larder, [Type, {structure, Name}]).
+
+planted() ->
+    [table("planted fault", larder_bench_planted, [set]) || os:getenv("LARDER_STUDY_PLANT") =:= "1"].
+
+wanted(Name) ->
+    case string:lexemes(os:getenv("LARDER_STUDY_ONLY", ""), ",") of
+        [] -> true;
+        Parts -> lists:any(fun(Part) -> string:find(Name, Part) =/= nomatch end, Parts)
+    end.
+
+%%% The workloads of 2003
+
+%% Steps of larder_bench_loops.hrl, in the order in which a table goes through them.
+workloads() ->
+    [{insert_up, "insert-sequential"}, {lookup_up, "lookup-sequential"}, {lookup, "lookup-random"}, {next, "traversal"},
+     {counter, "counter-random"}, {delete_up, "deletion"}, {insert, "insert-random"}].
+
+size(Size, Runs, All) ->
+    Contenders = [C || C <- All, fits(Size, C)],
+    say(["@part", io_lib:format("erlang, ~b keys", [Size]), integer_to_list(Runs * length(Contenders))]),
+    Rounds = max(1, larder_bench_env:number("LARDER_STUDY_OPERATIONS", 100_000) div Size),
+    larder_bench_measure:with_data(ints, Size, fun() -> [turn(Turn, Size, Rounds, Contenders) || Turn <- lists:seq(1, Runs)] end),
+    ok.
+
+turn(Turn, Size, Rounds, Contenders) ->
+    [measure(C, Size, Rounds) || C <- turned(Turn, Contenders)].
+
+turned(_, []) -> [];
+turned(Turn, Contenders) ->
+    {First, Last} = lists:split((Turn - 1) rem length(Contenders), Contenders),
+    Last ++ First.
+
+fits(Size, #{name := Name} = C) ->
+    Needed = Size * case get({row, Name}) of undefined -> ?ROW; Bytes -> 1.7 * Bytes end,
+    Free = list_to_integer(os:getenv("LARDER_STUDY_FREE", "1000000000")),
+    Fits = Needed =< Free,
+    Fits orelse say(["@skip", io_lib:format("~b keys, ~s: would take about ~.1f GB of memory, ~.1f GB may be used",
+                                            [Size, maps:get(name, C), Needed / 1.0e9, Free / 1.0e9])]),
+    Fits.
+
+measure(#{name := Name, side := Side, options := Options}, Size, Rounds) ->
+    X = integer_to_list(Size),
+    {Row, Times} = checked(Name, fun() ->
+        larder_bench_measure:in_own_process(fun() -> rounds(Side, Side:new(Options), Size, Rounds) end, 65_536)
+    end),
+    put({row, Name}, Row),
+    point("bytes", Name, X, Row),
+    [point(Plot, Name, X, Ns / 1000 / Rounds * 1000 / Size) || {{_, Plot}, Ns} <- lists:zip(workloads(), Times)],
+    say(["@step", Name]).
+
+rounds(Side, Table, Size, Rounds) ->
+    Data = persistent_term:get(larder_bench_measure),
+    %% Small tables are measured warm.
+    _ = [round(Side, Table, Data) || Rounds > 1],
+    Each = [round(Side, Table, Data) || _ <- lists:seq(1, Rounds)],
+    Size = Side:run(insert_up, Table, Data),
+    Row = Side:memory(Table) / Size,
+    true = Side:delete(Table),
+    {Row, [lists:sum(Of) || Of <- columns(Each)]}.
+
+%% The table is empty again afterwards.
+round(Side, Table, Data) ->
+    Times = [step(Side, Step, Table, Data) || {Step, _} <- workloads()],
+    _ = Side:run(delete_up, Table, Data),
+    Times.
+
+columns([[] | _]) -> [];
+columns(Lists) -> [[hd(L) || L <- Lists] | columns([tl(L) || L <- Lists])].
+
+step(Side, Step, Table, Data) ->
+    Start = erlang:monotonic_time(),
+    _ = Side:run(Step, Table, Data),
+    erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond).
+
+%% What goes wrong in `Fun' is the table's.
+checked(Name, Fun) ->
+    try Fun()
+    catch Class:Reason:Stack -> throw({wrong, Name, io_lib:format("~0tp:~0tp ~0tP", [Class, Reason, Stack, 20])})
+    end.
+
+%%% Inserts of disjoint ranges
+
+disjoint(Runs, Contenders) ->
+    N = larder_bench_env:number("LARDER_STUDY_INSERTS", 300_000),
+    Counts = [1, 2, 4],
+    say(["@part", "erlang, disjoint inserts", integer_to_list(Runs * length(Contenders) * length(Counts))]),
+    _ = [begin
+             Rate = checked(Name, fun() -> inserts(C, N div P, P) end),
+             point("disjoint", Name, integer_to_list(P), Rate / 1.0e6),
+             say(["@step", Name])
+         end || Turn <- lists:seq(1, Runs), #{name := Name} = C <- turned(Turn, Contenders), P <- Counts],
+    ok.
+
+inserts(#{side := Side, options := Options}, Part, Processes) ->
+    {ok, Table} = Side:new_with(Options),
+    Parent = self(),
+    Workers = [spawn_opt(fun() ->
+                             receive go -> ok end,
+                             ok = Side:grow_beside(Table, (P - 1) * Part + 1, P * Part),
+                             Parent ! {self(), erlang:monotonic_time()}
+                         end, [link, {min_heap_size, 65_536}]) || P <- lists:seq(1, Processes)],
+    Start = erlang:monotonic_time(),
+    [W ! go || W <- Workers],
+    End = lists:max([receive {W, Time} -> Time end || W <- Workers]),
+    N = Part * Processes,
+    ok = Side:whole(Table, N),
+    true = Side:delete(Table),
+    N / (erlang:convert_time_unit(End - Start, native, nanosecond) / 1.0e9).
+
+%%% The scenarios
+
+scenarios(Runs, Contenders) ->
+    Ms = larder_bench_env:number("LARDER_BENCH_MS", 100),
+    Most = erlang:system_info(schedulers_online),
+    Counts = lists:usort([1, Most]),
+    Scenarios = [S || #{part := scenarios} = S <- larder_bench_scaling:scenarios()],
+    say(["@part", "erlang, scenarios", integer_to_list(Runs * length(Contenders) * length(Counts) * length(Scenarios))]),
+    _ = [begin
+             Rate = checked(Name, fun() -> larder_bench_scaling:rate({Side, Name, Options}, S, P, Ms) end),
+             Plot = case P of 1 -> "scenarios-1"; _ -> "scenarios" end,
+             point(Plot, Name, Called, Rate / 1.0e6),
+             say(["@step", Name])
+         end || Turn <- lists:seq(1, Runs), #{name := Called} = S <- Scenarios,
+                #{name := Name, side := Side, options := Options} <- turned(Turn, Contenders), P <- Counts],
+    ok.
+
+%%% Lines
+
+point(Plot, Series, X, Y) -> say(["@point", Plot, Series, X, io_lib:format("~.6f", [float(Y)])]).
+
+%% A field holds no tab and no end of line.
+say(Fields) ->
+    Clean = [[case C of $\t -> $\s; $\n -> $\s; _ -> C end || C <- lists:flatten(F)] || F <- Fields],
+    io:put_chars([lists:join($\t, Clean), $\n]).
