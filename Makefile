@@ -32,7 +32,8 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust lint doc clean distclean \
+.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust bench-studies \
+        bench-studies-full lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -47,6 +48,7 @@ help:
 	@echo '  make bench   every operation and the memory of a row, ets and Larder in turns, at three sizes'
 	@echo '  make bench-full, bench-scaling, bench-growth   with 16 million rows; with several processes; the pauses of growth'
 	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others'
+	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
 	@echo '  make clean   removes everything that was built'
@@ -121,6 +123,21 @@ RUST_RESULTS := results/$(shell date +%Y-%m-%d)-bench-rust
 bench-rust: setup-rust
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
 	@for what in engine growth threads skew; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
+
+# One study alone, or other options: STUDY=ets-2003, STUDY_OPTIONS='--seed 7 --only btree,default'.
+STUDY ?= all
+STUDY_OPTIONS ?=
+STUDY_RESULTS ?= results/$(shell date +%Y-%m-%d)-studies
+
+bench-studies: build demo-beams bench-beams
+	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
+	@$(RUST_BENCH) study $(STUDY) --quick --out $(STUDY_RESULTS) $(STUDY_OPTIONS)
+	@$(RUST_BENCH) report $(STUDY_RESULTS)
+
+bench-studies-full: build demo-beams bench-beams
+	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
+	@$(RUST_BENCH) study $(STUDY) --full --out $(STUDY_RESULTS)-full $(STUDY_OPTIONS)
+	@$(RUST_BENCH) report $(STUDY_RESULTS)-full
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

@@ -35,7 +35,7 @@ run() ->
     say(["@fact", "schedulers", integer_to_list(erlang:system_info(schedulers_online))]),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", 3),
     Contenders = [C || #{name := Name} = C <- contenders(), wanted(Name)] ++ planted(),
-    Contenders =/= [] orelse throw({wrong, "--only", "no table of this study is called so"}),
+    _ = Contenders =/= [] orelse throw({wrong, "--only", "no table of this study is called so"}),
     [size(Size, Runs, Contenders) || Size <- larder_bench_env:numbers("LARDER_STUDY_SIZES", [700])],
     disjoint(Runs, [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted]),
     scenarios(Runs, [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted]).
@@ -90,7 +90,7 @@ fits(Size, #{name := Name} = C) ->
     Needed = Size * case get({row, Name}) of undefined -> ?ROW; Bytes -> 1.7 * Bytes end,
     Free = list_to_integer(os:getenv("LARDER_STUDY_FREE", "1000000000")),
     Fits = Needed =< Free,
-    Fits orelse say(["@skip", io_lib:format("~b keys, ~s: would take about ~.1f GB of memory, ~.1f GB may be used",
+    _ = Fits orelse say(["@skip", io_lib:format("~b keys, ~s: would take about ~.1f GB of memory, ~.1f GB may be used",
                                             [Size, maps:get(name, C), Needed / 1.0e9, Free / 1.0e9])]),
     Fits.
 

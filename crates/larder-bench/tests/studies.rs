@@ -122,6 +122,9 @@ fn ets_2003() {
             "default set",
             "default ordered_set",
             "catree",
+            "judysl",
+            "judyesl",
+            "judyeh",
         ] {
             assert!(has(&study, plot, series), "{plot}, {series}");
         }

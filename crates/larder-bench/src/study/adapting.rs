@@ -38,26 +38,26 @@ struct Stage {
 }
 
 /// One phase.
-struct Act1 {
+struct Scene {
     text: &'static str,
     /// What a worker does, again and again; none for a rest.
     step: fn(&Stage, usize, &mut Random) -> Option<()>,
 }
 
-const PHASES: [Act1; 4] = [
-    Act1 {
+const PHASES: [Scene; 4] = [
+    Scene {
         text: "all threads write keys everywhere",
         step: |stage, me, random| write(stage, me, random, 0, stage.keys),
     },
-    Act1 {
+    Scene {
         text: "all threads write in one sixteenth of the keys",
         step: |stage, me, random| write(stage, me, random, stage.keys / 4, stage.keys / 16),
     },
-    Act1 {
+    Scene {
         text: "all threads scan a quarter of the keys at a time, and write now and then",
         step: scan,
     },
-    Act1 {
+    Scene {
         text: "one thread writes keys everywhere, the others rest",
         step: |stage, me, random| match me {
             0 => write(stage, me, random, 0, stage.keys),
@@ -205,13 +205,22 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
             .tree
             .change(&pin(), &key.to_be_bytes(), &mut |_| Act::Put(key));
     }
-    let (phases, samples) = play(run, &stage, begin, each, threads);
+    let (mut phases, mut samples) = play(run, &stage, begin, each, threads);
     let entries = samples
         .last()
         .map_or(0, |s: &Sample| s.bases.iter().map(|b| b.entries).sum());
     drop(stage);
     let mut events = std::mem::take(&mut *events.lock().expect("nobody panics here"));
     events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
+    // The picture begins with the first phase; before it one thread put the keys there.
+    let zero = phases.first().map_or(0.0, |p| p.at);
+    phases.iter_mut().for_each(|p| p.at -= zero);
+    samples
+        .iter_mut()
+        .for_each(|s| s.at = (s.at - zero).max(0.0));
+    events
+        .iter_mut()
+        .for_each(|e| e.at = (e.at - zero).max(0.0));
     let recording = Recording {
         title: "A contention-adapting tree adapts".into(),
         note: format!(

@@ -95,15 +95,6 @@ impl Contender {
         }
     }
 
-    /// Whether Larder has the structure.
-    pub fn exists(&self) -> bool {
-        match &self.how {
-            How::Engine(ask) => structures().any(|s| s.name == ask.structure),
-            How::Peer(_) => true,
-            How::Forgetful(other) => other.exists(),
-        }
-    }
-
     /// Whether it is a table of the engine, which can do everything that a [`Hand`] has.
     pub fn is_table(&self) -> bool {
         !matches!(self.how, How::Peer(_))
@@ -217,7 +208,6 @@ mod tests {
         let others = others(&but);
         assert_eq!(others.len(), structures().count() - 1 - but.len());
         for contender in others {
-            assert!(contender.exists());
             let rows = contender.make(2).unwrap();
             rows.hand().insert(1, 2);
             assert_eq!(rows.hand().lookup(1), Some(2), "{}", contender.name);

@@ -16,7 +16,7 @@ pub const STUDY: Study = Study {
     title: "Seven workloads on one thread, from 700 keys to 54 million, by structure",
     source: "S. L. Fritchie, \"A Study of Erlang ETS Table Implementations and Performance\", Erlang Workshop 2003",
     about: "Tables of the engine (larder::Table), called from Rust with a row encoded and decoded in each call. The paper's names are kept: set is linear \
-            hashing under one lock (6 entries a bucket), ordered_set an AVL tree, btree a B-tree of degree 4. Figures of the paper stand beside.",
+            hashing under one lock (6 entries a bucket), ordered_set an AVL tree, btree a B-tree of degree 4, judysl and judyesl Judy arrays over strings, judyeh one over hashes. Figures of the paper stand beside.",
     run,
 };
 
@@ -184,8 +184,18 @@ fn contenders() -> Vec<Contender> {
         Contender::default_set(),
         Contender::default_ordered(),
         Contender::ordered("btree m=32", "btree", &[said("m", 32)]),
+        Contender::ordered("judysl", "judysl", &[]),
+        Contender::ordered("judyesl", "judyesl", &[]),
+        Contender::set("judyeh", "judyl_hash", &[]),
     ];
-    all.extend(others(&["linear_hash", "avl", "btree"]));
+    all.extend(others(&[
+        "linear_hash",
+        "avl",
+        "btree",
+        "judysl",
+        "judyesl",
+        "judyl_hash",
+    ]));
     all
 }
 
@@ -217,13 +227,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     for n in &all[most..] {
         run.skip(format!("{n} keys: asked for by --full alone"));
     }
-    let wanted = contenders();
-    for name in ["judysl", "judyesl", "judyeh"] {
-        if !wanted.iter().any(|c| c.name == name) {
-            run.skip(format!("{name}: this build has no structure of that name"));
-        }
-    }
-    let contenders = run.contenders(wanted)?;
+    let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
     let mut taken = Taken(Vec::new());

@@ -1,0 +1,290 @@
+//! Writes into large tables: appends by popular keys, at full speed and when they are due, and values of all sizes.
+
+use super::stores::{Named, Store};
+use crate::result::{Better, Scale};
+use crate::study::run::{Failure, Run};
+use crate::workloads::{random_key, shuffled, value_of, Random, Zipf};
+use hdrhistogram::Histogram;
+use std::time::{Duration, Instant};
+
+const PIECE: usize = 16;
+const MOST: usize = 16 << 10;
+
+/// Writes a second that a user asks for.
+const ASKED: f64 = 200_000.0;
+
+/// A key's piece, of which its values are made.
+fn piece(key: u64) -> [u8; PIECE] {
+    let mut piece = [0; PIECE];
+    piece[..8].copy_from_slice(&value_of(key).to_le_bytes());
+    piece[8..].copy_from_slice(&key.to_le_bytes());
+    piece
+}
+
+/// Which keys are popular: a rank by Zipf's law, and the key of that rank.
+struct Popular {
+    zipf: Zipf,
+    order: Vec<u32>,
+}
+
+impl Popular {
+    fn new(keys: usize, seed: u64) -> Popular {
+        Popular {
+            zipf: Zipf::new(keys, 0.99),
+            order: shuffled(keys, seed),
+        }
+    }
+
+    fn key(&self, random: &mut Random) -> u64 {
+        random_key(u64::from(self.order[self.zipf.next(random)]))
+    }
+}
+
+pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
+    let (keys, writes, seconds) = run.scale.pick(
+        (2_000, 20_000, 0.1),
+        (1_000_000, 3_000_000, 4.0),
+        (10_000_000, 100_000_000, 60.0),
+    );
+    run.setting("append keys", keys);
+    run.setting("append writes", writes);
+    run.plot(
+        "append-rate",
+        "Appends of 16 bytes by Zipf popularity: writes a second",
+        ("", Scale::Names),
+        ("millions of writes a second", Scale::Linear),
+        format!("{keys} keys, exponent 0.99; a value that would be longer than 16 KiB begins anew; asked for: at or above 0.2"),
+    );
+    run.plot(
+        "append-latency",
+        "Latency of an append at 200,000 a second",
+        ("percentile", Scale::Names),
+        ("us", Scale::Log),
+        "from the moment at which it was due to its end, so that a pause counts for all who wait; includes what the system does to the thread",
+    );
+    run.published(
+        "append-rate",
+        "asked for",
+        "full speed",
+        (ASKED / 1e6, "M op/s"),
+        "users of large tables",
+    );
+    let popular = Popular::new(keys, run.seed);
+    run.progress.part("big-memory, appends", stores.len());
+    for store in stores {
+        run.progress.at(&store.name);
+        let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
+        if run.fits(&format!("appends, {}", store.name), bytes) {
+            append(run, store, &popular, writes, seconds)?;
+        }
+        run.progress.step();
+    }
+    run.check("after appends: every value is whole pieces of its key's, as many as the number of writes says while none began anew");
+    Ok(())
+}
+
+fn append(
+    run: &mut Run,
+    named: &Named,
+    popular: &Popular,
+    writes: usize,
+    seconds: f64,
+) -> Result<(), Failure> {
+    let mut store = (named.make)();
+    let mut random = Random::new(run.seed);
+    let mut counts = vec![0u32; popular.order.len()];
+    let begin = Instant::now();
+    for _ in 0..writes {
+        let rank = popular.zipf.next(&mut random);
+        let key = random_key(u64::from(popular.order[rank]));
+        counts[rank] += 1;
+        store.append(key, &piece(key), MOST);
+    }
+    let rate = writes as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    appended(&mut *store, &named.name, popular, &counts)?;
+    run.figure(
+        "append-rate",
+        &named.name,
+        "full speed",
+        rate,
+        ("M op/s", Better::More),
+    );
+    let (paced, achieved) = paced(&mut *store, popular, &mut random, seconds);
+    let x = "200,000 a second asked for";
+    run.figure(
+        "append-rate",
+        &named.name,
+        x,
+        achieved / 1e6,
+        ("M op/s", Better::More),
+    );
+    for (x, part) in [
+        ("50 %", 0.5),
+        ("90 %", 0.9),
+        ("99 %", 0.99),
+        ("99.9 %", 0.999),
+        ("99.99 %", 0.9999),
+        ("slowest", 1.0),
+    ] {
+        let us = paced.value_at_quantile(part) as f64 / 1e3;
+        run.figure("append-latency", &named.name, x, us, ("us", Better::Less));
+    }
+    Ok(())
+}
+
+/// Whether every value is what so many appends make.
+fn appended(
+    store: &mut dyn Store,
+    name: &str,
+    popular: &Popular,
+    counts: &[u32],
+) -> Result<(), Failure> {
+    let mut out = Vec::new();
+    let full = (MOST / PIECE) as u32;
+    for (rank, &count) in counts.iter().enumerate() {
+        let key = random_key(u64::from(popular.order[rank]));
+        out.clear();
+        let found = store.get(key, &mut out);
+        let right = if count == 0 {
+            0
+        } else {
+            (count - 1) % full + 1
+        } as usize
+            * PIECE;
+        let whole = out.chunks(PIECE).all(|p| p == piece(key));
+        if found != (count > 0) || out.len() != right || !whole {
+            let what = format!(
+                "after {count} appends, {key} has {} bytes, not {right}",
+                out.len()
+            );
+            return Err(Failure::wrong(name, what));
+        }
+    }
+    Ok(())
+}
+
+/// Appends when they are due, 200,000 a second: nanoseconds from then to the end of each, and how many a second it came to.
+fn paced(
+    store: &mut dyn Store,
+    popular: &Popular,
+    random: &mut Random,
+    seconds: f64,
+) -> (Histogram<u64>, f64) {
+    let mut histogram = Histogram::new(3).expect("three digits are allowed");
+    let all = (ASKED * seconds) as u64;
+    // One that can't keep up is not waited for longer than three times as long.
+    let patience = Duration::from_secs_f64(3.0 * seconds);
+    let begin = Instant::now();
+    for i in 0..all {
+        let due = Duration::from_secs_f64(i as f64 / ASKED);
+        while begin.elapsed() < due {
+            std::hint::spin_loop();
+        }
+        let key = popular.key(random);
+        store.append(key, &piece(key), MOST);
+        let end = begin.elapsed();
+        histogram.saturating_record((end - due).as_nanos() as u64);
+        if end > patience {
+            return (histogram, i as f64 / end.as_secs_f64());
+        }
+    }
+    (histogram, all as f64 / begin.elapsed().as_secs_f64())
+}
+
+pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
+    let total = run.scale.pick(1 << 20, 64 << 20, 2 << 30usize);
+    let most = run.scale.pick(2_000, 500_000, 10_000_000);
+    let runs = run.runs(run.scale.pick(1, 3, 3));
+    run.plot(
+        "sizes",
+        "Writes of values by their size",
+        ("bytes of a value", Scale::Log),
+        ("millions of writes a second", Scale::Log),
+        format!("values take the place of others, keys by Zipf popularity; {} MB of values in all, at most {most} keys; asked for: at or above 0.2", total >> 20),
+    );
+    let sizes = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10];
+    run.progress
+        .part("big-memory, sizes", runs * sizes.len() * stores.len());
+    for size in sizes {
+        run.published(
+            "sizes",
+            "asked for",
+            size as f64,
+            (ASKED / 1e6, "M op/s"),
+            "users of large tables",
+        );
+        let keys = (total / size).clamp(64, most);
+        let popular = Popular::new(keys, run.seed);
+        for turn in 0..runs {
+            for i in 0..stores.len() {
+                let store = &stores[(i + turn) % stores.len()];
+                run.progress.at(&format!("{size} bytes, {}", store.name));
+                let bytes = keys as f64 * (size as f64 * 2.5 + 250.0);
+                if run.fits(&format!("values of {size} bytes, {}", store.name), bytes) {
+                    let rate = overwrite(store, &popular, size, total, run.seed + turn as u64)?;
+                    run.figure(
+                        "sizes",
+                        &store.name,
+                        size as f64,
+                        rate,
+                        ("M op/s", Better::More),
+                    );
+                }
+                run.progress.step();
+            }
+        }
+    }
+    run.check("after writes of all sizes: every value has its size and is its key's");
+    Ok(())
+}
+
+/// A key's value of some size.
+fn fill(key: u64, value: &mut [u8]) {
+    value.chunks_mut(8).for_each(|chunk| {
+        let bytes = value_of(key).to_le_bytes();
+        chunk.copy_from_slice(&bytes[..chunk.len()]);
+    });
+}
+
+fn overwrite(
+    named: &Named,
+    popular: &Popular,
+    size: usize,
+    total: usize,
+    seed: u64,
+) -> Result<f64, Failure> {
+    let mut store = (named.make)();
+    let mut value = vec![0; size];
+    for &i in &popular.order {
+        let key = random_key(u64::from(i));
+        fill(key, &mut value);
+        store.put(key, &value);
+    }
+    let writes = (2 * total / size).clamp(2_000, popular.order.len().max(20_000));
+    let mut random = Random::new(seed);
+    let begin = Instant::now();
+    for _ in 0..writes {
+        let key = popular.key(&mut random);
+        fill(key, &mut value);
+        store.put(key, &value);
+    }
+    let rate = writes as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    let mut out = Vec::new();
+    for &i in popular
+        .order
+        .iter()
+        .step_by(popular.order.len().div_ceil(10_000).max(1))
+    {
+        let key = random_key(u64::from(i));
+        out.clear();
+        fill(key, &mut value);
+        if !store.get(key, &mut out) || out != value {
+            let what = format!(
+                "the value of {key} is not what was put: {} bytes of {size}",
+                out.len()
+            );
+            return Err(Failure::wrong(&named.name, what));
+        }
+    }
+    Ok(rate)
+}
