@@ -32,7 +32,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust bench-studies \
+.PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust bench-studies \
         bench-studies-full lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
@@ -42,6 +42,8 @@ help:
 	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
+	@echo '  make proof   the long form of everything that docs/promises.md names; a dated page under results/'
+	@echo '  make soak MINUTES=n, make fuzz MINUTES=n   mixed work for so long; coverage-guided fuzzing for so long'
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
@@ -155,6 +157,18 @@ test-beams: beams
 # Ten times the random cases, new ones each time. What it finds carries the seed that finds it again.
 hunt: setup-test build
 	@LARDER_SEED=random LARDER_CASES=$${LARDER_CASES:-1000} MAKE='$(MAKE)' scripts/test.sh erlang
+
+MINUTES ?= 5
+
+# Everything that docs/promises.md names, for hours; PROOF_MINUTES, PROOF_TIMES and PROOF_CASES say how long (scripts/proof.sh).
+proof: setup-test
+	@MAKE='$(MAKE)' scripts/proof.sh
+
+soak: setup-test build test-beams
+	@LARDER_SOAK_SECONDS=$$(($(MINUTES) * 60)) erl -noinput +P 1000000 -pa $(EBIN) $(TESTBIN) -s larder_soak main
+
+fuzz: setup-rust
+	@scripts/fuzz.sh $(MINUTES)
 
 lint: setup-test
 	@MAKE='$(MAKE)' scripts/lint.sh

@@ -1,0 +1,89 @@
+#!/bin/bash
+# `make proof`: the long form of everything that docs/promises.md names, one after another, and a dated page of what ran.
+#
+#   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model sanitizers fuzz soak
+#
+# PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and the
+# model checker do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
+# results/DATE-proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran nothing.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+MAKE=${MAKE:-make}
+TARGET=${CARGO_TARGET_DIR:-$PWD/target}
+MINUTES=${PROOF_MINUTES:-30} TIMES=${PROOF_TIMES:-20} CASES=${PROOF_CASES:-500}
+OUT=${PROOF_OUT:-results/$(date +%Y-%m-%d)-proof}
+LOGS=_build/proof
+ONLY=$*
+export ERL_CRASH_DUMP_SECONDS=0 CARGO_TERM_COLOR=never
+mkdir -p "$LOGS" "$OUT"
+rows='' failed=0
+
+# What a log says of how much was done: counts, cases, histories, executions, inputs.
+figures() {
+  grep -hoE '^[0-9]+ passed, [0-9]+ failed|[0-9]+ (histories|executions|schedules|mutated ones)[^,]*|soak: [0-9]+ s, [0-9]+ operations, [0-9]+ owners|^ok +[a-z_]+ +[0-9]+ inputs|killed at [0-9]+ yield points' "$1" |
+    sed -E 's/ +/ /g' | awk '/yield points/ {y += $3; next} {print} END {if (y) print y " yield points"}' | sort | uniq -c |
+    awk '{n = $1; $1 = ""; sub(/^ /, ""); print (n > 1 ? n " times " : "") $0}' | paste -sd ';' | sed 's/;/; /g; s/|/ /g'
+  awk '/^test result: / {for (i = 1; i < NF; i++) {if ($(i + 1) == "passed;") p += $i; if ($(i + 1) == "failed;") f += $i}}
+       END {if (p + f) print p " tests passed, " f " failed"}' "$1"
+}
+
+# stage NAME WHAT LIMIT COMMAND...
+stage() {
+  local name=$1 what=$2 limit=$3 start=$SECONDS log=$LOGS/$1.log status how; shift 3
+  if [ -n "$ONLY" ] && [[ " $ONLY " != *" $name "* ]]; then return; fi
+  printf '=== %s\n' "$name"
+  timeout --kill-after=30 "$limit" "$@" </dev/null >"$log" 2>&1
+  status=$?
+  if [ "$status" = 0 ]; then how=passed; else how="FAILED ($status)"; failed=$((failed + 1)); tail -40 "$log"; fi
+  local said; said=$(figures "$log" | paste -sd ' ')
+  printf '=== %-16s %-12s %6d s  %s\n' "$name" "$how" $((SECONDS - start)) "$said"
+  rows+="| $name | $what | $how | $((SECONDS - start)) s | ${said:-no figures} |"$'\n'
+}
+
+erlang() {
+  LARDER_ONLY=$1 erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
+}
+linearisability() {
+  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-structures --test linearizability --target-dir "$TARGET" -- --nocapture
+}
+# Written by others; a tree that lacks one says so.
+longer() {
+  [ -x "$1" ] || { echo "$1 is not in this tree"; return 1; }
+  "$@"
+}
+model() {
+  if grep -q -- --long scripts/model.sh; then scripts/model.sh --long; else LARDER_SOAK=$TIMES scripts/model.sh -- --nocapture; fi
+}
+export -f erlang linearisability longer model
+export TIMES TARGET MINUTES
+
+"$MAKE" --no-print-directory -s build test-beams || die "the library does not build"
+stage isolation "every function on others' tables" 1200 bash -c 'erlang isolation'
+stage faults "kills at every yield point, files, disks, reload, hostile data" 7200 \
+  env LARDER_FAULT_SAY=1 LARDER_FAULT_ROWS=20000 LARDER_CASES="$CASES" bash -c 'erlang fault,hostile'
+stage differential "random commands and specifications beside ets, new ones" 10800 \
+  env LARDER_SEED=random LARDER_CASES="$CASES" bash -c 'erlang diff_,conc_,structures'
+stage linearisability "histories of threads, every structure" 7200 bash -c linearisability
+stage model "interleavings of the index" 7200 bash -c model
+stage sanitizers "address, leak and thread sanitizer, valgrind" 7200 bash -c 'longer scripts/sanitize.sh'
+stage fuzz "coverage-guided, all targets" $((MINUTES * 60 + 1800)) scripts/fuzz.sh "$MINUTES"
+stage soak "mixed work on every type" $((MINUTES * 180 + 600)) \
+  env LARDER_SOAK_SECONDS=$((MINUTES * 60)) erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_soak main
+
+[ -n "$rows" ] || die "no stage of that name"
+{
+  echo "# make proof, $(date -u '+%Y-%m-%d %H:%M') UTC"
+  echo
+  echo "Commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), OTP $(erl -noinput -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')," \
+    "$(rustc --version), $(nproc) processors ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)), load $(cut -d' ' -f1-3 /proc/loadavg)."
+  echo
+  echo '| stage | what | result | time | how much |'
+  echo '|---|---|---|---|---|'
+  printf '%s' "$rows"
+  echo
+  echo "$failed stages failed."
+} >"$OUT/README.md"
+cat "$OUT/README.md"
+[ "$failed" = 0 ]
