@@ -1,5 +1,5 @@
-%% docs/semantics.md names a test for each promise; here is the test that the
-%% page doesn't name what isn't there, and leaves no function out.
+%% docs/semantics.md and docs/promises.md name a test for each promise; here is the test
+%% that the pages don't name what isn't there, and that the first leaves no function out.
 -module(larder_docs_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -7,7 +7,7 @@
 %% `module:function' is a test function of a suite that lies beside this one.
 every_erlang_test_exists_test() ->
     Named = matches("`([a-z_0-9]+_tests):([a-z_0-9]+)`"),
-    ?assert(length(Named) > 40),
+    ?assert(length(Named) > 80),
     ?assertEqual([], [lists:concat([M, ":", F]) || [M, F] <- lists:usort(Named), not is_test(M, F)]).
 
 is_test(Module, Function) ->
@@ -18,7 +18,7 @@ is_test(Module, Function) ->
 
 %% `crates/.../file.rs::name' is a test in that file; without a name, a file.
 every_rust_test_exists_test() ->
-    Named = matches("`(crates/[^`:]+\\.rs)(?:::([a-z_0-9]+))?`"),
+    Named = matches("`((?:crates|fuzz)/[^`:]+\\.rs)(?:::([a-z_0-9]+))?`"),
     ?assertEqual([], [Place || Place <- lists:usort(Named), not is_rust_test(Place)]).
 
 is_rust_test([File]) ->
@@ -52,8 +52,19 @@ named_in([Cell]) ->
     {match, Found} = re:run(Cell, "`([a-z_0-9]+)/([0-9,]+)`", [global, {capture, all_but_first, list}]),
     Found.
 
+%% Each promise has a test, or says in words why there is none.
+every_promise_has_a_test_test() ->
+    {ok, Page} = file:read_file(filename:join([root(), "docs", "promises.md"])),
+    Rows = [Line || <<"| ", _/binary>> = Line <- binary:split(Page, <<"\n">>, [global]),
+                    binary:match(Line, <<"| held by |">>) =:= nomatch],
+    ?assert(length(Rows) > 35),
+    ?assertEqual([], [Row || Row <- Rows, re:run(Row, "_test_?`|\\.rs(::[a-z_0-9]+)?`|nothing to hold") =:= nomatch]).
+
 matches(Regexp) ->
-    {ok, Page} = file:read_file(filename:join([root(), "docs", "semantics.md"])),
+    matches("semantics.md", Regexp) ++ matches("promises.md", Regexp).
+
+matches(Name, Regexp) ->
+    {ok, Page} = file:read_file(filename:join([root(), "docs", Name])),
     case re:run(Page, Regexp, [global, unicode, {capture, all_but_first, list}]) of
         {match, Found} -> Found;
         nomatch -> []
