@@ -24,14 +24,17 @@
 //!
 //! A writer that was not first counts 250, one that was −1; beyond 1,000 a leaf is divided, below −1,000 joined.
 //!
-//! Linearisation point of a lookup and of a batch of a scan: the load of the leaf from its slot. So a batch is of one instant, and a scan stops nobody.
+//! Linearisation point of a lookup: the load of the leaf from its slot; of a batch of a scan and of a range, that of its last leaf, when the others were looked at
+//! again afterwards and were as before (`lfcatree/range.rs`). So a batch is of one instant, and a scan stops nobody.
 //!
 //! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees", SPAA 2018.
-//! Deviations: a join is not lock-free: one thread joins at a time (another that would leaves it), and writers wait while their leaf is frozen; a range is read leaf by
-//! leaf, where the paper makes a snapshot of all its leaves; the writers of one position exclude each other (see `key_locks.rs`), because a change's
+//! Deviations: a join is not lock-free: one thread joins at a time (another that would leaves it), and writers wait while their leaf is frozen; a range is read
+//! optimistically, and its leaves are frozen after some tries, where the paper puts a mark into all its leaves, which writers help with; the writers of one position exclude each other (see `key_locks.rs`), because a change's
 //! closure is called once; leaves are height-balanced trees, where the paper has treaps.
 //!
 //! Not for: one thread (each change makes log₂ n nodes); bags with many objects under a key (each change copies their handles).
+
+mod range;
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
@@ -42,8 +45,9 @@ use crate::sequential::{Act, Visitor};
 use crate::word::Word;
 use crate::{Cut, Position};
 use crossbeam_utils::Backoff;
-use larder_index::{Guard, Start, Stats};
+use larder_index::{Guard, Stats};
 use parking_lot::Mutex;
+use range::Walked;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -343,27 +347,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle_all();
-        let mut cut = cut;
-        loop {
-            let right = |at: &[u8]| cut.begins_right_of(at);
-            let found = self.descend(guard, false, cut.is_forward(), right);
-            let mut met = false;
-            let ended = pure::walk(&found.leaf.tree, cut, &mut |entry| {
-                met = true;
-                f(&entry.position, &entry.word)
-            });
-            let (true, Some(bound)) = (ended, found.bound) else {
-                return ended;
-            };
-            if met {
-                return false;
-            }
-            let start = match cut.is_forward() {
-                true => Start::At(bound),
-                false => Start::Past(bound),
-            };
-            cut = Cut::new(start, cut.direction());
-        }
+        self.walk_once(guard, cut, &mut |entry| f(&entry.position, &entry.word)) == Walked::ToTheEnd
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {

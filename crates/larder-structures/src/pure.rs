@@ -180,7 +180,11 @@ pub(crate) fn get<'t, W>(tree: &'t Tree<W>, position: &[u8]) -> Option<&'t Entry
 }
 
 /// Calls `f` with the entries from the cut on until it answers false; answers whether the end was reached.
-pub(crate) fn walk<W>(tree: &Tree<W>, cut: Cut<'_>, f: &mut dyn FnMut(&Entry<W>) -> bool) -> bool {
+pub(crate) fn walk<'t, W>(
+    tree: &'t Tree<W>,
+    cut: Cut<'_>,
+    f: &mut dyn FnMut(&'t Entry<W>) -> bool,
+) -> bool {
     let near = usize::from(!cut.is_forward());
     let mut rest = Vec::new();
     let mut at = tree.as_deref();

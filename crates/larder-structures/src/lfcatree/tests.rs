@@ -1,6 +1,6 @@
 use super::*;
 use crate::Object;
-use larder_index::{pin, Direction};
+use larder_index::{pin, Direction, Start};
 use std::thread;
 
 fn put(tree: &LfCaTree<Object>, n: u64) {
@@ -134,4 +134,97 @@ fn a_shape_that_never_rests() {
         let stats = tree.stats(&pin());
         assert_eq!(stats.inner_nodes as u64, stats.splits - stats.merges);
     }
+}
+
+fn set(tree: &LfCaTree<Object>, n: u64, what: u64) {
+    tree.change(&pin(), &n.to_be_bytes(), &mut |_| {
+        Act::Put(Object::new(&what.to_be_bytes()))
+    });
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_be_bytes(bytes.try_into().unwrap())
+}
+
+/// Two counters in different leaves, the lower first, go up one after the other: what is read together is never further apart than one. Ranges are always read
+/// together; a walk is, unless it ends between the two.
+#[test]
+fn ranges_are_of_one_instant() {
+    for (high, low) in [(-2 * CLAMP, -2 * CLAMP), (-3, -2)] {
+        let tree = LfCaTree::new(high, low);
+        (0..200).for_each(|n| set(&tree, n, 0));
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let seen = AtomicU64::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 1..if cfg!(miri) { 20 } else { 6000 } {
+                    set(&tree, 3, i);
+                    set(&tree, 190, i);
+                    set(&tree, 20 + i % 150, i);
+                }
+                stop.store(true, Relaxed);
+            });
+            for direction in [Direction::Forward, Direction::Backward] {
+                let (tree, stop, seen) = (&tree, &stop, &seen);
+                scope.spawn(move || loop {
+                    let last = stop.load(Relaxed);
+                    let guard = pin();
+                    let (mut low, mut high) = (None, None);
+                    let mut see = |position: &[u8], word: &Object| {
+                        match number(position) {
+                            3 => low = Some(number(word.bytes())),
+                            190 => high = Some(number(word.bytes())),
+                            _ => {}
+                        }
+                        true
+                    };
+                    let cut = Cut::new(Start::Edge, direction);
+                    let whole = seen.fetch_add(1, Relaxed) % 2 == 0;
+                    if whole {
+                        assert!(tree.range(&guard, cut, &|_| false, &mut see));
+                    } else {
+                        tree.walk(&guard, cut, &mut see);
+                    }
+                    match (low, high) {
+                        (Some(low), Some(high)) => {
+                            assert!(low == high || low == high + 1, "{low} and {high}");
+                        }
+                        _ => assert!(!whole),
+                    }
+                    if last {
+                        return;
+                    }
+                });
+            }
+        });
+        check(&tree);
+    }
+}
+
+/// A range ends where it is said to, or where its visitor has enough.
+#[test]
+fn ranges_end() {
+    let tree = LfCaTree::new(-2 * CLAMP, -2 * CLAMP);
+    (0..500).for_each(|n| set(&tree, n * 7 % 500, n));
+    assert!(tree.stats(&pin()).leaves > 50);
+    let (from, to) = (100u64.to_be_bytes(), 300u64.to_be_bytes());
+    let guard = pin();
+    let read = |cut: Cut<'_>, past: &dyn Fn(&[u8]) -> bool, most: usize| {
+        let mut met = Vec::new();
+        let ended = tree.range(&guard, cut, past, &mut |p, _| {
+            met.push(number(p));
+            met.len() < most
+        });
+        (met, ended)
+    };
+    let up = Cut::new(Start::At(&from), Direction::Forward);
+    let down = Cut::new(Start::At(&to), Direction::Backward);
+    let all = |most| read(up, &|p| p > &to[..], most);
+    assert_eq!(all(1000), ((100..=300).collect(), true));
+    assert_eq!(all(7), ((100..107).collect(), false));
+    let back = read(down, &|p| p < &from[..], 1000);
+    assert_eq!(back, ((100..=300).rev().collect(), true));
+    let frozen = tree.frozen_leaves(&guard, up, &|p| p > &to[..]);
+    assert!(frozen.len() > 10 && frozen.len() < tree.stats(&guard).leaves);
+    check(&tree);
 }
