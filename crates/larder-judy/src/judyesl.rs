@@ -1,6 +1,7 @@
 //! JudyESL: words under byte strings of any bytes.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 
 use crate::chunks::Counted;
 use crate::raw::text::Text;
@@ -12,6 +13,7 @@ use crate::stats::TextStats;
 ///
 /// ```
 /// use larder_judy::JudyESL;
+/// use std::ops::Bound;
 ///
 /// let mut ages = JudyESL::new();
 /// ages.insert(b"ann", 44);
@@ -20,6 +22,8 @@ use crate::stats::TextStats;
 /// let mut key = b"ann".to_vec();
 /// assert_eq!(ages.after(&mut key), Some(39));
 /// assert_eq!(key, b"ann\0e");
+/// assert_eq!(ages.nth(1, &mut key), Some(44));
+/// assert_eq!(ages.count((Bound::Excluded(&b""[..]), Bound::Unbounded)), 2);
 /// assert_eq!(ages.remove(b""), Some(0));
 /// assert_eq!(ages.len(), 2);
 /// ```
@@ -115,6 +119,32 @@ impl JudyESL {
     /// Replaces `key` by the greatest string below it, and returns its value; if there is none, `key` stays.
     pub fn before(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.seek::<false>(key, false)
+    }
+
+    /// Strings before this one, or up to it.
+    fn rank(&self, key: &[u8], inclusive: bool) -> u64 {
+        self.text.rank(key) + (inclusive && self.text.get(key).is_some()) as u64
+    }
+
+    /// How many strings there are in a range, by counting the words beside the ways to its bounds and the runs below those, without
+    /// putting strings together or comparing them: O(strings before the range's end), a step much shorter than one of `after`.
+    pub fn count(&self, range: impl RangeBounds<[u8]>) -> u64 {
+        let from = match range.start_bound() {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => self.rank(key, false),
+            Bound::Excluded(key) => self.rank(key, true),
+        };
+        let to = match range.end_bound() {
+            Bound::Unbounded => self.len(),
+            Bound::Included(key) => self.rank(key, true),
+            Bound::Excluded(key) => self.rank(key, false),
+        };
+        to.saturating_sub(from)
+    }
+
+    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there are not so many, `key` stays. O(`n`), as `count`.
+    pub fn nth(&self, n: u64, key: &mut Vec<u8>) -> Option<u64> {
+        self.text.nth(n, key).copied()
     }
 
     /// All strings in order, each with its value. A step takes a new descent and a copy of the string.

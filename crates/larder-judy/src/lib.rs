@@ -8,7 +8,8 @@
 //! | [`JudyESL`] | byte strings of any bytes | `u64` |
 //!
 //! Beside what every sorted map can, the word arrays find the nearest *missing* index, count the indexes of a range and find
-//! the n-th one without visiting those between, and tell their memory exactly. All four can be emptied in slices.
+//! the n-th one without visiting those between. The string arrays count, too, by the words beside the way: no string is put together,
+//! but all before the range's end are passed. All four tell their memory exactly, and can be emptied in slices.
 //!
 //! # The tree
 //!

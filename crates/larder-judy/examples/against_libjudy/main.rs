@@ -11,6 +11,9 @@
 //! `next` walks the array by stateless steps from each key to the one after it. Every answer is
 //! asserted. Time is the thread's own processor time.
 //!
+//! What is being measured stands on one line of the standard error, and each cell is in the CSV as soon as it is known: a long run (16,000,000 keys take minutes a
+//! round, and 3 GB) can be watched, and one that is broken off leaves what it measured.
+//!
 //! Memory is given twice: as each array counts itself, and as the C heap grows, headers of the allocator included (both
 //! use the same one). The JudySL of libJudy does not count itself: there the second stands for the first.
 
@@ -18,8 +21,10 @@ mod keys;
 mod raw;
 mod subjects;
 
-use std::fmt::Write as _;
+use std::fs::File;
 use std::hint::black_box;
+use std::io::Write as _;
+use std::time::Instant;
 
 use keys::{order, Pattern};
 use larder_judy::{Judy1, JudyESL, JudyL, JudySL};
@@ -156,15 +161,41 @@ impl AsRef<u64> for Word {
 }
 
 struct Report {
-    csv: String,
+    csv: Option<File>,
+    began: Instant,
     cells: usize,
     missed: Vec<String>,
 }
 
 impl Report {
+    fn new(path: Option<&str>) -> Result<Self, String> {
+        let csv = path.map(|path| File::create(path).map_err(|e| format!("{path}: {e}")));
+        let mut report = Report {
+            csv: csv.transpose()?,
+            began: Instant::now(),
+            cells: 0,
+            missed: Vec::new(),
+        };
+        report.row("array,pattern,keys,what,ours,theirs,ratio");
+        Ok(report)
+    }
+
+    /// Writes a line of the CSV.
+    fn row(&mut self, line: &str) {
+        if let Some(csv) = &mut self.csv {
+            writeln!(csv, "{line}").expect("the CSV can be written");
+        }
+    }
+
+    /// Says what is being measured, in place of what was said before.
+    fn now(&self, what: &str) {
+        let seconds = self.began.elapsed().as_secs();
+        eprint!("\r\x1b[K{seconds:6} s  {what}");
+    }
+
     fn cell(&mut self, place: &str, name: &str, ours: f64, theirs: f64, limit: f64) -> String {
         let ratio = ours / theirs;
-        let _ = writeln!(self.csv, "{place},{name},{ours:.3},{theirs:.3},{ratio:.3}");
+        self.row(&format!("{place},{name},{ours:.3},{theirs:.3},{ratio:.3}"));
         self.cells += 1;
         if ratio > limit {
             self.missed.push(format!(
@@ -187,6 +218,10 @@ fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
     let order = order(pattern, keys.len());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for turn in 0..rounds {
+        let (name, size, round_) = (pattern.name(), keys.len(), turn + 1);
+        report.now(&format!(
+            "{array} {name} {size}, round {round_} of {rounds}"
+        ));
         if turn % 2 == 0 {
             ours.push(round::<Key, K, A>(keys, &order));
             theirs.push(round::<Key, K, B>(keys, &order));
@@ -206,17 +241,13 @@ fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
         |samples: &[Sample]| median(samples, |sample| sample.counted.unwrap_or(sample.heap));
     line += &report.cell(&place, "memory", counted(&ours), counted(&theirs), 1.1);
     line += &report.cell(&place, "heap", heap(&ours), heap(&theirs), 1.1);
+    eprint!("\r\x1b[K");
     println!("{line}");
 }
 
 fn main() -> Result<(), String> {
     let options = options()?;
-    let csv = "array,pattern,keys,what,ours,theirs,ratio\n".to_string();
-    let mut report = Report {
-        csv,
-        cells: 0,
-        missed: Vec::new(),
-    };
+    let mut report = Report::new(options.csv.as_deref())?;
     print!("{:28}", "ns or bytes a key: ours, libJudy, ratio");
     println!("  {}", OPS.join(" | ") + " | memory counted | heap");
     for array in &options.arrays {
@@ -266,8 +297,5 @@ fn main() -> Result<(), String> {
         .missed
         .iter()
         .for_each(|missed| println!("missed: {missed}"));
-    match options.csv {
-        Some(path) => std::fs::write(&path, report.csv).map_err(|e| format!("{path}: {e}")),
-        None => Ok(()),
-    }
+    Ok(())
 }

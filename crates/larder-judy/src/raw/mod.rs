@@ -22,3 +22,4 @@ pub(crate) mod jp;
 pub(crate) mod leaf;
 pub(crate) mod mem;
 pub(crate) mod text;
+mod text_rank;

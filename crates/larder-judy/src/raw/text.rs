@@ -50,7 +50,7 @@ type Path = SmallVec<[(*mut Jp<Parts>, u64); 8]>;
 ///
 /// The pointer is a live array's of the tree, which is not written for `'a`.
 #[inline(always)]
-unsafe fn array<'a>(pair: *mut Jp<Parts>) -> &'a Jp<Parts> {
+pub(super) unsafe fn array<'a>(pair: *mut Jp<Parts>) -> &'a Jp<Parts> {
     // SAFETY: the caller's contract.
     unsafe { &*pair }
 }
@@ -84,6 +84,11 @@ impl<C: Chunks> Text<C> {
     #[inline]
     pub(crate) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// The root array.
+    pub(super) fn root(&self) -> &Jp<Parts> {
+        &self.root
     }
 
     pub(crate) fn memory_used(&self) -> usize {
@@ -205,7 +210,7 @@ impl<C: Chunks> Text<C> {
     /// Removes a string, and returns its value.
     ///
     /// 1. Go down, noting the path; the string ends in a word, or in a short-cut leaf.
-    /// 2. Take its word out of the last array.
+    /// 2. Take its word out of the last array: there the last word is not looked for before.
     /// 3. If that leaves one string there, it goes into a short-cut leaf, and takes the place of the highest array that
     ///    holds nothing else.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u64> {
@@ -215,9 +220,13 @@ impl<C: Chunks> Text<C> {
         let value = loop {
             let (word, next) = C::cut(rest);
             path.push((pair, word));
+            let Some(next) = next else {
+                // 2
+                // SAFETY: the array is the tree's own, alive, and nothing else borrows it; the word ends its string (1), so its value is no link.
+                break unsafe { remove(&mut *pair, ROOT, word, &mut self.mem) }?;
+            };
             // SAFETY: the array is the tree's own, alive, and nothing else borrows it.
             let value = *get(unsafe { array(pair) }, word).flatten()?;
-            let Some(next) = next else { break value };
             // SAFETY: the word goes on, so its value is a link (1).
             unsafe {
                 match Link::from_word(value).open() {
@@ -226,16 +235,14 @@ impl<C: Chunks> Text<C> {
                     Below::Lone(lone) => {
                         let value = *lone.value();
                         lone.drop(&mut self.mem);
+                        // 2: with the link to the leaf just given back.
+                        remove(&mut *pair, ROOT, word, &mut self.mem);
                         break value;
                     }
                 }
             }
             rest = next;
         };
-        // 2
-        let word = path[path.len() - 1].1;
-        // SAFETY: as above; the value removed is the string's own, or the link to the leaf just given back.
-        unsafe { remove(&mut *pair, ROOT, word, &mut self.mem) };
         self.len -= 1;
         // 3
         // SAFETY: the path is that of the tree, which is borrowed exclusively.
@@ -467,7 +474,7 @@ fn own((word, value): Found<'_>) -> (u64, u64) {
 }
 
 /// Calls `each` with every run below a pair.
-fn each_run<'a>(jp: &'a Jp<Parts>, each: &mut impl FnMut(&'a Jp<Parts>)) {
+pub(super) fn each_run<'a>(jp: &'a Jp<Parts>, each: &mut impl FnMut(&'a Jp<Parts>)) {
     match jp.view(ROOT).0 {
         View::Branch(branch) => branch
             .children()
@@ -477,7 +484,7 @@ fn each_run<'a>(jp: &'a Jp<Parts>, each: &mut impl FnMut(&'a Jp<Parts>)) {
 }
 
 /// Calls `each` with every link of a run. The last byte of a word, which every form keeps, says whether its string goes on.
-fn links<C: Chunks>(run: &Jp<Parts>, mut each: impl FnMut(Link)) {
+pub(super) fn links<C: Chunks>(run: &Jp<Parts>, mut each: impl FnMut(Link)) {
     let View::Run(run) = run.view(ROOT).0 else {
         return;
     };

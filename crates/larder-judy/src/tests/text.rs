@@ -1,7 +1,7 @@
 //! The string arrays against a naive oracle: one suite, stamped on both.
 
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,6 +20,9 @@ trait Strings {
     fn ends(&self) -> [Option<(Vec<u8>, u64)>; 2];
     fn all(&self) -> Vec<(Vec<u8>, u64)>;
     fn len(&self) -> u64;
+    /// Strings from the first key on and before the second, and the string that has so many before it.
+    fn ranks(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> u64;
+    fn at(&self, n: u64) -> Option<(Vec<u8>, u64)>;
     fn check(&self);
     fn stats(&self) -> TextStats;
     fn memory(&self) -> usize;
@@ -78,6 +81,15 @@ macro_rules! strings {
             }
             fn len(&self) -> u64 {
                 self.len()
+            }
+            fn ranks(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> u64 {
+                self.count((from, to))
+            }
+            fn at(&self, n: u64) -> Option<(Vec<u8>, u64)> {
+                let mut key = b"before".to_vec();
+                let value = self.nth(n, &mut key);
+                assert!(value.is_some() || key == b"before");
+                value.map(|value| (key, value))
             }
             fn check(&self) {
                 self.check()
@@ -159,6 +171,18 @@ impl<A: Strings> Beside<A> {
             oracle.range(..key.to_vec()).next_back().map(own),
         ];
         assert_eq!(self.array.near(key), near, "near {key:?}");
+        let below = oracle.range(..key.to_vec()).count() as u64;
+        let there = oracle.contains_key(key) as u64;
+        let array = &self.array;
+        assert_eq!(array.ranks(Unbounded, Excluded(key)), below, "{key:?}");
+        assert_eq!(array.ranks(Unbounded, Included(key)), below + there);
+        let rest = oracle.len() as u64 - below;
+        assert_eq!(array.ranks(Included(key), Unbounded), rest);
+        assert_eq!(array.ranks(Excluded(key), Unbounded), rest - there);
+        let half = &key[..key.len() / 2];
+        let between = oracle.range(half.to_vec()..key.to_vec()).count() as u64;
+        assert_eq!(array.ranks(Included(half), Excluded(key)), between);
+        assert_eq!(array.ranks(Excluded(key), Included(half)), 0);
     }
 
     fn compare(&self) {
@@ -170,6 +194,9 @@ impl<A: Strings> Beside<A> {
             .map(|(key, value)| (key.clone(), *value))
             .collect();
         assert_eq!(self.array.all(), all);
+        for n in [0, 1, all.len() / 2, all.len().saturating_sub(1), all.len()] {
+            assert_eq!(self.array.at(n as u64), all.get(n).cloned());
+        }
         assert_eq!(
             self.array.ends(),
             [all.first().cloned(), all.last().cloned()]
