@@ -105,8 +105,13 @@ demo-beams: beams
 	@mkdir -p $(DEMO)
 	@scripts/erlc.sh $(DEMO) $(ERLFLAGS) $(DEMO_SRC)
 
+# Where the figures go, as larder_bench_env has it.
+BENCH_RESULTS = $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/$(shell date +%Y-%m-%d)-make-bench)
+
+# The report measures nothing: a quick build draws it.
 bench: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench main
+	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- report '$(BENCH_RESULTS)'
 
 bench-full:
 	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench

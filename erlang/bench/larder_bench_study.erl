@@ -55,6 +55,17 @@ structure(#{name := Name, types := Types}) ->
     Type = case lists:member(ordered_set, Types) of true -> ordered_set; false -> set end,
     table(lists:concat(["larder ", Type, ", ", Name]), larder_bench_larder, [Type, {structure, Name}]).
 
+%% What never grows is told how many rows there will be.
+-spec sized(contender(), pos_integer()) -> [term()].
+sized(#{options := Options}, Rows) ->
+    [case Option of
+         {structure, Name} -> {structure, {Name, buckets(Name, Rows)}};
+         _ -> Option
+     end || Option <- Options].
+
+buckets(Name, Rows) ->
+    [{buckets, max(256, min(1 bsl 24, Rows))} || #{name := N, options := #{buckets := _}} <- larder:structures(), N =:= Name].
+
 planted() ->
     [table("planted fault", larder_bench_planted, [set]) || os:getenv("LARDER_STUDY_PLANT") =:= "1"].
 
@@ -94,10 +105,10 @@ fits(Size, #{name := Name} = C) ->
                                             [Size, maps:get(name, C), Needed / 1.0e9, Free / 1.0e9])]),
     Fits.
 
-measure(#{name := Name, side := Side, options := Options}, Size, Rounds) ->
+measure(#{name := Name, side := Side} = C, Size, Rounds) ->
     X = integer_to_list(Size),
     {Row, Times} = checked(Name, fun() ->
-        larder_bench_measure:in_own_process(fun() -> rounds(Side, Side:new(Options), Size, Rounds) end, 65_536)
+        larder_bench_measure:in_own_process(fun() -> rounds(Side, Side:new(sized(C, Size)), Size, Rounds) end, 65_536)
     end),
     put({row, Name}, Row),
     point("bytes", Name, X, Row),
@@ -147,8 +158,8 @@ disjoint(Runs, Contenders) ->
          end || Turn <- lists:seq(1, Runs), #{name := Name} = C <- turned(Turn, Contenders), P <- Counts],
     ok.
 
-inserts(#{side := Side, options := Options}, Part, Processes) ->
-    {ok, Table} = Side:new_with(Options),
+inserts(#{side := Side} = C, Part, Processes) ->
+    {ok, Table} = Side:new_with(sized(C, Part * Processes)),
     Parent = self(),
     Workers = [spawn_opt(fun() ->
                              receive go -> ok end,
@@ -167,17 +178,18 @@ inserts(#{side := Side, options := Options}, Part, Processes) ->
 
 scenarios(Runs, Contenders) ->
     Ms = larder_bench_env:number("LARDER_BENCH_MS", 100),
+    Range = larder_bench_env:number("LARDER_BENCH_RANGE", 1_000_000),
     Most = erlang:system_info(schedulers_online),
     Counts = lists:usort([1, Most]),
     Scenarios = [S || #{part := scenarios} = S <- larder_bench_scaling:scenarios()],
     say(["@part", "erlang, scenarios", integer_to_list(Runs * length(Contenders) * length(Counts) * length(Scenarios))]),
     _ = [begin
-             Rate = checked(Name, fun() -> larder_bench_scaling:rate({Side, Name, Options}, S, P, Ms) end),
+             Rate = checked(Name, fun() -> larder_bench_scaling:rate({Side, Name, sized(C, Range div 2)}, S, P, Ms) end),
              Plot = case P of 1 -> "scenarios-1"; _ -> "scenarios" end,
              point(Plot, Name, Called, Rate / 1.0e6),
              say(["@step", Name])
          end || Turn <- lists:seq(1, Runs), #{name := Called} = S <- Scenarios,
-                #{name := Name, side := Side, options := Options} <- turned(Turn, Contenders), P <- Counts],
+                #{name := Name, side := Side} = C <- turned(Turn, Contenders), P <- Counts],
     ok.
 
 %%% Lines

@@ -41,11 +41,11 @@ const PEAK: f64 = 2.3;
 fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     let steps: &[u64] = run.scale.pick(
         &[20_000],
-        &[10_000_000],
+        &[3_000_000],
         &[1_000_000_000, 100_000_000, 10_000_000],
     );
     run.setting("growth entries", steps[0]);
-    let part = run.scale.pick(2_000, 1_000_000, 1_000_000);
+    let part = run.scale.pick(2_000, 100_000, 1_000_000);
     if steps[0] < 100_000_000 {
         run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
     }
@@ -90,7 +90,7 @@ fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
         run.progress.at(&store.name);
         let an_entry = bytes_of(store);
         if let Some(entries) = affordable(run, &store.name, steps, an_entry) {
-            let made = (store.make)();
+            let made = (store.make)(entries as usize);
             grow_store(run, &store.name, made, entries, part)?;
         }
         run.progress.step();
@@ -110,7 +110,7 @@ fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
 fn bytes_of(store: &Named) -> f64 {
     let n = 20_000;
     let (made, allocated) = counted(|| {
-        let mut made = (store.make)();
+        let mut made = (store.make)(n as usize);
         for i in 0..n {
             let key = random_key(i);
             made.put(key, &value_of(key).to_le_bytes());

@@ -100,17 +100,37 @@ impl Contender {
         !matches!(self.how, How::Peer(_))
     }
 
-    /// An empty table for rows of one or two elements. Peers have two.
+    /// An empty table for rows of one or two elements, about so many. Peers have two elements.
     ///
     /// # Errors
     /// What the engine says.
-    pub fn make(&self, arity: usize) -> Result<Box<dyn Rows>, larder::Error> {
+    pub fn make(&self, arity: usize, rows: usize) -> Result<Box<dyn Rows>, larder::Error> {
         Ok(match &self.how {
-            How::Engine(ask) => Box::new(EngineRows::new(ask, arity)?),
+            How::Engine(ask) => Box::new(EngineRows::new(&sized(ask, rows), arity)?),
             How::Peer(make) => make(),
-            How::Forgetful(other) => Box::new(Forgetful(other.make(arity)?)),
+            How::Forgetful(other) => Box::new(Forgetful(other.make(arity, rows)?)),
         })
     }
+}
+
+/// The option of structures that never grow: how many lists there are for good.
+const BUCKETS: &str = "buckets";
+
+/// So many lists for so many rows, as is said of such structures; nothing for those that grow.
+pub fn size_options(structure: &str, rows: usize) -> Option<(String, StructureValue)> {
+    let listed = structures().find(|s| s.name == structure)?;
+    let fixed = listed.options.iter().any(|o| o.name == BUCKETS);
+    let buckets = rows.next_power_of_two().clamp(1 << 8, 1 << 24);
+    fixed.then(|| said(BUCKETS, buckets as i64))
+}
+
+/// What is asked for, with the number of lists where it has to be said and was not.
+fn sized(ask: &Ask, rows: usize) -> Ask {
+    let mut ask = ask.clone();
+    if !ask.options.iter().any(|(name, _)| name == BUCKETS) {
+        ask.options.extend(size_options(&ask.structure, rows));
+    }
+    ask
 }
 
 /// Every structure with its own options, as an ordered_set if it can be one, but for those that the study has in its own way.
@@ -208,7 +228,7 @@ mod tests {
         let others = others(&but);
         assert_eq!(others.len(), structures().count() - 1 - but.len());
         for contender in others {
-            let rows = contender.make(2).unwrap();
+            let rows = contender.make(2, 100).unwrap();
             rows.hand().insert(1, 2);
             assert_eq!(rows.hand().lookup(1), Some(2), "{}", contender.name);
         }
@@ -216,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_planted_one_forgets() {
-        let rows = Contender::default_set().planted().make(2).unwrap();
+        let rows = Contender::default_set().planted().make(2, 100).unwrap();
         rows.hand().insert(100, 2);
         assert_eq!(rows.hand().lookup(100), None);
     }

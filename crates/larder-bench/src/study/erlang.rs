@@ -158,7 +158,7 @@ fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
     let runs = run.runs(run.scale.pick(1, 3, 3));
     let (inserts, range, ms) = run.scale.pick(
         (3_000, 2_000, 10),
-        (300_000, 100_000, 100),
+        (200_000, 50_000, 50),
         (10_000_000, 1_000_000, 3_000),
     );
     let mut erl = Command::new("erl");

@@ -199,24 +199,44 @@ fn contenders() -> Vec<Contender> {
     all
 }
 
-/// What one contender's tables take, for the estimate of the next size.
-struct Taken(Vec<(String, f64)>);
+/// What one contender's tables took, for the estimate of the next size: name, bytes a row, seconds a row in the whole course.
+struct Taken(Vec<(String, f64, f64)>);
 
 impl Taken {
     /// Bytes a row, before anything is known.
     const UNKNOWN: f64 = 150.0;
     /// What a table takes while it doubles what it has, and what allocators keep.
     const PEAK: f64 = 1.7;
+    /// Seconds that one course may take when hours were not asked for.
+    const PATIENCE: f64 = 15.0;
 
-    fn of(&self, name: &str) -> f64 {
-        let known = self.0.iter().find(|(of, _)| of == name);
-        known.map_or(Self::UNKNOWN, |(_, bytes)| *bytes) * Self::PEAK
+    fn bytes(&self, name: &str) -> f64 {
+        let known = self.0.iter().find(|(of, ..)| of == name);
+        known.map_or(Self::UNKNOWN, |(_, bytes, _)| *bytes)
     }
 
-    fn note(&mut self, name: &str, bytes: f64) {
-        self.0.retain(|(of, _)| of != name);
-        self.0.push((name.to_owned(), bytes));
+    fn seconds(&self, name: &str) -> f64 {
+        let known = self.0.iter().find(|(of, ..)| of == name);
+        known.map_or(0.0, |(.., seconds)| *seconds)
     }
+
+    fn note(&mut self, name: &str, bytes: f64, seconds: f64) {
+        self.0.retain(|(of, ..)| of != name);
+        self.0.push((name.to_owned(), bytes, seconds));
+    }
+}
+
+/// Whether there is memory and time for a contender at a size; if not, that is said.
+fn fits(run: &mut Run, taken: &Taken, n: usize, name: &str) -> bool {
+    let seconds = n as f64 * taken.seconds(name);
+    if run.scale != super::Scale::Full && seconds > Taken::PATIENCE {
+        run.skip(format!(
+            "{n} keys, {name}: would take about {seconds:.0} s a run; asked for by --full alone"
+        ));
+        return false;
+    }
+    let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
+    run.fits(&format!("{n} keys, {name}"), bytes)
 }
 
 fn run(run: &mut Run) -> Result<(), Failure> {
@@ -298,12 +318,7 @@ fn size(
     };
     let fit: Vec<_> = contenders
         .iter()
-        .filter(|c| {
-            run.fits(
-                &format!("{n} keys, {}", c.name),
-                n as f64 * taken.of(&c.name),
-            )
-        })
+        .filter(|c| fits(run, taken, n, &c.name))
         .collect();
     run.progress
         .part(&format!("ets-2003, {n} keys"), runs * fit.len());
@@ -326,7 +341,7 @@ fn size(
             }
             report(run, contender, n, times, of_set);
             if turn == 0 && contender.is_table() {
-                let bytes = taken.of(&contender.name) / Taken::PEAK;
+                let bytes = taken.bytes(&contender.name);
                 run.figure(
                     "memory",
                     &contender.name,
@@ -359,9 +374,9 @@ fn course(
 ) -> Result<Times, Failure> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
     let made = |e: larder::Error| Failure::Impossible(format!("{}: {e}", contender.name));
-    let rows = contender.make(2).map_err(made)?;
+    let rows = contender.make(2, data.n as usize).map_err(made)?;
     let mut hand = rows.hand();
-    let mut times = [0.0; WORKLOADS.len()];
+    let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {
         for (workload, time) in WORKLOADS.iter().zip(&mut times) {
             let begin = Instant::now();
@@ -375,13 +390,14 @@ fn course(
             };
             counted(&*rows, right).map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
             if workload.id == "insert-sequential" {
-                let bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
-                taken.note(&contender.name, bytes);
+                bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
             }
         }
         deletions(&mut *hand, 1..=data.n).map_err(|what| wrong(format!("emptying: {what}")))?;
     }
     times.iter_mut().for_each(|time| *time /= rounds as f64);
+    let a_row = times.iter().sum::<f64>() / data.n as f64;
+    taken.note(&contender.name, bytes, a_row);
     Ok(times)
 }
 

@@ -92,7 +92,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         inserts: full.inserts / divisor,
         operations: full.operations / divisor,
     };
-    let size = run.scale.pick(part(512), part(16), full);
+    let size = run.scale.pick(part(512), part(32), full);
     run.setting("range", size.range);
     run.setting("inserts", size.inserts);
     run.setting("operations", size.operations);
@@ -240,9 +240,9 @@ fn phases(run: &mut Run, size: Size, runs: usize, contenders: &[Contender]) -> R
     Ok(())
 }
 
-fn made(contender: &Contender) -> Result<Box<dyn Rows>, Failure> {
+fn made(contender: &Contender, size: Size) -> Result<Box<dyn Rows>, Failure> {
     contender
-        .make(2)
+        .make(2, size.inserts)
         .map_err(|e| Failure::Impossible(format!("{}: {e}", contender.name)))
 }
 
@@ -254,7 +254,7 @@ fn three(
     threads: usize,
     seed: u64,
 ) -> Result<[f64; 3], Failure> {
-    let rows = made(contender)?;
+    let rows = made(contender, size)?;
     let name = &contender.name;
     let first = insert(&*rows, size, threads, seed)?;
     sound(&*rows, name, size, Some(distinct(size, threads, seed)))?;
@@ -466,7 +466,7 @@ fn sweep(
             for (mix, _, _) in [MIXES[0], MIXES[1]] {
                 let series = format!("{}, {mix} % lookups", contender.name);
                 run.progress.at(&series);
-                let rows = made(contender)?;
+                let rows = made(contender, size)?;
                 let seed = run.seed + turn as u64;
                 insert(&*rows, size, threads, seed)?;
                 let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
@@ -496,7 +496,7 @@ fn stacks(run: &mut Run, size: Size, runs: usize) -> Result<(), Failure> {
     for turn in 0..runs {
         for i in 0..all.len() {
             let contender = &all[(i + turn) % all.len()];
-            let rows = made(contender)?;
+            let rows = made(contender, size)?;
             let mut hand = rows.hand();
             (1..=keys).for_each(|key| hand.insert(key, value(key)));
             for &threads in &counts {

@@ -60,14 +60,14 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     adapting::record(run)
 }
 
-fn made(contender: &Contender) -> Result<Box<dyn Rows>, Failure> {
+fn made(contender: &Contender, rows: usize) -> Result<Box<dyn Rows>, Failure> {
     contender
-        .make(1)
+        .make(1, rows)
         .map_err(|e| Failure::Impossible(format!("{}: {e}", contender.name)))
 }
 
 fn disjoint(run: &mut Run, runs: usize, contenders: &[Contender]) -> Result<(), Failure> {
-    let n = run.scale.pick(4_000, 400_000, 10_000_000i64);
+    let n = run.scale.pick(4_000, 200_000, 10_000_000i64);
     run.setting("disjoint inserts", n);
     run.plot(
         "disjoint",
@@ -88,7 +88,7 @@ fn disjoint(run: &mut Run, runs: usize, contenders: &[Contender]) -> Result<(), 
             let contender = contenders[(i + turn) % contenders.len()];
             for threads in counts {
                 run.progress.at(&contender.name);
-                let rows = made(contender)?;
+                let rows = made(contender, n as usize)?;
                 let part = n / threads as i64;
                 let done = crowd::work(threads, None, |worker| {
                     let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
@@ -231,9 +231,7 @@ fn scenarios(
     contenders: &[Contender],
     counts: &[usize],
 ) -> Result<(), Failure> {
-    let (range, ms) = run
-        .scale
-        .pick((2_000, 8), (100_000, 100), (1_000_000, 3_000));
+    let (range, ms) = run.scale.pick((2_000, 8), (50_000, 50), (1_000_000, 3_000));
     run.setting("scenario keys", range);
     run.setting("scenario milliseconds", ms);
     let names = ("insert/delete/lookup in %, and the rest", Scale::Names);
@@ -284,7 +282,7 @@ fn rate_of(
     ms: u64,
     seed: u64,
 ) -> Result<f64, Failure> {
-    let rows = made(contender)?;
+    let rows = made(contender, order.len() / 2)?;
     let mut hand = rows.hand();
     let half = order.len() / 2;
     for &key in &order[..half] {
@@ -385,7 +383,7 @@ fn sound(rows: &dyn Rows, name: &str, range: i64, expected: Option<usize>) -> Re
 fn counters(run: &mut Run, runs: usize, counts: &[usize]) -> Result<(), Failure> {
     let (range, ms) = run
         .scale
-        .pick((2_000, 8), (100_000, 200), (1_000_000, 3_000));
+        .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
     run.plot(
         "counters",
         "Decentralised counters: inserts and deletions",

@@ -1,6 +1,7 @@
 //! What the study of large tables measures: maps from numbers to runs of bytes.
 
 use crate::peers::larder as own;
+use crate::study::contender::size_options;
 use crate::study::run::{Failure, Run};
 use larder_index::{pin, Change, Unique};
 use larder_structures::{build_unique, structures, Order};
@@ -126,13 +127,13 @@ impl Store for Forgetful {
     }
 }
 
-pub(super) type Make = Box<dyn Fn() -> Box<dyn Store>>;
+pub(super) type Make = Box<dyn Fn(usize) -> Box<dyn Store>>;
 
 /// A store by name.
 pub(super) struct Named {
     /// What the study calls it.
     pub(super) name: String,
-    /// An empty one.
+    /// An empty one, for about so many entries.
     pub(super) make: Make,
 }
 
@@ -143,7 +144,7 @@ pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
         make,
     };
     let default = |ordered| -> Make {
-        Box::new(move || {
+        Box::new(move |_| {
             let seed = Seed::random();
             let index = own::index(ordered, &seed, true);
             Box::new(Index { index, seed })
@@ -154,11 +155,11 @@ pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
         named("default ordered", default(true)),
         named(
             "hashbrown of Vec",
-            Box::new(|| Box::new(hashbrown::HashMap::<u64, Vec<u8>>::new())),
+            Box::new(|_| Box::new(hashbrown::HashMap::<u64, Vec<u8>>::new())),
         ),
         named(
             "BTreeMap of Vec",
-            Box::new(|| Box::new(BTreeMap::<u64, Vec<u8>>::new())),
+            Box::new(|_| Box::new(BTreeMap::<u64, Vec<u8>>::new())),
         ),
     ];
     for structure in structures() {
@@ -167,9 +168,10 @@ pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
         } else {
             Order::Hash
         };
-        let make: Make = Box::new(move || {
-            let index =
-                build_unique(structure.name, &[], order).expect("it is listed, with its defaults");
+        let make: Make = Box::new(move |entries| {
+            let options: Vec<_> = size_options(structure.name, entries).into_iter().collect();
+            let index = build_unique(structure.name, &options, order)
+                .expect("it is listed, and the option is its own");
             let seed = Seed::random();
             Box::new(Index { index, seed })
         });
@@ -180,7 +182,7 @@ pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
         let planted = default(false);
         all.push(named(
             "planted fault",
-            Box::new(move || Box::new(Forgetful(planted()))),
+            Box::new(move |n| Box::new(Forgetful(planted(n)))),
         ));
     }
     match all.is_empty() {

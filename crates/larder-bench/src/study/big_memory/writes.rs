@@ -43,7 +43,7 @@ impl Popular {
 pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     let (keys, writes, seconds) = run.scale.pick(
         (2_000, 20_000, 0.1),
-        (1_000_000, 3_000_000, 4.0),
+        (300_000, 1_000_000, 2.0),
         (10_000_000, 100_000_000, 60.0),
     );
     run.setting("append keys", keys);
@@ -90,7 +90,7 @@ fn append(
     writes: usize,
     seconds: f64,
 ) -> Result<(), Failure> {
-    let mut store = (named.make)();
+    let mut store = (named.make)(popular.order.len());
     let mut random = Random::new(run.seed);
     let mut counts = vec![0u32; popular.order.len()];
     let begin = Instant::now();
@@ -192,8 +192,8 @@ fn paced(
 }
 
 pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
-    let total = run.scale.pick(1 << 20, 64 << 20, 2 << 30usize);
-    let most = run.scale.pick(2_000, 500_000, 10_000_000);
+    let total = run.scale.pick(1 << 20, 16 << 20, 2 << 30usize);
+    let most = run.scale.pick(2_000, 100_000, 10_000_000);
     let runs = run.runs(run.scale.pick(1, 3, 3));
     run.plot(
         "sizes",
@@ -253,7 +253,7 @@ fn overwrite(
     total: usize,
     seed: u64,
 ) -> Result<f64, Failure> {
-    let mut store = (named.make)();
+    let mut store = (named.make)(popular.order.len());
     let mut value = vec![0; size];
     for &i in &popular.order {
         let key = random_key(u64::from(i));
