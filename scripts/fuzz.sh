@@ -23,6 +23,7 @@ RUSTFLAGS="${RUSTFLAGS:-} -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage
   cargo build --quiet --locked -p larder-fuzz --features libfuzzer --target "$HOST" --target-dir "$TARGET_DIR"
 
 mkdir -p _build/fuzz/failures
+cargo run --quiet --locked -p larder-fuzz --example seeds --target-dir "${CARGO_TARGET_DIR:-$PWD/target}" -- _build/fuzz
 seconds=$((MINUTES * 60 / ${#TARGETS[@]})) passed=0 failed=0
 [ "$seconds" -ge 1 ] || seconds=1
 for target in "${TARGETS[@]}"; do
@@ -36,8 +37,8 @@ for target in "${TARGETS[@]}"; do
     failed=$((failed + 1)) how=FAILED
   fi
   printf '%-7s %-11s %10s inputs in %s s, %s edges covered\n' "$how" "$target" \
-    "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$seconds" \
-    "$(grep -o 'cov: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)"
+    "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)" "$seconds" \
+    "$(grep -ao 'cov: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)"
   [ "$how" = ok ] || tail -30 "$log"
 done
 echo "$passed passed, $failed failed"

@@ -333,6 +333,20 @@ keys_that_are_given_end_a_search_test() ->
     [?assertEqual({Type, Ends(ets, Type)}, {Type, Ends(larder, Type)})
      || Type <- [set, ordered_set, bag, duplicate_bag]].
 
+%% Several keys that are given, met exactly by the limit: a set knows that they were all, an ordered_set does not.
+several_keys_that_are_given_test_() ->
+    [fun() ->
+         Ends = fun(Mod) ->
+             Tab = Mod:new(t, [Type]),
+             Mod:insert(Tab, [{I, I} || I <- lists:seq(1, 4)]),
+             Found = [end_of(Mod:Select(Tab, [{{Key, '_'}, [], ['$_']} || Key <- Keys], Limit))
+                      || Select <- [select, select_reverse], Keys <- [[1, 3], [1, 4], [3, 3]], Limit <- [1, 2, 3]],
+             Mod:delete(Tab),
+             Found
+         end,
+         ?assertEqual({Type, Ends(ets)}, {Type, Ends(larder)})
+     end || Type <- [set, ordered_set, bag, duplicate_bag]].
+
 end_of({Found, '$end_of_table'}) -> {length(Found), over};
 end_of({Found, _}) -> {length(Found), more};
 end_of('$end_of_table') -> none.

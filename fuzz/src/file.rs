@@ -6,21 +6,31 @@ use larder::{Budget, Direction, Output, OwnerId, Step, Table};
 use larder_matchspec::Context;
 use larder_term::{term, Encoder, Mode, NodeName, Term};
 use sha2::{Digest, Sha256};
-use std::cell::RefCell;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Where the parts of a file begin, as docs/design.md says: 8 bytes of magic, 2 of version, 4 with the header's length.
 const HEADER: usize = 14;
 
-struct Place {
-    larder: Larder,
-    folder: tempfile::TempDir,
+/// A file that exists while an input is looked at.
+struct Place(PathBuf);
+
+impl Place {
+    /// One that no other process or thread uses.
+    fn new() -> Place {
+        let thread = format!("{:?}", std::thread::current().id());
+        let number: String = thread.chars().filter(char::is_ascii_digit).collect();
+        let name = format!("larder-fuzz-{}-{number}", std::process::id());
+        Place(std::env::temp_dir().join(name))
+    }
 }
 
-thread_local! {
-    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What can't be removed is left in the folder for such things.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Any bytes as a file.
@@ -32,27 +42,19 @@ pub fn file(data: &[u8]) {
     if mode % 2 == 0 {
         put_right(&mut bytes);
     }
-    PLACE.with(|place| {
-        let mut place = place.borrow_mut();
-        let place = place.get_or_insert_with(|| Place {
-            larder: Larder::new(),
-            folder: tempfile::tempdir().expect("a folder for files"),
-        });
-        check(place, &bytes, mode % 2 == 0);
-    });
+    check(&Larder::new(), &Place::new().0, &bytes, mode % 2 == 0);
 }
 
-fn check(place: &Place, bytes: &[u8], right: bool) {
-    let path = place.folder.path().join("table");
-    fs::write(&path, bytes).expect("a file for the input");
-    let header = read_header(&path);
-    let verified = load(&place.larder, &path, true);
+fn check(larder: &Larder, path: &Path, bytes: &[u8], right: bool) {
+    fs::write(path, bytes).expect("a file for the input");
+    let header = read_header(path);
+    let verified = load(larder, path, true);
     let found = verified.as_ref().ok().map(rows);
     if let Ok(table) = &verified {
         let owner = table.owner();
         table.drop_table(owner).expect("the table that was loaded");
     }
-    let plainly = load(&place.larder, &path, false);
+    let plainly = load(larder, path, false);
     assert!(
         header.is_ok() || plainly.is_err(),
         "a table of a file without a header"
@@ -67,6 +69,7 @@ fn check(place: &Place, bytes: &[u8], right: bool) {
         );
     }
     let Ok(table) = plainly else {
+        assert!(larder.engine().all().is_empty(), "a table was left behind");
         return;
     };
     let rows_now = rows(&table);
@@ -74,19 +77,16 @@ fn check(place: &Place, bytes: &[u8], right: bool) {
         assert_eq!(found, rows_now);
     }
     // What was loaded is saved and loaded again.
-    save(&table, table.owner(), &path);
+    save(&table, table.owner(), path);
     table
         .drop_table(table.owner())
         .expect("the table that was loaded");
-    let again = load(&place.larder, &path, true).expect("a file that was just saved");
+    let again = load(larder, path, true).expect("a file that was just saved");
     assert_eq!(rows(&again), rows_now);
     again
         .drop_table(again.owner())
         .expect("the table that was loaded");
-    assert!(
-        place.larder.engine().all().is_empty(),
-        "a table was left behind"
-    );
+    assert!(larder.engine().all().is_empty(), "a table was left behind");
 }
 
 fn load(larder: &Larder, path: &Path, verify: bool) -> Result<Arc<Table>, larder::Error> {

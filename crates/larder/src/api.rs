@@ -56,6 +56,9 @@ impl Drop for Home {
 }
 
 /// A world of tables. Clones are handles of the same.
+///
+/// The last handle is not to be dropped by the destructor of a thread-local: what that needs of its own may be gone by then, and the drop
+/// panics. A static, or a value that `main` owns, is a good place.
 #[derive(Clone)]
 pub struct Larder(Arc<Home>);
 

@@ -41,6 +41,8 @@ pub(crate) struct Cursor {
     place: Place,
     /// The current key of a path of keys.
     key: usize,
+    /// Whether keys come in order; see `is_over`.
+    ordered: bool,
 }
 
 impl Cursor {
@@ -56,6 +58,7 @@ impl Cursor {
             way,
             place: Place::Begin,
             key: 0,
+            ordered: table.kind().is_ordered(),
         }
     }
 
@@ -121,9 +124,11 @@ impl Cursor {
         }
     }
 
-    /// Whether the path is one of keys, and it has been under all of them.
+    /// Whether the path is one of keys, and it has been under all of them. Several keys of an ordered_set are a part of it as any other, as
+    /// in `ets`: there one learns only by going on that nothing is left.
     pub(crate) fn is_over(&self) -> bool {
         match &self.path {
+            Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
             Path::Keys(keys) => self.place == Place::Begin && self.key == keys.len(),
             _ => false,
         }
