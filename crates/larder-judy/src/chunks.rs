@@ -25,6 +25,10 @@ pub(crate) trait Chunks: 'static {
     /// How many bytes of the string a word holds.
     fn held(word: u64) -> usize;
 
+    /// Whether the word says otherwise than what it was cut from (`rest`, and whether that goes on after it): then no string of the kind has it there. A string that
+    /// passes in all its words may still be of no string of the kind, but then one of its words is one that no such string has.
+    fn misfits(word: u64, rest: &[u8], goes_on: bool) -> bool;
+
     /// Adds a word's bytes to a string.
     #[inline]
     fn push(word: u64, out: &mut Vec<u8>) {
@@ -61,6 +65,16 @@ impl Chunks for Terminated {
     fn held(word: u64) -> usize {
         8 - word.trailing_zeros() as usize / 8
     }
+
+    #[inline(always)]
+    fn misfits(word: u64, rest: &[u8], goes_on: bool) -> bool {
+        // A zero byte at the end of a word that goes on, or of what the last word holds.
+        if goes_on {
+            !Self::goes_on(word)
+        } else {
+            Self::held(word) != rest.len()
+        }
+    }
 }
 
 impl Chunks for Counted {
@@ -82,6 +96,11 @@ impl Chunks for Counted {
     #[inline(always)]
     fn held(word: u64) -> usize {
         (word as u8).min(7) as usize
+    }
+
+    #[inline(always)]
+    fn misfits(_word: u64, _rest: &[u8], _goes_on: bool) -> bool {
+        false
     }
 }
 

@@ -58,6 +58,12 @@ impl fmt::Display for ZeroByte {
 
 impl std::error::Error for ZeroByte {}
 
+/// Whether a word of the key, or the key itself, ends with a zero byte: then its words could be taken for those of another string.
+#[inline]
+fn ends_in_zeros(key: &[u8]) -> bool {
+    key.last() == Some(&0) || key.iter().skip(7).step_by(8).any(|&byte| byte == 0)
+}
+
 fn checked(key: &[u8]) -> Result<&[u8], ZeroByte> {
     match zero_at(key) {
         None => Ok(key),
@@ -84,7 +90,7 @@ impl JudySL {
     /// The value of a string. A key with a zero byte has none.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<u64> {
-        self.text.get(checked(key).ok()?).copied()
+        self.text.get(key).copied()
     }
 
     /// The value of a string, to be written. A key with a zero byte has none.
@@ -117,13 +123,19 @@ impl JudySL {
     /// Removes a string, and returns its value. A key with a zero byte has none.
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Option<u64> {
-        self.text.remove(checked(key).ok()?)
+        self.text.remove(key)
     }
 
     /// Keys with a zero byte lie right above what is before it, as no string of the array begins with that and a zero.
     #[inline]
     fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<u64> {
-        let Some(at) = zero_at(key) else {
+        // Other zero bytes are where none of a string's are, and words with them lie where such keys do.
+        let at = if ends_in_zeros(key) {
+            zero_at(key)
+        } else {
+            None
+        };
+        let Some(at) = at else {
             return self.text.seek::<UP>(key, inclusive).copied();
         };
         let tail = key.split_off(at);

@@ -95,15 +95,18 @@ impl<C: Chunks> Text<C> {
         self.mem.bytes()
     }
 
-    /// The value of a string.
+    /// The value of a string. The key may be one that no string of the kind can be: it has none.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&u64> {
         let (mut jp, mut rest) = (&self.root, key);
         loop {
             let (word, next) = C::cut(rest);
+            if C::misfits(word, rest, next.is_some()) {
+                return None;
+            }
             let value = get(jp, word).flatten()?;
             let Some(next) = next else { return Some(value) };
-            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as the tree is lent.
+            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link (1), to something alive as long as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
@@ -213,12 +216,17 @@ impl<C: Chunks> Text<C> {
     /// 2. Take its word out of the last array: there the last word is not looked for before.
     /// 3. If that leaves one string there, it goes into a short-cut leaf, and takes the place of the highest array that
     ///    holds nothing else.
+    ///
+    /// The key may be one that no string of the kind can be.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u64> {
         let mut path = Path::new();
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         // 1
         let value = loop {
             let (word, next) = C::cut(rest);
+            if C::misfits(word, rest, next.is_some()) {
+                return None;
+            }
             path.push((pair, word));
             let Some(next) = next else {
                 // 2
@@ -227,7 +235,7 @@ impl<C: Chunks> Text<C> {
             };
             // SAFETY: the array is the tree's own, alive, and nothing else borrows it.
             let value = *get(unsafe { array(pair) }, word).flatten()?;
-            // SAFETY: the word goes on, so its value is a link (1).
+            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link (1).
             unsafe {
                 match Link::from_word(value).open() {
                     Below::Array(below) => pair = below,

@@ -380,3 +380,57 @@ fn a_zero_byte_is_an_error_and_has_a_place_in_the_order() {
     assert_eq!(near, [Some(2), Some(2), Some(1), Some(1)]);
     assert_eq!(array.near(b"ac\0")[0], None);
 }
+
+/// Keys that differ from those that are there by zero bytes, anywhere in or behind them, are not found: lookups and removals look at no byte before they come to it.
+#[test]
+fn keys_with_zero_bytes_are_never_there() {
+    let text = b"seventeen letters and some more of them";
+    let mut array = JudySL::new();
+    for n in 0..text.len() {
+        array.insert(&text[..n], n as u64).expect("no zero byte");
+    }
+    let before = array.len();
+    for n in 0..text.len() {
+        for zeros in 1..12 {
+            for at in 0..=n {
+                let key = [&text[..at], &[0; 12][..zeros], &text[at..n]].concat();
+                assert_eq!(array.get(&key), None);
+                assert_eq!((array.remove(&key), array.get_mut(&key)), (None, None));
+            }
+            let mut key = text[..n].to_vec();
+            key[n.saturating_sub(zeros)..].fill(0);
+            assert_eq!(array.get(&key), (n == 0).then_some(0));
+        }
+    }
+    assert_eq!(array.len(), before);
+    array.check();
+    (0..text.len()).for_each(|n| assert_eq!(array.remove(&text[..n]), Some(n as u64)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Keys with zero bytes have the neighbours that their bytes say.
+    #[test]
+    fn keys_with_zero_bytes_have_their_place(strings in vec(key(), 0..60), asked in vec(key(), 1..40)) {
+        let (mut array, mut oracle) = (JudySL::new(), BTreeMap::new());
+        for (n, bytes) in strings.iter().enumerate() {
+            let string = <JudySL as Strings>::key(bytes.clone());
+            array.insert(&string, n as u64).expect("no zero byte");
+            oracle.insert(string, n as u64);
+        }
+        let own = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
+        for asked in asked.iter().chain(&strings) {
+            let near = [
+                oracle.range(asked.clone()..).next().map(own),
+                oracle.range::<[u8], _>((Excluded(&asked[..]), Unbounded)).next().map(own),
+                oracle.range(..=asked.clone()).next_back().map(own),
+                oracle.range(..asked.clone()).next_back().map(own),
+            ];
+            prop_assert_eq!(array.near(asked), near, "near {:?}", asked);
+            prop_assert_eq!(array.get(asked), oracle.get(asked).copied());
+            let below = oracle.range(..asked.clone()).count() as u64;
+            prop_assert_eq!(array.ranks(Unbounded, Excluded(asked)), below);
+        }
+    }
+}
