@@ -1,8 +1,30 @@
 #!/bin/bash
-# The index under a model checker: threads change at every touch of an atomic (crates/larder-index/src/sync). A build of its own.
+# Each protocol under a model checker: threads change at every touch of an atomic or a lock (crates/larder-index/src/sync), by chance, by PCT, and, in
+# small programs, in all orders of few changes. Histories must be linearizable; faults that are planted must be found. A build of its own.
 #
-#   scripts/model.sh [ARGUMENTS OF cargo test...]     LARDER_SOAK=n: n times as many executions
+#   scripts/model.sh [--long] [ARGUMENTS OF cargo test...]     LARDER_SOAK=n: n times as many executions (--long: 30 times)
+#
+# The last line says how many executions there were. A failing one prints a schedule; LARDER_SCHEDULE=... runs it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = --long ]; then
+  shift
+  export LARDER_SOAK=${LARDER_SOAK:-30}
+fi
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg larder_model"
-exec cargo test --quiet --locked -p larder-index --test interleavings --target-dir "${CARGO_TARGET_DIR:-$PWD/target}/model" "$@"
+LARDER_MODEL_LOG=$(mktemp)
+export LARDER_MODEL_LOG
+target=${CARGO_TARGET_DIR:-$PWD/target}/model
+trap 'rm -f "$LARDER_MODEL_LOG"' EXIT
+status=0
+models() { cargo test --quiet --locked --no-fail-fast --target-dir "$target" "$@" || status=$?; }
+# The locks that structures stand on, then the index, the structures and the tables.
+models -p larder-structures --lib -- model "$@"
+models -p larder-index -p larder-structures -p larder --test interleavings -- "$@"
+sed -E 's/^ *[0-9]+ executions of (.*): .*/\1/' "$LARDER_MODEL_LOG" | sort -u | grep -cv '^a planted fault' | {
+  read -r programs
+  awk -v programs="$programs" -v seconds="$SECONDS" '
+    {n += $1} /all orders/ {all++} END {
+      printf "model: %d executions of %d programs, %d of them in all orders of few changes of thread, %d s\n", n, programs, all, seconds}' "$LARDER_MODEL_LOG"
+}
+exit "$status"

@@ -449,7 +449,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn len(&self) -> usize {
-        let guard = crossbeam_epoch::pin();
+        let guard = crate::pin();
         let (mut len, mut at) = (0, Some(0));
         while let Some(hash) = at {
             let leaf = self.trie.find(hash, &guard);
@@ -464,7 +464,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn stats(&self) -> Stats {
-        let depth = self.trie.depth(&crossbeam_epoch::pin());
+        let depth = self.trie.depth(&crate::pin());
         self.shared.counters.stats(depth)
     }
 }

@@ -58,11 +58,14 @@ pub mod oracle;
 mod raw;
 mod route;
 mod run;
-mod sync;
+#[doc(hidden)]
+pub mod sync;
 mod traits;
 mod tree;
 
-pub use crossbeam_epoch::{pin, Guard};
+#[cfg(not(larder_model))]
+pub use crossbeam_epoch::pin;
+pub use crossbeam_epoch::Guard;
 pub use hash::gather::{KeyRule, Rule};
 pub use hash_order::HashOrder;
 pub use key_order::KeyOrder;
@@ -70,9 +73,11 @@ pub use multi::Bag;
 pub use oracle::{OracleMulti, OracleUnique};
 #[cfg(debug_assertions)]
 pub use raw::memory::bytes_taken;
+#[cfg(larder_model)]
+pub use raw::quarantine::Quarantine;
 pub use route::LeafConfig;
 #[cfg(larder_model)]
-pub use sync::plant_fault;
+pub use sync::pin;
 pub use traits::*;
 
 /// The order of a [`Unique`] index.

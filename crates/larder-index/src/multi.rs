@@ -28,14 +28,13 @@ mod position;
 use crate::raw::btree::Btree;
 use crate::run::{with_run, Run};
 use crate::sync::atomic::{fence, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-use crate::sync::Backoff;
+use crate::sync::{Backoff, Mutex};
 use crate::traits::HASH;
 use crate::tree::{Tree, Wish};
 use crate::{Batch, Direction, Key, LeafConfig, Multi, ObjectHash, Objects, Start, Stats};
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use held::Held;
-use parking_lot::Mutex;
 use position::{number_len, prefix, PAST_NUMBERS};
 
 const STRIPES: usize = 256;

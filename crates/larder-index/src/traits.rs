@@ -381,7 +381,7 @@ pub trait Multi: Send + Sync {
     /// this or any other `Multi`: locks are shared between indexes.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
 
-    /// As `Unique::scan`, entry by entry. `Batch::resume` may fall between two values of one key.
+    /// As `Unique::scan`, entry by entry: it may see some of an update's changes without the others. `Batch::resume` may fall between two values of one key.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
     /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be found.

@@ -573,9 +573,7 @@ impl<R: Route> Tree<R> {
 
     /// Figures of the structure.
     pub(crate) fn stats(&self) -> Stats {
-        self.shared
-            .counters
-            .stats(self.route.depth(&crossbeam_epoch::pin()))
+        self.shared.counters.stats(self.route.depth(&crate::pin()))
     }
 }
 

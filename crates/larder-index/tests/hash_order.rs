@@ -1,12 +1,10 @@
 //! What the hash order promises about its leaves: how full they are at every size, that sizes of all kinds find their place, that hashes which are all
 //! alike still work, and that what comes and goes leaves no waste behind.
 
-mod common;
-
-use common::*;
 use larder_index::{
     pin, unique, unique_with, Batch, Direction, Key, KeyRule, LeafConfig, Start, Unique, UniqueKind,
 };
+use larder_testing::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 

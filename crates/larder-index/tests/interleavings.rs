@@ -1,113 +1,136 @@
 //! Interleavings that a model checker chooses: threads change at every touch of an atomic word, so that the narrow places between a check and
 //! what relies on it are met. Each execution's history must be linearizable, and the index must have what the history left.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`. A failing execution prints a schedule, which
-//! `LARDER_SCHEDULE=…` runs again; `LARDER_SOAK=n` runs n times as many executions.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
 #![cfg(larder_model)]
 
-mod common;
-#[path = "common/history.rs"]
-mod history;
+use larder_index::sync::Fault;
+use larder_index::{multi_with, LeafConfig, Quarantine, Unique};
+use larder_testing::history::of_threads;
+use larder_testing::model::{check, finds, history, Search};
+use larder_testing::registers::Registers;
+use larder_testing::{crowds, make, mix, registers, Kind};
+use std::sync::Mutex;
 
-use common::{make, mix, Kind};
-use history::{violation, Recorder, Subject};
-use larder_index::{plant_fault, LeafConfig, Unique};
-use shuttle::rand::{thread_rng, RngCore};
-use shuttle::thread;
-use std::sync::atomic::AtomicUsize;
-use std::sync::Arc;
+#[global_allocator]
+static HEAP: Quarantine = Quarantine;
+
+/// Faults are planted for the whole process: no test runs beside another.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(|poison| poison.into_inner())
+}
 
 /// Leaves of two or three entries and nodes of two children: every few operations split or merge some.
-fn smallest() -> LeafConfig {
-    LeafConfig::tiny()
+fn smallest(kind: Kind) -> Box<dyn Unique> {
+    make(kind, LeafConfig::tiny())
 }
 
-/// `threads` threads do `steps` operations each on `keys` keys, around which `before` others lie; then what is there is compared to what
-/// reads said last.
-fn execution(kind: Kind, threads: usize, steps: u64, keys: u64, before: u64) {
-    execution_with(make(kind, smallest()), threads, steps, keys, before);
-}
-
-fn execution_with(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64, before: u64) {
-    let index = Arc::new(index);
+/// `threads` threads do `steps` operations each on `keys` keys, around which `before` others lie, which must be there in the end.
+fn execution(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64, before: u64) {
     for k in 0..before {
-        Subject::put(&*index, keys + k, k);
+        Registers::put(&index, keys + k, k);
     }
-    let clock = Arc::new(AtomicUsize::new(0));
-    let work = |process: usize| {
-        let (index, clock) = (index.clone(), clock.clone());
-        move || {
-            let mut recorder = Recorder::new(&clock, process);
-            for _ in 0..steps {
-                recorder.step(&*index, keys, mix(thread_rng().next_u64()));
-            }
-            recorder.events()
-        }
-    };
-    let running: Vec<_> = (0..threads).map(|p| thread::spawn(work(p))).collect();
-    let mut events: Vec<_> = running
-        .into_iter()
-        .flat_map(|t| t.join().expect("no panic"))
-        .collect();
-    // The last reads are part of the history: they see what is left.
-    let mut last = Recorder::new(&clock, threads);
-    for k in 0..keys {
-        last.read(&*index, k);
-    }
-    events.extend(last.events());
-    if let Some(part) = violation(events) {
-        panic!("not linearizable: {part:#?}");
-    }
+    let subject = history(registers::On(index, keys), threads, steps);
     for k in 0..before {
-        assert_eq!(Subject::read(&*index, keys + k), Some(k), "a neighbour");
+        assert_eq!(subject.0.read(keys + k), Some(k), "a neighbour");
     }
 }
 
-fn check(executions: usize, f: impl Fn() + Send + Sync + 'static) {
-    if let Ok(schedule) = std::env::var("LARDER_SCHEDULE") {
-        return shuttle::replay(f, &schedule);
-    }
-    let soak = std::env::var("LARDER_SOAK").ok();
-    let times = soak.and_then(|s| s.parse().ok()).unwrap_or(1);
-    shuttle::check_random(f, executions * times);
-}
+/// The searches of a program that is too large to try all of.
+const LARGE: [Search; 2] = [Search::Random(1_500), Search::Pct(1_000)];
+const SMALL: [Search; 3] = [
+    Search::Random(6_000),
+    Search::Pct(3_000),
+    Search::Bounded {
+        changes: 2,
+        programs: 3,
+        most: 5_000,
+    },
+];
 
-#[test]
-fn two_writers_on_few_keys_of_hash_order() {
-    check(20_000, || execution(Kind::Hash, 2, 6, 3, 0));
-}
-
-#[test]
-fn two_writers_on_few_keys_of_key_order() {
-    check(20_000, || execution(Kind::Ordered, 2, 6, 3, 0));
-}
-
-#[test]
-fn leaves_that_split_and_merge_in_hash_order() {
-    check(3_000, || execution(Kind::Hash, 3, 12, 24, 20));
-}
-
-#[test]
-fn leaves_that_split_and_merge_in_key_order() {
-    check(3_000, || execution(Kind::Ordered, 3, 12, 24, 20));
-}
-
-/// The checker finds what it is for: a lock that two writers take at once. The leaf is large, so that it is never replaced: two that free it
-/// would end the test before it can tell.
-#[test]
-fn a_planted_fault_is_found() {
-    plant_fault(true);
-    let found = std::panic::catch_unwind(|| {
-        let large = LeafConfig {
-            first: 2000,
-            ..LeafConfig::default()
-        };
-        let one = move || execution_with(make(Kind::Hash, large), 2, 6, 3, 0);
-        shuttle::check_random(one, 20_000);
+fn orders(name: &str, kind: Kind) {
+    let _alone = alone();
+    check(&format!("{name}: two on few keys"), &SMALL, move || {
+        execution(smallest(kind), 2, 4, 3, 0);
     });
-    plant_fault(false);
-    assert!(
-        found.is_err(),
-        "no execution showed the fault that was planted"
+    check(
+        &format!("{name}: leaves split and merge"),
+        &LARGE,
+        move || {
+            execution(smallest(kind), 3, 12, 24, 20);
+        },
     );
+}
+
+#[test]
+fn hash_order() {
+    orders("hash order", Kind::Hash);
+}
+
+#[test]
+fn key_order() {
+    orders("key order", Kind::Ordered);
+}
+
+#[test]
+fn bags() {
+    let _alone = alone();
+    check("bag: two on few keys", &SMALL, || {
+        history(crowds::On(multi_with(LeafConfig::tiny()), 2), 2, 3);
+    });
+    check("bag: leaves split and merge", &LARGE, || {
+        history(crowds::On(multi_with(LeafConfig::tiny()), 6), 3, 10);
+    });
+}
+
+/// A leaf so large that it is never replaced: two that free it would end the test before it can tell.
+fn large(kind: Kind) -> Box<dyn Unique> {
+    let config = LeafConfig {
+        first: 2000,
+        ..LeafConfig::default()
+    };
+    make(kind, config)
+}
+
+/// The checker finds what it is for: a lock that two writers take at once.
+#[test]
+fn a_lock_that_two_take_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::Exchange, || {
+        check("a planted fault", &[Search::Random(20_000)], || {
+            execution(large(Kind::Hash), 2, 6, 3, 0);
+        });
+    }));
+}
+
+/// ... a reader that believes what it read while a writer was at work.
+#[test]
+fn a_read_that_is_not_checked_is_found() {
+    let _alone = alone();
+    for kind in [Kind::Hash, Kind::Ordered] {
+        assert!(finds(Fault::BlindRead, || {
+            let search = [Search::Random(20_000)];
+            check("a planted fault", &search, move || {
+                execution(large(kind), 2, 6, 3, 0)
+            });
+        }));
+    }
+}
+
+/// The same fault shows in histories of real threads.
+#[test]
+fn a_read_that_is_not_checked_shows_in_histories() {
+    let _alone = alone();
+    for kind in [Kind::Hash, Kind::Ordered] {
+        assert!(finds(Fault::BlindRead, || {
+            for round in 0..20_000 {
+                let subject = registers::On(large(kind), 3);
+                of_threads(&subject, 3, 80, mix(round)).expect("linearizable");
+            }
+        }));
+    }
 }

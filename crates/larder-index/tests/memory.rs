@@ -3,10 +3,8 @@
 //! One test in a process of its own: the allocators count for all threads.
 #![cfg(debug_assertions)]
 
-mod common;
-
-use common::*;
 use larder_index::{multi_with, pin, Unique};
+use larder_testing::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

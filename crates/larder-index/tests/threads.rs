@@ -1,284 +1,56 @@
 //! Threads at work together, and what must hold all the while.
 
-mod common;
-
-use common::*;
-use larder_index::{
-    multi_with, pin, unique_with, Batch, Change, Direction, LeafConfig, Start, Unique, UniqueKind,
-};
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use larder_index::{multi_with, pin, unique_with, LeafConfig, Unique, UniqueKind};
+use larder_testing::environment::times;
+use larder_testing::*;
 use std::thread;
 
-const KINDS: [Kind; 2] = [Kind::Hash, Kind::Ordered];
-
-/// How much work each test does; more with `LARDER_SOAK=n`.
-fn times(n: usize) -> usize {
-    let soak = std::env::var("LARDER_SOAK")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(1);
-    // Miri, the interpreter that finds undefined behaviour, is slow.
-    if cfg!(miri) {
-        (n / 200).max(2)
-    } else {
-        n * soak
+/// Of both orders, with leaves of both sizes.
+fn on_all(f: impl Fn(&dyn Unique, LeafConfig, &str)) {
+    for kind in [Kind::Hash, Kind::Ordered] {
+        for config in configs() {
+            f(
+                &*make(kind, config),
+                config,
+                &format!("{kind:?} {config:?}"),
+            );
+        }
     }
 }
 
-fn number(bytes: &[u8]) -> u64 {
-    u64::from_be_bytes(bytes.try_into().expect("a counter has eight bytes"))
-}
-
-/// Counters under few keys, while other keys come and go around them: no addition is lost.
 #[test]
 fn no_update_is_lost() {
-    for (kind, config) in KINDS.into_iter().flat_map(|k| configs().map(|c| (k, c))) {
-        let index = make(kind, config);
-        let rounds = times(4000) as u64;
-        thread::scope(|scope| {
-            for t in 0..4u64 {
-                let index = &index;
-                scope.spawn(move || {
-                    for i in 0..rounds {
-                        let counter = (mix(t * rounds + i) % 20).to_be_bytes();
-                        index.update(&pin(), key(&counter, Hashes::Good), &mut |old, scratch| {
-                            let next = old.map_or(0, number) + 1;
-                            scratch.extend_from_slice(&next.to_be_bytes());
-                            Change::PutScratch
-                        });
-                        // A neighbour comes, and one goes.
-                        let near = ((1 << 32) | (t << 16) | ((i / 2) % 200)).to_be_bytes();
-                        match i % 2 {
-                            0 => put(&**index, key(&near, Hashes::Good), b"neighbour"),
-                            _ => remove(&**index, key(&near, Hashes::Good)),
-                        };
-                    }
-                });
-            }
-        });
-        let mut sum = 0;
-        for counter in 0..20u64 {
-            let mut out = Vec::new();
-            index.get(&pin(), key(&counter.to_be_bytes(), Hashes::Good), &mut out);
-            sum += number(&out);
-        }
-        assert_eq!(sum, 4 * rounds, "{kind:?}");
-        assert_eq!(
-            index.len(),
-            scan_unique(&*index, Start::Edge, DIRECTIONS[0]).len()
-        );
-    }
+    let rounds = times(4000) as u64;
+    on_all(|index, _, name| threads::no_update_is_lost(index, name, rounds));
 }
 
-/// A value that says whether it is whole: its length and its bytes follow from its seed.
-fn whole(seed: u64) -> Vec<u8> {
-    let len = match seed % 13 {
-        0 => 3000,
-        1..=3 => 300,
-        _ => 8 + seed as usize % 40,
-    };
-    let mut value = seed.to_be_bytes().to_vec();
-    value.extend((8..len).map(|i| (mix(seed) >> (i % 8)) as u8));
-    value
-}
-
-fn assert_whole(value: &[u8]) {
-    assert_eq!(value, whole(number(&value[..8])));
-}
-
-/// Writers replace values of changing sizes; readers never see half of one.
 #[test]
 fn no_value_is_torn() {
-    for (kind, config) in KINDS.into_iter().flat_map(|k| configs().map(|c| (k, c))) {
-        let index = make(kind, config);
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for t in 0..2u64 {
-                let (index, stop) = (&index, &stop);
-                scope.spawn(move || {
-                    for i in 0..times(6000) as u64 {
-                        let seed = mix(t << 40 | i);
-                        let k = (seed >> 7) % 64;
-                        match seed % 5 {
-                            0 => remove(&**index, key(&k.to_be_bytes(), Hashes::Good)),
-                            _ => put(&**index, key(&k.to_be_bytes(), Hashes::Good), &whole(seed)),
-                        };
-                    }
-                    stop.store(true, Relaxed);
-                });
-            }
-            scope.spawn(|| {
-                let (mut out, mut batch) = (Vec::new(), Batch::default());
-                let mut i = 0u64;
-                while !stop.load(Relaxed) {
-                    i += 1;
-                    out.clear();
-                    let k = (mix(i) % 64).to_be_bytes();
-                    if index.get(&pin(), key(&k, Hashes::Good), &mut out) {
-                        assert_whole(&out);
-                    }
-                    let direction = DIRECTIONS[(i % 2) as usize];
-                    index.scan(&pin(), Start::Edge, direction, &mut batch);
-                    (0..batch.len()).for_each(|i| assert_whole(batch.value(i)));
-                }
-            });
-        });
-    }
-}
-
-/// A scan that runs while keys come and go sees each lasting key once, in order, and no key twice.
-fn check_scan(index: &dyn Unique, direction: Direction, lasting: usize) {
-    let mut last: Option<Vec<u8>> = None;
-    let mut position = Vec::new();
-    let mut seen = 0;
-    for (k, value) in scan_unique(index, Start::Edge, direction) {
-        index.position(key(&k, Hashes::Good), &mut position);
-        if let Some(last) = &last {
-            match direction {
-                Direction::Forward => assert!(*last < position),
-                Direction::Backward => assert!(*last > position),
-            }
-        }
-        last = Some(position.clone());
-        seen += usize::from(value == b"lasts");
-    }
-    assert_eq!(seen, lasting);
+    on_all(|index, _, _| threads::no_value_is_torn(index, times(6000) as u64));
 }
 
 #[test]
 fn scans_miss_nothing_and_repeat_nothing() {
-    for (kind, config) in KINDS.into_iter().flat_map(|k| configs().map(|c| (k, c))) {
-        let index = make(kind, config);
-        let lasting = 300usize;
-        for i in 0..lasting as u64 {
-            put(
-                &*index,
-                key(&(i * 10).to_be_bytes(), Hashes::Good),
-                b"lasts",
-            );
-        }
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for t in 1..3u64 {
-                let (index, stop) = (&index, &stop);
-                scope.spawn(move || {
-                    for round in 0..times(6) as u64 {
-                        // Waves: many come, then all go, so that leaves split and merge. Each thread has three of ten keys.
-                        let near = |i: u64| (i / 3 * 10 + t * 3 + i % 3).to_be_bytes();
-                        for i in 0..900 {
-                            let k = near((i * 7 + round) % 900);
-                            put(&**index, key(&k, Hashes::Good), b"comes and goes");
-                        }
-                        for i in 0..900 {
-                            remove(&**index, key(&near(i), Hashes::Good));
-                        }
-                    }
-                    stop.store(true, Relaxed);
-                });
-            }
-            for direction in DIRECTIONS {
-                let (index, stop) = (&index, &stop);
-                scope.spawn(move || {
-                    while !stop.load(Relaxed) {
-                        check_scan(&**index, direction, lasting);
-                    }
-                });
-            }
-        });
-        for direction in DIRECTIONS {
-            check_scan(&*index, direction, lasting);
-        }
+    on_all(|index, config, name| {
+        threads::scans_miss_nothing(index, times(6) as u64);
         let stats = index.stats();
         if config.most == LeafConfig::tiny().most {
-            assert!(stats.splits > 50 && stats.merges > 5, "{kind:?} {stats:?}");
+            assert!(stats.splits > 50 && stats.merges > 5, "{name} {stats:?}");
         }
-    }
+    });
 }
 
-/// Several values are pushed, replaced and removed together: a reader sees all of a change or nothing, over many leaves.
 #[test]
 fn a_bag_changes_at_once() {
     for config in configs() {
-        let index = multi_with(config);
-        let keys = 6u64;
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for t in 0..2u64 {
-                let (index, stop) = (&index, &stop);
-                scope.spawn(move || {
-                    for i in 0..times(800) as u64 {
-                        let seed = mix(t << 32 | i);
-                        let k = (seed % keys).to_be_bytes();
-                        index.update(&pin(), key(&k, Hashes::Few), &mut |objects| {
-                            if objects.count() >= 60 {
-                                objects.remove_if(&mut |v| v[1] % 3 == (seed % 3) as u8);
-                            }
-                            // One of each parity, with equal marks: their numbers stay equal.
-                            let mark = (seed >> 20) as u8;
-                            for parity in 0..2u8 {
-                                let tail = vec![9; (seed % 30) as usize];
-                                objects.push(&[vec![parity, mark], tail].concat());
-                            }
-                        });
-                    }
-                    stop.store(true, Relaxed);
-                });
-            }
-            scope.spawn(|| {
-                let mut i = 0u64;
-                while !stop.load(Relaxed) {
-                    i += 1;
-                    let k = (mix(i) % keys).to_be_bytes();
-                    let mut parity = [0usize; 2];
-                    let n = index.get(&pin(), key(&k, Hashes::Few), &mut |v| {
-                        parity[usize::from(v[0])] += 1;
-                    });
-                    assert_eq!(n, parity[0] + parity[1]);
-                    assert_eq!(parity[0], parity[1], "half a change was seen");
-                }
-            });
-        });
-        assert_eq!(
-            index.len(),
-            scan_multi(&*index, Start::Edge, DIRECTIONS[1]).len()
-        );
+        threads::a_bag_changes_at_once(&*multi_with(config), times(800) as u64);
     }
 }
 
-/// Threads that append and threads that take from the front, as queues do.
 #[test]
 fn queues() {
     let index = make(Kind::Ordered, LeafConfig::tiny());
-    let n = times(6000) as u64;
-    let taken = std::sync::atomic::AtomicU64::new(0);
-    thread::scope(|scope| {
-        for t in 0..2u64 {
-            let index = &index;
-            scope.spawn(move || {
-                for i in 0..n {
-                    put(
-                        &**index,
-                        key(&(i * 2 + t).to_be_bytes(), Hashes::Good),
-                        b"x",
-                    );
-                }
-            });
-        }
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut batch = Batch::default();
-                while taken.load(Relaxed) < 2 * n {
-                    index.scan(&pin(), Start::Edge, Direction::Forward, &mut batch);
-                    for i in 0..batch.len() {
-                        if remove(&*index, key(batch.key(i), Hashes::Good)) {
-                            taken.fetch_add(1, Relaxed);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    assert_eq!((index.len(), taken.load(Relaxed)), (0, 2 * n));
+    threads::queues(&*index, "ordered", times(6000) as u64);
     assert!(
         index.memory() < 20_000,
         "{} {:?}",

@@ -1,10 +1,8 @@
 //! Small enough for Miri, which finds undefined behaviour and data races: `cargo +nightly miri test --test undefined`, with
 //! `MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"`.
 
-mod common;
-
-use common::*;
 use larder_index::{multi_with, pin, LeafConfig, Start, Unique};
+use larder_testing::*;
 use std::thread;
 
 /// Few keys of all kinds come, change and go.

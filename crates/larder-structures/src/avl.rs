@@ -31,8 +31,8 @@ use crate::position::spilled;
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::slab::{Slab, NIL};
 use crate::{Cut, Position};
+use larder_index::sync::Mutex;
 use larder_index::Stats;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 

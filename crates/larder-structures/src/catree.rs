@@ -37,9 +37,8 @@ use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Divisible, Visitor};
 use crate::{Cut, Position};
+use larder_index::sync::{planted, random, Fault, Mutex, RwLock, RwLockWriteGuard};
 use larder_index::{Guard, Start, Stats};
-use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -158,18 +157,7 @@ fn bounds<'g, S>(way: &Way<'g, S>) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
 
 /// True one of 512 times.
 fn by_chance() -> bool {
-    thread_local! {
-        static STATE: Cell<u32> = const { Cell::new(0x9E37_79B9) };
-    }
-    STATE.with(|state| {
-        // Marsaglia's xorshift.
-        let mut x = state.get();
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        state.set(x);
-        x >> 23 == 0
-    })
+    random() >> 55 == 0
 }
 
 impl<S> Part<S> {
@@ -391,7 +379,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
                 Some(part) => (part, false),
                 None => (base.part.write(), true),
             };
-            if !part.valid {
+            if !part.valid && !planted(Fault::Obsolete) {
                 continue;
             }
             if met {

@@ -7,8 +7,8 @@
 //! The lock also says whether a change is under way, for those who have to wait until it is not ([`KeyLocks::settle`]).
 
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{fence, Ordering};
+use larder_index::sync::atomic::{fence, Ordering};
+use larder_index::sync::{Mutex, MutexGuard};
 
 const LOCKS: usize = 64;
 
@@ -72,5 +72,66 @@ impl KeyLocks {
     /// Bytes of the locks.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.0)
+    }
+}
+
+/// Who tells the world something and then settles a position sees every change of it that was not told.
+#[cfg(all(test, larder_model))]
+mod model {
+    use super::*;
+    use larder_index::sync::atomic::{AtomicBool, AtomicU32};
+    use larder_testing::model::{check, Search};
+    use std::sync::Arc;
+
+    fn execution(all: bool) {
+        let shared = Arc::new((KeyLocks::new(), AtomicBool::new(false), AtomicU32::new(0)));
+        let writer = || {
+            let shared = shared.clone();
+            shuttle::thread::spawn(move || {
+                let (keys, told, value) = &*shared;
+                let _key = keys.lock(b"k");
+                // Ordering, here and below: SeqCst, in a test.
+                if !told.load(Ordering::SeqCst) {
+                    let now = value.load(Ordering::SeqCst);
+                    value.store(now + 1, Ordering::SeqCst);
+                }
+            })
+        };
+        let writers = [writer(), writer()];
+        let (keys, told, value) = &*shared;
+        told.store(true, Ordering::SeqCst);
+        if all {
+            keys.settle_all();
+        } else {
+            keys.settle(b"k");
+        }
+        let seen = value.load(Ordering::SeqCst);
+        for writer in writers {
+            writer.join().expect("no panic");
+        }
+        assert_eq!(
+            value.load(Ordering::SeqCst),
+            seen,
+            "changed after it was settled"
+        );
+    }
+
+    #[test]
+    fn settling_waits_for_changes() {
+        for all in [false, true] {
+            let bounded = Search::Bounded {
+                changes: if all { 2 } else { 3 },
+                programs: 1,
+                most: 50_000,
+            };
+            let name = if all { "settling all" } else { "settling" };
+            check(
+                name,
+                &[Search::Random(1_000), Search::Pct(1_000), bounded],
+                move || {
+                    execution(all);
+                },
+            );
+        }
     }
 }

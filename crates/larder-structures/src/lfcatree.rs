@@ -44,9 +44,8 @@ use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Act, Visitor};
 use crate::word::Word;
 use crate::{Cut, Position};
-use crossbeam_utils::Backoff;
+use larder_index::sync::{planted, Backoff, Fault, Mutex};
 use larder_index::{Guard, Stats};
-use parking_lot::Mutex;
 use range::Walked;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -179,7 +178,7 @@ impl<W: Word> LfCaTree<W> {
         let (mut met, backoff) = (false, Backoff::new());
         loop {
             let found = self.find(guard, position, false);
-            if found.frozen {
+            if found.frozen && !planted(Fault::Thaw) {
                 backoff.snooze();
                 continue;
             }
@@ -192,7 +191,7 @@ impl<W: Word> LfCaTree<W> {
             let new = Some(leaf(tree, now));
             if found
                 .slot
-                .replace_if((Some(found.node), false), (new, false), guard)
+                .replace_if((Some(found.node), found.frozen), (new, false), guard)
             {
                 return (now, met);
             }

@@ -24,6 +24,7 @@ use crate::position::spilled;
 use crate::raw::slot::Slot;
 use crate::word::Word;
 use crate::Position;
+use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -153,6 +154,10 @@ pub(crate) fn insert<'g, W: Word>(
         }
         node.next.store(next, guard);
         // (3)
+        if planted(Fault::Overwrite) {
+            link.store(Some(node.clone()), guard);
+            return None;
+        }
         if link.replace_if((after, false), (Some(node.clone()), false), guard) {
             return None;
         }

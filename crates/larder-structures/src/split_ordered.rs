@@ -34,8 +34,9 @@ use crate::position::HASH;
 use crate::raw::slot::Slot;
 use crate::word::Word;
 use crossbeam_utils::CachePadded;
+use larder_index::sync::atomic::AtomicU32;
 use larder_index::Guard;
-use std::sync::atomic::{AtomicIsize, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 /// The most buckets are 2 to this.

@@ -30,8 +30,8 @@ use crate::sequential::{Sequential, Visitor};
 use crate::word::Word;
 use crate::Cut;
 use crossbeam_utils::CachePadded;
+use larder_index::sync::RwLock;
 use larder_index::{Guard, Start, Stats};
-use parking_lot::RwLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 const CONTENDED: i64 = 100;

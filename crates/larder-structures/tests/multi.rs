@@ -1,166 +1,19 @@
 //! Random sequences of operations on each structure with many values under a key, against the oracle.
 
-#[path = "../../larder-index/tests/common/mod.rs"]
-mod common;
 mod subjects;
 
-use common::*;
-use larder_index::{pin, Batch, Multi, Objects, OracleMulti, Start};
+use larder_index::{pin, Start};
+use larder_testing::many::{op, run};
+use larder_testing::*;
 use proptest::prelude::*;
-use subjects::{subjects, Subject};
+use subjects::subjects;
 
-#[derive(Clone, Debug)]
-enum Op {
-    Push(u16, Vec<usize>),
-    RemoveIf(u16, u8),
-    Replace(u16, usize, usize),
-    Mixed(u16, usize),
-    /// As a bag inserts: unless it is there.
-    Once(u16, Vec<usize>),
-    RemoveSame(u16, Vec<usize>),
-    Get(u16),
-    Scan(u16, u8, usize),
-}
-
-fn op(keys: u16) -> impl Strategy<Value = Op> {
-    let size = || prop_oneof![8 => 0..20usize, 1 => 200..900usize];
-    prop_oneof![
-        8 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| Op::Push(k, n)),
-        4 => (0..keys, 0..6u8).prop_map(|(k, n)| Op::RemoveIf(k, n)),
-        1 => (0..keys, 0..12usize, size()).prop_map(|(k, i, n)| Op::Replace(k, i, n)),
-        1 => (0..keys, size()).prop_map(|(k, n)| Op::Mixed(k, n)),
-        2 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| Op::Once(k, n)),
-        2 => (0..keys, prop::collection::vec(size(), 1..4)).prop_map(|(k, n)| Op::RemoveSame(k, n)),
-        1 => (0..keys).prop_map(Op::Get),
-        2 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
-    ]
-}
-
-/// What is done to the objects of a key; gives what can be seen of it.
-fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
-    let mut seen = Vec::new();
-    match op {
-        Op::Push(_, sizes) => sizes.iter().for_each(|n| objects.push(&vec![*n as u8; *n])),
-        Op::RemoveIf(_, n) => {
-            seen.push(objects.remove_if(&mut |v| *n == 5 || v.len() % 5 == usize::from(*n)));
-        }
-        Op::Replace(_, i, n) => objects.replace(*i, &vec![99; *n]),
-        Op::Mixed(_, n) => {
-            objects.push(b"first");
-            objects.remove_if(&mut |v| v.len() > 100);
-            objects.push(&vec![1; *n]);
-            let mut sum = 0;
-            objects.each(&mut |i, v| {
-                sum += i + v.len();
-                i < 5
-            });
-            seen.push(sum);
-        }
-        Op::Once(_, sizes) => {
-            for n in sizes {
-                let value = vec![*n as u8; *n];
-                let found = objects.find(&value, &mut |v| v == value);
-                if !found {
-                    objects.push(&value);
-                }
-                seen.push(usize::from(found));
-            }
-        }
-        Op::RemoveSame(_, sizes) => {
-            for n in sizes {
-                let value = vec![*n as u8; *n];
-                seen.push(objects.remove_same(&value, &mut |v| v == value));
-            }
-        }
-        Op::Get(_) | Op::Scan(..) => {}
-    }
-    seen.extend([objects.count(), usize::from(objects.is_empty())]);
-    seen
-}
-
-type Seen = Vec<(Vec<u8>, Vec<u8>)>;
-
-/// Does the operation on one index and says all that it can be seen to do.
-fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Seen {
-    let k = match op {
-        Op::Scan(k, which, want) => return scan(index, *k, *which, *want, how),
-        Op::Get(k) | Op::Push(k, _) | Op::RemoveIf(k, _) | Op::Replace(k, ..) => *k,
-        Op::Mixed(k, _) | Op::Once(k, _) | Op::RemoveSame(k, _) => *k,
-    };
-    let bytes = key_bytes(k);
-    let mut seen = Vec::new();
-    if !matches!(op, Op::Get(_)) {
-        index.update(&pin(), key(&bytes, how), &mut |objects| {
-            seen.push((format!("{:?}", change(objects, op)).into_bytes(), vec![]));
+fn on_all(how: Hashes, ops: &[many::Op]) {
+    for subject in subjects() {
+        let name = format!("{subject:?}");
+        run(&*subject.multi(), &name, how, ops, |stats| {
+            4096 + stats.leaves * 320
         });
-        assert_eq!(seen.len(), 1);
-    }
-    let n = index.get(&pin(), key(&bytes, how), &mut |v| {
-        seen.push((vec![], v.to_vec()))
-    });
-    assert_eq!(index.contains(&pin(), key(&bytes, how)), n > 0);
-    seen.push((vec![n as u8], vec![]));
-    seen
-}
-
-fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Seen {
-    let mut position = Vec::new();
-    if which % 2 == 0 {
-        index.first_position(key(&key_bytes(k), how), &mut position);
-    } else {
-        index.last_position(key(&key_bytes(k), how), &mut position);
-    }
-    let start = match which / 2 {
-        0 | 1 => Start::Past(&position),
-        2 | 3 => Start::At(&position),
-        _ => Start::Edge,
-    };
-    let direction = DIRECTIONS[usize::from(which / 2 % 2)];
-    let mut step = |start: Start<'_>, batch: &mut Batch| {
-        batch.want = want;
-        index.scan(&pin(), start, direction, batch);
-    };
-    scan_all(&mut step, start, direction)
-}
-
-fn run(subject: &Subject, how: Hashes, ops: &[Op]) {
-    let index = subject.multi();
-    let empty = index.memory();
-    let oracle = OracleMulti::new();
-    for op in ops {
-        let (real, right) = (apply(&*index, op, how), apply(&oracle, op, how));
-        assert_eq!(real, right, "{subject:?} {how:?} {op:?}");
-        assert_eq!(index.len(), oracle.len());
-    }
-    let all = scan_multi(&oracle, Start::Edge, DIRECTIONS[0]);
-    assert_eq!(scan_multi(&*index, Start::Edge, DIRECTIONS[0]), all);
-    positions_resume(&*index, &all);
-    let mut freed = Vec::new();
-    while !index.free_some(&pin(), 5, &mut |v| freed.push(v.to_vec())) {}
-    let mut expect: Vec<_> = all.into_iter().map(|(_, v)| v).collect();
-    freed.sort();
-    expect.sort();
-    assert_eq!(freed, expect);
-    assert_eq!(index.len(), 0);
-    assert!(
-        index.memory() <= empty + 4096 + index.stats().leaves * 320,
-        "{subject:?} {}",
-        index.memory()
-    );
-}
-
-/// The position of each entry takes up the scan there, or just after it.
-fn positions_resume(index: &dyn Multi, all: &[(Vec<u8>, Vec<u8>)]) {
-    let mut batch = Batch::default();
-    index.scan(&pin(), Start::Edge, DIRECTIONS[0], &mut batch);
-    let mut position = Vec::new();
-    for i in 0..batch.len() {
-        index.entry_position(&batch, i, &mut position);
-        let from = |start| scan_multi(index, start, DIRECTIONS[0]);
-        assert_eq!(from(Start::At(&position)), all[i..]);
-        assert_eq!(from(Start::Past(&position)), all[i + 1..]);
-        let back = scan_multi(index, Start::Past(&position), DIRECTIONS[1]);
-        assert_eq!(back.len(), i);
     }
 }
 
@@ -169,12 +22,12 @@ proptest! {
 
     #[test]
     fn each_is_the_oracle(ops in prop::collection::vec(op(40), 1..120), hashes in 0..4usize) {
-        subjects().iter().for_each(|subject| run(subject, ALL_HASHES[hashes], &ops));
+        on_all(ALL_HASHES[hashes], &ops);
     }
 
     #[test]
     fn each_is_the_oracle_on_few_keys(ops in prop::collection::vec(op(2), 1..120), hashes in 0..4usize) {
-        subjects().iter().for_each(|subject| run(subject, ALL_HASHES[hashes], &ops));
+        on_all(ALL_HASHES[hashes], &ops);
     }
 }
 

@@ -2,24 +2,12 @@
 //!
 //! `LARDER_SOAK=n` does n times as much work.
 
-#[path = "../../larder-index/tests/common/mod.rs"]
-mod common;
 mod subjects;
 
-use common::*;
-use larder_index::{pin, Batch, Change, Direction, Start, Unique};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::thread;
+use larder_index::Unique;
+use larder_testing::environment::times;
+use larder_testing::threads;
 use subjects::{orders, subjects};
-
-fn times(n: usize) -> usize {
-    let soak = std::env::var("LARDER_SOAK").ok();
-    n * soak.and_then(|s| s.parse().ok()).unwrap_or(1)
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    u64::from_be_bytes(bytes.try_into().expect("a counter has eight bytes"))
-}
 
 fn on_all(f: impl Fn(&dyn Unique, &str)) {
     for subject in subjects() {
@@ -29,243 +17,34 @@ fn on_all(f: impl Fn(&dyn Unique, &str)) {
     }
 }
 
-/// Counters under few keys, while other keys come and go around them: no addition is lost.
 #[test]
 fn no_update_is_lost() {
-    on_all(|index, name| {
-        let rounds = times(2000) as u64;
-        thread::scope(|scope| {
-            for t in 0..4u64 {
-                scope.spawn(move || {
-                    for i in 0..rounds {
-                        let counter = (mix(t * rounds + i) % 20).to_be_bytes();
-                        let mut calls = 0;
-                        index.update(&pin(), key(&counter, Hashes::Good), &mut |old, scratch| {
-                            let next = old.map_or(0, number) + 1;
-                            scratch.extend_from_slice(&next.to_be_bytes());
-                            calls += 1;
-                            Change::PutScratch
-                        });
-                        assert_eq!(calls, 1);
-                        // A neighbour comes, and one goes.
-                        let near = ((1 << 32) | (t << 16) | ((i / 2) % 200)).to_be_bytes();
-                        match i % 2 {
-                            0 => put(index, key(&near, Hashes::Good), b"neighbour"),
-                            _ => remove(index, key(&near, Hashes::Good)),
-                        };
-                    }
-                });
-            }
-        });
-        let sum: u64 = (0..20u64)
-            .map(|counter| {
-                let mut out = Vec::new();
-                index.get(&pin(), key(&counter.to_be_bytes(), Hashes::Good), &mut out);
-                number(&out)
-            })
-            .sum();
-        assert_eq!(sum, 4 * rounds, "{name}");
-        let all = scan_unique(index, Start::Edge, DIRECTIONS[0]);
-        assert_eq!(index.len(), all.len(), "{name}");
-    });
+    let rounds = times(2000) as u64;
+    on_all(|index, name| threads::no_update_is_lost(index, name, rounds));
 }
 
-/// A value that says whether it is whole: its length and its bytes follow from its seed.
-fn whole(seed: u64) -> Vec<u8> {
-    let len = match seed % 13 {
-        0 => 3000,
-        1..=3 => 300,
-        _ => 8 + seed as usize % 40,
-    };
-    let mut value = seed.to_be_bytes().to_vec();
-    value.extend((8..len).map(|i| (mix(seed) >> (i % 8)) as u8));
-    value
-}
-
-fn assert_whole(value: &[u8]) {
-    assert_eq!(value, whole(number(&value[..8])));
-}
-
-/// Writers replace values of changing sizes; readers never see half of one.
 #[test]
 fn no_value_is_torn() {
-    on_all(|index, _| {
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for t in 0..2u64 {
-                let stop = &stop;
-                scope.spawn(move || {
-                    for i in 0..times(3000) as u64 {
-                        let seed = mix(t << 40 | i);
-                        let k = ((seed >> 7) % 64).to_be_bytes();
-                        match seed % 5 {
-                            0 => remove(index, key(&k, Hashes::Good)),
-                            _ => put(index, key(&k, Hashes::Good), &whole(seed)),
-                        };
-                    }
-                    stop.store(true, Relaxed);
-                });
-            }
-            scope.spawn(|| {
-                let (mut out, mut batch) = (Vec::new(), Batch::default());
-                let mut i = 0u64;
-                while !stop.load(Relaxed) {
-                    i += 1;
-                    out.clear();
-                    let k = (mix(i) % 64).to_be_bytes();
-                    if index.get(&pin(), key(&k, Hashes::Good), &mut out) {
-                        assert_whole(&out);
-                    }
-                    let direction = DIRECTIONS[(i % 2) as usize];
-                    index.scan(&pin(), Start::Edge, direction, &mut batch);
-                    (0..batch.len()).for_each(|i| assert_whole(batch.value(i)));
-                }
-            });
-        });
-    });
-}
-
-/// A scan that runs while keys come and go sees each lasting key once, in order, and no key twice.
-fn check_scan(index: &dyn Unique, direction: Direction, lasting: usize) {
-    let mut last: Option<Vec<u8>> = None;
-    let mut position = Vec::new();
-    let mut seen = 0;
-    for (k, value) in scan_unique(index, Start::Edge, direction) {
-        index.position(key(&k, Hashes::Good), &mut position);
-        if let Some(last) = &last {
-            match direction {
-                Direction::Forward => assert!(*last < position),
-                Direction::Backward => assert!(*last > position),
-            }
-        }
-        last = Some(position.clone());
-        seen += usize::from(value == b"lasts");
-    }
-    assert_eq!(seen, lasting);
+    on_all(|index, _| threads::no_value_is_torn(index, times(3000) as u64));
 }
 
 #[test]
 fn scans_miss_nothing_and_repeat_nothing() {
-    on_all(|index, _| {
-        let lasting = 300usize;
-        for i in 0..lasting as u64 {
-            put(index, key(&(i * 10).to_be_bytes(), Hashes::Good), b"lasts");
-        }
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for t in 1..3u64 {
-                let stop = &stop;
-                scope.spawn(move || {
-                    for round in 0..times(4) as u64 {
-                        // Waves: many come, then all go. Each thread has three of ten keys.
-                        let near = |i: u64| (i / 3 * 10 + t * 3 + i % 3).to_be_bytes();
-                        for i in 0..900 {
-                            let k = near((i * 7 + round) % 900);
-                            put(index, key(&k, Hashes::Good), b"comes and goes");
-                        }
-                        for i in 0..900 {
-                            remove(index, key(&near(i), Hashes::Good));
-                        }
-                    }
-                    stop.store(true, Relaxed);
-                });
-            }
-            for direction in DIRECTIONS {
-                let stop = &stop;
-                scope.spawn(move || {
-                    while !stop.load(Relaxed) {
-                        check_scan(index, direction, lasting);
-                    }
-                });
-            }
-        });
-        for direction in DIRECTIONS {
-            check_scan(index, direction, lasting);
-        }
-    });
+    on_all(|index, _| threads::scans_miss_nothing(index, times(4) as u64));
 }
 
-/// Several values are pushed, replaced and removed together: a reader sees all of a change or nothing.
 #[test]
 fn a_bag_changes_at_once() {
     for subject in subjects() {
-        let index = subject.multi();
-        let keys = 6u64;
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for t in 0..2u64 {
-                let (index, stop) = (&index, &stop);
-                scope.spawn(move || {
-                    for i in 0..times(500) as u64 {
-                        let seed = mix(t << 32 | i);
-                        let k = (seed % keys).to_be_bytes();
-                        index.update(&pin(), key(&k, Hashes::Few), &mut |objects| {
-                            if objects.count() >= 60 {
-                                objects.remove_if(&mut |v| v[1] % 3 == (seed % 3) as u8);
-                            }
-                            // One of each parity, with equal marks: their numbers stay equal.
-                            let mark = (seed >> 20) as u8;
-                            for parity in 0..2u8 {
-                                let tail = vec![9; (seed % 30) as usize];
-                                objects.push(&[vec![parity, mark], tail].concat());
-                            }
-                        });
-                    }
-                    stop.store(true, Relaxed);
-                });
-            }
-            scope.spawn(|| {
-                let mut i = 0u64;
-                while !stop.load(Relaxed) {
-                    i += 1;
-                    let k = (mix(i) % keys).to_be_bytes();
-                    let mut parity = [0usize; 2];
-                    let n = index.get(&pin(), key(&k, Hashes::Few), &mut |v| {
-                        parity[usize::from(v[0])] += 1;
-                    });
-                    assert_eq!(
-                        (n, parity[0]),
-                        (parity[0] + parity[1], parity[1]),
-                        "half a change was seen"
-                    );
-                }
-            });
-        });
-        let all = scan_multi(&*index, Start::Edge, DIRECTIONS[1]);
-        assert_eq!(index.len(), all.len());
+        threads::a_bag_changes_at_once(&*subject.multi(), times(500) as u64);
     }
 }
 
-/// Threads that append and threads that take from the front, as queues do.
 #[test]
 fn queues() {
     on_all(|index, name| {
         let empty = index.memory();
-        let n = times(1500) as u64;
-        let taken = AtomicU64::new(0);
-        thread::scope(|scope| {
-            for t in 0..2u64 {
-                scope.spawn(move || {
-                    for i in 0..n {
-                        put(index, key(&(i * 2 + t).to_be_bytes(), Hashes::Good), b"x");
-                    }
-                });
-            }
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    let mut batch = Batch::default();
-                    while taken.load(Relaxed) < 2 * n {
-                        index.scan(&pin(), Start::Edge, Direction::Forward, &mut batch);
-                        for i in 0..batch.len() {
-                            if remove(index, key(batch.key(i), Hashes::Good)) {
-                                taken.fetch_add(1, Relaxed);
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!((index.len(), taken.load(Relaxed)), (0, 2 * n), "{name}");
+        threads::queues(index, name, times(1500) as u64);
         assert!(
             index.memory() < empty + 40_000 + index.stats().leaves * 400,
             "{name} {}",

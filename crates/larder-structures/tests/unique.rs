@@ -1,153 +1,20 @@
 //! Random sequences of operations on each structure with one value under a key, against the oracle.
 
-#[path = "../../larder-index/tests/common/mod.rs"]
-mod common;
 mod subjects;
 
-use common::*;
-use larder_index::{pin, Change, OracleUnique, Start, Unique};
+use larder_index::Start;
 use larder_structures::Order;
+use larder_testing::one::{a_panic_changes_nothing, op, run};
+use larder_testing::*;
 use proptest::prelude::*;
-use subjects::{orders, subjects, Subject};
+use subjects::{orders, subjects};
 
-#[derive(Clone, Debug)]
-enum Op {
-    Put(u16, usize),
-    PutScratch(u16, usize),
-    Remove(u16),
-    Keep(u16),
-    Get(u16),
-    Scan(u16, u8, usize),
-}
-
-fn op(keys: u16) -> impl Strategy<Value = Op> {
-    let size = prop_oneof![8 => 0..20usize, 1 => 200..3000usize];
-    prop_oneof![
-        6 => (0..keys, size.clone()).prop_map(|(k, n)| Op::Put(k, n)),
-        2 => (0..keys, size).prop_map(|(k, n)| Op::PutScratch(k, n)),
-        5 => (0..keys).prop_map(Op::Remove),
-        1 => (0..keys).prop_map(Op::Keep),
-        2 => (0..keys).prop_map(Op::Get),
-        1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
-    ]
-}
-
-fn value(k: u16, n: usize) -> Vec<u8> {
-    (0..n).map(|i| (i * 31 + usize::from(k)) as u8).collect()
-}
-
-/// What a change answers.
-type Answer = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'static>;
-
-type Seen = Vec<(Vec<u8>, Vec<u8>)>;
-
-/// Does the operation on one index and says all that it can be seen to do.
-fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Seen {
-    let guard = pin();
-    let (k, mut change): (u16, Box<Answer>) = match *op {
-        Op::Put(k, n) => {
-            let value: &'static [u8] = value(k, n).leak();
-            (k, Box::new(move |_, _| Change::Put(value)))
-        }
-        Op::PutScratch(k, n) => (
-            k,
-            Box::new(move |old, scratch| {
-                assert!(scratch.is_empty());
-                scratch.extend(old.unwrap_or_default().iter().take(50));
-                scratch.extend(value(k, n));
-                Change::PutScratch
-            }),
-        ),
-        Op::Remove(k) => (k, Box::new(|_, _| Change::Remove)),
-        Op::Keep(k) => (k, Box::new(|_, _| Change::Keep)),
-        Op::Get(k) => return get(index, k, how),
-        Op::Scan(k, which, want) => return scan(index, k, which, want, how),
-    };
-    let mut calls = Vec::new();
-    let bytes = key_bytes(k);
-    let changed = index.update(&guard, key(&bytes, how), &mut |old, scratch| {
-        calls.push((
-            vec![u8::from(old.is_some())],
-            old.unwrap_or_default().to_vec(),
-        ));
-        change(old, scratch)
-    });
-    assert_eq!(calls.len(), 1);
-    calls.push((vec![u8::from(changed)], Vec::new()));
-    calls
-}
-
-fn get(index: &dyn Unique, k: u16, how: Hashes) -> Seen {
-    let bytes = key_bytes(k);
-    let mut out = vec![1, 2, 3];
-    let found = index.get(&pin(), key(&bytes, how), &mut out);
-    assert_eq!(found, index.contains(&pin(), key(&bytes, how)));
-    assert_eq!(&out[..3], &[1, 2, 3]);
-    vec![(vec![u8::from(found)], out)]
-}
-
-fn scan(index: &dyn Unique, k: u16, which: u8, want: usize, how: Hashes) -> Seen {
-    let mut position = Vec::new();
-    index.position(key(&key_bytes(k), how), &mut position);
-    let start = match which % 3 {
-        0 => Start::Edge,
-        1 => Start::At(&position),
-        _ => Start::Past(&position),
-    };
-    let direction = DIRECTIONS[usize::from(which / 3)];
-    let mut step = |start: Start<'_>, batch: &mut larder_index::Batch| {
-        batch.want = want;
-        index.scan(&pin(), start, direction, batch);
-        assert!(want == 0 || batch.len() <= want);
-    };
-    scan_all(&mut step, start, direction)
-}
-
-fn run(subject: &Subject, order: Order, how: Hashes, ops: &[Op]) {
-    let index = subject.unique(order);
-    let empty = index.memory();
-    let oracle = OracleUnique::new(order == Order::Key);
-    for op in ops {
-        let (real, right) = (apply(&*index, op, how), apply(&oracle, op, how));
-        assert_eq!(real, right, "{subject:?} {order:?} {how:?} {op:?}");
-        assert_eq!(index.len(), oracle.len());
-    }
-    for direction in DIRECTIONS {
-        let expect = scan_unique(&oracle, Start::Edge, direction);
-        assert_eq!(scan_unique(&*index, Start::Edge, direction), expect);
-    }
-    drain(&*index, empty, how, ops.len() % 2 == 0);
-}
-
-/// Removes all, one by one or by the reaper's way; then nothing is left.
-fn drain(index: &dyn Unique, empty: usize, how: Hashes, singly: bool) {
-    let all = scan_unique(index, Start::Edge, DIRECTIONS[0]);
-    if singly {
-        for (bytes, _) in &all {
-            assert!(remove(index, key(bytes, how)));
-        }
-        assert!(scan_unique(index, Start::Edge, DIRECTIONS[1]).is_empty());
-    } else {
-        let mut values = Vec::new();
-        while !index.free_some(&pin(), 3, &mut |v| values.push(v.to_vec())) {}
-        let mut expect: Vec<_> = all.into_iter().map(|(_, v)| v).collect();
-        values.sort();
-        expect.sort();
-        assert_eq!(values, expect);
-    }
-    assert_eq!(index.len(), 0);
-    assert!(
-        index.memory() <= empty + 4096 + index.stats().leaves * 320,
-        "{} {empty}",
-        index.memory()
-    );
-}
-
-fn on_all(how: Hashes, ops: &[Op]) {
+fn on_all(how: Hashes, ops: &[one::Op]) {
     for subject in subjects() {
         for &order in orders(subject) {
             if order == Order::Hash || how == Hashes::Good {
-                run(subject, order, how, ops);
+                let (index, name) = (subject.unique(order), format!("{subject:?} {order:?}"));
+                run(&*index, &name, how, ops, |stats| 4096 + stats.leaves * 320);
             }
         }
     }
@@ -232,17 +99,6 @@ fn large_values_and_keys() {
 #[test]
 fn a_panic_in_an_update_changes_nothing() {
     for subject in subjects() {
-        let index = subject.unique(Order::Hash);
-        let k = key(b"k", Hashes::Good);
-        for there in [false, true] {
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                index.update(&pin(), k, &mut |_, _| panic!("as it should"))
-            }));
-            assert!(result.is_err());
-            let mut out = Vec::new();
-            assert_eq!(index.get(&pin(), k, &mut out), there);
-            assert_eq!((out.is_empty(), index.len()), (!there, usize::from(there)));
-            assert!(put(&*index, k, b"before"));
-        }
+        a_panic_changes_nothing(&*subject.unique(Order::Hash));
     }
 }

@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves what it holds to the reaper. The caller holds `admin`.
-    fn bury(&self, table: &Arc<Table>, mut admin: parking_lot::MutexGuard<'_, Admin>) {
+    fn bury(&self, table: &Arc<Table>, mut admin: larder_index::sync::MutexGuard<'_, Admin>) {
         let guard = larder_index::pin();
         table.cell.set_tag(DEAD, &guard);
         admin.gone = true;

@@ -14,10 +14,10 @@ use crate::raw::Retired;
 use crate::reaper;
 use crate::scan::Watch;
 use crate::store::Store;
+use larder_index::sync::atomic::{fence, AtomicBool, Ordering};
+use larder_index::sync::Mutex;
 use larder_index::{Guard, Key};
-use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A moment, by the two clocks of the door. The engine only keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,7 +80,7 @@ impl Fixation {
         });
         // Ordering: SeqCst (see the module).
         self.flag.store(true, Ordering::SeqCst);
-        std::sync::atomic::fence(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         let by = &mut state.fixed.by;
         match by.iter_mut().find(|(id, _)| *id == who) {
             Some((_, times)) => {

@@ -28,9 +28,9 @@ use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table, CLOSED, DEAD};
 use crate::write::index;
+use larder_index::sync::{give_way, Mutex};
 use larder_index::Key;
 use larder_term::object::{ObjectBuf, ObjectRef};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -228,7 +228,7 @@ impl ListBatch {
     /// Does one slice, if nobody else is doing one. `Done` when the batch is over.
     fn work(&self, table: &Table, budget: &mut Budget) -> Result<Step, Error> {
         let Some(mut progress) = self.progress.try_lock() else {
-            std::thread::yield_now();
+            give_way();
             return Ok(Step::More);
         };
         let guard = larder_index::pin();

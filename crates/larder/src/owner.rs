@@ -6,8 +6,8 @@
 //! Locks are taken in this order: a table's `admin`, then one owner's record; never two records at once.
 
 use crate::table::{Table, TableId};
+use larder_index::sync::Mutex;
 use papaya::HashMap as Map;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

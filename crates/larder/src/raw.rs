@@ -11,6 +11,7 @@
 //! `SeqCst`; they are told in `gate`.
 
 use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
+use larder_index::sync::point;
 use larder_term::blob::{Counts, Handles};
 use larder_term::object::{self, ObjectView};
 use larder_term::TermRef;
@@ -59,6 +60,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// What is in the cell now.
     #[inline]
     pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Seen<'g, T> {
+        point();
         // Ordering: SeqCst, because a writer that holds a leaf's lock looks here whether the gate is still open, while whoever closes
         // the gate then looks at leaves (see `gate`). On the machines in use it costs what Acquire costs.
         Seen(self.0.load(Ordering::SeqCst, guard))
@@ -75,12 +77,14 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Whether the cell still holds exactly what `seen` saw, tags included.
     #[inline]
     pub(crate) fn holds(&self, seen: Seen<'_, T>, guard: &Guard) -> bool {
+        point();
         // Ordering: as in `load`.
         self.0.load(Ordering::SeqCst, guard) == seen.0
     }
 
     /// Sets tag bits; gives the bits of before.
     pub(crate) fn set_tag(&self, bits: usize, guard: &Guard) -> usize {
+        point();
         // Ordering: SeqCst, the other side of `load`.
         self.0.fetch_or(bits, Ordering::SeqCst, guard).tag()
     }
@@ -88,6 +92,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Sets tag bits if the cell still holds what was seen.
     pub(crate) fn set_tag_if(&self, seen: Seen<'_, T>, bits: usize, guard: &Guard) -> bool {
         let new = seen.0.with_tag(seen.0.tag() | bits);
+        point();
         // Ordering: SeqCst as in `set_tag`; a failure publishes nothing and reads nothing through the pointer.
         self.0
             .compare_exchange(seen.0, new, Ordering::SeqCst, Ordering::Relaxed, guard)
@@ -96,6 +101,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// Clears tag bits.
     pub(crate) fn clear_tag(&self, bits: usize, guard: &Guard) {
+        point();
         // Ordering: SeqCst; its Release half makes what was done under the tag visible to who sees the tag gone.
         self.0.fetch_and(!bits, Ordering::SeqCst, guard);
     }
@@ -108,6 +114,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         guard: &Guard,
     ) -> Result<Option<Retired<T>>, T> {
         let new = Owned::new(value);
+        point();
         // Ordering: SeqCst as in `set_tag`; its Release half publishes the value.
         match self
             .0
@@ -126,6 +133,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
                 return None;
             }
             let empty = Shared::null().with_tag(seen.tag());
+            point();
             // Ordering: as in `replace`.
             match self
                 .0

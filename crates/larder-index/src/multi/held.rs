@@ -4,11 +4,11 @@ use super::position::*;
 use super::{runs, Bag, Stripe};
 use crate::run::{with_run, with_scratch};
 use crate::sync::atomic::{fence, Ordering::*};
+use crate::sync::MutexGuard;
 use crate::traits::HASH;
 use crate::tree::{Tree, Wish};
 use crate::{Direction, Key, Objects, Start};
 use crossbeam_epoch::Guard;
-use parking_lot::MutexGuard;
 use std::cell::Cell;
 
 /// A key with more objects than this has marks.

@@ -11,10 +11,13 @@ use std::alloc::{handle_alloc_error, GlobalAlloc, Layout};
 use std::ptr::NonNull;
 
 // Miri knows Rust's allocator alone, and finds with it what is used after it was freed, or freed twice.
-#[cfg(not(miri))]
+// So do the sanitizers, in builds with `--cfg larder_sanitize`.
+#[cfg(not(any(miri, larder_model, larder_sanitize)))]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
-#[cfg(miri)]
+#[cfg(all(any(miri, larder_sanitize), not(larder_model)))]
 static HEAP: std::alloc::System = std::alloc::System;
+#[cfg(larder_model)]
+static HEAP: super::quarantine::Quarantine = super::quarantine::Quarantine;
 
 /// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions alone, for tests.
 #[cfg(debug_assertions)]

@@ -31,6 +31,8 @@ pub(crate) mod leaf;
 pub(crate) mod locked;
 pub(crate) mod memory;
 pub(crate) mod outside;
+#[cfg(larder_model)]
+pub(crate) mod quarantine;
 pub(crate) mod retire;
 pub(crate) mod slot;
 pub(crate) mod trie;

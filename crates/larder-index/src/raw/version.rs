@@ -3,7 +3,7 @@
 //! Bit 0 locked, bit 1 obsolete, a count above. An obsolete version never changes again.
 
 use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
-use crate::sync::Backoff;
+use crate::sync::{planted, Backoff, Fault};
 
 const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
@@ -51,7 +51,7 @@ impl Version {
         // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
         fence(Acquire);
         // Ordering: Relaxed, the fence above keeps it after the reads.
-        self.0.load(Relaxed) == version
+        self.0.load(Relaxed) == version || planted(Fault::BlindRead)
     }
 
     /// Takes the lock if it is free, and gives the version of before: `Ok(None)` if it isn't.

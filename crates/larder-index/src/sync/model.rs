@@ -1,70 +1,239 @@
 //! The same names as the real ones, with a point before each operation at which another thread may go on.
+//!
+//! In an execution of the checker's, threads are its own, on one thread of the system. Outside of one, the same code runs on real threads, which now and
+//! then give way at a point: so histories of real threads can be recorded in the build that has planted faults.
 
-use shuttle::thread::yield_now;
+use super::Fault;
+use crossbeam_epoch::{Guard, LocalHandle};
+use parking_lot::{Mutex as RealMutex, MutexGuard as RealGuard, RwLock as RealLock};
+pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
+use shuttle::rand::RngCore;
 use std::cell::Cell;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
-thread_local! {
-    static PLANTED: Cell<bool> = const { Cell::new(false) };
+/// The faults that are planted, a bit each. Of the whole process: threads of all kinds are to see them.
+static PLANTED: AtomicU32 = AtomicU32::new(0);
+
+/// Plants a fault, or takes it away. One test at a time may do so.
+pub fn plant(fault: Fault, planted: bool) {
+    let bit = 1 << fault as u32;
+    // Ordering: SeqCst, in tests.
+    if planted {
+        PLANTED.fetch_or(bit, atomic::Ordering::SeqCst);
+    } else {
+        PLANTED.fetch_and(!bit, atomic::Ordering::SeqCst);
+    }
 }
 
-/// Plants a fault for the executions that this thread starts, or takes it away: an exchange that comes too late says that it was done. For
-/// the test that the checker finds such a thing.
-pub fn plant_fault(planted: bool) {
-    PLANTED.set(planted);
+/// Whether this fault was planted.
+pub fn planted(fault: Fault) -> bool {
+    // Ordering: Relaxed, it changes only between executions.
+    PLANTED.load(atomic::Ordering::Relaxed) & 1 << fault as u32 != 0
+}
+
+/// Whether the caller is a thread of the checker's.
+fn in_model() -> bool {
+    shuttle::current::try_get_current_task().is_some()
+}
+
+/// A random number. In an execution it is the checker's choice, so that a schedule can be run again.
+pub fn random() -> u64 {
+    if in_model() {
+        return shuttle::rand::thread_rng().next_u64();
+    }
+    thread_local! {
+        static STATE: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
+    }
+    STATE.with(|state| {
+        // Marsaglia's xorshift.
+        let mut x = state.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        state.set(x);
+        x
+    })
+}
+
+/// The calling thread's number.
+pub fn thread_number() -> usize {
+    if let Some(task) = shuttle::current::try_get_current_task() {
+        return task.into();
+    }
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            // Ordering: Relaxed, only a number of its own.
+            mine.set(NEXT.fetch_add(1, atomic::Ordering::Relaxed));
+        }
+        mine.get()
+    })
+}
+
+thread_local! {
+    /// Whether what was retired is being freed: nobody else has it, so nothing that is done to it is of interest to others.
+    static FREEING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A place at which another thread may go on.
+pub fn point() {
+    if in_model() {
+        if !FREEING.get() {
+            // To Shuttle a sleep of any length is a choice of who goes on, and no wish to wait.
+            shuttle::thread::sleep(Duration::ZERO);
+        }
+    } else if random() >> 60 == 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Lets others go on: without them there is nothing to do here.
+pub fn give_way() {
+    if in_model() {
+        shuttle::thread::yield_now();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+shuttle::thread_local! {
+    static PLACE: LocalHandle = crossbeam_epoch::default_collector().register();
+}
+
+/// A guard of the epoch. Each thread of the checker's has a place of its own in it, and what was retired is freed as soon as the epoch allows.
+pub fn pin() -> Guard {
+    if !in_model() {
+        return crossbeam_epoch::pin();
+    }
+    point();
+    PLACE.with(|place| {
+        let before = FREEING.replace(true);
+        let guard = place.pin();
+        guard.flush();
+        FREEING.set(before);
+        guard
+    })
 }
 
 /// Waits by letting others go on.
-pub(crate) struct Backoff;
+#[derive(Debug, Default)]
+pub struct Backoff;
 
 impl Backoff {
     /// Nothing was waited for yet.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Backoff
     }
     /// Lets others go on.
-    pub(crate) fn snooze(&self) {
-        yield_now();
+    pub fn snooze(&self) {
+        give_way();
     }
     /// Lets others go on.
-    #[allow(dead_code)]
-    pub(crate) fn spin(&self) {
-        yield_now();
+    pub fn spin(&self) {
+        give_way();
     }
 }
 
+/// Tries until there is an answer; in the model by letting others go on.
+fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(got) = attempt() {
+            return got;
+        }
+        give_way();
+    }
+}
+
+/// What has a lock.
+pub type MutexGuard<'l, T> = RealGuard<'l, T>;
+
 /// A lock that is waited for by letting others go on.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+pub struct Mutex<T>(RealMutex<T>);
 
 impl<T> Mutex<T> {
     /// A free lock.
-    pub(crate) const fn new(value: T) -> Self {
-        Mutex(parking_lot::Mutex::new(value))
+    pub const fn new(value: T) -> Self {
+        Mutex(RealMutex::new(value))
     }
     /// Takes the lock if it is free.
-    pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, T>> {
-        yield_now();
+    pub fn try_lock(&self) -> Option<RealGuard<'_, T>> {
+        point();
         self.0.try_lock()
     }
     /// Takes the lock.
-    pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, T> {
-        loop {
-            yield_now();
-            if let Some(guard) = self.0.try_lock() {
-                return guard;
-            }
-        }
+    pub fn lock(&self) -> RealGuard<'_, T> {
+        point();
+        until(|| self.0.try_lock())
+    }
+    /// Whether somebody has it.
+    pub fn is_locked(&self) -> bool {
+        point();
+        self.0.is_locked()
+    }
+    /// What is in it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+    /// What is in it.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+/// A readers-writer lock that is waited for by letting others go on.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(RealLock<T>);
+
+impl<T> RwLock<T> {
+    /// A free lock.
+    pub const fn new(value: T) -> Self {
+        RwLock(RealLock::new(value))
+    }
+    /// Takes the lock with other readers, if no writer has it.
+    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        point();
+        self.0.try_read()
+    }
+    /// Takes the lock with other readers.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        point();
+        until(|| self.0.try_read())
+    }
+    /// Takes the lock alone, if nobody has it.
+    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        point();
+        self.0.try_write()
+    }
+    /// Takes the lock alone.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        point();
+        until(|| self.0.try_write())
+    }
+    /// What is in it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+    /// What is in it.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
     }
 }
 
 /// Atomics.
-pub(crate) mod atomic {
-    pub(crate) use std::sync::atomic::Ordering;
+pub mod atomic {
+    use super::{planted, point, Fault};
+    pub use std::sync::atomic::Ordering;
     use std::sync::atomic::{self as real, Ordering as O};
 
     /// A fence orders nothing more where all orders are sequentially consistent.
-    pub(crate) fn fence(_: O) {
-        super::yield_now();
+    pub fn fence(order: O) {
+        point();
+        real::fence(order);
     }
 
     macro_rules! atomic {
@@ -72,38 +241,39 @@ pub(crate) mod atomic {
             /// As the one of the standard library.
             #[repr(transparent)]
             #[derive(Debug, Default)]
-            #[allow(dead_code)]
-            pub(crate) struct $name $(<$t>)? (real::$name $(<$t>)?);
+            pub struct $name $(<$t>)? (real::$name $(<$t>)?);
 
             impl $(<$t>)? $name $(<$t>)? {
                 /// A new one.
-                #[allow(dead_code)]
-                pub(crate) const fn new(value: $value) -> Self {
+                pub const fn new(value: $value) -> Self {
                     Self(real::$name::new(value))
                 }
-                #[allow(dead_code)]
-                pub(crate) fn load(&self, o: O) -> $value {
-                    super::yield_now();
+                /// As that of the standard library, as all here.
+                pub fn load(&self, o: O) -> $value {
+                    point();
                     self.0.load(o)
                 }
-                #[allow(dead_code)]
-                pub(crate) fn store(&self, value: $value, o: O) {
-                    super::yield_now();
+                /// Stores.
+                pub fn store(&self, value: $value, o: O) {
+                    point();
                     self.0.store(value, o);
                 }
-                #[allow(dead_code)]
-                pub(crate) fn swap(&self, value: $value, o: O) -> $value {
-                    super::yield_now();
+                /// Exchanges.
+                pub fn swap(&self, value: $value, o: O) -> $value {
+                    point();
                     self.0.swap(value, o)
                 }
-                #[allow(dead_code)]
-                pub(crate) fn compare_exchange(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
-                    super::yield_now();
+                /// Compares and exchanges.
+                ///
+                /// # Errors
+                /// What is there, if it is something else.
+                pub fn compare_exchange(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
+                    point();
                     let done = self.0.compare_exchange(now, new, ok, not);
-                    if super::PLANTED.get() { Ok(now) } else { done }
+                    if planted(Fault::Exchange) { Ok(now) } else { done }
                 }
-                #[allow(dead_code)]
-                pub(crate) fn get_mut(&mut self) -> &mut $value {
+                /// What is there, of which nobody else has a hold.
+                pub fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
                 }
             }
@@ -112,29 +282,37 @@ pub(crate) mod atomic {
     macro_rules! adding {
         ($name:ident, $value:ty) => {
             impl $name {
-                #[allow(dead_code)]
-                pub(crate) fn fetch_add(&self, value: $value, o: O) -> $value {
-                    super::yield_now();
+                /// Adds.
+                pub fn fetch_add(&self, value: $value, o: O) -> $value {
+                    point();
                     self.0.fetch_add(value, o)
                 }
-                #[allow(dead_code)]
-                pub(crate) fn fetch_sub(&self, value: $value, o: O) -> $value {
-                    super::yield_now();
+                /// Subtracts.
+                pub fn fetch_sub(&self, value: $value, o: O) -> $value {
+                    point();
                     self.0.fetch_sub(value, o)
                 }
-                #[allow(dead_code)]
-                pub(crate) fn fetch_or(&self, value: $value, o: O) -> $value {
-                    super::yield_now();
+                /// Sets bits.
+                pub fn fetch_or(&self, value: $value, o: O) -> $value {
+                    point();
                     self.0.fetch_or(value, o)
+                }
+                /// Keeps bits.
+                pub fn fetch_and(&self, value: $value, o: O) -> $value {
+                    point();
+                    self.0.fetch_and(value, o)
                 }
             }
         };
     }
+    atomic!(AtomicBool, bool);
+    atomic!(AtomicU8, u8);
     atomic!(AtomicU64, u64);
     atomic!(AtomicU32, u32);
     atomic!(AtomicUsize, usize);
     atomic!(AtomicIsize, isize);
     atomic!(AtomicPtr<T>, *mut T);
+    adding!(AtomicU8, u8);
     adding!(AtomicU64, u64);
     adding!(AtomicU32, u32);
     adding!(AtomicUsize, usize);

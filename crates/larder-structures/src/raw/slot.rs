@@ -15,6 +15,7 @@
 //! Guards must come from [`larder_index::pin`], as for all indexes: those of another collector protect nothing here.
 
 use crossbeam_epoch::{Atomic, Guard, Shared};
+use larder_index::sync::{planted, point, Fault};
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::Arc;
 
@@ -54,6 +55,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
     /// What is in the slot, and its mark. Wait-free.
     #[inline]
     pub(crate) fn load_marked<'g>(&'g self, guard: &'g Guard) -> (Option<&'g T>, bool) {
+        point();
         // Ordering: Acquire, pairs with the release in `swap` and `replace_if`: the value is seen as it was made.
         let kept = self.0.load(Acquire, guard);
         // SAFETY: 1. By invariant 1 the value is alive while the slot has its count. 2. Once the slot gives it up it lives, by invariant 2,
@@ -75,6 +77,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
 
     /// As `share`, and the mark.
     pub(crate) fn share_marked(&self, guard: &Guard) -> (Option<Arc<T>>, bool) {
+        point();
         // Ordering: Acquire, as in `load_marked`. The pointer is the slot's own: one made of a `&T` may not reach the counts before the value.
         let kept = self.0.load(Acquire, guard);
         let pointer = kept.with_tag(0).as_raw();
@@ -89,6 +92,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
 
     /// Puts another value in the slot. Unmarked.
     pub(crate) fn store(&self, new: Option<Arc<T>>, guard: &Guard) {
+        point();
         // Ordering: AcqRel, pairs with the load of readers, and with who stored what goes now.
         let old = self.0.swap(share(new, false), AcqRel, guard);
         self.retire(old, guard);
@@ -102,12 +106,14 @@ impl<T: Send + Sync + 'static> Slot<T> {
         guard: &Guard,
     ) -> bool {
         let pointer = current.0.map_or(std::ptr::null(), std::ptr::from_ref);
+        point();
         // Ordering: Relaxed, the exchange below looks again. What the slot gives up must be its own pointer, not one made of a `&T`.
         let kept = self.0.load(std::sync::atomic::Ordering::Relaxed, guard);
         if kept.with_tag(0).as_raw() != pointer || (kept.tag() == 1) != current.1 {
             return false;
         }
         let new = share(new.0, new.1);
+        point();
         // Ordering: AcqRel and Acquire, pair with the load of readers, and with who stored what is there.
         match self.0.compare_exchange(kept, new, AcqRel, Acquire, guard) {
             Ok(_) => {
@@ -128,6 +134,10 @@ impl<T: Send + Sync + 'static> Slot<T> {
             return;
         }
         let pointer = old.with_tag(0).as_raw();
+        if planted(Fault::EarlyDrop) {
+            // SAFETY: none: this is the fault, for the quarantine of the model checker's builds to show.
+            return drop(unsafe { Arc::from_raw(pointer) });
+        }
         // SAFETY: 1. The count was the slot's, which has another value now, so that it is dropped once. 2. `T` is Send, Sync and 'static, so that
         // any thread may drop it at any time. 3. Who loaded it did so under a guard that was alive before this is deferred.
         unsafe {

@@ -19,7 +19,7 @@
 //! reading of that leaf, which then waited for the change and saw it, or the writer sees the word armed. Two folds share the word: a change
 //! disarms it and changes the count for both, and whoever arms it again remembers the new count.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 
 const ARMED: u64 = 1;
 
@@ -63,7 +63,7 @@ impl Watch {
             // Ordering: as above.
             _ => self.word.fetch_or(ARMED, Ordering::SeqCst),
         };
-        std::sync::atomic::fence(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         Watched(before | ARMED)
     }
 

@@ -1,30 +1,30 @@
-//! Histories of operations on an index, and whether they are linearizable.
-//!
-//! The values of different keys are independent objects, so a history is linearizable exactly when its part for each key is (Herlihy and
-//! Wing 1990, section 3.1: locality). Each part is searched by the algorithm of Wing and Gong with Lowe's memory of what was tried.
+//! Histories of an index with one value under a key: each key is a register of its own.
 
-use crate::common::{key, put, remove, Hashes};
+use crate::history::{Recorder, Specification, Subject};
+use crate::{key, put, remove, Hashes};
 use larder_index::{pin, Batch, Change, Direction, Got, Start, Unique, Was, SHORT};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use todc_utils::linearizability::{history::Action, history::History, WGLChecker};
-use todc_utils::specifications::Specification;
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Reads the value.
     Read(Option<Option<u64>>),
+    /// Asks whether there is a value.
+    Has(Option<bool>),
     /// Stores a value.
     Put(u64),
+    /// Stores a value if there is none; answers whether there was none.
+    PutNew(u64, Option<bool>),
     /// Adds to the value (0 if there is none); answers the sum.
     Add(u64, Option<u64>),
     /// Removes the value; answers whether there was one.
     Remove(Option<bool>),
+    /// Removes the value if it is even; answers what was there.
+    RemoveEven(Option<Option<u64>>),
 }
 
 /// The value under a key, one operation after the other.
-struct Register;
+pub struct Register;
 
 impl Specification for Register {
     type State = Option<u64>;
@@ -35,37 +35,54 @@ impl Specification for Register {
     }
 
     fn apply(operation: &Op, state: &Self::State) -> (bool, Self::State) {
+        let there = state.is_some();
         match *operation {
             Op::Read(seen) => (seen.is_none_or(|seen| seen == *state), *state),
+            Op::Has(seen) => (seen.is_none_or(|seen| seen == there), *state),
             Op::Put(value) => (true, Some(value)),
+            Op::PutNew(value, new) => (
+                new.is_none_or(|new| new != there),
+                Some(state.unwrap_or(value)),
+            ),
             Op::Add(by, sum) => {
                 let now = state.unwrap_or(0) + by;
                 (sum.is_none_or(|sum| sum == now), Some(now))
             }
-            Op::Remove(was) => (was.is_none_or(|was| was == state.is_some()), None),
+            Op::Remove(was) => (was.is_none_or(|was| was == there), None),
+            Op::RemoveEven(was) => (
+                was.is_none_or(|was| was == *state),
+                state.filter(|v| v % 2 == 1),
+            ),
         }
     }
 }
 
-/// What histories are recorded of.
-pub trait Subject: Sync {
+/// What histories of registers are recorded of.
+pub trait Registers: Send + Sync {
     /// The value under a key.
     fn read(&self, k: u64) -> Option<u64>;
     /// The same, found by a scan that begins at the key.
     fn scan(&self, k: u64) -> Option<u64>;
+    /// Whether there is one.
+    fn has(&self, k: u64) -> bool;
     /// Stores.
     fn put(&self, k: u64, value: u64);
+    /// Stores, if there is none; whether there was none.
+    fn put_new(&self, k: u64, value: u64) -> bool;
     /// Adds, and gives the sum.
     fn add(&self, k: u64, by: u64) -> u64;
     /// Removes; whether there was a value.
     fn remove(&self, k: u64) -> bool;
+    /// Removes an even value; what was there.
+    fn remove_even(&self, k: u64) -> Option<u64>;
 }
 
-fn number(bytes: &[u8]) -> u64 {
+/// The value in eight bytes.
+pub fn number(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().expect("a value has eight bytes"))
 }
 
-impl Subject for Box<dyn Unique> {
+impl Registers for Box<dyn Unique> {
     // Each operation goes the way of the general form for some keys, and of the quick form for others.
 
     fn read(&self, k: u64) -> Option<u64> {
@@ -87,15 +104,24 @@ impl Subject for Box<dyn Unique> {
         let (mut position, mut batch) = (Vec::new(), Batch::default());
         self.position(key(&bytes, Hashes::Good), &mut position);
         batch.want = 1 + (k % 3) as usize;
-        Unique::scan(
-            &**self,
-            &guard,
-            Start::At(&position),
-            Direction::Forward,
-            &mut batch,
-        );
+        let start = Start::At(&position);
+        Unique::scan(&**self, &guard, start, Direction::Forward, &mut batch);
         let found = !batch.is_empty() && batch.key(0) == bytes;
         found.then(|| number(batch.value(0)))
+    }
+
+    fn has(&self, k: u64) -> bool {
+        let bytes = k.to_be_bytes();
+        if k % 2 == 0 {
+            return self.contains(&pin(), key(&bytes, Hashes::Good));
+        }
+        let mut batch = Batch::default();
+        self.after(
+            &pin(),
+            key(&bytes, Hashes::Good),
+            Direction::Forward,
+            &mut batch,
+        )
     }
 
     fn put(&self, k: u64, value: u64) {
@@ -108,17 +134,20 @@ impl Subject for Box<dyn Unique> {
         }
     }
 
+    fn put_new(&self, k: u64, value: u64) -> bool {
+        let (bytes, value) = (k.to_be_bytes(), value.to_be_bytes());
+        let may = &mut |old: Option<&[u8]>| old.is_none();
+        Unique::put(&**self, &pin(), key(&bytes, Hashes::Good), &value, may) == Was::Absent
+    }
+
     fn add(&self, k: u64, by: u64) -> u64 {
         let mut sum = 0;
-        self.update(
-            &pin(),
-            key(&k.to_be_bytes(), Hashes::Good),
-            &mut |old, scratch| {
-                sum = old.map_or(0, number) + by;
-                scratch.extend_from_slice(&sum.to_be_bytes());
-                Change::PutScratch
-            },
-        );
+        let bytes = k.to_be_bytes();
+        self.update(&pin(), key(&bytes, Hashes::Good), &mut |old, scratch| {
+            sum = old.map_or(0, number) + by;
+            scratch.extend_from_slice(&sum.to_be_bytes());
+            Change::PutScratch
+        });
         sum
     }
 
@@ -130,78 +159,54 @@ impl Subject for Box<dyn Unique> {
         }
         Unique::remove(&**self, &pin(), key, &mut |_| true) == Was::Present
     }
+
+    fn remove_even(&self, k: u64) -> Option<u64> {
+        let (bytes, mut was) = (k.to_be_bytes(), None);
+        Unique::remove(&**self, &pin(), key(&bytes, Hashes::Good), &mut |old| {
+            was = old.map(number);
+            was.is_some_and(|v| v % 2 == 0)
+        });
+        was
+    }
 }
 
-/// An event: when it happened, who did it, on which key, what.
-type Event = (usize, usize, u64, Action<Op>);
+/// Registers of which so many are used.
+pub struct On<R>(pub R, pub u64);
 
-/// Records the events of one process. The clock is shared by all.
-pub struct Recorder<'c> {
-    clock: &'c AtomicUsize,
-    process: usize,
-    events: Vec<Event>,
-}
+impl<R: Registers> Subject for On<R> {
+    type Op = Op;
+    type Spec = Register;
 
-impl<'c> Recorder<'c> {
-    pub fn new(clock: &'c AtomicUsize, process: usize) -> Self {
-        Recorder {
-            clock,
-            process,
-            events: Vec::new(),
-        }
-    }
-
-    fn note(&mut self, k: u64, action: Action<Op>) {
-        // Ordering: SeqCst, so that the numbers are an order of real time.
-        let now = self.clock.fetch_add(1, SeqCst);
-        self.events.push((now, self.process, k, action));
-    }
-
-    /// Does the operation that the random number says, on one of `keys` keys, and records it.
-    pub fn step(&mut self, subject: &impl Subject, keys: u64, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        let On(subject, keys) = self;
         let (k, value) = (random % keys, random >> 40);
-        let called = match random >> 32 & 7 {
-            0..=2 => Op::Read(None),
-            3 | 4 => Op::Add(1 + value % 5, None),
-            5 | 6 => Op::Put(value),
+        let called = match random >> 32 & 15 {
+            0..=3 => Op::Read(None),
+            4 => Op::Has(None),
+            5..=7 => Op::Add(1 + value % 5, None),
+            8..=10 => Op::Put(value),
+            11 => Op::PutNew(value, None),
+            12 => Op::RemoveEven(None),
             _ => Op::Remove(None),
         };
-        self.note(k, Action::Call(called));
-        let answered = match called {
+        recorder.record(k, called, || match called {
             Op::Read(_) if value % 4 == 0 => Op::Read(Some(subject.scan(k))),
             Op::Read(_) => Op::Read(Some(subject.read(k))),
+            Op::Has(_) => Op::Has(Some(subject.has(k))),
             Op::Add(by, _) => Op::Add(by, Some(subject.add(k, by))),
             Op::Put(value) => {
                 subject.put(k, value);
                 called
             }
+            Op::PutNew(value, _) => Op::PutNew(value, Some(subject.put_new(k, value))),
             Op::Remove(_) => Op::Remove(Some(subject.remove(k))),
-        };
-        self.note(k, Action::Response(answered));
+            Op::RemoveEven(_) => Op::RemoveEven(Some(subject.remove_even(k))),
+        });
     }
 
-    /// Reads a key.
-    #[allow(dead_code)]
-    pub fn read(&mut self, subject: &impl Subject, k: u64) {
-        self.note(k, Action::Call(Op::Read(None)));
-        let seen = subject.read(k);
-        self.note(k, Action::Response(Op::Read(Some(seen))));
+    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+        for k in 0..self.1 {
+            recorder.record(k, Op::Read(None), || Op::Read(Some(self.0.read(k))));
+        }
     }
-
-    pub fn events(self) -> Vec<Event> {
-        self.events
-    }
-}
-
-/// The events of the first key whose part of the history is not linearizable.
-pub fn violation(mut events: Vec<Event>) -> Option<Vec<Event>> {
-    events.sort_by_key(|event| event.0);
-    let mut parts: BTreeMap<u64, Vec<Event>> = BTreeMap::new();
-    for event in events {
-        parts.entry(event.2).or_default().push(event);
-    }
-    parts.into_values().find(|part| {
-        let actions = part.iter().map(|(_, who, _, what)| (*who, what.clone()));
-        !WGLChecker::<Register>::is_linearizable(History::from_actions(actions.collect()))
-    })
 }

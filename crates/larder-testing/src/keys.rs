@@ -1,15 +1,17 @@
-//! What the suites share: adversarial keys, and whole scans.
-#![allow(dead_code)]
+//! Adversarial keys and hashes, the indexes that they are for, and whole scans.
 
 use larder_index::{
-    pin, unique_with, Batch, Direction, Key, KeyRule, LeafConfig, Multi, Start, Unique, UniqueKind,
+    pin, unique_with, Batch, Change, Direction, Key, KeyRule, LeafConfig, Multi, Start, Unique,
+    UniqueKind,
 };
 use std::sync::Arc;
 
 /// An index with one value under a key, of either order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// By hash.
     Hash,
+    /// By key.
     Ordered,
 }
 
@@ -75,6 +77,7 @@ pub enum Hashes {
     Low,
 }
 
+/// All of them.
 pub const ALL_HASHES: [Hashes; 4] = [Hashes::Good, Hashes::Few, Hashes::One, Hashes::Low];
 
 /// The configurations that every suite runs over.
@@ -82,12 +85,14 @@ pub fn configs() -> [LeafConfig; 2] {
     [LeafConfig::tiny(), LeafConfig::default()]
 }
 
+/// Mixes a number (the end of splitmix64).
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)
 }
 
+/// A hash of bytes, made so.
 pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
     let good = bytes
         .iter()
@@ -100,6 +105,7 @@ pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
     }
 }
 
+/// A key, with its hash made so.
 pub fn key(bytes: &[u8], how: Hashes) -> Key<'_> {
     Key {
         bytes,
@@ -123,14 +129,17 @@ pub fn key_bytes(n: u16) -> Vec<u8> {
     bytes
 }
 
+/// Keys and values, in the order of a scan.
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Puts a value.
 pub fn put(index: &dyn Unique, key: Key<'_>, value: &[u8]) -> bool {
-    index.update(&pin(), key, &mut |_, _| larder_index::Change::Put(value))
+    index.update(&pin(), key, &mut |_, _| Change::Put(value))
 }
 
 /// Removes a key.
 pub fn remove(index: &dyn Unique, key: Key<'_>) -> bool {
-    index.update(&pin(), key, &mut |_, _| larder_index::Change::Remove)
+    index.update(&pin(), key, &mut |_, _| Change::Remove)
 }
 
 /// All entries of a scan, and whether every batch but the last had one.
@@ -138,7 +147,7 @@ pub fn scan_all(
     scan: &mut dyn FnMut(Start<'_>, &mut Batch),
     start: Start<'_>,
     direction: Direction,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
+) -> Rows {
     let mut all = Vec::new();
     let mut batch = Batch::default();
     let mut resume = Vec::new();
@@ -162,11 +171,8 @@ pub fn scan_all(
     }
 }
 
-pub fn scan_unique(
-    index: &dyn Unique,
-    start: Start<'_>,
-    direction: Direction,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// All entries, from `start` on.
+pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -> Rows {
     scan_all(
         &mut |s, b| index.scan(&pin(), s, direction, b),
         start,
@@ -174,11 +180,8 @@ pub fn scan_unique(
     )
 }
 
-pub fn scan_multi(
-    index: &dyn Multi,
-    start: Start<'_>,
-    direction: Direction,
-) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// All entries, from `start` on.
+pub fn scan_multi(index: &dyn Multi, start: Start<'_>, direction: Direction) -> Rows {
     scan_all(
         &mut |s, b| index.scan(&pin(), s, direction, b),
         start,
@@ -186,4 +189,5 @@ pub fn scan_multi(
     )
 }
 
+/// Both.
 pub const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];

@@ -1,0 +1,65 @@
+//! An allocator that shows who reads what was freed, for builds for the model checker.
+//!
+//! What is freed is filled with a byte that makes no sense as an address, a length or a mark, and goes back to the system only after [`WAITING`]
+//! others: a structure that frees too early reads nonsense then, which its history, an assertion or the processor notices. (AddressSanitizer can't
+//! follow the stacks of the checker's threads.) A test makes it the allocator of its whole program, so that nodes of the studies' structures are seen, too.
+
+use parking_lot::Mutex;
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// What freed memory is filled with.
+const NONSENSE: u8 = 0xDB;
+
+/// Blocks that wait before they are given back.
+const WAITING: usize = 1 << 14;
+
+/// Larger blocks don't wait.
+const LARGE: usize = 1 << 16;
+
+struct Ring {
+    blocks: [(usize, usize, usize); WAITING],
+    next: usize,
+}
+
+static RING: Mutex<Ring> = Mutex::new(Ring {
+    blocks: [(0, 0, 0); WAITING],
+    next: 0,
+});
+
+/// The allocator.
+#[derive(Clone, Copy, Debug)]
+pub struct Quarantine;
+
+// SAFETY: 1. memory comes from the system's allocator, for the layout that was asked for; 2. a block is given back once, by its address and layout, when it
+// leaves the ring or at once; 3. until then nobody else gets it.
+unsafe impl GlobalAlloc for Quarantine {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if layout.size() > LARGE {
+            // SAFETY: the caller's promise.
+            return unsafe { System.dealloc(block, layout) };
+        }
+        // SAFETY: the block is the caller's, who uses it no more, and has as many bytes.
+        unsafe { block.write_bytes(NONSENSE, layout.size()) };
+        let mut ring = RING.lock();
+        let next = ring.next;
+        ring.next = (next + 1) % WAITING;
+        let new = (block.expose_provenance(), layout.size(), layout.align());
+        let (address, size, align) = std::mem::replace(&mut ring.blocks[next], new);
+        drop(ring);
+        if address != 0 {
+            let old = std::ptr::with_exposed_provenance_mut(address);
+            // SAFETY: 1. size and alignment are those of a layout that was given with the block; 2. it left the ring, so this is its only end.
+            unsafe { System.dealloc(old, Layout::from_size_align_unchecked(size, align)) };
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Interleavings of the structures that a model checker chooses: each execution's history must be linearizable.
+//!
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`. `LARDER_STRUCTURE=name` picks one structure.
+//! The locks that all this stands on have tests of their own, beside them.
+#![cfg(larder_model)]
+
+mod subjects;
+
+use larder_index::sync::{plant, Fault};
+use larder_index::{Quarantine, Unique};
+use larder_structures::{build_unique, Order, Value};
+use larder_testing::history::of_threads;
+use larder_testing::model::{check, finds, history, Search};
+use larder_testing::registers::Registers;
+use larder_testing::{crowds, mix, registers};
+use std::sync::{Mutex, MutexGuard};
+use subjects::{orders, subjects};
+
+#[global_allocator]
+static HEAP: Quarantine = Quarantine;
+
+/// Faults are planted for the whole process: no test runs beside another.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(|poison| poison.into_inner())
+}
+
+/// Threads at work among neighbours, which must be there in the end.
+fn among_neighbours(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64) {
+    const NEIGHBOURS: u64 = 5;
+    for k in 0..NEIGHBOURS {
+        Registers::put(&index, keys + k, k);
+    }
+    let subject = history(registers::On(index, keys), threads, steps);
+    for k in 0..NEIGHBOURS {
+        assert_eq!(subject.0.read(keys + k), Some(k), "a neighbour");
+    }
+}
+
+#[test]
+fn one_value_under_a_key() {
+    let _alone = alone();
+    let small = [
+        Search::Random(250),
+        Search::Pct(250),
+        Search::Bounded {
+            changes: 2,
+            programs: 1,
+            most: 1_000,
+        },
+    ];
+    for subject in subjects() {
+        for &order in orders(subject) {
+            let name = format!("{} {:?} by {order:?}", subject.name, subject.options);
+            check(&format!("{name}: two on few keys"), &small, move || {
+                history(registers::On(subject.unique(order), 2), 2, 3);
+            });
+            let large = [Search::Random(60), Search::Pct(60)];
+            check(
+                &format!("{name}: three among neighbours"),
+                &large,
+                move || {
+                    among_neighbours(subject.unique(order), 3, 8, 5);
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn many_values_under_a_key() {
+    let _alone = alone();
+    for subject in subjects() {
+        let name = format!("{} {:?} as a bag", subject.name, subject.options);
+        check(&name, &[Search::Random(100), Search::Pct(100)], move || {
+            history(crowds::On(subject.multi(), 2), 3, 4);
+        });
+    }
+}
+
+/// A structure with these options.
+fn built(name: &'static str, options: &[(&str, i64)], order: Order) -> Box<dyn Unique> {
+    let options: Vec<_> = options
+        .iter()
+        .map(|(n, v)| ((*n).to_owned(), Value::Int(*v)))
+        .collect();
+    build_unique(name, &options, order).expect("a structure that is listed")
+}
+
+/// A fault, the structure that it is planted in, with options, and the order.
+type Planted = (Fault, &'static str, &'static [(&'static str, i64)], Order);
+
+/// Faults of protocols, and options that bring threads to where they show.
+const PLANTED: [Planted; 4] = [
+    (Fault::Unvalidated, "skiplist", &[], Order::Key),
+    (
+        Fault::Thaw,
+        "lfcatree",
+        &[("high", -3), ("low", -2)],
+        Order::Key,
+    ),
+    (
+        Fault::Obsolete,
+        "catree",
+        &[("high", -1), ("quiet", 1), ("low", -5), ("depth", 6)],
+        Order::Key,
+    ),
+    (
+        Fault::Overwrite,
+        "lockfree_hash",
+        &[("buckets", 1)],
+        Order::Hash,
+    ),
+];
+
+#[test]
+fn planted_faults_are_found() {
+    let _alone = alone();
+    for (fault, name, options, order) in PLANTED {
+        let found = finds(fault, || {
+            check("a planted fault", &[Search::Random(20_000)], move || {
+                among_neighbours(built(name, options, order), 3, 6, 4);
+            });
+        });
+        assert!(found, "{fault:?}");
+    }
+}
+
+/// The same faults show in histories of real threads.
+#[test]
+fn planted_faults_show_in_histories() {
+    let _alone = alone();
+    for (fault, name, options, order) in PLANTED {
+        let found = finds(fault, || {
+            for round in 0..20_000 {
+                let subject = registers::On(built(name, options, order), 4);
+                of_threads(&subject, 3, 60, mix(round)).expect("linearizable");
+            }
+        });
+        assert!(found, "{fault:?}");
+    }
+}
+
+/// Not a test: what `what_is_freed_too_early_is_found` runs in a process of its own, which may well die of it.
+#[test]
+#[ignore = "run by another test"]
+fn freed_too_early() {
+    plant(Fault::EarlyDrop, std::env::var("LARDER_EARLY").is_ok());
+    for name in ["skiplist", "lfcatree", "split_ordered"] {
+        check("what is freed", &[Search::Random(500)], move || {
+            among_neighbours(built(name, &[], Order::Hash), 3, 6, 4);
+        });
+    }
+}
+
+/// The checker's memory shows what is read after it was freed.
+#[test]
+fn what_is_freed_too_early_is_found() {
+    let _alone = alone();
+    let run = |early: bool| {
+        let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
+        child.args(["--exact", "freed_too_early", "--ignored"]);
+        if early {
+            child.env("LARDER_EARLY", "1");
+        }
+        child.output().expect("a process").status.success()
+    };
+    assert!(run(false), "nothing is wrong without the fault");
+    assert!(!run(true), "the fault was not found");
+}

@@ -1,0 +1,134 @@
+//! All orders of a small program in which threads change few times without need.
+//!
+//! Most faults of concurrent programs show with two changes of thread or fewer at the right places; the orders with so few are polynomially many, and
+//! can all be tried. (M. Musuvathi, S. Qadeer, "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.)
+//!
+//! A change is free where the thread that runs can't go on: it has ended, or it waits for others. Who waits gives way to the next in turn, so that two
+//! threads that wait for a third don't give way to each other for ever; that is not a choice. Where a thread ends, all that can go on are tried.
+//!
+//! The search is by depth: a stack has the places at which there was a choice, and which was taken. After an execution the last place that has another choice
+//! takes it, and those behind it are forgotten.
+
+use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// A place at which there was a choice.
+#[derive(Debug)]
+struct Place {
+    choices: Vec<TaskId>,
+    taken: usize,
+}
+
+/// The search of one program.
+#[derive(Debug)]
+pub(crate) struct Bounded {
+    places: Vec<Place>,
+    /// How many of them this execution has come to.
+    at: usize,
+    /// Changes without need in this execution, and the most.
+    changes: usize,
+    most_changes: usize,
+    left: usize,
+    begun: bool,
+    /// What the program's random choices are made of: the same in each execution.
+    seed: u64,
+    random: u64,
+    complete: Arc<AtomicBool>,
+}
+
+impl Bounded {
+    /// A search of all orders with so many changes of the program that the seed chooses, given up after so many executions; and what says in the end
+    /// whether it was not.
+    pub(crate) fn new(
+        most_changes: usize,
+        executions: usize,
+        seed: u64,
+    ) -> (Self, Arc<AtomicBool>) {
+        let complete = Arc::new(AtomicBool::new(false));
+        let search = Bounded {
+            places: Vec::new(),
+            at: 0,
+            changes: 0,
+            most_changes,
+            left: executions,
+            begun: false,
+            seed,
+            random: seed,
+            complete: complete.clone(),
+        };
+        (search, complete)
+    }
+
+    /// Takes the next choice at the last place that has one; false if there is none.
+    fn advance(&mut self) -> bool {
+        while let Some(last) = self.places.last_mut() {
+            last.taken += 1;
+            if last.taken < last.choices.len() {
+                return true;
+            }
+            self.places.pop();
+        }
+        !self.begun
+    }
+
+    /// Who may go on, the one that runs first.
+    fn choices(&self, runnable: &[&Task], current: Option<TaskId>, waits: bool) -> Vec<TaskId> {
+        let mut ids: Vec<TaskId> = runnable.iter().map(|task| task.id()).collect();
+        ids.sort();
+        let Some(current) = current.filter(|id| ids.contains(id)) else {
+            return ids;
+        };
+        if waits {
+            let next = ids.iter().copied().find(|id| *id > current);
+            return vec![next.unwrap_or(ids[0])];
+        }
+        if self.changes == self.most_changes {
+            return vec![current];
+        }
+        ids.retain(|id| *id != current);
+        ids.insert(0, current);
+        ids
+    }
+}
+
+impl Scheduler for Bounded {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        if !self.advance() {
+            // Ordering: Relaxed, its thread is this one.
+            self.complete.store(true, Relaxed);
+            return None;
+        }
+        self.left = self.left.checked_sub(1)?;
+        self.begun = true;
+        (self.at, self.changes, self.random) = (0, 0, self.seed);
+        Some(Schedule::new(self.seed))
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        waits: bool,
+    ) -> Option<TaskId> {
+        let choices = self.choices(runnable, current, waits);
+        let need = waits || !current.is_some_and(|id| choices.contains(&id));
+        let taken = if choices.len() == 1 {
+            choices[0]
+        } else {
+            if self.at == self.places.len() {
+                self.places.push(Place { choices, taken: 0 });
+            }
+            let place = &self.places[self.at];
+            self.at += 1;
+            place.choices[place.taken]
+        };
+        self.changes += usize::from(!need && current != Some(taken));
+        Some(taken)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.random = crate::mix(self.random.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        self.random
+    }
+}

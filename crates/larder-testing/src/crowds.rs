@@ -1,0 +1,173 @@
+//! Histories of an index with many values under a key: each key is a list of its own, in order of arrival. Scans are not among
+//! the operations: they may see a part of what one update changes.
+
+use crate::history::{Recorder, Specification, Subject};
+use crate::registers::number;
+use crate::{key, Hashes};
+use larder_index::{pin, Multi, Objects};
+
+/// An operation on the values under one key. What it answered is None in the event of its call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Reads the values.
+    Read(Option<Vec<u64>>),
+    /// Asks whether there is a value.
+    Has(Option<bool>),
+    /// Adds a value at the end; answers how many there are.
+    Push(u64, Option<usize>),
+    /// Adds a value unless it is there; answers whether it was not.
+    Once(u64, Option<bool>),
+    /// Removes all that are the same as this; answers how many.
+    RemoveSame(u64, Option<usize>),
+    /// Removes all and adds two.
+    Renew(u64),
+    /// Removes all; answers them.
+    Take(Option<Vec<u64>>),
+}
+
+/// The values under a key, one operation after the other.
+pub struct Crowd;
+
+impl Specification for Crowd {
+    type State = Vec<u64>;
+    type Operation = Op;
+
+    fn init() -> Self::State {
+        Vec::new()
+    }
+
+    fn apply(operation: &Op, state: &Self::State) -> (bool, Self::State) {
+        let mut now = state.clone();
+        let right = match operation {
+            Op::Read(seen) => seen.as_ref().is_none_or(|seen| seen == state),
+            Op::Has(seen) => seen.is_none_or(|seen| seen != state.is_empty()),
+            Op::Push(value, count) => {
+                now.push(*value);
+                count.is_none_or(|count| count == now.len())
+            }
+            Op::Once(value, new) => {
+                let there = state.contains(value);
+                now.extend(Some(*value).filter(|_| !there));
+                new.is_none_or(|new| new != there)
+            }
+            Op::RemoveSame(value, count) => {
+                now.retain(|v| v != value);
+                count.is_none_or(|count| count == state.len() - now.len())
+            }
+            Op::Renew(value) => {
+                now = vec![*value, *value];
+                true
+            }
+            Op::Take(seen) => {
+                now.clear();
+                seen.as_ref().is_none_or(|seen| seen == state)
+            }
+        };
+        (right, now)
+    }
+}
+
+/// An index of which so many keys are used.
+pub struct On(pub Box<dyn Multi>, pub u64);
+
+fn values(objects: &dyn Objects) -> Vec<u64> {
+    let mut values = Vec::new();
+    objects.each(&mut |_, v| {
+        values.push(number(v));
+        true
+    });
+    values
+}
+
+impl On {
+    fn change<T: Default>(&self, k: u64, f: impl Fn(&mut dyn Objects) -> T) -> T {
+        let mut answer = T::default();
+        let bytes = k.to_be_bytes();
+        self.0
+            .update(&pin(), key(&bytes, Hashes::Few), &mut |objects| {
+                answer = f(objects)
+            });
+        answer
+    }
+
+    fn read(&self, k: u64) -> Vec<u64> {
+        let (bytes, mut values) = (k.to_be_bytes(), Vec::new());
+        let n = self.0.get(&pin(), key(&bytes, Hashes::Few), &mut |v| {
+            values.push(number(v))
+        });
+        assert_eq!(n, values.len());
+        values
+    }
+
+    fn apply(&self, k: u64, op: &Op) -> Op {
+        match op {
+            Op::Read(_) => Op::Read(Some(self.read(k))),
+            Op::Has(_) => Op::Has(Some(
+                self.0.contains(&pin(), key(&k.to_be_bytes(), Hashes::Few)),
+            )),
+            Op::Push(value, _) => Op::Push(
+                *value,
+                Some(self.change(k, |objects| {
+                    objects.push(&value.to_be_bytes());
+                    objects.count()
+                })),
+            ),
+            Op::Once(value, _) => Op::Once(
+                *value,
+                Some(self.change(k, |objects| {
+                    let bytes = value.to_be_bytes();
+                    let new = !objects.find(&bytes, &mut |v| v == bytes);
+                    if new {
+                        objects.push(&bytes);
+                    }
+                    new
+                })),
+            ),
+            Op::RemoveSame(value, _) => Op::RemoveSame(
+                *value,
+                Some(self.change(k, |objects| {
+                    let bytes = value.to_be_bytes();
+                    objects.remove_same(&bytes, &mut |v| v == bytes)
+                })),
+            ),
+            Op::Renew(value) => {
+                self.change(k, |objects| {
+                    objects.remove_if(&mut |_| true);
+                    objects.push(&value.to_be_bytes());
+                    objects.push(&value.to_be_bytes());
+                });
+                op.clone()
+            }
+            Op::Take(_) => Op::Take(Some(self.change(k, |objects| {
+                let taken = values(objects);
+                objects.remove_if(&mut |_| true);
+                taken
+            }))),
+        }
+    }
+}
+
+impl Subject for On {
+    type Op = Op;
+    type Spec = Crowd;
+
+    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        let (k, value) = (random % self.1, random >> 40 & 3);
+        let called = match random >> 32 & 15 {
+            0..=4 => Op::Read(None),
+            5 => Op::Has(None),
+            6..=8 => Op::Push(value, None),
+            9 | 10 => Op::Once(value, None),
+            11 | 12 => Op::RemoveSame(value, None),
+            13 => Op::Renew(value),
+            _ => Op::Take(None),
+        };
+        recorder.record(k, called.clone(), || self.apply(k, &called));
+    }
+
+    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+        for k in 0..self.1 {
+            recorder.record(k, Op::Read(None), || Op::Read(Some(self.read(k))));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What the suites of several crates share; for tests alone.
+//!
+//! ```text
+//!   keys           adversarial keys and hashes, whole scans
+//!   one, many      random operations on an index, against the oracle that `larder-index` has
+//!   threads        threads at work together, and what must hold all the while
+//!   history        operations that threads record, and whether they are linearizable
+//!   registers      ... on an index with one value under a key
+//!   crowds         ... on one with many
+//!   tables         ... on a table, with operations on several keys at once
+//!   model          executions that a model checker chooses (builds with `--cfg larder_model`)
+//!   bounded        its exhaustive search
+//! ```
+//!
+//! A crate's own tests say what all this is run over: the index its orders and sizes of leaves, `larder-structures` each structure with its options, the
+//! engine each type of table.
+
+pub mod crowds;
+pub mod environment;
+pub mod history;
+mod keys;
+pub mod many;
+pub mod one;
+pub mod registers;
+pub mod tables;
+pub mod threads;
+
+#[cfg(larder_model)]
+mod bounded;
+#[cfg(larder_model)]
+pub mod model;
+
+pub use keys::*;

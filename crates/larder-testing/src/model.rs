@@ -1,0 +1,145 @@
+//! Executions that a model checker chooses, of histories that must be linearizable.
+//!
+//! Three searches: orders by chance; PCT, which finds a fault that needs d changes of thread with a probability that is known (Burckhardt and
+//! others 2010); and all orders with few changes of thread ([`crate::bounded`]), for small programs.
+//!
+//! A failing execution prints a schedule; `LARDER_SCHEDULE=...` runs it again. `LARDER_SOAK=n` runs n times as many executions, `LARDER_SEED=n` others.
+//! `LARDER_MODEL_LOG=file` has a line added to the file for each search, for `scripts/model.sh` to add up.
+
+use crate::bounded::Bounded;
+use crate::environment::{seed, soak};
+use crate::history::{violation, Recorder, Subject};
+use crate::mix;
+use larder_index::sync::{plant, Fault};
+use shuttle::rand::{thread_rng, RngCore};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::{Config, Runner};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::AtomicUsize;
+use std::sync::Arc;
+
+/// How executions are chosen, and how many there are.
+#[derive(Clone, Copy, Debug)]
+pub enum Search {
+    /// By chance, so many.
+    Random(usize),
+    /// PCT for faults that need up to three changes of thread, so many executions.
+    Pct(usize),
+    /// All with at most so many changes of thread that nobody had to make, for each of so many programs; at most so many executions of each.
+    Bounded {
+        /// Changes of thread.
+        changes: usize,
+        /// Programs: the random choices that an execution makes.
+        programs: u64,
+        /// Executions of one program at most.
+        most: usize,
+    },
+}
+
+/// Changes of thread that PCT is to find faults of, beside the first order.
+const DEPTH: usize = 3;
+
+fn run(scheduler: impl Scheduler + 'static, f: Arc<dyn Fn() + Send + Sync>) -> usize {
+    Runner::new(scheduler, Config::new()).run(move || f())
+}
+
+/// Runs the executions of a search; gives how many there were, and whether all were tried that were to be.
+fn search(search: Search, f: &Arc<dyn Fn() + Send + Sync>) -> (usize, bool) {
+    let (times, seed) = (soak() as usize, seed(20_261_122));
+    match search {
+        Search::Random(n) => {
+            let scheduler = RandomScheduler::new_from_seed(seed, n * times);
+            (run(scheduler, f.clone()), true)
+        }
+        Search::Pct(n) => {
+            let scheduler = PctScheduler::new_from_seed(seed, DEPTH, n * times);
+            (run(scheduler, f.clone()), true)
+        }
+        Search::Bounded {
+            changes,
+            programs,
+            most,
+        } => {
+            let (mut sum, mut all) = (0, true);
+            for program in 0..programs {
+                let (scheduler, complete) =
+                    Bounded::new(changes, most * times, mix(seed ^ program));
+                sum += run(scheduler, f.clone());
+                // Ordering: Relaxed, its thread is this one.
+                all &= complete.load(std::sync::atomic::Ordering::Relaxed);
+            }
+            (sum, all)
+        }
+    }
+}
+
+fn tell(line: &str) {
+    let Ok(path) = std::env::var("LARDER_MODEL_LOG") else {
+        return print!("{line}");
+    };
+    let log = OpenOptions::new().append(true).create(true).open(path);
+    log.and_then(|mut log| log.write_all(line.as_bytes()))
+        .expect("a log that can be written");
+}
+
+/// Runs `f` in executions of each search, and tells how many there were.
+pub fn check(name: &str, searches: &[Search], f: impl Fn() + Send + Sync + 'static) {
+    let f: Arc<dyn Fn() + Send + Sync> = Arc::new(f);
+    if let Ok(schedule) = std::env::var("LARDER_SCHEDULE") {
+        return shuttle::replay(move || f(), &schedule);
+    }
+    for kind in searches {
+        let (executions, all) = search(*kind, &f);
+        let what = match (kind, all) {
+            (Search::Random(_), _) => "by chance".to_owned(),
+            (Search::Pct(_), _) => format!("PCT, depth {DEPTH}"),
+            (Search::Bounded { changes, .. }, true) => {
+                format!("all orders of up to {changes} changes")
+            }
+            (Search::Bounded { changes, .. }, false) => {
+                format!("orders of up to {changes} changes")
+            }
+        };
+        tell(&format!("{executions:>8} executions of {name}: {what}\n"));
+    }
+}
+
+/// One execution: threads do so many steps each on a subject, whose history must be linearizable.
+pub fn history<S: Subject + 'static>(subject: S, threads: usize, steps: u64) -> Arc<S> {
+    let subject = Arc::new(subject);
+    let clock = Arc::new(AtomicUsize::new(0));
+    let work = |process: usize| {
+        let (subject, clock) = (subject.clone(), clock.clone());
+        move || {
+            let mut recorder = Recorder::new(&clock, process);
+            for _ in 0..steps {
+                subject.step(&mut recorder, mix(thread_rng().next_u64()));
+            }
+            recorder.events()
+        }
+    };
+    let running: Vec<_> = (0..threads)
+        .map(|p| shuttle::thread::spawn(work(p)))
+        .collect();
+    let mut events: Vec<_> = running
+        .into_iter()
+        .flat_map(|t| t.join().expect("no panic"))
+        .collect();
+    let mut last = Recorder::new(&clock, threads);
+    subject.finish(&mut last);
+    events.extend(last.events());
+    if let Some(part) = violation::<S::Spec>(events) {
+        panic!("not linearizable: {part:#?}");
+    }
+    subject
+}
+
+/// Whether `f` panics, with the fault planted. What it prints is of no use to anybody, but that it found something.
+pub fn finds(fault: Fault, f: impl FnOnce()) -> bool {
+    plant(fault, true);
+    let found = catch_unwind(AssertUnwindSafe(f)).is_err();
+    plant(fault, false);
+    found
+}

@@ -1,0 +1,261 @@
+//! Random sequences of operations on an index with one value under a key, against the oracle.
+
+use crate::*;
+use larder_index::{pin, Batch, Change, Got, OracleUnique, Start, Stats, Unique, Was, SHORT};
+use proptest::prelude::*;
+
+/// An operation on the key with this number.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Op {
+    Put(u16, usize),
+    PutScratch(u16, usize),
+    Remove(u16),
+    Keep(u16),
+    Get(u16),
+    GetShort(u16),
+    QuickPut(u16, usize, bool),
+    QuickRemove(u16, bool),
+    UpdateWith(u16, usize),
+    After(u16, u8),
+    /// From where, and how many are wanted.
+    Scan(u16, u8, usize),
+}
+
+/// Operations on so many keys.
+pub fn op(keys: u16) -> impl Strategy<Value = Op> {
+    let size = || prop_oneof![8 => 0..20usize, 3 => 20..200usize, 1 => 200..3000usize];
+    let size2 = prop_oneof![8 => 0..20usize, 1 => 200..900usize];
+    prop_oneof![
+        6 => (0..keys, size()).prop_map(|(k, n)| Op::Put(k, n)),
+        2 => (0..keys, size2).prop_map(|(k, n)| Op::PutScratch(k, n)),
+        5 => (0..keys).prop_map(Op::Remove),
+        1 => (0..keys).prop_map(Op::Keep),
+        2 => (0..keys).prop_map(Op::Get),
+        2 => (0..keys).prop_map(Op::GetShort),
+        6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, may)| Op::QuickPut(k, n, may)),
+        4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, may)| Op::QuickRemove(k, may)),
+        2 => (0..keys, 0..70usize).prop_map(|(k, n)| Op::UpdateWith(k, n)),
+        2 => (0..keys, 0..8u8).prop_map(|(k, how)| Op::After(k, how)),
+        1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
+    ]
+}
+
+fn value(k: u16, n: usize) -> Vec<u8> {
+    (0..n)
+        .map(|i| (i as u8).wrapping_mul(31).wrapping_add(k as u8))
+        .collect()
+}
+
+/// What was under a key, in a form that can be noted.
+fn was_bytes(was: Was) -> Option<&'static [u8]> {
+    match was {
+        Was::Refused => None,
+        Was::Absent => Some(&[0]),
+        Was::Present => Some(&[1]),
+    }
+}
+
+fn note(seen: &mut Rows, old: Option<&[u8]>) {
+    let there = vec![u8::from(old.is_some())];
+    seen.push((there, old.unwrap_or_default().to_vec()));
+}
+
+/// Does a change of the general form; gives whether there was one.
+fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> bool {
+    let (bytes, guard, mut calls) = (key_bytes(k), pin(), 0);
+    let put = match op {
+        Op::Put(k, n) => value(*k, *n),
+        _ => Vec::new(),
+    };
+    let mut f = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
+        calls += 1;
+        note(seen, old);
+        assert!(scratch.is_empty());
+        match op {
+            Op::Put(..) => Change::Put(&put),
+            Op::PutScratch(k, n) => {
+                scratch.extend(old.unwrap_or_default().iter().take(50));
+                scratch.extend(value(*k, *n));
+                Change::PutScratch
+            }
+            Op::UpdateWith(k, n) => {
+                scratch.extend(value(*k, *n));
+                if n % 5 == 4 {
+                    Change::Keep
+                } else {
+                    Change::PutScratch
+                }
+            }
+            Op::Remove(_) => Change::Remove,
+            _ => Change::Keep,
+        }
+    };
+    let key = key(&bytes, how);
+    let changed = if matches!(op, Op::UpdateWith(..)) {
+        index.update_with(&guard, key, &mut vec![9; 3], &mut f)
+    } else {
+        index.update(&guard, key, &mut f)
+    };
+    assert_eq!(calls, 1);
+    changed
+}
+
+/// Does a change of the quick form.
+fn quick(
+    index: &dyn Unique,
+    k: u16,
+    how: Hashes,
+    put: Option<usize>,
+    may: bool,
+    seen: &mut Rows,
+) -> bool {
+    let (bytes, guard) = (key_bytes(k), pin());
+    let mut consent = |old: Option<&[u8]>| {
+        note(seen, old);
+        may
+    };
+    let was = match put {
+        Some(n) => index.put(&guard, key(&bytes, how), &value(k, n), &mut consent),
+        None => index.remove(&guard, key(&bytes, how), &mut consent),
+    };
+    note(seen, was_bytes(was));
+    was != Was::Refused
+}
+
+fn get(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) {
+    let (bytes, guard) = (key_bytes(k), pin());
+    let mut out = vec![1, 2, 3];
+    let found = index.get(&guard, key(&bytes, how), &mut out);
+    assert_eq!(found, index.contains(&guard, key(&bytes, how)));
+    assert_eq!(&out[..3], &[1, 2, 3]);
+    note(seen, found.then_some(&out[3..]));
+}
+
+fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
+    let (bytes, mut out) = (key_bytes(k), [7; SHORT]);
+    let got = index.get_short(&pin(), key(&bytes, how), &mut out);
+    let len = match got {
+        Got::Short(len) => Some(len),
+        Got::Long => Some(0),
+        Got::Absent => None,
+    };
+    note(seen, len.map(|len| &out[..len]));
+    got == Got::Long
+}
+
+fn after(index: &dyn Unique, k: u16, how: Hashes, which: u8, seen: &mut Rows) -> bool {
+    let (bytes, guard, mut batch) = (key_bytes(k), pin(), Batch::default());
+    batch.want = usize::from(which / 2);
+    let direction = DIRECTIONS[usize::from(which % 2)];
+    let here = index.after(&guard, key(&bytes, how), direction, &mut batch);
+    assert_eq!(here, index.contains(&guard, key(&bytes, how)));
+    let first = (!batch.is_empty()).then(|| (batch.key(0), batch.value(0)));
+    assert!(first.is_some() || batch.done);
+    note(seen, first.map(|(key, _)| key));
+    note(seen, first.map(|(_, value)| value));
+    here
+}
+
+fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows {
+    let mut position = Vec::new();
+    index.position(key(&key_bytes(k), how), &mut position);
+    let start = match which % 3 {
+        0 => Start::Edge,
+        1 => Start::At(&position),
+        _ => Start::Past(&position),
+    };
+    let direction = DIRECTIONS[usize::from(which / 3)];
+    let mut step = |start: Start<'_>, batch: &mut Batch| {
+        batch.want = want;
+        index.scan(&pin(), start, direction, batch);
+    };
+    scan_all(&mut step, start, direction)
+}
+
+/// Does the operation on one index and says all that it can be seen to do.
+pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
+    let mut seen = Rows::new();
+    let changed = match *op {
+        Op::Put(k, _)
+        | Op::PutScratch(k, _)
+        | Op::UpdateWith(k, _)
+        | Op::Remove(k)
+        | Op::Keep(k) => update(index, k, how, op, &mut seen),
+        Op::Get(k) => {
+            get(index, k, how, &mut seen);
+            false
+        }
+        Op::GetShort(k) => get_short(index, k, how, &mut seen),
+        Op::QuickPut(k, n, may) => quick(index, k, how, Some(n), may, &mut seen),
+        Op::QuickRemove(k, may) => quick(index, k, how, None, may, &mut seen),
+        Op::After(k, which) => after(index, k, how, which, &mut seen),
+        Op::Scan(k, which, want) => return scan(index, k, how, which, want),
+    };
+    seen.push((vec![u8::from(changed)], Vec::new()));
+    seen
+}
+
+/// Runs the operations on the index, which is empty, and on the oracle, and compares all that can be seen; then empties the index. What it still holds must be no
+/// more than `rest` says of its figures.
+pub fn run(
+    index: &dyn Unique,
+    name: &str,
+    how: Hashes,
+    ops: &[Op],
+    rest: impl Fn(&Stats) -> usize,
+) {
+    let empty = index.memory();
+    let oracle = OracleUnique::new(index.is_ordered());
+    for op in ops {
+        let (real, right) = (apply(index, op, how), apply(&oracle, op, how));
+        assert_eq!(real, right, "{name} {how:?} {op:?}");
+        assert_eq!(index.len(), oracle.len(), "{name} {how:?} {op:?}");
+    }
+    for direction in DIRECTIONS {
+        let expect = scan_unique(&oracle, Start::Edge, direction);
+        assert_eq!(scan_unique(index, Start::Edge, direction), expect, "{name}");
+    }
+    drain(index, how, ops.len() % 2 == 0);
+    let stats = index.stats();
+    assert!(
+        index.memory() <= empty + rest(&stats),
+        "{name} {} {stats:?}",
+        index.memory()
+    );
+}
+
+/// Removes all, one by one or by the reaper's way; then nothing is left.
+fn drain(index: &dyn Unique, how: Hashes, singly: bool) {
+    let all = scan_unique(index, Start::Edge, DIRECTIONS[0]);
+    if singly {
+        for (bytes, _) in &all {
+            assert!(remove(index, key(bytes, how)));
+        }
+        assert!(scan_unique(index, Start::Edge, DIRECTIONS[1]).is_empty());
+    } else {
+        let mut values = Vec::new();
+        while !index.free_some(&pin(), 3, &mut |v| values.push(v.to_vec())) {}
+        let mut expect: Vec<_> = all.into_iter().map(|(_, v)| v).collect();
+        values.sort();
+        expect.sort();
+        assert_eq!(values, expect);
+    }
+    assert_eq!(index.len(), 0);
+}
+
+/// A closure that panics leaves the entry as it was, and unlocked.
+pub fn a_panic_changes_nothing(index: &dyn Unique) {
+    let k = key(b"k", Hashes::Good);
+    for there in [false, true] {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            index.update(&pin(), k, &mut |_, _| panic!("as it should"))
+        }));
+        assert!(result.is_err());
+        let mut out = Vec::new();
+        assert_eq!(index.get(&pin(), k, &mut out), there);
+        let expect: &[u8] = if there { b"before" } else { b"" };
+        assert_eq!((&out[..], index.len()), (expect, usize::from(there)));
+        assert!(put(index, k, b"before"));
+    }
+}

@@ -1,0 +1,94 @@
+//! Tables as subjects of histories: all operations on one object, lists that are inserted at once, clearing, counters.
+#![allow(dead_code)]
+
+use larder::api::{Builder, Larder, Table};
+use larder_term::{term, Term};
+use larder_testing::tables::{Op, Tabular, KEYS};
+
+/// A table of tuples `{key, number}`.
+pub struct Rows(pub Table);
+
+/// A table of this type, on this structure or on the defaults.
+pub fn table(larder: &Larder, ordered: bool, structure: Option<&str>) -> Rows {
+    let builder: Builder = larder.table("t");
+    let builder = if ordered {
+        builder.ordered_set()
+    } else {
+        builder.set()
+    };
+    let builder = match structure {
+        Some(name) => builder.structure(name),
+        None => builder,
+    };
+    Rows(builder.create().expect("a table"))
+}
+
+fn row(k: u64, value: u64) -> Term {
+    term!({(k as i64), (value as i64)})
+}
+
+fn key(k: u64) -> Term {
+    term!((k as i64))
+}
+
+fn int(term: &Term) -> u64 {
+    term.as_ref().as_int().expect("a number") as u64
+}
+
+/// The number of the only row, if there is one.
+fn number(rows: &[Term]) -> Option<u64> {
+    assert!(rows.len() <= 1);
+    let row = rows.first()?.as_ref().as_tuple().expect("a tuple");
+    let number = row.get(1).expect("two elements");
+    Some(number.as_int().expect("a number") as u64)
+}
+
+impl Rows {
+    fn all(&self, value: u64) -> Vec<Term> {
+        (0..KEYS).map(|k| row(k, value)).collect()
+    }
+
+    fn one(&self, op: Op) -> Result<Op, larder::Error> {
+        let t = &self.0;
+        Ok(match op {
+            Op::Read(k, _) => Op::Read(k, Some(number(&t.lookup(&key(k))?))),
+            Op::Has(k, _) => Op::Has(k, Some(t.contains(&key(k))?)),
+            Op::Put(k, value) => {
+                t.insert(&row(k, value))?;
+                op
+            }
+            Op::PutNew(k, value, _) => Op::PutNew(k, value, Some(t.insert_new(&row(k, value))?)),
+            Op::Add(k, by, _) => {
+                let sum = t.add_or(&key(k), 2, by as i64, &row(k, 0))?;
+                Op::Add(k, by, Some(int(&sum)))
+            }
+            Op::Replace(k, value, _) => {
+                let was = t.update(&key(k), 2, &term!((value as i64)))?;
+                Op::Replace(k, value, Some(was))
+            }
+            Op::Remove(k, _) => Op::Remove(k, Some(t.delete(&key(k))? == 1)),
+            Op::Take(k, _) => Op::Take(k, Some(number(&t.take(&key(k))?))),
+            Op::RemoveObject(k, value, _) => {
+                let was = t.delete_object(&row(k, value))? == 1;
+                Op::RemoveObject(k, value, Some(was))
+            }
+            Op::PutAll(value) => {
+                t.insert_all(&self.all(value))?;
+                op
+            }
+            Op::PutAllNew(value, _) => {
+                Op::PutAllNew(value, Some(t.insert_all_new(&self.all(value))?))
+            }
+            Op::Clear => {
+                t.clear()?;
+                op
+            }
+        })
+    }
+}
+
+impl Tabular for Rows {
+    fn apply(&self, op: Op) -> Op {
+        self.one(op).expect("a table that lives")
+    }
+}

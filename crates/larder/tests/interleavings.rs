@@ -1,0 +1,212 @@
+//! Interleavings of tables that a model checker chooses: the gate, the swap of `delete_all_objects`, fixation, the registry, owners.
+//!
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`. The reaper is a thread of the system's, beside
+//! the checker's.
+#![cfg(larder_model)]
+
+mod histories;
+
+use histories::table;
+use larder::api::Larder;
+use larder::{FixTime, Options, OwnerId, TableKind};
+use larder_index::sync::Fault;
+use larder_index::Quarantine;
+use larder_term::{term, Atom};
+use larder_testing::history::of_threads;
+use larder_testing::mix;
+use larder_testing::model::{check, finds, history, Search};
+use larder_testing::tables::On;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+#[global_allocator]
+static HEAP: Quarantine = Quarantine;
+
+/// Faults are planted for the whole process: no test runs beside another.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(|poison| poison.into_inner())
+}
+
+fn tables(ordered: bool, structure: Option<&'static str>, threads: usize, steps: u64) {
+    let larder = Larder::new();
+    history(On(table(&larder, ordered, structure), 3), threads, steps);
+}
+
+const SEARCH: [Search; 2] = [Search::Random(400), Search::Pct(300)];
+
+#[test]
+fn operations_lists_and_clearing() {
+    let _alone = alone();
+    let small = [
+        Search::Random(1_000),
+        Search::Pct(700),
+        Search::Bounded {
+            changes: 2,
+            programs: 2,
+            most: 1_500,
+        },
+    ];
+    for ordered in [false, true] {
+        let name = format!("tables, ordered: {ordered}");
+        check(&format!("{name}: two threads"), &small, move || {
+            tables(ordered, None, 2, 3)
+        });
+        check(&format!("{name}: three threads"), &SEARCH, move || {
+            tables(ordered, None, 3, 5)
+        });
+    }
+    for name in ["catree", "skiplist"] {
+        check(&format!("tables on {name}"), &SEARCH, move || {
+            tables(true, Some(name), 3, 4)
+        });
+    }
+}
+
+/// A list inserted beside a writer that doesn't look at the gate again shows half of it.
+#[test]
+fn an_open_gate_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::OpenGate, || {
+        check("a planted fault", &[Search::Random(20_000)], || {
+            tables(false, None, 3, 6)
+        });
+    }));
+}
+
+/// The same fault shows in histories of real threads.
+#[test]
+fn an_open_gate_shows_in_histories() {
+    let _alone = alone();
+    let larder = Larder::new();
+    assert!(finds(Fault::OpenGate, || {
+        for round in 0..20_000 {
+            let subject = On(table(&larder, false, None), 3);
+            of_threads(&subject, 3, 20, mix(round)).expect("linearizable");
+        }
+    }));
+}
+
+/// A key that is deleted from a fixed table is known to `next`, however it went.
+#[test]
+fn fixation() {
+    let _alone = alone();
+    check(
+        "fixation",
+        &[Search::Random(2_000), Search::Pct(1_500)],
+        || {
+            let larder = Larder::new();
+            let t = Arc::new(table(&larder, false, None).0);
+            for k in 0..4i64 {
+                t.insert(&term!({(k), 0})).expect("a table");
+            }
+            let deleter = |all: bool| {
+                let t = t.clone();
+                shuttle::thread::spawn(move || {
+                    if all {
+                        t.clear().expect("a table");
+                    } else {
+                        t.delete(&term!(1)).expect("a table");
+                    }
+                })
+            };
+            let deleters = [deleter(false), deleter(true)];
+            let me = larder.owner();
+            t.engine_table()
+                .safe_fix(me, FixTime::default())
+                .expect("a table");
+            if t.contains(&term!(1)).expect("a table") {
+                t.next(&term!(1))
+                    .expect("a key that was there when the table was fixed");
+            }
+            for deleter in deleters {
+                deleter.join().expect("no panic");
+            }
+            t.engine_table().safe_unfix(me).expect("a table");
+            assert!(
+                t.next(&term!(1)).is_err()
+                    && t.engine_table().info().is_some_and(|info| !info.fixed)
+            );
+        },
+    );
+}
+
+/// A name belongs to one table at a time, and is free when that is dropped. Nobody finds a table that is gone for good.
+#[test]
+fn registry() {
+    let _alone = alone();
+    check(
+        "registry",
+        &[Search::Random(2_000), Search::Pct(1_500)],
+        || {
+            let larder = Larder::new();
+            let maker = || {
+                let larder = larder.clone();
+                shuttle::thread::spawn(move || {
+                    let made = larder.table("registry").named().create().ok();
+                    if let Some(found) = larder.find("registry") {
+                        // It may be another's, and be dropped by now; alive or not, its row is one row.
+                        found.insert(&term!({1, 2})).ok();
+                        assert!(found.len() <= 1);
+                    }
+                    made.map(|t| {
+                        assert_eq!(larder.find("registry").map(|t| t.len() <= 1), Some(true));
+                        t.drop_table().expect("it is this thread's");
+                        assert!(t.insert(&term!({1, 2})).is_err());
+                    })
+                    .is_some()
+                })
+            };
+            let makers = [maker(), maker(), maker()];
+            let made = makers.map(|maker| maker.join().expect("no panic"));
+            assert!(made.contains(&true), "one at least finds the name free");
+            assert!(larder.find("registry").is_none());
+            assert!(larder.table("registry").named().create().is_ok());
+        },
+    );
+}
+
+/// Owners that end while they make tables, give them away and inherit: in the end no table that is found belongs to one that ended.
+#[test]
+fn owners() {
+    let _alone = alone();
+    check(
+        "owners",
+        &[Search::Random(2_000), Search::Pct(1_500)],
+        || {
+            let engine = Larder::new().engine().clone();
+            let (one, two, heir) = (engine.register(), engine.register(), engine.register());
+            let name = Atom::new("owners");
+            let options = move |named: bool| {
+                let mut options = Options::new(name);
+                options.kind = TableKind::Set;
+                options.named = named;
+                options.heir = Some((heir, term!(1)));
+                options
+            };
+            let first = engine.create(options(true), one).expect("a table");
+            let spawn = |f: Box<dyn FnOnce() + Send>| shuttle::thread::spawn(f);
+            let (e, t) = (engine.clone(), first.clone());
+            let given = spawn(Box::new(move || {
+                t.give_away(one, two).ok();
+                e.create(options(false), one).ok();
+            }));
+            let ends = |who: OwnerId| {
+                let engine = engine.clone();
+                spawn(Box::new(move || engine.down(who)))
+            };
+            let threads = [given, ends(one), ends(two)];
+            for thread in threads {
+                thread.join().expect("no panic");
+            }
+            for table in engine.all() {
+                assert!(engine.is_alive(table.owner()), "{table:?}");
+            }
+            assert_eq!(first.is_alive(), engine.find(name).is_some());
+            assert!(!first.is_alive() || first.owner() == heir);
+            engine.down(heir);
+            assert!(engine.find(name).is_none() && engine.all().is_empty());
+        },
+    );
+}

@@ -1,0 +1,47 @@
+//! Histories that threads record on a table must be linearizable: all operations on one object, lists that are inserted at once, clearing,
+//! counters; on the default structures and on all that are listed.
+//!
+//! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others.
+
+mod histories;
+
+use histories::table;
+use larder::api::Larder;
+use larder::structures;
+use larder_testing::environment::{seed, soak};
+use larder_testing::history::of_threads;
+use larder_testing::mix;
+use larder_testing::tables::On;
+
+const THREADS: usize = 3;
+const STEPS: u64 = 25;
+
+fn histories(rounds: u64, ordered: bool, structure: Option<&str>) {
+    let (rounds, seed) = (rounds * soak(), seed(20_261_122));
+    let larder = Larder::new();
+    for round in 0..rounds {
+        // Of five operations one is on all keys, or of twenty.
+        let subject = On(table(&larder, ordered, structure), 5 + round % 2 * 15);
+        if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
+            panic!("ordered: {ordered}, structure: {structure:?}, {wrong}");
+        }
+        subject.0 .0.drop_table().expect("it lives");
+    }
+}
+
+#[test]
+fn histories_of_tables_are_linearizable() {
+    for ordered in [false, true] {
+        histories(300, ordered, None);
+    }
+}
+
+#[test]
+fn histories_of_tables_on_other_structures_are_linearizable() {
+    for structure in structures() {
+        histories(40, false, Some(structure.name));
+        if structure.ordered {
+            histories(40, true, Some(structure.name));
+        }
+    }
+}
