@@ -22,6 +22,8 @@ pub enum Fault {
     Unvalidated,
     /// A writer of the lock-free tree replaces a leaf that a join has frozen.
     Thaw,
+    /// A rotation of the relaxed AVL tree doesn't say that keys are elsewhere now.
+    Unshrunk,
     /// A writer of the contention-adapting tree goes on in a base that was replaced while it waited.
     Obsolete,
     /// A list's insertion stores a link where it should compare and swap it.

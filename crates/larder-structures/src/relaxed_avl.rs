@@ -52,11 +52,12 @@ use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Act, Visitor};
 use crate::word::Word;
 use crate::{Cut, Position};
+use larder_index::sync::atomic::{fence, Ordering::SeqCst};
 use larder_index::{Direction, Guard, Start, Stats};
 use node::{same, Node};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-use std::sync::atomic::{fence, AtomicI64, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Writers that share a cache line to say that they are at work.
@@ -252,7 +253,8 @@ impl<W: Word> RelaxedAvl<W> {
             return Some(kid);
         }
         let _here = step.node.lock.lock();
-        if step.node.version() != step.version {
+        // A child that is taken out changes no version but its own.
+        if step.node.version() != step.version || step.node.kid(step.side, writer.guard).is_none() {
             return None;
         }
         self.own(writer, step.node, step.side)

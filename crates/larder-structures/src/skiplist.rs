@@ -22,9 +22,14 @@
 //! nobody, and takes as many steps as there are nodes on the way. `has` and scans wait for a change of the entry that is under way.
 //!
 //! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm", SIROCCO 2007.
-//! Deviations: nodes are reclaimed by epochs where the study of 2013 takes hazard pointers: a thread that stops in the middle of a lookup keeps
-//! what is removed meanwhile from being freed, of all tables. Writers of one position exclude each other by a lock (see `key_locks.rs`). A batch
+//! Deviations: nodes are reclaimed by epochs where the study of 2013 takes hazard pointers (see below). Writers of one position exclude each other by a lock (see `key_locks.rs`). A batch
 //! of a scan is not of one instant: each entry was there at some time while the batch was read. A step backward is a search from the top.
+//!
+//! *Why epochs.* With hazard pointers a reader says of each node on its way that it is there, and fences before it goes on. Measured with haphazard 0.1.8 on the 24 nodes that a
+//! lookup among 65,536 entries meets, medians of five on a machine at work: in cache 0.48 µs under an epoch's guard, 1.50 µs with two hazard pointers that the thread keeps, 1.84 µs with two
+//! made for the lookup; by two threads 0.86, 2.45 and 3.36 µs; out of cache 9.3, 15.3 and 21.7 µs. To go hand over hand takes unsafe code there, because a node's borrow hangs on the one before. And
+//! what a scheme shows of an entry must outlive the search, as it does under a guard. The price: a thread that stops in the middle of a lookup keeps what is removed meanwhile from being
+//! freed, of all tables; Larder's calls hold a guard for no longer than a slice.
 //!
 //! Not for: bags with many objects under a key (each change copies their handles); scans backward; tables out of cache (a miss for each of some log₂ n nodes); many small tables (8 KiB of locks each).
 

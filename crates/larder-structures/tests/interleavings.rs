@@ -93,7 +93,7 @@ fn built(name: &'static str, options: &[(&str, i64)], order: Order) -> Box<dyn U
 type Planted = (Fault, &'static str, &'static [(&'static str, i64)], Order);
 
 /// Faults of protocols, and options that bring threads to where they show.
-const PLANTED: [Planted; 4] = [
+const PLANTED: [Planted; 5] = [
     (Fault::Unvalidated, "skiplist", &[], Order::Key),
     (
         Fault::Thaw,
@@ -113,6 +113,7 @@ const PLANTED: [Planted; 4] = [
         &[("buckets", 1)],
         Order::Hash,
     ),
+    (Fault::Unshrunk, "relaxed_avl", &[], Order::Key),
 ];
 
 #[test]

@@ -11,9 +11,10 @@ use crate::position::spilled;
 use crate::raw::slot::Slot;
 use crate::word::Word;
 use crate::Position;
+use larder_index::sync::atomic::{AtomicU64, Ordering};
+use larder_index::sync::{planted, Fault, Mutex};
 use larder_index::Guard;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
 const SHRINKING: u64 = 1;
@@ -123,6 +124,9 @@ impl<W: Word> Node<W> {
 
     /// Changes the children while searches keep out. The node is locked.
     pub(super) fn shrink(&self, change: impl FnOnce()) {
+        if planted(Fault::Unshrunk) {
+            return change();
+        }
         let version = self.version();
         // Ordering: AcqRel, a read-modify-write that later stores, all of them releases, are not moved before: who meets a changed child sees that the node is
         // shrinking when it looks at the version afterwards.
@@ -141,7 +145,7 @@ impl<W: Word> Node<W> {
 
     /// Waits for the end of a rotation, if the version says that there is one.
     pub(super) fn wait(&self, version: u64) {
-        const SPINS: usize = 100;
+        const SPINS: usize = if cfg!(larder_model) { 1 } else { 100 };
         if version & SHRINKING == 0 {
             return;
         }

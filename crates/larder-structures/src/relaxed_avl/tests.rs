@@ -254,3 +254,28 @@ fn long_chains_are_dropped() {
         pin().flush();
     }
 }
+
+/// A child that was there when a writer began to wait for the lock of the node above, to copy it, and is gone when it has the lock. (The model checker found that
+/// the writer took it for granted.)
+#[test]
+fn a_child_goes_while_a_writer_waits_to_copy_it() {
+    let tree = RelaxedAvl::new();
+    put(&tree, 5, 5);
+    let clone = tree.snapshot(&pin());
+    std::thread::scope(|scope| {
+        let held = tree.holder.lock.lock();
+        scope.spawn(|| put(&tree, 7, 7));
+        // Long enough for the writer to wait; if it is late it finds no child in the first place.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        tree.holder.kids[1].store(None, &pin());
+        drop(held);
+    });
+    assert_eq!(check(&tree), [7]);
+    let mut keys = Vec::new();
+    let all = Cut::new(Start::Edge, Direction::Forward);
+    clone.walk(&pin(), all, &mut |position, _| {
+        keys.push(number(position));
+        true
+    });
+    assert_eq!(keys, [5]);
+}
