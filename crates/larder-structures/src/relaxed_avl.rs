@@ -399,6 +399,8 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
                 Some((node, true)) => self.repair(&writer, &mut path, node),
                 Some((_, false)) => {}
                 None => {
+                    // From the top: a node that was taken out still leads to those it led to, which may be out, too.
+                    path.clear();
                     met = true;
                     continue;
                 }

@@ -43,12 +43,12 @@ fn among_neighbours(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u6
 fn one_value_under_a_key() {
     let _alone = alone();
     let small = [
-        Search::Random(250),
-        Search::Pct(250),
+        Search::Random(400),
+        Search::Pct(300),
         Search::Bounded {
             changes: 2,
             programs: 1,
-            most: 1_000,
+            most: 1_500,
         },
     ];
     for subject in subjects() {
@@ -57,7 +57,7 @@ fn one_value_under_a_key() {
             check(&format!("{name}: two on few keys"), &small, move || {
                 history(registers::On(subject.unique(order), 2), 2, 3);
             });
-            let large = [Search::Random(60), Search::Pct(60)];
+            let large = [Search::Random(120), Search::Pct(100)];
             check(
                 &format!("{name}: three among neighbours"),
                 &large,

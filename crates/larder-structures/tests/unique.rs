@@ -2,7 +2,7 @@
 
 mod subjects;
 
-use larder_index::Start;
+use larder_index::{pin, Start};
 use larder_structures::Order;
 use larder_testing::one::{a_panic_changes_nothing, op, run};
 use larder_testing::*;

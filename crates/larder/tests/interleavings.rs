@@ -8,7 +8,7 @@ mod histories;
 
 use histories::table;
 use larder::api::Larder;
-use larder::{FixTime, Options, OwnerId, TableKind};
+use larder::{structures, FixTime, Options, OwnerId, TableKind};
 use larder_index::sync::Fault;
 use larder_index::Quarantine;
 use larder_term::{term, Atom};
@@ -57,10 +57,16 @@ fn operations_lists_and_clearing() {
             tables(ordered, None, 3, 5)
         });
     }
-    for name in ["catree", "skiplist"] {
-        check(&format!("tables on {name}"), &SEARCH, move || {
-            tables(true, Some(name), 3, 4)
-        });
+    for structure in structures() {
+        let ordered = structure.types.contains(&"ordered_set");
+        let search = [Search::Random(150), Search::Pct(100)];
+        check(
+            &format!("tables on {}", structure.name),
+            &search,
+            move || {
+                tables(ordered, Some(structure.name), 3, 4);
+            },
+        );
     }
 }
 
