@@ -16,9 +16,9 @@ use crate::raw::slot::Slot;
 use crate::sequential::Visitor;
 use crate::word::Word;
 use crate::Cut;
+use larder_index::sync::atomic::{fence, Ordering};
 use larder_index::{Guard, Start};
 use smallvec::SmallVec;
-use std::sync::atomic::{fence, Ordering};
 
 /// How a walk came to its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
