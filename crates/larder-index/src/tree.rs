@@ -423,6 +423,33 @@ impl<R: Route> Tree<R> {
         });
     }
 
+    /// Appends the values of all entries whose positions begin so to `run`, without their positions, as of one instant, if it can be told from one leaf which those
+    /// are. Otherwise false, whatever was appended: then `scan` must do it.
+    #[inline]
+    pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
+        // What begins so comes after `within` itself: none is in a leaf before the one that would have that.
+        let Ok(view) = self.route.find(within, guard).read() else {
+            return false;
+        };
+        let copy = || -> Result<bool, Torn> {
+            let (first, _) = view.search_any(within)?;
+            let Some(sought) = view.behind_prefix(within) else {
+                return Ok(first < view.len());
+            };
+            for i in first..view.len() {
+                if !view.begins_with(i, sought)? {
+                    return Ok(true);
+                }
+                let from = run.bytes.len();
+                view.copy_value(i, &mut run.bytes)?;
+                run.end_entry(from, from, None);
+            }
+            // The next leaf may have more.
+            Ok(false)
+        };
+        matches!({ copy }(), Ok(true)) && view.holds()
+    }
+
     /// As `scan` into a batch, for one entry that lies in the same leaf as the position it is sought from. Otherwise false: then `scan` must do it.
     #[inline]
     pub(crate) fn scan_one(

@@ -108,3 +108,32 @@ fn many_values_under_one_key() {
     });
     assert_eq!(index.len(), n as usize / 2);
 }
+
+/// Keys that begin alike, end early or have zeros where others end: each has its own values, and no more, wherever the borders of leaves are.
+#[test]
+fn neighbours_are_told_apart() {
+    let keys: Vec<Vec<u8>> = (0..60u8)
+        .flat_map(|n| {
+            [
+                vec![n % 7 + 1, n, 0, 9],
+                vec![n % 7 + 1, n, 0, 0, 0, 0, 0, 9],
+            ]
+        })
+        .chain((0..20).map(|n| [vec![8; 30], vec![n, 9]].concat()))
+        .collect();
+    for config in [LeafConfig::tiny(), LeafConfig::default()] {
+        let index = multi_with(config);
+        for (n, bytes) in keys.iter().enumerate() {
+            index.update(&pin(), key(bytes, Hashes::One), &mut |objects| {
+                (0..n % 5).for_each(|i| objects.push(&vec![n as u8; 1 + 300 * (i / 3)]));
+            });
+        }
+        for (n, bytes) in keys.iter().enumerate() {
+            let found = values(&*index, bytes, Hashes::One);
+            let expected: Vec<_> = (0..n % 5)
+                .map(|i| vec![n as u8; 1 + 300 * (i / 3)])
+                .collect();
+            assert_eq!(found, expected, "{bytes:?}");
+        }
+    }
+}

@@ -259,6 +259,38 @@ impl<'g> View<'g> {
         }
     }
 
+    /// What of a beginning of positions is behind the leaf's prefix; None if no position of the leaf begins so.
+    #[inline]
+    pub(crate) fn behind_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
+        let prefix = self.leaf.prefix();
+        let common = beginning.len().min(prefix.len());
+        (beginning[..common] == prefix[..common]).then(|| &beginning[common..])
+    }
+
+    /// Whether the position of entry `i` begins so, behind the leaf's prefix.
+    #[inline]
+    pub(crate) fn begins_with(&self, i: usize, sought: &[u8]) -> Result<bool, Torn> {
+        let slot = self.slot(i)?;
+        let in_head = sought.len().min(5);
+        // Heads are padded with zeros: whether a zero is one of the position's is seen below.
+        if slot.to_be_bytes()[..in_head] != sought[..in_head] {
+            return Ok(false);
+        }
+        match self.record(slot)? {
+            Record::Inline { suffix, .. } if suffix < sought.len() => Ok(false),
+            Record::Inline { rest_at, .. } if sought.len() > 5 => {
+                let order = words::compare(self.words, rest_at, sought.len() - 5, &sought[5..])?;
+                Ok(order == Ordering::Equal)
+            }
+            Record::Inline { .. } => Ok(true),
+            Record::Outside(handle) => {
+                let own = self.object(handle)?.position();
+                let own = own.get(self.leaf.prefix_len()..).ok_or(Torn)?;
+                Ok(own.starts_with(sought))
+            }
+        }
+    }
+
     /// As `search`, for any position: also one that does not begin with the leaf's prefix.
     pub(crate) fn search_any(&self, position: &[u8]) -> Result<(usize, bool), Torn> {
         let prefix = self.leaf.prefix();
