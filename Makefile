@@ -33,7 +33,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust bench-studies \
-        bench-studies-full lint doc clean distclean \
+        bench-studies-full bench-peers lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -51,6 +51,7 @@ help:
 	@echo '  make bench-full, bench-scaling, bench-growth   with 16 million rows; with several processes; the pauses of growth'
 	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
+	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
 	@echo '  make clean   removes everything that was built'
@@ -145,6 +146,12 @@ bench-studies-full: build demo-beams bench-beams
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
 	@$(RUST_BENCH) study $(STUDY) --full --out $(STUDY_RESULTS)-full $(STUDY_OPTIONS)
 	@$(RUST_BENCH) report $(STUDY_RESULTS)-full
+
+# Stores from elsewhere: installs what they need, says what it could not get, and measures the rest.
+bench-peers: setup-rust
+	@scripts/peers.sh debian jvm
+	@$(CARGO) build --quiet $(LOCKED) --release -p larder-peers --features all --target-dir '$(TARGET)'
+	@$(TARGET)/release/larder-peers run --out results/$(shell date +%Y-%m-%d)-bench-peers $(PEERS_OPTIONS)
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

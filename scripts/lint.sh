@@ -24,7 +24,10 @@ fmt() { cargo fmt --all -- --check; }
 clippy() { cargo clippy --quiet --locked --workspace --all-targets --target-dir "$TARGET" -- -D warnings; }
 
 # What the bench compares with is built for the bench alone; that it still compiles is seen here.
-clippy_peers() { cargo clippy --quiet --locked -p larder-bench --all-targets --features peers --target-dir "$TARGET" -- -D warnings; }
+clippy_peers() {
+  cargo clippy --quiet --locked -p larder-bench --all-targets --features peers --target-dir "$TARGET" -- -D warnings &&
+    cargo clippy --quiet --locked -p larder-peers --all-targets --features crates --target-dir "$TARGET" -- -D warnings
+}
 
 # All Erlang sources once more, with every warning an error.
 erlang_warnings() {

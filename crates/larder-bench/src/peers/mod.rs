@@ -31,7 +31,7 @@ pub trait Operations {
 }
 
 /// A structure in the hands of one thread.
-pub trait Map: Operations + Sized {
+pub trait Map: Operations + Sized + 'static {
     /// What reports call it.
     const NAME: &'static str;
     /// Whether a scan gives the keys in order.

@@ -1,0 +1,55 @@
+//! What every store from elsewhere can do: the same few operations, many keys a call, so that a server can be sent many at once and a C++ loop stays one.
+
+/// What a peer says when it can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// It is not here, or can't be started: not measured, and said so.
+    #[error("{0}")]
+    Absent(String),
+    /// It did something wrong: the run fails.
+    #[error("{0}")]
+    Wrong(String),
+    /// A server's connection broke.
+    #[error("connection: {0}")]
+    Connection(#[from] std::io::Error),
+}
+
+/// A store in the hands of one thread.
+pub trait Peer {
+    /// Puts values under keys that may be there already.
+    ///
+    /// # Errors
+    /// If the peer can't.
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble>;
+
+    /// Writes the values of those keys that are there to their places in `values`, and counts them.
+    ///
+    /// # Errors
+    /// If the peer can't.
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble>;
+
+    /// Appends the piece to the bytes under each key. False, and nothing done, if this peer has no such thing.
+    ///
+    /// # Errors
+    /// If the peer can't.
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble>;
+
+    /// Puts the bytes under a key to the end of `out`; false if there are none.
+    ///
+    /// # Errors
+    /// If the peer can't.
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble>;
+
+    /// The process whose memory holds the entries.
+    fn process(&self) -> u32 {
+        std::process::id()
+    }
+}
+
+/// Resident bytes of a process, as Linux tells.
+pub fn resident(process: u32) -> Option<usize> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
