@@ -50,17 +50,20 @@ pub fn make(name: &str) -> Result<Box<dyn Peer>, Trouble> {
 
 /// What this build could not get, and how it is got.
 pub fn missing() -> Vec<String> {
-    #[allow(unused_mut)]
-    let mut all: Vec<String> = Vec::new();
-    #[cfg(feature = "cpp")]
-    all.extend(
-        cpp::MISSING.iter().map(|(name, package)| {
-            format!("{name}: its header is not installed (Debian: {package})")
-        }),
-    );
-    #[cfg(not(feature = "cpp"))]
-    all.push("C and C++: built without the feature `cpp`".into());
-    #[cfg(not(feature = "crates"))]
-    all.push("congee: built without the feature `crates`".into());
-    all
+    let crates = (!cfg!(feature = "crates"))
+        .then(|| "congee: built without the feature `crates`".to_string());
+    missing_cpp().into_iter().chain(crates).collect()
+}
+
+#[cfg(feature = "cpp")]
+fn missing_cpp() -> Vec<String> {
+    let said = |(name, package): &(&str, &str)| {
+        format!("{name}: its header is not installed (Debian: {package})")
+    };
+    cpp::MISSING.iter().map(said).collect()
+}
+
+#[cfg(not(feature = "cpp"))]
+fn missing_cpp() -> Vec<String> {
+    vec!["C and C++: built without the feature `cpp`".into()]
 }
