@@ -229,7 +229,9 @@ impl Taken {
 /// Whether there is memory and time for a contender at a size; if not, that is said.
 fn fits(run: &mut Run, taken: &Taken, n: usize, name: &str) -> bool {
     let seconds = n as f64 * taken.seconds(name);
-    if run.scale != super::Scale::Full && seconds > Taken::PATIENCE {
+    // Without `set` there is nothing to be relative to.
+    let patient = run.scale == super::Scale::Full || name == SET;
+    if !patient && seconds > Taken::PATIENCE {
         run.skip(format!(
             "{n} keys, {name}: would take about {seconds:.0} s a run; asked for by --full alone"
         ));
