@@ -129,7 +129,10 @@ fn neighbours_are_told_apart() {
             });
         }
         for (n, bytes) in keys.iter().enumerate() {
-            let found = values(&*index, bytes, Hashes::One);
+            let mut found = Vec::new();
+            index.get(&pin(), key(bytes, Hashes::One), &mut |value| {
+                found.push(value.to_vec())
+            });
             let expected: Vec<_> = (0..n % 5)
                 .map(|i| vec![n as u8; 1 + 300 * (i / 3)])
                 .collect();
