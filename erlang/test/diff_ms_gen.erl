@@ -138,8 +138,9 @@ expression(Vars, Depth) ->
                {1, ?LET({K, V}, {elements([a, 1, 1.0, 'EXIT']), plain()}, #{K => V})},
                {1, ?LET({V, W}, {plain(), plain()}, #{a => V, b => W})}]).
 
-%% The values of maps, too: computed ones bring OTP 25.2.3 down now and then.
-plain() -> elements([0, 1.5, b, <<"b">>, '$_']).
+%% The values of maps, too. A map in a body that has a variable or `$_' in it is not copied out of the table by OTP before 25.3.2.7: the collector then
+%% writes into the table's own terms, and the emulator aborts or gives nonsense some time later (erlang/otp, pull request 7712).
+plain() -> elements([0, 1.5, b, <<"b">>]).
 
 circuit() -> elements(['andalso', 'orelse']).
 
