@@ -3,8 +3,8 @@
 #
 #   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model sanitizers fuzz soak
 #
-# PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and the
-# model checker do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
+# PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and
+# the sanitizer's threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
 # results/DATE-proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran nothing.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -46,17 +46,9 @@ erlang() {
   LARDER_ONLY=$1 erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
 }
 linearisability() {
-  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-structures --test linearizability --target-dir "$TARGET" -- --nocapture
+  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-structures -p larder --test linearizability --target-dir "$TARGET" -- --nocapture
 }
-# Written by others; a tree that lacks one says so.
-longer() {
-  [ -x "$1" ] || { echo "$1 is not in this tree"; return 1; }
-  "$@"
-}
-model() {
-  if grep -q -- --long scripts/model.sh; then scripts/model.sh --long; else LARDER_SOAK=$TIMES scripts/model.sh -- --nocapture; fi
-}
-export -f erlang linearisability longer model
+export -f erlang linearisability
 export TIMES TARGET MINUTES
 
 "$MAKE" --no-print-directory -s build test-beams || die "the library does not build"
@@ -66,8 +58,8 @@ stage faults "kills at every yield point, files, disks, reload, hostile data" 72
 stage differential "random commands and specifications beside ets, new ones" 10800 \
   env LARDER_SEED=random LARDER_CASES="$CASES" bash -c 'erlang diff_,conc_,structures'
 stage linearisability "histories of threads, every structure" 7200 bash -c linearisability
-stage model "interleavings of the index" 7200 bash -c model
-stage sanitizers "address, leak and thread sanitizer, valgrind" 7200 bash -c 'longer scripts/sanitize.sh'
+stage model "interleavings of index, structures and tables" 7200 scripts/model.sh --long
+stage sanitizers "address and leak sanitizer" 7200 env LARDER_SOAK="$TIMES" scripts/sanitize.sh
 stage fuzz "coverage-guided, all targets" $((MINUTES * 60 + 1800)) scripts/fuzz.sh "$MINUTES"
 stage soak "mixed work on every type" $((MINUTES * 180 + 600)) \
   env LARDER_SOAK_SECONDS=$((MINUTES * 60)) erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_soak main
