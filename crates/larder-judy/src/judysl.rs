@@ -1,9 +1,10 @@
 //! JudySL: words under zero-terminated byte strings.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use crate::chunks::{zero_at, Terminated};
+use crate::range::count_between;
 use crate::raw::text::Text;
 use crate::stats::TextStats;
 
@@ -187,17 +188,9 @@ impl JudySL {
     /// How many strings there are in a range, by counting the words beside the ways to its bounds and the runs below those, without
     /// putting strings together or comparing them: O(strings before the range's end), a step much shorter than one of `after`.
     pub fn count(&self, range: impl RangeBounds<[u8]>) -> u64 {
-        let from = match range.start_bound() {
-            Bound::Unbounded => 0,
-            Bound::Included(key) => self.rank(key, false),
-            Bound::Excluded(key) => self.rank(key, true),
-        };
-        let to = match range.end_bound() {
-            Bound::Unbounded => self.len(),
-            Bound::Included(key) => self.rank(key, true),
-            Bound::Excluded(key) => self.rank(key, false),
-        };
-        to.saturating_sub(from)
+        count_between(range, self.len(), |key, inclusive| {
+            self.rank(key, inclusive)
+        })
     }
 
     /// Puts the string that has `n` strings before it into `key`, and returns its value; if there are not so many, `key` stays. O(`n`), as `count`.

@@ -67,6 +67,7 @@ mod judyl;
 mod judysl;
 mod layout;
 mod ops;
+mod range;
 #[allow(unsafe_code)]
 mod raw;
 mod stats;
