@@ -34,11 +34,13 @@ pub enum Fault {
     OpenGate,
 }
 
+mod own;
+
 #[cfg(not(larder_model))]
 mod real {
+    pub use super::own::{random, thread_number};
     pub use crossbeam_utils::Backoff;
     pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-    use std::cell::Cell;
     pub use std::sync::atomic;
     pub use std::thread::yield_now as give_way;
 
@@ -50,39 +52,6 @@ mod real {
     #[inline(always)]
     pub const fn planted(_: super::Fault) -> bool {
         false
-    }
-
-    /// The calling thread's number: the next that no thread had, when it first asks.
-    #[inline]
-    pub fn thread_number() -> usize {
-        static NEXT: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
-        thread_local! {
-            static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
-        }
-        MINE.with(|mine| {
-            if mine.get() == usize::MAX {
-                // Ordering: Relaxed, only a number of its own.
-                mine.set(NEXT.fetch_add(1, atomic::Ordering::Relaxed));
-            }
-            mine.get()
-        })
-    }
-
-    /// A random number, for choices that need not be fair: each thread has the same row of them.
-    #[inline]
-    pub fn random() -> u64 {
-        thread_local! {
-            static STATE: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
-        }
-        STATE.with(|state| {
-            // Marsaglia's xorshift.
-            let mut x = state.get();
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            state.set(x);
-            x
-        })
     }
 }
 #[cfg(not(larder_model))]

@@ -7,22 +7,12 @@
 use larder_index::sync::Fault;
 use larder_index::{multi_with, LeafConfig, Quarantine, Unique};
 use larder_testing::history::of_threads;
-use larder_testing::model::{check, finds, history, Search};
+use larder_testing::model::{alone, check, finds, history, Search};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, make, mix, registers, Kind};
-use std::sync::Mutex;
 
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
-
-/// Faults are planted for the whole process: no test runs beside another.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(|poison| poison.into_inner())
-}
 
 /// Leaves of two or three entries and nodes of two children: every few operations split or merge some.
 fn smallest(kind: Kind) -> Box<dyn Unique> {

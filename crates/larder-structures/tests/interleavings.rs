@@ -10,22 +10,13 @@ use larder_index::sync::{plant, Fault};
 use larder_index::{Quarantine, Unique};
 use larder_structures::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
-use larder_testing::model::{check, finds, history, Search};
+use larder_testing::model::{alone, check, finds, history, Search};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, mix, registers};
-use std::sync::{Mutex, MutexGuard};
 use subjects::{orders, subjects};
 
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
-
-/// Faults are planted for the whole process: no test runs beside another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(|poison| poison.into_inner())
-}
 
 /// Threads at work among neighbours, which must be there in the end.
 fn among_neighbours(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64) {

@@ -14,20 +14,12 @@ use larder_index::Quarantine;
 use larder_term::{term, Atom};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
-use larder_testing::model::{check, finds, history, Search};
+use larder_testing::model::{alone, check, finds, history, Search};
 use larder_testing::tables::On;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
-
-/// Faults are planted for the whole process: no test runs beside another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME
-        .lock()
-        .unwrap_or_else(|poison| poison.into_inner())
-}
 
 fn tables(ordered: bool, structure: Option<&'static str>, threads: usize, steps: u64) {
     let larder = Larder::new();

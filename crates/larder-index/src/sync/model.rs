@@ -3,7 +3,7 @@
 //! In an execution of the checker's, threads are its own, on one thread of the system. Outside of one, the same code runs on real threads, which now and
 //! then give way at a point: so histories of real threads can be recorded in the build that has planted faults.
 
-use super::Fault;
+use super::{own, Fault};
 use crossbeam_epoch::{Guard, LocalHandle};
 use parking_lot::{Mutex as RealMutex, MutexGuard as RealGuard, RwLock as RealLock};
 pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
@@ -42,18 +42,7 @@ pub fn random() -> u64 {
     if in_model() {
         return shuttle::rand::thread_rng().next_u64();
     }
-    thread_local! {
-        static STATE: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
-    }
-    STATE.with(|state| {
-        // Marsaglia's xorshift.
-        let mut x = state.get();
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        state.set(x);
-        x
-    })
+    own::random()
 }
 
 /// The calling thread's number.
@@ -61,17 +50,7 @@ pub fn thread_number() -> usize {
     if let Some(task) = shuttle::current::try_get_current_task() {
         return task.into();
     }
-    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    thread_local! {
-        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            // Ordering: Relaxed, only a number of its own.
-            mine.set(NEXT.fetch_add(1, atomic::Ordering::Relaxed));
-        }
-        mine.get()
-    })
+    own::thread_number()
 }
 
 thread_local! {

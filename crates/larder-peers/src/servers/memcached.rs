@@ -5,13 +5,11 @@
 
 use super::{strange, Server};
 use crate::peer::{Peer, Trouble};
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 
 /// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
 pub struct Memcached {
     server: Server,
-    request: Vec<u8>,
-    line: Vec<u8>,
 }
 
 /// Keys of one `get`.
@@ -23,7 +21,7 @@ impl Memcached {
     /// # Errors
     /// [`Server::start`]'s.
     pub fn start() -> Result<Self, Trouble> {
-        let server = Server::start("memcached", |port| {
+        let server = Server::start("memcached", "memcached", |port| {
             let port = port.to_string();
             let options = [
                 "-p",
@@ -41,42 +39,23 @@ impl Memcached {
             ];
             options.map(str::to_string).to_vec()
         })?;
-        Ok(Memcached {
-            server,
-            request: Vec::new(),
-            line: Vec::new(),
-        })
+        Ok(Memcached { server })
     }
 
     fn store(&mut self, command: &str, kind: char, key: u64, bytes: &[u8]) {
         // Into a Vec nothing fails to be written.
         let _ = write!(
-            self.request,
+            self.server.request,
             "{command} {kind}{key:016x} 0 0 {}\r\n",
             bytes.len()
         );
-        self.request.extend_from_slice(bytes);
-        self.request.extend_from_slice(b"\r\n");
-    }
-
-    fn send(&mut self) -> Result<(), Trouble> {
-        self.server.to.write_all(&self.request)?;
-        self.request.clear();
-        Ok(())
-    }
-
-    fn reply(&mut self) -> Result<&[u8], Trouble> {
-        self.line.clear();
-        self.server.from.read_until(b'\n', &mut self.line)?;
-        match self.line.strip_suffix(b"\r\n") {
-            Some(line) => Ok(line),
-            None => Err(strange("memcached", &self.line)),
-        }
+        self.server.request.extend_from_slice(bytes);
+        self.server.request.extend_from_slice(b"\r\n");
     }
 
     /// Whether the store was done.
     fn stored(&mut self) -> Result<bool, Trouble> {
-        match self.reply()? {
+        match self.server.reply()? {
             b"STORED" => Ok(true),
             b"NOT_STORED" => Ok(false),
             other => Err(strange("memcached", other)),
@@ -85,7 +64,7 @@ impl Memcached {
 
     /// The next value of a `get`, with its key; nothing at its end.
     fn value(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, Trouble> {
-        let line = self.reply()?;
+        let line = self.server.reply()?;
         if line == b"END" {
             return Ok(None);
         }
@@ -114,7 +93,7 @@ impl Peer for Memcached {
         for (key, value) in keys.iter().zip(values) {
             self.store("set", 'n', *key, &value.to_le_bytes());
         }
-        self.send()?;
+        self.server.send()?;
         for _ in keys {
             if !self.stored()? {
                 return Err(Trouble::Wrong("memcached did not store".into()));
@@ -125,13 +104,13 @@ impl Peer for Memcached {
 
     fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
         for part in keys.chunks(AT_ONCE) {
-            self.request.extend_from_slice(b"get");
+            self.server.request.extend_from_slice(b"get");
             for key in part {
-                let _ = write!(self.request, " n{key:016x}");
+                let _ = write!(self.server.request, " n{key:016x}");
             }
-            self.request.extend_from_slice(b"\r\n");
+            self.server.request.extend_from_slice(b"\r\n");
         }
-        self.send()?;
+        self.server.send()?;
         let (mut found, mut bytes) = (0, Vec::new());
         for (part, places) in keys.chunks(AT_ONCE).zip(values.chunks_mut(AT_ONCE)) {
             // Values come in the order of the keys; those that are not there are left out.
@@ -157,7 +136,7 @@ impl Peer for Memcached {
     fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
         keys.iter()
             .for_each(|key| self.store("append", 'b', *key, piece));
-        self.send()?;
+        self.server.send()?;
         let mut left = Vec::new();
         for key in keys {
             if !self.stored()? {
@@ -167,10 +146,10 @@ impl Peer for Memcached {
         // One by one: a key may be among them twice, and the second piece goes behind the first.
         for key in left {
             self.store("add", 'b', key, piece);
-            self.send()?;
+            self.server.send()?;
             if !self.stored()? {
                 self.store("append", 'b', key, piece);
-                self.send()?;
+                self.server.send()?;
                 if !self.stored()? {
                     return Err(Trouble::Wrong("memcached did not append".into()));
                 }
@@ -180,8 +159,8 @@ impl Peer for Memcached {
     }
 
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
-        let _ = write!(self.request, "get b{key:016x}\r\n");
-        self.send()?;
+        let _ = write!(self.server.request, "get b{key:016x}\r\n");
+        self.server.send()?;
         let found = self.value(out)?.is_some();
         if found {
             self.value(&mut Vec::new())?;

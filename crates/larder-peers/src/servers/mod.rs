@@ -4,7 +4,7 @@ pub mod memcached;
 pub mod redis;
 
 use crate::peer::{Peer, Trouble};
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,11 +28,14 @@ pub fn make(name: &str) -> Option<Result<Box<dyn Peer>, Trouble>> {
 
 /// A server and the way to it. It ends with this value.
 pub struct Server {
+    name: &'static str,
     child: Child,
-    /// What is sent.
-    pub to: TcpStream,
+    to: TcpStream,
     /// What comes back.
     pub from: BufReader<TcpStream>,
+    /// What [`send`](Server::send) sends.
+    pub request: Vec<u8>,
+    line: Vec<u8>,
 }
 
 impl Server {
@@ -40,7 +43,11 @@ impl Server {
     ///
     /// # Errors
     /// If the program is not there, or does not listen within ten seconds.
-    pub fn start(program: &str, arguments: impl Fn(u16) -> Vec<String>) -> Result<Server, Trouble> {
+    pub fn start(
+        name: &'static str,
+        program: &str,
+        arguments: impl Fn(u16) -> Vec<String>,
+    ) -> Result<Server, Trouble> {
         let absent = |why: String| Trouble::Absent(format!("{program}: {why}"));
         let free = TcpListener::bind("127.0.0.1:0").map_err(|error| absent(error.to_string()))?;
         let port = free
@@ -59,12 +66,42 @@ impl Server {
         match connect(port, &mut child) {
             Ok(to) => {
                 let from = BufReader::with_capacity(1 << 16, to.try_clone()?);
-                Ok(Server { child, to, from })
+                Ok(Server {
+                    name,
+                    child,
+                    to,
+                    from,
+                    request: Vec::new(),
+                    line: Vec::new(),
+                })
             }
             Err(why) => {
                 stop(&mut child);
                 Err(absent(why))
             }
+        }
+    }
+
+    /// Sends what was put into `request`, and empties it.
+    ///
+    /// # Errors
+    /// The way's.
+    pub fn send(&mut self) -> Result<(), Trouble> {
+        self.to.write_all(&self.request)?;
+        self.request.clear();
+        Ok(())
+    }
+
+    /// The next line of what comes back, without its end.
+    ///
+    /// # Errors
+    /// The way's, and a line that has no end.
+    pub fn reply(&mut self) -> Result<&[u8], Trouble> {
+        self.line.clear();
+        self.from.read_until(b'\n', &mut self.line)?;
+        match self.line.strip_suffix(b"\r\n") {
+            Some(line) => Ok(line),
+            None => Err(strange(self.name, &self.line)),
         }
     }
 

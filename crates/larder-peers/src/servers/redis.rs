@@ -5,13 +5,11 @@
 
 use super::{strange, Server};
 use crate::peer::{Peer, Trouble};
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 
 /// A server that keeps nothing on disk.
 pub struct Redis {
     server: Server,
-    request: Vec<u8>,
-    line: Vec<u8>,
 }
 
 impl Redis {
@@ -20,7 +18,7 @@ impl Redis {
     /// # Errors
     /// [`Server::start`]'s.
     pub fn start() -> Result<Self, Trouble> {
-        let server = Server::start("redis-server", |port| {
+        let server = Server::start("Redis", "redis-server", |port| {
             let port = port.to_string();
             let options = [
                 "--port",
@@ -34,42 +32,22 @@ impl Redis {
             ];
             options.map(str::to_string).to_vec()
         })?;
-        Ok(Redis {
-            server,
-            request: Vec::new(),
-            line: Vec::new(),
-        })
+        Ok(Redis { server })
     }
 
     fn command(&mut self, parts: &[&[u8]]) {
         // Into a Vec nothing fails to be written.
-        let _ = write!(self.request, "*{}\r\n", parts.len());
+        let _ = write!(self.server.request, "*{}\r\n", parts.len());
         for part in parts {
-            let _ = write!(self.request, "${}\r\n", part.len());
-            self.request.extend_from_slice(part);
-            self.request.extend_from_slice(b"\r\n");
-        }
-    }
-
-    fn send(&mut self) -> Result<(), Trouble> {
-        self.server.to.write_all(&self.request)?;
-        self.request.clear();
-        Ok(())
-    }
-
-    /// The first line of a reply, without its end.
-    fn reply(&mut self) -> Result<&[u8], Trouble> {
-        self.line.clear();
-        self.server.from.read_until(b'\n', &mut self.line)?;
-        match self.line.strip_suffix(b"\r\n") {
-            Some(line) => Ok(line),
-            None => Err(strange("Redis", &self.line)),
+            let _ = write!(self.server.request, "${}\r\n", part.len());
+            self.server.request.extend_from_slice(part);
+            self.server.request.extend_from_slice(b"\r\n");
         }
     }
 
     /// The length that a reply begins with; nothing for no value.
     fn length(&mut self) -> Result<Option<usize>, Trouble> {
-        let line = self.reply()?;
+        let line = self.server.reply()?;
         let number = line
             .strip_prefix(b"$")
             .and_then(|text| std::str::from_utf8(text).ok());
@@ -93,9 +71,9 @@ impl Peer for Redis {
         for (key, value) in keys.iter().zip(values) {
             self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
         }
-        self.send()?;
+        self.server.send()?;
         for _ in keys {
-            match self.reply()? {
+            match self.server.reply()? {
                 b"+OK" => {}
                 other => return Err(strange("Redis", other)),
             }
@@ -107,7 +85,7 @@ impl Peer for Redis {
         for key in keys {
             self.command(&[b"GET", &key.to_be_bytes()]);
         }
-        self.send()?;
+        self.server.send()?;
         let mut found = 0;
         for place in values.iter_mut().take(keys.len()) {
             let Some(length) = self.length()? else {
@@ -131,9 +109,9 @@ impl Peer for Redis {
         for key in keys {
             self.command(&[b"APPEND", &bytes_key(*key), piece]);
         }
-        self.send()?;
+        self.server.send()?;
         for _ in keys {
-            let line = self.reply()?;
+            let line = self.server.reply()?;
             if !line.starts_with(b":") {
                 return Err(strange("Redis", line));
             }
@@ -143,7 +121,7 @@ impl Peer for Redis {
 
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
         self.command(&[b"GET", &bytes_key(key)]);
-        self.send()?;
+        self.server.send()?;
         let Some(length) = self.length()? else {
             return Ok(false);
         };
