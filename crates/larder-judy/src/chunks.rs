@@ -11,10 +11,20 @@
 //! Both keep the order: words of different bytes differ as the strings do, and where the bytes are equal up to the padding,
 //! the count, or that one has a byte where the other has padding, decides.
 
-/// A way to cut strings into words.
-pub(crate) trait Chunks: 'static {
+mod sealed {
+    /// Only this crate knows ways to cut strings that keep the arrays' invariants.
+    pub trait Sealed {}
+    impl Sealed for super::Terminated {}
+    impl Sealed for super::Counted {}
+}
+
+/// A way to cut strings into words: which strings a [`StringArray`](crate::StringArray) takes. There are two, [`Terminated`] and [`Counted`].
+pub trait Chunks: sealed::Sealed + Sized + Send + Sync + 'static {
     /// The bytes that a word takes of a string that goes on after it.
     const STEP: usize;
+
+    /// Where the first byte is that no string of the kind can have, if there is one.
+    fn stray(key: &[u8]) -> Option<usize>;
 
     /// The first word of what is left of a string, and what is left after it, if it goes on.
     fn cut(rest: &[u8]) -> (u64, Option<&[u8]>);
@@ -32,21 +42,28 @@ pub(crate) trait Chunks: 'static {
     /// Adds a word's bytes to a string.
     #[inline]
     fn push(word: u64, out: &mut Vec<u8>) {
-        let bytes = word.to_be_bytes();
-        out.extend_from_slice(&bytes[..Self::held(word)]);
+        // A copy of eight bytes is one store, where one of so many is a call.
+        let length = out.len() + Self::held(word);
+        out.extend_from_slice(&word.to_be_bytes());
+        out.truncate(length);
     }
 }
 
-/// Strings without zero bytes.
+/// Strings without zero bytes, eight bytes a word: those of a [`JudySL`](crate::JudySL).
 #[derive(Debug)]
-pub(crate) enum Terminated {}
+pub enum Terminated {}
 
-/// Strings of any bytes.
+/// Strings of any bytes, seven bytes a word: those of a [`JudyESL`](crate::JudyESL).
 #[derive(Debug)]
-pub(crate) enum Counted {}
+pub enum Counted {}
 
 impl Chunks for Terminated {
     const STEP: usize = 8;
+
+    #[inline]
+    fn stray(key: &[u8]) -> Option<usize> {
+        zero_at(key)
+    }
 
     #[inline(always)]
     fn cut(rest: &[u8]) -> (u64, Option<&[u8]>) {
@@ -79,6 +96,11 @@ impl Chunks for Terminated {
 
 impl Chunks for Counted {
     const STEP: usize = 7;
+
+    #[inline(always)]
+    fn stray(_key: &[u8]) -> Option<usize> {
+        None
+    }
 
     #[inline(always)]
     fn cut(rest: &[u8]) -> (u64, Option<&[u8]>) {
@@ -124,7 +146,7 @@ fn padded(rest: &[u8]) -> u64 {
 
 /// Whether a string has a zero byte, and where the first one is.
 #[inline]
-pub(crate) fn zero_at(key: &[u8]) -> Option<usize> {
+fn zero_at(key: &[u8]) -> Option<usize> {
     let has =
         |word: u64| word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080 != 0;
     let mut words = key.chunks_exact(8);

@@ -1,12 +1,7 @@
 //! JudyESL: words under byte strings of any bytes.
 
-use std::fmt;
-use std::ops::RangeBounds;
-
 use crate::chunks::Counted;
-use crate::range::count_between;
-use crate::raw::text::Text;
-use crate::stats::TextStats;
+use crate::strings::StringArray;
 
 /// A map of byte strings to `u64`, sorted by bytes. Strings carry their length: they may hold any bytes.
 ///
@@ -28,45 +23,9 @@ use crate::stats::TextStats;
 /// assert_eq!(ages.remove(b""), Some(0));
 /// assert_eq!(ages.len(), 2);
 /// ```
-///
-/// # Complexity
-///
-/// A lookup, insert or removal takes O(length of the string). Where nothing else is said, so does a method.
-///
-/// # Consistency
-///
-/// One writer or many readers, as the borrow checker has it; the array knows nothing of threads.
-pub struct JudyESL {
-    text: Text<Counted>,
-}
+pub type JudyESL = StringArray<Counted>;
 
-impl JudyESL {
-    /// An empty array; it takes no memory beside itself.
-    pub const fn new() -> Self {
-        JudyESL { text: Text::new() }
-    }
-
-    /// How many strings there are. O(1).
-    pub fn len(&self) -> u64 {
-        self.text.len()
-    }
-
-    /// Whether there are none. O(1).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The value of a string.
-    #[inline]
-    pub fn get(&self, key: &[u8]) -> Option<u64> {
-        self.text.get(key).copied()
-    }
-
-    /// The value of a string, to be written.
-    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut u64> {
-        self.text.get_mut(key)
-    }
-
+impl StringArray<Counted> {
     /// The value of a string, which is inserted with value zero if it was not there.
     #[inline]
     pub fn get_or_insert(&mut self, key: &[u8]) -> &mut u64 {
@@ -79,122 +38,5 @@ impl JudyESL {
         let (slot, new) = self.text.insert(key);
         let old = std::mem::replace(slot, value);
         (!new).then_some(old)
-    }
-
-    /// Removes a string, and returns its value.
-    #[inline]
-    pub fn remove(&mut self, key: &[u8]) -> Option<u64> {
-        self.text.remove(key)
-    }
-
-    #[inline]
-    fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<u64> {
-        self.text.seek::<UP>(key, inclusive).copied()
-    }
-
-    /// Puts the least string into `key`, and returns its value; without strings `key` stays.
-    pub fn first(&self, key: &mut Vec<u8>) -> Option<u64> {
-        self.text.first::<true>(key).copied()
-    }
-
-    /// Puts the greatest string into `key`, and returns its value; without strings `key` stays.
-    pub fn last(&self, key: &mut Vec<u8>) -> Option<u64> {
-        self.text.first::<false>(key).copied()
-    }
-
-    /// Replaces `key` by the least string not below it, and returns its value; if there is none, `key` stays.
-    pub fn at_or_after(&self, key: &mut Vec<u8>) -> Option<u64> {
-        self.seek::<true>(key, true)
-    }
-
-    /// Replaces `key` by the least string above it, and returns its value; if there is none, `key` stays.
-    pub fn after(&self, key: &mut Vec<u8>) -> Option<u64> {
-        self.seek::<true>(key, false)
-    }
-
-    /// Replaces `key` by the greatest string not above it, and returns its value; if there is none, `key` stays.
-    pub fn at_or_before(&self, key: &mut Vec<u8>) -> Option<u64> {
-        self.seek::<false>(key, true)
-    }
-
-    /// Replaces `key` by the greatest string below it, and returns its value; if there is none, `key` stays.
-    pub fn before(&self, key: &mut Vec<u8>) -> Option<u64> {
-        self.seek::<false>(key, false)
-    }
-
-    /// Strings before this one, or up to it.
-    fn rank(&self, key: &[u8], inclusive: bool) -> u64 {
-        self.text.rank(key) + (inclusive && self.text.get(key).is_some()) as u64
-    }
-
-    /// How many strings there are in a range, by counting the words beside the ways to its bounds and the runs below those, without
-    /// putting strings together or comparing them: O(strings before the range's end), a step much shorter than one of `after`.
-    pub fn count(&self, range: impl RangeBounds<[u8]>) -> u64 {
-        count_between(range, self.len(), |key, inclusive| {
-            self.rank(key, inclusive)
-        })
-    }
-
-    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there are not so many, `key` stays. O(`n`), as `count`.
-    pub fn nth(&self, n: u64, key: &mut Vec<u8>) -> Option<u64> {
-        self.text.nth(n, key).copied()
-    }
-
-    /// All strings in order, each with its value. A step takes a new descent and a copy of the string.
-    pub fn iter(&self) -> impl Iterator<Item = (Vec<u8>, u64)> + '_ {
-        let (mut key, mut begun) = (Vec::new(), false);
-        std::iter::from_fn(move || {
-            let value = if begun {
-                self.after(&mut key)
-            } else {
-                self.first(&mut key)
-            };
-            begun = true;
-            value.map(|value| (key.clone(), value))
-        })
-    }
-
-    /// Removes everything. Visits every node.
-    pub fn clear(&mut self) {
-        self.text.clear();
-    }
-
-    /// Removes everything, and leaves the memory to be given back by [`free_some`](Self::free_some), or by `drop`. The
-    /// array is empty at once and can be used. O(1).
-    pub fn clear_later(&mut self) {
-        self.text.clear_later();
-    }
-
-    /// Gives back at most `limit` nodes of what `clear_later` left, short-cut leaves not counted, and returns whether
-    /// there are more. O(256 `limit`).
-    pub fn free_some(&mut self, limit: usize) -> bool {
-        self.text.free_some(limit)
-    }
-
-    /// The bytes that the array's nodes take, exactly, with those that wait to be given back. O(1).
-    pub fn memory_used(&self) -> usize {
-        self.text.memory_used()
-    }
-
-    /// Which nodes the array is made of. Visits every node.
-    pub fn stats(&self) -> TextStats {
-        self.text.stats()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
-        self.text.check();
-    }
-}
-
-impl Default for JudyESL {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for JudyESL {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
     }
 }

@@ -7,6 +7,8 @@
 //! | [`JudySL`] | byte strings without zero bytes | `u64` |
 //! | [`JudyESL`] | byte strings of any bytes | `u64` |
 //!
+//! The latter two are one [`StringArray`], which differs in how it cuts strings into words.
+//!
 //! Beside what every sorted map can, the word arrays find the nearest *missing* index, count the indexes of a range and find
 //! the n-th one without visiting those between. The string arrays count, too, by the words beside the way: no string is put together,
 //! but all before the range's end are passed. All four tell their memory exactly, and can be emptied in slices.
@@ -71,12 +73,15 @@ mod range;
 #[allow(unsafe_code)]
 mod raw;
 mod stats;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+pub use chunks::{Chunks, Counted, Terminated};
 pub use judy1::Judy1;
 pub use judyesl::JudyESL;
 pub use judyl::JudyL;
 pub use judysl::{JudySL, ZeroByte};
 pub use stats::{Stats, TextStats};
+pub use strings::StringArray;

@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! 1. An index of the array is a bucket with at least one entry; its value is the number of the chain's first node.
-//! 2. A chain has the entries whose hash begins with the bucket's bits, by ascending position.
+//! 2. A chain (`chains.rs`) has the entries whose hash begins with the bucket's bits, by ascending position.
 //!
 //! So the array's order, and the chains', is the order of positions, and a scan goes on where it was.
 //!
@@ -21,38 +21,20 @@
 //!
 //! Not for: many writers (one lock); small tables, where a plain hash table takes fewer steps; keys in their order.
 
-use crate::position::{hash_of, spilled};
+use crate::chains::{Chains, NewHead, Place};
+use crate::position::hash_of;
 use crate::sequential::{Act, Actor, Sequential, Visitor};
-use crate::slab::{Slab, NIL};
-use crate::{Cut, Position};
+use crate::slab::NIL;
+use crate::Cut;
 use larder_index::Stats;
 use larder_judy::JudyL;
-use smallvec::SmallVec;
-use std::cmp::Ordering;
-
-#[derive(Debug)]
-struct Node<W> {
-    position: Position,
-    word: W,
-    next: u32,
-}
-
-/// Where a chain is gone along: the node before (`NIL`: the array) and the node there (`NIL`: its end).
-#[derive(Clone, Copy)]
-struct Place {
-    bucket: u64,
-    before: u32,
-    at: u32,
-}
 
 /// A hash table, its buckets in a JudyL array, from positions, which begin with a hash, to words.
 pub struct JudyHash<W> {
     buckets: JudyL,
-    nodes: Slab<Node<W>>,
+    chains: Chains<W>,
     /// Bits of hash that are a bucket's index.
     bits: u32,
-    /// Bytes of positions that are too long to stand in their nodes.
-    spilled: usize,
 }
 
 impl<W> JudyHash<W> {
@@ -60,9 +42,8 @@ impl<W> JudyHash<W> {
     pub fn new(bits: u32) -> Self {
         JudyHash {
             buckets: JudyL::new(),
-            nodes: Slab::new(),
+            chains: Chains::new(),
             bits: bits.clamp(1, 48),
-            spilled: 0,
         }
     }
 
@@ -76,108 +57,50 @@ impl<W> JudyHash<W> {
         self.buckets.get(bucket).map_or(NIL, |id| id as u32)
     }
 
-    /// Step 1. Gives the place of the position, and whether it is there.
-    fn find(&self, position: &[u8]) -> (Place, bool) {
-        let bucket = self.bucket(position);
-        let (mut before, mut at) = (NIL, self.head(bucket));
-        let mut found = false;
-        while at != NIL {
-            let node = &self.nodes[at];
-            match node.position[..].cmp(position) {
-                Ordering::Less => {}
-                order => {
-                    found = order == Ordering::Equal;
-                    break;
-                }
-            }
-            (before, at) = (at, node.next);
-        }
-        (Place { bucket, before, at }, found)
-    }
-
-    /// Makes `to` what follows the place's `before`.
-    fn link(&mut self, place: Place, to: u32) {
-        match (place.before, to) {
-            (NIL, NIL) => drop(self.buckets.remove(place.bucket)),
-            (NIL, to) => drop(self.buckets.insert(place.bucket, u64::from(to))),
-            (before, to) => self.nodes[before].next = to,
+    /// Step 3: the first of a chain is the array's value, and a bucket without a chain is not in the array.
+    #[inline]
+    fn set_head(&mut self, bucket: u64, head: NewHead) {
+        match head {
+            None => {}
+            Some(NIL) => drop(self.buckets.remove(bucket)),
+            Some(node) => drop(self.buckets.insert(bucket, u64::from(node))),
         }
     }
 
-    /// Step 3.
-    fn insert_at(&mut self, place: Place, position: &[u8], word: W) {
-        let position = Position::from_slice(position);
-        self.spilled += spilled(&position);
-        let node = self.nodes.insert(Node {
-            position,
-            word,
-            next: place.at,
-        });
-        self.link(place, node);
-    }
-
-    /// Step 3.
-    fn remove_at(&mut self, place: Place) -> W {
-        let next = self.nodes[place.at].next;
-        self.link(place, next);
-        let node = self.nodes.remove(place.at);
-        self.spilled -= spilled(&node.position);
+    fn remove_at(&mut self, bucket: u64, place: Place) -> W {
+        let (node, head) = self.chains.unlink(place);
+        self.set_head(bucket, head);
         node.word
-    }
-
-    /// Visits what the cut admits of a chain; answers whether to go on.
-    fn walk_chain(&self, head: u32, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        let mut ids: SmallVec<[u32; 16]> = SmallVec::new();
-        let mut at = head;
-        while at != NIL {
-            let node = &self.nodes[at];
-            if cut.admits(&node.position) {
-                ids.push(at);
-            }
-            at = node.next;
-        }
-        if !cut.is_forward() {
-            ids.reverse();
-        }
-        ids.into_iter().all(|id| {
-            let node = &self.nodes[id];
-            f(&node.position, &node.word)
-        })
     }
 }
 
 impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
     fn get(&self, position: &[u8]) -> Option<&W> {
-        let mut at = self.head(self.bucket(position));
-        while at != NIL {
-            let node = &self.nodes[at];
-            if node.position[..] == *position {
-                return Some(&node.word);
-            }
-            at = node.next;
-        }
-        None
+        let head = self.head(self.bucket(position));
+        self.chains.get(head, position).map(|node| &node.word)
     }
 
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
         // (1)
-        let (place, found) = self.find(position);
+        let bucket = self.bucket(position);
+        let (place, found) = self.chains.find(self.head(bucket), position);
         if !found {
             // (2)
             if let Act::Put(word) = f(None) {
-                self.insert_at(place, position, word);
+                let head = self.chains.insert(place, position, word, ());
+                self.set_head(bucket, head);
             }
             return;
         }
-        match f(Some(&mut self.nodes[place.at].word)) {
+        match f(Some(&mut self.chains[place.at].word)) {
             Act::Keep => {}
-            Act::Put(word) => self.nodes[place.at].word = word,
-            Act::Remove => drop(self.remove_at(place)),
+            Act::Put(word) => self.chains[place.at].word = word,
+            Act::Remove => drop(self.remove_at(bucket, place)),
         }
     }
 
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        let mut chain = |(_, head): (u64, u64)| self.walk_chain(head as u32, cut, f);
+        let mut chain = |(_, head): (u64, u64)| self.chains.walk(head as u32, cut, |_| true, f);
         let bucket = cut.bytes().map(|bytes| self.bucket(bytes));
         if cut.is_forward() {
             self.buckets.iter_from(bucket.unwrap_or(0)).all(&mut chain)
@@ -189,19 +112,16 @@ impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
 
     fn pop(&mut self) -> Option<W> {
         let (bucket, head) = self.buckets.last()?;
-        Some(self.remove_at(Place {
-            bucket,
-            before: NIL,
-            at: head as u32,
-        }))
+        let (before, at) = (NIL, head as u32);
+        Some(self.remove_at(bucket, Place { before, at }))
     }
 
     fn len(&self) -> usize {
-        self.nodes.len()
+        self.chains.len()
     }
 
     fn memory(&self) -> usize {
-        self.nodes.memory() + self.spilled + self.buckets.memory_used()
+        self.chains.memory() + self.buckets.memory_used()
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -224,17 +144,13 @@ mod tests {
     fn check<W>(table: &JudyHash<W>) {
         let mut met = 0;
         for (bucket, head) in table.buckets.iter() {
-            let (mut last, mut at) = (None, head as u32);
-            assert!(at != NIL);
-            while at != NIL {
-                let node = &table.nodes[at];
+            assert!(head as u32 != NIL);
+            table.chains.check(head as u32, |node| {
                 assert_eq!(table.bucket(&node.position), bucket);
-                assert!(last < Some(&node.position));
-                (last, at) = (Some(&node.position), node.next);
                 met += 1;
-            }
+            });
         }
-        assert_eq!(met, table.nodes.len());
+        assert_eq!(met, table.chains.len());
     }
 
     #[test]

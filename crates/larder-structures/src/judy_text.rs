@@ -16,7 +16,7 @@
 //! Steps of a change: (1) look the number up; (2) let the caller decide; (3) insert into the array or remove from it.
 //!
 //! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang workshop 2003, and its future work (keys in bytes that
-//! sort as terms do make these tables ordered); the arrays are [`larder_judy::JudySL`] and [`larder_judy::JudyESL`]. Deviations: a value is a
+//! sort as terms do make these tables ordered); the arrays are [`larder_judy::JudySL`] and [`larder_judy::JudyESL`], two kinds of [`StringArray`]. Deviations: a value is a
 //! number, where C has an address. To divide a tree, or to join two, moves the entries of one part, one by one.
 //!
 //! Not for: many writers (one lock); walks of single steps, each of which descends anew; random keys that are looked up, which a hash table finds in fewer
@@ -26,7 +26,7 @@ use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::slab::Slab;
 use crate::{Cut, Position};
 use larder_index::Stats;
-use larder_judy::{JudyESL, JudySL};
+use larder_judy::{Chunks, Counted, StringArray, Terminated};
 use smallvec::SmallVec;
 
 /// A string as an array has it.
@@ -34,7 +34,7 @@ type Written = SmallVec<[u8; 120]>;
 
 /// Where a step through an array leads.
 #[derive(Clone, Copy, Debug)]
-pub enum Step {
+enum Step {
     /// To the least string.
     First,
     /// To the greatest.
@@ -47,31 +47,20 @@ pub enum Step {
     Before,
 }
 
-/// An array of byte strings, in which positions are written so that they keep their order.
-pub trait Strings: Default + Send + Sync + 'static {
+/// A kind of strings, and how positions are written as such, so that they keep their order.
+pub trait Strings: Chunks {
     /// Calls `f` with the string of a position.
     fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R;
 
     /// The position of a string; `buffer` is there for it.
     fn position<'b>(string: &'b [u8], buffer: &'b mut Vec<u8>) -> &'b [u8];
 
-    /// The number under a string.
-    fn number(&self, string: &[u8]) -> Option<u64>;
-
     /// Puts a number under a string.
-    fn put(&mut self, string: &[u8], number: u64);
-
-    /// Removes a string; gives its number.
-    fn take(&mut self, string: &[u8]) -> Option<u64>;
-
-    /// Goes from a string to another; gives its number.
-    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64>;
-
-    /// Bytes of memory. O(1).
-    fn bytes(&self) -> usize;
+    fn put(array: &mut StringArray<Self>, string: &[u8], number: u64);
 }
 
-impl Strings for JudyESL {
+/// `judyesl`: strings of any bytes.
+impl Strings for Counted {
     #[inline]
     fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
         f(position)
@@ -82,38 +71,16 @@ impl Strings for JudyESL {
         string
     }
 
-    #[inline]
-    fn number(&self, string: &[u8]) -> Option<u64> {
-        self.get(string)
-    }
-
-    fn put(&mut self, string: &[u8], number: u64) {
-        self.insert(string, number);
-    }
-
-    fn take(&mut self, string: &[u8]) -> Option<u64> {
-        self.remove(string)
-    }
-
-    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
-        match step {
-            Step::First => self.first(string),
-            Step::Last => self.last(string),
-            Step::AtOrBefore => self.at_or_before(string),
-            Step::After => self.after(string),
-            Step::Before => self.before(string),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.memory_used()
+    fn put(array: &mut StringArray<Self>, string: &[u8], number: u64) {
+        array.insert(string, number);
     }
 }
 
 /// What stands for a zero byte, and for itself, in strings that end with a zero byte.
 const ESCAPE: u8 = 1;
 
-impl Strings for JudySL {
+/// `judysl`: strings without zero bytes.
+impl Strings for Terminated {
     fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
         if position.iter().all(|byte| *byte > ESCAPE) {
             return f(position);
@@ -144,53 +111,41 @@ impl Strings for JudySL {
         buffer
     }
 
-    #[inline]
-    fn number(&self, string: &[u8]) -> Option<u64> {
-        self.get(string)
-    }
-
-    fn put(&mut self, string: &[u8], number: u64) {
-        let put = self.insert(string, number);
+    fn put(array: &mut StringArray<Self>, string: &[u8], number: u64) {
+        let put = array.insert(string, number);
         debug_assert!(put.is_ok(), "written without zero bytes");
-    }
-
-    fn take(&mut self, string: &[u8]) -> Option<u64> {
-        self.remove(string)
-    }
-
-    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
-        match step {
-            Step::First => self.first(string),
-            Step::Last => self.last(string),
-            Step::AtOrBefore => self.at_or_before(string),
-            Step::After => self.after(string),
-            Step::Before => self.before(string),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.memory_used()
     }
 }
 
 /// A Judy array over byte strings, from positions to words.
-pub struct JudyText<A, W> {
-    array: A,
+pub struct JudyText<C: Strings, W> {
+    array: StringArray<C>,
     words: Slab<W>,
 }
 
-impl<A: Strings, W> Default for JudyText<A, W> {
+impl<C: Strings, W> Default for JudyText<C, W> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<A: Strings, W> JudyText<A, W> {
+impl<C: Strings, W> JudyText<C, W> {
     /// An empty array.
     pub fn new() -> Self {
         JudyText {
-            array: A::default(),
+            array: StringArray::new(),
             words: Slab::new(),
+        }
+    }
+
+    /// Goes from a string to another; gives its number.
+    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
+        match step {
+            Step::First => self.array.first(string),
+            Step::Last => self.array.last(string),
+            Step::AtOrBefore => self.array.at_or_before(string),
+            Step::After => self.array.after(string),
+            Step::Before => self.array.before(string),
         }
     }
 
@@ -202,18 +157,18 @@ impl<A: Strings, W> JudyText<A, W> {
             false => (Step::Last, Step::Before),
         };
         let Some(bytes) = cut.bytes() else {
-            return self.array.step(edge, string);
+            return self.step(edge, string);
         };
-        A::with(bytes, |bytes| string.extend_from_slice(bytes));
+        C::with(bytes, |bytes| string.extend_from_slice(bytes));
         // A cut at some bytes, of whatever kind, falls just before or just behind the last entry that is not past them.
-        match self.array.step(Step::AtOrBefore, string) {
-            None if forward => self.array.step(edge, string),
+        match self.step(Step::AtOrBefore, string) {
+            None if forward => self.step(edge, string),
             None => None,
             Some(number) => {
-                let admitted = cut.admits(A::position(string, &mut Vec::new()));
+                let admitted = cut.admits(C::position(string, &mut Vec::new()));
                 match admitted {
                     true => Some(number),
-                    false => self.array.step(on, string),
+                    false => self.step(on, string),
                 }
             }
         }
@@ -222,27 +177,27 @@ impl<A: Strings, W> JudyText<A, W> {
     /// Takes out the last entry; its string is in `string` then.
     fn take_last(&mut self, string: &mut Vec<u8>) -> Option<W> {
         string.clear();
-        self.array.step(Step::Last, string)?;
-        let number = self.array.take(string)?;
+        self.step(Step::Last, string)?;
+        let number = self.array.remove(string)?;
         Some(self.words.remove(number as u32))
     }
 
     fn put_new(&mut self, string: &[u8], word: W) {
         let number = self.words.insert(word);
-        self.array.put(string, u64::from(number));
+        C::put(&mut self.array, string, u64::from(number));
     }
 }
 
-impl<A: Strings, W: Send + Sync> Sequential<W> for JudyText<A, W> {
+impl<C: Strings, W: Send + Sync> Sequential<W> for JudyText<C, W> {
     fn get(&self, position: &[u8]) -> Option<&W> {
-        let number = A::with(position, |string| self.array.number(string))?;
+        let number = C::with(position, |string| self.array.get(string))?;
         Some(&self.words[number as u32])
     }
 
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
-        A::with(position, |string| {
+        C::with(position, |string| {
             // (1), (2)
-            let Some(number) = self.array.number(string) else {
+            let Some(number) = self.array.get(string) else {
                 if let Act::Put(word) = f(None) {
                     self.put_new(string, word);
                 }
@@ -254,7 +209,7 @@ impl<A: Strings, W: Send + Sync> Sequential<W> for JudyText<A, W> {
                 Act::Keep => {}
                 Act::Put(word) => self.words[number] = word,
                 Act::Remove => {
-                    self.array.take(string);
+                    self.array.remove(string);
                     self.words.remove(number);
                 }
             }
@@ -269,11 +224,11 @@ impl<A: Strings, W: Send + Sync> Sequential<W> for JudyText<A, W> {
         };
         let mut at = self.begin(cut, &mut string);
         while let Some(number) = at {
-            let position = A::position(&string, &mut position);
+            let position = C::position(&string, &mut position);
             if !f(position, &self.words[number as u32]) {
                 return false;
             }
-            at = self.array.step(on, &mut string);
+            at = self.step(on, &mut string);
         }
         true
     }
@@ -287,16 +242,16 @@ impl<A: Strings, W: Send + Sync> Sequential<W> for JudyText<A, W> {
     }
 
     fn memory(&self) -> usize {
-        self.array.bytes() + self.words.memory()
+        self.array.memory_used() + self.words.memory()
     }
 
     fn stats(&self, stats: &mut Stats) {
-        let more = [("judy_bytes", self.array.bytes() as u64)];
+        let more = [("judy_bytes", self.array.memory_used() as u64)];
         stats.more.extend(more);
     }
 }
 
-impl<A: Strings, W: Send + Sync> Divisible<W> for JudyText<A, W> {
+impl<C: Strings, W: Send + Sync> Divisible<W> for JudyText<C, W> {
     fn like(&self) -> Self {
         JudyText::new()
     }
@@ -311,7 +266,7 @@ impl<A: Strings, W: Send + Sync> Divisible<W> for JudyText<A, W> {
             return None;
         }
         // The string that was moved last is the first there.
-        let first = Position::from_slice(A::position(&string, &mut Vec::new()));
+        let first = Position::from_slice(C::position(&string, &mut Vec::new()));
         Some((first, upper))
     }
 
@@ -333,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(position: &[u8]) -> Vec<u8> {
-        JudySL::with(position, <[u8]>::to_vec)
+        Terminated::with(position, <[u8]>::to_vec)
     }
 
     proptest! {
@@ -347,12 +302,12 @@ mod tests {
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
             prop_assert_eq!(x.starts_with(&y), a.starts_with(&b));
             let mut buffer = vec![9; 3];
-            prop_assert_eq!(JudySL::position(&x, &mut buffer), &a[..]);
+            prop_assert_eq!(Terminated::position(&x, &mut buffer), &a[..]);
         }
     }
 
-    fn divides_and_joins<A: Strings>() {
-        let mut low = JudyText::<A, u16>::new();
+    fn divides_and_joins<C: Strings>() {
+        let mut low = JudyText::<C, u16>::new();
         for n in 0..500u16 {
             low.insert(&n.to_be_bytes(), n);
         }
@@ -383,7 +338,7 @@ mod tests {
 
     #[test]
     fn parts_are_divided_and_joined() {
-        divides_and_joins::<JudySL>();
-        divides_and_joins::<JudyESL>();
+        divides_and_joins::<Terminated>();
+        divides_and_joins::<Counted>();
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A chain has the entries whose hash its bucket has (see `address.rs`), by ascending position.
+//! 1. A chain (`chains.rs`) has the entries whose hash its bucket has (see `address.rs`), by ascending position.
 //! 2. Unless the table is fixed, or was lately, there are at most `chain` entries a bucket on the average, and at least half as many where there is more than one
 //!    bucket.
 //! 3. A node that is *kept* is no entry. There are such where the table is fixed, or was: their buckets are in `waiting`.
@@ -30,13 +30,13 @@
 //! is gone through from end to end.
 
 use crate::address::Address;
-use crate::position::{hash_of, spilled};
+use crate::chains::{self, Chains, NewHead, Place};
+use crate::position::hash_of;
 use crate::sequential::{Act, Actor, Sequential, Visitor};
-use crate::slab::{Slab, NIL};
+use crate::slab::NIL;
 use crate::word::Word;
 use crate::{Cut, Position};
 use larder_index::Stats;
-use std::cmp::Ordering;
 
 const SEGMENT: usize = 64;
 
@@ -44,26 +44,18 @@ const SEGMENT: usize = 64;
 const AT_ONCE: usize = 4096;
 const LATER: usize = 16;
 
-#[derive(Debug)]
-struct Node<W> {
-    position: Position,
-    word: W,
-    next: u32,
-    /// The entry was removed while the table was fixed.
-    kept: bool,
-}
+/// Its mark: the entry was removed while the table was fixed, and is kept.
+type Node<W> = chains::Node<W, bool>;
 
 /// A linear hash table from positions, which begin with a hash, to words.
 #[derive(Debug)]
 pub struct LinearHash<W> {
-    nodes: Slab<Node<W>>,
+    chains: Chains<W, bool>,
     segments: Vec<Box<[u32]>>,
     address: Address,
     chain: usize,
     /// Bits of hash that are the same for all entries.
     skip: u32,
-    /// Bytes of positions that are too long to stand in their nodes.
-    spilled: usize,
     frozen: bool,
     /// Nodes that are kept, and the bytes that their words hold.
     kept: (usize, usize),
@@ -71,24 +63,15 @@ pub struct LinearHash<W> {
     waiting: Vec<usize>,
 }
 
-/// Where a chain is gone along: the node before (`NIL`: the bucket itself) and the node there (`NIL` at its end).
-#[derive(Clone, Copy)]
-struct Place {
-    bucket: usize,
-    before: u32,
-    at: u32,
-}
-
 impl<W: Word> LinearHash<W> {
     /// An empty table that grows when there are more than `chain` entries a bucket. All hashes begin with the same `skip` bits.
     pub fn new(chain: usize, skip: u32) -> Self {
         LinearHash {
-            nodes: Slab::new(),
+            chains: Chains::new(),
             segments: Vec::new(),
             address: Address::default(),
             chain: chain.max(1),
             skip,
-            spilled: 0,
             frozen: false,
             kept: (0, 0),
             waiting: Vec::new(),
@@ -108,51 +91,19 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    fn set_head(&mut self, bucket: usize, node: u32) {
-        self.segments[bucket / SEGMENT][bucket % SEGMENT] = node;
-    }
-
-    /// Step 1. Gives the place of the position, and whether it is there.
-    fn find(&self, position: &[u8]) -> (Place, bool) {
-        let bucket = self.address.bucket(self.hash(position));
-        let (mut before, mut at) = (NIL, self.head(bucket));
-        let mut found = false;
-        while at != NIL {
-            let node = &self.nodes[at];
-            match node.position[..].cmp(position) {
-                Ordering::Less => {}
-                order => {
-                    found = order == Ordering::Equal;
-                    break;
-                }
-            }
-            (before, at) = (at, node.next);
-        }
-        (Place { bucket, before, at }, found)
-    }
-
-    /// Makes `to` what follows the place's `before`.
-    fn link(&mut self, place: Place, to: u32) {
-        match place.before {
-            NIL => self.set_head(place.bucket, to),
-            before => self.nodes[before].next = to,
+    fn set_head(&mut self, bucket: usize, head: NewHead) {
+        if let Some(node) = head {
+            self.segments[bucket / SEGMENT][bucket % SEGMENT] = node;
         }
     }
 
-    fn insert_at(&mut self, place: Place, position: &[u8], word: W) {
-        // (3)
+    /// Step 3.
+    fn insert_at(&mut self, bucket: usize, place: Place, position: &[u8], word: W) {
         if self.segments.is_empty() {
             self.add_segment();
         }
-        let position = Position::from_slice(position);
-        self.spilled += spilled(&position);
-        let node = self.nodes.insert(Node {
-            position,
-            word,
-            next: place.at,
-            kept: false,
-        });
-        self.link(place, node);
+        let head = self.chains.insert(place, position, word, false);
+        self.set_head(bucket, head);
         self.settle(true);
     }
 
@@ -167,7 +118,7 @@ impl<W: Word> LinearHash<W> {
             return;
         }
         for _ in 0..2 {
-            let (nodes, room) = (self.nodes.len(), self.address.buckets() * self.chain);
+            let (nodes, room) = (self.chains.len(), self.address.buckets() * self.chain);
             if grew && nodes > room {
                 self.grow();
             } else if !grew && nodes * 2 < room {
@@ -177,19 +128,17 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    fn remove_at(&mut self, place: Place) -> W {
-        // (3)
-        let word = self.unlink(place).word;
+    /// Step 3.
+    fn remove_at(&mut self, bucket: usize, place: Place) -> W {
+        let word = self.unlink(bucket, place).word;
         self.settle(false);
         word
     }
 
     /// Takes a node out of its chain.
-    fn unlink(&mut self, place: Place) -> Node<W> {
-        let next = self.nodes[place.at].next;
-        self.link(place, next);
-        let node = self.nodes.remove(place.at);
-        self.spilled -= spilled(&node.position);
+    fn unlink(&mut self, bucket: usize, place: Place) -> Node<W> {
+        let (node, head) = self.chains.unlink(place);
+        self.set_head(bucket, head);
         node
     }
 
@@ -207,12 +156,11 @@ impl<W: Word> LinearHash<W> {
             self.add_segment();
         }
         // The new bit is the next of the hash: the chain's end goes, its beginning stays.
-        let (mut before, mut at) = (NIL, self.head(bucket));
-        while at != NIL && self.hash(&self.nodes[at].position) & bit == 0 {
-            (before, at) = (at, self.nodes[at].next);
-        }
-        self.set_head(new, at);
-        self.link(Place { bucket, before, at }, NIL);
+        let stays = |node: &Node<W>| self.hash(&node.position) & bit == 0;
+        let place = self.chains.past(self.head(bucket), stays);
+        self.set_head(new, Some(place.at));
+        let head = self.chains.link(place, NIL);
+        self.set_head(bucket, head);
     }
 
     /// Joins the last bucket to the one it came from, whose hashes are all less.
@@ -222,12 +170,10 @@ impl<W: Word> LinearHash<W> {
             return;
         };
         let tail = self.head(last);
-        self.set_head(last, NIL);
-        let (mut before, mut at) = (NIL, self.head(bucket));
-        while at != NIL {
-            (before, at) = (at, self.nodes[at].next);
-        }
-        self.link(Place { bucket, before, at }, tail);
+        self.set_head(last, Some(NIL));
+        let end = self.chains.past(self.head(bucket), |_| true);
+        let head = self.chains.link(end, tail);
+        self.set_head(bucket, head);
         if last % SEGMENT == 0 && last > 0 {
             self.segments.pop();
         }
@@ -243,32 +189,12 @@ impl<W: Word> LinearHash<W> {
                 bucket = bucket.checked_sub(1)?;
                 at = table.head(bucket);
             }
-            let node = table.nodes.remove(at);
+            let node = table.chains.take(at);
             at = node.next;
             Some(node)
         })
-        .filter(|node| !node.kept)
+        .filter(|node| !node.mark)
         .map(|node| (node.position, node.word))
-    }
-
-    /// Visits what the cut admits of a chain; answers whether to go on.
-    fn walk_chain(&self, bucket: usize, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        let mut ids: smallvec::SmallVec<[u32; 16]> = smallvec::SmallVec::new();
-        let mut at = self.head(bucket);
-        while at != NIL {
-            let node = &self.nodes[at];
-            if !node.kept && cut.admits(&node.position) {
-                ids.push(at);
-            }
-            at = node.next;
-        }
-        if !cut.is_forward() {
-            ids.reverse();
-        }
-        ids.into_iter().all(|id| {
-            let node = &self.nodes[id];
-            f(&node.position, &node.word)
-        })
     }
 }
 
@@ -282,9 +208,9 @@ impl<W: Word> LinearHash<W> {
             };
             let (mut before, mut at) = (NIL, self.head(bucket));
             while at != NIL {
-                let (next, place) = (self.nodes[at].next, Place { bucket, before, at });
-                if self.nodes[at].kept {
-                    self.unkeep(place);
+                let next = self.chains[at].next;
+                if self.chains[at].mark {
+                    self.unkeep(bucket, Place { before, at });
                 } else {
                     before = at;
                 }
@@ -305,27 +231,27 @@ impl<W: Word> LinearHash<W> {
         stats.more[2].1 = u64::from(self.frozen);
     }
 
-    fn unkeep(&mut self, place: Place) {
-        let node = self.unlink(place);
+    fn unkeep(&mut self, bucket: usize, place: Place) {
+        let node = self.unlink(bucket, place);
         self.kept.0 -= 1;
         self.kept.1 -= node.word.held();
     }
 
     /// Step 3 in a fixed table.
-    fn keep_at(&mut self, place: Place) {
-        let node = &mut self.nodes[place.at];
-        node.kept = true;
+    fn keep_at(&mut self, bucket: usize, place: Place) {
+        let node = &mut self.chains[place.at];
+        node.mark = true;
         self.kept.0 += 1;
         self.kept.1 += node.word.held();
-        if self.waiting.last() != Some(&place.bucket) {
-            self.waiting.push(place.bucket);
+        if self.waiting.last() != Some(&bucket) {
+            self.waiting.push(bucket);
         }
     }
 
     /// Step 3 where a node of the position is kept: the word takes its place.
     fn put_kept(&mut self, place: Place, word: W) {
-        let node = &mut self.nodes[place.at];
-        node.kept = false;
+        let node = &mut self.chains[place.at];
+        node.mark = false;
         let old = std::mem::replace(&mut node.word, word);
         self.kept.0 -= 1;
         self.kept.1 -= old.held();
@@ -334,38 +260,33 @@ impl<W: Word> LinearHash<W> {
 
 impl<W: Word> Sequential<W> for LinearHash<W> {
     fn get(&self, position: &[u8]) -> Option<&W> {
-        let mut at = self.head(self.address.bucket(self.hash(position)));
-        while at != NIL {
-            let node = &self.nodes[at];
-            if node.position[..] == *position {
-                return (!node.kept).then_some(&node.word);
-            }
-            at = node.next;
-        }
-        None
+        let head = self.head(self.address.bucket(self.hash(position)));
+        let node = self.chains.get(head, position)?;
+        (!node.mark).then_some(&node.word)
     }
 
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
         // (1)
-        let (place, found) = self.find(position);
+        let bucket = self.address.bucket(self.hash(position));
+        let (place, found) = self.chains.find(self.head(bucket), position);
         if !found {
             // (2)
             if let Act::Put(word) = f(None) {
-                self.insert_at(place, position, word);
+                self.insert_at(bucket, place, position, word);
             }
             return;
         }
-        if self.nodes[place.at].kept {
+        if self.chains[place.at].mark {
             if let Act::Put(word) = f(None) {
                 self.put_kept(place, word);
             }
             return;
         }
-        match f(Some(&mut self.nodes[place.at].word)) {
+        match f(Some(&mut self.chains[place.at].word)) {
             Act::Keep => {}
-            Act::Put(word) => self.nodes[place.at].word = word,
-            Act::Remove if self.frozen => self.keep_at(place),
-            Act::Remove => drop(self.remove_at(place)),
+            Act::Put(word) => self.chains[place.at].word = word,
+            Act::Remove if self.frozen => self.keep_at(bucket, place),
+            Act::Remove => drop(self.remove_at(bucket, place)),
         }
     }
 
@@ -374,7 +295,8 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
         let edge = if forward { 0 } else { u64::MAX };
         let mut hash = cut.bytes().map_or(edge, |bytes| self.hash(bytes));
         loop {
-            if !self.walk_chain(self.address.bucket(hash), cut, f) {
+            let head = self.head(self.address.bucket(hash));
+            if !self.chains.walk(head, cut, |node| !node.mark, f) {
                 return false;
             }
             let next = if forward {
@@ -395,12 +317,12 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             let bucket = self.address.buckets() - 1;
             let (before, at) = (NIL, self.head(bucket));
             if at != NIL {
-                let place = Place { bucket, before, at };
-                if self.nodes[at].kept {
-                    self.unkeep(place);
+                let place = Place { before, at };
+                if self.chains[at].mark {
+                    self.unkeep(bucket, place);
                     continue;
                 }
-                return Some(self.unlink(place).word);
+                return Some(self.unlink(bucket, place).word);
             }
             if bucket == 0 {
                 return None;
@@ -410,7 +332,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     }
 
     fn len(&self) -> usize {
-        self.nodes.len() - self.kept.0
+        self.chains.len() - self.kept.0
     }
 
     fn freeze(&mut self, on: bool) {
@@ -425,8 +347,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     }
 
     fn memory(&self) -> usize {
-        self.nodes.memory()
-            + self.spilled
+        self.chains.memory()
             + self.kept.1
             + self.waiting.capacity() * size_of::<usize>()
             + self.segments.len() * SEGMENT * size_of::<u32>()
@@ -449,20 +370,16 @@ mod tests {
     /// Invariants 1 and 2.
     fn check<W: Word>(table: &LinearHash<W>) {
         let buckets = table.address.buckets();
-        assert!(table.nodes.len() <= buckets * table.chain);
-        assert!(buckets == 1 || table.nodes.len() * 2 >= buckets * table.chain);
+        assert!(table.chains.len() <= buckets * table.chain);
+        assert!(buckets == 1 || table.chains.len() * 2 >= buckets * table.chain);
         let mut met = 0;
         for bucket in 0..buckets {
-            let (mut last, mut at) = (None, table.head(bucket));
-            while at != NIL {
-                let node = &table.nodes[at];
+            table.chains.check(table.head(bucket), |node| {
                 assert_eq!(table.address.bucket(table.hash(&node.position)), bucket);
-                assert!(last < Some(&node.position));
-                (last, at) = (Some(&node.position), node.next);
                 met += 1;
-            }
+            });
         }
-        assert_eq!(met, table.nodes.len());
+        assert_eq!(met, table.chains.len());
     }
 
     #[test]
@@ -500,13 +417,13 @@ mod tests {
         let mut table = LinearHash::new(1, 0);
         (0..10_000).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
         let buckets = |table: &LinearHash<u64>| table.address.buckets();
-        let before = (buckets(&table), table.nodes.memory());
+        let before = (buckets(&table), table.chains.memory());
         table.freeze(true);
         for n in 0..9_000 {
             assert!(table.remove(&position(n)) && !table.remove(&position(n)));
         }
         assert_eq!((table.len(), table.kept.0), (1_000, 9_000));
-        assert_eq!((buckets(&table), table.nodes.memory()), before);
+        assert_eq!((buckets(&table), table.chains.memory()), before);
         // Some come back, and others come for the first time.
         (0..50).for_each(|n| assert_eq!(table.insert(&position(n), n + 1), None));
         (20_000..21_000).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
@@ -534,7 +451,7 @@ mod tests {
         assert_eq!((table.kept.0, table.len()), (0, 2_050));
         check(&table);
         let popped = std::iter::from_fn(|| table.pop()).count();
-        assert_eq!((popped, table.nodes.len()), (2_050, 0));
+        assert_eq!((popped, table.chains.len()), (2_050, 0));
     }
 
     /// A fixed table that is dropped gives back what is there, and not what is kept.
@@ -560,7 +477,7 @@ mod tests {
         let mut popped: Vec<_> = std::iter::from_fn(|| table.pop()).collect();
         popped.sort_unstable();
         assert!(popped.into_iter().eq(0..50_000));
-        assert_eq!((table.nodes.memory(), table.spilled), (0, 0));
+        assert_eq!(table.chains.memory(), 0);
         assert_eq!(table.segments.len(), 1);
     }
 }

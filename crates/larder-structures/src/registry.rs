@@ -9,7 +9,7 @@ use crate::{
     SkipList, SplitOrder, Stripes, Word,
 };
 use larder_index::{Multi, Unique};
-use larder_judy::{JudyESL, JudySL};
+use larder_judy::{Counted, Terminated};
 
 /// A structure that an index can be made of.
 #[derive(Clone, Copy, Debug)]
@@ -315,8 +315,8 @@ fn catree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     };
     match chosen.name("over") {
         "btree" => over(Btree::<W>::new(chosen.size("m")), adaptation),
-        "judysl" => over(JudyText::<JudySL, W>::new(), adaptation),
-        "judyesl" => over(JudyText::<JudyESL, W>::new(), adaptation),
+        "judysl" => over(JudyText::<Terminated, W>::new(), adaptation),
+        "judyesl" => over(JudyText::<Counted, W>::new(), adaptation),
         // A stack of the last walk is of use where one lock keeps the tree as it is; bases come and go.
         _ => over(Avl::<W>::new(false), adaptation),
     }
@@ -374,12 +374,12 @@ fn judyl_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 }
 
 fn judysl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
-    let array = JudyText::<JudySL, W>::new();
+    let array = JudyText::<Terminated, W>::new();
     Box::new(OneLock::new(array, chosen.size("reader_groups")))
 }
 
 fn judyesl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
-    let array = JudyText::<JudyESL, W>::new();
+    let array = JudyText::<Counted, W>::new();
     Box::new(OneLock::new(array, chosen.size("reader_groups")))
 }
 

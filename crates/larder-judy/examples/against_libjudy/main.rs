@@ -6,7 +6,8 @@
 //!     [--patterns sequential,random,clustered] [--csv FILE]
 //! ```
 //!
-//! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds. Keys are inserted in the
+//! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds, and a ratio that of the rounds' ratios, so
+//! that what slows the machine for a while slows both. Keys are inserted in the
 //! order that their pattern makes them, then looked up and removed in that order if they are sequential, shuffled otherwise;
 //! `next` walks the array by stateless steps from each key to the one after it. Every answer is
 //! asserted. Time is the thread's own processor time.
@@ -145,11 +146,14 @@ fn memory<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K]) -> (Option<f6
     (counted.map(each), heap)
 }
 
-fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
-    let mut figures: Vec<f64> = samples.iter().map(of).collect();
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
 }
+
+/// One figure of a cell: ours and theirs, a pair for each round.
+type Rounds = Vec<(f64, f64)>;
 
 /// A word as a reference to itself, so that words and strings share the code.
 struct Word(u64);
@@ -193,8 +197,10 @@ impl Report {
         eprint!("\r\x1b[K{seconds:6} s  {what}");
     }
 
-    fn cell(&mut self, place: &str, name: &str, ours: f64, theirs: f64, limit: f64) -> String {
-        let ratio = ours / theirs;
+    fn cell(&mut self, place: &str, name: &str, rounds: Rounds, limit: f64) -> String {
+        let ours = median(rounds.iter().map(|round| round.0));
+        let theirs = median(rounds.iter().map(|round| round.1));
+        let ratio = median(rounds.iter().map(|round| round.0 / round.1));
         self.row(&format!("{place},{name},{ours:.3},{theirs:.3},{ratio:.3}"));
         self.cells += 1;
         if ratio > limit {
@@ -232,15 +238,15 @@ fn compare<Key: ?Sized, K: AsRef<Key>, A: Subject<Key>, B: Subject<Key>>(
     }
     let place = format!("{array},{},{}", pattern.name(), keys.len());
     let mut line = format!("{array:7} {:10} {:9}", pattern.name(), keys.len());
+    let pairs = |of: &dyn Fn(&Sample) -> f64| -> Rounds {
+        ours.iter().map(of).zip(theirs.iter().map(of)).collect()
+    };
     for (at, op) in OPS.iter().enumerate() {
-        let time = |samples: &[Sample]| median(samples, |sample| sample.times[at]);
-        line += &report.cell(&place, op, time(&ours), time(&theirs), 1.2);
+        line += &report.cell(&place, op, pairs(&|sample| sample.times[at]), 1.2);
     }
-    let heap = |samples: &[Sample]| median(samples, |sample| sample.heap);
-    let counted =
-        |samples: &[Sample]| median(samples, |sample| sample.counted.unwrap_or(sample.heap));
-    line += &report.cell(&place, "memory", counted(&ours), counted(&theirs), 1.1);
-    line += &report.cell(&place, "heap", heap(&ours), heap(&theirs), 1.1);
+    let counted = pairs(&|sample| sample.counted.unwrap_or(sample.heap));
+    line += &report.cell(&place, "memory", counted, 1.1);
+    line += &report.cell(&place, "heap", pairs(&|sample| sample.heap), 1.1);
     eprint!("\r\x1b[K");
     println!("{line}");
 }

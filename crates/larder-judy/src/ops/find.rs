@@ -71,8 +71,7 @@ fn child_on_path<K: Kind>(jp: &mut Jp<K>, k: usize, key: u64) -> Option<&mut Jp<
     if jp.strays(k, key) {
         return None;
     }
-    let at = jp.find_child(digit(key, k))?;
-    Some(jp.child_mut(at)?.1)
+    Some(jp.child_mut(digit(key, k))?.1)
 }
 
 /// The place of an index in a pair that is a run of level `k`, or where it would stand.

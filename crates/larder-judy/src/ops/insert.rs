@@ -20,6 +20,7 @@ use super::find::{get_mut, place};
 use super::ROOT;
 use crate::layout::{digit, mask, Kind, MOST_IMMEDIATE};
 use crate::raw::branch::Children;
+use crate::raw::cpu::Cpu;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
@@ -31,18 +32,19 @@ pub(crate) use crate::raw::cpu::insert;
 /// Inserts an index into a slot, with value zero if it is new: what [`insert`] is compiled from.
 #[inline(always)]
 pub(crate) fn insert_by<'a, K: Kind>(
+    cpu: impl Cpu,
     jp: &'a mut Jp<K>,
     slot: usize,
     key: u64,
     mem: &mut Mem,
 ) -> Inserted<'a> {
     match jp.form() {
-        Form::Linear(k) => branch_insert(jp, k, slot, key, mem),
+        Form::Linear(k) => branch_insert(cpu, jp, k, slot, key, mem),
         Form::Bitmap(k) => {
             jp.widen_out(k, mem);
-            branch_insert(jp, k, slot, key, mem)
+            branch_insert(cpu, jp, k, slot, key, mem)
         }
-        Form::Wide(k) => branch_insert(jp, k, slot, key, mem),
+        Form::Wide(k) => branch_insert(cpu, jp, k, slot, key, mem),
         Form::Null => {
             *jp = build(slot, &[key], &[0], mem);
             inserted(jp, key)
@@ -65,6 +67,7 @@ pub(crate) fn insert_by<'a, K: Kind>(
 /// 1 and 2: called once for each form of a branch, which it knows then.
 #[inline(always)]
 fn branch_insert<'a, K: Kind>(
+    cpu: impl Cpu,
     jp: &'a mut Jp<K>,
     k: usize,
     slot: usize,
@@ -75,13 +78,13 @@ fn branch_insert<'a, K: Kind>(
         return part(jp, k, slot, key, mem);
     }
     let byte = digit(key, k);
-    let Some(at) = jp.find_child(byte) else {
+    if !jp.has_child(byte) {
         return add_one(jp, byte, key, mem);
+    }
+    let Some((tally, child)) = jp.child_mut(byte) else {
+        unreachable!("a child just found")
     };
-    let Some((tally, child)) = jp.child_mut(at) else {
-        unreachable!("a place just found")
-    };
-    let inserted = insert(child, k - 1, key, mem);
+    let inserted = cpu.insert(child, k - 1, key, mem);
     if inserted.1 {
         tally.add_one();
     }
@@ -135,10 +138,7 @@ fn inserted<K: Kind>(jp: &mut Jp<K>, key: u64) -> Inserted<'_> {
 /// 2: a new child of one index.
 fn add_one<'a, K: Kind>(jp: &'a mut Jp<K>, byte: u8, key: u64, mem: &mut Mem) -> Inserted<'a> {
     jp.add_child(byte, Jp::one(key, 0), mem);
-    let Some(at) = jp.find_child(byte) else {
-        unreachable!("a child just added")
-    };
-    let Some((tally, child)) = jp.child_mut(at) else {
+    let Some((tally, child)) = jp.child_mut(byte) else {
         unreachable!("a child just added")
     };
     tally.add_one();

@@ -9,6 +9,7 @@
 use super::build::{drop_small, settle, Pile};
 use super::find::place;
 use crate::layout::{digit, leaf_again, mask, Kind};
+use crate::raw::cpu::Cpu;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
@@ -17,15 +18,16 @@ pub(crate) use crate::raw::cpu::remove;
 /// Removes an index from a slot, and returns its value (zero in a set), if it was there: what [`remove`] is compiled from.
 #[inline(always)]
 pub(crate) fn remove_by<K: Kind>(
+    cpu: impl Cpu,
     jp: &mut Jp<K>,
     slot: usize,
     key: u64,
     mem: &mut Mem,
 ) -> Option<u64> {
     match jp.form() {
-        Form::Linear(k) => branch_remove(jp, k, slot, key, mem),
-        Form::Bitmap(k) => branch_remove(jp, k, slot, key, mem),
-        Form::Wide(k) => branch_remove(jp, k, slot, key, mem),
+        Form::Linear(k) => branch_remove(cpu, jp, k, slot, key, mem),
+        Form::Bitmap(k) => branch_remove(cpu, jp, k, slot, key, mem),
+        Form::Wide(k) => branch_remove(cpu, jp, k, slot, key, mem),
         Form::Null => None,
         Form::One => {
             if !jp.is_one_of(key) {
@@ -60,6 +62,7 @@ pub(crate) fn remove_by<K: Kind>(
 /// 1 and 3: called once for each form of a branch, which it knows then.
 #[inline(always)]
 fn branch_remove<K: Kind>(
+    cpu: impl Cpu,
     jp: &mut Jp<K>,
     k: usize,
     slot: usize,
@@ -70,9 +73,8 @@ fn branch_remove<K: Kind>(
         return None;
     }
     let byte = digit(key, k);
-    let at = jp.find_child(byte)?;
-    let (tally, child) = jp.child_mut(at)?;
-    let value = remove(child, k - 1, key, mem)?;
+    let (tally, child) = jp.child_mut(byte)?;
+    let value = cpu.remove(child, k - 1, key, mem)?;
     // 3
     tally.take_one();
     if child.is_null() {

@@ -97,12 +97,8 @@ impl<'a, K: Kind> Bits<'a, K> {
     /// The value of an index: outer nothing if it is not there, inner nothing in a set.
     #[inline(always)]
     pub(crate) fn get(&self, low: u8) -> Option<Option<&'a u64>> {
-        let (quarter, bit) = (low as usize >> 6, low & 63);
-        let bits = self.bits(quarter);
-        if bits >> bit & 1 == 0 {
-            return None;
-        }
-        let at = if K::VALUES { below(bits, bit) } else { 0 };
+        let quarter = low as usize >> 6;
+        let at = place(self.bits(quarter), low & 63)?;
         Some(self.value_in(quarter, at))
     }
 
@@ -151,6 +147,14 @@ impl<'a, K: Kind> Bits<'a, K> {
         };
         Some((quarter as u64 * 64 + bit as u64, self.value_in(quarter, at)))
     }
+}
+
+/// The place of a bit among those that are set, if it is set itself.
+#[inline(always)]
+pub(super) fn place(bits: u64, bit: u8) -> Option<usize> {
+    // With the bit on top of those below it, its test is that of a sign.
+    let up_to = bits << (63 - bit);
+    ((up_to as i64) < 0).then(|| up_to.count_ones() as usize - 1)
 }
 
 /// How many bits are set below a bit.
@@ -285,18 +289,15 @@ impl<K: Kind> Jp<K> {
             // SAFETY: a full leaf of a map has a block of 256 values.
             Form::Full => Some(Some(unsafe { &mut *self.block().add(low as usize) })),
             Form::Bits => {
-                let bits = self.as_bits().bits(quarter);
-                if bits >> bit & 1 == 0 {
-                    return None;
-                }
+                let at = place(self.as_bits().bits(quarter), bit)?;
                 if !K::VALUES {
                     return Some(None);
                 }
-                // SAFETY: a quarter's block has a value for every bit set, this one is the `below`th.
+                // SAFETY: a quarter's block has a value for every bit set, in their order.
                 Some(Some(unsafe {
                     &mut *(*self.block().cast::<Quarter>().add(quarter))
                         .values
-                        .add(below(bits, bit))
+                        .add(at)
                 }))
             }
             _ => None,

@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use super::bits::below;
+use super::bits::{below, place};
 use super::jp::{Form, Jp, Tag, View};
 use super::mem::Mem;
 use crate::layout::{
@@ -76,12 +76,10 @@ impl<'a, K: Kind> Branch<'a, K> {
         match self {
             Branch::Linear(head, pairs) => find(*head, digit).ok().map(|at| &pairs[at]),
             Branch::Bitmap(quarters) => {
-                let (quarter, bit) = (&quarters[digit as usize >> 6], digit & 63);
-                if quarter.bits >> bit & 1 == 0 {
-                    return None;
-                }
-                // SAFETY: a quarter's block holds a pair for every bit set, this one is the `below`th.
-                Some(unsafe { &*quarter.pairs.add(below(quarter.bits, bit)) })
+                let quarter = &quarters[digit as usize >> 6];
+                let at = place(quarter.bits, digit & 63)?;
+                // SAFETY: a quarter's block holds a pair for every bit set, in their order.
+                Some(unsafe { &*quarter.pairs.add(at) })
             }
             Branch::Wide(pairs) => Some(&pairs[digit as usize]).filter(|jp| !jp.is_null()),
         }
@@ -178,10 +176,6 @@ impl<'a, K: Kind> Branch<'a, K> {
     }
 }
 
-/// Where a child is in a branch that has it.
-#[derive(Clone, Copy)]
-pub(crate) struct At(usize);
-
 /// The count of a branch's indexes, to be kept in step with its children.
 pub(crate) struct Tally<'a>(&'a mut u64);
 
@@ -229,41 +223,34 @@ impl<K: Kind> Jp<K> {
         unsafe { &mut *self.block().cast::<Quarter<K>>().add(quarter) }
     }
 
-    /// Where the child of a digit is, if this is a branch that has it.
+    /// Whether this is a branch that has a child of the digit.
     #[inline(always)]
-    pub(crate) fn find_child(&self, digit: u8) -> Option<At> {
-        match self.view(8).0 {
-            View::Branch(Branch::Linear(head, _)) => find(head, digit).ok().map(At),
-            View::Branch(Branch::Bitmap(quarters)) => {
-                let (quarter, bit) = (digit as usize >> 6, digit & 63);
-                let bits = quarters[quarter].bits;
-                (bits >> bit & 1 == 1).then(|| At(quarter << 6 | below(bits, bit)))
-            }
-            View::Branch(Branch::Wide(pairs)) => {
-                (!pairs[digit as usize].is_null()).then_some(At(digit as usize))
-            }
-            _ => None,
-        }
+    pub(crate) fn has_child(&self, digit: u8) -> bool {
+        matches!(self.view(8).0, View::Branch(branch) if branch.child(digit).is_some())
     }
 
-    /// The child at a place, and the branch's count beside it; nothing if this is no branch with such a place.
+    /// The child of a digit, if this is a branch that has it, and the branch's count beside it.
     #[inline(always)]
-    pub(crate) fn child_mut(&mut self, at: At) -> Option<(Tally<'_>, &mut Jp<K>)> {
+    pub(crate) fn child_mut(&mut self, digit: u8) -> Option<(Tally<'_>, &mut Jp<K>)> {
         let block = self.block();
-        // SAFETY: each form's block holds pairs as the module's drawing says, the place is checked against their number,
+        // SAFETY: each form's block holds pairs as the module's drawing says, the digit is looked up among those that are there,
         // and the branch, borrowed exclusively, owns them; the count lies in the branch's own pair.
         let child = unsafe {
             match self.form() {
-                Form::Wide(_) => &mut *block.cast::<Jp<K>>().add(at.0 & 0xff),
-                Form::Linear(_) if at.0 < count(*block) => {
-                    &mut *block.add(1).cast::<Jp<K>>().add(at.0)
+                Form::Linear(_) => {
+                    let at = find(*block, digit).ok()?;
+                    &mut *block.add(1).cast::<Jp<K>>().add(at)
                 }
                 Form::Bitmap(_) => {
-                    let quarter = &*block.cast::<Quarter<K>>().add(at.0 >> 6 & 3);
-                    if at.0 & 63 >= quarter.bits.count_ones() as usize {
+                    let quarter = &*block.cast::<Quarter<K>>().add(digit as usize >> 6);
+                    &mut *quarter.pairs.add(place(quarter.bits, digit & 63)?)
+                }
+                Form::Wide(_) => {
+                    let child = &mut *block.cast::<Jp<K>>().add(digit as usize);
+                    if child.is_null() {
                         return None;
                     }
-                    &mut *quarter.pairs.add(at.0 & 63)
+                    child
                 }
                 _ => return None,
             }
@@ -444,14 +431,18 @@ impl<K: Kind> Jp<K> {
     /// Takes the child of a digit out of a branch, without counting it. Changes the branch's form where it may; a branch
     /// without children is null then.
     pub(crate) fn remove_child(&mut self, digit: u8, mem: &mut Mem) -> Jp<K> {
-        let Some(at) = self.find_child(digit) else {
+        let Some((_, child)) = self.child_mut(digit) else {
             return Jp::NULL;
         };
+        let child = child.take();
         match self.form() {
-            Form::Wide(_) => self.child_mut(at).map_or(Jp::NULL, |(_, jp)| jp.take()),
-            Form::Linear(_) => self.linear_remove(at.0, mem),
+            Form::Wide(_) => child,
+            Form::Linear(_) => {
+                self.linear_remove(digit, mem);
+                child
+            }
             _ => {
-                let child = self.bitmap_remove(digit, mem);
+                self.bitmap_remove(digit, mem);
                 if self.as_bitmap().len() <= LINEAR_AGAIN {
                     self.rebuild(mem);
                 }
@@ -485,18 +476,19 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    fn linear_remove(&mut self, at: usize, mem: &mut Mem) -> Jp<K> {
+    /// Takes out the pair of a child that has been taken, of a linear branch.
+    fn linear_remove(&mut self, digit: u8, mem: &mut Mem) {
         let block = self.block();
         // SAFETY: as `linear_add`; `at` is a place that the branch has.
         unsafe {
             let head = *block;
+            let Ok(at) = find(head, digit) else { return };
             let n = count(head);
             let pairs = block.add(1).cast::<Jp<K>>();
-            let child = pairs.add(at).read();
             if n == 1 {
                 mem.give(block, linear_words(1));
                 *self = Jp::NULL;
-                return child;
+                return;
             }
             let low = (1 << (8 * at)) - 1;
             let digits = head & (!0 >> 8);
@@ -515,11 +507,11 @@ impl<K: Kind> Jp<K> {
             }
             *target = (digits & low) | (digits >> 8 & !low) | (n as u64 - 1) << 56;
             self.word.block = target;
-            child
         }
     }
 
-    fn bitmap_remove(&mut self, digit: u8, mem: &mut Mem) -> Jp<K> {
+    /// Takes out the pair of a child that has been taken, of a bitmap branch.
+    fn bitmap_remove(&mut self, digit: u8, mem: &mut Mem) {
         let quarter = self.quarter_mut(digit as usize >> 6);
         let n = quarter.bits.count_ones() as usize;
         let at = below(quarter.bits, digit & 63);
@@ -527,13 +519,12 @@ impl<K: Kind> Jp<K> {
         quarter.bits &= !(1 << (digit & 63));
         // SAFETY: as `linear_add`, with the quarter's block; the digit's child is the `at`th.
         unsafe {
-            let child = quarter.pairs.add(at).read();
             if old == new {
                 quarter
                     .pairs
                     .add(at + 1)
                     .copy_to(quarter.pairs.add(at), n - 1 - at);
-                return child;
+                return;
             }
             let mut fresh = std::ptr::null_mut();
             if new > 0 {
@@ -545,7 +536,6 @@ impl<K: Kind> Jp<K> {
             }
             mem.give(quarter.pairs.cast(), 2 * old);
             quarter.pairs = fresh;
-            child
         }
     }
 

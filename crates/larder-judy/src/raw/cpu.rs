@@ -1,8 +1,10 @@
 //! The processor's own bit count, where it has one.
 //!
 //! Compiled for any x86-64, counting bits takes a dozen instructions, and a path through bitmap branches counts at each. So
-//! searches and changes are compiled twice, and the processor is asked which one to take (the answer is kept by `std`).
+//! searches and changes are compiled twice, and the processor is asked which one to take (the answer is kept by `std`). It is asked once
+//! a call: what goes on from node to node, and from word to word, has a [`Cpu`] that says how.
 
+use crate::chunks::Chunks;
 use crate::layout::Kind;
 use crate::ops::find::Slot;
 use crate::ops::insert::Inserted;
@@ -10,130 +12,167 @@ use crate::ops::seek::Found;
 use crate::ops::{find, insert, remove, seek};
 use crate::raw::jp::Jp;
 use crate::raw::mem::Mem;
+use crate::raw::text::Text;
 
-/// Whether the processor counts bits by one instruction.
-#[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-#[inline(always)]
-fn counts() -> bool {
-    std::arch::is_x86_feature_detected!("popcnt")
+/// What a change was compiled for, and goes on with in a child.
+pub(crate) trait Cpu: Copy {
+    /// Inserts an index into a slot.
+    fn insert<'a, K: Kind>(
+        self,
+        jp: &'a mut Jp<K>,
+        slot: usize,
+        key: u64,
+        mem: &mut Mem,
+    ) -> Inserted<'a>;
+
+    /// Removes an index from a slot.
+    fn remove<K: Kind>(self, jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64>;
 }
 
-/// `find::get`, with the instruction.
-///
-/// # Safety
-///
-/// The processor has the instruction.
-#[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-#[target_feature(enable = "popcnt")]
-unsafe fn get_counting<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
-    find::get_by(root, key)
-}
+/// Any processor.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain;
 
-/// `seek::seek`, with the instruction.
-///
-/// # Safety
-///
-/// The processor has the instruction.
+/// A processor that counts bits by one instruction: only one that has been asked makes this.
 #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-#[target_feature(enable = "popcnt")]
-unsafe fn seek_counting<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
-    seek::seek_by::<UP, K>(root, key)
-}
+#[derive(Clone, Copy)]
+pub(crate) struct Counting(());
 
-/// `insert::insert`, with the instruction.
-///
-/// # Safety
-///
-/// The processor has the instruction.
 #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-#[target_feature(enable = "popcnt")]
-unsafe fn insert_counting<'a, K: Kind>(
-    jp: &'a mut Jp<K>,
-    slot: usize,
-    key: u64,
-    mem: &mut Mem,
-) -> Inserted<'a> {
-    insert::insert_by(jp, slot, key, mem)
-}
-
-/// `remove::remove`, with the instruction.
-///
-/// # Safety
-///
-/// The processor has the instruction.
-#[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-#[target_feature(enable = "popcnt")]
-unsafe fn remove_counting<K: Kind>(
-    jp: &mut Jp<K>,
-    slot: usize,
-    key: u64,
-    mem: &mut Mem,
-) -> Option<u64> {
-    remove::remove_by(jp, slot, key, mem)
-}
-
-/// Inserts an index into a slot.
-#[inline(always)]
-pub(crate) fn insert<'a, K: Kind>(
-    jp: &'a mut Jp<K>,
-    slot: usize,
-    key: u64,
-    mem: &mut Mem,
-) -> Inserted<'a> {
-    #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-    if counts() {
-        // SAFETY: the processor has just been asked.
-        return unsafe { insert_counting(jp, slot, key, mem) };
+impl Counting {
+    #[inline(always)]
+    fn here() -> Option<Self> {
+        std::arch::is_x86_feature_detected!("popcnt").then_some(Counting(()))
     }
-    insert_plain(jp, slot, key, mem)
 }
 
-/// `insert::insert`, for any processor. A function of its own, as it calls itself.
-#[inline(never)]
-fn insert_plain<'a, K: Kind>(
-    jp: &'a mut Jp<K>,
-    slot: usize,
-    key: u64,
-    mem: &mut Mem,
-) -> Inserted<'a> {
-    insert::insert_by(jp, slot, key, mem)
-}
-
-/// Removes an index from a slot.
-#[inline(always)]
-pub(crate) fn remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
-    #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-    if counts() {
-        // SAFETY: the processor has just been asked.
-        return unsafe { remove_counting(jp, slot, key, mem) };
+impl Cpu for Plain {
+    #[inline(always)]
+    fn insert<'a, K: Kind>(
+        self,
+        jp: &'a mut Jp<K>,
+        slot: usize,
+        key: u64,
+        mem: &mut Mem,
+    ) -> Inserted<'a> {
+        insert_plain(jp, slot, key, mem)
     }
-    remove_plain(jp, slot, key, mem)
-}
 
-/// `remove::remove`, for any processor. A function of its own, as it calls itself.
-#[inline(never)]
-fn remove_plain<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
-    remove::remove_by(jp, slot, key, mem)
-}
-
-/// The value of an index.
-#[inline(always)]
-pub(crate) fn get<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
-    #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-    if counts() {
-        // SAFETY: the processor has just been asked.
-        return unsafe { get_counting(root, key) };
+    #[inline(always)]
+    fn remove<K: Kind>(self, jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
+        remove_plain(jp, slot, key, mem)
     }
-    find::get_by(root, key)
 }
 
-/// The nearest index from `key` on.
-#[inline(always)]
-pub(crate) fn seek<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
-    #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-    if counts() {
-        // SAFETY: the processor has just been asked.
-        return unsafe { seek_counting::<UP, K>(root, key) };
+#[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
+impl Cpu for Counting {
+    #[inline(always)]
+    fn insert<'a, K: Kind>(
+        self,
+        jp: &'a mut Jp<K>,
+        slot: usize,
+        key: u64,
+        mem: &mut Mem,
+    ) -> Inserted<'a> {
+        // SAFETY: that there is a `Counting` says that the processor has the instruction.
+        unsafe { insert_counting(self, jp, slot, key, mem) }
     }
-    seek::seek_by::<UP, K>(root, key)
+
+    #[inline(always)]
+    fn remove<K: Kind>(self, jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64> {
+        // SAFETY: as above.
+        unsafe { remove_counting(self, jp, slot, key, mem) }
+    }
+}
+
+/// Compiles a body twice, with the instruction and without, and a function that chooses.
+macro_rules! twice {
+    ($(#[$doc:meta])* $name:ident, $counting:ident, $plain:ident,
+     [$($generic:tt)*] [$($given:tt)*] ($($arg:ident: $type:ty),*) -> $result:ty = |$cpu:pat_param| $body:expr) => {
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name<$($generic)*>($($arg: $type),*) -> $result {
+            #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
+            if let Some(cpu) = Counting::here() {
+                // SAFETY: the processor has just been asked.
+                return unsafe { $counting::<$($given)*>(cpu, $($arg),*) };
+            }
+            $plain::<$($given)*>($($arg),*)
+        }
+
+        /// With the instruction.
+        ///
+        /// # Safety
+        ///
+        /// The processor has the instruction.
+        #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
+        #[target_feature(enable = "popcnt")]
+        unsafe fn $counting<$($generic)*>(cpu: Counting, $($arg: $type),*) -> $result {
+            let $cpu = cpu;
+            $body
+        }
+
+        /// For any processor. A function of its own, as it may call itself.
+        #[inline(never)]
+        fn $plain<$($generic)*>($($arg: $type),*) -> $result {
+            let $cpu = Plain;
+            $body
+        }
+    };
+}
+
+twice! {
+    /// The value of an index.
+    get, get_counting, get_plain,
+    [K: Kind] [K] (root: &Jp<K>, key: u64) -> Option<Slot<'_>>
+    = |_| find::get_by(root, key)
+}
+
+twice! {
+    /// The nearest index from `key` on.
+    seek, seek_counting, seek_plain,
+    [const UP: bool, K: Kind] [UP, K] (root: &Jp<K>, key: u64) -> Option<Found<'_>>
+    = |_| seek::seek_by::<UP, K>(root, key)
+}
+
+twice! {
+    /// Inserts an index into a slot.
+    insert, insert_counting, insert_plain,
+    ['a, K: Kind] [K] (jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Inserted<'a>
+    = |cpu| insert::insert_by(cpu, jp, slot, key, mem)
+}
+
+twice! {
+    /// Removes an index from a slot.
+    remove, remove_counting, remove_plain,
+    [K: Kind] [K] (jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64>
+    = |cpu| remove::remove_by(cpu, jp, slot, key, mem)
+}
+
+twice! {
+    /// The value of a string.
+    text_get, text_get_counting, text_get_plain,
+    ['a, C: Chunks] [C] (text: &'a Text<C>, key: &[u8]) -> Option<&'a u64>
+    = |_| text.get_by(key)
+}
+
+twice! {
+    /// The nearest string from `key` on.
+    text_seek, text_seek_counting, text_seek_plain,
+    ['a, const UP: bool, C: Chunks] [UP, C] (text: &'a Text<C>, key: &mut Vec<u8>, inclusive: bool) -> Option<&'a u64>
+    = |_| text.seek_by::<UP>(key, inclusive)
+}
+
+twice! {
+    /// Inserts a string.
+    text_insert, text_insert_counting, text_insert_plain,
+    ['a, C: Chunks] [C] (text: &'a mut Text<C>, key: &[u8]) -> (&'a mut u64, bool)
+    = |cpu| text.insert_by(cpu, key)
+}
+
+twice! {
+    /// Removes a string.
+    text_remove, text_remove_counting, text_remove_plain,
+    [C: Chunks] [C] (text: &mut Text<C>, key: &[u8]) -> Option<u64>
+    = |cpu| text.remove_by(cpu, key)
 }

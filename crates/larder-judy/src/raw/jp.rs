@@ -303,7 +303,8 @@ impl<K: Kind> Jp<K> {
     /// Whether the index differs from the bytes above level `k` that all indexes below share; `k` is the node's level.
     #[inline(always)]
     pub(crate) fn strays(&self, k: usize, key: u64) -> bool {
-        k < 8 && ((key << 8) ^ self.meta) >> (8 * (k & 7)) >> 8 != 0
+        // What is not of the field, the tag and the byte that it has no room for, is shifted out.
+        k < 8 && (key.rotate_left(8) ^ self.meta).wrapping_shr(8 * k as u32) > 0xff
     }
 
     /// The least index of the node's expanse; `path` gives the byte that the field has no room for. `k` is its level.

@@ -39,11 +39,11 @@ unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
 ///
 /// # Safety
 ///
-/// `block` holds a leaf of level `k` with population `n` ≥ 1.
+/// `block` holds a leaf of level `L` with population `n` ≥ 1.
 #[inline(always)]
-unsafe fn rank(block: *const u64, k: usize, n: usize, low: u64) -> usize {
+unsafe fn rank<const L: usize>(block: *const u64, n: usize, low: u64) -> usize {
     // SAFETY: only called with `at` < `from` + `len` ≤ `n`.
-    let below = |at: usize| (unsafe { key_at(block, k, at) } < low) as usize;
+    let below = |at: usize| (unsafe { key_at(block, L, at) } < low) as usize;
     let (mut from, mut len) = (0, n);
     // Which part it is can't be predicted, so there is no branch on it; three reads at once hide each other's time.
     while len > 6 {
@@ -53,6 +53,46 @@ unsafe fn rank(block: *const u64, k: usize, n: usize, low: u64) -> usize {
         len -= 3 * part;
     }
     from + (from..from + len).map(below).sum::<usize>()
+}
+
+/// The place of an index, or where it would stand.
+///
+/// # Safety
+///
+/// As [`rank`].
+#[inline(always)]
+unsafe fn search<const L: usize>(block: *const u64, n: usize, low: u64) -> Result<usize, usize> {
+    // SAFETY: the caller's contract, and `at` is below `n` where it is read.
+    unsafe {
+        let at = rank::<L>(block, n, low);
+        if at < n && key_at(block, L, at) == low {
+            Ok(at)
+        } else {
+            Err(at)
+        }
+    }
+}
+
+/// [`search`] in a leaf of level `k`: a constant level makes the masks and steps constants. All arguments fit in registers.
+///
+/// # Safety
+///
+/// As [`rank`], with `k` for the level.
+#[inline(never)]
+unsafe fn search_level(block: *const u64, k: usize, n: usize, low: u64) -> Result<usize, usize> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match k {
+            1 => search::<1>(block, n, low),
+            2 => search::<2>(block, n, low),
+            3 => search::<3>(block, n, low),
+            4 => search::<4>(block, n, low),
+            5 => search::<5>(block, n, low),
+            6 => search::<6>(block, n, low),
+            7 => search::<7>(block, n, low),
+            _ => search::<8>(block, n, low),
+        }
+    }
 }
 
 impl<'a, K: Kind> Leaf<'a, K> {
@@ -78,27 +118,10 @@ impl<'a, K: Kind> Leaf<'a, K> {
     }
 
     /// The place of an index, or where it would stand.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
-        // SAFETY: the view was made of a pair whose tag says level `k` and population `n`; a constant level makes the
-        // masks and steps constants.
-        let at = unsafe {
-            match self.k {
-                1 => rank(self.block, 1, self.n, low),
-                2 => rank(self.block, 2, self.n, low),
-                3 => rank(self.block, 3, self.n, low),
-                4 => rank(self.block, 4, self.n, low),
-                5 => rank(self.block, 5, self.n, low),
-                6 => rank(self.block, 6, self.n, low),
-                7 => rank(self.block, 7, self.n, low),
-                _ => rank(self.block, 8, self.n, low),
-            }
-        };
-        if at < self.n && self.key(at) == low {
-            Ok(at)
-        } else {
-            Err(at)
-        }
+        // SAFETY: the view was made of a pair whose tag says level `k` and population `n`.
+        unsafe { search_level(self.block, self.k, self.n, low) }
     }
 }
 

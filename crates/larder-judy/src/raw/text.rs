@@ -19,15 +19,14 @@ use std::marker::PhantomData;
 use smallvec::SmallVec;
 
 use super::below::{Below, Link, Lone};
+use super::cpu::{self, Cpu, Plain};
 use super::jp::{Jp, View};
 use super::mem::Mem;
 use crate::chunks::Chunks;
 use crate::layout::Parts;
-use crate::ops::find::get;
+use crate::ops::find::get_by;
 use crate::ops::free::Doomed;
-use crate::ops::insert::insert;
-use crate::ops::remove::remove;
-use crate::ops::seek::{seek, Found};
+use crate::ops::seek::{seek, seek_by, Found};
 use crate::ops::stats::stats;
 use crate::ops::ROOT;
 use crate::stats::TextStats;
@@ -61,9 +60,14 @@ pub(super) unsafe fn array<'a>(pair: *mut Jp<Parts>) -> &'a Jp<Parts> {
 ///
 /// The pointer is a live array's of a tree that the caller has exclusively, and `mem` is the tree's.
 #[inline(always)]
-unsafe fn put<'a>(pair: *mut Jp<Parts>, word: u64, mem: &mut Mem) -> (&'a mut u64, bool) {
+unsafe fn put<'a>(
+    cpu: impl Cpu,
+    pair: *mut Jp<Parts>,
+    word: u64,
+    mem: &mut Mem,
+) -> (&'a mut u64, bool) {
     // SAFETY: the caller's contract.
-    let (slot, new) = insert(unsafe { &mut *pair }, ROOT, word, mem);
+    let (slot, new) = cpu.insert(unsafe { &mut *pair }, ROOT, word, mem);
     match slot {
         Some(slot) => (slot, new),
         None => unreachable!("a map has values"),
@@ -98,13 +102,19 @@ impl<C: Chunks> Text<C> {
     /// The value of a string. The key may be one that no string of the kind can be: it has none.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&u64> {
+        cpu::text_get(self, key)
+    }
+
+    /// What [`get`](Self::get) is compiled from.
+    #[inline(always)]
+    pub(super) fn get_by(&self, key: &[u8]) -> Option<&u64> {
         let (mut jp, mut rest) = (&self.root, key);
         loop {
             let (word, next) = C::cut(rest);
             if C::misfits(word, rest, next.is_some()) {
                 return None;
             }
-            let value = get(jp, word).flatten()?;
+            let value = get_by(jp, word).flatten()?;
             let Some(next) = next else { return Some(value) };
             // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link (1), to something alive as long as the tree is lent.
             unsafe {
@@ -117,11 +127,14 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// The value of a string, to be written.
+    /// The value of a string, to be written. The key may be one that no string of the kind can be: it has none.
     pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut u64> {
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         loop {
             let (word, next) = C::cut(rest);
+            if C::misfits(word, rest, next.is_some()) {
+                return None;
+            }
             // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
             let value = crate::ops::find::get_mut(unsafe { &mut *pair }, word).flatten()?;
             let Some(next) = next else { return Some(value) };
@@ -140,12 +153,19 @@ impl<C: Chunks> Text<C> {
     ///
     /// 1. Go down word by word. A word that was not there gets a short-cut leaf of all that follows.
     /// 2. A short-cut leaf of another string makes room for an array of both (2).
+    #[inline]
     pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
+        cpu::text_insert(self, key)
+    }
+
+    /// What [`insert`](Self::insert) is compiled from.
+    #[inline(always)]
+    pub(super) fn insert_by(&mut self, cpu: impl Cpu, key: &[u8]) -> (&mut u64, bool) {
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         loop {
             let (word, next) = C::cut(rest);
             // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
-            let (value, new) = unsafe { put(pair, word, &mut self.mem) };
+            let (value, new) = unsafe { put(cpu, pair, word, &mut self.mem) };
             let Some(next) = next else {
                 self.len += new as u64;
                 return (value, new);
@@ -190,7 +210,7 @@ impl<C: Chunks> Text<C> {
             // SAFETY: the place is the caller's, or in the array that was just made; the new array is the tree's own.
             let (slot, _) = unsafe {
                 *place = link.word();
-                put(pair, C::cut(old).0, mem)
+                put(Plain, pair, C::cut(old).0, mem)
             };
             let (word, old_next) = C::cut(old);
             match (old_next, C::cut(new)) {
@@ -218,7 +238,14 @@ impl<C: Chunks> Text<C> {
     ///    holds nothing else.
     ///
     /// The key may be one that no string of the kind can be.
+    #[inline]
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u64> {
+        cpu::text_remove(self, key)
+    }
+
+    /// What [`remove`](Self::remove) is compiled from.
+    #[inline(always)]
+    pub(super) fn remove_by(&mut self, cpu: impl Cpu, key: &[u8]) -> Option<u64> {
         let mut path = Path::new();
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         // 1
@@ -231,10 +258,10 @@ impl<C: Chunks> Text<C> {
             let Some(next) = next else {
                 // 2
                 // SAFETY: the array is the tree's own, alive, and nothing else borrows it; the word ends its string (1), so its value is no link.
-                break unsafe { remove(&mut *pair, ROOT, word, &mut self.mem) }?;
+                break unsafe { cpu.remove(&mut *pair, ROOT, word, &mut self.mem) }?;
             };
             // SAFETY: the array is the tree's own, alive, and nothing else borrows it.
-            let value = *get(unsafe { array(pair) }, word).flatten()?;
+            let value = *get_by(unsafe { array(pair) }, word).flatten()?;
             // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link (1).
             unsafe {
                 match Link::from_word(value).open() {
@@ -244,7 +271,7 @@ impl<C: Chunks> Text<C> {
                         let value = *lone.value();
                         lone.drop(&mut self.mem);
                         // 2: with the link to the leaf just given back.
-                        remove(&mut *pair, ROOT, word, &mut self.mem);
+                        cpu.remove(&mut *pair, ROOT, word, &mut self.mem);
                         break value;
                     }
                 }
@@ -254,7 +281,7 @@ impl<C: Chunks> Text<C> {
         self.len -= 1;
         // 3
         // SAFETY: the path is that of the tree, which is borrowed exclusively.
-        unsafe { self.fold(&mut path) };
+        unsafe { self.fold(cpu, &mut path) };
         Some(value)
     }
 
@@ -263,13 +290,25 @@ impl<C: Chunks> Text<C> {
     /// # Safety
     ///
     /// The path leads from the root's array down, by the words noted but for the last.
-    unsafe fn fold(&mut self, path: &mut Path) {
+    #[inline(always)]
+    unsafe fn fold(&mut self, cpu: impl Cpu, path: &mut Path) {
         let Some((last, _)) = path.pop() else { return };
         // SAFETY: the arrays on the path are alive.
-        if path.is_empty() || unsafe { array(last) }.pop() != 1 {
-            return;
+        unsafe {
+            if !path.is_empty() && array(last).pop() == 1 {
+                self.fold_last(cpu, path, last);
+            }
         }
-        // SAFETY: as above.
+    }
+
+    /// 3, where one word is left in the last array.
+    ///
+    /// # Safety
+    ///
+    /// The path leads from the root's array to the last, by the words noted.
+    #[inline(never)]
+    unsafe fn fold_last(&mut self, cpu: impl Cpu, path: &mut Path, last: *mut Jp<Parts>) {
+        // SAFETY: the arrays are alive.
         let only = seek::<true, Parts>(unsafe { array(last) }, 0).map(own);
         let Some((word, value)) = only else { return };
         let mut tail = None;
@@ -302,21 +341,33 @@ impl<C: Chunks> Text<C> {
         for &(pair, word) in path[from..].iter().chain([&(last, word)]) {
             // SAFETY: the array holds this one word, and the link to it is overwritten below or emptied here.
             unsafe {
-                remove(&mut *pair, ROOT, word, &mut self.mem);
+                cpu.remove(&mut *pair, ROOT, word, &mut self.mem);
                 Link::drop_array(pair, &mut self.mem);
             }
         }
         let (pair, word) = path[from - 1];
         // SAFETY: the array is alive and has the word.
-        *unsafe { put(pair, word, &mut self.mem) }.0 = link.word();
+        *unsafe { put(cpu, pair, word, &mut self.mem) }.0 = link.word();
     }
 
-    /// Replaces `key` by the nearest string from it on, upwards or downwards, itself only if `inclusive`.
+    /// Replaces `key` by the nearest string from it on, upwards or downwards, itself only if `inclusive`. The key may be one that no string of the kind
+    /// can be.
     ///
     /// 1. Go down by the words of `key`, noting the arrays, to where its path ends.
     /// 2. A short-cut leaf there may be it, or beyond it.
     /// 3. Else the nearest word beyond, in the lowest array on the path that has one, leads to it: its edge.
+    #[inline]
     pub(crate) fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<&u64> {
+        cpu::text_seek::<UP, C>(self, key, inclusive)
+    }
+
+    /// What [`seek`](Self::seek) is compiled from.
+    #[inline(always)]
+    pub(super) fn seek_by<const UP: bool>(
+        &self,
+        key: &mut Vec<u8>,
+        inclusive: bool,
+    ) -> Option<&u64> {
         let mut path: SmallVec<[&Jp<Parts>; 8]> = SmallVec::new();
         let mut jp = &self.root;
         // 1
@@ -324,10 +375,13 @@ impl<C: Chunks> Text<C> {
             let at = path.len() * C::STEP;
             path.push(jp);
             let (word, next) = C::cut(&key[at..]);
+            if C::misfits(word, &key[at..], next.is_some()) {
+                return self.seek_stray::<UP>(key);
+            }
             if next.is_none() && !inclusive {
                 break;
             }
-            let Some(value) = get(jp, word).flatten() else {
+            let Some(value) = get_by(jp, word).flatten() else {
                 break;
             };
             let Some(next) = next else { return Some(value) };
@@ -358,12 +412,27 @@ impl<C: Chunks> Text<C> {
             } else {
                 word.checked_sub(1)
             };
-            if let Some(found) = beyond.and_then(|word| seek::<UP, Parts>(jp, word)) {
+            if let Some(found) = beyond.and_then(|word| seek_by::<UP, Parts>(jp, word)) {
                 key.truncate(at);
                 return self.edge::<UP>(found, key);
             }
         }
         None
+    }
+
+    /// The nearest string from a key that no string of the kind can be: it lies right above what is before its first stray byte, and no string lies
+    /// between the two.
+    #[cold]
+    fn seek_stray<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
+        let Some(at) = C::stray(key) else {
+            unreachable!("a word misfits for a byte that strays")
+        };
+        let tail = key.split_off(at);
+        let found = self.seek::<UP>(key, !UP);
+        if found.is_none() {
+            key.extend_from_slice(&tail);
+        }
+        found
     }
 
     /// The first (last) string of all, put into `key`.
