@@ -18,12 +18,12 @@
 //! neighbour. Hashes that are all alike make one leaf that grows without end, and is searched from end to end: it works, slowly.
 
 pub(crate) use crate::batches::scan;
-use crate::hash::build::{has_room, is_sparse, Sizes};
+use crate::hash::build::{is_sparse, Sizes};
 use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
 use crate::hash::shape::{body_size, counting, LANE, UNIT_CLASS};
 use crate::raw::bucket::{Hit, Home, QUICK};
 use crate::raw::bucket_change::Body;
-use crate::raw::bucket_leaf::{Leaf, Locked, Look, NewLeaf, Obsolete};
+use crate::raw::bucket_leaf::{Leaf, Locked, Look, Obsolete};
 use crate::raw::outside::Handle;
 use crate::raw::retire;
 use crate::raw::trie::Trie;
@@ -66,7 +66,7 @@ impl<R: KeyRule> HashOrder<R> {
         };
         let keys = Keys::new(rule);
         HashOrder {
-            trie: Trie::new(&shared, NewLeaf::empty(sizes.first())),
+            trie: Trie::new(&shared, sizes.empty(sizes.first(), 0)),
             quick: if keys.told { 0 } else { QUICK },
             keys,
             shared,
@@ -232,13 +232,10 @@ impl<R: KeyRule> HashOrder<R> {
     /// Inserts an entry that lives inside its leaf, if that has room.
     #[inline(always)]
     fn insert(&self, home: &Home<'_>, key: &[u8], leaf: &mut Locked<'_>, value: &[u8]) -> bool {
-        let shape = leaf.leaf().shape();
+        let class = leaf.leaf().class();
         let len = body_size(key.len(), value.len(), self.keys.told);
         let body = inside(key, value, &self.keys);
-        let need = body.size(shape.class) + LANE;
-        lives_inside(len, shape.class)
-            && has_room(shape, leaf.leaf().live(), need)
-            && leaf.insert(home, body)
+        lives_inside(len, class) && has_room(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
     /// Stores a value for which there is no room inside, or in the place of another of another length, making room if there is none. It looks for
@@ -268,8 +265,7 @@ impl<R: KeyRule> HashOrder<R> {
             // The new entry takes its place; readers see both changes at once.
             leaf.remove(&home, hit);
         }
-        let need = body.size(shape.class) + LANE;
-        if !(has_room(shape, leaf.leaf().live(), need) && leaf.insert(&home, body)) {
+        if !(has_room(leaf.leaf(), body) && leaf.insert(&home, body)) {
             self.make_room(guard, (hash, key.bytes, value), leaf, body);
         } else if heat > HOT {
             self.cool(guard, leaf);
@@ -312,13 +308,29 @@ impl<R: KeyRule> HashOrder<R> {
         let handle = leaf.handle(hit);
         leaf.remove(&home, hit);
         self.retire(guard, handle);
+        if leaf.leaf().live() < leaf.leaf().bounds().least as usize && heat < HOT {
+            self.thin_out(guard, hash, leaf, heat);
+        }
+    }
+
+    /// A leaf has so little that it may be for a smaller one, or for its neighbour.
+    #[cold]
+    #[inline(never)]
+    fn thin_out(&self, guard: &Guard, hash: u64, leaf: Locked<'_>, heat: i32) {
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
         let sparse = is_sparse(shape, live);
         let lonely = shape.depth > 0 && heat < 0 && self.sizes.lonely(shape.class, live);
-        if heat < HOT && (sparse || lonely && count % 4 == 0) {
+        // Who can't merge now tries again later, not each time.
+        if sparse || lonely && count % 4 == 0 {
             self.tidy(guard, counting(hash), leaf, lonely);
         }
     }
+}
+
+/// Whether an entry may be added to what is live in a leaf.
+#[inline(always)]
+fn has_room(leaf: Leaf<'_>, body: Body<'_>) -> bool {
+    leaf.live() + body.size(leaf.class()) + LANE <= leaf.bounds().most as usize
 }
 
 impl<R: KeyRule> Unique for HashOrder<R> {

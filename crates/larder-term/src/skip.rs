@@ -95,8 +95,28 @@ fn skip_words(bytes: &[u8], at: usize) -> usize {
 /// Linear in the heads of the term; no recursion.
 #[inline]
 pub fn skip(bytes: &[u8]) -> usize {
-    end_of(bytes, 0)
+    match FIXED[bytes[0] as usize] {
+        0 => end_of(bytes, 0),
+        len => len as usize,
+    }
 }
+
+/// The lengths of terms whose tags alone tell them; 0 of others.
+const FIXED: [u8; 256] = {
+    let mut lengths = [0; 256];
+    let mut tag = 0;
+    while tag < 256 {
+        lengths[tag] = match tag as u8 {
+            SMALL..=0xFF | NIL => 1,
+            INT1..=INT8 => 2 + (tag as u8 - INT1),
+            ATOM1..=ATOM4 => 2 + (tag as u8 - ATOM1),
+            FLOAT => 9,
+            _ => 0,
+        };
+        tag += 1;
+    }
+    lengths
+};
 
 /// The place after the term at `at`.
 #[inline]

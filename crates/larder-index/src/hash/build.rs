@@ -2,20 +2,21 @@
 //!
 //! A leaf grows by steps: when it is [`FULL`] it is replaced by one in which the same entries take about [`FILL`] of the room; when that would be larger
 //! than a leaf may be, by two. So a leaf is between FILL and FULL all its life. All leaves of a table see the same number of
-//! hashes, and would take their steps together: each adds a part to FILL that follows from the hashes it has, so that a table's memory grows evenly.
+//! hashes, and would take their steps together: each adds a part to FILL that follows from the hashes it has, and each has an end of its own, so
+//! that at any time as many split as at any other. So a table grows evenly, and what some leaves give back others take.
 //!
 //! The size of buckets follows from the rows: about [`A_BUCKET`] of them, and most bytes of larger rows inside.
 
-use super::gather::{Gather, Item, MOST_INSIDE};
+use super::gather::{fits_inside, Gather, Item, MOST_INSIDE};
 use super::plain;
 use super::shape::*;
-use crate::raw::bucket_leaf::NewLeaf;
+use crate::raw::bucket_leaf::{Bounds, NewLeaf};
 use crate::raw::outside::Handle;
 use crate::route::{size_class, LeafConfig, Shared};
 use smallvec::SmallVec;
 
 /// The part of a leaf's room that is taken when it is new, in 1024ths: the least, and how much the least varies.
-const FILL: usize = 750;
+const FILL: usize = 680;
 const FILL_VARIES: usize = 60;
 /// The part of a leaf's room at which it grows, in 1024ths.
 const FULL: usize = 950;
@@ -60,7 +61,7 @@ impl Sizes {
         }
     }
 
-    /// The most buckets of a leaf of this class that could split.
+    /// The buckets of the leaves of this class that split, on the average.
     fn top(&self, class: u8) -> usize {
         let least = if self.top_class < TOP_CLASS {
             2
@@ -92,6 +93,42 @@ impl Sizes {
         self.top(class) * usable(class)
     }
 
+    /// How far the leaf of this depth that has the hash grows before it splits: between 0.7 and 1.4 times the average, as its bits say.
+    fn end(&self, class: u8, hash: u64, depth: u8) -> End {
+        let bits = lead(hash, depth) ^ u64::from(depth);
+        let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+        // 1024 times the buckets.
+        let wish = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);
+        let bytes = size_class(memory(wish.div_ceil(1024), class));
+        End {
+            buckets: buckets_of(bytes, class),
+            full: wish * usable(class) / 1024 * FULL / 1024,
+        }
+    }
+
+    /// An empty leaf of this shape, which has the hash in its range.
+    pub(crate) fn empty(&self, shape: Shape, hash: u64) -> NewLeaf {
+        NewLeaf::empty(shape, self.bounds(shape, hash))
+    }
+
+    fn bounds(&self, shape: Shape, hash: u64) -> Bounds {
+        let end = self.end(shape.class, hash, shape.depth);
+        let most = match shape.buckets {
+            ..FEW_BUCKETS => usize::MAX,
+            buckets if buckets as usize == end.buckets => end.full,
+            _ => room(shape) * FULL / 1024,
+        };
+        let lonely = match shape.depth {
+            0 => 0,
+            _ => self.room(shape.class) / 4 + 1,
+        };
+        let told = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Bounds {
+            least: told(sparse_below(shape).max(lonely)),
+            most: told(most),
+        }
+    }
+
     /// Whether two leaves with this many bytes in all should be one.
     pub(crate) fn unite(&self, class: u8, live: usize) -> bool {
         live * 2 <= self.room(class)
@@ -103,24 +140,35 @@ impl Sizes {
     }
 }
 
-/// Whether an entry that needs this many bytes may be added to what is live in a leaf.
-#[inline]
-pub(crate) fn has_room(shape: Shape, live: usize, need: usize) -> bool {
-    shape.buckets < FEW_BUCKETS || (live + need) * 1024 <= room(shape) * FULL
+/// The last of a leaf's steps.
+#[derive(Clone, Copy)]
+struct End {
+    /// Its buckets: of one of the allocator's sizes.
+    buckets: usize,
+    /// The bytes of objects and lanes at which it splits: it may not use all of its last step.
+    full: usize,
 }
 
 /// Whether a leaf is so empty that it should be smaller, or have smaller buckets.
+pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
+    live < sparse_below(shape)
+}
+
+/// The bytes below which a leaf should be smaller, or have smaller buckets.
 ///
 /// It goes down two of the allocator's sizes at once: between one step and the next a quarter of its rows go, so that each has few others to move.
-#[inline]
-pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
+fn sparse_below(shape: Shape) -> usize {
     if shape.buckets == 1 {
-        return shape.class > 1 && live * 8 < room(shape);
+        return if shape.class > 1 {
+            room(shape).div_ceil(8)
+        } else {
+            0
+        };
     }
     let bytes = memory(shape.buckets as usize, shape.class);
     let smaller = bytes - bytes.next_power_of_two() / STEPS_DOWN;
     let smaller = buckets_of(smaller, shape.class).clamp(1, shape.buckets as usize - 1);
-    live * 1024 < smaller * usable(shape.class) * SPARSE
+    (smaller * usable(shape.class) * SPARSE).div_ceil(1024)
 }
 
 fn room(shape: Shape) -> usize {
@@ -145,45 +193,70 @@ impl Plan {
     }
 }
 
-/// Bytes of the items in a leaf of this class.
-fn need(items: &[Item], class: u8) -> usize {
-    let most = most_body(class).min(MOST_INSIDE);
-    let one = |item: &Item| match item.len() {
-        len if (1..=most).contains(&len) => object_size(len, class) + LANE,
-        _ => HANDLE + LANE,
-    };
-    items.iter().map(one).sum()
+/// Some items, summed up.
+struct Sum<'a> {
+    items: &'a [Item],
+    /// How many of them some leaf has room for, and the bytes of these with their lanes.
+    rows: usize,
+    bytes: usize,
+    /// The longest of these.
+    longest: usize,
 }
 
-/// The size of buckets for the items.
-fn class(items: &[Item], sizes: &Sizes) -> u8 {
-    let (mut rows, mut bytes) = (0, 0);
-    // Bytes of the rows that only a class above this one has inside.
-    let mut above = [0usize; TOP_CLASS as usize + 1];
-    for item in items
-        .iter()
-        .filter(|i| (1..=MOST_INSIDE).contains(&i.len()))
-    {
-        rows += 1;
-        bytes += item.len() + LANE;
-        for class in sizes.least_class..sizes.top_class {
-            above[usize::from(class)] += if item.len() > most_body(class) {
-                item.len()
-            } else {
-                0
-            };
+impl<'a> Sum<'a> {
+    fn new(items: &'a [Item]) -> Self {
+        let (mut rows, mut bytes, mut longest) = (0, 0, 0);
+        for len in items.iter().map(Item::len) {
+            if fits_inside(len) {
+                (rows, bytes, longest) = (rows + 1, bytes + len + LANE, longest.max(len));
+            }
+        }
+        Sum {
+            items,
+            rows,
+            bytes,
+            longest,
         }
     }
-    (sizes.least_class..sizes.top_class)
-        .find(|&class| {
-            let a_bucket = if class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
-            bytes * a_bucket <= rows * usable(class) && above[usize::from(class)] * 8 <= bytes
-        })
-        .unwrap_or(if rows == 0 {
+
+    /// Bytes of the items in a leaf of this class.
+    fn need(&self, class: u8) -> usize {
+        let most = most_body(class).min(MOST_INSIDE);
+        if self.longest <= most && unit(class) == 0 {
+            return self.bytes + (self.items.len() - self.rows) * (HANDLE + LANE);
+        }
+        let one = |item: &Item| match item.len() {
+            len if (1..=most).contains(&len) => object_size(len, class) + LANE,
+            _ => HANDLE + LANE,
+        };
+        self.items.iter().map(one).sum()
+    }
+
+    /// Bytes of the rows that only a class above this one has inside.
+    fn above(&self, class: u8) -> usize {
+        if self.longest <= most_body(class) {
+            return 0;
+        }
+        let lengths = self.items.iter().map(Item::len);
+        lengths
+            .filter(|&len| fits_inside(len) && len > most_body(class))
+            .sum()
+    }
+
+    /// The size of buckets for the items.
+    fn class(&self, sizes: &Sizes) -> u8 {
+        let fits = |class: &u8| {
+            let a_bucket = if *class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
+            self.bytes * a_bucket <= self.rows * usable(*class)
+                && self.above(*class) * 8 <= self.bytes
+        };
+        let class = (sizes.least_class..sizes.top_class).find(fits);
+        class.unwrap_or(if self.rows == 0 {
             sizes.least_class
         } else {
             sizes.top_class
         })
+    }
 }
 
 /// Bytes of memory of a leaf.
@@ -208,25 +281,23 @@ pub(crate) enum Why {
 }
 
 /// What a leaf for the items should be.
-pub(crate) fn plan(items: &[Item], sizes: &Sizes, why: Why) -> Plan {
-    let class = class(items, sizes);
-    let varies = items
-        .first()
-        .map_or(0, |i| (i.hash >> 16) as usize % FILL_VARIES);
+pub(crate) fn plan(items: &[Item], sizes: &Sizes, why: Why, depth: u8) -> Plan {
+    let sum = Sum::new(items);
+    let class = sum.class(sizes);
+    let need = sum.need(class);
+    let hash = items.first().map_or(0, |i| i.hash);
     let fill = match why {
         Why::Shrinks => SHRUNK,
-        _ => FILL + varies,
+        _ => FILL + (hash >> 16) as usize % FILL_VARIES,
     };
-    let buckets = (need(items, class) * 1024)
-        .div_ceil(usable(class) * fill)
-        .max(1);
+    let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
     let buckets = match why {
         Why::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
         _ => buckets,
     };
-    let top = sizes.top(class);
+    let End { buckets: top, full } = sizes.end(class, hash, depth);
     // A last step that is small is better than an early split.
-    let fits = need(items, class) * 1024 <= top * usable(class) * NEARLY_FULL;
+    let fits = need * FULL <= full * NEARLY_FULL;
     let buckets = if buckets > top
         && fits
         && why != Why::Splits
@@ -262,8 +333,8 @@ pub(crate) fn build(
     items: &[Item],
     plan: Plan,
     depth: u8,
-    shared: &Shared,
-    split: &KeySplit<'_>,
+    (shared, sizes): (&Shared, &Sizes),
+    (split, hash): (&KeySplit<'_>, u64),
 ) -> Built {
     // Handles of bodies that have no room in such a leaf; made once, however often the leaf has to be larger.
     let mut made: Vec<(usize, Handle)> = Vec::new();
@@ -283,7 +354,7 @@ pub(crate) fn build(
             class: plan.class,
             depth,
         };
-        if let Some(leaf) = fill(gather, items, shape, &made) {
+        if let Some(leaf) = fill(gather, items, sizes.empty(shape, hash), &made) {
             let most = most_body(plan.class).min(MOST_INSIDE);
             let fits = |i: &&Item| (1..=most).contains(&i.len());
             let inside_now = items.iter().filter(fits).filter_map(|i| i.handle).collect();
@@ -296,20 +367,23 @@ pub(crate) fn build(
 /// Cuts a body into key and value.
 pub(crate) type KeySplit<'a> = dyn Fn(&[u8]) -> (&[u8], &[u8]) + 'a;
 
-/// A leaf of this shape with the items, if they have room.
+/// The leaf, which is empty, with the items, if they have room.
 fn fill(
     gather: &Gather,
     items: &[Item],
-    shape: Shape,
+    mut new: NewLeaf,
     made: &[(usize, Handle)],
 ) -> Option<NewLeaf> {
-    let most = most_body(shape.class).min(MOST_INSIDE);
-    let mut new = NewLeaf::empty(shape);
+    let shape = new.shape();
+    let (most, small) = (most_body(shape.class).min(MOST_INSIDE), shape.unit() == 0);
     let bytes = new.bytes();
     let mut made = made.iter().peekable();
     let mut live = 0;
     for (i, item) in items.iter().enumerate() {
-        let done = if (1..=most).contains(&item.len()) {
+        let done = if (1..=most).contains(&item.len()) && small {
+            live += item.len() + LANE;
+            plain::put_small(bytes, shape, item.hash, gather.body(item))
+        } else if (1..=most).contains(&item.len()) {
             live += object_size(item.len(), shape.class) + LANE;
             plain::put(bytes, shape, item.hash, gather.body(item), false)
         } else {

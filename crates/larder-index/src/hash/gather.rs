@@ -111,26 +111,25 @@ impl Gather {
         let base = self.bytes.len();
         self.bytes.extend_from_slice(leaf.bytes());
         self.items.reserve(leaf.leaf().count() + 1);
+        let mut outside = SmallVec::<[Handle; 8]>::new();
         for bucket in 0..shape.buckets as usize {
             let at = base + bucket * shape.bucket();
-            let mut outside = SmallVec::<[Handle; 8]>::new();
-            for e in plain::entries(&self.bytes, at, shape) {
-                if e.outside {
-                    let bits = plain::handle_bits(&self.bytes, e.from..e.end);
-                    outside.push(Handle::from_bits(bits));
+            for (lane, from, end) in plain::lanes(&self.bytes, at, shape) {
+                let body = &self.bytes[from..end];
+                if lane & OUTSIDE != 0 {
+                    outside.push(Handle::from_bits(plain::handle_bits(body)));
                     continue;
                 }
-                let body = &self.bytes[e.from..e.end];
                 self.items.push(Item {
                     hash: keys.hash(&body[keys.key_in(body)]),
-                    from: e.from as u32,
-                    len: (e.end - e.from) as u32,
+                    from: from as u32,
+                    len: (end - from) as u32,
                     handle: None,
                 });
             }
-            for handle in outside {
-                self.add_outside(leaf, handle, keys);
-            }
+        }
+        for handle in outside {
+            self.add_outside(leaf, handle, keys);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Buckets as plain bytes: of a leaf that nobody else can write, or of a copy that was checked.
 
 use super::shape::{eighth, object_size, Shape, GUEST, HANDLE, LANE, OUTSIDE, TAG};
-use std::ops::Range;
 
 /// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +68,30 @@ pub(crate) fn entries(bytes: &[u8], at: usize, shape: Shape) -> impl Iterator<It
     })
 }
 
-/// The bits of a handle that lies in `bytes`.
-pub(crate) fn handle_bits(bytes: &[u8], range: Range<usize>) -> u64 {
-    bytes[range].try_into().map_or(0, u64::from_le_bytes)
+/// The bits of a handle, which these bytes are.
+pub(crate) fn handle_bits(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// As `put`, of a body inside, in buckets whose unit is a byte: mostly it goes straight to its home.
+#[inline(always)]
+pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) -> bool {
+    debug_assert!(shape.unit() == 0);
+    let ((home, tag), len) = (shape.place(hash), shape.bucket());
+    let bucket = &mut bytes[home * len..][..len];
+    let n = usize::from(bucket[0]);
+    let heap = match n {
+        0 => len,
+        n => usize::from(bucket[LANE * n]),
+    };
+    if LANE * (n + 2) + body.len() > heap {
+        return put(bytes, shape, hash, body, false);
+    }
+    let from = heap - body.len();
+    bucket[0] = n as u8 + 1;
+    set_lane(bucket, n + 1, u16::from(tag) << 8 | from as u16);
+    copy(&mut bucket[from..heap], body);
+    true
 }
 
 /// Puts an entry in its home bucket or in the next that has room. False, and nothing changed, if none has.
@@ -134,15 +154,23 @@ fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body:
 }
 
 /// As `copy_from_slice`, quick for a few bytes.
-#[inline]
+#[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
-    let n = from.len();
-    if (8..=16).contains(&n) {
-        let low: [u8; 8] = from[..8].try_into().unwrap_or_default();
-        let high: [u8; 8] = from[n - 8..].try_into().unwrap_or_default();
-        to[..8].copy_from_slice(&low);
-        to[n - 8..].copy_from_slice(&high);
-    } else {
+    /// The first bytes and the last, which may overlap.
+    #[inline(always)]
+    fn ends<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
+        let (first, last) = (*from.first_chunk::<N>()?, *from.last_chunk::<N>()?);
+        *to.first_chunk_mut()? = first;
+        *to.last_chunk_mut()? = last;
+        Some(())
+    }
+    let done = match from.len() {
+        4..8 => ends::<4>(to, from),
+        8..=16 => ends::<8>(to, from),
+        17..=32 => ends::<16>(to, from),
+        _ => None,
+    };
+    if done.is_none() {
         to.copy_from_slice(from);
     }
 }
@@ -207,9 +235,9 @@ mod tests {
             assert!(put(&mut bytes, shape, 0, b"inside", false));
             assert!(put(&mut bytes, shape, 0, &99u64.to_le_bytes(), true));
             let all: Vec<_> = entries(&bytes, 0, shape).collect();
-            assert_eq!(handle_bits(&bytes, all[0].from..all[0].end), 77);
+            assert_eq!(handle_bits(&bytes[all[0].from..all[0].end]), 77);
             assert_eq!(&bytes[all[1].from..all[1].end], b"inside");
-            assert_eq!(handle_bits(&bytes, all[2].from..all[2].end), 99);
+            assert_eq!(handle_bits(&bytes[all[2].from..all[2].end]), 99);
             assert!(all[0].outside && !all[1].outside && all[2].outside);
         }
     }

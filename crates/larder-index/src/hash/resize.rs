@@ -5,12 +5,12 @@
 //! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its neighbour.
 
 use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Why};
-use super::gather::{with_gather, Gather, KeyRule};
+use super::gather::{with_gather, Gather, Item, KeyRule};
 use super::plain;
 use super::shape::{lead, HASH_BITS};
 use crate::hash_order::HashOrder;
 use crate::raw::bucket_change::Body;
-use crate::raw::bucket_leaf::{Leaf, Locked, NewLeaf};
+use crate::raw::bucket_leaf::{Leaf, Locked};
 use crate::raw::outside::Handle;
 use crate::raw::trie_split::Part;
 use crossbeam_epoch::Guard;
@@ -36,7 +36,7 @@ impl<R: KeyRule> HashOrder<R> {
             gather.add_leaf(&leaf, &self.keys);
             gather.push(hash, key, value, handle, &self.keys);
             let shape = leaf.leaf().shape();
-            let plan = plan(&gather.items, &self.sizes, Why::Grows(shape));
+            let plan = plan(&gather.items, &self.sizes, Why::Grows(shape), shape.depth);
             let common = common_bits(gather);
             let splits =
                 plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
@@ -65,7 +65,7 @@ impl<R: KeyRule> HashOrder<R> {
         gather: &Gather,
         items: std::ops::Range<usize>,
         plan: Plan,
-        depth: u8,
+        (depth, hash): (u8, u64),
     ) -> Built {
         let split: &KeySplit<'_> = &|body| {
             let key = self.keys.key_in(body);
@@ -76,8 +76,8 @@ impl<R: KeyRule> HashOrder<R> {
             &gather.items[items],
             plan,
             depth,
-            &self.shared,
-            split,
+            (&self.shared, &self.sizes),
+            (split, hash),
         )
     }
 
@@ -90,7 +90,7 @@ impl<R: KeyRule> HashOrder<R> {
             gather,
             0..gather.items.len(),
             plan,
-            leaf.leaf().shape().depth,
+            (leaf.leaf().shape().depth, hash),
         );
         self.trie
             .replace(&self.shared, leaf, hash, built.leaf, guard);
@@ -103,20 +103,24 @@ impl<R: KeyRule> HashOrder<R> {
     /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
     fn split(&self, guard: &Guard, leaf: Locked<'_>, gather: &mut Gather, common: u32) {
         let right = |hash: u64| hash >> (63 - common) & 1 == 1;
-        gather.items.sort_by_key(|i| right(i.hash));
-        let cut = gather.items.partition_point(|i| !right(i.hash));
+        let cut = partition(&mut gather.items, |i| right(i.hash));
         let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
         let mut parts = Vec::new();
         for depth in shape.depth + 1..=common as u8 {
             let hash = lead(first, depth) ^ 1 << (64 - depth);
-            let leaf = NewLeaf::empty(self.sizes.least(depth));
+            let leaf = self.sizes.empty(self.sizes.least(depth), hash);
             parts.push(Part { hash, leaf });
         }
         let mut inside_now = Vec::new();
         for items in [0..cut, cut..gather.items.len()] {
-            let hash = gather.items[items.start].hash;
-            let plan = plan(&gather.items[items.clone()], &self.sizes, Why::Splits);
-            let built = self.build(gather, items, plan, common as u8 + 1);
+            let (hash, depth) = (gather.items[items.start].hash, common as u8 + 1);
+            let plan = plan(
+                &gather.items[items.clone()],
+                &self.sizes,
+                Why::Splits,
+                depth,
+            );
+            let built = self.build(gather, items, plan, (depth, hash));
             inside_now.extend(built.inside_now);
             parts.push(Part {
                 hash,
@@ -158,11 +162,11 @@ impl<R: KeyRule> HashOrder<R> {
             gather.add_leaf(&leaf, &self.keys);
             let shape = leaf.leaf().shape();
             if gather.items.is_empty() {
-                let new = NewLeaf::empty(self.sizes.least(shape.depth));
+                let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
                 self.trie.replace(&self.shared, leaf, hash, new, guard);
                 return;
             }
-            let plan = plan(&gather.items, &self.sizes, Why::Shrinks);
+            let plan = plan(&gather.items, &self.sizes, Why::Shrinks, shape.depth);
             if !plan.is_as(shape) {
                 self.replace(guard, leaf, gather, plan);
             }
@@ -185,8 +189,9 @@ impl<R: KeyRule> HashOrder<R> {
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             gather.add_leaf(&buddy, &self.keys);
-            let plan = plan(&gather.items, &self.sizes, Why::Shrinks);
-            let built = self.build(gather, 0..gather.items.len(), plan, shape.depth - 1);
+            let depth = shape.depth - 1;
+            let plan = plan(&gather.items, &self.sizes, Why::Shrinks, depth);
+            let built = self.build(gather, 0..gather.items.len(), plan, (depth, hash));
             self.trie
                 .unite(&self.shared, [leaf, buddy], hash, built.leaf, guard);
             built
@@ -214,7 +219,7 @@ impl<R: KeyRule> HashOrder<R> {
                 n += 1;
                 let body = &bytes[e.from..e.end];
                 if e.outside {
-                    let handle = Handle::from_bits(plain::handle_bits(bytes, e.from..e.end));
+                    let handle = Handle::from_bits(plain::handle_bits(body));
                     f(leaf.object(handle).value());
                     handles.push(handle);
                 } else {
@@ -223,7 +228,7 @@ impl<R: KeyRule> HashOrder<R> {
             }
         }
         if n > 0 {
-            let new = NewLeaf::empty(self.sizes.least(shape.depth));
+            let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);
             handles
                 .into_iter()
@@ -243,10 +248,28 @@ impl<R: KeyRule> HashOrder<R> {
                 return;
             }
             let depth = leaf.leaf().shape().depth - 1;
-            let new = NewLeaf::empty(self.sizes.least(depth));
+            let new = self.sizes.empty(self.sizes.least(depth), hash);
             self.trie
                 .unite(&self.shared, [leaf, buddy], hash, new, guard);
         }
+    }
+}
+
+/// Puts the items of the right behind the others; says how many those are.
+fn partition(items: &mut [Item], right: impl Fn(&Item) -> bool) -> usize {
+    // Buckets lie in the order of hashes: nearly all items are where they should be.
+    let (mut from, mut end) = (0, items.len());
+    loop {
+        while from < end && !right(&items[from]) {
+            from += 1;
+        }
+        while from < end && right(&items[end - 1]) {
+            end -= 1;
+        }
+        if from == end {
+            return from;
+        }
+        items.swap(from, end - 1);
     }
 }
 

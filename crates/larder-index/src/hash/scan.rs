@@ -22,6 +22,8 @@ use std::cmp::Ordering;
 const FEW: usize = 64;
 /// A scan's batch ends before its bytes pass this, if it has an entry.
 const BATCH_BYTES: usize = 1 << 20;
+/// A home with more entries than this is not sorted by insertion.
+const MANY: usize = 24;
 /// The step between hashes that count.
 const STEP: u64 = 1 << (64 - HASH_BITS);
 
@@ -208,15 +210,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let (home, tag) = self.shape.place(self.bound.hash);
         let mut copied = self.copy_first(home, batch)?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
-        let (mut bytes, mut at, limit) = (0, home, batch.limit());
+        let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
+        batch.entries.reserve(self.look.count().min(limit));
         'homes: loop {
             group.clear();
             let bound = (at == home).then_some(tag);
             self.collect(at, bound, &mut copied, batch, group)?;
-            for k in 0..group.len() {
-                let found = Found(group[if self.forward { k } else { group.len() - 1 - k }]);
-                if batch.entries.len() >= limit || bytes > BATCH_BYTES {
+            if !self.forward {
+                group.reverse();
+            }
+            for found in group.iter().map(|&found| Found(found)) {
+                if batch.entries.len() >= limit {
                     ended = Ended::Batch;
                     break 'homes;
                 }
@@ -225,6 +230,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     outside.push((batch.len(), handle));
                     bytes += self.look.object(handle)?.memory();
                     batch.entries.push((0, 0, 0));
+                    if bytes > BATCH_BYTES {
+                        limit = batch.len();
+                    }
                 } else {
                     let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
@@ -253,47 +261,62 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
-        let mut place = self.place(home, copied, batch)?;
-        let mut tied = false;
+        let place = self.place(home, copied, batch)?;
         for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
-            let found = Found::new(lane, from, end);
-            if lane & GUEST != 0 || !self.is_beyond(bound, found, batch)? {
-                continue;
-            }
-            tied |= insert(group, found);
-        }
-        // What was passed on from here is among the guests of those behind.
-        let mut at = home;
-        while plain::passed(&batch.bytes, place) {
-            at = self.shape.next(at);
-            if at == home {
-                break;
-            }
-            place = self.place(at, copied, batch)?;
-            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
-                let found = Found::new(lane, from, end);
-                if lane & GUEST == 0
-                    || self.shape.place(self.hash(found, batch)?).0 != home
-                    || !self.is_beyond(bound, found, batch)?
-                {
-                    continue;
-                }
-                tied |= insert(group, found);
+            if lane & GUEST == 0 {
+                group.push(Found::new(lane, from, end).0);
             }
         }
-        if tied {
+        if plain::passed(&batch.bytes, place) {
+            self.collect_guests(home, copied, batch, group)?;
+        }
+        if let Some(tag) = bound {
+            self.keep_beyond(tag, batch, group)?;
+        }
+        if sort(group) {
             self.sort_ties(group, batch)?;
         }
         Ok(())
     }
 
-    /// Whether an entry of this home lies on the scan's side of the bound, if that is at home here.
-    #[inline(always)]
-    fn is_beyond(&self, bound: Option<u8>, found: Found, batch: &Batch) -> Result<bool, Torn> {
-        match bound {
-            None => Ok(true),
-            Some(tag) => self.belongs(tag, found, batch),
+    /// What was passed on from a home: it is among the guests of those behind.
+    #[inline(never)]
+    fn collect_guests(
+        &self,
+        home: usize,
+        copied: &mut Copied,
+        batch: &mut Batch,
+        group: &mut Group,
+    ) -> Result<(), Torn> {
+        let mut at = self.shape.next(home);
+        while at != home {
+            let place = self.place(at, copied, batch)?;
+            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+                let found = Found::new(lane, from, end);
+                if lane & GUEST != 0 && self.shape.place(self.hash(found, batch)?).0 == home {
+                    group.push(found.0);
+                }
+            }
+            if !plain::passed(&batch.bytes, place) {
+                break;
+            }
+            at = self.shape.next(at);
         }
+        Ok(())
+    }
+
+    /// Keeps what lies on the scan's side of the bound, which is at home here.
+    #[inline(never)]
+    fn keep_beyond(&self, tag: u8, batch: &Batch, group: &mut Group) -> Result<(), Torn> {
+        let mut kept = 0;
+        for i in 0..group.len() {
+            if self.belongs(tag, Found(group[i]), batch)? {
+                group[kept] = group[i];
+                kept += 1;
+            }
+        }
+        group.truncate(kept);
+        Ok(())
     }
 
     fn next_home(&self, at: usize) -> Option<usize> {
@@ -343,8 +366,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     fn handle(&self, found: Found, batch: &Batch) -> Handle {
-        let range = found.from()..found.end();
-        Handle::from_bits(plain::handle_bits(&batch.bytes, range))
+        Handle::from_bits(plain::handle_bits(&batch.bytes[found.from()..found.end()]))
     }
 
     /// The key of an entry.
@@ -413,21 +435,25 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 }
 
-/// Inserts an entry in the order of tags; whether there is one with an equal tag.
+/// Sorts entries by their tags. Whether two have the same.
 #[inline(always)]
-fn insert(group: &mut Group, found: Found) -> bool {
-    let tied = |i: usize| {
-        group
-            .get(i)
-            .is_some_and(|&other| Found(other).tag() == found.tag())
-    };
-    let mut i = group.len();
-    while i > 0 && group[i - 1] > found.0 {
-        i -= 1;
+fn sort(group: &mut [u64]) -> bool {
+    // A home has few entries, unless hashes are much alike.
+    if group.len() > MANY {
+        group.sort_unstable();
+    } else {
+        for i in 1..group.len() {
+            let found = group[i];
+            let mut at = i;
+            while at > 0 && group[at - 1] > found {
+                group[at] = group[at - 1];
+                at -= 1;
+            }
+            group[at] = found;
+        }
     }
-    let tied = tied(i.wrapping_sub(1)) || tied(i);
-    group.insert(i, found.0);
-    tied
+    let tags = |pair: &[u64]| (pair[0] ^ pair[1]) >> 56;
+    group.windows(2).any(|pair| tags(pair) == 0)
 }
 
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.

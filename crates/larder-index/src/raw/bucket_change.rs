@@ -4,7 +4,7 @@ use super::bucket::{entries, lane, place, Hit, Home, EACH, LANES};
 use super::bucket_leaf::Locked;
 use super::bucket_words::Bucket;
 use super::outside::Handle;
-use super::words::Writer;
+use super::words::{self, Writer};
 use crate::hash::shape::*;
 use crate::sync::atomic::Ordering::Relaxed;
 
@@ -157,18 +157,26 @@ impl Locked<'_> {
     }
 
     /// Removes the entry of a hit. Its handle, if any, is the caller's to retire.
-    #[inline]
+    ///
+    /// The last object takes its place, if it is as long, as it is among rows of one kind; else those below it move up.
+    #[inline(always)]
     pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
-        let unit = self.leaf.shape().unit();
+        let unit = unit(self.leaf.class());
         let (bucket, i) = (hit.bucket, hit.lane);
         let n = entries(bucket.word(0));
-        let from = place(lane(bucket, i), unit);
-        let end = heap(bucket, i - 1, unit);
+        let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
         let gap = end - from;
         self.add(-1, -((LANE + gap) as isize));
-        // The objects below move up, and so do their places.
-        bucket.move_up(heap(bucket, n, unit), from, gap);
-        close_lane(bucket, i, n, (gap >> unit) as u64);
+        if i < n {
+            let last = lane(bucket, n);
+            let lowest = place(last, unit);
+            if heap(bucket, n - 1, unit) - lowest == gap {
+                bucket.copy(lowest, from, gap);
+                set_lane(bucket, i, (last & !0xFF | from >> unit) as u64);
+            } else {
+                close(bucket, (i, n), (from, lowest), (gap, unit));
+            }
+        }
         bucket.set_word(0, bucket.word(0) - 1);
         if bucket.address() != home.bucket.address() {
             self.forget_passed(self.leaf.number(bucket));
@@ -196,6 +204,19 @@ fn passed_any(head: u64) -> bool {
 fn has_guests(bucket: Bucket<'_>) -> bool {
     let n = entries(bucket.word(0));
     (1..=n).any(|i| lane(bucket, i) & usize::from(GUEST) != 0)
+}
+
+/// Takes the object of lane `i` of `n`, which begins at `from`, out of a bucket: those below it, from `lowest` on, move up by its `gap` bytes, and their
+/// places with them.
+#[inline(never)]
+fn close(
+    bucket: Bucket<'_>,
+    (i, n): (usize, usize),
+    (from, lowest): (usize, usize),
+    (gap, unit): (usize, u32),
+) {
+    bucket.move_up(lowest, from, gap);
+    close_lane(bucket, i, n, (gap >> unit) as u64);
 }
 
 /// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies `up` units higher.
@@ -232,14 +253,30 @@ fn append(
         Body::Inside(..) => 0,
         Body::Outside(_) => OUTSIDE,
     };
-    write_body(bucket, from, end, unit, body);
+    match body {
+        Body::Inside(key, value, false) if unit == 0 && end - from <= 16 && end > from => {
+            let own = short(key) | short(value) << (8 * (key.len() & 15));
+            bucket.store_pair(from, own, end - from);
+        }
+        _ => write_body(bucket, from, end, unit, body),
+    }
     let lane = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
     set_lane(bucket, n + 1, lane);
     bucket.set_word(0, bucket.word(0) + 1);
 }
 
-/// Writes a body to the room between `from` and `end`.
+/// Up to 16 bytes, low ones first; zeros above.
 #[inline(always)]
+fn short(bytes: &[u8]) -> u128 {
+    let n = bytes.len();
+    if n <= 8 {
+        return u128::from(words::little(bytes));
+    }
+    u128::from(words::first(bytes)) | u128::from(words::last(bytes)) << (8 * (n - 8))
+}
+
+/// Writes a body to the room between `from` and `end`.
+#[inline(never)]
 fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
     let mut writer = Writer::new(bucket.words(), from);
     match body {

@@ -31,6 +31,16 @@ pub(super) struct Head {
     pub(super) adapt: AtomicU32,
     /// How many buckets. The slots say it, too, if there are not too many.
     buckets: u32,
+    bounds: Bounds,
+}
+
+/// Between which bytes of objects and lanes a leaf has nothing to do. They never change: they follow from its shape.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// When it has fewer, a smaller leaf should take its place, or it should merge with its neighbour.
+    pub(crate) least: u32,
+    /// It should not have more.
+    pub(crate) most: u32,
 }
 
 /// A leaf that is alive for `'g`: its address, and beside it in the same word what never changes of it, as far as there is room (see
@@ -221,6 +231,12 @@ impl<'g> Leaf<'g> {
         self.head().live.load(Relaxed) as usize
     }
 
+    /// Between how many bytes of objects and lanes it should have.
+    #[inline(always)]
+    pub(crate) fn bounds(self) -> Bounds {
+        self.head().bounds
+    }
+
     /// Asks for the head and for the home bucket, all lines at once.
     #[inline(always)]
     pub(crate) fn prefetch(self, home: &Home<'g>) {
@@ -321,7 +337,7 @@ impl<'g> Leaf<'g> {
         for bucket in 0..shape.buckets as usize {
             for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
                 if e.outside {
-                    handles.push(Handle::from_bits(plain::handle_bits(bytes, e.from..e.end)));
+                    handles.push(Handle::from_bits(plain::handle_bits(&bytes[e.from..e.end])));
                 }
             }
         }
@@ -340,6 +356,11 @@ impl<'g> Leaf<'g> {
 }
 
 impl<'g> Look<'g> {
+    /// Entries of the leaf, as of some moment.
+    pub(crate) fn count(&self) -> usize {
+        self.leaf.count()
+    }
+
     /// Whether all that was read so far is true.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
@@ -425,10 +446,13 @@ fn layout(shape: Shape) -> Layout {
 
 impl NewLeaf {
     /// An empty leaf.
-    pub(crate) fn empty(shape: Shape) -> NewLeaf {
+    pub(crate) fn empty(shape: Shape, bounds: Bounds) -> NewLeaf {
         let head = memory::allocate_zeroed(layout(shape)).cast::<Head>();
         // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid one.
-        unsafe { (*head.as_ptr()).buckets = shape.buckets };
+        unsafe {
+            (*head.as_ptr()).buckets = shape.buckets;
+            (*head.as_ptr()).bounds = bounds;
+        }
         // SAFETY: a leaf of this shape lies there, ours alone until it is published.
         NewLeaf(unsafe { Leaf::of(head, shape) })
     }

@@ -112,6 +112,51 @@ impl<'g> Bucket<'g> {
         }
     }
 
+    /// Sixteen bytes from byte `at`, little endian. What would lie behind the bucket is anything.
+    #[inline(always)]
+    pub(super) fn load_pair(self, at: usize) -> u128 {
+        let (i, shift) = (at / 8, at % 8 * 8);
+        let middle = u128::from(self.word(i + 1));
+        let low = (middle << 64 | u128::from(self.word(i))) >> shift;
+        let high = (u128::from(self.word(i + 2)) << 64 | middle) >> shift;
+        high << 64 | u128::from(low as u64)
+    }
+
+    /// Writes the `bytes` (1 to 16) low bytes of `own`, whose others are zero, from byte `at`, without a branch.
+    #[inline(always)]
+    pub(super) fn store_pair(self, at: usize, own: u128, bytes: usize) {
+        let (i, shift) = (at / 8, at % 8 * 8);
+        let low = low_bytes(bytes.min(8));
+        let high =
+            low_bytes(bytes.saturating_sub(8).max(1)) & ((bytes <= 8) as u64).wrapping_sub(1);
+        let parts = |low: u64, high: u64| {
+            let middle = (u128::from(high) << 64 | u128::from(low)) << shift >> 64;
+            // In two steps: a shift by 64 is none.
+            [low << shift, middle as u64, high >> (63 - shift) >> 1]
+        };
+        let ours = parts(low, high);
+        let own = parts(own as u64, (own >> 64) as u64);
+        // A word of which nothing is ours, be it another's place in the bucket, is written as it is.
+        for (k, (ours, own)) in ours.into_iter().zip(own).enumerate() {
+            self.set_word(i + k, self.word(i + k) & !ours | own);
+        }
+    }
+
+    /// Copies `len` bytes from byte `from` to byte `to`. The two don't overlap.
+    #[inline(always)]
+    pub(super) fn copy(self, from: usize, to: usize, len: usize) {
+        let mut done = 0;
+        while len - done > 16 {
+            self.store_pair(to + done, self.load_pair(from + done), 16);
+            done += 16;
+        }
+        if len > done {
+            let bytes = len - done;
+            let own = self.load_pair(from + done) & (u128::MAX >> (128 - 8 * bytes));
+            self.store_pair(to + done, own, bytes);
+        }
+    }
+
     /// Writes bytes from byte `at`, where they have room.
     #[inline(always)]
     pub(super) fn store_bytes(self, at: usize, bytes: &[u8]) {
@@ -222,6 +267,41 @@ mod tests {
                 let mut back = Vec::new();
                 bucket.each_word(at, len, |_, word| back.extend(word.to_le_bytes()));
                 assert_eq!(&back[..len], &own);
+            });
+        }
+    }
+
+    #[test]
+    fn pairs_change_their_bytes_alone() {
+        for (at, len) in (0..64).flat_map(|at| (1..=16.min(64 - at)).map(move |len| (at, len))) {
+            with(|bucket| {
+                bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                let mut expect = bytes(bucket);
+                let own = u128::from_le_bytes(std::array::from_fn(|i| (i < len).into()));
+                bucket.store_pair(at, own * 0xEE, len);
+                expect[at..at + len].fill(0xEE);
+                assert_eq!(bytes(bucket), expect, "{at} {len}");
+                assert_eq!(
+                    bucket.load_pair(at) << (128 - 8 * len) >> (128 - 8 * len),
+                    own * 0xEE
+                );
+            });
+        }
+    }
+
+    #[test]
+    fn a_copy_is_that_of_slices() {
+        for (len, from, to) in (0..30).flat_map(|len| [(len, 0, 31), (len, 33, 3), (len, 32, len)])
+        {
+            if from < to + len && to < from + len {
+                continue;
+            }
+            with(|bucket| {
+                bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                let mut expect = bytes(bucket);
+                expect.copy_within(from..from + len, to);
+                bucket.copy(from, to, len);
+                assert_eq!(bytes(bucket), expect, "{from} {to} {len}");
             });
         }
     }
