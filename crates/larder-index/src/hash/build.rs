@@ -187,34 +187,56 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The shape of such a leaf at this depth.
+    pub(crate) fn shape(&self, depth: u8) -> Shape {
+        Shape {
+            buckets: self.buckets as u32,
+            class: self.class,
+            depth,
+        }
+    }
+
     /// Whether a leaf has this shape already.
     pub(crate) fn is_as(&self, shape: Shape) -> bool {
         (self.class, self.buckets) == (shape.class, shape.buckets as usize)
     }
 }
 
+/// Rows that live inside a leaf, and their bytes with their lanes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rows {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Rows {
+    /// Whether enough of them go into a bucket of this class.
+    fn fill(self, class: u8) -> bool {
+        let a_bucket = if class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
+        self.bytes * a_bucket <= self.count * usable(class)
+    }
+}
+
 /// Some items, summed up.
 struct Sum<'a> {
     items: &'a [Item],
-    /// How many of them some leaf has room for, and the bytes of these with their lanes.
-    rows: usize,
-    bytes: usize,
+    /// Those of them that some leaf has room for.
+    rows: Rows,
     /// The longest of these.
     longest: usize,
 }
 
 impl<'a> Sum<'a> {
     fn new(items: &'a [Item]) -> Self {
-        let (mut rows, mut bytes, mut longest) = (0, 0, 0);
-        for len in items.iter().map(Item::len) {
-            if fits_inside(len) {
-                (rows, bytes, longest) = (rows + 1, bytes + len + LANE, longest.max(len));
-            }
+        let (mut rows, mut longest) = (Rows::default(), 0);
+        for len in items.iter().map(Item::len).filter(|&len| fits_inside(len)) {
+            rows.count += 1;
+            rows.bytes += len + LANE;
+            longest = longest.max(len);
         }
         Sum {
             items,
             rows,
-            bytes,
             longest,
         }
     }
@@ -223,7 +245,7 @@ impl<'a> Sum<'a> {
     fn need(&self, class: u8) -> usize {
         let most = most_body(class).min(MOST_INSIDE);
         if self.longest <= most && unit(class) == 0 {
-            return self.bytes + (self.items.len() - self.rows) * (HANDLE + LANE);
+            return self.rows.bytes + (self.items.len() - self.rows.count) * (HANDLE + LANE);
         }
         let one = |item: &Item| match item.len() {
             len if (1..=most).contains(&len) => object_size(len, class) + LANE,
@@ -245,13 +267,9 @@ impl<'a> Sum<'a> {
 
     /// The size of buckets for the items.
     fn class(&self, sizes: &Sizes) -> u8 {
-        let fits = |class: &u8| {
-            let a_bucket = if *class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
-            self.bytes * a_bucket <= self.rows * usable(*class)
-                && self.above(*class) * 8 <= self.bytes
-        };
+        let fits = |class: &u8| self.rows.fill(*class) && self.above(*class) * 8 <= self.rows.bytes;
         let class = (sizes.least_class..sizes.top_class).find(fits);
-        class.unwrap_or(if self.rows == 0 {
+        class.unwrap_or(if self.rows.count == 0 {
             sizes.least_class
         } else {
             sizes.top_class
@@ -284,8 +302,25 @@ pub(crate) enum Why {
 pub(crate) fn plan(items: &[Item], sizes: &Sizes, why: Why, depth: u8) -> Plan {
     let sum = Sum::new(items);
     let class = sum.class(sizes);
-    let need = sum.need(class);
     let hash = items.first().map_or(0, |i| i.hash);
+    plan_bytes(sum.need(class), class, (hash, depth), sizes, why)
+}
+
+/// As `plan`, for rows that all live in a leaf of this class, if its unit is a byte. None if that is not surely the class that they should have.
+pub(crate) fn plan_rows(
+    rows: Rows,
+    class: u8,
+    at: (u64, u8),
+    sizes: &Sizes,
+    why: Why,
+) -> Option<Plan> {
+    let mut classes = sizes.least_class..sizes.top_class;
+    let known = unit(class) == 0 && classes.find(|&c| rows.fill(c)) == Some(class);
+    known.then(|| plan_bytes(rows.bytes, class, at, sizes, why))
+}
+
+/// What a leaf of this class should be that has so many bytes of objects and lanes, the hash in its range, and this depth.
+fn plan_bytes(need: usize, class: u8, (hash, depth): (u64, u8), sizes: &Sizes, why: Why) -> Plan {
     let fill = match why {
         Why::Shrinks => SHRUNK,
         _ => FILL + (hash >> 16) as usize % FILL_VARIES,
@@ -349,11 +384,7 @@ pub(crate) fn build(
     }
     let mut buckets = plan.buckets;
     loop {
-        let shape = Shape {
-            buckets: buckets as u32,
-            class: plan.class,
-            depth,
-        };
+        let shape = Plan { buckets, ..plan }.shape(depth);
         if let Some(leaf) = fill(gather, items, sizes.empty(shape, hash), &made) {
             let most = most_body(plan.class).min(MOST_INSIDE);
             let fits = |i: &&Item| (1..=most).contains(&i.len());

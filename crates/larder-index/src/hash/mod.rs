@@ -4,6 +4,7 @@
 pub(crate) mod build;
 pub(crate) mod gather;
 pub(crate) mod plain;
+pub(crate) mod pour;
 pub(crate) mod resize;
 pub(crate) mod scan;
 pub(crate) mod shape;

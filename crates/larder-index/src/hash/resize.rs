@@ -14,6 +14,7 @@ use crate::raw::bucket_leaf::{Leaf, Locked};
 use crate::raw::outside::Handle;
 use crate::raw::trie_split::Part;
 use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
 
 /// Bits that all hashes of a leaf may share before it grows instead of splitting.
 const SHARED_BITS: u32 = 16;
@@ -28,9 +29,18 @@ impl<R: KeyRule> HashOrder<R> {
         leaf: Locked<'_>,
         body: Body<'_>,
     ) {
+        let mut leaf = leaf;
         let handle = match body {
             Body::Outside(handle) => Some(handle),
-            Body::Inside(..) => None,
+            Body::Inside(..) => {
+                let mut row = SmallVec::<[u8; 128]>::from_slice(key);
+                row.extend_from_slice(value);
+                match self.make_room_by_pouring(guard, (hash, &row), leaf) {
+                    Ok(()) => return,
+                    Err(other) => leaf = other,
+                }
+                None
+            }
         };
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
@@ -158,6 +168,10 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     fn shrink(&self, guard: &Guard, hash: u64, leaf: Locked<'_>) {
+        let leaf = match self.shrink_by_pouring(guard, hash, leaf) {
+            Ok(()) => return,
+            Err(leaf) => leaf,
+        };
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             let shape = leaf.leaf().shape();
@@ -185,6 +199,11 @@ impl<R: KeyRule> HashOrder<R> {
             .unite(shape.class.min(buddy.leaf().shape().class), live)
         {
             return Err(leaf);
+        }
+        if let Some(new) = self.united_by_pouring(hash, [&leaf, &buddy]) {
+            self.trie
+                .unite(&self.shared, [leaf, buddy], hash, new, guard);
+            return Ok(());
         }
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
