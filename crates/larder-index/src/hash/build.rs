@@ -15,8 +15,9 @@ use crate::raw::outside::Handle;
 use crate::route::{size_class, LeafConfig, Shared};
 use smallvec::SmallVec;
 
-/// The part of a leaf's room that is taken when it is new, in 1024ths: the least, and how much the least varies.
+/// The part of a leaf's room that is taken when it is new, in 1024ths: the least, where buckets are larger, and how much it varies.
 const FILL: usize = 680;
+const FILL_LARGE: usize = 750;
 const FILL_VARIES: usize = 60;
 /// The part of a leaf's room at which it grows, in 1024ths.
 const FULL: usize = 950;
@@ -319,11 +320,20 @@ pub(crate) fn plan_rows(
     known.then(|| plan_bytes(rows.bytes, class, at, sizes, why))
 }
 
+/// The part of a leaf of this class that is taken when it is new. Small rows are many, and each step moves all of them: their steps are longer.
+fn filled(class: u8) -> usize {
+    if class > 1 {
+        FILL_LARGE
+    } else {
+        FILL
+    }
+}
+
 /// What a leaf of this class should be that has so many bytes of objects and lanes, the hash in its range, and this depth.
 fn plan_bytes(need: usize, class: u8, (hash, depth): (u64, u8), sizes: &Sizes, why: Why) -> Plan {
     let fill = match why {
         Why::Shrinks => SHRUNK,
-        _ => FILL + (hash >> 16) as usize % FILL_VARIES,
+        _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
     };
     let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
     let buckets = match why {

@@ -236,7 +236,8 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
     let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     let head = bucket.word(0);
     let n = entries(head);
-    let (mut lanes, mut word) = (0, head);
+    // A word of lanes, and the lane in front of it.
+    let (mut lanes, mut word, mut front) = (0, head, 0);
     // Lane 0 is no entry.
     let mut hits = matches(head, tags) & !0xFFFF;
     loop {
@@ -253,7 +254,8 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
             let from = now & 0xFF;
             let differ = (bucket.load(from) ^ first) << unused;
             if differ == 0 && (key.len() <= 8 || ends_so(bucket, from, key)) {
-                let before = place(lane(bucket, i - 1), 0);
+                // It ends where the object before it begins.
+                let before = ((word << 16 | front) >> shift) as usize & 0xFF;
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
                 // What is torn may end before it begins.
@@ -265,6 +267,7 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
         if lanes > n {
             break;
         }
+        front = word >> 48;
         word = bucket.word(lanes / LANES);
         hits = matches(word, tags);
     }

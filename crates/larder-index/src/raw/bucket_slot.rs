@@ -148,7 +148,7 @@ impl Address {
     pub(super) unsafe fn free_node(self) {
         // SAFETY: the memory came from `NewNode::unset` with this layout.
         unsafe {
-            memory::release(
+            memory::release_lazy(
                 NonNull::new_unchecked(self.slots().cast()),
                 layout(self.bits()),
             )
@@ -160,7 +160,7 @@ impl NewNode {
     /// A node whose slots lead nowhere yet.
     pub(super) fn unset(bits: u32) -> NewNode {
         NewNode {
-            slots: memory::allocate_zeroed(layout(bits)).cast(),
+            slots: memory::allocate_lazily(layout(bits)).cast(),
             bits,
             owned: PhantomData,
         }
@@ -185,7 +185,7 @@ impl NewNode {
 impl Drop for NewNode {
     fn drop(&mut self) {
         // SAFETY: nobody else could ever reach it; slots have nothing to drop.
-        unsafe { memory::release(self.slots.cast(), layout(self.bits)) };
+        unsafe { memory::release_lazy(self.slots.cast(), layout(self.bits)) };
     }
 }
 

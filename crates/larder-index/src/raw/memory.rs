@@ -7,7 +7,7 @@
 //!
 //! Size classes are an eighth of a power of two apart: 2048, 2560, 3072, 3584, 4096. A leaf that is to waste nothing has one of these sizes.
 
-use std::alloc::{handle_alloc_error, GlobalAlloc, Layout};
+use std::alloc::{handle_alloc_error, GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 
 // Miri knows Rust's allocator alone, and finds with it what is used after it was freed, or freed twice.
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 #[cfg(not(any(miri, larder_model, larder_sanitize)))]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[cfg(all(any(miri, larder_sanitize), not(larder_model)))]
-static HEAP: std::alloc::System = std::alloc::System;
+static HEAP: System = System;
 #[cfg(larder_model)]
 static HEAP: super::quarantine::Quarantine = super::quarantine::Quarantine;
 
@@ -54,10 +54,61 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
+/// Bytes from which on [`allocate_lazily`] leaves it to the system's allocator.
+const LAZY: usize = 1 << 18;
+
+/// As [`allocate_zeroed`], where much of it is touched late and little by little: what is large is mapped by the system, which clears each page when it is
+/// first touched. mimalloc would clear memory that it has used before, all at once.
+pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
+    if layout.size() < LAZY {
+        return allocate_zeroed(layout);
+    }
+    count(layout.size() as isize);
+    // SAFETY: the size is not zero.
+    let base = unsafe { System.alloc_zeroed(around(layout)) };
+    let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
+    let shift = LINE - base.addr().get() % LINE;
+    // SAFETY: 1. there are `LINE` bytes more than were asked for; 2. the word before the memory, which no smaller shift than `SYSTEM` leaves out, says by
+    // how much it was shifted.
+    unsafe {
+        let memory = base.add(shift);
+        memory.cast::<usize>().sub(1).write(shift);
+        memory
+    }
+}
+
+/// The alignment of what is allocated lazily, at most, and the one that the system clears pages for only when they are touched.
+const LINE: usize = 64;
+const SYSTEM: usize = 16;
+
+/// What the system is asked for so that the layout has room on a line.
+fn around(layout: Layout) -> Layout {
+    assert!(layout.align() <= LINE, "lines are the largest alignment");
+    Layout::from_size_align(layout.size() + LINE, SYSTEM)
+        .expect("memory is far below the address space")
+}
+
+/// Gives memory back that [`allocate_lazily`] gave.
+///
+/// # Safety
+/// As for [`release`].
+pub(crate) unsafe fn release_lazy(memory: NonNull<u8>, layout: Layout) {
+    if layout.size() < LAZY {
+        // SAFETY: the caller's promise; so much came from `allocate_zeroed`.
+        return unsafe { release(memory, layout) };
+    }
+    count(-(layout.size() as isize));
+    // SAFETY: 1. the word before it was written when it was allocated; 2. so it came from the system at that address, with this layout.
+    unsafe {
+        let shift = memory.cast::<usize>().sub(1).read();
+        System.dealloc(memory.sub(shift).as_ptr(), around(layout));
+    }
+}
+
 /// Gives memory back.
 ///
 /// # Safety
-/// It came from one of the above with this layout, and nobody uses it any more.
+/// It came from one of the first two with this layout, and nobody uses it any more.
 pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
     count(-(layout.size() as isize));
     // SAFETY: the caller's promise.
@@ -75,4 +126,26 @@ pub(super) fn prefetch(at: *const u8) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lazy_memory_is_zeroed_on_a_line_and_goes_back() {
+        for size in [64, LAZY - 64, LAZY, LAZY + 64, 4 * LAZY] {
+            let layout = Layout::from_size_align(size, LINE).unwrap();
+            for _ in 0..3 {
+                let memory = allocate_lazily(layout);
+                assert_eq!(memory.addr().get() % LINE, 0);
+                // SAFETY: so many bytes were given, and are used by nobody else.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), size) };
+                assert!(bytes.iter().all(|&b| b == 0));
+                bytes.fill(7);
+                // SAFETY: it came from there, with this layout, and is not used again.
+                unsafe { release_lazy(memory, layout) };
+            }
+        }
+    }
 }
