@@ -42,18 +42,26 @@ unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
 /// `block` holds a leaf of level `L` with population `n` ≥ 1.
 #[inline(always)]
 unsafe fn rank<const L: usize>(block: *const u64, n: usize, low: u64) -> usize {
-    // SAFETY: only called with `at` < `from` + `len` ≤ `n`.
+    // SAFETY: only called with `at` < `n`.
     let below = |at: usize| (unsafe { key_at(block, L, at) } < low) as usize;
+    if n < WINDOW {
+        return (0..n).map(below).sum();
+    }
     let (mut from, mut len) = (0, n);
     // Which part it is can't be predicted, so there is no branch on it; three reads at once hide each other's time.
-    while len > 6 {
+    while len > WINDOW {
         let part = len / 4;
         from += part
             * (below(from + part - 1) + below(from + 2 * part - 1) + below(from + 3 * part - 1));
         len -= 3 * part;
     }
-    from + (from..from + len).map(below).sum::<usize>()
+    // What is left lies in a window of a fixed length, whose other indexes are known to be below, or not to be.
+    let from = from.min(n - WINDOW);
+    from + (0..WINDOW).map(|at| below(from + at)).sum::<usize>()
 }
+
+/// The indexes that are compared without a choice between them.
+const WINDOW: usize = 4;
 
 /// The place of an index, or where it would stand.
 ///
