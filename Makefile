@@ -32,8 +32,8 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-full bench-scaling bench-growth bench-rust bench-studies \
-        bench-studies-full bench-peers lint doc clean distclean \
+.PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-scaling bench-growth bench-rust bench-rust-full \
+        bench-studies bench-studies-full bench-peers bench-peers-full rust-bench lint doc clean distclean \
         setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
 
 help:
@@ -47,9 +47,10 @@ help:
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
-	@echo '  make bench   every operation and the memory of a row, ets and Larder in turns, at three sizes'
-	@echo '  make bench-full, bench-scaling, bench-growth   with 16 million rows; with several processes; the pauses of growth'
-	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others'
+	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
+	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
+	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
+	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
@@ -107,15 +108,21 @@ demo-beams: beams
 	@scripts/erlc.sh $(DEMO) $(ERLFLAGS) $(DEMO_SRC)
 
 # Where the figures go, as larder_bench_env has it.
-BENCH_RESULTS = $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/$(shell date +%Y-%m-%d)-make-bench)
+BENCH_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/$(shell date +%Y-%m-%d)-make-bench)
+
+# The quick set: operations of ets and Larder, and each study in small; one folder, one report. About nine minutes on two cores, after building.
+bench: build demo-beams bench-beams rust-bench
+	@LARDER_BENCH_OUT='$(BENCH_RESULTS)' erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench quick
+	@$(RUST_BENCH) study all --quick --quiet --out '$(BENCH_RESULTS)' $(STUDY_OPTIONS)
+	@$(RUST_BENCH) report '$(BENCH_RESULTS)'
 
 # The report measures nothing: a quick build draws it.
-bench: build demo-beams bench-beams
-	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench main
+bench-ets: build demo-beams bench-beams
+	@LARDER_BENCH_OUT='$(BENCH_RESULTS)' erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench main
 	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- report '$(BENCH_RESULTS)'
 
 bench-full:
-	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench
+	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench-ets
 
 bench-scaling: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench scaling
@@ -126,32 +133,44 @@ bench-growth: build demo-beams bench-beams
 # The structures from Rust, beside their peers; libJudy is one of them where its header is installed.
 PEERS := peers$(if $(wildcard /usr/include/Judy.h),$(comma)judy)
 RUST_BENCH = $(TARGET)/release/larder-bench
-RUST_RESULTS := results/$(shell date +%Y-%m-%d)-bench-rust
+RUST_RESULTS ?= results/$(shell date +%Y-%m-%d)-bench-rust
 
-bench-rust: setup-rust
+rust-bench: setup-rust
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
+
+# Each says how long it will take: about twenty minutes for all four.
+bench-rust: rust-bench
 	@for what in engine growth threads skew; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
+
+# 16 million entries for single operations, 100 million for growth: about half an hour.
+bench-rust-full: rust-bench
+	@$(RUST_BENCH) engine --full --runs 3 --out $(RUST_RESULTS)-full/engine.csv
+	@$(RUST_BENCH) growth --full --runs 1 --out $(RUST_RESULTS)-full/growth.csv
 
 # One study alone, or other options: STUDY=ets-2003, STUDY_OPTIONS='--seed 7 --only btree,default'.
 STUDY ?= all
 STUDY_OPTIONS ?=
 STUDY_RESULTS ?= results/$(shell date +%Y-%m-%d)-studies
 
-bench-studies: build demo-beams bench-beams
-	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
-	@$(RUST_BENCH) study $(STUDY) --quick --out $(STUDY_RESULTS) $(STUDY_OPTIONS)
-	@$(RUST_BENCH) report $(STUDY_RESULTS)
+bench-studies: build demo-beams bench-beams rust-bench
+	@$(RUST_BENCH) study $(STUDY) --quick --out '$(STUDY_RESULTS)' $(STUDY_OPTIONS)
+	@$(RUST_BENCH) report '$(STUDY_RESULTS)'
 
-bench-studies-full: build demo-beams bench-beams
-	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
-	@$(RUST_BENCH) study $(STUDY) --full --out $(STUDY_RESULTS)-full $(STUDY_OPTIONS)
-	@$(RUST_BENCH) report $(STUDY_RESULTS)-full
+# Hours; STUDY_OPTIONS='--minutes 20' gives each study so long.
+bench-studies-full: build demo-beams bench-beams rust-bench
+	@$(RUST_BENCH) study $(STUDY) --full --out '$(STUDY_RESULTS)-full' $(STUDY_OPTIONS)
+	@$(RUST_BENCH) report '$(STUDY_RESULTS)-full'
 
-# Stores from elsewhere: installs what they need, says what it could not get, and measures the rest.
+# Stores from elsewhere: installs what they need, says what it could not get, and measures the rest, in minutes.
+PEERS_SCALE ?= --quick
+PEERS_RESULTS ?= results/$(shell date +%Y-%m-%d)-peers
 bench-peers: setup-rust
 	@scripts/peers.sh debian jvm
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-peers --features all --target-dir '$(TARGET)'
-	@$(TARGET)/release/larder-peers run --out results/$(shell date +%Y-%m-%d)-bench-peers $(PEERS_OPTIONS)
+	@$(TARGET)/release/larder-peers run $(PEERS_SCALE) --out '$(PEERS_RESULTS)' $(PEERS_OPTIONS)
+
+bench-peers-full:
+	@$(MAKE) --no-print-directory bench-peers PEERS_SCALE=--full
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

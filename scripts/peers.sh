@@ -10,10 +10,11 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
 
-readonly PEERS=crates/larder-peers JVM=_build/peers/jvm
+readonly PEERS=crates/larder-peers JVM=_build/peers/jvm LIST=_build/peers/missing.txt
 missing=0
 
-lacks() { say "larder: could not get $1"; missing=$((missing + 1)); }
+# What could not be had goes to a file, too: the report says it.
+lacks() { say "larder: could not get $1"; echo "$1: could not be installed" >>"$LIST"; missing=$((missing + 1)); }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; elif have sudo; then sudo "$@"; else return 1; fi
@@ -77,6 +78,7 @@ jvm() {
   mv -f "$JVM/peers.txt.new" "$JVM/peers.txt"
 }
 
+mkdir -p "${LIST%/*}" && : >"$LIST"
 for part in "$@"; do
   case $part in
     debian) debian ;;

@@ -3,18 +3,34 @@
 %% Environment: `LARDER_BENCH_SIZES=1000,65536' chooses sizes, `LARDER_BENCH_ROWS=set_read,memory_plain' rows of the table
 %% (see larder_bench_work), `LARDER_BENCH_RUNS' how often each side is measured (five times if not said), and
 %% `LARDER_BENCH_OPERATIONS' how many operations (or rows, for memory) a measurement of small tables has; `LARDER_BENCH_OUT' is the folder of
-%% the files. Progress goes to the standard error.
+%% the files. Progress, and how long it will still take, go to the standard error.
+%%
+%% The quick set is all of it in less time: fewer operations, large tables once, memory without the smallest tables.
 -module(larder_bench).
 
--export([main/0, scaling/0, growth/0]).
+-export([main/0, quick/0, scaling/0, growth/0]).
 
 -define(SIZES, [1000, 65536, 1048576]).
 -define(RUNS, 5).
 -define(OPERATIONS, 1_000_000).
+%% Of the quick set.
+-define(QUICK_RUNS, 3).
+-define(QUICK_OPERATIONS, 200_000).
+%% Tables of more rows are measured once there.
+-define(LARGE, 500_000).
+
+%% What is to be done: a course or a memory at a size, how often, and about how many seconds that takes.
+-type task() :: {Size :: pos_integer(), course | memory, map(), Runs :: pos_integer(), Operations :: pos_integer(), Seconds :: float()}.
 
 %% @doc Measures single operations and memory, prints the tables and stops the node.
 -spec main() -> no_return().
-main() -> ended(fun run/0).
+main() -> ended(fun() -> run(fun(_, Runs) -> Runs end, ?RUNS, ?OPERATIONS, 1) end).
+
+%% @doc The same in minutes.
+-spec quick() -> no_return().
+quick() ->
+    Runs = fun(Size, _) when Size > ?LARGE -> 1; (_, Runs) -> Runs end,
+    ended(fun() -> run(Runs, ?QUICK_RUNS, ?QUICK_OPERATIONS, 10_000) end).
 
 %% @doc Measures throughput with one process and several, prints the tables and stops the node.
 -spec scaling() -> no_return().
@@ -36,45 +52,67 @@ ended(Fun) ->
              end,
     halt(Status, [{flush, true}]).
 
-run() ->
+%% How many runs a size has, how many there are if nobody says so, how many operations, and the smallest table whose memory is measured.
+run(RunsOf, OwnRuns, OwnOperations, Least) ->
     Sizes = larder_bench_env:numbers("LARDER_BENCH_SIZES", ?SIZES),
-    Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
-    Operations = larder_bench_env:number("LARDER_BENCH_OPERATIONS", ?OPERATIONS),
+    Runs = larder_bench_env:number("LARDER_BENCH_RUNS", OwnRuns),
+    Operations = larder_bench_env:number("LARDER_BENCH_OPERATIONS", OwnOperations),
     Rows = larder_bench_env:choice("LARDER_BENCH_ROWS", [Row || {Row, _, _} <- larder_bench_work:rows()]),
     Folder = larder_bench_env:folder("make-bench"),
     Facts = larder_report:facts() ++ [{runs, Runs}, {operations, Operations}],
-    _ = lists:foldl(fun(Size, Before) ->
-                            All = size(Size, Rows, Runs, Operations),
+    Tasks = [{Size, tasks(Size, Rows, RunsOf(Size, Runs), Operations, Least)} || Size <- Sizes],
+    put(left, lists:sum([Seconds || {_, Of} <- Tasks, {_, _, _, _, _, Seconds} <- Of])),
+    put(factor, {0.0, 0.0}),
+    _ = lists:foldl(fun({Size, Of}, Before) ->
+                            All = size(Size, Rows, Of),
                             larder_bench_report:table(Size, All),
                             BySize = Before ++ [{Size, All}],
                             %% A long run that is broken off leaves what it has.
                             larder_bench_report:files(Folder, BySize, Facts),
                             BySize
-                    end, [], Sizes),
+                    end, [], Tasks),
     ok.
 
-size(Size, Rows, Runs, Operations) ->
-    lists:append([shape(Shape, Size, Rows, Runs, Operations) || Shape <- [ints, binaries, tuples]])
-        ++ [memory(Memory, Size, Operations) || #{row := Row} = Memory <- larder_bench_work:memories(), lists:member(Row, Rows)].
+-spec tasks(pos_integer(), [atom()], pos_integer(), pos_integer(), pos_integer()) -> [task()].
+tasks(Size, Rows, Runs, Operations, Least) ->
+    [{Size, course, C, Runs, Operations, 2 * Runs * length(Steps) * max(Operations, Size) * cost(Size)}
+     || #{steps := Steps} = C <- larder_bench_work:courses(), wanted(C, Rows)]
+        ++ [{Size, memory, M, 1, Operations, 2 * (1.2 + max(Operations, Size) * 2.0e-6)}
+            || #{row := Row} = M <- larder_bench_work:memories(), lists:member(Row, Rows), Size >= Least].
 
-shape(Shape, Size, Rows, Runs, Operations) ->
-    case [C || #{shape := S} = C <- larder_bench_work:courses(), S =:= Shape, wanted(C, Rows)] of
-        [] -> [];
-        Courses ->
-            progress("~b: preparing ~s", [Size, Shape]),
-            larder_bench_measure:with_data(
-              Shape, Size,
-              fun() -> lists:append([course(C, Size, Rows, Runs, Operations) || C <- Courses]) end)
-    end.
+%% Seconds of an operation, about.
+cost(Size) when Size < 10_000 -> 0.5e-6;
+cost(Size) when Size < 200_000 -> 0.7e-6;
+cost(Size) when Size < 4_000_000 -> 1.2e-6;
+cost(_) -> 1.7e-6.
+
+size(Size, Rows, Tasks) ->
+    lists:append([shape(Shape, Size, Rows, [T || {_, course, #{shape := S}, _, _, _} = T <- Tasks, S =:= Shape])
+                  || Shape <- [ints, binaries, tuples]])
+        ++ [told(T, "memory, " ++ Name, fun() -> larder_bench_memory:measure(M, Size, Operations) end)
+            || {_, memory, #{name := Name} = M, _, Operations, _} = T <- Tasks].
+
+shape(_, _, _, []) -> [];
+shape(Shape, Size, Rows, Tasks) ->
+    larder_bench_measure:with_data(Shape, Size, fun() -> lists:append([course(T, Rows) || T <- Tasks]) end).
 
 wanted(#{steps := Steps}, Rows) -> lists:any(fun({_, Row, _}) -> lists:member(Row, Rows) end, Steps).
 
-course(#{type := Type, shape := Shape, steps := [{First, _, _} | _]} = Course, Size, Rows, Runs, Operations) ->
-    progress("~b: ~s of ~s, ~s and so on", [Size, Type, Shape, First]),
-    [M || #{row := Row} = M <- larder_bench_measure:course(Course, Size, Runs, Operations), lists:member(Row, Rows)].
+course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | _]} = Course, Runs, Operations, _} = Task, Rows) ->
+    What = io_lib:format("~s of ~s, ~s and so on", [Type, Shape, First]),
+    Measured = told(Task, What, fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
+    [M || #{row := Row} = M <- Measured, lists:member(Row, Rows)].
 
-memory(#{name := Name} = Memory, Size, Rows) ->
-    progress("~b: memory, ~s", [Size, Name]),
-    larder_bench_memory:measure(Memory, Size, Rows).
+%% Says what is under way and how long the rest will take: what was expected, corrected by how long things have taken so far.
+told({Size, _, _, _, _, Seconds}, What, Fun) ->
+    {Expected, Taken} = get(factor),
+    Left = get(left) * case Expected > 0 of true -> Taken / Expected; false -> 1 end,
+    io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n", [Size, What, time(Left)]),
+    Start = erlang:monotonic_time(millisecond),
+    Result = Fun(),
+    put(factor, {Expected + Seconds, Taken + (erlang:monotonic_time(millisecond) - Start) / 1000}),
+    put(left, get(left) - Seconds),
+    Result.
 
-progress(Format, Args) -> io:format(standard_error, "  " ++ Format ++ "~n", Args).
+time(Seconds) when Seconds < 99.5 -> io_lib:format("~b s", [max(1, round(Seconds))]);
+time(Seconds) -> io_lib:format("~b min", [round(Seconds / 60)]).

@@ -5,7 +5,9 @@
 %%
 %% Environment: `LARDER_STUDY_SIZES' (keys), `LARDER_STUDY_OPERATIONS' (of each kind, at least, where tables are small), `LARDER_STUDY_INSERTS' (of disjoint
 %% ranges), `LARDER_BENCH_RUNS', `LARDER_BENCH_RANGE' and `LARDER_BENCH_MS' (of scenarios), `LARDER_STUDY_ONLY' (parts of names), `LARDER_STUDY_FREE'
-%% (bytes of memory that may be used), `LARDER_STUDY_PLANT=1' (a table that loses a row takes part).
+%% (bytes of memory that may be used), `LARDER_STUDY_PLANT=1' (a table that loses a row takes part), `LARDER_STUDY_SCENARIOS=main' (scenarios on the tables
+%% of ets and Larder's defaults alone), `LARDER_STUDY_SECONDS' (another turn is begun only while there is time for it; with `LARDER_STUDY_STRICT=1' nothing is
+%% begun when they are over).
 -module(larder_bench_study).
 
 -export([main/0]).
@@ -36,9 +38,47 @@ run() ->
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", 3),
     Contenders = [C || #{name := Name} = C <- contenders(), wanted(Name)] ++ planted(),
     _ = Contenders =/= [] orelse throw({wrong, "--only", "no table of this study is called so"}),
-    [size(Size, Runs, Contenders) || Size <- larder_bench_env:numbers("LARDER_STUDY_SIZES", [700])],
-    disjoint(Runs, [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted]),
-    scenarios(Runs, [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted]).
+    put(began, erlang:monotonic_time(millisecond)),
+    Sizes = larder_bench_env:numbers("LARDER_STUDY_SIZES", [700]),
+    [size(Size, Runs, 0.6 * I / length(Sizes), Contenders) || {I, Size} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)],
+    Sound = [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted],
+    disjoint(Runs, 0.7, Sound),
+    scenarios(Runs, 1.0, [C || #{name := Name} = C <- Sound, os:getenv("LARDER_STUDY_SCENARIOS", "all") =:= "all" orelse is_main(Name)]).
+
+%% Larder's defaults, and what ets has.
+is_main(Name) -> lists:member(Name, ["larder set", "larder ordered_set"]) orelse lists:prefix("ets", Name).
+
+%%% Turns and time
+
+%% Calls Fun with 1, 2 and so on up to Runs: the first time in any case, then while there is as much time as the last one took, until a share of all the
+%% time is over. Without an end, all.
+turns(Runs, Share, Fun) ->
+    case over() of
+        true -> say(["@skip", "the rest: not in the time that was given (--minutes)"]);
+        false -> turns(1, Runs, until(Share), Fun)
+    end.
+
+turns(Turn, Runs, _, _) when Turn > Runs -> ok;
+turns(Turn, Runs, Until, Fun) ->
+    Begin = spent(),
+    _ = Fun(Turn),
+    say(["@turn"]),
+    Now = spent(),
+    case Until =:= none orelse Now + (Now - Begin) =< Until of
+        true -> turns(Turn + 1, Runs, Until, Fun);
+        false -> ok
+    end.
+
+spent() -> erlang:monotonic_time(millisecond) - get(began).
+
+until(Share) ->
+    case os:getenv("LARDER_STUDY_SECONDS", "") of
+        "" -> none;
+        Seconds -> Share * list_to_integer(Seconds) * 1000
+    end.
+
+%% Whether nothing is to be begun any more.
+over() -> os:getenv("LARDER_STUDY_STRICT") =:= "1" andalso spent() > until(1.0).
 
 %% What there is: ets, Larder, Larder's structures.
 -spec contenders() -> [contender()].
@@ -72,7 +112,7 @@ planted() ->
 wanted(Name) ->
     case string:lexemes(os:getenv("LARDER_STUDY_ONLY", ""), ",") of
         [] -> true;
-        Parts -> lists:any(fun(Part) -> string:find(Name, Part) =/= nomatch end, Parts)
+        Parts -> lists:any(fun([$= | Whole]) -> Name =:= Whole; (Part) -> string:find(Name, Part) =/= nomatch end, Parts)
     end.
 
 %%% The workloads of 2003
@@ -82,15 +122,20 @@ workloads() ->
     [{insert_up, "insert-sequential"}, {lookup_up, "lookup-sequential"}, {lookup, "lookup-random"}, {next, "traversal"},
      {counter, "counter-random"}, {delete_up, "deletion"}, {insert, "insert-random"}].
 
-size(Size, Runs, All) ->
+size(Size, Runs, Share, All) ->
     Contenders = [C || C <- All, fits(Size, C)],
-    say(["@part", io_lib:format("erlang, ~b keys", [Size]), integer_to_list(Runs * length(Contenders))]),
     Rounds = max(1, larder_bench_env:number("LARDER_STUDY_OPERATIONS", 100_000) div Size),
-    larder_bench_measure:with_data(ints, Size, fun() -> [turn(Turn, Size, Rounds, Contenders) || Turn <- lists:seq(1, Runs)] end),
+    larder_bench_measure:with_data(ints, Size, fun() -> turns(Runs, Share, fun(Turn) -> turn(Turn, Size, Rounds, Contenders) end) end),
     ok.
 
 turn(Turn, Size, Rounds, Contenders) ->
-    [measure(C, Size, Rounds) || C <- turned(Turn, Contenders)].
+    say(["@part", io_lib:format("erlang, ~b keys, run ~b", [Size, Turn]), integer_to_list(length(Contenders))]),
+    [measure(C, Size, Rounds) || C <- turned(Turn, Contenders), in_time(io_lib:format("~b keys", [Size]), C)].
+
+in_time(What, #{name := Name}) ->
+    Over = over(),
+    _ = Over andalso say(["@skip", io_lib:format("~s, ~s: not in the time that was given (--minutes)", [What, Name])]),
+    not Over.
 
 turned(_, []) -> [];
 turned(Turn, Contenders) ->
@@ -147,16 +192,17 @@ checked(Name, Fun) ->
 
 %%% Inserts of disjoint ranges
 
-disjoint(Runs, Contenders) ->
+disjoint(Runs, Share, Contenders) ->
     N = larder_bench_env:number("LARDER_STUDY_INSERTS", 300_000),
     Counts = [1, 2, 4],
-    say(["@part", "erlang, disjoint inserts", integer_to_list(Runs * length(Contenders) * length(Counts))]),
-    _ = [begin
+    turns(Runs, Share, fun(Turn) ->
+        say(["@part", io_lib:format("erlang, disjoint inserts, run ~b", [Turn]), integer_to_list(length(Contenders) * length(Counts))]),
+        [begin
              Rate = checked(Name, fun() -> inserts(C, N div P, P) end),
              point("disjoint", Name, integer_to_list(P), Rate / 1.0e6),
              say(["@step", Name])
-         end || Turn <- lists:seq(1, Runs), #{name := Name} = C <- turned(Turn, Contenders), P <- Counts],
-    ok.
+         end || #{name := Name} = C <- turned(Turn, Contenders), in_time("disjoint inserts", C), P <- Counts]
+    end).
 
 inserts(#{side := Side} = C, Part, Processes) ->
     {ok, Table} = Side:new_with(sized(C, Part * Processes)),
@@ -176,21 +222,22 @@ inserts(#{side := Side} = C, Part, Processes) ->
 
 %%% The scenarios
 
-scenarios(Runs, Contenders) ->
+scenarios(Runs, Share, Contenders) ->
     Ms = larder_bench_env:number("LARDER_BENCH_MS", 100),
     Range = larder_bench_env:number("LARDER_BENCH_RANGE", 1_000_000),
     Most = erlang:system_info(schedulers_online),
     Counts = lists:usort([1, Most]),
     Scenarios = [S || #{part := scenarios} = S <- larder_bench_scaling:scenarios()],
-    say(["@part", "erlang, scenarios", integer_to_list(Runs * length(Contenders) * length(Counts) * length(Scenarios))]),
-    _ = [begin
+    turns(Runs, Share, fun(Turn) ->
+        Steps = length(Contenders) * length(Counts) * length(Scenarios),
+        say(["@part", io_lib:format("erlang, scenarios, run ~b", [Turn]), integer_to_list(Steps)]),
+        [begin
              Rate = checked(Name, fun() -> larder_bench_scaling:rate({Side, Name, sized(C, Range div 2)}, S, P, Ms) end),
              Plot = case P of 1 -> "scenarios-1"; _ -> "scenarios" end,
              point(Plot, Name, Called, Rate / 1.0e6),
              say(["@step", Name])
-         end || Turn <- lists:seq(1, Runs), #{name := Called} = S <- Scenarios,
-                #{name := Name, side := Side} = C <- turned(Turn, Contenders), P <- Counts],
-    ok.
+         end || #{name := Called} = S <- Scenarios, #{name := Name, side := Side} = C <- turned(Turn, Contenders), in_time(Called, C), P <- Counts]
+    end).
 
 %%% Lines
 

@@ -4,8 +4,8 @@
 //! the one before it, and waits for each. Small structures go through the whole many times and are measured warm.
 
 use crate::counting::counted;
-use crate::peers::{each_map, Map, OnMap, Only};
-use crate::report::Report;
+use crate::peers::{each_map, Count, Map, OnMap, Only};
+use crate::report::{announce, Report};
 use crate::resident;
 use crate::workloads::{random_key, shuffled, value_of};
 use std::time::Instant;
@@ -16,12 +16,44 @@ pub struct Options {
     /// Entries.
     #[arg(long, value_delimiter = ',', default_value = "1000,65536,1048576")]
     sizes: Vec<usize>,
+    /// With 16,777,216 entries, too.
+    #[arg(long)]
+    full: bool,
     /// How often each structure is measured, in turns; the median counts.
     #[arg(long, default_value_t = 5)]
     runs: usize,
     /// About how many operations of each kind a measurement of a small structure has.
     #[arg(long, default_value_t = 2_000_000)]
     operations: usize,
+}
+
+/// The largest of the sizes that targets are given for.
+const LARGE: usize = 1 << 24;
+
+impl Options {
+    fn sizes(&self) -> Vec<usize> {
+        let mut sizes = self.sizes.clone();
+        if self.full && !sizes.contains(&LARGE) {
+            sizes.push(LARGE);
+        }
+        sizes
+    }
+
+    /// About how long so many structures take: nanoseconds an operation of all of them, by size.
+    fn seconds(&self, structures: usize) -> f64 {
+        let one = |size: &usize| {
+            let ns = match size {
+                0..=10_000 => 110.0,
+                ..=200_000 => 140.0,
+                ..=2_000_000 => 320.0,
+                _ => 550.0,
+            };
+            let operations = self.operations.max(*size) as f64;
+            // Memory is measured twice by inserts alone.
+            operations * ns * 1e-9 * (STEPS.len() * self.runs + 2) as f64
+        };
+        self.sizes().iter().map(one).sum::<f64>() * structures as f64
+    }
 }
 
 /// Keys, prepared once for all structures.
@@ -189,7 +221,10 @@ fn scan<M: Map>(map: &mut M, data: &Data) {
 pub fn run(options: &Options, only: &Only) -> Report {
     let title = "One thread, random u64 keys and 8-byte values; nanoseconds an operation (medians), bytes an entry";
     let mut report = Report::new(title, &["entries", "structure"]);
-    for &size in &options.sizes {
+    let mut wanted = Count(0);
+    each_map(only, &mut wanted);
+    announce("engine", options.seconds(wanted.0));
+    for size in options.sizes() {
         let data = Data::new(size);
         for run in 0..=options.runs {
             eprintln!(

@@ -3,8 +3,9 @@
 //! The thread is bound to one processor. What the system does to it now and then is not the structure's: of several runs the least of the slowest counts,
 //! and a column tells what the system alone does to a loop that only reads the clock.
 
-use crate::peers::{each_map, Map, OnMap, Only};
-use crate::report::{median, Report};
+use crate::peers::{each_map, Count, Map, OnMap, Only};
+use crate::report::{announce, median, Report};
+use crate::study::memory;
 use crate::workloads::{random_key, value_of};
 use std::time::Instant;
 
@@ -14,6 +15,9 @@ pub struct Options {
     /// Entries in the end.
     #[arg(long, default_value_t = 16_000_000)]
     entries: u64,
+    /// 100,000,000 entries in the end.
+    #[arg(long, conflicts_with = "entries")]
+    full: bool,
     /// How often each structure grows, in turns.
     #[arg(long, default_value_t = 5)]
     runs: usize,
@@ -21,6 +25,19 @@ pub struct Options {
     #[arg(long, default_value_t = 1_000_000)]
     part: u64,
 }
+
+impl Options {
+    fn entries(&self) -> u64 {
+        if self.full {
+            100_000_000
+        } else {
+            self.entries
+        }
+    }
+}
+
+/// Bytes an entry that a map may take while it grows: one that doubles has its old half beside.
+const BYTES: f64 = 100.0;
 
 struct Grow<'a> {
     options: &'a Options,
@@ -54,12 +71,12 @@ fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
     let (mut parts, mut slowest) = (Vec::new(), 0);
     let begin = Instant::now();
     let (mut before, mut part) = (begin, begin);
-    for i in 0..options.entries {
+    for i in 0..options.entries() {
         work(i);
         let now = Instant::now();
         slowest = slowest.max((now - before).as_nanos());
         before = now;
-        if (i + 1) % options.part == 0 || i + 1 == options.entries && parts.is_empty() {
+        if (i + 1) % options.part == 0 || i + 1 == options.entries() && parts.is_empty() {
             parts.push((now - part).as_nanos() as f64);
             part = now;
         }
@@ -68,19 +85,28 @@ fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
         median_part: median(&parts),
         slowest_part: parts.iter().copied().fold(0.0, f64::max),
         slowest: slowest as f64,
-        mean: (before - begin).as_nanos() as f64 / options.entries as f64,
+        mean: (before - begin).as_nanos() as f64 / options.entries() as f64,
     }
 }
 
 impl OnMap for Grow<'_> {
     fn on<M: Map>(&mut self) {
+        let (needed, free) = (self.options.entries() as f64 * BYTES, memory::free());
+        if needed > free {
+            let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
+            eprintln!(
+                "  {} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
+                M::NAME
+            );
+            return;
+        }
         eprintln!("  {} grows", M::NAME);
         let mut map = M::empty();
         let grown = watched(self.options, |i| {
             let key = random_key(i);
             map.insert(key, value_of(key));
         });
-        for i in (0..self.options.entries).step_by(997) {
+        for i in (0..self.options.entries()).step_by(997) {
             let key = random_key(i);
             assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
         }
@@ -100,6 +126,16 @@ pub fn run(options: &Options, only: &Only) -> Report {
     let bound = core_affinity::get_core_ids()
         .and_then(|cores| cores.last().copied())
         .is_some_and(core_affinity::set_for_current);
+    let mut wanted = Count(0);
+    each_map(only, &mut wanted);
+    // A microsecond an insert with 16 million entries, half as much again with 100 million.
+    let each = if options.entries() > 50_000_000 {
+        1.5e-6
+    } else {
+        1e-6
+    };
+    let inserts = (options.entries() as usize * options.runs * wanted.0) as f64;
+    announce("growth", inserts * each);
     let mut results = Vec::new();
     for run in 1..=options.runs {
         eprintln!("run {run} of {}", options.runs);
@@ -118,7 +154,9 @@ pub fn run(options: &Options, only: &Only) -> Report {
     let mut report = Report::new(
         format!(
             "From nothing to {} random entries; parts of {}; the best of {} runs",
-            options.entries, options.part, options.runs
+            options.entries(),
+            options.part,
+            options.runs
         ),
         &["structure"],
     );

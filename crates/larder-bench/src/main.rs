@@ -22,7 +22,7 @@ struct Arguments {
     /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/DATE-studies if not said). Of the others: a CSV file (none if not said).
     #[arg(long, global = true, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Measure only structures whose name has one of these in it (between commas).
+    /// Measure only structures whose name has one of these in it, or is one of these if it is written `=NAME` (between commas).
     #[arg(long, global = true, value_delimiter = ',', value_name = "PART,...")]
     only: Vec<String>,
 }

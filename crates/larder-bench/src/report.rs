@@ -140,6 +140,14 @@ impl Report {
     }
 }
 
+/// Says about how long a bench will take, as measured on a machine with two cores.
+pub fn announce(what: &str, seconds: f64) {
+    eprintln!(
+        "{what}: about {} on a machine with two cores",
+        crate::study::clock::said(seconds)
+    );
+}
+
 /// The middle one, or the mean of the two in the middle.
 pub fn median(runs: &[f64]) -> f64 {
     let mut sorted = runs.to_vec();

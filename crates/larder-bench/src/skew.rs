@@ -4,7 +4,7 @@
 
 use crate::peers::larder::{index, key};
 use crate::peers::Only;
-use crate::report::Report;
+use crate::report::{announce, Report};
 use crate::workloads::{random_key, shuffled, value_of, Random, Zipf};
 use larder_index::{pin, Change};
 use larder_term::hash::Seed;
@@ -134,6 +134,8 @@ pub fn run(options: &Options, only: &Only) -> Report {
         "{} entries under keys that are not random; nanoseconds an operation (medians)",
         options.entries
     );
+    let operations = 2 * CASES.len() * STEPS.len() * options.runs * options.entries;
+    announce("skew", operations as f64 * 0.7e-6);
     let mut report = Report::new(title, &["structure", "keys"]);
     for run in 1..=options.runs {
         for (name, ordered) in [("larder hash", false), ("larder ordered", true)] {

@@ -3,8 +3,8 @@
 //! Half of a range of keys is there at the beginning; every thread draws a key and an operation at random until the time is over. Inserts and removals
 //! are equally many, so that the half stays one.
 
-use crate::peers::{each_shared, OnShared, Only, Operations, Shared};
-use crate::report::Report;
+use crate::peers::{each_shared, Count, OnShared, Only, Operations, Shared};
+use crate::report::{announce, Report};
 use crate::workloads::{random_key, value_of, Mix, Random};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
@@ -130,6 +130,11 @@ pub fn run(options: &Options, only: &Only) -> Report {
         "Threads on one structure of {} entries; millions of operations a second (medians); lookups/inserts/removals",
         options.entries
     );
+    let mut wanted = Count(0);
+    each_shared(only, &mut wanted);
+    let each = options.ms as f64 / 1e3 + 2.5e-6 * options.entries as f64;
+    let measured = Mix::ALL.len() * options.runs * options.threads.len() * wanted.0;
+    announce("threads", each * measured as f64);
     let mut report = Report::new(title, &["order", "mix", "structure"]);
     for mix in Mix::ALL {
         for run in 1..=options.runs {

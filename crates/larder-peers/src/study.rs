@@ -3,7 +3,9 @@
 use crate::jvm::{self, Java};
 use crate::peer::Trouble;
 use crate::workload::{Figure, STEPS};
-use larder_bench::report::median;
+use larder_bench::report::{announce, median};
+use larder_bench::study::clock::said;
+use larder_bench::study::run::grouped;
 use larder_report::result::{Better, Plot, Point, Scale, Study};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,15 +18,21 @@ pub const ABSENT: u8 = 3;
 /// What is measured.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Entries.
-    #[arg(long, value_delimiter = ',', default_value = "65536,1048576")]
+    /// Minutes: 65,536 and 1,048,576 entries, each peer twice (this is what happens if nothing is said).
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// Half an hour and more: 16,777,216 entries, too, each peer three times.
+    #[arg(long)]
+    full: bool,
+    /// Entries, instead of these.
+    #[arg(long, value_delimiter = ',')]
     entries: Vec<usize>,
     /// Appends at each size.
     #[arg(long, default_value_t = 1 << 18)]
     appends: usize,
     /// How often each peer is measured, in turns; the median counts.
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
+    #[arg(long)]
+    runs: Option<usize>,
     /// Only peers whose name has one of these in it (between commas).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -34,6 +42,33 @@ pub struct Options {
     /// Where peers.json and peers.csv go.
     #[arg(long, default_value = "_build/peers")]
     out: PathBuf,
+}
+
+impl Options {
+    fn entries(&self) -> Vec<usize> {
+        match (self.entries.is_empty(), self.full) {
+            (false, _) => self.entries.clone(),
+            (true, false) => vec![1 << 16, 1 << 20],
+            (true, true) => vec![1 << 16, 1 << 20, 1 << 24],
+        }
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.unwrap_or(if self.full { 3 } else { 2 }).max(1)
+    }
+
+    /// About how long so many peers take: half a second to begin, three microseconds an entry.
+    fn seconds(&self, peers: usize) -> f64 {
+        let one = |entries: &usize| 0.5 + *entries as f64 * 3e-6 + self.appends as f64 * 0.5e-6;
+        self.entries().iter().map(one).sum::<f64>() * (peers * self.runs()) as f64
+    }
+
+    /// What `scripts/peers.sh` could not get, a line each.
+    fn not_installed(&self) -> Vec<String> {
+        let list = self.jvm.with_file_name("missing.txt");
+        let text = std::fs::read_to_string(list).unwrap_or_default();
+        text.lines().map(str::to_string).collect()
+    }
 }
 
 /// One who is measured.
@@ -86,57 +121,95 @@ pub fn run(
     if who.is_empty() {
         return Err("no peer is called so".into());
     }
-    let (mut runs, mut gone, mut wrong) = (Runs::new(), BTreeMap::new(), Vec::new());
-    for &entries in &options.entries {
-        for run in 1..=options.runs {
+    announce("peers", options.seconds(who.len()));
+    let mut found = Found::default();
+    for entries in options.entries() {
+        for run in 1..=options.runs() {
+            eprintln!(
+                "{entries} entries, run {run} of {}, after {}",
+                options.runs(),
+                said(begin.elapsed().as_secs_f64())
+            );
             for (i, one) in who.iter().enumerate() {
-                if gone.contains_key(one.name()) {
-                    continue;
-                }
-                eprintln!(
-                    "  {entries} entries, run {run} of {}: {}",
-                    options.runs,
-                    one.name()
-                );
-                match one.run(entries, options.appends) {
-                    Ok(figures) => figures.into_iter().for_each(|(step, figure)| {
-                        runs.entry((entries, i, step)).or_default().push(figure)
-                    }),
-                    Err(Trouble::Wrong(why)) => {
-                        wrong.push(format!("{}: {why}", one.name()));
-                        gone.insert(one.name().to_string(), why);
-                    }
-                    Err(absent) => {
-                        eprintln!("  {} is left out: {absent}", one.name());
-                        gone.insert(one.name().to_string(), absent.to_string());
-                    }
-                }
+                found.measure(i, one, entries, options.appends);
+            }
+            // A run that is broken off leaves what it has.
+            if !found.runs.is_empty() {
+                let seconds = begin.elapsed().as_secs_f64();
+                let mut study = study(options, started.clone(), facts.clone());
+                found.tell(options, &who, &mut study, seconds);
+                write(&study, options)?;
             }
         }
     }
-    if runs.is_empty() {
-        return Err("nothing was measured".into());
+    if found.runs.is_empty() {
+        return Err(format!("nothing was measured: {}", found.troubles()));
     }
-    let mut study = study(options, started, facts);
-    study.seconds = begin.elapsed().as_secs_f64();
-    study.points = points(&who, &runs);
-    study.skipped = crate::missing();
-    if !who.iter().any(|one| matches!(one, Who::Java(_))) {
-        study.skipped.push(format!(
-            "the JVM's maps: {} has none (scripts/peers.sh)",
-            options.jvm.display()
-        ));
+    match found.wrong.is_empty() {
+        true => Ok(options.out.join("peers.json")),
+        false => Err(format!("wrong answers: {}", found.wrong.join("; "))),
     }
-    study
-        .skipped
-        .extend(gone.into_iter().map(|(name, why)| format!("{name}: {why}")));
-    let path = study
-        .write(&options.out)
-        .map_err(|error| format!("{}: {error}", options.out.display()))?;
-    if wrong.is_empty() {
-        Ok(path)
-    } else {
-        Err(format!("wrong answers: {}", wrong.join("; ")))
+}
+
+fn write(study: &Study, options: &Options) -> Result<(), String> {
+    let written = study.write(&options.out);
+    let written = written.map_err(|error| format!("{}: {error}", options.out.display()));
+    written.map(|_| ())
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    runs: Runs,
+    /// Peers that are left out from then on, and why.
+    gone: BTreeMap<String, String>,
+    wrong: Vec<String>,
+}
+
+impl Found {
+    /// Measures one once, if nothing is wrong with it.
+    fn measure(&mut self, i: usize, one: &Who, entries: usize, appends: usize) {
+        let name = one.name().to_string();
+        if self.gone.contains_key(&name) {
+            return;
+        }
+        let begin = Instant::now();
+        match one.run(entries, appends) {
+            Ok(figures) => {
+                eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
+                for (step, figure) in figures {
+                    let of = self.runs.entry((entries, i, step)).or_default();
+                    of.push(figure);
+                }
+            }
+            Err(why) => {
+                eprintln!("  {name} is left out: {why}");
+                if let Trouble::Wrong(why) = &why {
+                    self.wrong.push(format!("{name}: {why}"));
+                }
+                self.gone.insert(name, why.to_string());
+            }
+        }
+    }
+
+    fn troubles(&self) -> String {
+        let all = self.gone.iter().map(|(name, why)| format!("{name}: {why}"));
+        all.collect::<Vec<_>>().join("; ")
+    }
+
+    fn tell(&self, options: &Options, who: &[Who], study: &mut Study, seconds: f64) {
+        study.seconds = seconds;
+        study.points = points(who, &self.runs);
+        study.skipped = crate::missing();
+        study.skipped.extend(options.not_installed());
+        if !who.iter().any(|one| matches!(one, Who::Java(_))) {
+            study.skipped.push(format!(
+                "the JVM's maps: {} has none (scripts/peers.sh)",
+                options.jvm.display()
+            ));
+        }
+        let gone = self.gone.iter().map(|(name, why)| format!("{name}: {why}"));
+        study.skipped.extend(gone);
     }
 }
 
@@ -168,7 +241,7 @@ fn study(options: &Options, started: String, facts: Vec<(&'static str, String)>)
         commit,
         started,
         settings: BTreeMap::from([
-            setting("runs", options.runs.to_string()),
+            setting("runs", options.runs().to_string()),
             setting("appends", options.appends.to_string()),
             setting("keys a call", crate::workload::CALL.to_string()),
         ]),
@@ -196,7 +269,7 @@ fn plot(step: &str) -> Plot {
         title: title.into(),
         x_label: "entries".into(),
         y_label: y_label.into(),
-        x_scale: Scale::Log,
+        x_scale: Scale::Names,
         y_scale: Scale::Log,
         note: note.into(),
     }
@@ -206,7 +279,7 @@ fn points(who: &[Who], runs: &Runs) -> Vec<Point> {
     let point = |((entries, i, step), figures): (&(usize, usize, &'static str), &Vec<f64>)| Point {
         plot: step.to_string(),
         series: who[*i].name().to_string(),
-        x: (*entries as f64).into(),
+        x: format!("{} entries", grouped(*entries)).as_str().into(),
         y: median(figures),
         low: figures.iter().copied().fold(f64::INFINITY, f64::min),
         high: figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),

@@ -143,7 +143,7 @@ const larder = (() => {
       const y = fit(spots.flatMap(spot => [spot.low, spot.y, spot.high]), this.log);
       if (chart.x_scale === 'names') {
         const longest = Math.max(0, ...chart.names.map(name => [...name].length));
-        const row = clamp(10 + 8 * chart.series.length, 22, 90), rows = Math.max(chart.names.length, 1);
+        const rows = Math.max(chart.names.length, 1), row = clamp(10 + 8 * chart.series.length, 22, Math.max(700 / rows, 90));
         return {left: clamp(longest * LETTER + 18, LEFT, 330), right: WIDTH - RIGHT, top: TOP, bottom: TOP + row * rows, row, y, x: null, crowded: false};
       }
       const x = fit(spots.map(spot => spot.x), chart.x_scale === 'log');

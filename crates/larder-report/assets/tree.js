@@ -46,7 +46,8 @@ larder.tree = () => {
   const now = history.appendChild(svg('path', {class: 'now', d: ''}));
   const most = moments.reduce((most, {bases}) => bases.reduce((most, base) => Math.max(most, Math.abs(base.count)), most), 1);
   const deepest = moments.reduce((most, {bases}) => bases.reduce((most, base) => Math.max(most, base.depth), most), 1);
-  let index = 0;
+  // What is seen at first is the moment with the most bases.
+  let index = moments.reduce((best, {bases}, i) => bases.length > moments[best].bases.length ? i : best, 0);
 
   const box = (base, end) => {
     const [left, right] = [x(base.from), x(end)], top = 14 + Math.min(base.depth / (deepest + 1), 1) * 90;
@@ -63,18 +64,19 @@ larder.tree = () => {
     const at = n(x(key));
     return svg('g', {}, svg('path', {class: 'worker', d: `M${at},${BOTTOM + 3}l5,9h-10Z`}), svg('text', {class: 'tick', x: at, y: BOTTOM + 24, 'text-anchor': 'middle'}, i));
   };
+  const count = bases => bases.length === 1 ? '1 base' : bases.length + ' bases';
   const said = ({at, event, bases}) => {
     const phase = recording.phases.findLast(phase => phase.at <= at);
     const what = !event ? 'a look at all bases' : event.event === 'split'
       ? `thread ${event.thread} splits base ${event.base} at key ${figure(event.at_key ?? 0)} into ${event.becomes.join(' and ')}; its statistic was ${event.count}, its entries ${figure(event.entries)}`
       : `thread ${event.thread} joins base ${event.base} with ${event.with} to ${event.becomes.join(' and ')}; its statistic was ${event.count}, its entries ${figure(event.entries)}`;
-    return `Moment ${index + 1} of ${moments.length}, ${figure(at)} ms: ${what}. ${bases.length} bases.${phase ? ' ' + phase.text : ''}`;
+    return `Moment ${index + 1} of ${moments.length}, ${figure(at)} ms: ${what}. ${count(bases)}.${phase ? ' ' + phase.text : ''}`;
   };
   const draw = quiet => {
     const moment = moments[index], {bases, threads, event} = moment;
     picture.replaceChildren(...bases.map((base, i) => box(base, bases[i + 1]?.from ?? last)), ...threads.flatMap((key, i) => key === null ? [] : [worker(key, i)]));
     picture.append(svg('path', {class: 'axis', d: `M${frame.left},${BOTTOM}H${frame.right}`}));
-    picture.append(svg('text', {class: 'label', x: 640, y: 30}, bases.length + ' bases'), svg('text', {class: 'label', x: 640, y: 50}, figure(moment.at) + ' ms'));
+    picture.append(svg('text', {class: 'label', x: 640, y: 30}, count(bases)), svg('text', {class: 'label', x: 640, y: 50}, figure(moment.at) + ' ms'));
     if (event) {
       const [low, high] = event.keys;
       picture.append(svg('path', {class: 'now', d: `M${n(x(low))},8V3H${n(x(high))}V8`}), svg('text', {class: 'label', x: 640, y: 70}, (event.event === 'split' ? '■ ' : '○ ') + event.event));

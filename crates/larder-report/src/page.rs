@@ -27,7 +27,7 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
             }
             body {
                 a.skip href="#summary" { "To the summary" }
-                header { h1 { (title) } (line(here)) (contents(here, there, charts)) }
+                header { h1 { (title) } (line(here)) (intro()) (contents(here, there, charts)) }
                 main {
                     (summary::summary(here, charts))
                     @if let Some(there) = there { (versus::section(here, there, charts)) }
@@ -58,6 +58,17 @@ fn line(here: &Findings) -> Markup {
     html! { p.where {
         @if !machines.is_empty() { (machines) } @if !cores.is_empty() { ", " (cores) " cores" } @if !commits.is_empty() { " · commit " code { (commits) } }
     } }
+}
+
+/// For who has never seen the page.
+fn intro() -> Markup {
+    html! {
+        p { "Larder is a library of in-memory tables, made to take the place of ETS, the table store of Erlang ("
+            code { "ets" } "). Here it does the work of published studies beside " code { "ets" }
+            ", the data structures of those studies, and other stores. Every answer was checked while it was measured; where Larder loses, the page says so." }
+        p { "Bold lines and filled markers are Larder's own default; thin lines and hollow markers are what it is compared with. Each axis says which way is better. "
+            "A marker is the median of the runs, the bar through it goes from the least run to the most. Click a name to hide it, with Shift to see it alone." }
+    }
 }
 
 fn contents(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Markup {

@@ -36,7 +36,9 @@ impl Findings {
         if found.studies.is_empty() && found.tree.is_none() {
             return Err(Error::Nothing(folder.to_path_buf()));
         }
-        found.studies.sort_by(|a, b| a.study.cmp(&b.study));
+        found
+            .studies
+            .sort_by_key(|study| (rank(&study.study), study.study.clone()));
         Ok(found)
     }
 
@@ -62,6 +64,22 @@ impl Findings {
         self.studies.push(study);
         Ok(())
     }
+}
+
+/// What is told first: the nearer to a user's program the better.
+const ORDER: [&str; 7] = [
+    "make-bench",
+    "erlang",
+    "ets-2003",
+    "ets-2013",
+    "ordered-set",
+    "big-memory",
+    "peers",
+];
+
+fn rank(study: &str) -> usize {
+    let known = ORDER.iter().position(|name| *name == study);
+    known.unwrap_or(ORDER.len())
 }
 
 /// What kept a file from being read, with its path.

@@ -34,7 +34,11 @@ fn about(study: &Study) -> Markup {
     ]);
     html! {
         @if !study.skipped.is_empty() {
-            div.skipped { strong { "Not measured here" } ul { @for text in &study.skipped { li { (text) } } } }
+            div.skipped { strong { "Not measured here" } (list(&study.skipped[..study.skipped.len().min(FEW)]))
+                @if let Some(more) = study.skipped.get(FEW..).filter(|more| !more.is_empty()) {
+                    details { summary { "and " (more.len()) " more" } (list(more)) }
+                }
+            }
         }
         details {
             summary { "Machine, commit and settings" }
@@ -44,6 +48,13 @@ fn about(study: &Study) -> Markup {
             details { summary { "Checks that it passed while it ran: " (study.checks.len()) } ul { @for text in &study.checks { li { (text) } } } }
         }
     }
+}
+
+/// So many of what was not measured are seen at once.
+const FEW: usize = 4;
+
+fn list(texts: &[String]) -> Markup {
+    html! { ul { @for text in texts { li { (text) } } } }
 }
 
 /// Names and what they are.

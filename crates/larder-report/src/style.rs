@@ -33,10 +33,13 @@ pub struct Style {
     pub ours: bool,
 }
 
-/// Whether a series is what Larder gives who asks for nothing special; the structures of the studies are Larder's, too, but are there to be compared with.
+/// Whether a series is what Larder gives who asks for nothing special; the structures of the studies (`larder set, btree`) are Larder's, too, but are there
+/// to be compared with.
 pub fn ours(name: &str) -> bool {
     let name = name.to_lowercase();
-    name.starts_with("larder") || name.starts_with("default")
+    let structure = ["larder set, ", "larder ordered_set, "];
+    let asked = structure.iter().any(|start| name.starts_with(start));
+    (name.starts_with("larder") && !asked) || name.starts_with("default")
 }
 
 /// The series of a report, in the order in which they are first met.
@@ -75,6 +78,31 @@ impl Styles {
             },
             marker: at % MARKERS.len(),
             ours,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ours;
+
+    #[test]
+    fn the_default_is_ours_and_a_structure_is_not() {
+        for name in [
+            "larder set",
+            "default ordered_set",
+            "larder hash",
+            "larder, 1 k rows",
+        ] {
+            assert!(ours(name), "{name}");
+        }
+        for name in [
+            "larder set, btree",
+            "larder ordered_set, lfcatree",
+            "ets set",
+            "judysl",
+        ] {
+            assert!(!ours(name), "{name}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::chart::Chart;
 use crate::number::times;
 use crate::read::Findings;
+use crate::result::Study;
 use crate::study::has_ours;
 use crate::tables::wide;
 use crate::verdict::{standing, wins, Standing, Sure};
@@ -14,6 +15,10 @@ pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
         .iter()
         .map(standing)
         .fold(Standing::default(), |all, one| all.and(&one));
+    let of = |study: &Study| -> Vec<&Chart> {
+        let of = charts.iter().filter(|chart| chart.study == study.study);
+        of.collect()
+    };
     html! {
         section #summary {
             h2 { "Who wins where" }
@@ -22,17 +27,39 @@ pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
                     strong { (all.won) } ", clearly worse at " strong { (all.lost) } ", and at " strong { (all.open) } " it is open: the difference is within the noise, or was measured once." }
                 (bar(&all))
             }
-            p { "A difference is " em { "within the noise" } " when the spreads of the runs, from the least to the most, overlap. Where a figure has a single run nobody can tell; both count as " em { "open" } ". "
-                "“× as good” is Larder's figure beside that of the best other: above 1 Larder is better, below 1 it is worse, from its worst place to its best." }
+            p { "Blue is better, orange is worse, hatched thinly is open. A difference is " em { "within the noise" } " when the spreads of the runs, from the least to the most, overlap. Where a figure has a single run nobody can tell; both count as " em { "open" } ". "
+                "“× as good” is Larder's figure beside that of the best other of all that are in the plot: above 1 Larder is better, below 1 it is worse, from its worst place to its best." }
+            (overview(found, &of))
             @for study in &found.studies {
-                @let mine: Vec<&Chart> = charts.iter().filter(|chart| chart.study == study.study).collect();
+                @let mine = of(study);
                 @if !mine.is_empty() {
-                    h3 { a href=(format!("#{}", crate::study::anchor(study))) { (study.title) } }
-                    (table(&study.title, &mine))
+                    details { summary { (study.title) ", plot by plot" } (table(&study.title, &mine)) }
                 }
             }
         }
     }
+}
+
+/// A line a study.
+fn overview<'a>(found: &Findings, of: &dyn Fn(&Study) -> Vec<&'a Chart>) -> Markup {
+    wide(
+        "Larder's default beside the best other, by study",
+        html! {
+            thead { tr {
+                th.text scope="col" { "study" } th scope="col" { "plots" }
+                th scope="col" { "better" } th scope="col" { "open" } th scope="col" { "worse" } th.text scope="col" { "Larder" }
+            } }
+            tbody { @for study in &found.studies {
+                @let mine = of(study);
+                @let all = mine.iter().map(|chart| standing(chart)).fold(Standing::default(), |all, one| all.and(&one));
+                tr {
+                    th scope="row" { a href=(format!("#{}", crate::study::anchor(study))) { (study.title) } }
+                    td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }
+                    td.text { @if all.places() > 0 { (bar(&all)) } }
+                }
+            } }
+        },
+    )
 }
 
 fn table(title: &str, charts: &[&Chart]) -> Markup {

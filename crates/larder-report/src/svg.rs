@@ -58,7 +58,7 @@ impl Frame {
         if chart.x_scale == Scale::Names {
             let longest = chart.names.iter().map(|name| name.chars().count()).max();
             let left = (longest.unwrap_or(0) as f64 * LETTER + 18.0).clamp(LEFT, 330.0);
-            let row = row_height(chart.series.len());
+            let row = row_height(chart.series.len(), chart.names.len());
             Frame {
                 left,
                 right: WIDTH - RIGHT,
@@ -114,9 +114,10 @@ impl Frame {
     }
 }
 
-/// Enough for a lane a series, within reason.
-fn row_height(series: usize) -> f64 {
-    (10.0 + 8.0 * series as f64).clamp(22.0, 90.0)
+/// Enough for a lane a series, within reason: few rows may be higher.
+fn row_height(series: usize, rows: usize) -> f64 {
+    let most = (700.0 / rows.max(1) as f64).max(90.0);
+    (10.0 + 8.0 * series as f64).clamp(22.0, most)
 }
 
 /// A number of a path: no more digits than can be seen.

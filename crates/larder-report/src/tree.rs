@@ -76,7 +76,9 @@ pub fn section(tree: &Recording) -> Markup {
     html! {
         section #catree {
             h2 { "A tree that adapts" }
-            p { (tree.title) " " (tree.note) }
+            p { "A contention-adapting tree keeps its keys in " em { "bases" } ", ordinary trees with a lock each, under a few routing nodes. Where writers wait for each other a base is split, so that "
+                "they get a lock each; where nobody waits two bases are joined, so that scans take fewer locks. What follows was recorded while threads worked on one, and is played back slowly." }
+            p { (tree.title) ": " (tree.note) "." }
             p { (count(Happened::Split)) " splits and " (count(Happened::Join)) " joins in " (figure(frame(tree).end)) " ms, " (tree.threads) " threads." }
             figure #tree data-tree {
                 div.controls role="group" aria-label="Animation" data-tree-controls {}

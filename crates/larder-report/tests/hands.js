@@ -58,6 +58,8 @@
 
   // The tree.
   const tree = document.getElementById('tree'), bases = () => Number(tree.dataset.drawn);
+  want('the most bases to begin with', bases() === 4);
+  press(tree, 'Home');
   want('one base at first', bases() === 1);
   press(tree, 'ArrowRight');
   want('two bases after a split', bases() === 2 && document.getElementById('tree-text').textContent.includes('splits base 0'));

@@ -74,13 +74,32 @@ pub trait OnShared {
     fn on<S: Shared>(&mut self);
 }
 
-/// Which structures are wanted: those with one of these in their names; all, if it is empty.
+/// Which structures are wanted: those with one of these in their names, or called just so where it begins with `=`; all, if it is empty.
 pub struct Only(pub Vec<String>);
 
 impl Only {
     /// Whether this one is wanted.
     pub fn has(&self, name: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|part| name.contains(part.as_str()))
+        let is = |part: &String| match part.strip_prefix('=') {
+            Some(whole) => name == whole,
+            None => name.contains(part.as_str()),
+        };
+        self.0.is_empty() || self.0.iter().any(is)
+    }
+}
+
+/// Counts those that it is given.
+pub struct Count(pub usize);
+
+impl OnMap for Count {
+    fn on<M: Map>(&mut self) {
+        self.0 += 1;
+    }
+}
+
+impl OnShared for Count {
+    fn on<S: Shared>(&mut self) {
+        self.0 += 1;
     }
 }
 
@@ -121,5 +140,21 @@ pub fn each_shared(only: &Only, work: &mut impl OnShared) {
 fn on_shared<S: Shared>(only: &Only, work: &mut impl OnShared) {
     if only.has(S::NAME) {
         work.on::<S>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Only;
+
+    #[test]
+    fn a_part_or_a_whole_name() {
+        let only = Only(vec!["=set".into(), "btree".into()]);
+        let names = ["set", "default set", "btree", "btree m=32", "avl"];
+        assert_eq!(
+            names.map(|name| only.has(name)),
+            [true, false, true, true, false]
+        );
+        assert!(Only(Vec::new()).has("avl"));
     }
 }

@@ -5,14 +5,14 @@
 mod stores;
 mod writes;
 
-use super::run::{Failure, Run};
+use super::run::{grouped, Failure, Run};
 use super::Study;
 use crate::counting::counted;
 use crate::peers::{each_map, Map, OnMap};
 use crate::report::median;
 use crate::result::{Better, Scale};
 use crate::workloads::{random_key, value_of};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use stores::{Named, Store};
 
 /// The study.
@@ -22,14 +22,28 @@ pub const STUDY: Study = Study {
     source: "what users of large in-memory hash tables measure: inserts a second while a table grows, appends to values by popular keys",
     about: "The structures alone (larder_index::Unique), keys of eight bytes to values of bytes, one thread; beside them std's BTreeMap and hashbrown, and \
             the peers of this build in the growth of u64 to u64. An append reads, extends and writes a value in one step.",
+    quick_seconds: 75.0,
     run,
 };
 
 fn run(run: &mut Run) -> Result<(), Failure> {
     let stores = stores::stores(run)?;
+    if run.scale == super::Scale::Full {
+        foresee(run, &stores);
+    }
     growth(run, &stores)?;
     writes::appends(run, &stores)?;
     writes::sizes(run, &stores)
+}
+
+/// Says about how long it will take: microseconds of an insert, of an append and its check, of a value of some size.
+fn foresee(run: &mut Run, stores: &[Named]) {
+    let hundred_million = 100e6;
+    let growth: f64 = stores
+        .iter()
+        .map(|s| hundred_million * seconds_of(s) * 3.0)
+        .sum();
+    run.announce(growth + stores.len() as f64 * (100e6 * 1.5e-6 + 70.0 + 3.0 * 60.0));
 }
 
 /// Bytes of key and value of an entry in growth.
@@ -38,27 +52,67 @@ const ENTRY: f64 = 16.0;
 /// How much more than in the end a structure may take on its way, and what allocators keep.
 const PEAK: f64 = 2.3;
 
+/// The parts of the study's time that may be over after growth, and after appends.
+const SHARES: [f64; 2] = [0.45, 0.75];
+
+/// Entries that are wanted, the most first, and in which parts they are counted.
+struct Goal {
+    steps: &'static [u64],
+    part: u64,
+}
+
 fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
-    let steps: &[u64] = run.scale.pick(
-        &[20_000],
-        &[3_000_000],
-        &[1_000_000_000, 100_000_000, 10_000_000],
-    );
-    run.setting("growth entries", steps[0]);
-    let part = run.scale.pick(2_000, 100_000, 1_000_000);
-    if steps[0] < 100_000_000 {
+    let goal = Goal {
+        steps: run.scale.pick(
+            &[20_000],
+            &[1_000_000],
+            &[1_000_000_000, 100_000_000, 10_000_000],
+        ),
+        part: run.scale.pick(2_000, 50_000, 1_000_000),
+    };
+    run.setting("growth entries", goal.steps[0]);
+    if goal.steps[0] < 100_000_000 {
         run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
     }
-    let millions = ("entries", Scale::Linear);
+    declare(run, goal.part);
+    let only = run.only();
+    let mut peers = Counted(0);
+    each_map(&only, &mut peers);
+    let mut left = stores.len() + peers.0;
+    run.progress.part("big-memory, growth", left);
+    for store in stores {
+        run.progress.at(&store.name);
+        let an_entry = bytes_of(store);
+        if let Some(entries) = affordable(run, &store.name, goal.steps, an_entry) {
+            let patience = run.patience(SHARES[0], left);
+            let made = (store.make)(entries as usize);
+            grow_store(run, &store.name, made, (entries, goal.part, patience))?;
+            run.save()?;
+        }
+        left -= 1;
+        run.progress.step();
+    }
+    let mut peers = Peers {
+        run,
+        goal,
+        left,
+        failure: None,
+    };
+    each_map(&only, &mut peers);
+    peers.failure.map_or(Ok(()), Err)
+}
+
+fn declare(run: &mut Run, part: u64) {
     let rate = ("millions of inserts a second", Scale::Log);
-    let note =
-        format!("u64 to u64, random keys; each point is {part} inserts from the one before it");
     run.plot(
         "growth",
         "Inserts a second while a table grows",
-        millions,
+        ("entries", Scale::Linear),
         rate,
-        note,
+        format!(
+            "u64 to u64, random keys; each point is {} inserts from the one before it",
+            grouped(part as usize)
+        ),
     );
     let names = ("", Scale::Names);
     run.plot(
@@ -66,7 +120,10 @@ fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
         "The slowest part of growth",
         names,
         ("ms", Scale::Log),
-        format!("{part} inserts; the median part beside it"),
+        format!(
+            "{} inserts; the median part beside it",
+            grouped(part as usize)
+        ),
     );
     run.plot(
         "entry",
@@ -85,25 +142,27 @@ fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
     );
-    run.progress.part("big-memory, growth", stores.len());
-    for store in stores {
-        run.progress.at(&store.name);
-        let an_entry = bytes_of(store);
-        if let Some(entries) = affordable(run, &store.name, steps, an_entry) {
-            let made = (store.make)(entries as usize);
-            grow_store(run, &store.name, made, entries, part)?;
-        }
-        run.progress.step();
+}
+
+/// How many maps of other crates take part.
+struct Counted(usize);
+
+impl OnMap for Counted {
+    fn on<M: Map>(&mut self) {
+        self.0 += usize::from(!M::NAME.starts_with("larder"));
     }
-    let only = run.only();
-    let mut peers = Peers {
-        run,
-        steps,
-        part,
-        failure: None,
-    };
-    each_map(&only, &mut peers);
-    peers.failure.map_or(Ok(()), Err)
+}
+
+/// Seconds of an insert into a small one.
+fn seconds_of(store: &Named) -> f64 {
+    let n = 20_000;
+    let mut made = (store.make)(n as usize);
+    let begin = Instant::now();
+    for i in 0..n {
+        let key = random_key(i);
+        made.put(key, &value_of(key).to_le_bytes());
+    }
+    begin.elapsed().as_secs_f64() / n as f64
 }
 
 /// Bytes an entry, of a small one.
@@ -124,25 +183,28 @@ fn bytes_of(store: &Named) -> f64 {
 fn affordable(run: &mut Run, name: &str, steps: &[u64], an_entry: f64) -> Option<u64> {
     steps.iter().copied().find(|&n| {
         run.fits(
-            &format!("growth of {name} to {n} entries"),
+            &format!("growth of {name} to {} entries", grouped(n as usize)),
             n as f64 * an_entry * PEAK,
         )
     })
 }
 
+/// Entries, how many are counted together, and how long it may take.
+type Growth = (u64, u64, Option<Duration>);
+
 fn grow_store(
     run: &mut Run,
     name: &str,
     mut store: Box<dyn Store>,
-    entries: u64,
-    part: u64,
+    growth: Growth,
 ) -> Result<(), Failure> {
     let (grown, allocated) = counted(|| {
-        watch(entries, part, |i| {
+        watch(growth, |i| {
             let key = random_key(i);
             store.put(key, &value_of(key).to_le_bytes());
         })
     });
+    let entries = reached(run, name, growth, &grown);
     let bytes = store.bytes().unwrap_or(allocated);
     let mut out = Vec::new();
     grown_right(name, entries, |key| {
@@ -153,23 +215,51 @@ fn grow_store(
                 .map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
         })
     })?;
-    report(run, name, entries, part, &grown, bytes);
+    report(run, name, (entries, growth.1), &grown, bytes);
     Ok(())
 }
 
-/// Seconds of each part.
-fn watch(entries: u64, part: u64, mut insert: impl FnMut(u64)) -> Vec<f64> {
+/// Seconds of each part, until all entries are there or the time is over.
+fn watch((entries, part, patience): Growth, mut insert: impl FnMut(u64)) -> Vec<f64> {
     let mut parts = Vec::new();
-    let mut begin = Instant::now();
+    let first = Instant::now();
+    let mut begin = first;
     for i in 0..entries {
         insert(i);
         if (i + 1) % part == 0 {
             let now = Instant::now();
             parts.push((now - begin).as_secs_f64());
             begin = now;
+            if patience.is_some_and(|most| now - first > most) {
+                break;
+            }
         }
     }
     parts
+}
+
+/// How many entries came; if not all did, that is said.
+fn reached(run: &mut Run, name: &str, (entries, part, patience): Growth, grown: &[f64]) -> u64 {
+    let came = grown.len() as u64 * part;
+    if came + part <= entries {
+        let seconds: f64 = grown.iter().sum();
+        let most = patience.map_or(0.0, |most| most.as_secs_f64());
+        run.skip(format!(
+            "growth of {name} beyond {} entries: these took {seconds:.1} s, and it had {most:.1} s{}",
+            grouped(came as usize),
+            why(name)
+        ));
+        return came;
+    }
+    entries
+}
+
+/// Why a structure is as slow as it is, where that is no fault of its code.
+fn why(name: &str) -> &'static str {
+    match name {
+        "lfcatree" => "; its leaves never change, so each insert copies a path of nodes, and one thread alone never divides the one leaf",
+        _ => "",
+    }
 }
 
 fn grown_right(
@@ -196,7 +286,7 @@ fn grown_right(
     Ok(())
 }
 
-fn report(run: &mut Run, name: &str, entries: u64, part: u64, parts: &[f64], bytes: usize) {
+fn report(run: &mut Run, name: &str, (entries, part): (u64, u64), parts: &[f64], bytes: usize) {
     // No more points than a plot can show: neighbours are taken together.
     let together = parts.len().div_ceil(100).max(1);
     for (i, some) in parts.chunks(together).enumerate() {
@@ -220,7 +310,7 @@ fn report(run: &mut Run, name: &str, entries: u64, part: u64, parts: &[f64], byt
         median(parts) * 1e3,
         ("ms", Better::Less),
     );
-    let x = format!("{entries} entries");
+    let x = format!("{} entries", grouped(entries as usize));
     let an_entry = bytes as f64 / entries as f64;
     run.figure("entry", name, x.as_str(), an_entry, ("bytes", Better::Less));
     run.figure(
@@ -235,8 +325,9 @@ fn report(run: &mut Run, name: &str, entries: u64, part: u64, parts: &[f64], byt
 /// The growth of other maps from u64 to u64.
 struct Peers<'r> {
     run: &'r mut Run,
-    steps: &'r [u64],
-    part: u64,
+    goal: Goal,
+    /// How many have not grown yet.
+    left: usize,
     failure: Option<Failure>,
 }
 
@@ -248,24 +339,29 @@ impl OnMap for Peers<'_> {
         self.run.progress.at(M::NAME);
         // Maps that double are at their worst just after they did.
         let an_entry = 45.0;
-        if let Some(entries) = affordable(self.run, M::NAME, self.steps, an_entry) {
+        if let Some(entries) = affordable(self.run, M::NAME, self.goal.steps, an_entry) {
             self.failure = self.grow::<M>(entries).err();
         }
+        self.left -= 1;
+        self.run.progress.step();
     }
 }
 
 impl Peers<'_> {
     fn grow<M: Map>(&mut self, entries: u64) -> Result<(), Failure> {
         let mut map = M::empty();
+        let patience = self.run.patience(SHARES[0], self.left);
+        let growth = (entries, self.goal.part, patience);
         let (grown, allocated) = counted(|| {
-            watch(entries, self.part, |i| {
+            watch(growth, |i| {
                 let key = random_key(i);
                 map.insert(key, value_of(key));
             })
         });
+        let entries = reached(self.run, M::NAME, growth, &grown);
         grown_right(M::NAME, entries, |key| map.get(key))?;
         let bytes = map.own_bytes().unwrap_or(allocated);
-        report(self.run, M::NAME, entries, self.part, &grown, bytes);
-        Ok(())
+        report(self.run, M::NAME, (entries, self.goal.part), &grown, bytes);
+        self.run.save()
     }
 }

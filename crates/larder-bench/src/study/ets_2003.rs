@@ -4,7 +4,7 @@
 
 use super::contender::{others, said, Contender};
 use super::rows::{Hand, Next, Rows};
-use super::run::{Failure, Run};
+use super::run::{grouped, Failure, Run};
 use super::Study;
 use crate::result::{Better, Scale, X};
 use crate::workloads::shuffled;
@@ -17,6 +17,7 @@ pub const STUDY: Study = Study {
     source: "S. L. Fritchie, \"A Study of Erlang ETS Table Implementations and Performance\", Erlang Workshop 2003",
     about: "Tables of the engine (larder::Table), called from Rust with a row encoded and decoded in each call. The paper's names are kept: set is linear \
             hashing under one lock (6 entries a bucket), ordered_set an AVL tree, btree a B-tree of degree 4, judysl and judyesl Judy arrays over strings, judyeh one over hashes. Figures of the paper stand beside.",
+    quick_seconds: 75.0,
     run,
 };
 
@@ -32,6 +33,16 @@ struct Data {
     random: Vec<u32>,
     /// Shuffled in another way: where a row lies in memory is often said by when it came.
     visit: Vec<u32>,
+}
+
+impl Data {
+    fn new(n: usize, seed: u64) -> Data {
+        Data {
+            n: n as i64,
+            random: shuffled(n, seed),
+            visit: shuffled(n, seed + 1),
+        }
+    }
 }
 
 /// One workload: a plot for its times, one for its times by those of `set`.
@@ -199,64 +210,145 @@ fn contenders() -> Vec<Contender> {
     all
 }
 
-/// What one contender's tables took, for the estimate of the next size: name, bytes a row, seconds a row in the whole course.
-struct Taken(Vec<(String, f64, f64)>);
+/// What tables took, for the estimate of the next size.
+#[derive(Default)]
+struct Taken {
+    /// Name, bytes a row, seconds a row in the whole course, and at how many keys that was.
+    seen: Vec<(String, f64, f64, usize)>,
+    /// What was said to be left out at the beginning.
+    out: Vec<(usize, String)>,
+}
 
 impl Taken {
     /// Bytes a row, before anything is known.
     const UNKNOWN: f64 = 150.0;
     /// What a table takes while it doubles what it has, and what allocators keep.
     const PEAK: f64 = 1.7;
-    /// Seconds that one course may take when hours were not asked for.
-    const PATIENCE: f64 = 15.0;
+    /// Sizes up to this are measured in any case; larger ones while there is time, if hours were not asked for.
+    const ALWAYS: usize = 70_000;
 
     fn bytes(&self, name: &str) -> f64 {
-        let known = self.0.iter().find(|(of, ..)| of == name);
-        known.map_or(Self::UNKNOWN, |(_, bytes, _)| *bytes)
+        let known = self.seen.iter().find(|(of, ..)| of == name);
+        known.map_or(Self::UNKNOWN, |(_, bytes, ..)| *bytes)
     }
 
-    fn seconds(&self, name: &str) -> f64 {
-        let known = self.0.iter().find(|(of, ..)| of == name);
-        known.map_or(0.0, |(.., seconds)| *seconds)
+    /// Seconds of the whole course with so many keys. A row takes longer in a larger table: by half for each factor of ten, about.
+    fn seconds(&self, name: &str, n: usize) -> f64 {
+        let known = self.seen.iter().find(|(of, ..)| of == name);
+        known.map_or(0.0, |(_, _, seconds, keys)| {
+            let tens = (n as f64 / *keys as f64).log10().max(0.0);
+            n as f64 * seconds * (1.0 + 0.5 * tens)
+        })
     }
 
-    fn note(&mut self, name: &str, bytes: f64, seconds: f64) {
-        self.0.retain(|(of, ..)| of != name);
-        self.0.push((name.to_owned(), bytes, seconds));
+    fn note(&mut self, name: &str, bytes: f64, seconds: f64, keys: usize) {
+        self.seen.retain(|(of, ..)| of != name);
+        self.seen.push((name.to_owned(), bytes, seconds, keys));
     }
 }
 
-/// Whether there is memory and time for a contender at a size; if not, that is said.
-fn fits(run: &mut Run, taken: &Taken, n: usize, name: &str) -> bool {
-    let seconds = n as f64 * taken.seconds(name);
-    // Without `set` there is nothing to be relative to.
-    let patient = run.scale == super::Scale::Full || name == SET;
-    if !patient && seconds > Taken::PATIENCE {
-        run.skip(format!(
-            "{n} keys, {name}: would take about {seconds:.0} s a run; asked for by --full alone"
-        ));
-        return false;
+/// Those for which there is memory and time at a size; of the others, it is said.
+fn fitting<'c>(run: &mut Run, taken: &Taken, n: usize, all: &'c [Contender]) -> Vec<&'c Contender> {
+    let (mut planned, mut late) = (0.0, Vec::new());
+    let mut fit = Vec::new();
+    for contender in all {
+        let name = &contender.name;
+        if taken.out.iter().any(|(keys, of)| *keys == n && of == name) {
+            continue;
+        }
+        let what = format!("{} keys, {name}", grouped(n));
+        let seconds = taken.seconds(name, n);
+        // Without `set` there is nothing to be relative to.
+        let patient = run.scale == super::Scale::Full || name == SET || n <= Taken::ALWAYS;
+        if !patient && !run.has_time(planned + seconds) {
+            late.push(format!("{name} ({seconds:.0} s)"));
+            continue;
+        }
+        let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
+        if !run.is_over(&what, seconds) && run.fits(&what, bytes) {
+            planned += seconds;
+            fit.push(contender);
+        }
     }
-    let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
-    run.fits(&format!("{n} keys, {name}"), bytes)
+    if !late.is_empty() {
+        let late = late.join(", ");
+        run.skip(format!(
+            "{} keys: no time in a quick study for {late}",
+            grouped(n)
+        ));
+    }
+    fit
+}
+
+/// Sends each through the course once with few keys, and says what the large sizes will take, and which have no memory.
+fn foresee(
+    run: &mut Run,
+    runs: usize,
+    contenders: &[Contender],
+    taken: &mut Taken,
+) -> Result<(), Failure> {
+    let few = Data::new(7_000, run.seed);
+    for contender in contenders {
+        course(contender, &few, 1, taken)?;
+    }
+    let mut seconds = 0.0;
+    for &n in &SIZES {
+        for contender in contenders {
+            let name = &contender.name;
+            let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
+            if run.fits(&format!("{} keys, {name}", grouped(n)), bytes) {
+                seconds += turns_of(runs, n) as f64
+                    * taken
+                        .seconds(name, n)
+                        .max(ROUNDS_FULL as f64 * taken.seconds(name, 1));
+            } else {
+                taken.out.push((n, name.clone()));
+            }
+        }
+    }
+    run.announce(seconds);
+    Ok(())
+}
+
+/// Keys.
+const SIZES: [usize; 8] = [
+    700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
+];
+
+/// Rows that small tables go through the course with, in a full study.
+const ROUNDS_FULL: usize = 400_000;
+
+/// Large sizes are measured once.
+fn turns_of(runs: usize, n: usize) -> usize {
+    if n > 7_000_000 {
+        1
+    } else {
+        runs
+    }
 }
 
 fn run(run: &mut Run) -> Result<(), Failure> {
-    let all = [
-        700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
-    ];
-    let most = run.scale.pick(2, 4, all.len());
-    for n in &all[most..] {
-        run.skip(format!("{n} keys: asked for by --full alone"));
+    let most = run.scale.pick(2, 4, SIZES.len());
+    let sizes = &SIZES[..most];
+    if most < SIZES.len() {
+        let more: Vec<_> = SIZES[most..].iter().map(|&n| grouped(n)).collect();
+        run.skip(format!(
+            "{} keys: asked for by --full alone",
+            more.join("; ")
+        ));
     }
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
-    let mut taken = Taken(Vec::new());
-    for &n in &all[..most] {
-        size(run, n, runs, &contenders, &mut taken)?;
+    let mut taken = Taken::default();
+    if run.scale == super::Scale::Full {
+        foresee(run, runs, &contenders, &mut taken)?;
     }
-    headlines(run, &all[..most]);
+    for (i, &n) in sizes.iter().enumerate() {
+        let share = (i + 1) as f64 / sizes.len() as f64;
+        size(run, (n, share), runs, &contenders, &mut taken)?;
+    }
+    headlines(run, sizes);
     Ok(())
 }
 
@@ -304,29 +396,31 @@ fn declare(run: &mut Run) {
     run.check("tables had as many rows as there were keys after inserts, none after deletion");
 }
 
-/// All contenders at one size, in turns.
+/// All contenders at one size, in turns; `share` is that of the study's time that may be over afterwards.
 fn size(
     run: &mut Run,
-    n: usize,
+    (n, share): (usize, f64),
     runs: usize,
     contenders: &[Contender],
     taken: &mut Taken,
 ) -> Result<(), Failure> {
-    let runs = if n > 7_000_000 { 1 } else { runs };
-    let data = Data {
-        n: n as i64,
-        random: shuffled(n, run.seed),
-        visit: shuffled(n, run.seed + 1),
-    };
-    let fit: Vec<_> = contenders
-        .iter()
-        .filter(|c| fits(run, taken, n, &c.name))
-        .collect();
-    run.progress
-        .part(&format!("ets-2003, {n} keys"), runs * fit.len());
+    let part = format!("{} keys", grouped(n));
+    if run.is_over(&part, 0.0) {
+        return Ok(());
+    }
+    let fit = fitting(run, taken, n, contenders);
+    if fit.is_empty() {
+        return Ok(());
+    }
+    let data = Data::new(n, run.seed);
+    let mut turns = run.turns(turns_of(runs, n), share);
     // Small tables go through the course often: a clock is no good at microseconds.
-    let rounds = (run.scale.pick(1_000, 100_000, 400_000) / n).max(1);
-    for turn in 0..runs {
+    let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
+    while let Some(turn) = run.turn(&part, &mut turns)? {
+        run.progress.part(
+            &format!("ets-2003, {} keys, run {}", grouped(n), turn + 1),
+            fit.len(),
+        );
         let mut of_set = None;
         for i in 0..fit.len() {
             // `set` first, which the others are divided by; the rest begin one place on in each turn.
@@ -337,32 +431,33 @@ fn size(
             };
             let contender = fit[i];
             run.progress.at(&contender.name);
-            let times = course(contender, &data, rounds, taken)?;
-            if contender.name == SET {
-                of_set = Some(times);
-            }
-            report(run, contender, n, times, of_set);
-            if turn == 0 && contender.is_table() {
-                let bytes = taken.bytes(&contender.name);
-                run.figure(
-                    "memory",
-                    &contender.name,
-                    n as f64,
-                    bytes * n as f64 / 1e6,
-                    ("MB", Better::Less),
-                );
-                run.figure(
-                    "bytes",
-                    &contender.name,
-                    n as f64,
-                    bytes,
-                    ("bytes", Better::Less),
-                );
+            if !run.is_over(
+                &format!("{} keys, {}", grouped(n), contender.name),
+                taken.seconds(&contender.name, n),
+            ) {
+                let times = course(contender, &data, rounds, taken)?;
+                if contender.name == SET {
+                    of_set = Some(times);
+                }
+                report(run, contender, n, times, of_set);
+                if turn == 0 && contender.is_table() {
+                    weigh(run, &contender.name, n, taken.bytes(&contender.name));
+                }
+                if n >= 7_000_000 {
+                    run.save()?;
+                }
             }
             run.progress.step();
         }
     }
     Ok(())
+}
+
+/// What its table takes.
+fn weigh(run: &mut Run, name: &str, n: usize, bytes: f64) {
+    let (x, megabytes) = (n as f64, bytes * n as f64 / 1e6);
+    run.figure("memory", name, x, megabytes, ("MB", Better::Less));
+    run.figure("bytes", name, x, bytes, ("bytes", Better::Less));
 }
 
 /// Seconds of each workload, of all rounds together.
@@ -399,7 +494,7 @@ fn course(
     }
     times.iter_mut().for_each(|time| *time /= rounds as f64);
     let a_row = times.iter().sum::<f64>() / data.n as f64;
-    taken.note(&contender.name, bytes, a_row);
+    taken.note(&contender.name, bytes, a_row, data.n as usize);
     Ok(times)
 }
 
@@ -443,7 +538,7 @@ fn headlines(run: &mut Run, sizes: &[usize]) {
             Some((n, y))
         });
         if let Some((n, y)) = ours {
-            let series = format!("here, {n} keys");
+            let series = format!("here, {} keys", grouped(n));
             run.figure("headlines", &series, x.as_str(), y, ("%", Better::Less));
         }
     }

@@ -20,6 +20,7 @@ pub const STUDY: Study = Study {
     source: "D. Klaftenegger, K. Sagonas, K. Winblad, \"On the Scalability of the Erlang Term Storage\", Erlang Workshop 2013",
     about: "Tables of the engine (larder::Table), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
             Larder's own structures and locks; peers are maps from u64 to u64 in their own crates (feature `peers`), without rows to encode.",
+    quick_seconds: 80.0,
     run,
 };
 
@@ -92,7 +93,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         inserts: full.inserts / divisor,
         operations: full.operations / divisor,
     };
-    let size = run.scale.pick(part(512), part(32), full);
+    let size = run.scale.pick(part(512), part(64), full);
     run.setting("range", size.range);
     run.setting("inserts", size.inserts);
     run.setting("operations", size.operations);
@@ -110,12 +111,26 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(1, 3, 5));
     declare(run);
-    phases(run, size, runs, &contenders)?;
-    sweep(run, size, runs, "reader-groups", groups())?;
-    sweep(run, size, runs, "bucket-locks", locks())?;
-    sweep(run, size, runs, "options", options())?;
-    stacks(run, size, runs)?;
-    registries(run, size, runs)
+    if run.scale == super::Scale::Full {
+        foresee(run, size, runs, contenders.len());
+    }
+    phases(run, size, (runs, 0.6), &contenders)?;
+    sweep(run, size, (runs, 0.7), "reader-groups", groups())?;
+    sweep(run, size, (runs, 0.8), "bucket-locks", locks())?;
+    sweep(run, size, (runs, 0.85), "options", options())?;
+    stacks(run, size, (runs, 0.95))?;
+    registries(run, size, (runs, 1.0))
+}
+
+/// Says about how long it will take: a microsecond and a quarter an operation of all threads together, half of one for checks.
+fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
+    let counts = run.thread_counts().len();
+    let phases = contenders * counts * MIXES.len();
+    let sweeps = 2 * (groups().len() + locks().len() + options().len());
+    let step = 1.25e-6 * (size.operations + size.inserts + size.range as usize) as f64
+        + 0.5e-6 * (3 * size.range) as f64;
+    let others = 1e-6 * (4 * counts * size.inserts * 2 + 3 * counts * size.operations) as f64;
+    run.announce(runs as f64 * (step * (phases + sweeps) as f64 + others));
 }
 
 fn declare(run: &mut Run) {
@@ -203,7 +218,7 @@ fn random(seed: u64, phase: u64, worker: &Worker<'_>) -> Random {
 }
 
 /// A worker's part of so many.
-fn share(all: usize, threads: usize, number: usize) -> usize {
+fn part_of(all: usize, threads: usize, number: usize) -> usize {
     all / threads + usize::from(number < all % threads)
 }
 
@@ -212,17 +227,26 @@ fn key(random: &mut Random, range: i64) -> i64 {
 }
 
 /// All three phases of all contenders, by number of threads.
-fn phases(run: &mut Run, size: Size, runs: usize, contenders: &[Contender]) -> Result<(), Failure> {
+fn phases(
+    run: &mut Run,
+    size: Size,
+    (runs, share): (usize, f64),
+    contenders: &[Contender],
+) -> Result<(), Failure> {
     let counts = run.thread_counts();
-    run.progress.part(
-        "ets-2013, phases",
-        runs * contenders.len() * counts.len() * MIXES.len(),
-    );
     let fits = |c: &&Contender| run.fits(&c.name.clone(), size.inserts as f64 * 300.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn("phases", &mut turns)? {
+        run.progress.part(
+            &format!("ets-2013, phases, run {}", turn + 1),
+            contenders.len() * counts.len() * MIXES.len(),
+        );
         for i in 0..contenders.len() {
             let contender = contenders[(i + turn) % contenders.len()];
+            if run.is_over(&format!("phases, {}", contender.name), 0.0) {
+                continue;
+            }
             for &threads in &counts {
                 for (mix, plot, _) in MIXES {
                     run.progress.at(&contender.name);
@@ -272,7 +296,7 @@ fn rate(operations: usize, seconds: f64) -> f64 {
 fn insert(rows: &dyn Rows, size: Size, threads: usize, seed: u64) -> Result<f64, Failure> {
     let done = crowd::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 1, &worker));
-        for _ in 0..share(size.inserts, threads, worker.number) {
+        for _ in 0..part_of(size.inserts, threads, worker.number) {
             let key = key(&mut random, size.range);
             hand.insert(key, value(key));
         }
@@ -286,7 +310,7 @@ fn distinct(size: Size, threads: usize, seed: u64) -> usize {
     let mut seen = vec![false; size.range as usize + 1];
     for number in 0..threads {
         let mut random = Random::new(seed ^ 1 << 32 ^ (number as u64) << 40);
-        for _ in 0..share(size.inserts, threads, number) {
+        for _ in 0..part_of(size.inserts, threads, number) {
             seen[key(&mut random, size.range) as usize] = true;
         }
     }
@@ -304,7 +328,7 @@ fn mixed(
 ) -> Result<f64, Failure> {
     let done = crowd::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 2, &worker));
-        for _ in 0..share(size.operations, threads, worker.number) {
+        for _ in 0..part_of(size.operations, threads, worker.number) {
             let key = key(&mut random, size.range);
             // Of 200: what are not lookups are halved.
             match random.below(200) {
@@ -449,7 +473,7 @@ fn options() -> Sweep {
 fn sweep(
     run: &mut Run,
     size: Size,
-    runs: usize,
+    (runs, share): (usize, f64),
     plot: &'static str,
     sweep: Sweep,
 ) -> Result<(), Failure> {
@@ -458,9 +482,12 @@ fn sweep(
         .filter(|(_, c)| run.wants(&c.name))
         .collect();
     let threads = run.threads;
-    run.progress
-        .part(&format!("ets-2013, {plot}"), runs * sweep.len() * 2);
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn(plot, &mut turns)? {
+        run.progress.part(
+            &format!("ets-2013, {plot}, run {}", turn + 1),
+            sweep.len() * 2,
+        );
         for i in 0..sweep.len() {
             let (x, contender) = &sweep[(i + turn) % sweep.len()];
             for (mix, _, _) in [MIXES[0], MIXES[1]] {
@@ -480,7 +507,7 @@ fn sweep(
 }
 
 /// Steps of next on an ordered_set whose stack is static or not, and on Larder's.
-fn stacks(run: &mut Run, size: Size, runs: usize) -> Result<(), Failure> {
+fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), Failure> {
     let stack = |on| [("static_stack".to_owned(), larder::StructureValue::Flag(on))];
     let all = [
         Contender::ordered("static stack", "avl", &stack(true)),
@@ -491,9 +518,12 @@ fn stacks(run: &mut Run, size: Size, runs: usize) -> Result<(), Failure> {
     let all: Vec<_> = all.into_iter().filter(|c| run.wants(&c.name)).collect();
     let counts = run.thread_counts();
     let keys = size.inserts as i64;
-    run.progress
-        .part("ets-2013, stacks", runs * all.len() * counts.len());
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn("stacks", &mut turns)? {
+        run.progress.part(
+            &format!("ets-2013, stacks, run {}", turn + 1),
+            all.len() * counts.len(),
+        );
         for i in 0..all.len() {
             let contender = &all[(i + turn) % all.len()];
             let rows = made(contender, size)?;
@@ -543,7 +573,7 @@ enum Way {
 }
 
 /// Random lookups that find their table first.
-fn registries(run: &mut Run, size: Size, runs: usize) -> Result<(), Failure> {
+fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), Failure> {
     let world = larder::api::Larder::new();
     let created = |e: larder::Error| Failure::Impossible(e.to_string());
     let tables: Vec<_> = (0..TABLES)
@@ -567,16 +597,19 @@ fn registries(run: &mut Run, size: Size, runs: usize) -> Result<(), Failure> {
         ),
     ];
     let counts = run.thread_counts();
-    run.progress
-        .part("ets-2013, registry", runs * ways.len() * counts.len());
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn("registry", &mut turns)? {
+        run.progress.part(
+            &format!("ets-2013, registry, run {}", turn + 1),
+            ways.len() * counts.len(),
+        );
         for i in 0..ways.len() {
             let (name, way) = &ways[(i + turn) % ways.len()];
             for &threads in &counts {
                 run.progress.at(name);
                 let seed = run.seed + turn as u64;
                 let done = crowd::work(threads, None, |worker| {
-                    let operations = share(size.operations, threads, worker.number);
+                    let operations = part_of(size.operations, threads, worker.number);
                     found(
                         &world,
                         &tables,

@@ -12,6 +12,7 @@
 //!  contender      what is measured: a structure with its options
 //!  rows           a table of {K, V} for one study, as a thread works on it
 //!  crowd          several threads on one table
+//!  clock          how long it may take
 //!  memory         how much there is, so that nothing is swapped or killed
 //!  progress       bars
 //! ```
@@ -20,6 +21,7 @@
 
 pub mod adapting;
 pub mod big_memory;
+pub mod clock;
 pub mod contender;
 pub mod crowd;
 pub mod erlang;
@@ -34,6 +36,7 @@ pub mod run;
 pub use run::{Failure, Run};
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// A study: what it is, and how it is run.
 pub struct Study {
@@ -45,6 +48,8 @@ pub struct Study {
     pub source: &'static str,
     /// Which layer of Larder it measures, and what else a reader of `--help` should know.
     pub about: &'static str,
+    /// Seconds that it may take when it is run quick: another turn is begun only while there is time for it.
+    pub quick_seconds: f64,
     /// Runs it. What it measures goes into the run.
     pub run: fn(&mut Run) -> Result<(), Failure>,
 }
@@ -110,9 +115,15 @@ pub struct Options {
     /// The most threads; as many as there are cores if not said.
     #[arg(long)]
     pub threads: Option<usize>,
+    /// Begins nothing after so many minutes, and says what was left out. If not said: about a minute and a half for a quick study, no end for a full one.
+    #[arg(long, value_name = "MINUTES")]
+    pub minutes: Option<f64>,
     /// No bars, for logs.
     #[arg(long)]
     pub no_progress: bool,
+    /// No figures on the standard output.
+    #[arg(long)]
+    pub quiet: bool,
     /// Adds a structure that forgets keys: the run must fail and name it.
     #[arg(long, hide = true)]
     pub plant: bool,
@@ -139,7 +150,8 @@ pub fn folder() -> PathBuf {
     PathBuf::from("results").join(format!("{day}-studies"))
 }
 
-/// Runs the study that was asked for, or all of them, and writes what they found into the folder. Figures also go to the standard output.
+/// Runs the study that was asked for, or all of them, and writes what they found into the folder, after each turn and at the end. Figures also go to the
+/// standard output.
 ///
 /// # Errors
 /// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The text begins with the study's name. Of a study that fails
@@ -157,10 +169,31 @@ pub fn run(options: &Options, only: &[String], out: &Path) -> Result<(), String>
             names.join(", ")
         ));
     }
-    for study in wanted {
+    let begin = Instant::now();
+    let of = wanted.len();
+    for (i, study) in wanted.into_iter().enumerate() {
+        if of > 1 {
+            let left = left(options, &begin, i, of);
+            eprintln!("[{} of {of}]{left}", i + 1);
+        }
         one(study, options, only, out).map_err(|failure| format!("{}: {failure}", study.name))?;
     }
     Ok(())
+}
+
+/// How long this study and those after it will take, where they have an end.
+fn left(options: &Options, begin: &Instant, done: usize, of: usize) -> String {
+    let each = |study: &Study| match (options.minutes, options.scale()) {
+        (Some(minutes), _) => Some(minutes * 60.0),
+        (None, Scale::Quick) => Some(study.quick_seconds),
+        _ => None,
+    };
+    let seconds: Option<Vec<f64>> = all()[done..of].iter().map(|study| each(study)).collect();
+    seconds.map_or(String::new(), |seconds| {
+        let spent = clock::said(begin.elapsed().as_secs_f64());
+        let left = clock::said(seconds.iter().sum());
+        format!(" after {spent}, about {left} left")
+    })
 }
 
 fn one(study: &Study, options: &Options, only: &[String], out: &Path) -> Result<(), Failure> {
@@ -168,14 +201,19 @@ fn one(study: &Study, options: &Options, only: &[String], out: &Path) -> Result<
     eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
     let outcome = (study.run)(&mut run);
     run.progress.end();
+    if outcome.is_err() {
+        run.take_back();
+    }
     outcome?;
     let result = run.end();
-    print!("{}", run::table(&result));
     let path = result.write(out)?;
+    if !options.quiet {
+        print!("{}", run::table(&result));
+    }
     eprintln!(
-        "written: {} and .csv, after {:.0} s",
+        "written: {} and .csv, after {}",
         path.display(),
-        result.seconds
+        clock::said(result.seconds)
     );
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::adapting;
 use super::contender::{named, others, said, Contender};
 use super::crowd;
 use super::rows::{Hand, Next, Rows};
-use super::run::{Failure, Run};
+use super::run::{grouped, Failure, Run};
 use super::Study;
 use crate::result::{Better, Scale};
 use crate::workloads::{shuffled, Random};
@@ -19,6 +19,7 @@ pub const STUDY: Study = Study {
     source: "K. Sagonas, K. Winblad, \"More Scalable Ordered Set for ETS Using Adaptation\", Erlang Workshop 2014; the throughput benchmark of OTP's ets_SUITE",
     about: "Tables of the engine (larder::Table), rows {K}, worked on by threads of a Rust program. A recorded run of a contention-adapting tree (the \
             structure alone) goes to catree-adapting.json.",
+    quick_seconds: 80.0,
     run,
 };
 
@@ -54,10 +55,21 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         .copied()
         .filter(|&n| n == 1 || n == run.threads)
         .collect();
-    disjoint(run, runs, &contenders)?;
-    scenarios(run, runs, &contenders, &ends)?;
-    counters(run, runs, &counts)?;
-    adapting::record(run)
+    if run.scale == super::Scale::Full {
+        foresee(run, runs, contenders.len(), ends.len());
+    }
+    // First what is drawn first, and takes a second or two.
+    adapting::record(run)?;
+    disjoint(run, (runs, 0.2), &contenders)?;
+    counters(run, (runs, 0.3), &counts)?;
+    scenarios(run, (runs, 1.0), &contenders, &ends)
+}
+
+/// Says about how long it will take: a scenario its time, and two seconds to fill, check and free a table.
+fn foresee(run: &mut Run, runs: usize, contenders: usize, ends: usize) {
+    let scenarios = SCENARIOS.len() * contenders * ends;
+    let disjoint = 3.0 * contenders as f64 * 10e6 * 1.6e-6;
+    run.announce(runs as f64 * (5.0 * scenarios as f64 + disjoint + 60.0));
 }
 
 fn made(contender: &Contender, rows: usize) -> Result<Box<dyn Rows>, Failure> {
@@ -66,12 +78,16 @@ fn made(contender: &Contender, rows: usize) -> Result<Box<dyn Rows>, Failure> {
         .map_err(|e| Failure::Impossible(format!("{}: {e}", contender.name)))
 }
 
-fn disjoint(run: &mut Run, runs: usize, contenders: &[Contender]) -> Result<(), Failure> {
-    let n = run.scale.pick(4_000, 200_000, 10_000_000i64);
+fn disjoint(
+    run: &mut Run,
+    (runs, share): (usize, f64),
+    contenders: &[Contender],
+) -> Result<(), Failure> {
+    let n = run.scale.pick(4_000, 100_000, 10_000_000i64);
     run.setting("disjoint inserts", n);
     run.plot(
         "disjoint",
-        format!("{n} inserts of disjoint ranges"),
+        format!("{} inserts of disjoint ranges", grouped(n as usize)),
         ("threads", Scale::Log),
         ("millions of inserts a second", Scale::Linear),
         "each thread inserts a range of its own, in order; the published run had 10,000,000 and 1, 2 and 4 processes",
@@ -79,13 +95,17 @@ fn disjoint(run: &mut Run, runs: usize, contenders: &[Contender]) -> Result<(), 
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
     let counts = [1, 2, 4];
-    run.progress.part(
-        "ordered-set, disjoint inserts",
-        runs * contenders.len() * counts.len(),
-    );
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn("disjoint inserts", &mut turns)? {
+        run.progress.part(
+            &format!("ordered-set, disjoint inserts, run {}", turn + 1),
+            contenders.len() * counts.len(),
+        );
         for i in 0..contenders.len() {
             let contender = contenders[(i + turn) % contenders.len()];
+            if run.is_over(&format!("disjoint inserts, {}", contender.name), 0.0) {
+                continue;
+            }
             for threads in counts {
                 run.progress.at(&contender.name);
                 let rows = made(contender, n as usize)?;
@@ -227,11 +247,11 @@ impl Mix {
 
 fn scenarios(
     run: &mut Run,
-    runs: usize,
+    (runs, share): (usize, f64),
     contenders: &[Contender],
     counts: &[usize],
 ) -> Result<(), Failure> {
-    let (range, ms) = run.scale.pick((2_000, 8), (50_000, 50), (1_000_000, 3_000));
+    let (range, ms) = run.scale.pick((2_000, 8), (20_000, 25), (1_000_000, 3_000));
     run.setting("scenario keys", range);
     run.setting("scenario milliseconds", ms);
     let names = ("insert/delete/lookup in %, and the rest", Scale::Names);
@@ -244,12 +264,16 @@ fn scenarios(
         run.plot(id, title, names, rate, note.clone());
     }
     let order = shuffled(range as usize, run.seed);
-    run.progress.part(
-        "ordered-set, scenarios",
-        runs * contenders.len() * counts.len() * SCENARIOS.len(),
-    );
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn("scenarios", &mut turns)? {
+        run.progress.part(
+            &format!("ordered-set, scenarios, run {}", turn + 1),
+            contenders.len() * counts.len() * SCENARIOS.len(),
+        );
         for scenario in &SCENARIOS {
+            if run.is_over(&format!("scenario {}", scenario.name), 0.0) {
+                continue;
+            }
             let mix = Mix::of(scenario, range);
             for i in 0..contenders.len() {
                 let contender = &contenders[(i + turn) % contenders.len()];
@@ -380,7 +404,7 @@ fn sound(rows: &dyn Rows, name: &str, range: i64, expected: Option<usize>) -> Re
 }
 
 /// Inserts and deletions alone, with rows counted in many places and in one.
-fn counters(run: &mut Run, runs: usize, counts: &[usize]) -> Result<(), Failure> {
+fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Result<(), Failure> {
     let (range, ms) = run
         .scale
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
@@ -406,9 +430,12 @@ fn counters(run: &mut Run, runs: usize, counts: &[usize]) -> Result<(), Failure>
     all.retain(|c| run.wants(&c.name));
     let order = shuffled(range as usize, run.seed);
     let mix = Mix::of(&SCENARIOS[0], range);
-    run.progress
-        .part("ordered-set, counters", runs * all.len() * counts.len());
-    for turn in 0..runs {
+    let mut turns = run.turns(runs, share);
+    while let Some(turn) = run.turn("counters", &mut turns)? {
+        run.progress.part(
+            &format!("ordered-set, counters, run {}", turn + 1),
+            all.len() * counts.len(),
+        );
         for i in 0..all.len() {
             let contender = &all[(i + turn) % all.len()];
             for &threads in counts {

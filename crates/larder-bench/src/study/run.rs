@@ -1,5 +1,6 @@
 //! One run of a study: what was asked for, what was found, and where it goes.
 
+use super::clock::{self, Clock, Turns};
 use super::contender::Contender;
 use super::progress::Progress;
 use super::{memory, Options, Scale, Study};
@@ -9,7 +10,7 @@ use crate::result::{self, Better, Plot, Point, Published, X};
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::Duration;
 
 /// Why a study ended early. Nothing is written then.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +71,16 @@ pub struct Run {
     only: Only,
     figures: Vec<Figures>,
     result: result::Study,
-    began: Instant,
+    clock: Clock,
+    /// Whether a file of this run's is there already.
+    written: bool,
 }
+
+/// Why something is left out.
+const NO_TIME: &str = "not in the time that was given (--minutes)";
+
+/// What a file says that was written on the way.
+const UNDER_WAY: &str = "what came later: the study was broken off, or is under way";
 
 impl Run {
     /// Begins a study.
@@ -88,6 +97,8 @@ impl Run {
             runs: options.runs,
             only: Only(only.to_vec()),
             figures: Vec::new(),
+            clock: clock(study, options),
+            written: false,
             result: result::Study {
                 study: study.name.into(),
                 title: study.title.into(),
@@ -97,7 +108,6 @@ impl Run {
                 started: now(),
                 ..result::Study::default()
             },
-            began: Instant::now(),
         };
         run.setting("scale", run.scale.name());
         run.setting("seed", run.seed);
@@ -105,7 +115,96 @@ impl Run {
         if !only.is_empty() {
             run.setting("only", only.join(","));
         }
+        if let Some(minutes) = options.minutes {
+            run.setting("minutes", minutes);
+        }
         run
+    }
+
+    /// Says about how long it will take, where nobody limits it.
+    pub fn announce(&mut self, seconds: f64) {
+        let about = clock::said(seconds);
+        self.setting("expected", &about);
+        self.progress.say(&format!(
+            "about {about} on a machine with two cores; figures are written on the way, `--minutes` sets an end"
+        ));
+    }
+
+    /// Turns of a part that may last until this share of the study's time is over; see [`Run::turn`].
+    pub fn turns(&self, runs: usize, share: f64) -> Turns {
+        self.clock.turns(runs, share)
+    }
+
+    /// The number of the next turn of a part, if there is time for one. What was found so far is written before it begins; a part for which there is no
+    /// time at all is said to be left out.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn turn(&mut self, part: &str, turns: &mut Turns) -> Result<Option<usize>, Failure> {
+        self.save()?;
+        let turn = self.clock.turn(turns);
+        if turns.done().0 == 0 {
+            self.skip(format!("{part}: {NO_TIME}"));
+        }
+        Ok(turn)
+    }
+
+    /// How long each of so many may take, if this share of the study's time is to be enough; see [`Clock::patience`].
+    pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
+        self.clock.patience(share, left)
+    }
+
+    /// Whole seconds that are left, for a program that measures; nothing where there is no end.
+    pub fn seconds_left(&self) -> String {
+        let left = self.clock.patience(1.0, 1);
+        left.map_or(String::new(), |left| left.as_secs().max(1).to_string())
+    }
+
+    /// Whether nothing at all is begun after the end.
+    pub fn is_strict(&self) -> bool {
+        self.clock.is_strict()
+    }
+
+    /// Whether the study, if it has an end, can be over by then with something that takes so many seconds.
+    pub fn has_time(&self, seconds: f64) -> bool {
+        self.clock.has_time(seconds)
+    }
+
+    /// Whether there is no time any more for something that takes so many seconds; if so, says what is left out.
+    pub fn is_over(&mut self, what: &str, seconds: f64) -> bool {
+        let over = self.clock.is_over(seconds);
+        if over {
+            self.skip(format!(
+                "{what}: not in the time that was given (--minutes)"
+            ));
+        }
+        over
+    }
+
+    /// Writes what was found so far, so that a study which is broken off leaves that.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn save(&mut self) -> Result<(), Failure> {
+        if self.figures.is_empty() {
+            return Ok(());
+        }
+        let mut study = self.found();
+        study.skipped.push(UNDER_WAY.into());
+        study.write(&self.out)?;
+        self.written = true;
+        Ok(())
+    }
+
+    /// Takes back what was written on the way: a study that fails leaves nothing.
+    pub fn take_back(&self) {
+        if self.written {
+            for kind in ["json", "csv"] {
+                let name = format!("{}.{kind}", self.result.study);
+                // What can't be removed is gone already.
+                let _ = std::fs::remove_file(self.out.join(name));
+            }
+        }
     }
 
     /// How often things are measured, where the study would do it so often.
@@ -265,7 +364,7 @@ impl Run {
 
     /// Facts of the machine, the commit and the beginning, for a file of another kind.
     pub fn origin(&self) -> (&result::Study, f64) {
-        (&self.result, self.began.elapsed().as_secs_f64())
+        (&self.result, self.clock.seconds())
     }
 
     /// Takes points that were measured elsewhere.
@@ -274,18 +373,34 @@ impl Run {
     }
 
     /// Ends the study: the result, with plots that have nothing in them left out.
-    pub fn end(mut self) -> result::Study {
+    pub fn end(self) -> result::Study {
         self.progress.end();
-        let points = self.figures.iter().map(Figures::point);
-        self.result.points.extend(points);
-        let result = &mut self.result;
+        self.found()
+    }
+
+    /// What was found so far.
+    fn found(&self) -> result::Study {
+        let mut result = self.result.clone();
+        result
+            .points
+            .extend(self.figures.iter().map(Figures::point));
         let (points, published) = (&result.points, &result.published);
         result.plots.retain(|plot| {
             points.iter().any(|p| p.plot == plot.id) || published.iter().any(|p| p.plot == plot.id)
         });
-        result.seconds = self.began.elapsed().as_secs_f64();
-        self.result
+        result.seconds = self.clock.seconds();
+        result
     }
+}
+
+/// When a study ends: when it was asked to; a quick one when it says itself; else when all is done.
+fn clock(study: &Study, options: &Options) -> Clock {
+    let own = (options.scale() == Scale::Quick).then_some(study.quick_seconds);
+    let asked = options.minutes.map(|minutes| minutes * 60.0);
+    let end = asked
+        .or(own)
+        .map(|s| Duration::from_secs_f64(s.clamp(0.0, 1e8)));
+    Clock::new(end, asked.is_some())
 }
 
 impl Figures {
@@ -307,6 +422,19 @@ impl Figures {
 /// Processors that this program may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A number as people read it: `54,000,000`.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// The facts, by name; the commit stands apart.
@@ -392,6 +520,14 @@ mod tests {
         assert_eq!(
             (points[0].low, points[0].high, points[0].runs),
             (1.0, 5.0, 3)
+        );
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(
+            [7, 700, 7_000, 54_000_000].map(grouped),
+            ["7", "700", "7,000", "54,000,000"]
         );
     }
 

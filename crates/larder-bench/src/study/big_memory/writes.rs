@@ -1,6 +1,7 @@
 //! Writes into large tables: appends by popular keys, at full speed and when they are due, and values of all sizes.
 
 use super::stores::{Named, Store};
+use super::SHARES;
 use crate::result::{Better, Scale};
 use crate::study::run::{Failure, Run};
 use crate::workloads::{random_key, shuffled, value_of, Random, Zipf};
@@ -43,7 +44,7 @@ impl Popular {
 pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     let (keys, writes, seconds) = run.scale.pick(
         (2_000, 20_000, 0.1),
-        (300_000, 1_000_000, 2.0),
+        (100_000, 300_000, 0.5),
         (10_000_000, 100_000_000, 60.0),
     );
     run.setting("append keys", keys);
@@ -71,11 +72,23 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     );
     let popular = Popular::new(keys, run.seed);
     run.progress.part("big-memory, appends", stores.len());
-    for store in stores {
+    for (i, store) in stores.iter().enumerate() {
         run.progress.at(&store.name);
         let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
-        if run.fits(&format!("appends, {}", store.name), bytes) {
-            append(run, store, &popular, writes, seconds)?;
+        let what = format!("appends, {}", store.name);
+        if !run.is_over(&what, 0.0) && run.fits(&what, bytes) {
+            let patience = run.patience(SHARES[1], stores.len() - i);
+            append(
+                run,
+                store,
+                &popular,
+                Pace {
+                    writes,
+                    seconds,
+                    patience,
+                },
+            )?;
+            run.save()?;
         }
         run.progress.step();
     }
@@ -83,24 +96,34 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn append(
-    run: &mut Run,
-    named: &Named,
-    popular: &Popular,
+/// How many writes at full speed, and how long it may take until they are done; how many seconds of writes that are due.
+struct Pace {
     writes: usize,
     seconds: f64,
-) -> Result<(), Failure> {
+    patience: Option<Duration>,
+}
+
+impl Pace {
+    /// Whether the writes at full speed end after so many: the clock is looked at now and then.
+    fn is_over(&self, done: usize, begin: Instant) -> bool {
+        let late = || self.patience.is_some_and(|most| begin.elapsed() > most);
+        done == self.writes || done % 1024 == 0 && late()
+    }
+}
+
+fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Result<(), Failure> {
     let mut store = (named.make)(popular.order.len());
     let mut random = Random::new(run.seed);
     let mut counts = vec![0u32; popular.order.len()];
-    let begin = Instant::now();
-    for _ in 0..writes {
+    let (begin, mut done) = (Instant::now(), 0);
+    while !pace.is_over(done, begin) || done == 0 {
         let rank = popular.zipf.next(&mut random);
         let key = random_key(u64::from(popular.order[rank]));
         counts[rank] += 1;
         store.append(key, &piece(key), MOST);
+        done += 1;
     }
-    let rate = writes as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    let rate = done as f64 / begin.elapsed().as_secs_f64() / 1e6;
     appended(&mut *store, &named.name, popular, &counts)?;
     run.figure(
         "append-rate",
@@ -109,7 +132,7 @@ fn append(
         rate,
         ("M op/s", Better::More),
     );
-    let (paced, achieved) = paced(&mut *store, popular, &mut random, seconds);
+    let (paced, achieved) = paced(&mut *store, popular, &mut random, pace.seconds);
     let x = "200,000 a second asked for";
     run.figure(
         "append-rate",
@@ -192,8 +215,8 @@ fn paced(
 }
 
 pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
-    let total = run.scale.pick(1 << 20, 16 << 20, 2 << 30usize);
-    let most = run.scale.pick(2_000, 100_000, 10_000_000);
+    let total = run.scale.pick(1 << 20, 8 << 20, 2 << 30usize);
+    let most = run.scale.pick(2_000, 50_000, 10_000_000);
     let runs = run.runs(run.scale.pick(1, 3, 3));
     run.plot(
         "sizes",
@@ -203,8 +226,6 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
         format!("values take the place of others, keys by Zipf popularity; {} MB of values in all, at most {most} keys; asked for: at or above 0.2", total >> 20),
     );
     let sizes = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10];
-    run.progress
-        .part("big-memory, sizes", runs * sizes.len() * stores.len());
     for size in sizes {
         run.published(
             "sizes",
@@ -213,22 +234,25 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
             (ASKED / 1e6, "M op/s"),
             "users of large tables",
         );
-        let keys = (total / size).clamp(64, most);
-        let popular = Popular::new(keys, run.seed);
-        for turn in 0..runs {
+    }
+    let mut turns = run.turns(runs, 1.0);
+    while let Some(turn) = run.turn("values of all sizes", &mut turns)? {
+        run.progress.part(
+            &format!("big-memory, sizes, run {}", turn + 1),
+            sizes.len() * stores.len(),
+        );
+        for size in sizes {
+            let keys = (total / size).clamp(64, most);
+            let popular = Popular::new(keys, run.seed);
             for i in 0..stores.len() {
                 let store = &stores[(i + turn) % stores.len()];
-                run.progress.at(&format!("{size} bytes, {}", store.name));
+                let what = format!("values of {size} bytes, {}", store.name);
+                run.progress.at(&what);
                 let bytes = keys as f64 * (size as f64 * 2.5 + 250.0);
-                if run.fits(&format!("values of {size} bytes, {}", store.name), bytes) {
+                if !run.is_over(&what, 0.0) && run.fits(&what, bytes) {
                     let rate = overwrite(store, &popular, size, total, run.seed + turn as u64)?;
-                    run.figure(
-                        "sizes",
-                        &store.name,
-                        size as f64,
-                        rate,
-                        ("M op/s", Better::More),
-                    );
+                    let x = size as f64;
+                    run.figure("sizes", &store.name, x, rate, ("M op/s", Better::More));
                 }
                 run.progress.step();
             }
