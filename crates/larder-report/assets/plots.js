@@ -147,6 +147,7 @@ const larder = (() => {
         return {left: clamp(longest * LETTER + 18, LEFT, 330), right: WIDTH - RIGHT, top: TOP, bottom: TOP + row * rows, row, y, x: null, crowded: false};
       }
       const x = fit(spots.map(spot => spot.x), chart.x_scale === 'log');
+      if (spots.every(spot => Number.isInteger(spot.x))) x.ticks = x.ticks.filter(Number.isInteger);
       const places = new Set(chart.series.flatMap(series => series.points.map(spot => spot.x))).size;
       return {left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM, row: 0, y, x, crowded: places > CROWDED};
     }

@@ -70,7 +70,11 @@ impl Frame {
                 crowded: false,
             }
         } else {
-            let x = Axis::fit(spots().map(|spot| spot.x), chart.x_scale == Scale::Log);
+            let mut x = Axis::fit(spots().map(|spot| spot.x), chart.x_scale == Scale::Log);
+            // Threads and keys come whole.
+            if spots().all(|spot| spot.x.fract() == 0.0) {
+                x.ticks.retain(|tick| tick.fract() == 0.0);
+            }
             Frame {
                 left: LEFT,
                 right: WIDTH - RIGHT,

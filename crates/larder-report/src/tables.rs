@@ -99,13 +99,15 @@ pub fn best(chart: &Chart) -> Option<Markup> {
     ))
 }
 
-/// Published figures beside ours.
+/// Published figures beside ours, if one of them has a series of ours by its name.
 pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Markup> {
-    chart.published().next()?;
     let ours = |name: &str| {
         let mut all = chart.measured();
         all.find(|series| series.name == name)
     };
+    chart
+        .published()
+        .find(|series| ours(&series.name).is_some())?;
     let line = |series: &Series, spot: &Spot| {
         let our = ours(&series.name).and_then(|one| one.at(spot.x));
         html! { tr {

@@ -58,7 +58,7 @@
 
   // The tree.
   const tree = document.getElementById('tree'), bases = () => Number(tree.dataset.drawn);
-  want('the most bases to begin with', bases() === 4);
+  want('the most bases to begin with', bases() === 32);
   press(tree, 'Home');
   want('one base at first', bases() === 1);
   press(tree, 'ArrowRight');

@@ -136,7 +136,7 @@ fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
 fn declare(run: &mut Run) {
     let (threads, rate) = (
         ("threads", Scale::Log),
-        ("millions of operations a second", Scale::Linear),
+        ("millions of operations a second", Scale::Log),
     );
     let note = "all threads together, from the first one's beginning to the last one's end";
     run.plot(

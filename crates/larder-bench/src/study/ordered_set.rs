@@ -89,7 +89,7 @@ fn disjoint(
         "disjoint",
         format!("{} inserts of disjoint ranges", grouped(n as usize)),
         ("threads", Scale::Log),
-        ("millions of inserts a second", Scale::Linear),
+        ("millions of inserts a second", Scale::Log),
         "each thread inserts a range of its own, in order; the published run had 10,000,000 and 1, 2 and 4 processes",
     );
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
@@ -412,7 +412,7 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Res
         "counters",
         "Decentralised counters: inserts and deletions",
         ("threads", Scale::Log),
-        ("millions of operations a second", Scale::Linear),
+        ("millions of operations a second", Scale::Log),
         "50 % inserts, 50 % deletions of random keys; on: rows are counted in many places, off: in one",
     );
     let mut all = Vec::new();
