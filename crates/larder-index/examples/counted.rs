@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-const OPERATIONS: [&str; 16] = [
+const OPERATIONS: [&str; 20] = [
     "get",
     "miss",
     "short",
@@ -33,6 +33,10 @@ const OPERATIONS: [&str; 16] = [
     "get-in-order",
     "put-in-order",
     "next-in-order",
+    "fill",
+    "fill-in-order",
+    "empty",
+    "empty-in-order",
 ];
 
 fn mix(mut x: u64) -> u64 {
@@ -90,6 +94,7 @@ impl Row {
 
 /// An index, and what the operations need.
 struct Counted {
+    kind: UniqueKind,
     index: Box<dyn Unique>,
     /// Rows that are there, in the order in which they are asked for.
     rows: Vec<Row>,
@@ -111,7 +116,8 @@ impl Counted {
             rows.sort_by_key(|row| mix(row.hash));
         }
         let counted = Counted {
-            index: unique(kind),
+            index: unique(kind.clone()),
+            kind,
             rows,
             others: (n..n + n.min(4096))
                 .map(|i| Row::new(mix(i) % n + n, ordered))
@@ -168,11 +174,11 @@ impl Counted {
                 let here = index.after(guard, row.key(), Direction::Forward, &mut self.batch);
                 assert!(here);
             }
-            "insert" => {
+            "insert" | "fill" => {
                 let was = index.put(guard, row.key(), &row.value, &mut |_| true);
                 assert!(was == Was::Absent);
             }
-            "remove" => {
+            "remove" | "empty" => {
                 let was = index.remove(guard, row.key(), &mut |_| true);
                 assert!(was == Was::Present);
             }
@@ -203,6 +209,8 @@ impl Counted {
             "next" | "next-in-order" => rows.for_each(|i| self.one("next", &guard, i)),
             "insert" => rows.for_each(|i| self.one("insert", &guard, i)),
             "remove" => rows.for_each(|i| self.one("remove", &guard, i)),
+            "fill" | "fill-in-order" => rows.for_each(|i| self.one("fill", &guard, i)),
+            "empty" | "empty-in-order" => rows.for_each(|i| self.one("empty", &guard, i)),
             other => rows.for_each(|i| self.one(other, &guard, i)),
         }
     }
@@ -231,7 +239,11 @@ impl Counted {
     /// the quickest round in ten, an operation.
     fn run(&mut self, operation: &str, times: usize) -> f64 {
         let n = self.rows.len();
-        let round = if operation == "scan" {
+        let (fills, empties) = (
+            operation.starts_with("fill"),
+            operation.starts_with("empty"),
+        );
+        let round = if operation == "scan" || fills || empties {
             n
         } else {
             (n / 10).clamp(1, 1000)
@@ -240,13 +252,16 @@ impl Counted {
         while done < times {
             let from = done % (n - round + 1);
             let rows = from..from + round;
+            if fills {
+                self.index = unique(self.kind.clone());
+            }
             if operation.ends_with("insert") {
                 rows.clone().for_each(|i| self.one("remove", &pin(), i));
             }
             let begin = Instant::now();
             self.measured(operation, rows.clone());
             rounds.push(begin.elapsed().as_nanos() as f64 / round as f64);
-            if operation.ends_with("remove") {
+            if operation.ends_with("remove") || empties {
                 rows.clone().for_each(|i| self.one("insert", &pin(), i));
             }
             done += round;

@@ -1,8 +1,9 @@
 //! What the core needs of the way to the leaves. There is one: a B+-tree (key order).
 
 use crate::counters::Counters;
+use crate::raw::entries::Entries;
 use crate::raw::leaf::{memory, Leaf, Locked, NewLeaf};
-use crate::run::Run;
+use crate::raw::sought::Sought;
 use crossbeam_epoch::Guard;
 
 /// Sizes of leaves. The default is right for all but tests, which make leaves tiny so that they split and merge all the time.
@@ -103,7 +104,13 @@ pub(crate) struct Found<'g> {
 /// The way to the leaves.
 pub(crate) trait Route: Send + Sync {
     /// The leaf whose range has the position. It may be obsolete: then ask again.
-    fn find<'g>(&self, position: &[u8], guard: &'g Guard) -> Leaf<'g>;
+    fn find<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Leaf<'g>;
+
+    /// The last leaf, if inserts go on at its end as far as is known. It may be obsolete.
+    fn tail<'g>(&self, guard: &'g Guard) -> Option<Leaf<'g>>;
+
+    /// Inserts don't go on there.
+    fn forget_tail(&self);
 
     /// A leaf, and one end of its range if it isn't obsolete. None: there is no position before the one asked for.
     fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>>;
@@ -113,42 +120,27 @@ pub(crate) trait Route: Send + Sync {
         &self,
         shared: &Shared,
         leaf: Locked<'_>,
-        position: &[u8],
+        position: Sought<'_>,
         new: NewLeaf,
         guard: &Guard,
     );
 
-    /// Splits the leaf. `run` is what its successors shall have: its entries with all changes, two at least. `at` is
-    /// where a splitter that has the choice cuts.
+    /// Splits the leaf. `entries` are what its successors shall have: its own with all changes, two at least. `at` is where a splitter that has the
+    /// choice cuts.
     fn split(
         &self,
         shared: &Shared,
         leaf: Locked<'_>,
-        position: &[u8],
-        run: &Run,
+        position: Sought<'_>,
+        entries: &Entries,
         at: Option<usize>,
         guard: &Guard,
     );
 
     /// Merges the leaf with a neighbour, if both fit in half a leaf and no other is at work there. Whether it did.
-    fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], guard: &Guard) -> bool;
-
-    /// Whether a leaf that has `run` (of more than a leaf's content) should rather grow than split.
-    fn grows(&self, leaf: Leaf<'_>, run: &Run, used: usize, config: &LeafConfig) -> bool;
+    fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: Sought<'_>, guard: &Guard)
+        -> bool;
 
     /// Levels above the leaves, at most.
     fn depth(&self, guard: &Guard) -> usize;
-}
-
-/// Where to cut a run in two so that both parts take about the same room: at least one entry each.
-pub(crate) fn middle(run: &Run) -> usize {
-    let total = run.sizes(0..run.len(), 0);
-    let mut below = 0;
-    for i in 0..run.len() {
-        below += run.size(i, 0);
-        if below * 2 >= total {
-            return (i + 1).clamp(1, run.len() - 1);
-        }
-    }
-    run.len() - 1
 }

@@ -48,28 +48,6 @@ impl Run {
         });
     }
 
-    /// Inserts an entry before entry `i`.
-    pub(crate) fn insert(&mut self, i: usize, position: &[u8], stored: Stored<'_>) {
-        let from = self.bytes.len();
-        self.bytes.extend_from_slice(position);
-        let middle = self.bytes.len();
-        let handle = match stored {
-            Stored::Inline(value) => {
-                self.bytes.extend_from_slice(value);
-                None
-            }
-            Stored::Outside(handle) => Some(handle),
-        };
-        let end = self.bytes.len();
-        let entry = Entry {
-            from,
-            middle,
-            end,
-            handle,
-        };
-        self.entries.insert(i, entry);
-    }
-
     /// Removes the last entry.
     pub(crate) fn pop(&mut self) {
         if let Some(entry) = self.entries.pop() {

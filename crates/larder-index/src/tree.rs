@@ -8,14 +8,16 @@
 //!
 //! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges with a neighbour.
 
+use crate::raw::entries::{with_entries, Entries};
 use crate::raw::leaf::{Leaf, Locked, NewLeaf, Obsolete, Stored, MOST_CONTENT, SLOT};
 use crate::raw::locked::lives_outside;
 use crate::raw::outside::Handle;
 use crate::raw::retire;
-use crate::raw::view::View;
+use crate::raw::sought::Sought;
+use crate::raw::view::{Record, Spot, View};
 use crate::raw::words::Torn;
 use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
-use crate::run::{with_run, Run};
+use crate::run::{with_scratch, Run};
 use crate::sync::Backoff;
 use crate::sync::Mutex;
 use crate::{Batch, Change, Consent, Direction, Got, Start, Stats, Updater, Was, SHORT};
@@ -62,19 +64,25 @@ impl<R: Route> Tree<R> {
         }
     }
 
-    /// Reads until what was read is true.
+    /// Reads at a position until what was read is true: `look` gets the record there, if there is one.
     #[inline]
     fn read<T>(
         &self,
         guard: &Guard,
         position: &[u8],
-        mut look: impl FnMut(Leaf<'_>, View<'_>) -> Result<T, Torn>,
+        mut look: impl FnMut(&View<'_>, Option<Record>) -> Result<T, Torn>,
     ) -> T {
+        let sought = Sought::new(position);
         let backoff = Backoff::new();
         loop {
-            let leaf = self.route.find(position, guard);
+            let leaf = self.route.find(sought, guard);
             if let Ok(view) = leaf.read() {
-                let result = look(leaf, view);
+                let prefix = leaf.prefix_len();
+                let found = match sought.suffix(prefix) {
+                    Some(suffix) => view.search(sought.head(prefix), suffix),
+                    None => Ok(Spot { i: 0, record: None }),
+                };
+                let result = found.and_then(|spot| look(&view, spot.record));
                 if view.holds() {
                     if let Ok(result) = result {
                         return result;
@@ -89,14 +97,11 @@ impl<R: Route> Tree<R> {
     #[inline]
     pub(crate) fn get(&self, guard: &Guard, position: &[u8], out: &mut Vec<u8>) -> bool {
         let from = out.len();
-        self.read(guard, position, |leaf, view| {
+        self.read(guard, position, |view, record| {
             out.truncate(from);
-            let Some(suffix) = position.get(leaf.prefix_len()..) else {
-                return Ok(false);
-            };
-            match view.search(suffix)? {
-                (i, true) => view.copy_value(i, out).map(|()| true),
-                (_, false) => Ok(false),
+            match record {
+                Some(record) => view.copy_value(&record, out).map(|()| true),
+                None => Ok(false),
             }
         })
     }
@@ -104,25 +109,15 @@ impl<R: Route> Tree<R> {
     /// As `Unique::get_short`.
     #[inline]
     pub(crate) fn get_short(&self, guard: &Guard, position: &[u8], out: &mut [u8; SHORT]) -> Got {
-        self.read(guard, position, |leaf, view| {
-            let Some(suffix) = position.get(leaf.prefix_len()..) else {
-                return Ok(Got::Absent);
-            };
-            let (i, true) = view.search(suffix)? else {
-                return Ok(Got::Absent);
-            };
-            Ok(view.copy_short(i, out)?.map_or(Got::Long, Got::Short))
+        self.read(guard, position, |view, record| match record {
+            Some(record) => Ok(view.copy_short(&record, out)?.map_or(Got::Long, Got::Short)),
+            None => Ok(Got::Absent),
         })
     }
 
     /// Whether there is a value at the position.
     pub(crate) fn contains(&self, guard: &Guard, position: &[u8]) -> bool {
-        self.read(guard, position, |leaf, view| {
-            match position.get(leaf.prefix_len()..) {
-                Some(suffix) => Ok(view.search(suffix)?.1),
-                None => Ok(false),
-            }
-        })
+        self.read(guard, position, |_, record| Ok(record.is_some()))
     }
 
     /// As `Unique::prefetch`, in three passes over the positions: leaves, slots, records.
@@ -131,28 +126,31 @@ impl<R: Route> Tree<R> {
         const AT_ONCE: usize = 32;
         let mut positions = positions.peekable();
         while positions.peek().is_some() {
-            let leaves: SmallVec<[(Leaf<'_>, &[u8]); AT_ONCE]> = positions
+            let leaves: SmallVec<[(Leaf<'_>, Sought<'_>); AT_ONCE]> = positions
                 .by_ref()
                 .take(AT_ONCE)
-                .map(|position| (self.route.find(position, guard), position))
+                .map(|position| {
+                    let sought = Sought::new(position);
+                    (self.route.find(sought, guard), sought)
+                })
                 .collect();
-            let views = leaves.iter().filter_map(|(leaf, position)| {
-                let suffix = position.get(leaf.prefix_len()..)?;
-                Some((leaf.glance(), suffix))
-            });
-            let views: SmallVec<[(View<'_>, &[u8]); AT_ONCE]> = views.collect();
-            views.iter().for_each(|(view, suffix)| view.ask(suffix));
-            for (view, suffix) in &views {
-                view.ask_record(suffix);
+            let views: SmallVec<[(View<'_>, u64); AT_ONCE]> = leaves
+                .iter()
+                .map(|(leaf, sought)| (leaf.glance(), sought.head(leaf.prefix_len())))
+                .collect();
+            views.iter().for_each(|(view, head)| view.ask(*head));
+            for (view, head) in &views {
+                view.ask_record(*head);
             }
         }
     }
 
     /// The leaf that has the position, locked, and its contention.
-    fn lock<'g>(&self, guard: &'g Guard, position: &[u8]) -> (Locked<'g>, i32) {
+    #[inline]
+    fn lock<'g>(&self, guard: &'g Guard, sought: Sought<'_>) -> (Locked<'g>, i32) {
         let backoff = Backoff::new();
         loop {
-            match self.route.find(position, guard).lock() {
+            match self.route.find(sought, guard).lock() {
                 Ok((mut locked, met)) => {
                     if met {
                         self.shared.counters.met();
@@ -166,25 +164,35 @@ impl<R: Route> Tree<R> {
     }
 
     /// Locks the leaf that has the position, and finds the place there; gives the leaf's contention with it.
-    #[inline]
+    #[inline(always)]
     fn find_locked<'g, 'p>(
         &self,
         guard: &'g Guard,
-        position: &'p [u8],
+        sought: Sought<'p>,
     ) -> (Locked<'g>, Place<'p>, i32) {
-        let (locked, heat) = self.lock(guard, position);
-        let suffix = position.get(locked.leaf().prefix_len()..).unwrap_or(&[]);
-        let (i, found) = match locked.beside_last(suffix) {
-            Some(i) => (i, false),
-            None => locked.search(suffix),
-        };
-        let place = Place {
-            position,
-            suffix,
-            i,
-            found,
-        };
+        if let Some(leaf) = self.route.tail(guard) {
+            if let Some(mut locked) = self.lock_tail(leaf, sought) {
+                let heat = locked.contention(QUIET);
+                let (i, record) = (locked.len(), None);
+                let place = Place::new(sought, &locked, i, record);
+                return (locked, place, heat);
+            }
+        }
+        let (locked, heat) = self.lock(guard, sought);
+        let spot = locked.search(sought);
+        let place = Place::new(sought, &locked, spot.i, spot.record);
         (locked, place, heat)
+    }
+
+    /// Locks the last leaf, if nobody else has, and if the position is above all that are there. If it isn't, the next one is not sought there.
+    #[inline]
+    fn lock_tail<'g>(&self, leaf: Leaf<'g>, sought: Sought<'_>) -> Option<Locked<'g>> {
+        let locked = leaf.try_lock().ok().flatten()?;
+        if locked.is_below(sought) {
+            return Some(locked);
+        }
+        self.route.forget_tail();
+        None
     }
 
     /// As `Unique::update_with`.
@@ -195,14 +203,16 @@ impl<R: Route> Tree<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_, '_>,
     ) -> bool {
-        let (locked, place, heat) = self.find_locked(guard, position);
+        let (locked, place, heat) = self.find_locked(guard, Sought::new(position));
         scratch.clear();
         let change = f(place.value(&locked), scratch);
         let value = match change {
             Change::Keep => return false,
-            Change::Remove if !place.found => return false,
             Change::Remove => {
-                self.remove_at(guard, position, locked, place.i, heat);
+                let Some(record) = &place.record else {
+                    return false;
+                };
+                self.remove_at(guard, &place, locked, record, heat);
                 return true;
             }
             Change::Put(value) => value,
@@ -220,39 +230,83 @@ impl<R: Route> Tree<R> {
         value: &[u8],
         may: &mut Consent<'_>,
     ) -> Was {
-        let (locked, place, heat) = self.find_locked(guard, position);
+        let sought = Sought::new(position);
+        match self.append(guard, sought, value, may) {
+            Some(was) => was,
+            None => self.put_anywhere(guard, sought, value, may),
+        }
+    }
+
+    /// Stores a short value at the end of the last leaf, if inserts go on there and it has room. Otherwise None, and nothing was done or asked.
+    #[inline]
+    fn append(
+        &self,
+        guard: &Guard,
+        sought: Sought<'_>,
+        value: &[u8],
+        may: &mut Consent<'_>,
+    ) -> Option<Was> {
+        let mut locked = self.route.tail(guard)?.try_lock().ok()??;
+        let next = locked.next_of_run(sought, value.len())?;
+        if !may(None) {
+            return Some(Was::Refused);
+        }
+        self.shared.counters.add_len(1);
+        locked.put_next(next, value);
+        Some(Was::Absent)
+    }
+
+    #[inline(never)]
+    fn put_anywhere(
+        &self,
+        guard: &Guard,
+        sought: Sought<'_>,
+        value: &[u8],
+        may: &mut Consent<'_>,
+    ) -> Was {
+        let (locked, place, heat) = self.find_locked(guard, sought);
         if !may(place.value(&locked)) {
             return Was::Refused;
         }
-        let was = Was::of(place.found);
+        let was = Was::of(place.record.is_some());
         self.put_at(guard, &place, locked, value, heat);
         was
     }
 
     /// As `Unique::remove`.
     pub(crate) fn remove(&self, guard: &Guard, position: &[u8], may: &mut Consent<'_>) -> Was {
-        let (locked, place, heat) = self.find_locked(guard, position);
+        let (locked, place, heat) = self.find_locked(guard, Sought::new(position));
         if !may(place.value(&locked)) {
             return Was::Refused;
         }
-        if place.found {
-            self.remove_at(guard, position, locked, place.i, heat);
-        }
-        Was::of(place.found)
+        let Some(record) = &place.record else {
+            return Was::Absent;
+        };
+        self.remove_at(guard, &place, locked, record, heat);
+        Was::Present
     }
 
-    fn remove_at(&self, guard: &Guard, position: &[u8], mut leaf: Locked<'_>, i: usize, heat: i32) {
-        let handle = leaf.handle(i);
-        leaf.remove(i);
+    #[inline(always)]
+    fn remove_at(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        mut leaf: Locked<'_>,
+        record: &Record,
+        heat: i32,
+    ) {
+        let handle = leaf.handle(record);
+        leaf.remove(at.i, record);
         self.shared.counters.add_len(-1);
         self.retire(guard, handle);
-        if heat < HOT && (leaf.len() < 8 || leaf.len() % 4 == 0) {
-            self.tidy(guard, position, leaf);
+        let len = leaf.len();
+        if heat < HOT && (len < 8 || len % 4 == 0) && leaf.used() < self.shared.config.most / 4 {
+            self.tidy(guard, at.sought, leaf);
         }
     }
 
     /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in its place, or merges with a neighbour.
-    fn tidy(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
+    fn tidy(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
         let mut leaf = leaf;
         let (used, config) = (leaf.used(), &self.shared.config);
         if used < leaf.leaf().capacity() / 4
@@ -270,17 +324,33 @@ impl<R: Route> Tree<R> {
     }
 
     /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of this one.
-    fn shrink(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
+    fn shrink(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
         let room = self
             .shared
             .config
             .room(leaf.used(), leaf.leaf().prefix_len());
-        let new = NewLeaf::copy(&leaf, room);
+        with_entries(|entries| {
+            entries.collect(&leaf);
+            self.replace(guard, position, leaf, entries, room);
+        });
+    }
+
+    /// Puts a leaf with the same range and these entries, and this room, in the place of one.
+    fn replace(
+        &self,
+        guard: &Guard,
+        position: Sought<'_>,
+        leaf: Locked<'_>,
+        entries: &Entries,
+        room: usize,
+    ) {
+        let new = entries.build(&leaf, 0..entries.len(), room, leaf.leaf().prefix());
+        new.inherit(leaf.leaf());
         self.route.replace(&self.shared, leaf, position, new, guard);
     }
 
     /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
-    fn merge(&self, guard: &Guard, position: &[u8], leaf: Locked<'_>) {
+    fn merge(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
         let mut leaf = leaf;
         while self.route.merge(&self.shared, leaf, position, guard) {
             match self.route.find(position, guard).try_lock() {
@@ -291,6 +361,7 @@ impl<R: Route> Tree<R> {
     }
 
     /// An outside object that has just been taken out of a locked leaf.
+    #[inline]
     fn retire(&self, guard: &Guard, handle: Option<Handle>) {
         if let Some(handle) = handle {
             let bytes = retire::outside(handle, guard);
@@ -301,45 +372,62 @@ impl<R: Route> Tree<R> {
 
 /// Where an entry is or would be.
 struct Place<'a> {
-    position: &'a [u8],
+    sought: Sought<'a>,
+    /// What the leaf's slots have of the position.
+    head: u64,
     /// The position without the leaf's prefix.
     suffix: &'a [u8],
     i: usize,
-    found: bool,
+    /// The entry's record, if it is there.
+    record: Option<Record>,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    #[inline]
+    fn new(sought: Sought<'a>, leaf: &Locked<'_>, i: usize, record: Option<Record>) -> Self {
+        let prefix = leaf.leaf().prefix_len();
+        Place {
+            sought,
+            head: sought.head(prefix),
+            suffix: sought.suffix(prefix).unwrap_or(&[]),
+            i,
+            record,
+        }
+    }
+
     /// The value there, if there is one; nothing is written to the leaf while it is looked at.
     #[inline]
     fn value<'l>(&self, leaf: &'l Locked<'_>) -> Option<&'l [u8]> {
-        self.found.then(|| leaf.value(self.i))
+        let record = self.record.as_ref();
+        record.map(|record| leaf.value(self.i, record))
     }
 }
 
 impl<R: Route> Tree<R> {
     /// Stores a value, making room if there is none.
-    #[inline]
+    #[inline(always)]
     fn put_at(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
         let mut leaf = leaf;
         let most = self.shared.config.most;
         let stored = if lives_outside(at.suffix.len(), value.len(), most) {
-            let (handle, bytes) = Handle::new(at.position, value);
+            let (handle, bytes) = Handle::new(at.sought.bytes(), value);
             self.shared.counters.add_bytes(bytes as isize);
             Stored::Outside(handle)
         } else {
             Stored::Inline(value)
         };
-        let old = if at.found { leaf.handle(at.i) } else { None };
-        let appends = if at.found {
-            0
-        } else {
-            self.shared.counters.add_len(1);
-            leaf.insert_run(at.i)
-        };
-        let done = if at.found {
-            leaf.put_again(at.i, at.suffix, stored)
-        } else {
-            leaf.put_entry(at.i, at.suffix, stored)
+        let old = at.record.and_then(|record| leaf.handle(&record));
+        let (done, appends) = match &at.record {
+            Some(record) => {
+                let done = leaf.put_again(at.i, at.head, at.suffix, stored, record);
+                (done, 0)
+            }
+            None => {
+                self.shared.counters.add_len(1);
+                let appends = leaf.insert_run(at.i);
+                let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
+                (done, appends)
+            }
         };
         if !done {
             self.make_room(guard, at, leaf, stored, appends);
@@ -350,6 +438,7 @@ impl<R: Route> Tree<R> {
     }
 
     /// Steps 1 to 3 of the module's head: the entry has no room in the leaf.
+    #[inline(never)]
     fn make_room(
         &self,
         guard: &Guard,
@@ -360,66 +449,55 @@ impl<R: Route> Tree<R> {
     ) {
         let mut leaf = leaf;
         let config = &self.shared.config;
-        if at.found {
+        if let Some(record) = &at.record {
             // The new entry takes its place; readers see both changes at once.
-            leaf.remove(at.i);
+            leaf.remove(at.i, record);
         }
         let need = leaf.used() + SLOT + stored.record(at.suffix.len());
-        let capacity = leaf.leaf().capacity();
-        with_run(|run| {
-            // Moving everything for the sake of a few bytes would happen again soon.
-            let spare = if capacity < config.most_beside(leaf.leaf().prefix_len()) {
-                capacity / 8
-            } else {
-                capacity / 16
-            };
-            if need + spare <= capacity {
-                leaf.compact(run);
-                let done = leaf.put_entry(at.i, at.suffix, stored);
-                debug_assert!(done, "moving together made room");
-                return;
-            }
-            let old = leaf.leaf();
-            if need <= config.most_beside(old.prefix_len()) {
-                let room = config.room(need, old.prefix_len());
-                return self.grow(guard, at, leaf, stored, room);
-            }
-            leaf.collect_all(run);
-            run.insert(at.i, at.position, stored);
-            let grows = self.route.grows(old, run, need, config);
-            if run.len() < 2 || grows && need < MOST_CONTENT / 2 {
-                self.grow(guard, at, leaf, stored, (need + need / 8).min(MOST_CONTENT));
+        let (capacity, prefix) = (leaf.leaf().capacity(), leaf.leaf().prefix_len());
+        // Moving everything for the sake of a few bytes would happen again soon.
+        let spare = if capacity < config.most_beside(prefix) {
+            capacity / 8
+        } else {
+            capacity / 16
+        };
+        if need + spare <= capacity {
+            with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
+            let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
+            debug_assert!(done, "moving together made room");
+            return;
+        }
+        with_entries(|entries| {
+            entries.collect(&leaf);
+            entries.insert(at.i, at.suffix, stored);
+            if need <= config.most_beside(prefix) {
+                // Where inserts run on, more will come soon.
+                let more = if appends > entries.len() / 4 {
+                    need / 2
+                } else {
+                    0
+                };
+                let room = config.room((need + more).min(config.most_beside(prefix)), prefix);
+                self.replace(guard, at.sought, leaf, entries, room);
+            } else if entries.len() < 2 {
+                let room = (need + need / 8).min(MOST_CONTENT);
+                self.replace(guard, at.sought, leaf, entries, room);
             } else {
                 // A run of inserts that went each beside the one before leaves a full leaf behind.
-                let cut = (appends > run.len() / 4).then_some(at.i + usize::from(leaf.descends()));
+                let runs = appends > entries.len() / 4;
+                let cut = runs.then_some(at.i + usize::from(leaf.descends()));
                 self.route
-                    .split(&self.shared, leaf, at.position, run, cut, guard);
+                    .split(&self.shared, leaf, at.sought, entries, cut, guard);
             }
         });
     }
 
-    /// Step 2: puts a leaf with more room, and the new entry, in the place of this one.
-    fn grow(
-        &self,
-        guard: &Guard,
-        at: &Place<'_>,
-        leaf: Locked<'_>,
-        stored: Stored<'_>,
-        room: usize,
-    ) {
-        let new = NewLeaf::copy(&leaf, room);
-        let done = new.put_entry(at.i, at.suffix, stored);
-        debug_assert!(done, "a larger leaf has room");
-        self.route
-            .replace(&self.shared, leaf, at.position, new, guard);
-    }
-
     /// Writers meet here often: two leaves let them pass each other.
     fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>) {
-        with_run(|run| {
-            leaf.collect_all(run);
+        with_entries(|entries| {
+            entries.collect(&leaf);
             self.route
-                .split(&self.shared, leaf, at.position, run, None, guard);
+                .split(&self.shared, leaf, at.sought, entries, None, guard);
         });
     }
 
@@ -428,7 +506,7 @@ impl<R: Route> Tree<R> {
     #[inline]
     pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
         // What begins so comes after `within` itself: none is in a leaf before the one that would have that.
-        let Ok(view) = self.route.find(within, guard).read() else {
+        let Ok(view) = self.route.find(Sought::new(within), guard).read() else {
             return false;
         };
         let copy = || -> Result<bool, Torn> {
@@ -441,7 +519,7 @@ impl<R: Route> Tree<R> {
                     return Ok(true);
                 }
                 let from = run.bytes.len();
-                view.copy_value(i, &mut run.bytes)?;
+                view.copy_value(&view.record_of(i)?, &mut run.bytes)?;
                 run.end_entry(from, from, None);
             }
             // The next leaf may have more.
@@ -465,12 +543,15 @@ impl<R: Route> Tree<R> {
             Start::Past(position) => (position, true),
         };
         let forward = direction == Direction::Forward;
-        let leaf = self.route.find(position, guard);
-        let (Ok(view), Some(suffix)) = (leaf.read(), position.get(leaf.prefix_len()..)) else {
+        let sought = Sought::new(position);
+        let leaf = self.route.find(sought, guard);
+        let prefix = leaf.prefix_len();
+        let (Ok(view), Some(suffix)) = (leaf.read(), sought.suffix(prefix)) else {
             return false;
         };
         let look = || -> Result<bool, Torn> {
-            let (i, found) = view.search(suffix)?;
+            let spot = view.search(sought.head(prefix), suffix)?;
+            let (i, found) = (spot.i, spot.record.is_some());
             let i = match forward {
                 true => Some(i + usize::from(found && past)).filter(|&i| i < view.len()),
                 false => (i + usize::from(found && !past)).checked_sub(1),
@@ -564,18 +645,22 @@ impl<R: Route> Tree<R> {
                 continue;
             };
             let n = locked.len();
-            for i in (0..n).rev() {
-                f(locked.value(i));
-                let handle = locked.handle(i);
-                locked.remove(i);
-                self.retire(guard, handle);
+            let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
+            for i in 0..n {
+                let record = locked.record_of(i);
+                f(locked.value(i, &record));
+                handles.extend(locked.handle(&record));
+            }
+            locked.clear();
+            for handle in handles {
+                self.retire(guard, Some(handle));
             }
             self.shared.counters.add_len(-(n as isize));
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
                 let new = NewLeaf::empty(0, leaf.prefix());
                 self.route
-                    .replace(&self.shared, locked, &cursor, new, guard);
+                    .replace(&self.shared, locked, Sought::new(&cursor), new, guard);
             }
             match fence {
                 Some(high) => *cursor = high,

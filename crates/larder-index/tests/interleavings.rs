@@ -10,6 +10,7 @@ use larder_testing::history::of_threads;
 use larder_testing::model::{alone, check, finds, history, Search};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, make, mix, registers, Kind};
+use std::sync::Arc;
 
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
@@ -64,6 +65,42 @@ fn hash_order() {
 #[test]
 fn key_order() {
     orders("key order", Kind::Ordered);
+}
+
+/// Appends keys that are above nearly all others, and reads or removes what this thread put two steps ago: it must be there.
+fn append(index: &Box<dyn Unique>, own: u64, steps: u64) {
+    let key = |i: u64| 2 * i + own;
+    for i in 0..steps {
+        Registers::put(index, key(i), i);
+        let old = i.checked_sub(2);
+        match old {
+            Some(old) if own == 1 => assert!(Registers::remove(index, key(old)), "{old}"),
+            Some(old) => assert_eq!(index.read(key(old)), Some(old)),
+            None => assert_eq!(index.read(key(i)), Some(i)),
+        }
+    }
+}
+
+/// The last leaf is found without the way to it while it splits, is replaced, merges, and another thread inserts there, too.
+#[test]
+fn inserts_at_the_end() {
+    const STEPS: u64 = 12;
+    let _alone = alone();
+    check("key order: two append, one removes", &LARGE, || {
+        let index = Arc::new(smallest(Kind::Ordered));
+        let running = [0, 1].map(|own| {
+            let index = index.clone();
+            shuttle::thread::spawn(move || append(&index, own, STEPS))
+        });
+        for thread in running {
+            thread.join().expect("no panic");
+        }
+        for i in 0..STEPS {
+            assert_eq!(index.scan(2 * i), Some(i));
+            let left = (i + 2 >= STEPS).then_some(i);
+            assert_eq!(index.scan(2 * i + 1), left);
+        }
+    });
 }
 
 #[test]

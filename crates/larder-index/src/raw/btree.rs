@@ -15,16 +15,22 @@
 //!    holding it only *tries* for another leaf's lock: no circle of waiting.
 //! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf isn't obsolete.
 //!
+//! *The tail.* Where inserts go on at the end, they find the last leaf without the way to it: what is above any of its entries is in its range, which
+//! has no end, and stays so while it isn't obsolete. It becomes the tail under `changing`, when it is new, and is no more before it is retired; whoever
+//! inserts elsewhere unsets it.
+//!
 //! A reader on an old node finds old leaves: those that are not obsolete have the range that the old node says.
 //!
 //! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977; heads after Graefe and Larson 2001.
 //! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped at.
 
+use super::entries::Entries;
 use super::inner::{common, Inner, Seps, FANOUT};
 use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
 use super::slot::{Address, Child, Slot};
-use crate::route::{middle, End, Found, LeafConfig, Route, Seek, Shared};
-use crate::run::{with_run, Run};
+use super::sought::Sought;
+use crate::route::{End, Found, Route, Seek, Shared};
+use crate::run::with_run;
 use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -32,6 +38,8 @@ use smallvec::SmallVec;
 /// The tree.
 pub(crate) struct Btree {
     root: Slot<Inner>,
+    /// The last leaf while inserts go on at its end, or unset.
+    tail: Slot<Inner>,
     changing: Mutex<()>,
 }
 
@@ -92,6 +100,7 @@ impl Btree {
         shared.counters.leaf_came(leaf.memory());
         Btree {
             root: Slot::new(Address::of_new(leaf)),
+            tail: Slot::unset(),
             changing: Mutex::new(()),
         }
     }
@@ -178,9 +187,12 @@ impl Btree {
     }
 
     /// Retires a leaf that went.
-    fn retire_leaf(shared: &Shared, leaf: Leaf<'_>, guard: &Guard) {
+    fn retire_leaf(&self, shared: &Shared, leaf: Leaf<'_>, guard: &Guard) {
         shared.counters.leaf_went(leaf.memory());
-        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it.
+        if self.tail.address() == Some(Address::of_leaf(leaf)) {
+            self.tail.unset_now();
+        }
+        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it the tail, which only becomes a leaf that is new.
         unsafe { leaf.retire(guard) };
     }
 
@@ -284,8 +296,8 @@ fn join(
 }
 
 impl Route for Btree {
-    #[inline]
-    fn find<'g>(&self, position: &[u8], guard: &'g Guard) -> Leaf<'g> {
+    #[inline(always)]
+    fn find<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Leaf<'g> {
         let mut child = self.root.load(guard);
         loop {
             match child {
@@ -301,12 +313,24 @@ impl Route for Btree {
         }
     }
 
+    #[inline]
+    fn tail<'g>(&self, guard: &'g Guard) -> Option<Leaf<'g>> {
+        match self.tail.load_if_set(guard) {
+            Some(Child::Leaf(leaf)) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    fn forget_tail(&self) {
+        self.tail.unset_now();
+    }
+
     fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>> {
         let (path, leaf) = self.path(guard, |node| match seek {
             Seek::First => 0,
             Seek::Last => node.seps().len(),
-            Seek::At(p) => node.child_of(p, false),
-            Seek::Before(p) => node.child_of(p, true),
+            Seek::At(p) => node.child_of(Sought::new(p), false),
+            Seek::Before(p) => node.child_of(Sought::new(p), true),
         });
         let (low, high) = fences(&path);
         let fence = if end == End::Low { low } else { high };
@@ -320,7 +344,7 @@ impl Route for Btree {
         &self,
         shared: &Shared,
         leaf: Locked<'_>,
-        position: &[u8],
+        position: Sought<'_>,
         new: NewLeaf,
         guard: &Guard,
     ) {
@@ -330,52 +354,58 @@ impl Route for Btree {
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
+        let goes_on = leaf.appends() && fences(&path).1.is_none();
         leaf.obsolete();
-        let new = Splice::one(Address::of_new(new));
-        self.splice(shared, path, (at, at), new, guard);
+        let new = Address::of_new(new);
+        self.splice(shared, path, (at, at), Splice::one(new), guard);
+        if goes_on {
+            self.tail.store(new);
+        }
         drop(changing);
-        Self::retire_leaf(shared, old, guard);
+        self.retire_leaf(shared, old, guard);
     }
 
     fn split(
         &self,
         shared: &Shared,
         leaf: Locked<'_>,
-        position: &[u8],
-        run: &Run,
+        position: Sought<'_>,
+        entries: &Entries,
         at: Option<usize>,
         guard: &Guard,
     ) {
         let old = leaf.leaf();
-        let n = run.len();
+        let n = entries.len();
         // A run of inserts that went each beside the one before leaves a full leaf behind, which will get no more; the other one gets all the
         // room that it may have, since it will need it.
         let runs_on = at.filter(|&at| at > 0 && at < n);
         let descends = leaf.descends();
-        let cut = runs_on.unwrap_or_else(|| middle(run));
-        let sep = separator(run.position(cut - 1), run.position(cut));
+        let cut = runs_on.unwrap_or_else(|| entries.middle());
+        let above = entries.position(&leaf, cut);
+        let sep = separator(&entries.position(&leaf, cut - 1), &above);
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let (low, high) = fences(&path);
         let part = |range: std::ops::Range<usize>, prefix: &[u8], is_left: bool| {
-            let need = run.sizes(range.clone(), prefix.len());
+            let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
             let (first, goes_on) = (range.start, is_left == descends);
             let room = match runs_on {
                 None => shared.config.room(need, prefix.len()),
                 Some(_) if goes_on => shared.config.most_beside(prefix.len()).max(need),
                 Some(_) => need,
             };
-            let leaf = NewLeaf::build(run, range, room, prefix);
+            let new = entries.build(&leaf, range, room, prefix);
             if runs_on.is_some() && goes_on {
                 let at = if descends { cut - 1 } else { cut };
-                leaf.inherit_at(old, at - first);
+                new.inherit_at(old, at - first);
             }
-            shared.counters.leaf_came(leaf.memory());
-            Address::of_new(leaf)
+            shared.counters.leaf_came(new.memory());
+            Address::of_new(new)
         };
         let left = part(0..cut, prefix(low, Some(sep)), true);
         let right = part(cut..n, prefix(Some(sep), high), false);
+        let goes_on = runs_on.is_some() && !descends && high.is_none();
         shared.counters.split();
         let at = path.last().map_or(0, |s| s.child);
         leaf.obsolete();
@@ -385,11 +415,20 @@ impl Route for Btree {
         };
         new.seps.push(sep);
         self.splice(shared, path, (at, at), new, guard);
+        if goes_on {
+            self.tail.store(right);
+        }
         drop(changing);
-        Self::retire_leaf(shared, old, guard);
+        self.retire_leaf(shared, old, guard);
     }
 
-    fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: &[u8], guard: &Guard) -> bool {
+    fn merge(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: Sought<'_>,
+        guard: &Guard,
+    ) -> bool {
         let Some(room) = (shared.config.most / 2).checked_sub(leaf.used()) else {
             return false;
         };
@@ -433,12 +472,8 @@ impl Route for Btree {
         self.splice(shared, path, (from, to), new, guard);
         drop(changing);
         old.into_iter()
-            .for_each(|leaf| Self::retire_leaf(shared, leaf, guard));
+            .for_each(|leaf| self.retire_leaf(shared, leaf, guard));
         true
-    }
-
-    fn grows(&self, _leaf: Leaf<'_>, run: &Run, _used: usize, _config: &LeafConfig) -> bool {
-        run.len() < 2
     }
 
     fn depth(&self, guard: &Guard) -> usize {

@@ -4,14 +4,14 @@
 //!  child 0 | sep 0 | child 1 | sep 1 | … | child n        child i has the positions p with sep i-1 ≤ p < sep i
 //!
 //!  lead, sizes      what all separators begin with
-//!  heads            the four bytes of each separator after that: all are compared at once, without a branch
+//!  heads            the four bytes of each separator after that: searched without a branch
 //!  children
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
 //! ```
 
-use super::leaf::eight;
 use super::memory::prefetch;
 use super::slot::{Address, Slot};
+use super::sought::{eight, Sought};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -71,10 +71,10 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Four bytes of a position from `at` on, as a number that compares as they do.
+/// The four high bytes, as a number that compares as they do.
 #[inline]
-fn head(bytes: &[u8], at: usize) -> i32 {
-    ((eight(bytes, at) >> 32) as u32 ^ 1 << 31) as i32
+fn head(eight: u64) -> i32 {
+    ((eight >> 32) as u32 ^ 1 << 31) as i32
 }
 
 impl Inner {
@@ -97,7 +97,7 @@ impl Inner {
             prefix: prefix as u32,
             count: n as u32,
             heads: std::array::from_fn(|i| match i {
-                i if i < n => head(seps.get(i), prefix),
+                i if i < n => head(eight(seps.get(i), prefix)),
                 _ => i32::MAX,
             }),
             children: std::array::from_fn(|i| match children.get(i) {
@@ -136,8 +136,8 @@ impl Inner {
     }
 
     /// The child that has the position; if `before`, the one that has the last position below it.
-    #[inline]
-    pub(super) fn child_of(&self, position: &[u8], before: bool) -> usize {
+    #[inline(always)]
+    pub(super) fn child_of(&self, position: Sought<'_>, before: bool) -> usize {
         let (n, count) = (self.prefix as usize, self.count as usize);
         if n > 0 {
             match self.compare_lead(position, n) {
@@ -146,33 +146,42 @@ impl Inner {
                 Ordering::Equal => {}
             }
         }
-        let sought = head(position, n);
-        // Sixteen at a time, as far as there are any: unused ones are below nothing.
-        let blocks = self.heads.chunks_exact(16).take(count.div_ceil(16));
-        let below: i32 = blocks
-            .map(|block| block.iter().map(|&h| i32::from(h < sought)).sum::<i32>())
-            .sum();
-        let at = below as usize;
+        let sought = head(position.from(n, 4));
+        let at = self.below(sought);
         if at < count && self.heads[at] == sought {
-            return self.among_equals(position, before, at);
+            return self.among_equals(position.bytes(), before, at);
         }
         at
     }
 
+    /// How many heads are below this one: in three steps, of three comparisons each that don't wait for each other.
+    #[inline(always)]
+    fn below(&self, sought: i32) -> usize {
+        let below = |i: usize| usize::from(self.heads[i % FANOUT] < sought);
+        // The last one is never used: a node has more children than separators.
+        let sixteens = 16 * (below(15) + below(31) + below(47));
+        let at = |i: usize| below(sixteens + i);
+        let fours = sixteens + 4 * (at(3) + at(7) + at(11));
+        let at = |i: usize| below(fours + i);
+        fours + at(0) + at(1) + at(2)
+    }
+
     /// How the first bytes of a position compare to what all separators begin with, which are `n` bytes.
-    #[inline]
-    fn compare_lead(&self, position: &[u8], n: usize) -> Ordering {
+    #[inline(always)]
+    fn compare_lead(&self, position: Sought<'_>, n: usize) -> Ordering {
+        let (bytes, own) = (position.bytes(), position.first());
         if n > 8 {
             let lead = &self.seps.get(0)[..n];
-            return position[..position.len().min(n)].cmp(lead);
+            return bytes[..bytes.len().min(n)].cmp(lead);
         }
         let unused = 64 - 8 * n as u32;
-        let own = eight(position, 0) >> unused << unused;
+        let own = own >> unused << unused;
         // Shorter and equal up to there: below all of them.
-        own.cmp(&self.lead).then(position.len().min(n).cmp(&n))
+        own.cmp(&self.lead).then(bytes.len().min(n).cmp(&n))
     }
 
     /// The search among separators with equal heads, of which `at` is the first.
+    #[inline(never)]
     fn among_equals(&self, position: &[u8], before: bool, at: usize) -> usize {
         let count = self.count as usize;
         let same = self.heads[at];

@@ -21,6 +21,8 @@
 
 use super::memory::{self as allocator, prefetch};
 use super::outside::Handle;
+use super::sought::PLACE_BITS;
+pub(super) use super::sought::{eight, head_of};
 pub(crate) use super::version::Obsolete;
 use super::version::Version;
 use super::view::View;
@@ -34,8 +36,6 @@ use std::ptr::NonNull;
 
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 8;
-/// Low bits of a slot: where the record is.
-pub(crate) const PLACE_BITS: u32 = 24;
 /// The most bytes of content: what a slot can point into.
 pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
 /// The longest prefix that is truncated.
@@ -332,19 +332,6 @@ impl NewLeaf {
         new
     }
 
-    /// A leaf with the entries and prefix of another, whose lock is held, and room for `content` bytes. Its records lie in order.
-    pub(crate) fn copy(old: &Locked<'_>, content: usize) -> NewLeaf {
-        let leaf = old.leaf;
-        let new = NewLeaf::empty(content, leaf.prefix());
-        let view = old.view();
-        new.fill(view.len(), old.used() - view.len() * SLOT, |i, writer| {
-            view.copy_record(i, writer)
-                .expect("the lock's holder reads nothing torn")
-        });
-        new.inherit(leaf);
-        new
-    }
-
     /// Writes entries to an empty leaf, the last one first: `write` writes a record and gives its head.
     fn fill(
         &self,
@@ -378,9 +365,21 @@ impl NewLeaf {
         }
     }
 
-    /// As `Locked::put_entry`.
-    pub(crate) fn put_entry(&self, i: usize, suffix: &[u8], stored: Stored<'_>) -> bool {
-        self.locked().put_entry(i, suffix, stored)
+    /// The content, as plain bytes: nobody else can reach it.
+    pub(super) fn content(&mut self) -> &mut [u8] {
+        let words = self.0.head().words as usize;
+        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of the allocation; 2. it was zeroed, and the leaf is
+        // this one's alone, which is borrowed for as long as the slice lives.
+        unsafe {
+            let at = self.0.head.as_ptr().add(1).cast::<u64>();
+            let at = at.add(sample_words(words)).cast::<u8>();
+            std::slice::from_raw_parts_mut(at, words * 8)
+        }
+    }
+
+    /// It was empty, and has been filled: so many entries, whose records begin at `heap` and take so many bytes.
+    pub(super) fn filled(&mut self, entries: usize, heap: usize, records: usize) {
+        self.locked().filled(entries, heap, records);
     }
 
     /// Bytes of memory.
@@ -418,44 +417,6 @@ impl Drop for NewLeaf {
         // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf still.
         unsafe { self.0.free() };
     }
-}
-
-/// Eight bytes of a position from `at` on, high ones first; zeros past its end.
-#[inline]
-pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
-    let n = bytes.len();
-    if let Some(own) = bytes.get(at..at + 8) {
-        return u64::from_be_bytes(own.try_into().unwrap_or_default());
-    }
-    // The bytes are few, or the last few of many: what stands before `at` is shifted out.
-    let (all, before) = match n {
-        8.. => {
-            let last: [u8; 8] = bytes[n - 8..].try_into().unwrap_or_default();
-            (u64::from_be_bytes(last), at + 8 - n)
-        }
-        4..=7 => {
-            let four = |at: usize| {
-                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
-                u64::from(u32::from_be_bytes(own))
-            };
-            (four(0) << 32 | four(n - 4) << (64 - 8 * n), at)
-        }
-        _ => {
-            let one = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
-            (one(0) << 56 | one(1) << 48 | one(2) << 40, at)
-        }
-    };
-    if before < 8 {
-        all << (8 * before)
-    } else {
-        0
-    }
-}
-
-/// The first five bytes of a position's suffix, as the high bits of a slot.
-#[inline]
-pub(crate) fn head_of(suffix: &[u8]) -> u64 {
-    eight(suffix, 0) & !((1 << PLACE_BITS) - 1)
 }
 
 /// Bytes of a record, for a position's suffix of this length.
@@ -513,6 +474,10 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
             writer.push(u64::from(HANDLE_MARK), 1);
             writer.push(handle.bits(), 8);
         }
+        Stored::Inline(value) if suffix.len() <= 5 && value.len() <= 6 => {
+            let lengths = suffix.len() | value.len() << 8;
+            writer.push(words::little(value) << 16 | lengths as u64, value.len() + 2);
+        }
         Stored::Inline(value) => {
             let (mut lengths, mut taken) = (0, 0);
             for n in [suffix.len(), value.len()] {
@@ -524,25 +489,6 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
             writer.push(lengths, taken);
             writer.bytes(suffix.get(5..).unwrap_or(&[]));
             writer.bytes(value);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn eight_bytes_from_anywhere() {
-        let bytes: Vec<u8> = (1..=20).collect();
-        for n in 0..=20 {
-            for at in 0..24 {
-                let mut own = [0; 8];
-                for (i, byte) in own.iter_mut().enumerate() {
-                    *byte = bytes[..n].get(at + i).copied().unwrap_or(0);
-                }
-                assert_eq!(eight(&bytes[..n], at), u64::from_be_bytes(own), "{n} {at}");
-            }
         }
     }
 }

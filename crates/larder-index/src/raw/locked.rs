@@ -1,13 +1,22 @@
 //! What the holder of a leaf's lock may do.
 
-use super::leaf::{
-    head_of, write_record, Leaf, Locked, Stored, HANDLE_RECORD, MOST_INLINE, PLACE_BITS, SLOT,
-};
-use super::outside::Handle;
-use super::view::View;
-use super::words::{Torn, Writer};
+use super::entries::Entries;
+use super::leaf::{write_record, Leaf, Locked, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
+use super::outside::{Handle, Outside};
+use super::sought::{Sought, PLACE_BITS};
+use super::view::{Record, Spot, View};
+use super::words::{little, Torn, Writer};
 use crate::run::Run;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Where the next entry of a run of inserts goes.
+pub(crate) struct Next {
+    head: u64,
+    /// Bytes of the position.
+    suffix: usize,
+    /// Where its record begins.
+    place: usize,
+}
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
 
@@ -55,40 +64,139 @@ impl<'g> Locked<'g> {
         head.live.store(live as u64, Relaxed);
     }
 
-    /// Where prefix + `suffix` is or would be.
-    pub(crate) fn search(&self, suffix: &[u8]) -> (usize, bool) {
-        self.view()
-            .search(suffix)
-            .expect("the lock's holder reads nothing torn")
+    /// Where a position is or would be; it begins with the leaf's prefix. Looks first beside the last insert, if it was one of a run.
+    #[inline]
+    pub(crate) fn search(&self, sought: Sought<'_>) -> Spot {
+        let prefix = self.leaf.prefix_len();
+        let (head, suffix) = (sought.head(prefix), sought.suffix(prefix).unwrap_or(&[]));
+        match self.beside_last(head, suffix) {
+            Some(i) => Spot { i, record: None },
+            None => {
+                let spot = self.view().search(head, suffix);
+                spot.expect("the lock's holder reads nothing torn")
+            }
+        }
     }
 
-    /// Where prefix + `suffix` would be, if it is beside the last insert of a run of them.
-    pub(crate) fn beside_last(&self, suffix: &[u8]) -> Option<usize> {
+    /// Where a position would be, if it is beside the last insert of a run of them.
+    #[inline]
+    fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
         // Ordering: Relaxed, see above.
         let now = self.leaf.head().adapt.load(Relaxed);
         if now >> 32 & 0xFFFF == 0 {
             return None;
         }
         let i = (now >> 49) as usize + usize::from(!self.descends());
-        let belongs = i <= self.len() && self.view().belongs_at(i, suffix).is_ok_and(|b| b);
+        let belongs = i <= self.len() && self.view().belongs_at(i, head, suffix).is_ok_and(|b| b);
         belongs.then_some(i)
     }
 
-    /// The value of entry `i`, in place, while this borrow of the lock lasts.
-    pub(crate) fn value(&self, i: usize) -> &[u8] {
+    /// Whether a position is above all that are here, of which there are some.
+    #[inline]
+    pub(crate) fn is_below(&self, sought: Sought<'_>) -> bool {
+        let (n, prefix) = (self.len(), self.leaf.prefix_len());
+        let (head, suffix) = (sought.head(prefix), sought.suffix(prefix).unwrap_or(&[]));
+        n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
+    }
+
+    /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the end and has room there without more ado. Nothing is
+    /// said of others.
+    #[inline(always)]
+    pub(crate) fn next_of_run(&self, sought: Sought<'_>, value: usize) -> Option<Next> {
+        let (head, n) = (self.leaf.head(), self.len());
+        let (words, samples) = (self.leaf.words(), self.leaf.samples());
+        // Ordering: Relaxed, see above.
+        let adapt = head.adapt.load(Relaxed);
+        // The last one went to the end, and the run doesn't descend.
+        let runs =
+            (adapt >> 49) as usize + 1 == n && (1..=0xFFFF).contains(&(adapt >> 32 & 0x1_FFFF));
+        let short = sought.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
+        // Ordering: Relaxed, both, see above.
+        let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
+        // Ordering: Relaxed, see above.
+        let (own, last) = (sought.head(0), last.load(Relaxed));
+        let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
+        (runs && short && last < own && n >> spacing <= samples.len()).then_some(Next {
+            head: own,
+            suffix: sought.bytes().len(),
+            place,
+        })
+    }
+
+    /// Inserts an entry that is the next of a run, with a value of as many bytes as was said.
+    #[inline(always)]
+    pub(crate) fn put_next(&mut self, next: Next, value: &[u8]) {
+        let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
+        let (words, size) = (self.leaf.words(), value.len() + 2);
+        self.changed = true;
+        let mut writer = Writer::new(words, next.place);
+        let lengths = (next.suffix | value.len() << 8) as u64;
+        writer.push(lengths | little(value) << 16, size);
+        writer.finish();
+        // Ordering: Relaxed, see above.
+        words[n].store(slot, Relaxed);
+        self.set(n + 1, next.place, self.live() + size);
+        // Ordering: Relaxed, see above.
+        let spacing = head.spacing.load(Relaxed);
+        if n % (1 << spacing) == 0 {
+            let sample = (n >> spacing).checked_sub(1);
+            if let Some(sample) = sample.and_then(|i| self.leaf.samples().get(i)) {
+                // Ordering: Relaxed, see above.
+                sample.store((slot >> 32) as u32, Relaxed);
+            }
+        }
+        self.insert_run(n);
+    }
+
+    /// The content, while this borrow of the lock lasts.
+    #[inline]
+    pub(super) fn content(&self) -> &[u8] {
         // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
-        unsafe { self.view().value_in_place(i) }
+        unsafe { self.view().content_in_place() }
     }
 
-    /// The handle of entry `i`, if it is outside.
-    pub(crate) fn handle(&self, i: usize) -> Option<Handle> {
-        self.view()
-            .handle(i)
-            .expect("the lock's holder reads nothing torn")
+    /// The value of entry `i`, whose record a search has found, in place, while this borrow of the lock lasts.
+    #[inline]
+    pub(crate) fn value(&self, i: usize, record: &Record) -> &[u8] {
+        if record.is_outside() {
+            let handle = self.handle(&self.record_of(i));
+            return handle.map_or(&[], |handle| self.outside(handle).value());
+        }
+        &self.content()[record.value_at()..][..record.value()]
     }
 
-    /// Inserts an entry before slot `i`. False, and nothing changed, if there is no room.
-    pub(crate) fn put_entry(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) -> bool {
+    /// The handle of a record that is in the leaf, if the object is outside.
+    #[inline]
+    pub(crate) fn handle(&self, record: &Record) -> Option<Handle> {
+        if !record.is_outside() {
+            return None;
+        }
+        let handle = self.view().handle_of(record);
+        handle.expect("the lock's holder reads nothing torn")
+    }
+
+    /// The record of entry `i`.
+    #[inline]
+    pub(crate) fn record_of(&self, i: usize) -> Record {
+        let record = self.view().record_of(i);
+        record.expect("the lock's holder reads nothing torn")
+    }
+
+    /// The outside object of a handle that was read from this leaf.
+    pub(super) fn outside(&self, handle: Handle) -> Outside<'_> {
+        let object = self.view().object(handle);
+        object.expect("the lock's holder reads nothing torn")
+    }
+
+    /// Inserts an entry, at prefix + `suffix`, whose head is given, before slot `i`. False, and nothing changed, if there is no room.
+    #[inline]
+    pub(crate) fn put_entry(
+        &mut self,
+        i: usize,
+        head: u64,
+        suffix: &[u8],
+        stored: Stored<'_>,
+    ) -> bool {
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
         if (n + 1) * SLOT + size > heap {
             return false;
@@ -96,7 +204,7 @@ impl<'g> Locked<'g> {
         self.changed = true;
         let slots = &self.leaf.words()[i..=n];
         shift_up(slots);
-        self.write(i, suffix, stored, heap - size);
+        self.write(i, head, suffix, stored, heap - size);
         self.set(n + 1, heap - size, self.live() + size);
         self.sample(i);
         true
@@ -111,7 +219,7 @@ impl<'g> Locked<'g> {
     /// Brings the samples up to date, after the slots from `i` on have moved.
     fn sample(&mut self, i: usize) {
         let (head, n) = (self.leaf.head(), self.len());
-        let (words, samples) = (self.leaf.words(), self.leaf.samples());
+        let samples = self.leaf.samples();
         // Ordering: Relaxed, see above.
         let mut spacing = head.spacing.load(Relaxed);
         let mut first = i.saturating_sub(1) >> spacing;
@@ -124,79 +232,112 @@ impl<'g> Locked<'g> {
             head.spacing.store(spacing, Relaxed);
         }
         let last = (n.saturating_sub(1) >> spacing).min(samples.len());
-        for k in first..last {
+        if first >= last {
+            return;
+        }
+        let (slots, mut at) = (self.leaf.words(), (first + 1) << spacing);
+        for sample in &samples[first..last] {
             // Ordering: Relaxed, both, see above.
-            let slot = words[(k + 1) << spacing].load(Relaxed);
-            samples[k].store((slot >> 32) as u32, Relaxed);
+            sample.store((slots[at].load(Relaxed) >> 32) as u32, Relaxed);
+            at += 1 << spacing;
         }
     }
 
-    /// Replaces the record of entry `i`. False, and nothing changed, if there is no room. The old handle, if any, is the caller's to retire.
-    pub(crate) fn put_again(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) -> bool {
+    /// Replaces the value of entry `i`, which has this record. False, and nothing changed, if there is no room. The old handle, if any, is the caller's
+    /// to retire.
+    #[inline]
+    pub(crate) fn put_again(
+        &mut self,
+        i: usize,
+        head: u64,
+        suffix: &[u8],
+        stored: Stored<'_>,
+        old: &Record,
+    ) -> bool {
+        if let Stored::Inline(new) = stored {
+            if old.value() == new.len() && !old.is_outside() {
+                // The same room will do, and the rest of the record.
+                self.changed = true;
+                let mut writer = Writer::new(self.leaf.words(), old.value_at());
+                writer.bytes(new);
+                writer.finish();
+                return true;
+            }
+        }
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
-        let old = self.view().record_len(i);
-        if old == size {
-            // The same room will do.
+        if old.len() == size {
             // Ordering: Relaxed, see above.
             let slot = self.leaf.words()[i].load(Relaxed);
             let place = slot & ((1 << PLACE_BITS) - 1);
             self.changed = true;
-            self.write(i, suffix, stored, place as usize);
+            self.write(i, head, suffix, stored, place as usize);
             return true;
         }
         if n * SLOT + size > heap {
             return false;
         }
         self.changed = true;
-        self.write(i, suffix, stored, heap - size);
-        self.set(n, heap - size, self.live() + size - old);
+        self.write(i, head, suffix, stored, heap - size);
+        self.set(n, heap - size, self.live() + size - old.len());
         true
     }
 
-    fn write(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>, place: usize) {
+    #[inline]
+    fn write(&mut self, i: usize, head: u64, suffix: &[u8], stored: Stored<'_>, place: usize) {
         let words = self.leaf.words();
         let mut writer = Writer::new(words, place);
         write_record(&mut writer, suffix, stored);
         writer.finish();
         // Ordering: Relaxed, see above.
-        words[i].store(head_of(suffix) | place as u64, Relaxed);
+        words[i].store(head | place as u64, Relaxed);
     }
 
-    /// Removes entry `i`. Its handle, if any, is the caller's to retire.
-    pub(crate) fn remove(&mut self, i: usize) {
-        let (n, size) = (self.len(), self.view().record_len(i));
+    /// Removes entry `i`, which has this record. Its handle, if any, is the caller's to retire.
+    pub(crate) fn remove(&mut self, i: usize, record: &Record) {
+        let n = self.len();
         self.changed = true;
-        let slots = &self.leaf.words()[i..n];
-        for k in 1..slots.len() {
-            // Ordering: Relaxed, both, see above.
-            slots[k - 1].store(slots[k].load(Relaxed), Relaxed);
-        }
+        shift_down(&self.leaf.words()[i..n]);
         // A leaf without entries has all its room again.
         let heap = if n == 1 {
             self.leaf.capacity()
         } else {
             self.heap()
         };
-        self.set(n - 1, heap, self.live() - size);
+        self.set(n - 1, heap, self.live() - record.len());
         self.sample(i);
     }
 
-    /// Moves all records together, so that all room is in one piece.
-    pub(crate) fn compact(&mut self, run: &mut Run) {
-        let n = self.len();
-        run.clear();
-        self.collect_all(run);
+    /// Removes all entries. Their handles are the caller's to retire.
+    pub(crate) fn clear(&mut self) {
+        self.set(0, self.leaf.capacity(), 0);
+    }
+
+    /// Moves all records together, so that all room is in one piece. `buffer` is for the content meanwhile.
+    #[inline(never)]
+    pub(crate) fn compact(&mut self, entries: &mut Entries, buffer: &mut Vec<u8>) {
+        entries.collect(self);
+        buffer.clear();
+        buffer.resize(self.leaf.capacity(), 0);
         let prefix = self.leaf.prefix_len();
+        let (n, heap) = (
+            entries.len(),
+            entries.lay_out(self, 0..entries.len(), prefix, buffer),
+        );
         self.changed = true;
-        let (mut heap, mut live) = (self.leaf.capacity(), 0);
-        for i in 0..n {
-            let (suffix, stored) = (&run.position(i)[prefix..], run.stored(i));
-            let size = stored.record(suffix.len());
-            heap -= size;
-            live += size;
-            self.write(i, suffix, stored, heap);
+        let words = self
+            .leaf
+            .words()
+            .iter()
+            .zip(buffer.chunks_exact(SLOT))
+            .enumerate();
+        for (i, (word, own)) in words {
+            if i < n || (i + 1) * SLOT > heap {
+                let own: [u8; SLOT] = own.try_into().unwrap_or_default();
+                // Ordering: Relaxed, see above.
+                word.store(u64::from_ne_bytes(own), Relaxed);
+            }
         }
-        self.set(n, heap, live);
+        self.set(n, heap, self.leaf.capacity() - heap);
     }
 
     /// Appends all entries to the run, outside objects as handles.
@@ -244,6 +385,13 @@ impl<'g> Locked<'g> {
         run
     }
 
+    /// Whether inserts go up, at the end.
+    pub(super) fn appends(&self) -> bool {
+        // Ordering: Relaxed, see above.
+        let now = self.leaf.head().adapt.load(Relaxed);
+        now >> 32 & 0xFFFF > 0 && !self.descends() && (now >> 49) as usize + 1 >= self.len()
+    }
+
     /// Whether the run of inserts that is being noted goes down.
     pub(crate) fn descends(&self) -> bool {
         // Ordering: Relaxed, see above.
@@ -254,19 +402,51 @@ impl<'g> Locked<'g> {
 /// Moves all slots but the last one up, by one.
 #[inline]
 fn shift_up(slots: &[AtomicU64]) {
+    up_by::<1>(up_by::<8>(slots));
+}
+
+/// Moves slots up as long as there are so many, which are moved at once. Gives those that are left.
+#[inline(always)]
+fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
     let mut left = slots;
-    while let [before @ .., a, b, c, d, e] = left {
-        // Ordering: Relaxed, all, see above.
-        let four = [a, b, c, d].map(|slot| slot.load(Relaxed));
-        for (slot, own) in [b, c, d, e].into_iter().zip(four) {
-            // Ordering: Relaxed, see above.
-            slot.store(own, Relaxed);
-        }
-        left = &left[..before.len() + 1];
+    while let [before @ .., _] = left {
+        let (Some(from), Some(to)) = (before.last_chunk::<N>(), left.last_chunk::<N>()) else {
+            break;
+        };
+        copy(from, to);
+        left = &left[..left.len() - N];
     }
-    for k in (1..left.len()).rev() {
-        // Ordering: Relaxed, both, see above.
-        left[k].store(left[k - 1].load(Relaxed), Relaxed);
+    left
+}
+
+/// Moves all slots but the first one down, by one.
+#[inline]
+fn shift_down(slots: &[AtomicU64]) {
+    down_by::<1>(down_by::<8>(slots));
+}
+
+/// As `up_by`, the other way.
+#[inline(always)]
+fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+    let mut left = slots;
+    while let [_, after @ ..] = left {
+        let (Some(from), Some(to)) = (after.first_chunk::<N>(), left.first_chunk::<N>()) else {
+            break;
+        };
+        copy(from, to);
+        left = &left[N..];
+    }
+    left
+}
+
+/// Copies slots, which may overlap.
+#[inline(always)]
+fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
+    // Ordering: Relaxed, all, see above.
+    let own = from.each_ref().map(|slot| slot.load(Relaxed));
+    for (slot, own) in to.iter().zip(own) {
+        // Ordering: Relaxed, see above.
+        slot.store(own, Relaxed);
     }
 }
 

@@ -97,7 +97,7 @@ impl<N> Address<N> {
     }
 }
 
-/// An atomic address. Null only in a node that is not yet published.
+/// An atomic address. Null where there is no tail, and in a node that is not yet published.
 pub(super) struct Slot<N>(AtomicPtr<()>, PhantomData<*const N>);
 
 // SAFETY: a slot is an atomic address; leaves and nodes may be used by all threads.
@@ -134,6 +134,20 @@ impl<N> Slot<N> {
         let address = self.address().expect("a published node is complete");
         // SAFETY: as in `load`.
         (address, unsafe { address.child() })
+    }
+
+    /// What it leads to, if it leads anywhere.
+    #[inline]
+    pub(super) fn load_if_set<'g>(&self, _guard: &'g Guard) -> Option<Child<'g, N>> {
+        let address = self.address()?;
+        // SAFETY: as in `load`.
+        Some(unsafe { address.child() })
+    }
+
+    /// Leads nowhere from now on.
+    pub(super) fn unset_now(&self) {
+        // Ordering: Release, as in `store`.
+        self.0.store(std::ptr::null_mut(), Release);
     }
 
     /// Publishes.

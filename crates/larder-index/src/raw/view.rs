@@ -1,15 +1,14 @@
 //! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder.
 
-use super::leaf::{head_of, length, Leaf, HANDLE_MARK, PLACE_BITS};
+use super::leaf::{length, record_size, Leaf, HANDLE_MARK, HANDLE_RECORD};
 use super::memory::prefetch;
 use super::outside::{Handle, Outside};
+use super::sought::{head_of, HEAD_MASK};
 use super::words::{self, Torn};
 use crate::run::Run;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::{Batch, SHORT};
 use std::cmp::Ordering;
-
-const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
 
 /// A look at a leaf's content.
 #[derive(Clone, Copy)]
@@ -21,18 +20,116 @@ pub(crate) struct View<'g> {
     version: Option<u64>,
 }
 
-/// A record, taken apart.
-#[derive(Clone, Copy)]
-enum Record {
-    Inline {
-        /// Bytes of the position after the leaf's prefix.
-        suffix: usize,
-        /// Where those after the slot's five begin.
-        rest_at: usize,
-        value_at: usize,
-        value: usize,
-    },
-    Outside(Handle),
+/// A record, taken apart. It fits in a register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// Where what is behind the lengths begins: the position's bytes behind the slot's five, then the value. Of an outside object: its handle.
+    rest: u32,
+    /// Bytes of the position after the leaf's prefix; [`OUTSIDE`] for an outside object.
+    suffix: u16,
+    /// Bytes of the value.
+    value: u16,
+}
+
+/// The suffix of an outside object: no other is as long.
+const OUTSIDE: u16 = u16::MAX;
+
+impl Record {
+    /// That of an entry of so many bytes, whose own begin at `rest`.
+    pub(super) fn inline(rest: usize, suffix: usize, value: usize) -> Record {
+        Record {
+            rest: rest as u32,
+            suffix: suffix as u16,
+            value: value as u16,
+        }
+    }
+
+    /// That of an outside object, whose handle is at `rest`.
+    pub(super) fn outside(rest: usize) -> Record {
+        Record {
+            rest: rest as u32,
+            suffix: OUTSIDE,
+            value: 0,
+        }
+    }
+
+    /// From the first bytes of a record at `at`.
+    #[inline(always)]
+    pub(super) fn of(bits: u64, at: usize) -> Record {
+        if bits & 0x8080 == 0 {
+            let (suffix, value) = (bits as u16 & 0x7F, (bits >> 8) as u16 & 0x7F);
+            let rest = at as u32 + 2;
+            return Record {
+                rest,
+                suffix,
+                value,
+            };
+        }
+        Record::of_long(bits, at)
+    }
+
+    #[cold]
+    fn of_long(bits: u64, at: usize) -> Record {
+        if bits as u8 == HANDLE_MARK {
+            return Record::outside(at + 1);
+        }
+        let (suffix, a) = length(bits);
+        let (value, b) = length(bits >> (8 * a));
+        Record::inline(at + a + b, suffix, value)
+    }
+
+    #[inline]
+    pub(super) fn is_outside(&self) -> bool {
+        self.suffix == OUTSIDE
+    }
+
+    /// Where what is behind the lengths begins.
+    #[inline]
+    pub(super) fn rest_at(&self) -> usize {
+        self.rest as usize
+    }
+
+    /// Bytes of the position after the leaf's prefix.
+    #[inline]
+    pub(super) fn suffix(&self) -> usize {
+        self.suffix.into()
+    }
+
+    /// Those of them that lie in the record.
+    #[inline]
+    pub(super) fn rest(&self) -> usize {
+        self.suffix().saturating_sub(5)
+    }
+
+    /// Where the value begins.
+    #[inline]
+    pub(super) fn value_at(&self) -> usize {
+        self.rest_at() + self.rest()
+    }
+
+    /// Bytes of the value.
+    #[inline]
+    pub(super) fn value(&self) -> usize {
+        self.value.into()
+    }
+
+    /// Bytes of the record.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        if self.is_outside() {
+            return HANDLE_RECORD;
+        }
+        record_size(self.suffix(), self.value())
+    }
+}
+
+/// What a search finds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    /// Where the first position is that is not below the one sought.
+    pub(crate) i: usize,
+    /// The record of that entry, if its position is the one sought.
+    pub(crate) record: Option<Record>,
 }
 
 impl<'g> View<'g> {
@@ -59,30 +156,36 @@ impl<'g> View<'g> {
         self.version.is_none_or(|v| self.leaf.unchanged(v))
     }
 
+    #[inline]
     fn slot(&self, i: usize) -> Result<u64, Torn> {
         words::word(self.words, i)
     }
 
+    #[inline(always)]
     fn record(&self, slot: u64) -> Result<Record, Torn> {
         let at = (slot & !HEAD_MASK) as usize;
-        let bits = words::load(self.words, at)?;
-        if bits as u8 == HANDLE_MARK {
-            let bits = words::load(self.words, at + 1)?;
-            return Ok(Record::Outside(Handle::from_bits(bits)));
+        Ok(Record::of(words::load(self.words, at)?, at))
+    }
+
+    /// The handle of a record, if the object is outside.
+    #[inline]
+    pub(super) fn handle_of(&self, record: &Record) -> Result<Option<Handle>, Torn> {
+        if !record.is_outside() {
+            return Ok(None);
         }
-        let (suffix, a) = length(bits);
-        let (value, b) = length(bits >> (8 * a));
-        let rest_at = at + a + b;
-        Ok(Record::Inline {
-            suffix,
-            rest_at,
-            value_at: rest_at + suffix.saturating_sub(5),
-            value,
-        })
+        let bits = words::load(self.words, record.rest_at())?;
+        Ok(Some(Handle::from_bits(bits)))
+    }
+
+    /// The outside object of a record.
+    #[cold]
+    fn outside(&self, record: &Record) -> Result<Outside<'g>, Torn> {
+        let bits = words::load(self.words, record.rest_at())?;
+        self.object(Handle::from_bits(bits))
     }
 
     /// The outside object of a handle that was read from this leaf.
-    fn object(&self, handle: Handle) -> Result<Outside<'g>, Torn> {
+    pub(super) fn object(&self, handle: Handle) -> Result<Outside<'g>, Torn> {
         if !self.holds() {
             return Err(Torn);
         }
@@ -90,26 +193,24 @@ impl<'g> View<'g> {
         Ok(unsafe { handle.object() })
     }
 
-    /// Where the first position is that is not below prefix + `suffix`, and whether it is that one.
-    #[inline]
-    pub(crate) fn search(&self, suffix: &[u8]) -> Result<(usize, bool), Torn> {
-        let head = head_of(suffix);
+    /// Searches for prefix + `suffix`, whose head is given.
+    #[inline(always)]
+    pub(crate) fn search(&self, head: u64, suffix: &[u8]) -> Result<Spot, Torn> {
         let (low, high) = self.sampled(head);
         let i = self.first(head, low, high)?;
         match self.slot(i) {
             Ok(slot) if i < self.count && slot & HEAD_MASK == head => self.tied(slot, suffix, i),
-            _ => Ok((i, false)),
+            _ => Ok(Spot { i, record: None }),
         }
     }
 
-    /// Asks for what a search for prefix + `suffix` will read, after the samples.
-    pub(crate) fn ask(&self, suffix: &[u8]) {
-        self.sampled(head_of(suffix));
+    /// Asks for what a search for a head will read, after the samples.
+    pub(crate) fn ask(&self, head: u64) {
+        self.sampled(head);
     }
 
-    /// Asks for the record that a search for prefix + `suffix` will read, after the slots.
-    pub(crate) fn ask_record(&self, suffix: &[u8]) {
-        let head = head_of(suffix);
+    /// Asks for the record that a search for a head will read, after the slots.
+    pub(crate) fn ask_record(&self, head: u64) {
         let (low, high) = self.sampled(head);
         let slot = self.first(head, low, high).and_then(|i| self.slot(i));
         if let Ok(slot) = slot {
@@ -119,52 +220,75 @@ impl<'g> View<'g> {
     }
 
     /// The first slot among `low..high` whose head is not below this one.
-    #[inline]
+    #[inline(always)]
     fn first(&self, head: u64, low: usize, high: usize) -> Result<usize, Torn> {
         /// So few slots are counted through faster than they are halved.
-        const FEW: usize = 4;
+        const FEW: usize = 8;
         let slots = self.words.get(low..high).ok_or(Torn)?;
         // The low bits of `head` are zeros: whatever those of a slot are, it is below just if its head is.
         // Ordering: Relaxed, see the head of `raw`.
         let below = |slot: &AtomicU64| usize::from(slot.load(Relaxed) < head);
-        // Without a branch, which would be guessed wrong every other time.
-        let (mut from, mut size) = (0, slots.len());
-        while size > FEW {
+        // Without a branch, which would be guessed wrong every other time: the first halvings stand here one by one, as a loop would get one.
+        let halve = |(from, size): (usize, usize)| {
             let half = size / 2;
-            from += half * slots.get(from + half - 1).map_or(0, below);
-            size -= half;
+            let slot = slots.get(from + half - 1).ok_or(Torn)?;
+            Ok((from + half * below(slot), size - half))
+        };
+        let mut window = (0, slots.len());
+        if window.1 > FEW {
+            window = halve(window)?;
+            if window.1 > FEW {
+                window = halve(window)?;
+                while window.1 > FEW {
+                    window = halve(window)?;
+                }
+            }
         }
-        let rest = slots.get(from..from + size).ok_or(Torn)?;
-        Ok(low + from + rest.iter().map(below).sum::<usize>())
+        let rest = slots.get(window.0..window.0 + window.1).ok_or(Torn)?;
+        let (fours, few) = rest.split_at(rest.len() & !3);
+        let count = |slots: &[AtomicU64]| slots.iter().map(below).sum::<usize>();
+        let fours = fours.chunks_exact(4).map(count).sum::<usize>();
+        Ok(low + window.0 + fours + count(few))
     }
 
     /// The search among entries with equal heads, of which `i` is the first.
-    #[inline]
-    fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<(usize, bool), Torn> {
-        match self.compare(slot, suffix)? {
-            Ordering::Equal => Ok((i, true)),
-            Ordering::Greater => Ok((i, false)),
+    #[inline(always)]
+    fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<Spot, Torn> {
+        let record = self.record(slot)?;
+        match self.compare(&record, suffix)? {
+            Ordering::Equal => Ok(Spot {
+                i,
+                record: Some(record),
+            }),
+            Ordering::Greater => Ok(Spot { i, record: None }),
             Ordering::Less => self.among_equals(slot & HEAD_MASK, suffix, i + 1),
         }
     }
 
     #[cold]
-    fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<(usize, bool), Torn> {
+    fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<Spot, Torn> {
         let (mut low, mut high) = (first, self.count);
         while low < high {
-            let middle = (low + high) / 2;
-            let slot = self.slot(middle)?;
-            let order = match (slot & HEAD_MASK).cmp(&head) {
-                Ordering::Equal => self.compare(slot, suffix)?,
-                unequal => unequal,
-            };
-            match order {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok((middle, true)),
+            let i = (low + high) / 2;
+            let slot = self.slot(i)?;
+            match (slot & HEAD_MASK).cmp(&head) {
+                Ordering::Less => low = i + 1,
+                Ordering::Greater => high = i,
+                Ordering::Equal => {
+                    let record = self.record(slot)?;
+                    match self.compare(&record, suffix)? {
+                        Ordering::Less => low = i + 1,
+                        Ordering::Greater => high = i,
+                        Ordering::Equal => {
+                            let record = Some(record);
+                            return Ok(Spot { i, record });
+                        }
+                    }
+                }
             }
         }
-        Ok((low, false))
+        let record = None;
+        Ok(Spot { i: low, record })
     }
 
     /// Bounds for the search, from the samples. Asks for the slots between them, and for where their records are if records lie in order.
@@ -217,46 +341,46 @@ impl<'g> View<'g> {
         prefetch(records.wrapping_add(2 * LINE));
     }
 
-    /// How entry `i` compares to prefix + `suffix`.
-    fn compare_at(&self, i: usize, suffix: &[u8]) -> Result<Ordering, Torn> {
+    /// How entry `i` compares to prefix + `suffix`, whose head is given.
+    #[inline]
+    fn compare_at(&self, i: usize, head: u64, suffix: &[u8]) -> Result<Ordering, Torn> {
         let slot = self.slot(i)?;
-        match (slot & HEAD_MASK).cmp(&head_of(suffix)) {
-            Ordering::Equal => self.compare(slot, suffix),
+        match (slot & HEAD_MASK).cmp(&head) {
+            Ordering::Equal => self.compare(&self.record(slot)?, suffix),
             unequal => Ok(unequal),
         }
     }
 
     /// Whether prefix + `suffix` is not there and would come right before entry `i`.
-    pub(super) fn belongs_at(&self, i: usize, suffix: &[u8]) -> Result<bool, Torn> {
+    #[inline]
+    pub(super) fn belongs_at(&self, i: usize, head: u64, suffix: &[u8]) -> Result<bool, Torn> {
         let above = match i.checked_sub(1) {
-            Some(below) => self.compare_at(below, suffix)? == Ordering::Less,
+            Some(below) => self.compare_at(below, head, suffix)? == Ordering::Less,
             None => true,
         };
-        Ok(above && (i == self.count || self.compare_at(i, suffix)? == Ordering::Greater))
+        Ok(above && (i == self.count || self.compare_at(i, head, suffix)? == Ordering::Greater))
     }
 
-    /// How the entry compares to prefix + `suffix`, when their heads are equal.
-    #[inline]
-    fn compare(&self, slot: u64, suffix: &[u8]) -> Result<Ordering, Torn> {
-        match self.record(slot)? {
-            Record::Inline {
-                suffix: len,
-                rest_at,
-                ..
-            } => {
-                if len > 5 && suffix.len() > 5 {
-                    words::compare(self.words, rest_at, len - 5, &suffix[5..])
-                } else {
-                    // Equal heads, padded with zeros: the shorter is a prefix of the other.
-                    Ok(len.cmp(&suffix.len()))
-                }
-            }
-            Record::Outside(handle) => {
-                let position = self.object(handle)?.position();
-                let own = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
-                Ok(own.cmp(suffix))
+    /// How the entry with this record compares to prefix + `suffix`, when their heads are equal.
+    #[inline(always)]
+    fn compare(&self, record: &Record, suffix: &[u8]) -> Result<Ordering, Torn> {
+        if record.suffix() <= 5 || suffix.len() <= 5 {
+            // Equal heads, padded with zeros: the shorter is a prefix of the other. No position is as long as the mark of outside objects says.
+            if !record.is_outside() {
+                return Ok(record.suffix().cmp(&suffix.len()));
             }
         }
+        self.compare_long(record, suffix)
+    }
+
+    #[inline(never)]
+    fn compare_long(&self, record: &Record, suffix: &[u8]) -> Result<Ordering, Torn> {
+        if record.is_outside() {
+            let position = self.outside(record)?.position();
+            let own = position.get(self.leaf.prefix_len()..).ok_or(Torn)?;
+            return Ok(own.cmp(suffix));
+        }
+        words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
     }
 
     /// What of a beginning of positions is behind the leaf's prefix; None if no position of the leaf begins so.
@@ -276,19 +400,17 @@ impl<'g> View<'g> {
         if slot.to_be_bytes()[..in_head] != sought[..in_head] {
             return Ok(false);
         }
-        match self.record(slot)? {
-            Record::Inline { suffix, .. } if suffix < sought.len() => Ok(false),
-            Record::Inline { rest_at, .. } if sought.len() > 5 => {
-                let order = words::compare(self.words, rest_at, sought.len() - 5, &sought[5..])?;
-                Ok(order == Ordering::Equal)
-            }
-            Record::Inline { .. } => Ok(true),
-            Record::Outside(handle) => {
-                let own = self.object(handle)?.position();
-                let own = own.get(self.leaf.prefix_len()..).ok_or(Torn)?;
-                Ok(own.starts_with(sought))
-            }
+        let record = self.record(slot)?;
+        if record.is_outside() {
+            let own = self.outside(&record)?.position();
+            let own = own.get(self.leaf.prefix_len()..).ok_or(Torn)?;
+            return Ok(own.starts_with(sought));
         }
+        if record.suffix() < sought.len() || sought.len() <= 5 {
+            return Ok(record.suffix() >= sought.len());
+        }
+        let (at, len) = (record.rest_at(), sought.len() - 5);
+        Ok(words::compare(self.words, at, len, &sought[5..])? == Ordering::Equal)
     }
 
     /// As `search`, for any position: also one that does not begin with the leaf's prefix.
@@ -299,60 +421,56 @@ impl<'g> View<'g> {
             Ordering::Less => Ok((0, false)),
             Ordering::Greater => Ok((self.count, false)),
             Ordering::Equal if common < prefix.len() => Ok((0, false)),
-            Ordering::Equal => self.search(&position[common..]),
-        }
-    }
-
-    /// Appends the value of entry `i` to `out`. If the entry is outside the copy is made after a check, of what can't change.
-    #[inline]
-    pub(crate) fn copy_value(&self, i: usize, out: &mut Vec<u8>) -> Result<(), Torn> {
-        let slot = self.slot(i)?;
-        match self.record(slot)? {
-            Record::Inline {
-                value_at, value, ..
-            } => words::copy_out(self.words, value_at, value, out),
-            Record::Outside(handle) => {
-                out.extend_from_slice(self.object(handle)?.value());
-                Ok(())
+            Ordering::Equal => {
+                let suffix = &position[common..];
+                let spot = self.search(head_of(suffix), suffix)?;
+                Ok((spot.i, spot.record.is_some()))
             }
         }
     }
 
-    /// Copies the value of entry `i` to the front of `out`, if it has room there, and gives its length.
+    /// The record of entry `i`.
+    #[inline]
+    pub(crate) fn record_of(&self, i: usize) -> Result<Record, Torn> {
+        self.record(self.slot(i)?)
+    }
+
+    /// Appends the value of a record to `out`. If the object is outside the copy is made after a check, of what can't change.
+    #[inline]
+    pub(crate) fn copy_value(&self, record: &Record, out: &mut Vec<u8>) -> Result<(), Torn> {
+        if record.is_outside() {
+            out.extend_from_slice(self.outside(record)?.value());
+            return Ok(());
+        }
+        words::copy_out(self.words, record.value_at(), record.value(), out)
+    }
+
+    /// Copies the value of a record to the front of `out`, if it has room there, and gives its length.
     #[inline]
     pub(crate) fn copy_short(
         &self,
-        i: usize,
+        record: &Record,
         out: &mut [u8; SHORT],
     ) -> Result<Option<usize>, Torn> {
-        let slot = self.slot(i)?;
-        match self.record(slot)? {
-            Record::Inline {
-                value_at, value, ..
-            } => {
-                if value > SHORT {
-                    return Ok(None);
-                }
-                words::copy_short(self.words, value_at, value, out)?;
-                Ok(Some(value))
-            }
-            Record::Outside(handle) => {
-                let value = self.object(handle)?.value();
-                let Some(to) = out.get_mut(..value.len()) else {
-                    return Ok(None);
-                };
-                to.copy_from_slice(value);
-                Ok(Some(value.len()))
-            }
+        if record.is_outside() {
+            let value = self.outside(record)?.value();
+            let Some(to) = out.get_mut(..value.len()) else {
+                return Ok(None);
+            };
+            to.copy_from_slice(value);
+            return Ok(Some(value.len()));
         }
+        let value = record.value();
+        if value > SHORT {
+            return Ok(None);
+        }
+        words::copy_short(self.words, record.value_at(), value, out)?;
+        Ok(Some(value))
     }
 
     /// The handle of entry `i`, if it is outside.
     pub(crate) fn handle(&self, i: usize) -> Result<Option<Handle>, Torn> {
-        match self.record(self.slot(i)?)? {
-            Record::Inline { .. } => Ok(None),
-            Record::Outside(handle) => Ok(Some(handle)),
-        }
+        self.handle_of(&self.record_of(i)?)
     }
 
     /// Appends entry `i` to the run: outside objects as handles.
@@ -368,48 +486,22 @@ impl<'g> View<'g> {
     #[inline]
     fn copy_entry(&self, i: usize, bytes: &mut Vec<u8>) -> Result<(usize, Option<Handle>), Torn> {
         let slot = self.slot(i)?;
-        match self.record(slot)? {
-            Record::Inline {
-                suffix,
-                rest_at,
-                value_at,
-                value,
-            } => {
-                let prefix = self.leaf.prefix();
-                bytes.reserve(prefix.len() + 8);
-                bytes.extend_from_slice(prefix);
-                let head = bytes.len();
-                bytes.extend_from_slice(&slot.to_be_bytes());
-                bytes.truncate(head + suffix.min(5));
-                // The rest of the position and the value are neighbours.
-                let rest = value_at - rest_at;
-                words::copy_out(self.words, rest_at, rest + value, bytes)?;
-                Ok((bytes.len() - value, None))
-            }
-            Record::Outside(handle) => {
-                bytes.extend_from_slice(self.object(handle)?.position());
-                Ok((bytes.len(), Some(handle)))
-            }
+        let record = self.record(slot)?;
+        if record.is_outside() {
+            let handle = self.handle_of(&record)?;
+            bytes.extend_from_slice(self.outside(&record)?.position());
+            return Ok((bytes.len(), handle));
         }
-    }
-
-    /// Writes the record of entry `i` once more. Gives its head.
-    #[inline]
-    pub(super) fn copy_record(
-        &self,
-        i: usize,
-        writer: &mut words::Writer<'_>,
-    ) -> Result<u64, Torn> {
-        let slot = self.slot(i)?;
-        let at = (slot & !HEAD_MASK) as usize;
-        let len = match self.record(slot)? {
-            Record::Inline {
-                value_at, value, ..
-            } => value_at + value - at,
-            Record::Outside(_) => super::leaf::HANDLE_RECORD,
-        };
-        writer.copy(self.words, at, len)?;
-        Ok(slot & HEAD_MASK)
+        let prefix = self.leaf.prefix();
+        bytes.reserve(prefix.len() + 8);
+        bytes.extend_from_slice(prefix);
+        let head = bytes.len();
+        bytes.extend_from_slice(&slot.to_be_bytes());
+        bytes.truncate(head + record.suffix().min(5));
+        // The rest of the position and the value are neighbours.
+        let (at, len) = (record.rest_at(), record.rest() + record.value());
+        words::copy_out(self.words, at, len, bytes)?;
+        Ok((bytes.len() - record.value(), None))
     }
 
     /// Makes entry `i` the first of the batch.
@@ -434,32 +526,12 @@ impl<'g> View<'g> {
         Ok(())
     }
 
-    /// The value of entry `i`, in place.
+    /// The content, in place.
     ///
     /// # Safety
-    /// The caller holds the leaf's lock for `'v`, and writes nothing to the leaf in that time.
-    pub(super) unsafe fn value_in_place<'v>(&self, i: usize) -> &'v [u8] {
-        let record = self.slot(i).and_then(|slot| self.record(slot));
-        match record.expect("the lock's holder reads no torn record") {
-            Record::Inline {
-                value_at, value, ..
-            } => {
-                let content: *const u8 = self.words.as_ptr().cast();
-                assert!(value_at + value <= self.words.len() * 8);
-                // SAFETY: 1. within the content, checked above; 2. nobody writes to it during `'v`, says the caller; other threads only load.
-                unsafe { std::slice::from_raw_parts(content.add(value_at), value) }
-            }
-            // SAFETY: the handle is in a locked leaf, so its object is alive while the lock is held.
-            Record::Outside(handle) => unsafe { handle.object() }.value(),
-        }
-    }
-
-    /// Bytes of the record of entry `i`.
-    pub(super) fn record_len(&self, i: usize) -> usize {
-        match self.slot(i).and_then(|slot| self.record(slot)) {
-            Ok(Record::Inline { suffix, value, .. }) => super::leaf::record_size(suffix, value),
-            Ok(Record::Outside(_)) => super::leaf::HANDLE_RECORD,
-            Err(Torn) => 0,
-        }
+    /// The caller holds the lock for `'v`, and writes nothing to the leaf in that time.
+    pub(super) unsafe fn content_in_place<'v>(&self) -> &'v [u8] {
+        // SAFETY: 1. the words are bytes; 2. nobody writes to them during `'v`, says the caller; other threads only load.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
     }
 }

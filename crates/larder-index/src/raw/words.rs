@@ -23,11 +23,9 @@ pub(crate) fn word(words: &[AtomicU64], i: usize) -> Result<u64, Torn> {
 pub(crate) fn load(words: &[AtomicU64], at: usize) -> Result<u64, Torn> {
     let (i, shift) = (at / 8, (at % 8) * 8);
     let low = u64::from_le(word(words, i)?);
-    if shift == 0 {
-        return Ok(low);
-    }
     let high = u64::from_le(word(words, i + 1).unwrap_or(0));
-    Ok(low >> shift | high << (64 - shift))
+    // In two steps: a shift by 64 is none.
+    Ok(low >> shift | (high << (63 - shift)) << 1)
 }
 
 /// Appends `len` bytes from byte `at` to `out`.
@@ -189,21 +187,6 @@ impl<'w> Writer<'w> {
             rest = after;
         }
         self.push(little(rest), rest.len());
-    }
-
-    /// `len` bytes of another run, from byte `at` on.
-    #[inline]
-    pub(super) fn copy(&mut self, from: &[AtomicU64], at: usize, len: usize) -> Result<(), Torn> {
-        let (mut at, mut left) = (at, len);
-        while left >= 8 {
-            self.push(load(from, at)?, 8);
-            at += 8;
-            left -= 8;
-        }
-        if left > 0 {
-            self.push(load(from, at)? & low(left as u32 * 8), left);
-        }
-        Ok(())
     }
 
     /// Writes what is left.

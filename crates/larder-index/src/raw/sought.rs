@@ -1,0 +1,135 @@
+//! A position that is looked for: its first bytes are in a register all the way from the root to the record.
+//!
+//! Nodes and leaves compare some bytes of it, high ones first, from behind what all of theirs begin with. Most positions are short: then those bytes are
+//! the register's, shifted.
+
+/// Low bits of a slot of a leaf: where the record is. The others are the head of the position.
+pub(crate) const PLACE_BITS: u32 = 24;
+/// The bits of a slot that are the head of the position.
+pub(super) const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
+
+/// A position, and its first eight bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Sought<'p> {
+    bytes: &'p [u8],
+    first: u64,
+}
+
+impl<'p> Sought<'p> {
+    #[inline]
+    pub(crate) fn new(bytes: &'p [u8]) -> Self {
+        Sought {
+            bytes,
+            first: eight(bytes, 0),
+        }
+    }
+
+    /// The whole position.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'p [u8] {
+        self.bytes
+    }
+
+    /// The first eight bytes, high ones first; zeros past the end.
+    #[inline]
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// At least `wanted` bytes, of at most eight, from `at` on, high ones first; zeros past the end. The others may be zeros or the next ones.
+    #[inline]
+    pub(super) fn from(&self, at: usize, wanted: usize) -> u64 {
+        if at + wanted <= 8 || self.bytes.len() <= 8 {
+            if at >= 8 {
+                return 0;
+            }
+            return self.first << (8 * at);
+        }
+        eight(self.bytes, at)
+    }
+
+    /// What is compared in the slots of a leaf with a prefix of this length.
+    #[inline]
+    pub(crate) fn head(&self, prefix: usize) -> u64 {
+        self.from(prefix, 5) & HEAD_MASK
+    }
+
+    /// What is behind the prefix of a leaf. None if it is shorter: such a leaf isn't the one that has it.
+    #[inline]
+    pub(crate) fn suffix(&self, prefix: usize) -> Option<&'p [u8]> {
+        self.bytes.get(prefix..)
+    }
+}
+
+/// Eight bytes of a position from `at` on, high ones first; zeros past its end.
+#[inline]
+pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
+    let n = bytes.len();
+    if let Some(own) = bytes.get(at..at + 8) {
+        return u64::from_be_bytes(own.try_into().unwrap_or_default());
+    }
+    // The bytes are few, or the last few of many: what stands before `at` is shifted out.
+    let (all, before) = match n {
+        8.. => {
+            let last: [u8; 8] = bytes[n - 8..].try_into().unwrap_or_default();
+            (u64::from_be_bytes(last), at + 8 - n)
+        }
+        4..=7 => {
+            let four = |at: usize| {
+                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+                u64::from(u32::from_be_bytes(own))
+            };
+            (four(0) << 32 | four(n - 4) << (64 - 8 * n), at)
+        }
+        1..=3 => {
+            // Each byte at least once.
+            let one = |i: usize| u64::from(bytes[i]) << (56 - 8 * i);
+            (one(0) | one(n / 2) | one(n - 1), at)
+        }
+        0 => (0, at),
+    };
+    if before < 8 {
+        all << (8 * before)
+    } else {
+        0
+    }
+}
+
+/// The first five bytes of a position's suffix, as the high bits of a slot.
+#[inline]
+pub(crate) fn head_of(suffix: &[u8]) -> u64 {
+    eight(suffix, 0) & HEAD_MASK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_from_anywhere() {
+        let bytes: Vec<u8> = (1..=20).collect();
+        for n in 0..=20 {
+            let sought = Sought::new(&bytes[..n]);
+            for at in 0..24 {
+                let mut own = [0; 8];
+                for (i, byte) in own.iter_mut().enumerate() {
+                    *byte = bytes[..n].get(at + i).copied().unwrap_or(0);
+                }
+                let expect = u64::from_be_bytes(own);
+                assert_eq!(eight(&bytes[..n], at), expect, "{n} {at}");
+                for wanted in 1..=8 {
+                    let high = !0 << (64 - 8 * wanted as u32);
+                    assert_eq!(
+                        sought.from(at, wanted) & high,
+                        expect & high,
+                        "{n} {at} {wanted}"
+                    );
+                }
+                assert_eq!(sought.head(at), expect & HEAD_MASK);
+                let suffix = bytes[..n].get(at..);
+                assert_eq!(sought.suffix(at), suffix);
+                assert!(suffix.is_none_or(|suffix| head_of(suffix) == expect & HEAD_MASK));
+            }
+        }
+    }
+}
