@@ -85,6 +85,14 @@
         catch error:{larder, Cause} -> erlang:error(reason(Cause), Args, error_info(Cause))
         end).
 
+%% update_element, of a position that the object has not: whether that is a
+%% cause depends on the release.
+-define(TRY_ELEMENT(Call, Args),
+        try Call
+        catch error:{larder, Cause} ->
+            erlang:error(reason(Cause), Args, error_info(larder_error:element_cause(Cause)))
+        end).
+
 %% What none of the timers of a guard lives to see (34 years).
 -define(NEVER, 1 bsl 40).
 %% Timers enough for an exiting process to run out of reductions twice.
@@ -284,12 +292,12 @@ update_counter(Table, Key, Ops, Default) ->
 %% @doc Replaces elements of the object with a key; false if there is none.
 -spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}]) -> boolean().
 update_element(Table, Key, Elements) ->
-    ?TRY(larder_nif:update_element(Table, Key, Elements), [Table, Key, Elements]).
+    ?TRY_ELEMENT(larder_nif:update_element(Table, Key, Elements), [Table, Key, Elements]).
 
 %% @doc As update_element/3, with an object to begin with if there is none.
 -spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}], tuple()) -> true.
 update_element(Table, Key, Elements, Default) ->
-    ?TRY(larder_nif:update_element_default(Table, Key, Elements, Default), [Table, Key, Elements, Default]).
+    ?TRY_ELEMENT(larder_nif:update_element_default(Table, Key, Elements, Default), [Table, Key, Elements, Default]).
 
 %% ---- from key to key ----
 

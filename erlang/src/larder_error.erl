@@ -25,7 +25,7 @@
 %% error. A frame that can't be explained gives an empty map.
 -module(larder_error).
 
--export([format_error/2]).
+-export([format_error/2, element_cause/1]).
 
 %% Causes that the formatter of every supported release knows. Another cause
 %% would make it fail, so it is told `none' instead.
@@ -43,6 +43,24 @@ format_error(Reason, [{_Module, Function, Args, Info} | _]) when is_list(Args) -
     amend(Function, Args, Cause, Words);
 format_error(_Reason, _Stacktrace) ->
     #{}.
+
+%% @doc The cause of an error of update_element as `ets' of this release has it:
+%% OTP 25 does not say `position', OTP 27 does. It is asked.
+-spec element_cause(atom()) -> atom().
+element_cause(position) ->
+    Table = ets:new(?MODULE, [private]),
+    try
+        true = ets:insert(Table, {key}),
+        ets:update_element(Table, key, {2, beyond})
+    of
+        _ -> none
+    catch
+        error:badarg:Stack -> cause(element(4, hd(Stack)))
+    after
+        ets:delete(Table)
+    end;
+element_cause(Cause) ->
+    Cause.
 
 cause(Info) when is_list(Info) ->
     case lists:keyfind(error_info, 1, Info) of

@@ -60,7 +60,7 @@ wrong() ->
      fun erlang:self/0, reference, true, false, undefined, '$end_of_table',
      [{heir, a, b}], [{heir, self}], [nonsense], [{keypos, 0}], [{keypos, -1}], [{keypos, a}],
      [{keypos, 1 bsl 64}], [{keypos, 2} | a], [{keypos, 1, 2}], [{heir, none, a}], [named_table, 1],
-     [{write_concurrency, maybe}], [{read_concurrency, 1}], [{decentralized_counters, a}],
+     [{write_concurrency, 'maybe'}], [{read_concurrency, 1}], [{decentralized_counters, a}],
      [{compressed, true}], [bag | set], {heir, self}, {heir, none, none}, {nonsense, public},
      {nonsense, a}, [{heir, none}, {heir, none}], [{heir, none} | a], [{'_', [], []}], [{'_', [], [true]}],
      [{'_', [], ['$1']}], [{{'$1'}, a, [true]}], [{{'$1'}, [], true}], [{{'$1'}, [], [{nonsense}]}],

@@ -215,7 +215,7 @@ walk(M, T, {Function, Pattern, Limit}) ->
 %% A bag may hold objects under 0.0 and under -0.0, which are one key before
 %% OTP 27; which of the two names the group nobody can tell with =:=. (An atom:
 %% the compiler takes `0.0' here for the key itself, sign and all.)
-unsigned(Key) when Key =:= 0.0 -> either_zero;
+unsigned(Key) when is_float(Key), Key == 0 -> either_zero;
 unsigned(Key) -> Key.
 
 single(M, T, First, Next, Split) ->

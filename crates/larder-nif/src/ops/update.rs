@@ -314,6 +314,7 @@ fn any_elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = check(call, table, atoms::NONE)?;
         let (places, values) = element_ops(call, call.args[2])?;
+        let malformed = places.contains(&usize::MAX);
         let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places
             .into_iter()
             .zip(&values)
@@ -323,7 +324,7 @@ fn any_elements(call: &Call<'_>, default: Option<Word>) -> Reply {
             with_key(call, table, call.args[1], |key| {
                 match table.update_element(who, key, &ops, row) {
                     Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
-                    Err(Error::Position) => Err(BADARG),
+                    Err(Error::Position) if malformed => Err(BADARG),
                     other => answer(call, table, other),
                 }
             })
