@@ -157,3 +157,17 @@ impl Iterator for Heads<'_> {
         Some((start, self.at))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_that_tell_lengths_tell_those_of_the_walk() {
+        for tag in (0..=0xFF).filter(|&tag| FIXED[tag as usize] > 0) {
+            let mut bytes = [0; 16];
+            bytes[0] = tag;
+            assert_eq!(skip(&bytes), end_of(&bytes, 0), "{tag:#04x}");
+        }
+    }
+}

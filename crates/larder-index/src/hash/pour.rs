@@ -15,38 +15,12 @@ use crossbeam_epoch::Guard;
 /// In the high byte of a lane: the object is outside.
 const OUTSIDE: u8 = (super::shape::OUTSIDE >> 8) as u8;
 
-/// A leaf that is being filled.
-struct Vessel<'a> {
-    shape: Shape,
-    bytes: &'a mut [u8],
-    rows: Rows,
-}
-
-impl<'a> Vessel<'a> {
-    fn new(leaf: &'a mut NewLeaf) -> Self {
-        Vessel {
-            shape: leaf.shape(),
-            bytes: leaf.bytes(),
-            rows: Rows::default(),
-        }
-    }
-
-    /// Takes a row; None if it has no room.
-    #[inline(always)]
-    fn take(&mut self, hash: u64, body: &[u8]) -> Option<()> {
-        self.rows.count += 1;
-        self.rows.bytes += body.len() + LANE;
-        plain::put_small(self.bytes, self.shape, hash, body).then_some(())
-    }
-}
-
-/// Pours all rows of a leaf of small rows into the vessels, by this bit of their hashes. None if one is of another kind, or has no room.
-#[inline]
+/// Calls `each` with all rows of a leaf of small rows, and their hashes, until it answers None. None if one is of another kind, too.
+#[inline(always)]
 fn pour<R: KeyRule>(
     keys: &Keys<R>,
     leaf: &Locked<'_>,
-    to: &mut [Vessel<'_>],
-    bit: u32,
+    mut each: impl FnMut(u64, &[u8]) -> Option<()>,
 ) -> Option<()> {
     let size = leaf.leaf().shape().bucket();
     for bucket in leaf.bytes().chunks_exact(size) {
@@ -58,15 +32,11 @@ fn pour<R: KeyRule>(
             let from = usize::from(lane[0]);
             let body = bucket.get(from..end)?;
             end = from;
-            let hash = keys.hash(&body[keys.key_in(body)]);
-            to[(hash >> bit & 1) as usize].take(hash, body)?;
+            each(keys.hash(&body[keys.key_in(body)]), body)?;
         }
     }
     Some(())
 }
-
-/// A bit that no hash has, as far as it counts.
-const NO_BIT: u32 = 0;
 
 impl<R: KeyRule> HashOrder<R> {
     /// What a leaf is told to have.
@@ -84,24 +54,24 @@ impl<R: KeyRule> HashOrder<R> {
         plan_rows(rows, shape.class, (hash, depth), &self.sizes, why)
     }
 
-    /// A leaf of all rows of some leaves, and one more row if there is one.
+    /// A leaf of all rows of some leaves, and one more row if there is one: `rows` in all.
     fn poured(
         &self,
-        plan: Plan,
+        (plan, rows): (Plan, Rows),
         (hash, depth): (u64, u8),
         leaves: &[&Locked<'_>],
         more: Option<&[u8]>,
     ) -> Option<NewLeaf> {
-        let mut new = self.sizes.empty(plan.shape(depth), hash);
-        let mut to = [Vessel::new(&mut new)];
+        let shape = plan.shape(depth);
+        let mut new = self.sizes.empty(shape, hash);
+        let bytes = new.bytes();
+        let mut take = |hash, body: &[u8]| plain::put_small(bytes, shape, hash, body).then_some(());
         for leaf in leaves {
-            pour(&self.keys, leaf, &mut to, NO_BIT)?;
+            pour(&self.keys, leaf, &mut take)?;
         }
-        let [mut vessel] = to;
         if let Some(body) = more {
-            vessel.take(hash, body)?;
+            take(hash, body)?;
         }
-        let rows = vessel.rows;
         new.filled(rows.count, rows.bytes);
         Some(new)
     }
@@ -127,7 +97,7 @@ impl<R: KeyRule> HashOrder<R> {
             self.trie.split(&self.shared, leaf, parts, guard);
             return Ok(());
         }
-        let Some(new) = self.poured(plan, (hash, shape.depth), &[&leaf], Some(body)) else {
+        let Some(new) = self.poured((plan, rows), (hash, shape.depth), &[&leaf], Some(body)) else {
             return Err(leaf);
         };
         self.trie.replace(&self.shared, leaf, hash, new, guard);
@@ -157,10 +127,21 @@ impl<R: KeyRule> HashOrder<R> {
             Some(Part { hash, leaf })
         };
         let (mut left, mut right) = (part(first)?, part(first | 1 << bit)?);
-        let mut to = [Vessel::new(&mut left.leaf), Vessel::new(&mut right.leaf)];
-        pour(&self.keys, leaf, &mut to, bit)?;
-        to[(hash >> bit & 1) as usize].take(hash, body)?;
-        let [l, r] = to.map(|vessel| vessel.rows);
+        let shapes = [left.leaf.shape(), right.leaf.shape()];
+        let mut to = [left.leaf.bytes(), right.leaf.bytes()];
+        let mut r = Rows::default();
+        let mut take = |hash: u64, body: &[u8]| {
+            let which = (hash >> bit & 1) as usize;
+            r.count += which;
+            r.bytes += which * (body.len() + LANE);
+            plain::put_small(to[which], shapes[which], hash, body).then_some(())
+        };
+        pour(&self.keys, leaf, &mut take)?;
+        take(hash, body)?;
+        let l = Rows {
+            count: rows.count - r.count,
+            bytes: rows.bytes - r.bytes,
+        };
         if l.count == 0 || r.count == 0 {
             return None;
         }
@@ -184,7 +165,7 @@ impl<R: KeyRule> HashOrder<R> {
         if plan.is_as(shape) {
             return Ok(());
         }
-        let Some(new) = self.poured(plan, (hash, shape.depth), &[&leaf], None) else {
+        let Some(new) = self.poured((plan, rows), (hash, shape.depth), &[&leaf], None) else {
             return Err(leaf);
         };
         self.trie.replace(&self.shared, leaf, hash, new, guard);
@@ -207,6 +188,6 @@ impl<R: KeyRule> HashOrder<R> {
             bytes: ours.bytes + theirs.bytes,
         };
         let plan = self.plan_rows(rows, shape, hash, Why::Shrinks, depth)?;
-        self.poured(plan, (hash, depth), &[leaf, buddy], None)
+        self.poured((plan, rows), (hash, depth), &[leaf, buddy], None)
     }
 }

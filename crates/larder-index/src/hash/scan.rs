@@ -77,6 +77,18 @@ impl Found {
 /// The entries of a home: the words of [`Found`], sorted.
 type Group = Vec<u64>;
 
+/// The guests of a leaf: the home of each, by which they are sorted, and its word.
+type Guests = Option<SmallVec<[(usize, u64); 32]>>;
+
+/// Those of a home.
+fn at_home(guests: &[(usize, u64)], home: usize) -> impl Iterator<Item = u64> + '_ {
+    let from = guests.partition_point(|guest| guest.0 < home);
+    let ours = guests[from..]
+        .iter()
+        .take_while(move |guest| guest.0 == home);
+    ours.map(|guest| guest.1)
+}
+
 /// The first bound of a scan; None if nothing can lie behind it.
 fn bound(start: Start<'_>, forward: bool) -> Option<Bound<'_>> {
     let (position, with) = match start {
@@ -213,10 +225,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
         batch.entries.reserve(self.look.count().min(limit));
+        let guests = self.guests(batch)?;
         'homes: loop {
             group.clear();
             let bound = (at == home).then_some(tag);
-            self.collect(at, bound, &mut copied, batch, group)?;
+            self.collect((at, bound), &guests, &mut copied, batch, group)?;
             if !self.forward {
                 group.reverse();
             }
@@ -255,8 +268,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     #[inline(always)]
     fn collect(
         &self,
-        home: usize,
-        bound: Option<u8>,
+        (home, bound): (usize, Option<u8>),
+        guests: &Guests,
         copied: &mut Copied,
         batch: &mut Batch,
         group: &mut Group,
@@ -268,7 +281,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             }
         }
         if plain::passed(&batch.bytes, place) {
-            self.collect_guests(home, copied, batch, group)?;
+            match guests {
+                Some(guests) => group.extend(at_home(guests, home)),
+                None => self.collect_guests(home, copied, batch, group)?,
+            }
         }
         if let Some(tag) = bound {
             self.keep_beyond(tag, batch, group)?;
@@ -277,6 +293,25 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             self.sort_ties(group, batch)?;
         }
         Ok(())
+    }
+
+    /// All guests of a leaf, if all of it was copied.
+    fn guests(&self, batch: &Batch) -> Result<Guests, Torn> {
+        if self.few {
+            return Ok(None);
+        }
+        let mut guests: SmallVec<[(usize, u64); 32]> = SmallVec::new();
+        for at in 0..self.shape.buckets as usize {
+            let place = at * self.shape.bucket();
+            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+                if lane & GUEST != 0 {
+                    let found = Found::new(lane, from, end);
+                    guests.push((self.shape.place(self.hash(found, batch)?).0, found.0));
+                }
+            }
+        }
+        guests.sort_unstable();
+        Ok(Some(guests))
     }
 
     /// What was passed on from a home: it is among the guests of those behind.
@@ -422,6 +457,17 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Sorts entries with equal tags.
     fn sort_equals(&self, equals: &mut [u64], batch: &Batch) -> Result<(), Torn> {
+        if let [first, second] = equals {
+            // Mostly they are two, whose hashes differ.
+            let (a, b) = (
+                self.key(Found(*first), batch)?,
+                self.key(Found(*second), batch)?,
+            );
+            if (self.keys.hash(a), a) > (self.keys.hash(b), b) {
+                std::mem::swap(first, second);
+            }
+            return Ok(());
+        }
         let mut known: SmallVec<[(u64, &[u8], u64); 8]> = SmallVec::new();
         for &found in equals.iter() {
             let key = self.key(Found(found), batch)?;
