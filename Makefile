@@ -34,7 +34,7 @@ ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-scaling bench-growth bench-rust bench-rust-full \
         bench-studies bench-studies-full bench-peers bench-peers-full rust-bench lint doc clean distclean \
-        setup setup-rust setup-run setup-test demo-beams test-beams bench-beams
+        setup setup-rust setup-run setup-test setup-proof demo-beams test-beams bench-beams
 
 help:
 	@echo 'Larder: term tables for Erlang, Elixir and Rust. What you can make:'
@@ -69,6 +69,8 @@ setup-run:
 	@scripts/setup.sh run
 setup-test:
 	@scripts/setup.sh test
+setup-proof:
+	@scripts/setup.sh proof
 
 # --- the library ------------------------------------------------------------------------------------------------
 
@@ -192,7 +194,7 @@ hunt: setup-test build
 MINUTES ?= 5
 
 # Everything that docs/promises.md names, for hours; PROOF_MINUTES, PROOF_TIMES and PROOF_CASES say how long (scripts/proof.sh).
-proof: setup-test
+proof: setup-proof
 	@MAKE='$(MAKE)' scripts/proof.sh
 
 soak: setup-test build test-beams

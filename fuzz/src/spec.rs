@@ -2,10 +2,9 @@
 
 use crate::terms::plain;
 use crate::Input;
-use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
+use larder_matchspec::{Context, KeyOrder, Outcome, Program, Scratch};
 use larder_term::object::{self, KeyForm, ObjectBuf};
-use larder_term::{atoms, order_key, Node, Term, TermRef};
-use std::ops::Bound;
+use larder_term::{atoms, Node, Term, TermRef};
 
 /// A specification and a tuple that are made of bytes.
 pub fn matchspec(data: &[u8]) {
@@ -175,7 +174,7 @@ fn check(spec: TermRef<'_>, tuple: TermRef<'_>) {
             if found.is_some() {
                 let plan = program.plan(keypos, order);
                 assert!(
-                    covers(&plan, key, order),
+                    plan.covers(key, order),
                     "{spec} on {tuple}, key at {keypos}: {plan:?}"
                 );
             }
@@ -202,31 +201,5 @@ fn keeps_key(
             kept.is_some_and(|kept| kept.identical(key)),
             "{tuple} became {new} with its key at {keypos}"
         );
-    }
-}
-
-fn covers(plan: &Plan, key: TermRef<'_>, order: KeyOrder) -> bool {
-    match plan {
-        Plan::Full => true,
-        Plan::Nothing => false,
-        Plan::Keys(keys) => keys.iter().any(|known| match order {
-            KeyOrder::Hash => known.as_ref().identical(key),
-            KeyOrder::Ordered => known.as_ref().eq_term(key),
-        }),
-        Plan::Range { low, high } => {
-            let mut bytes = Vec::new();
-            order_key::encode(key, &mut bytes);
-            let above = match low {
-                Bound::Unbounded => true,
-                Bound::Included(low) => *low <= bytes,
-                Bound::Excluded(low) => *low < bytes,
-            };
-            let below = match high {
-                Bound::Unbounded => true,
-                Bound::Included(high) => bytes <= *high,
-                Bound::Excluded(high) => bytes < *high,
-            };
-            above && below
-        }
     }
 }

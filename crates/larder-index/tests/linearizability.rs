@@ -3,11 +3,11 @@
 //! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others.
 #![cfg(not(miri))]
 
-use larder_index::{multi_with, Unique};
+use larder_index::{multi_with, pin, Unique};
 use larder_testing::environment::{seed, soak};
-use larder_testing::history::of_threads;
+use larder_testing::history::{of_threads, Recorder, Subject};
 use larder_testing::registers::Registers;
-use larder_testing::{configs, crowds, make, mix, registers, Kind};
+use larder_testing::{configs, crowds, key, make, mix, registers, Hashes, Kind};
 use std::thread;
 
 const THREADS: usize = 3;
@@ -39,6 +39,59 @@ fn histories_of_bags_are_linearizable() {
             }
         }
     }
+}
+
+/// Many objects under a key have marks, few have none: histories that go from one to the other and back.
+#[test]
+fn histories_of_large_bags_are_linearizable() {
+    let (rounds, seed) = (30 * soak(), seed(20_261_122));
+    for config in configs() {
+        for (round, keys) in (0..rounds).flat_map(|r| [1, 4].map(|keys| (r, keys))) {
+            let subject = crowds::Large(crowds::On(multi_with(config), keys));
+            if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
+                panic!("large bag, {keys} keys, {config:?}, {wrong}");
+            }
+        }
+    }
+}
+
+/// A bag that a careless hand gave a `Once` of two steps, among others that are right.
+struct CarelessBag(crowds::On);
+
+impl Subject for CarelessBag {
+    type Op = crowds::Op;
+    type Spec = crowds::Crowd;
+
+    fn step(&self, recorder: &mut Recorder<'_, crowds::Op>, random: u64) {
+        if random >> 60 > 4 {
+            return self.0.step(recorder, random);
+        }
+        let (k, value) = (random % self.0 .1, random >> 40 & 3);
+        let (name, bytes) = (k.to_be_bytes(), value.to_be_bytes());
+        recorder.record(k, crowds::Op::Once(value, None), || {
+            let (bag, mut there) = (&self.0 .0, false);
+            bag.get(&pin(), key(&name, Hashes::Few), &mut |v| {
+                there |= v == bytes
+            });
+            if !there {
+                bag.update(&pin(), key(&name, Hashes::Few), &mut |o| o.push(&bytes));
+            }
+            crowds::Op::Once(value, Some(!there))
+        });
+    }
+
+    fn finish(&self, recorder: &mut Recorder<'_, crowds::Op>) {
+        self.0.finish(recorder);
+    }
+}
+
+#[test]
+fn an_object_that_is_there_twice_is_found() {
+    let found = (0..5_000).any(|round| {
+        let subject = CarelessBag(crowds::On(multi_with(configs()[0]), 1));
+        of_threads(&subject, THREADS, STEPS, mix(round)).is_err()
+    });
+    assert!(found, "no history showed the fault that was planted");
 }
 
 /// An index that a careless hand gave an `add` of two steps.

@@ -7,9 +7,9 @@ use crate::{
     limits::{self, Edge, Limit},
     program::Program,
 };
-use larder_term::{order_key, Term};
+use larder_term::{order_key, Term, TermRef};
 use std::borrow::Cow;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// How a table finds its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,28 @@ pub enum Plan {
     },
     /// Everywhere.
     Full,
+}
+
+impl Plan {
+    /// Whether who follows this plan, made for this order, comes upon an object with this key. For a key that a program fits it is always true.
+    ///
+    /// # Complexity
+    /// O(n) in the plan and the key.
+    pub fn covers(&self, key: TermRef<'_>, order: KeyOrder) -> bool {
+        match self {
+            Plan::Full => true,
+            Plan::Nothing => false,
+            Plan::Keys(keys) => keys.iter().any(|known| match order {
+                KeyOrder::Hash => known.as_ref().identical(key),
+                KeyOrder::Ordered => known.as_ref().eq_term(key),
+            }),
+            Plan::Range { low, high } => {
+                let mut bytes = Vec::new();
+                order_key::encode(key, &mut bytes);
+                RangeBounds::<Vec<u8>>::contains(&(low.as_ref(), high.as_ref()), &bytes)
+            }
+        }
+    }
 }
 
 impl Program {

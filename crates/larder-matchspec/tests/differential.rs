@@ -10,16 +10,15 @@
 mod common;
 
 use common::run_as;
-use larder_matchspec::{Context, Fault, KeyOrder, Outcome, Plan, Program, Scratch};
+use larder_matchspec::{Context, Fault, KeyOrder, Outcome, Program, Scratch};
 use larder_term::{
     atoms,
     etf::{self, EtfOptions},
     object::{self, KeyForm, ObjectBuf},
-    order_key, Encoder, Mode, NodeName, Term, TermRef, View,
+    Encoder, Mode, NodeName, Term, TermRef, View,
 };
 use std::{
     env, fs,
-    ops::Bound,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -231,42 +230,11 @@ fn check_stored(
             }
             let plan = program.plan(keypos, order);
             if found.is_some()
-                && !covers(
-                    &plan,
-                    tuple.as_tuple().unwrap().get(keypos - 1).unwrap(),
-                    order,
-                )
+                && !plan.covers(tuple.as_tuple().unwrap().get(keypos - 1).unwrap(), order)
             {
                 return Err(format!("the plan for keys at {keypos} misses it: {plan:?}"));
             }
         }
     }
     Ok(())
-}
-
-/// Whether who follows a plan comes upon a key.
-fn covers(plan: &Plan, key: TermRef<'_>, order: KeyOrder) -> bool {
-    match plan {
-        Plan::Full => true,
-        Plan::Nothing => false,
-        Plan::Keys(keys) => keys.iter().any(|known| match order {
-            KeyOrder::Hash => known.as_ref().identical(key),
-            KeyOrder::Ordered => known.as_ref().eq_term(key),
-        }),
-        Plan::Range { low, high } => {
-            let mut bytes = Vec::new();
-            order_key::encode(key, &mut bytes);
-            let above = match low {
-                Bound::Unbounded => true,
-                Bound::Included(low) => *low <= bytes,
-                Bound::Excluded(low) => *low < bytes,
-            };
-            above
-                && match high {
-                    Bound::Unbounded => true,
-                    Bound::Included(high) => bytes <= *high,
-                    Bound::Excluded(high) => bytes < *high,
-                }
-        }
-    }
 }

@@ -5,7 +5,6 @@ mod common;
 
 use common::{program, term};
 use larder_matchspec::{KeyOrder, Plan};
-use larder_term::order_key;
 use std::ops::Bound;
 
 /// The keys, of those listed, that the plan of a head and guards leads to in an ordered table whose key comes first.
@@ -20,19 +19,7 @@ fn within(head: &str, guards: &str, keys: &[&str]) -> String {
 }
 
 fn covered(plan: &Plan, key: &str) -> bool {
-    let key = term(key);
-    match plan {
-        Plan::Full => true,
-        Plan::Nothing => false,
-        Plan::Keys(keys) => keys
-            .iter()
-            .any(|known| known.as_ref().eq_term(key.as_ref())),
-        Plan::Range { low, high } => {
-            let mut bytes = Vec::new();
-            order_key::encode(key.as_ref(), &mut bytes);
-            std::ops::RangeBounds::contains(&(low.clone(), high.clone()), &bytes)
-        }
-    }
+    plan.covers(term(key).as_ref(), KeyOrder::Ordered)
 }
 
 fn ordered(spec: &str) -> Plan {

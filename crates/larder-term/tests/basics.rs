@@ -322,6 +322,35 @@ fn objects_come_back() {
     assert_eq!(encode(term!({ a }), 0), Err(ObjectError::TooShort));
 }
 
+/// Handles that were noted own nothing until they are told to; then their counts go with what they were put into, wherever that is dropped.
+#[test]
+fn handles_that_were_noted_are_given_back_once() {
+    let _alone = alone();
+    let living = || (blob::live_count(), blob::live_bytes());
+    let before = living();
+    let tuple = term!({k, (&[7u8; 200][..]), [(&[8u8; 300][..])]});
+    let mut object = ObjectBuf::new();
+    let form = KeyForm::Hash { legacy_zero: false };
+    object::encode(tuple.as_ref(), 1, form, false, &mut object).unwrap();
+    drop(tuple);
+    // A copy, as an index keeps it.
+    let kept = object.value().to_vec();
+    // SAFETY: the value is an object's that is alive, and has its counts.
+    unsafe { object::retain_value(&kept) };
+    drop(object);
+    let [mut forgotten, mut handles] = [blob::Handles::default(), blob::Handles::default()];
+    object::note_handles(&kept, &mut forgotten);
+    drop(forgotten);
+    assert_eq!(living(), (before.0 + 2, before.1 + 500));
+    object::note_handles(&kept, &mut handles);
+    let mut counts = blob::Counts::new();
+    // SAFETY: the counts are those of `kept`, which nobody reads any more.
+    unsafe { handles.own(&mut counts) };
+    assert_eq!((counts.len(), counts.bytes()), (2, 500));
+    std::thread::spawn(move || drop(counts)).join().unwrap();
+    assert_eq!(living(), before);
+}
+
 /// The hash of an object is that of what it is, however it is kept.
 #[test]
 fn objects_have_one_hash() {

@@ -23,6 +23,12 @@ pub enum Op {
     Renew(u64),
     /// Removes all; answers them.
     Take(Option<Vec<u64>>),
+    /// Gives the first that is the same as this another value, in its place; answers whether there was one.
+    Replace(u64, u64, Option<bool>),
+    /// Adds the numbers from this one up to, not including, the other; answers how many there are.
+    Fill(u64, u64, Option<usize>),
+    /// Removes all after the first so many; answers how many.
+    Thin(usize, Option<usize>),
 }
 
 /// The values under a key, one operation after the other.
@@ -62,13 +68,33 @@ impl Specification for Crowd {
                 now.clear();
                 seen.as_ref().is_none_or(|seen| seen == state)
             }
+            Op::Replace(old, new, there) => {
+                let place = now.iter_mut().find(|v| *v == old);
+                let right = there.is_none_or(|there| there == place.is_some());
+                if let Some(place) = place {
+                    *place = *new;
+                }
+                right
+            }
+            Op::Fill(from, to, count) => {
+                now.extend(*from..*to);
+                count.is_none_or(|count| count == now.len())
+            }
+            Op::Thin(left, count) => {
+                now.truncate(*left);
+                count.is_none_or(|count| count == state.len() - now.len())
+            }
         };
         (right, now)
     }
 }
 
-/// An index of which so many keys are used.
+/// An index of which so many keys are used, with few values under each.
 pub struct On(pub Box<dyn Multi>, pub u64);
+
+/// As [`On`], with up to some hundred values under a key, which come and go by the dozen: an index that finds them in another way when they are many
+/// turns from one way to the other and back.
+pub struct Large(pub On);
 
 fn values(objects: &dyn Objects) -> Vec<u64> {
     let mut values = Vec::new();
@@ -143,8 +169,46 @@ impl On {
                 objects.remove_if(&mut |_| true);
                 taken
             }))),
+            Op::Replace(old, new, _) => {
+                Op::Replace(*old, *new, Some(self.change(k, |o| replace(o, *old, *new))))
+            }
+            Op::Fill(from, to, _) => Op::Fill(
+                *from,
+                *to,
+                Some(self.change(k, |objects| {
+                    (*from..*to).for_each(|value| objects.push(&value.to_be_bytes()));
+                    objects.count()
+                })),
+            ),
+            Op::Thin(left, _) => Op::Thin(
+                *left,
+                Some(self.change(k, |objects| {
+                    let mut met = 0;
+                    objects.remove_if(&mut |_| {
+                        met += 1;
+                        met > *left
+                    })
+                })),
+            ),
         }
     }
+
+    fn record(&self, recorder: &mut Recorder<'_, Op>, k: u64, called: Op) {
+        recorder.record(k, called.clone(), || self.apply(k, &called));
+    }
+}
+
+/// The first that is `old` becomes `new`; says whether there was one.
+fn replace(objects: &mut dyn Objects, old: u64, new: u64) -> bool {
+    let mut at = None;
+    objects.each(&mut |ordinal, v| {
+        at = Some(ordinal).filter(|_| number(v) == old);
+        at.is_none()
+    });
+    if let Some(ordinal) = at {
+        objects.replace(ordinal, &new.to_be_bytes());
+    }
+    at.is_some()
 }
 
 impl Subject for On {
@@ -154,7 +218,8 @@ impl Subject for On {
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
         let (k, value) = (random % self.1, random >> 40 & 3);
         let called = match random >> 32 & 15 {
-            0..=4 => Op::Read(None),
+            0..=3 => Op::Read(None),
+            4 => Op::Replace(value, random >> 42 & 3, None),
             5 => Op::Has(None),
             6..=8 => Op::Push(value, None),
             9 | 10 => Op::Once(value, None),
@@ -162,12 +227,34 @@ impl Subject for On {
             13 => Op::Renew(value),
             _ => Op::Take(None),
         };
-        recorder.record(k, called.clone(), || self.apply(k, &called));
+        self.record(recorder, k, called);
     }
 
     fn finish(&self, recorder: &mut Recorder<'_, Op>) {
-        for k in 0..self.1 {
-            recorder.record(k, Op::Read(None), || Op::Read(Some(self.read(k))));
-        }
+        (0..self.1).for_each(|k| self.record(recorder, k, Op::Read(None)));
+    }
+}
+
+impl Subject for Large {
+    type Op = Op;
+    type Spec = Crowd;
+
+    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        let (k, value) = (random % self.0 .1, random >> 40 & 31);
+        let called = match random >> 32 & 15 {
+            0..=3 => Op::Read(None),
+            4 => Op::Replace(value, random >> 45 & 31, None),
+            5 => Op::Has(None),
+            6 => Op::Push(value, None),
+            7 | 8 => Op::Once(value, None),
+            9..=11 => Op::RemoveSame(value, None),
+            12..=14 => Op::Fill(value, 32, None),
+            _ => Op::Thin(value as usize / 2, None),
+        };
+        self.0.record(recorder, k, called);
+    }
+
+    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+        self.0.finish(recorder);
     }
 }
