@@ -2,7 +2,6 @@
 # Fuzzing guided by coverage: libFuzzer over the targets of fuzz/, with the stable compiler's own coverage counters.
 #
 #   scripts/fuzz.sh MINUTES [TARGET...]    so many minutes in all, shared by the targets (all of them)
-#   scripts/fuzz.sh keep [TARGET...]       of all that was found, few and small inputs that together reach what all reach become fuzz/corpus/TARGET
 #
 # The first line says what is run. What was found that reaches new code goes to _build/fuzz/TARGET and stays there; an input that fails is
 # kept in _build/fuzz/failures and printed. Ends with `N passed, N failed`.
@@ -16,30 +15,12 @@ HOST=$(rustc -vV | sed -n 's/^host: //p')
 TARGETS=(${@:-etf text order object matchspec spec_text file operations})
 command -v c++ >/dev/null || die "libFuzzer is C++: a c++ compiler is needed (apt-get install g++)"
 
-[ "$MINUTES" = keep ] || echo "fuzzing for $MINUTES minutes: ${TARGETS[*]}"
+echo "fuzzing for $MINUTES minutes: ${TARGETS[*]}"
 # The counters only: no sanitizer is needed for code without unsafe blocks of its own, and debug assertions are on.
 RUSTFLAGS="${RUSTFLAGS:-} -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1" \
   cargo build --quiet --locked -p larder-fuzz --features libfuzzer --target "$HOST" --target-dir "$TARGET_DIR"
-
-fuzzer() { LARDER_FUZZ_TARGET=$1 "$TARGET_DIR/$HOST/debug/larder-fuzz" -max_len=4096 -timeout=30 -rss_limit_mb=4096 "${@:2}"; }
-
-# Edges alone count, not how often each is passed: what is kept is replayed by every `make test`.
-keep() {
-  local kept
-  for target in "${TARGETS[@]}"; do
-    kept=$(mktemp -d)
-    mkdir -p "_build/fuzz/$target" "fuzz/corpus/$target"
-    fuzzer "$target" -merge=1 -use_counters=0 "$kept" "fuzz/corpus/$target" "_build/fuzz/$target" >"_build/fuzz/$target.merge.log" 2>&1 ||
-      { tail -30 "_build/fuzz/$target.merge.log"; die "$target: the inputs could not be merged"; }
-    rm -rf "fuzz/corpus/$target"
-    mv "$kept" "fuzz/corpus/$target"
-    chmod 755 "fuzz/corpus/$target"
-    printf '%-11s %5d inputs, %d bytes\n' "$target" "$(find "fuzz/corpus/$target" -type f | wc -l)" "$(cat "fuzz/corpus/$target"/* | wc -c)"
-  done
-}
-if [ "$MINUTES" = keep ]; then keep; exit; fi
 
 mkdir -p _build/fuzz/failures
 cargo run --quiet --locked -p larder-fuzz --example seeds --target-dir "${CARGO_TARGET_DIR:-$PWD/target}" -- _build/fuzz
@@ -48,7 +29,8 @@ seconds=$((MINUTES * 60 / ${#TARGETS[@]})) passed=0 failed=0
 for target in "${TARGETS[@]}"; do
   mkdir -p "_build/fuzz/$target" "fuzz/corpus/$target"
   log=_build/fuzz/$target.log
-  if fuzzer "$target" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="_build/fuzz/failures/$target-" \
+  if LARDER_FUZZ_TARGET=$target "$TARGET_DIR/$HOST/debug/larder-fuzz" -max_total_time="$seconds" -max_len=4096 -timeout=30 \
+       -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="_build/fuzz/failures/$target-" \
        "_build/fuzz/$target" "fuzz/corpus/$target" >"$log" 2>&1; then
     passed=$((passed + 1)) how=ok
   else

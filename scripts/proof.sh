@@ -1,7 +1,7 @@
 #!/bin/bash
 # `make proof`: the long form of everything that docs/promises.md names, one after another, and a dated page of what ran.
 #
-#   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model sanitizers miri fuzz soak
+#   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model sanitizers fuzz soak
 #
 # PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and
 # the sanitizer's threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
@@ -60,7 +60,6 @@ stage differential "random commands and specifications beside ets, new ones" 108
 stage linearisability "histories of threads, every structure" 7200 bash -c linearisability
 stage model "interleavings of index, structures and tables" 7200 scripts/model.sh --long
 stage sanitizers "address, leak and thread sanitizer" 14400 env LARDER_SOAK="$TIMES" scripts/sanitize.sh
-stage miri "undefined behaviour and weak orders, small tests" 7200 scripts/miri.sh
 stage fuzz "coverage-guided, all targets" $((MINUTES * 60 + 1800)) scripts/fuzz.sh "$MINUTES"
 stage soak "mixed work on every type" $((MINUTES * 180 + 600)) \
   env LARDER_SOAK_SECONDS=$((MINUTES * 60)) erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_soak main
