@@ -173,7 +173,7 @@ impl Call<'_> {
 
     /// A binary with a copy of the bytes.
     pub fn binary(&self, bytes: &[u8]) -> Word {
-        self.heap.binary(bytes, 0)
+        self.heap.binary(bytes)
     }
 
     /// The calling process.

@@ -12,11 +12,13 @@
 //!  2                  {a, [1 | [2 | []]]}                           nothing
 //! ```
 //!
+//! Small containers of a few levels, as nearly all are, are written by calls within calls, without that stack.
+//!
 //! Binaries that are kept outside come back without a copy: the term refers to a resource that holds the blob.
 
 use crate::heap::{Apart, Heap, Pairs, Slot, Slots};
 use crate::sys::*;
-use crate::{atoms, identifiers, layout, resource};
+use crate::{atoms, identifiers, layout, resource, shapes};
 use larder::Stored;
 use larder_term::blob::Blob;
 use larder_term::object::ObjectView;
@@ -55,15 +57,23 @@ pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>) -> Word {
     object(heap, &stored.view())
 }
 
-/// The tuple of a key and the other elements' bytes.
+/// The term that has so many before it in a run of bytes.
 #[inline]
-fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Word {
-    // Most rows are shown in a list.
-    let (word, mut slots) = heap.tuple(arity, 2 + words_of(others, 0));
-    let mut at = 0;
-    for position in 1..=arity {
-        let Some(slot) = slots.next() else { break };
-        if position == keypos {
+pub fn nth(heap: &Heap, bytes: &[u8], before: usize) -> Word {
+    let at = (0..before).fold(0, |at, _| at + skip(&bytes[at..]));
+    Slot::root(|slot| {
+        one(heap, bytes, at, slot);
+    })
+}
+
+/// The tuple of a key and the other elements' bytes.
+#[inline(always)]
+pub fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Word {
+    let (word, mut slots) = heap.tuple(arity);
+    let (mut before_key, mut at) = (keypos, 0);
+    while let Some(slot) = slots.next() {
+        before_key = before_key.wrapping_sub(1);
+        if before_key == 0 {
             slot.fill(key);
         } else {
             at = one(heap, others, at, slot);
@@ -72,22 +82,107 @@ fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Wo
     word
 }
 
-/// How many words the terms from `at` on take, at least, about: those of most take more, but for numbers of many bytes.
-#[inline(always)]
-fn words_of(bytes: &[u8], at: usize) -> usize {
-    (bytes.len() - at) / size_of::<Word>()
-}
+/// The most levels below a term that are written by calls within calls.
+const DEPTH: u32 = 6;
+/// The most cells of a list that is written so: for longer ones blocks of memory are better.
+const CELLS: usize = 64;
 
 /// Puts the term at `at` in its place; gives the place behind it in the bytes.
 #[inline(always)]
 fn one(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
-    match leaf(heap, bytes, at) {
-        Some((word, end)) => {
-            slot.fill(word);
-            end
-        }
-        None => nested(heap, bytes, at, slot),
+    child(heap, bytes, at, slot, DEPTH)
+}
+
+/// As `one`, for a term that has no more than so many levels below it, or else is left to `nested`.
+#[inline(always)]
+fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
+    let (word, end) = match bytes[at] {
+        tag @ SMALL.. => (small(tag), at + 1),
+        INT1..=INT8 => integer(heap.env(), bytes, at),
+        _ => return other(heap, bytes, at, slot, depth),
+    };
+    slot.fill(word);
+    end
+}
+
+/// As `child`, for what is no integer.
+#[inline(never)]
+fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+    if let Some((word, end)) = leaf(heap, bytes, at) {
+        place.fill(word);
+        return end;
     }
+    let (count, mut next) = length(bytes, at + 1);
+    let count = count as usize;
+    let Some(depth) = depth.checked_sub(1) else {
+        return nested(heap, bytes, at, place);
+    };
+    match bytes[at] {
+        TUPLE => {
+            let (word, mut slots) = heap.tuple(count);
+            place.fill(word);
+            while let Some(slot) = slots.next() {
+                next = child(heap, bytes, next, slot, depth);
+            }
+            next
+        }
+        LIST if count <= CELLS => {
+            let (word, mut cells) = heap.cells(count);
+            place.fill(word);
+            while let Some(head) = cells.next() {
+                next = child(heap, bytes, next, head, depth);
+            }
+            next
+        }
+        MAP => match heap.open_map(count) {
+            Some((word, pairs)) => {
+                place.fill(word);
+                map(heap, bytes, next, (pairs, place), depth)
+            }
+            None => nested(heap, bytes, at, place),
+        },
+        _ => nested(heap, bytes, at, place),
+    }
+}
+
+/// The pairs of a map, from `start` on.
+fn map(
+    heap: &Heap,
+    bytes: &[u8],
+    start: usize,
+    (pairs, place): (Pairs, Slot),
+    depth: u32,
+) -> usize {
+    if let Some(end) = guessed(heap, bytes, start, pairs, depth) {
+        return end;
+    }
+    let (mut next, mut met) = (start, 0);
+    while let Some(slot) = pairs.slot(met) {
+        next = child(heap, bytes, next, slot, depth);
+        met += 1;
+    }
+    end_map(heap, pairs, place, None);
+    next
+}
+
+/// As `map`, if the keys are those that are expected after the first; each value is written in its place at once.
+#[inline]
+fn guessed(heap: &Heap, bytes: &[u8], start: usize, pairs: Pairs, depth: u32) -> Option<usize> {
+    let (first, mut next) = immediate(heap.env(), bytes, start)?;
+    let shape = shapes::guess(pairs.count(), first)?;
+    let mut value = pairs.value(shape.place(0, first)?);
+    let mut met = 1;
+    while let Some(slot) = value {
+        next = child(heap, bytes, next, slot, depth);
+        if met == pairs.count() {
+            pairs.fill_keys(shape.sorted());
+            return Some(next);
+        }
+        let (key, end) = immediate(heap.env(), bytes, next)?;
+        value = pairs.value(shape.place(met, key)?);
+        (met, next) = (met + 1, end);
+    }
+    None
 }
 
 /// A container that waits for children.
@@ -108,7 +203,7 @@ enum Open {
     },
 }
 
-/// As `one`, for a container that has children.
+/// As `child`, for containers of any size and any number of levels.
 #[inline(never)]
 fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
     let mut open: SmallVec<[Open; 8]> = SmallVec::new();
@@ -125,14 +220,14 @@ fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
                 open.push(container);
             }
         }
-        next = following(heap, &mut open, bytes.len() - at);
+        next = following(heap, &mut open);
     }
     at
 }
 
 /// The slot of the next child; containers that have no more are ended.
 #[inline]
-fn following(heap: &Heap, open: &mut SmallVec<[Open; 8]>, bytes_left: usize) -> Option<Slot> {
+fn following(heap: &Heap, open: &mut SmallVec<[Open; 8]>) -> Option<Slot> {
     while let Some(top) = open.last_mut() {
         let slot = match top {
             Open::Tuple(slots) => slots.next(),
@@ -142,7 +237,7 @@ fn following(heap: &Heap, open: &mut SmallVec<[Open; 8]>, bytes_left: usize) -> 
                 tail,
             } => std::mem::take(improper).then_some(*tail),
             Open::List { left, tail, .. } => {
-                let (cell, head, rest) = heap.open_cell(bytes_left / size_of::<Word>());
+                let (cell, head, rest) = heap.open_cell();
                 tail.fill(cell);
                 (*tail, *left) = (rest, *left - 1);
                 Some(head)
@@ -184,14 +279,14 @@ fn end_map(heap: &Heap, pairs: Pairs, place: Slot, apart: Option<Box<Apart>>) {
 #[inline]
 fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
     let (count, next) = length(bytes, at + 1);
-    let (count, ahead) = (count as usize, words_of(bytes, next));
+    let count = count as usize;
     let container = match bytes[at] {
         TUPLE => {
-            let (word, slots) = heap.tuple(count, ahead);
+            let (word, slots) = heap.tuple(count);
             place.fill(word);
             Open::Tuple(slots)
         }
-        MAP => open_map(heap, count, ahead, place),
+        MAP => open_map(heap, count, place),
         tag => {
             // Where no cell follows there is `[]`, or the tail.
             place.fill(layout::NIL);
@@ -206,8 +301,8 @@ fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
 }
 
 #[inline]
-fn open_map(heap: &Heap, count: usize, ahead: usize, place: Slot) -> Open {
-    let (pairs, apart) = match heap.open_map(count, ahead) {
+fn open_map(heap: &Heap, count: usize, place: Slot) -> Open {
+    let (pairs, apart) = match heap.open_map(count) {
         Some((word, pairs)) => {
             place.fill(word);
             (pairs, None)
@@ -244,18 +339,33 @@ fn length(bytes: &[u8], mut at: usize) -> (u64, usize) {
 #[inline(always)]
 fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
     let (env, tag) = (heap.env(), bytes[at]);
-    if tag >= SMALL {
-        return Some(((tag as Word - SMALL as Word) << 4 | 0xF, at + 1));
-    }
     match tag {
-        INT1..=INT8 => Some(integer(env, bytes, at)),
         ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
+        SMALL.. => Some((small(tag), at + 1)),
+        INT1..=INT8 => Some(integer(env, bytes, at)),
         BIN => Some(binary(heap, bytes, at)),
         LIST | ILIST => None,
         NIL => Some((layout::NIL, at + 1)),
         FLOAT => Some(float(heap, bytes, at)),
         TUPLE | MAP => (bytes[at + 1] == 0).then(|| (empty(env, tag), at + 2)),
         _ => Some(rare_leaf(env, bytes, at)),
+    }
+}
+
+/// The integer that a tag is.
+#[inline(always)]
+fn small(tag: u8) -> Word {
+    Word::from(tag - SMALL) << 4 | 0xF
+}
+
+/// The small integer or the atom at `at`, and the place behind it; None for another term.
+#[inline]
+fn immediate(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
+    match bytes[at] {
+        ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
+        tag @ SMALL.. => Some((small(tag), at + 1)),
+        INT1..INT8 => Some(integer(env, bytes, at)),
+        _ => None,
     }
 }
 
@@ -316,7 +426,7 @@ fn float(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
 fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let (n, start) = length(bytes, at + 1);
     let end = start + n as usize;
-    (heap.binary(&bytes[start..end], words_of(bytes, end)), end)
+    (heap.binary(&bytes[start..end]), end)
 }
 
 /// A reference to a resource of ours, to look at.

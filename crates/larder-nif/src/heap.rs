@@ -1,29 +1,29 @@
 //! Memory on the heap of an environment, filled in with terms where they will lie.
 //!
 //! The official functions make one tuple, cell, map or binary a call, out of words that were gathered first. A row of twenty elements is a hundred calls. So
-//! memory is asked for in *blocks*, and terms are written into them as [`layout`] knows that they lie:
+//! memory is taken from what the environment has left ([`room`](crate::room)), and terms are written there as [`layout`] knows that they lie:
 //!
 //! ```text
-//!  block    [ 2<<6 | • | • ][ • | •][ header | size | bytes.. ][ 3<<6 | [] | [] | [] ]
-//!             tuple  │   ╰──▶ cell    binary ▲                    what is left: a tuple that nobody has
-//!                    ╰───────────────────────╯
+//!   [ 2<<6 | • | • ][ • | •][ header | size | bytes.. ]     free
+//!     tuple  │   ╰──▶ cell    binary ▲                 ▲
+//!            ╰───────────────────────╯                 ╰ what is taken next
 //! ```
 //!
-//! A block begins as a tuple of `[]`s, which the emulator makes and knows no more of. A [`Slot`] is a word of a block that waits for its term; until it is filled
-//! it is `[]`.
+//! Where there is nothing left, or it isn't known how to take it, the emulator makes a tuple of `[]`s and knows no more of it: a *block*, in which the terms are
+//! written. A [`Slot`] is a word that waits for its term; until it is filled it is `[]`.
 //!
 //! # Invariants
 //!
-//! 1. A block is memory of one environment, and belongs to nobody else. It neither moves nor goes while the call runs (or the environment lives): nothing that
-//!    the library calls collects garbage.
-//! 2. `next..end` is the part of the newest block that was not taken. What was taken belongs to the term for which it was.
-//! 3. Whenever the emulator may collect garbage, a block is a row of whole terms, one behind the other: it walks over them. So what is left of a block is
-//!    made a tuple when nothing more will be taken of it, at the latest when the [`Heap`] is dropped, which is before the call ends.
+//! 1. What was taken is memory of one environment, and belongs to nobody else. It neither moves nor goes while the call runs (or the environment lives):
+//!    nothing that the library calls collects garbage.
+//! 2. What was taken belongs to the term for which it was, and is that term, whole, when the call ends. If a panic passes, words that wait become `[]`.
+//! 3. So whenever the emulator may collect garbage, the heap is a row of whole terms, one behind the other: it walks over them.
 //!
 //! What lies otherwise than this library knows, or on top of memory that is counted (a binary over 64 bytes, a large map, a large integer), is made by the
 //! official functions.
 
 use crate::layout::{self, NIL};
+use crate::room;
 use crate::shapes;
 use crate::sys::*;
 use std::cell::Cell;
@@ -32,7 +32,7 @@ use std::cell::Cell;
 const LARGEST: usize = 1024;
 /// What a block is filled with to begin with.
 static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
-/// The most words that are asked for beyond those that are known to be needed.
+/// The most words that a block has beyond those that are needed.
 const AHEAD: usize = 512;
 /// The longest binary that lies on a heap whole.
 const WHOLE: usize = 64;
@@ -59,8 +59,7 @@ impl Slot {
     }
 }
 
-/// Slots, one after the other.
-#[derive(Clone, Copy)]
+/// Slots, one after the other. Those that were not asked for, because a panic passes, become `[]` when this is dropped.
 pub struct Slots {
     first: *mut Word,
     left: usize,
@@ -72,9 +71,48 @@ impl Slots {
     pub fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
         let slot = Slot(self.first);
-        // SAFETY: there was one left: the place behind it is in the block, or its end.
+        slot.fill(NIL);
+        // SAFETY: there was one left: the place behind it was taken with it, or is the end of what was.
         self.first = unsafe { self.first.add(1) };
         Some(slot)
+    }
+}
+
+impl Drop for Slots {
+    #[inline(always)]
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+    }
+}
+
+/// The cells of a list, one after the other, each with its tail. Those that were not asked for, because a panic passes, become cells of `[]`.
+pub struct Cells {
+    next: *mut Word,
+    left: usize,
+}
+
+impl Cells {
+    /// The slot of the next cell's head.
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<Slot> {
+        self.left = self.left.checked_sub(1)?;
+        // SAFETY: there was one left: two words, behind which the next one lies, or the end of what was taken.
+        let (head, tail, next) =
+            unsafe { (Slot(self.next), Slot(self.next.add(1)), self.next.add(2)) };
+        head.fill(NIL);
+        tail.fill(match self.left {
+            0 => NIL,
+            _ => layout::cell_word(next),
+        });
+        self.next = next;
+        Some(head)
+    }
+}
+
+impl Drop for Cells {
+    #[inline(always)]
+    fn drop(&mut self) {
+        while self.next().is_some() {}
     }
 }
 
@@ -98,6 +136,28 @@ impl Pairs {
         (pair < self.count).then(|| Slot(unsafe { words.add(pair) }))
     }
 
+    /// How many there are.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The slot of the value at a place of the map.
+    #[inline]
+    pub fn value(&self, place: usize) -> Option<Slot> {
+        // SAFETY: there are so many values.
+        (place < self.count).then(|| Slot(unsafe { self.values.add(place) }))
+    }
+
+    /// Fills in all keys, as they are in the map.
+    #[inline]
+    pub fn fill_keys(&self, keys: &[Word]) {
+        for (i, &key) in keys.iter().take(self.count).enumerate() {
+            // SAFETY: there are so many keys.
+            Slot(unsafe { self.keys.add(i) }).fill(key);
+        }
+    }
+
     /// Both as words.
     ///
     /// # Safety
@@ -116,8 +176,6 @@ impl Pairs {
 /// The heap of an environment, as one call fills it.
 pub struct Heap {
     env: *mut Env,
-    next: Cell<*mut Word>,
-    end: Cell<*mut Word>,
     /// Words of all blocks.
     taken: Cell<usize>,
 }
@@ -130,8 +188,6 @@ impl Heap {
     pub fn new(env: *mut Env) -> Self {
         Heap {
             env,
-            next: Cell::new(std::ptr::null_mut()),
-            end: Cell::new(std::ptr::null_mut()),
             taken: Cell::new(0),
         }
     }
@@ -142,37 +198,31 @@ impl Heap {
         self.env
     }
 
-    /// So many words. `ahead` says how many more will probably be asked for soon, at least.
+    /// So many words, two at least.
     #[inline(always)]
-    fn take(&self, words: usize, ahead: usize) -> *mut Word {
-        let place = self.next.get();
-        let room = (self.end.get() as usize - place as usize) / size_of::<Word>();
-        if words > room {
-            return self.take_new(words, ahead);
+    fn take(&self, words: usize) -> *mut Word {
+        match room::take(self.env, words) {
+            Some(place) => place,
+            None => self.take_block(words),
         }
-        // SAFETY: within the block, or at its end.
-        self.next.set(unsafe { place.add(words) });
-        place
     }
 
+    /// So many words of a block.
     #[inline(never)]
-    fn take_new(&self, words: usize, ahead: usize) -> *mut Word {
-        // A call that has taken much probably goes on; what it leaves then is little beside that.
-        self.leave();
-        let ahead = ahead.max(self.taken.get() / 4).min(AHEAD);
-        // A tuple without elements may lie anywhere.
-        let size = (words + ahead).max(2);
-        let block = self.block(size);
-        self.taken.set(self.taken.get() + size);
-        // SAFETY: the block has so many words.
-        unsafe {
-            self.next.set(block.add(words));
-            self.end.set(block.add(size));
-        }
+    fn take_block(&self, words: usize) -> *mut Word {
+        // A call that has taken much probably goes on: blocks grow, and what is left of one is taken next.
+        let ahead = match room::is_known() {
+            true => (self.taken.get() / 4).min(AHEAD),
+            false => 0,
+        };
+        let block = self.block(words + ahead);
+        self.taken.set(self.taken.get() + words + ahead);
+        // SAFETY: the block has more words, or as many; it was just made, and nobody uses those behind.
+        unsafe { room::give_back(self.env, block.add(words)) };
         block
     }
 
-    /// A block of so many words, one at least.
+    /// A block of so many words, two at least: a tuple without elements may lie anywhere.
     fn block(&self, size: usize) -> *mut Word {
         let own;
         let sample = match SAMPLE.get(..size - 1) {
@@ -185,27 +235,13 @@ impl Heap {
         // SAFETY: the environment may be used, and the array has as many words as said.
         let tuple =
             unsafe { enif_make_tuple_from_array(self.env, sample.as_ptr(), sample.len() as u32) };
-        let block = layout::place(tuple).cast_mut();
-        // SAFETY: a tuple that was just made is so many words that begin with its header, and nobody else knows of it.
-        unsafe { block.write(NIL) };
-        block
+        layout::place(tuple).cast_mut()
     }
 
-    /// Makes what is left of the newest block a tuple.
-    #[inline]
-    fn leave(&self) {
-        let (next, end) = (self.next.get(), self.end.get());
-        if next < end {
-            let words = (end as usize - next as usize) / size_of::<Word>();
-            // SAFETY: the place is one of the block that was not taken; all behind it to the block's end are `[]`.
-            unsafe { next.write(layout::arity_header(words - 1)) };
-        }
-    }
-
-    /// A tuple, and the slots of its elements, one at least. `ahead` as in `take`.
+    /// A tuple, and the slots of its elements, one at least.
     #[inline(always)]
-    pub fn tuple(&self, arity: usize, ahead: usize) -> (Word, Slots) {
-        let place = self.take(arity + 1, ahead);
+    pub fn tuple(&self, arity: usize) -> (Word, Slots) {
+        let place = self.take(arity + 1);
         // SAFETY: as many words were taken.
         unsafe { place.write(layout::arity_header(arity)) };
         let slots = Slots {
@@ -219,7 +255,7 @@ impl Heap {
     /// A tuple of these elements, one at least.
     #[inline]
     pub fn tuple_of(&self, elements: &[Word]) -> Word {
-        let (word, mut slots) = self.tuple(elements.len(), 2);
+        let (word, mut slots) = self.tuple(elements.len());
         for &element in elements {
             if let Some(slot) = slots.next() {
                 slot.fill(element);
@@ -228,19 +264,28 @@ impl Heap {
         word
     }
 
+    /// A list of so many cells, one at least.
+    #[inline(always)]
+    pub fn cells(&self, count: usize) -> (Word, Cells) {
+        let next = self.take(2 * count);
+        (layout::cell_word(next), Cells { next, left: count })
+    }
+
     /// A cell, and the slots of its head and its tail.
     #[inline(always)]
-    pub fn open_cell(&self, ahead: usize) -> (Word, Slot, Slot) {
-        let place = self.take(2, ahead);
+    pub fn open_cell(&self) -> (Word, Slot, Slot) {
+        let place = self.take(2);
         // SAFETY: two words were taken.
-        let tail = unsafe { place.add(1) };
-        (layout::cell_word(place), Slot(place), Slot(tail))
+        let (head, tail) = (Slot(place), Slot(unsafe { place.add(1) }));
+        head.fill(NIL);
+        tail.fill(NIL);
+        (layout::cell_word(place), head, tail)
     }
 
     /// A cell.
     #[inline(always)]
     pub fn cell(&self, head: Word, tail: Word) -> Word {
-        let (word, first, rest) = self.open_cell(0);
+        let (word, first, rest) = self.open_cell();
         first.fill(head);
         rest.fill(tail);
         word
@@ -248,23 +293,19 @@ impl Heap {
 
     /// A list of these, in order, before what `tail` has.
     pub fn list(&self, terms: &[Word], tail: Word) -> Word {
-        let mut ahead = 2 * terms.len();
-        terms.iter().rev().fold(tail, |list, &term| {
-            let (word, first, rest) = self.open_cell(ahead);
-            ahead -= 2;
-            first.fill(term);
-            rest.fill(list);
-            word
-        })
+        terms
+            .iter()
+            .rev()
+            .fold(tail, |list, &term| self.cell(term, list))
     }
 
     /// A binary with a copy of the bytes.
     #[inline]
-    pub fn binary(&self, bytes: &[u8], ahead: usize) -> Word {
+    pub fn binary(&self, bytes: &[u8]) -> Word {
         match layout::heap_binary_head(bytes.len()) {
             Some((header, size)) if bytes.len() <= WHOLE => {
                 let words = bytes.len().div_ceil(size_of::<Word>());
-                let place = self.take(2 + words, ahead);
+                let place = self.take(2 + words);
                 // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
                 unsafe {
                     place.write(header);
@@ -299,7 +340,7 @@ impl Heap {
             // SAFETY: the environment may be used.
             return unsafe { enif_make_double(self.env, value) };
         };
-        let place = self.take(2, 0);
+        let place = self.take(2);
         // SAFETY: two words were taken.
         unsafe {
             place.write(header);
@@ -311,14 +352,18 @@ impl Heap {
     /// A map of a few pairs, whose keys and values are to be filled in, in any order; then `end_map` must be called. None if maps of so many pairs are
     /// made by the official function alone.
     #[inline]
-    pub fn open_map(&self, count: usize, ahead: usize) -> Option<(Word, Pairs)> {
+    pub fn open_map(&self, count: usize) -> Option<(Word, Pairs)> {
         if count > shapes::MOST {
             return None;
         }
         let header = layout::flatmap_header()?;
-        let place = self.take(4 + 2 * count, ahead);
+        let words = 4 + 2 * count;
+        let place = self.take(words);
         // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a tuple.
         let pairs = unsafe {
+            for i in 3..words {
+                place.add(i).write(NIL);
+            }
             let keys = place.add(3 + count);
             place.write(header);
             place.add(1).write(count);
@@ -369,13 +414,6 @@ impl Heap {
             }
         }
         map
-    }
-}
-
-impl Drop for Heap {
-    #[inline]
-    fn drop(&mut self) {
-        self.leave();
     }
 }
 

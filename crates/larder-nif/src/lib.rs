@@ -9,8 +9,9 @@
 //! | [`atoms`], [`identifiers`] | atoms both ways; references, pids, ports and funs both ways |
 //! | [`encode`], [`decode`] | the two walkers |
 //! | [`quick`] | small terms to bytes, without walking |
+//! | [`room`], [`heap`], [`shapes`] | where results are written |
 //! | [`call`] | how every call begins and ends: no panic passes |
-//! | [`resource`] | Rust values that the BEAM's garbage collector owns |
+//! | [`resource`], [`magic`] | Rust values that the BEAM's garbage collector owns, and where they lie |
 //! | [`owners`], [`tables`] | processes as owners; table ids |
 //! | [`ops`] | the functions |
 //!
@@ -37,10 +38,12 @@ mod encode;
 mod heap;
 mod identifiers;
 mod layout;
+mod magic;
 mod ops;
 mod owners;
 mod quick;
 mod resource;
+mod room;
 mod scratch;
 mod shapes;
 mod sys;
@@ -192,7 +195,15 @@ fn prepare(env: *mut Env) -> bool {
         return false;
     }
     identifiers::check_magic(env, decode::sample_reference(env));
+    room::check(env);
+    magic::check(env, &samples(env));
     true
+}
+
+/// Resources of several types and sizes, for the time of the call.
+fn samples(env: *mut Env) -> Vec<magic::Sample> {
+    let blob = || decode::BLOBS.sample(env, larder_term::blob::Blob::from_slice(&[]));
+    vec![blob(), owners::sample(env), blob(), owners::sample(env)]
 }
 
 fn open_resources(env: *mut Env) -> bool {

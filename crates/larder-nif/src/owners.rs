@@ -21,9 +21,10 @@
 use crate::atoms;
 use crate::call::{self, Call, Reply};
 use crate::heap::Heap;
+use crate::magic::Sample;
 use crate::resource::{Held, Kind};
 use crate::sys::*;
-use crate::{decode, ops::options, tables};
+use crate::{decode, layout, ops::options, tables};
 use larder::{Door, Engine, OwnerId, Table, TableId};
 use larder_term::Term;
 use parking_lot::Mutex;
@@ -64,6 +65,13 @@ fn shard(pid: Pid) -> &'static Shard {
 #[inline]
 pub fn id(pid: Pid) -> OwnerId {
     OwnerId::from_raw(pid.pid as u64)
+}
+
+/// A resource to look at.
+pub fn sample(env: *mut Env) -> Sample {
+    let pid = Pid { pid: layout::NIL };
+    let guarded = AtomicBool::new(false);
+    OWNERS.sample(env, Owner { pid, guarded })
 }
 
 /// The process that an owner is.

@@ -14,8 +14,9 @@ use larder_term::object::{KeyForm, ObjectRef, FLAG_BITS, FROM_ORDER};
 use larder_term::order_key;
 use larder_term::tags::*;
 use larder_term::TermRef;
-use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 
 /// Room for a term or an object.
 const ROOM: usize = 4096;
@@ -28,16 +29,24 @@ const MOST: usize = 32;
 /// The most levels below a term that are written here, each by a call within a call.
 const DEPTH: u32 = 6;
 
+/// Where [`Bytes`] are: on the stack, unwritten. (What begins with a length, too, might be filled with zeros as a whole.)
+pub type Place = MaybeUninit<[u8; ROOM]>;
+
+/// A place.
+#[inline(always)]
+pub fn place() -> Place {
+    MaybeUninit::uninit()
+}
+
 /// Bytes on the stack.
 ///
 /// Invariant: the first `len` are written, and `len` is at most `ROOM`.
-pub struct Bytes {
+pub struct Bytes<'p> {
     len: usize,
-    /// Unwritten as a whole: an array of bytes that are each said to be unwritten would be filled.
-    bytes: MaybeUninit<[u8; ROOM]>,
+    bytes: &'p mut Place,
 }
 
-impl std::ops::Deref for Bytes {
+impl std::ops::Deref for Bytes<'_> {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
@@ -46,14 +55,11 @@ impl std::ops::Deref for Bytes {
     }
 }
 
-impl Bytes {
+impl<'p> Bytes<'p> {
     /// None yet.
-    #[inline]
-    pub fn new() -> Self {
-        Bytes {
-            len: 0,
-            bytes: MaybeUninit::uninit(),
-        }
+    #[inline(always)]
+    pub fn at(bytes: &'p mut Place) -> Self {
+        Bytes { len: 0, bytes }
     }
 
     /// The room that is left.
@@ -112,8 +118,17 @@ impl Bytes {
         self.byte(count as u8)
     }
 
-    /// A small integer, an atom or `[]`.
+    /// A small integer.
     #[inline(always)]
+    fn small(&mut self, n: i64) -> Option<()> {
+        match small_parts(n) {
+            (tag, 0) => self.byte(tag),
+            (tag, used) => self.tagged(tag, n as u64, used),
+        }
+    }
+
+    /// A small integer, an atom or `[]`.
+    #[inline]
     fn immediate(&mut self, env: *mut Env, word: Word) -> Option<()> {
         if word == layout::NIL {
             return self.byte(NIL);
@@ -136,14 +151,23 @@ impl Bytes {
     }
 
     /// Writes a term of a few levels.
-    #[inline]
+    #[inline(always)]
     pub fn term(&mut self, env: *mut Env, word: Word) -> Option<()> {
         self.child(env, word, DEPTH)
     }
 
     /// Writes a term that has no more than so many levels below it.
-    #[inline]
+    #[inline(always)]
     fn child(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
+        match layout::small(word) {
+            Some(n) => self.small(n),
+            None => self.other(env, word, depth),
+        }
+    }
+
+    /// As `child`, for another term than a small integer.
+    #[inline(never)]
+    fn other(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
         if !layout::is_boxed(word) && !layout::is_cell(word) {
             self.immediate(env, word)
         } else if depth == 0 {
@@ -154,7 +178,7 @@ impl Bytes {
     }
 
     /// Writes the index key of a term: in hash order of one of a few levels, in key order of a small integer.
-    #[inline]
+    #[inline(always)]
     pub fn key(&mut self, env: *mut Env, word: Word, form: KeyForm) -> Option<()> {
         match form {
             KeyForm::Hash { .. } => self.term(env, word),
@@ -218,37 +242,12 @@ impl Bytes {
             return None;
         }
         self.head(MAP, keys.len())?;
-        let start = self.len;
-        let mut last = 0;
-        for (&key, &value) in keys.iter().zip(values) {
-            let key = MapKey::of(env, key)?;
-            if key.order < last {
-                // The emulator has another order: atoms are numbered here as they come.
-                self.len = start;
-                return self.sorted(env, keys, values, depth);
-            }
-            last = key.order;
-            self.pair(env, key, value, depth)?;
+        let order = Order::of(env, keys)?;
+        for &(key, place) in &order.stored[..keys.len()] {
+            self.tagged(key.tag, key.payload, key.used.into())?;
+            self.child(env, *values.get(usize::from(place))?, depth)?;
         }
         Some(())
-    }
-
-    #[inline]
-    fn pair(&mut self, env: *mut Env, key: MapKey, value: Word, depth: u32) -> Option<()> {
-        let [tag, ..] = key.order.to_be_bytes();
-        self.tagged(tag, (key.order << 8).swap_bytes(), key.used)?;
-        self.child(env, value, depth)
-    }
-
-    #[cold]
-    fn sorted(&mut self, env: *mut Env, keys: &[Word], values: &[Word], depth: u32) -> Option<()> {
-        let mut pairs: SmallVec<[(MapKey, Word); MOST]> = SmallVec::new();
-        for (&key, &value) in keys.iter().zip(values) {
-            pairs.push((MapKey::of(env, key)?, value));
-        }
-        pairs.sort_unstable_by_key(|(key, _)| key.order);
-        let mut pairs = pairs.into_iter();
-        pairs.try_for_each(|(key, value)| self.pair(env, key, value, depth))
     }
 }
 
@@ -256,14 +255,21 @@ impl Bytes {
 #[inline(always)]
 fn word_parts(env: *mut Env, word: Word) -> Option<(u8, u64, usize)> {
     if let Some(n) = layout::small(word) {
-        if (0..=127).contains(&n) {
-            return Some((SMALL + n as u8, 0, 0));
-        }
-        let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
-        let used = bits.div_ceil(8);
-        return Some((INT1 + used as u8 - 1, n as u64, used));
+        let (tag, used) = small_parts(n);
+        return Some((tag, n as u64, used));
     }
     layout::is_atom(word).then(|| atom_parts(env, word))
+}
+
+/// The tag of a small integer, and how many of its bytes follow.
+#[inline(always)]
+fn small_parts(n: i64) -> (u8, usize) {
+    if (0..=127).contains(&n) {
+        return (SMALL + n as u8, 0);
+    }
+    let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
+    let used = bits.div_ceil(8);
+    (INT1 + used as u8 - 1, used)
 }
 
 #[inline(never)]
@@ -276,32 +282,93 @@ fn atom_parts(env: *mut Env, word: Word) -> (u8, u64, usize) {
 /// A key of a map, if its encoding has at most eight bytes.
 #[derive(Clone, Copy)]
 struct MapKey {
-    /// The encoding as a number that compares as the bytes do: none is a prefix of another, so the zeros behind don't matter.
-    order: u64,
-    /// How many bytes it has behind the first.
-    used: usize,
+    tag: u8,
+    /// How many bytes it has behind the tag.
+    used: u8,
+    payload: u64,
 }
 
 impl MapKey {
     #[inline]
     fn of(env: *mut Env, word: Word) -> Option<Self> {
         let (tag, payload, used) = word_parts(env, word)?;
-        if used > 7 {
+        (used <= 7).then_some(MapKey {
+            tag,
+            used: used as u8,
+            payload,
+        })
+    }
+
+    /// The encoding as a number that compares as the bytes do: none is a prefix of another, so the zeros behind don't matter.
+    fn rank(&self) -> u64 {
+        let kept = self.payload & ((1 << (8 * self.used)) - 1);
+        (kept << 8 | u64::from(self.tag)).swap_bytes()
+    }
+}
+
+/// How a set of keys is stored: each as it is written, and which place it has in a map. Rows of one table mostly have the same few sets of keys, so each thread
+/// remembers those of some.
+struct Order {
+    count: usize,
+    /// The keys as maps have them: words that are whole terms, and the same for ever.
+    keys: [Word; MOST],
+    stored: [(MapKey, u8); MOST],
+}
+
+/// Sets of keys that a thread remembers.
+const ORDERS: usize = 64;
+
+thread_local! {
+    static KNOWN: RefCell<[Option<Rc<Order>>; ORDERS]> = const { RefCell::new([const { None }; ORDERS]) };
+}
+
+impl Order {
+    /// That of these keys, at most `MOST`.
+    #[inline]
+    fn of(env: *mut Env, keys: &[Word]) -> Option<Rc<Order>> {
+        if !keys.iter().all(|&key| layout::is_immediate(key)) {
             return None;
         }
-        let kept = payload & ((1 << (8 * used)) - 1);
-        Some(MapKey {
-            order: (kept << 8 | u64::from(tag)).swap_bytes(),
-            used,
+        let ends = keys.first().zip(keys.last());
+        let at = ends.map_or(0, |(first, last)| (first >> 4) ^ (last >> 2) ^ keys.len()) % ORDERS;
+        KNOWN.with_borrow_mut(|known| match &known[at] {
+            Some(order) if order.keys[..order.count] == *keys => Some(Rc::clone(order)),
+            _ => {
+                let order = Rc::new(Order::learn(env, keys)?);
+                known[at] = Some(Rc::clone(&order));
+                Some(order)
+            }
         })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(env: *mut Env, keys: &[Word]) -> Option<Order> {
+        let nothing = MapKey {
+            tag: NIL,
+            used: 0,
+            payload: 0,
+        };
+        let mut order = Order {
+            count: keys.len(),
+            keys: [0; MOST],
+            stored: [(nothing, 0); MOST],
+        };
+        order.keys.get_mut(..keys.len())?.copy_from_slice(keys);
+        let stored = &mut order.stored[..keys.len()];
+        for (place, (&key, to)) in keys.iter().zip(&mut *stored).enumerate() {
+            *to = (MapKey::of(env, key)?, place as u8);
+        }
+        stored.sort_unstable_by_key(|(key, _)| key.rank());
+        Some(order)
     }
 }
 
 /// The row of small terms that these elements are, as a table keeps it that doesn't compress, in two runs of bytes that are empty; it gives up as
 /// [`Bytes::term`] and [`Bytes::key`] do.
-#[inline]
+#[inline(always)]
 pub fn row<'b>(
-    [key, value]: [&'b mut Bytes; 2],
+    [key, value]: [&'b mut Bytes<'_>; 2],
     env: *mut Env,
     elements: &[Word],
     keypos: usize,

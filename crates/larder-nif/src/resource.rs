@@ -3,8 +3,8 @@
 //! A resource is a Rust value in memory that the emulator allocates. Terms refer to it; when the last is gone, the emulator calls the
 //! destructor, on any of its threads. [`Kind<T>`] ties a registered type to the Rust type of its values, once.
 
-use crate::call;
 use crate::sys::*;
+use crate::{call, magic};
 use std::ffi::{c_uint, c_void, CStr};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -78,13 +78,32 @@ impl<T: Send + Sync + 'static> Kind<T> {
     /// The value that a term refers to, if it is of this type. It lives as long as the term: for the running call, if the term is an argument.
     #[inline]
     pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
+        match magic::value(word, self.kind()) {
+            // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's time.
+            Some(value) => Some(unsafe { &*value.cast::<T>() }),
+            None => self.official_get(env, word),
+        }
+    }
+
+    #[inline(never)]
+    fn official_get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
         let mut object = std::ptr::null_mut();
         // SAFETY: `env` and the term are the running call's, and the type is registered.
         if unsafe { enif_get_resource(env, word, self.kind(), &mut object) } == 0 {
             return None;
         }
-        // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's time.
+        // SAFETY: as in `get`.
         Some(unsafe { &*object.cast::<T>() })
+    }
+
+    /// A resource to look at: where the library learns how resources lie.
+    pub fn sample(&'static self, env: *mut Env, value: T) -> magic::Sample {
+        let held = self.make(value);
+        magic::Sample {
+            word: held.term(env),
+            kind: self.kind(),
+            value: held.object.cast(),
+        }
     }
 }
 

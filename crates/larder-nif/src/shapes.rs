@@ -9,32 +9,78 @@
 //! ```
 //!
 //! Remembered are only keys that are atoms or small integers, which are words, and the same for ever.
+//!
+//! Who writes a map can guess its set of keys by their number and the first of them, and put each value in its place at once.
 
 use crate::layout;
 use crate::sys::*;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// The most pairs of a map that lies on a heap whole.
 pub const MOST: usize = 32;
 
 /// Sets of keys that a thread remembers.
 const SHAPES: usize = 256;
+/// And guesses.
+const GUESSES: usize = 64;
 
-/// A set of keys, in the order in which they were stored, and for each place in a map which of them is there.
-struct Shape {
+/// A set of keys.
+pub struct Shape {
     count: usize,
+    /// As they were stored.
     keys: [Word; MOST],
+    /// For each place in a map, which of them is there.
     order: [u8; MOST],
+    /// For each of them, its place in a map.
+    places: [u8; MOST],
+    /// As they are in a map.
+    sorted: [Word; MOST],
 }
 
-const UNKNOWN: Shape = Shape {
-    count: 0,
-    keys: [0; MOST],
-    order: [0; MOST],
-};
+impl Shape {
+    /// The place in a map of the key that was stored as this one, if it is that key.
+    #[inline(always)]
+    pub fn place(&self, stored: usize, key: Word) -> Option<usize> {
+        (*self.keys.get(stored)? == key).then(|| usize::from(self.places[stored]))
+    }
+
+    /// The keys as they are in a map.
+    #[inline]
+    pub fn sorted(&self) -> &[Word] {
+        &self.sorted[..self.count]
+    }
+}
+
+/// What a thread remembers.
+struct Known {
+    /// By all keys.
+    shapes: Vec<Option<Rc<Shape>>>,
+    /// By their number and the first: those met last.
+    guesses: [Option<Rc<Shape>>; GUESSES],
+}
 
 thread_local! {
-    static KNOWN: RefCell<Option<Box<[Shape]>>> = const { RefCell::new(None) };
+    static KNOWN: RefCell<Known> = const {
+        RefCell::new(Known {
+            shapes: Vec::new(),
+            guesses: [const { None }; GUESSES],
+        })
+    };
+}
+
+#[inline]
+fn guess_at(count: usize, first: Word) -> usize {
+    ((first >> 4) ^ count.rotate_left(3)) % GUESSES
+}
+
+/// The set of keys that was met last with as many keys and this first one, perhaps.
+#[inline]
+pub fn guess(count: usize, first: Word) -> Option<Rc<Shape>> {
+    KNOWN.with_borrow(|known| {
+        let shape = known.guesses[guess_at(count, first)].as_ref()?;
+        (shape.count == count).then(|| Rc::clone(shape))
+    })
 }
 
 /// Brings keys and values, at most `MOST` of each, in the emulator's order. False, and nothing changed, if it isn't known.
@@ -47,14 +93,18 @@ pub fn sort(env: *mut Env, keys: &mut [Word], values: &mut [Word]) -> bool {
         return false;
     }
     KNOWN.with_borrow_mut(|known| {
-        let known =
-            known.get_or_insert_with(|| (0..SHAPES).map(|_| UNKNOWN).collect::<Box<[Shape]>>());
-        let shape = &mut known[place_of(keys)];
-        if (shape.count != keys.len() || shape.keys[..keys.len()] != *keys)
-            && !learn(env, keys, shape)
-        {
-            return false;
+        if known.shapes.is_empty() {
+            known.shapes.resize_with(SHAPES, || None);
         }
+        let slot = &mut known.shapes[place_of(keys)];
+        let shape = match slot {
+            Some(shape) if shape.keys[..shape.count] == *keys => shape,
+            _ => match learn(env, keys) {
+                Some(shape) => slot.insert(Rc::new(shape)),
+                None => return false,
+            },
+        };
+        known.guesses[guess_at(keys.len(), keys[0])] = Some(Rc::clone(shape));
         permute(keys, &shape.order);
         permute(values, &shape.order);
         true
@@ -79,33 +129,36 @@ fn permute(words: &mut [Word], order: &[u8; MOST]) {
     }
 }
 
-/// Asks the emulator for the order of these keys, by a map from them to their places. False if it doesn't answer as expected.
+/// Asks the emulator for the order of these keys, by a map from them to their places. None if it doesn't answer as expected.
 #[cold]
 #[inline(never)]
-fn learn(env: *mut Env, keys: &[Word], shape: &mut Shape) -> bool {
-    let places: Vec<Word> = (0..keys.len() as i64)
+fn learn(env: *mut Env, keys: &[Word]) -> Option<Shape> {
+    let numbers: Vec<Word> = (0..keys.len() as i64)
         .filter_map(layout::small_word)
         .collect();
     let mut map = layout::NIL;
     // SAFETY: both arrays have as many words as said; all are immediate terms.
     let made = unsafe {
-        enif_make_map_from_arrays(env, keys.as_ptr(), places.as_ptr(), keys.len(), &mut map)
+        enif_make_map_from_arrays(env, keys.as_ptr(), numbers.as_ptr(), keys.len(), &mut map)
     };
-    let Some((sorted, places)) = layout::flatmap(map).filter(|_| made != 0) else {
-        return false;
-    };
-    let mut order = [0; MOST];
-    for ((to, &place), &key) in order.iter_mut().zip(places).zip(sorted) {
-        match layout::small(place).and_then(|place| usize::try_from(place).ok()) {
-            Some(place) if keys.get(place) == Some(&key) => *to = place as u8,
-            _ => return false,
-        }
-    }
+    let (sorted, numbers) = layout::flatmap(map).filter(|_| made != 0)?;
     if sorted.len() != keys.len() {
-        return false;
+        return None;
     }
-    shape.count = keys.len();
-    shape.keys[..keys.len()].copy_from_slice(keys);
-    shape.order = order;
-    true
+    let mut shape = Shape {
+        count: keys.len(),
+        keys: [0; MOST],
+        order: [0; MOST],
+        places: [0; MOST],
+        sorted: [0; MOST],
+    };
+    for (place, (&number, &key)) in numbers.iter().zip(sorted).enumerate() {
+        let stored = usize::try_from(layout::small(number)?).ok()?;
+        if keys.get(stored) != Some(&key) {
+            return None;
+        }
+        (shape.keys[stored], shape.sorted[place]) = (key, key);
+        (shape.order[place], shape.places[stored]) = (stored as u8, place as u8);
+    }
+    Some(shape)
 }

@@ -115,6 +115,37 @@ pub fn with_local<R>(
     })
 }
 
+/// As `with_local`, with a short way that mostly does; where it gives none, having done nothing, the long way begins anew.
+#[inline(always)]
+pub fn with_local_first<R>(
+    call: &Call<'_>,
+    id: Word,
+    short: impl FnOnce(&Table, &mut Local) -> Option<R>,
+    long: impl FnOnce(&Call<'_>, &Arc<Table>, &mut Local) -> Result<R, Raise>,
+) -> Result<R, Raise> {
+    larder::with_local_untrimmed(|local| {
+        let guard;
+        let table = if layout::is_atom(id) {
+            guard = local.pin();
+            ENGINE
+                .named(atoms::from_word(call.env, id), &guard)
+                .ok_or(Raise::Cause(atoms::ID))?
+        } else {
+            // Also any other reference: it never was a table's.
+            let table = TABLES.get(call.env, id);
+            &table.ok_or(Raise::Cause(atoms::TYPE))?.0
+        };
+        if table.is_simple() {
+            if let Some(result) = short(table, local) {
+                return Ok(result);
+            }
+        }
+        let result = long(call, table, local);
+        local.trim();
+        result
+    })
+}
+
 /// The table that an id leads to, with a count of one's own.
 pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
     with(call, id, |table| Ok(Arc::clone(table)))

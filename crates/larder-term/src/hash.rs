@@ -20,10 +20,63 @@ impl Seed {
     }
 
     /// The hash of a run of bytes. All 64 bits are good.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
+        match bytes.len() {
+            0..=SHORT => self.hash_short(bytes),
+            _ => self.hash_long(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn hash_long(&self, bytes: &[u8]) -> u64 {
         rapidhash_v3_micro_inline::<true, true>(bytes, &self.0)
     }
+
+    /// The same for at most `SHORT` bytes, where it is two multiplications: small enough to be written where it is used.
+    #[inline(always)]
+    fn hash_short(&self, bytes: &[u8]) -> u64 {
+        let len = bytes.len() as u64;
+        let mut seed = self.0.seed;
+        let (a, b) = match (ends(bytes), ends(bytes)) {
+            (Some((first, last)), _) => {
+                seed ^= len;
+                (u64::from_le_bytes(first), u64::from_le_bytes(last))
+            }
+            (_, Some((first, last))) => {
+                seed ^= len;
+                let (first, last) = (u32::from_le_bytes(first), u32::from_le_bytes(last));
+                (first.into(), last.into())
+            }
+            _ => match (bytes.first(), bytes.last()) {
+                (Some(&first), Some(&last)) => {
+                    let middle = bytes[bytes.len() / 2];
+                    (u64::from(first) << 45 | u64::from(last), middle.into())
+                }
+                _ => (0, 0),
+            },
+        };
+        let secret = self.0.secrets[1];
+        let (low, high) = multiply(a ^ secret, b ^ seed);
+        let (low, high) = multiply(low ^ 0xAAAA_AAAA_AAAA_AAAA, high ^ secret ^ len);
+        low ^ high
+    }
+}
+
+/// The longest run of bytes that [`Seed::hash`] takes as a whole.
+const SHORT: usize = 16;
+
+/// The first and the last so many bytes, if there are as many.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
+    Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
+}
+
+/// Both halves of a product, with the factors in them: so a factor of 0 doesn't swallow the other.
+#[inline(always)]
+fn multiply(a: u64, b: u64) -> (u64, u64) {
+    let product = u128::from(a) * u128::from(b);
+    (a ^ product as u64, b ^ (product >> 64) as u64)
 }
 
 impl fmt::Debug for Seed {
@@ -36,6 +89,19 @@ impl fmt::Debug for Seed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_runs_have_the_hash_that_long_ones_have() {
+        let bytes: Vec<u8> = (0..=255).map(|n: u8| n.wrapping_mul(37) ^ 0x5C).collect();
+        for number in 0..50 {
+            let seed = Seed::from_number(number);
+            for len in 0..=2 * SHORT {
+                for run in bytes.windows(len.max(1)).map(|run| &run[..len]) {
+                    assert_eq!(seed.hash(run), seed.hash_long(run));
+                }
+            }
+        }
+    }
 
     #[test]
     fn seeds_differ_and_bits_spread() {

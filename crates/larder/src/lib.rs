@@ -24,6 +24,7 @@
 //! | `engine`, `registry`, `owner`, `options`, `info` | tables as a whole: made, found, renamed, given away, inherited, dropped |
 //! | `table`, `store`, `write` | the state word, how an operation begins, how anything is written |
 //! | `read`, `ops`, `update`, `traverse` | operations by key |
+//! | `quick` | the same, as they nearly always are |
 //! | `gate` | lists, all at once |
 //! | [`scan`] | match specifications over many objects, in slices |
 //! | `fixation`, `counters`, `budget`, `scratch` | what the above need |
@@ -67,6 +68,7 @@ mod ops;
 mod options;
 mod owner;
 mod pace;
+mod quick;
 #[allow(unsafe_code)]
 mod raw;
 mod read;
@@ -87,7 +89,7 @@ pub use fixation::{FixTime, Fixed};
 pub use gate::{ListJob, ObjectList};
 pub use info::Info;
 pub use keys::KeyList;
-pub use local::{with_local, Local};
+pub use local::{with_local, with_local_untrimmed, Local};
 pub use options::{structures, Access, Concurrency, Options, Structure, StructureValue, TableKind};
 pub use owner::{OwnerId, Who};
 pub use read::Stored;

@@ -31,7 +31,7 @@ pub struct Local {
     /// As `bytes`.
     pub keys: KeyList,
     /// For whoever has the `Local`: work that was done and not yet told to the host.
-    pub untold: u32,
+    pub untold: Cell<u32>,
 }
 
 impl Local {
@@ -45,7 +45,7 @@ impl Local {
             bytes: Vec::new(),
             object: ObjectBuf::new(),
             keys: KeyList::new(),
-            untold: 0,
+            untold: Cell::new(0),
         }
     }
 
@@ -59,8 +59,9 @@ impl Local {
         self.epoch.pin()
     }
 
+    /// Gives buffers back that have become large.
     #[inline]
-    fn trim(&mut self) {
+    pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
         if own + self.bytes.capacity() + self.object.value().len() > KEEP {
             self.shrink();
@@ -90,6 +91,17 @@ pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     local.trim();
     LOCAL.set(Some(local));
     result
+}
+
+/// As [`with_local`], for who mostly leaves the buffers alone: whoever has used them calls [`Local::trim`].
+#[inline(always)]
+pub fn with_local_untrimmed<R>(f: impl FnOnce(&mut Local) -> R) -> R {
+    LOCAL.with(|cell| {
+        let mut local = cell.take().unwrap_or_else(fresh);
+        let result = f(&mut local);
+        cell.set(Some(local));
+        result
+    })
 }
 
 #[cold]

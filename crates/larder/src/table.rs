@@ -49,6 +49,7 @@ pub struct Table {
     keypos: usize,
     kind: TableKind,
     compressed: bool,
+    simple: bool,
     pub(crate) options: Box<Options>,
     pub(crate) form: KeyForm,
     pub(crate) seed: Seed,
@@ -115,6 +116,7 @@ impl Table {
             keypos: options.keypos,
             kind: options.kind,
             compressed: options.compressed,
+            simple: options.kind.is_unique() && !options.compressed,
             form,
             cell: EpochCell::new(Store::new(&options, &seed)),
             seed,
@@ -208,6 +210,12 @@ impl Table {
     /// Whether the table has not been dropped.
     pub fn is_alive(&self) -> bool {
         self.cell.load(&larder_index::pin()).tag() & DEAD == 0
+    }
+
+    /// Whether the short ways are of use: the table is a set or ordered_set that doesn't compress.
+    #[inline]
+    pub fn is_simple(&self) -> bool {
+        self.simple
     }
 
     /// Whether an object's value is the other elements' bytes behind a head: true of elements that hold neither a handle nor a -0.0.
@@ -327,6 +335,19 @@ impl Table {
             (tag, Some(_)) if tag & DEAD == 0 => Err(Error::Busy),
             _ => Err(Error::NoTable),
         }
+    }
+
+    /// As `begin`, when nobody asks why not.
+    #[inline(always)]
+    pub(crate) fn begin_open<'g>(&self, guard: &'g Guard) -> Option<At<'g>> {
+        let seen = self.cell.load(guard);
+        let store = seen.get().filter(|_| seen.tag() == 0)?;
+        Some(At {
+            guard,
+            seen,
+            store,
+            batch: false,
+        })
     }
 
     /// Begins a step of the batch that holds the gate.

@@ -191,8 +191,8 @@ impl Table {
     }
 
     /// The entry behind a key, from what was read ahead. It has no handles, so nobody has to be kept from giving them back meanwhile.
-    #[inline]
-    fn read_ahead<'l>(
+    #[inline(always)]
+    pub(crate) fn read_ahead<'l>(
         &self,
         ahead: &'l mut Ahead,
         key: &[u8],

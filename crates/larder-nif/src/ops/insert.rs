@@ -12,7 +12,7 @@ use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
 use crate::encode;
 use crate::layout;
-use crate::quick::{row, Bytes};
+use crate::quick::{place, row, Bytes};
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
@@ -143,7 +143,8 @@ fn gather(
     scratch::with_object(|object| {
         while let Some((tuple, tail)) = layout::cell(rest) {
             let elements = layout::tuple(tuple).ok_or(BADARG)?;
-            let (mut key, mut value) = (Bytes::new(), Bytes::new());
+            let (mut key_place, mut value_place) = (place(), place());
+            let (mut key, mut value) = (Bytes::at(&mut key_place), Bytes::at(&mut value_place));
             let room = [&mut key, &mut value];
             let small = plain.then(|| row(room, call.env, elements, keypos, form));
             let made = match small.flatten() {

@@ -7,7 +7,7 @@ use super::single::encode_key;
 use crate::call::{Call, Entry, Raise, Reply, BADARG};
 use crate::heap::Heap;
 use crate::layout::{self, NIL};
-use crate::quick::Bytes;
+use crate::quick::{place, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
 use crate::{atoms, decode, entry};
@@ -37,7 +37,8 @@ fn gather(
         let Some((head, tail)) = layout::cell(rest) else {
             break;
         };
-        let mut small = Bytes::new();
+        let mut place = place();
+        let mut small = Bytes::at(&mut place);
         if small.key(call.env, head, form).is_some() {
             keys.push(&small);
         } else {

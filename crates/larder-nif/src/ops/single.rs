@@ -4,14 +4,16 @@ use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::Heap;
 use crate::layout::{self, NIL};
-use crate::quick::{row, Bytes};
+use crate::quick::{place, row, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode, scratch};
 use larder::{Error, Local, Stored, Table};
-use larder_term::object::{KeyForm, ObjectRef, ObjectView};
+use larder_term::object::{beside_key, KeyForm, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// Runs `f` with the index key of a term.
 #[inline]
@@ -50,7 +52,8 @@ pub fn with_local_key<R>(
     key: Word,
     f: impl FnOnce(&[u8], &mut Local) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
-    let (mut small, mut large) = (Bytes::new(), Vec::new());
+    let (mut place, mut large) = (place(), Vec::new());
+    let mut small = Bytes::at(&mut place);
     let bytes: &[u8] = match small.key(call.env, key, table.key_form()) {
         Some(()) => &small,
         None => {
@@ -75,7 +78,8 @@ fn encode_large_key(
     index_key: &mut Vec<u8>,
 ) -> Result<(), Raise> {
     index_key.clear();
-    let mut bytes = Bytes::new();
+    let mut place = place();
+    let mut bytes = Bytes::at(&mut place);
     if table.key_form() == KeyForm::Ordered && bytes.term(call.env, key).is_some() {
         table.encode_key(bytes.as_term(), index_key);
         return Ok(());
@@ -112,61 +116,92 @@ impl<'c> Shown<'c> {
 
 /// insert(Table, Tuple) -> true. Lists are for `insert_list`.
 pub fn insert(call: &Call<'_>) -> Reply {
-    with_object(call, |table, local, object| {
-        table.insert_in(local, asker(call), object)
-    })?;
-    Ok(atoms::TRUE.word())
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| quick_insert(call, table, local, false).map(|_| atoms::TRUE.word()),
+        |call, table, local| {
+            with_object(call, table, local, |table, local, object| {
+                table.insert_in(local, asker(call), object)
+            })?;
+            Ok(atoms::TRUE.word())
+        },
+    )
 }
 
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
-    with_object(call, |table, local, object| {
-        table.insert_new_in(local, asker(call), object)
-    })
-    .map(boolean)
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| quick_insert(call, table, local, true).map(boolean),
+        |call, table, local| {
+            with_object(call, table, local, |table, local, object| {
+                table.insert_new_in(local, asker(call), object)
+            })
+            .map(boolean)
+        },
+    )
+}
+
+/// What nearly all inserts are: a row of small terms, into a set or ordered_set. Whether its key is new.
+#[inline(always)]
+fn quick_insert(call: &Call<'_>, table: &Table, local: &Local, new: bool) -> Option<bool> {
+    let (mut key_place, mut value_place) = (place(), place());
+    let (mut key, mut value) = (Bytes::at(&mut key_place), Bytes::at(&mut value_place));
+    let elements = layout::tuple(call.args[1])?;
+    let (keypos, form) = (table.keypos(), table.key_form());
+    let object = row([&mut key, &mut value], call.env, elements, keypos, form)?;
+    let inserted = table.quick_insert(local, asker(call), object, new)?;
+    spend_bytes(call, local, object.value().len());
+    Some(inserted)
 }
 
 /// delete_object(Table, Tuple) -> true.
 pub fn delete_object(call: &Call<'_>) -> Reply {
-    with_object(call, |table, local, object| {
-        table.delete_object_in(local, asker(call), object)
+    tables::with_local(call, call.args[0], |table, local| {
+        with_object(call, table, local, |table, local, object| {
+            table.delete_object_in(local, asker(call), object)
+        })
     })?;
     Ok(atoms::TRUE.word())
 }
 
 /// Runs `f` with the tuple of the second argument as an object of the table, after the right to write was looked at.
-#[inline]
+#[inline(never)]
 fn with_object<R>(
     call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
     f: impl FnOnce(&Table, &mut Local, ObjectRef<'_>) -> Result<R, Error>,
 ) -> Result<R, Raise> {
-    tables::with_local(call, call.args[0], |table, local| {
-        let tuple = call.args[1];
-        let elements = layout::tuple(tuple).unwrap_or(&[]);
-        if table.keeps_plain() {
-            let (mut key, mut value) = (Bytes::new(), Bytes::new());
-            let (keypos, form) = (table.keypos(), table.key_form());
-            if let Some(object) = row([&mut key, &mut value], call.env, elements, keypos, form) {
-                return answer(call, table, f(table, local, object));
-            }
+    let tuple = call.args[1];
+    let elements = layout::tuple(tuple).unwrap_or(&[]);
+    if table.keeps_plain() {
+        let (mut key_place, mut value_place) = (place(), place());
+        let (mut key, mut value) = (Bytes::at(&mut key_place), Bytes::at(&mut value_place));
+        let (keypos, form) = (table.keypos(), table.key_form());
+        if let Some(object) = row([&mut key, &mut value], call.env, elements, keypos, form) {
+            return answer(call, table, f(table, local, object));
         }
-        let mut object = std::mem::take(&mut local.object);
-        let mut small = Bytes::new();
-        let encoded = match small.row(call.env, elements) {
-            Some(()) => table.encode_object(small.as_term(), &mut object).is_ok(),
-            None => encode::object(call.env, tuple, table, &mut object).is_ok(),
-        };
-        let result = if encoded {
-            answer(call, table, f(table, local, object.borrow()))
-        } else {
-            // The table's error comes before that of the object.
-            answer(call, table, table.check_write(who(call))).and(Err(BADARG))
-        };
-        spend_bytes(call, local, object.value().len());
-        object.clear();
-        local.object = object;
-        result
-    })
+    }
+    let mut object = std::mem::take(&mut local.object);
+    let mut place = place();
+    let mut small = Bytes::at(&mut place);
+    let encoded = match small.row(call.env, elements) {
+        Some(()) => table.encode_object(small.as_term(), &mut object).is_ok(),
+        None => encode::object(call.env, tuple, table, &mut object).is_ok(),
+    };
+    let result = if encoded {
+        answer(call, table, f(table, local, object.borrow()))
+    } else {
+        // The table's error comes before that of the object.
+        answer(call, table, table.check_write(who(call))).and(Err(BADARG))
+    };
+    spend_bytes(call, local, object.value().len());
+    object.clear();
+    local.object = object;
+    result
 }
 
 /// What is shown of the objects of a key: the words of the first, and those of all if there are more.
@@ -209,24 +244,65 @@ impl Found {
 
 /// lookup(Table, Key) -> [Object].
 pub fn lookup(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        let mut found = Found::default();
-        let (key, mut size) = (call.args[1], 0);
-        with_local_key(call, table, local, key, |bytes, local| {
-            let visit = |stored: Stored<'_>| {
-                size += stored.size();
-                found.add(decode::stored(&call.heap, key, stored));
-            };
-            answer(
-                call,
-                table,
-                table.lookup_in(local, asker(call), bytes, visit),
-            )
-        })?;
-        spend(call, found.count);
-        spend_bytes(call, local, size);
-        Ok(found.list(call))
+    let (table, asked) = (call.args[0], call.args[1]);
+    tables::with_local_first(
+        call,
+        table,
+        |table, local| {
+            quick_value(call, table, local, asked, |value| {
+                let Some((arity, others)) = value else {
+                    return Some(NIL);
+                };
+                let row = decode::row(&call.heap, arity, table.keypos(), asked, others);
+                Some(call.heap.cell(row, NIL))
+            })
+        },
+        any_lookup,
+    )
+}
+
+/// What nearly all lookups are: a small term is asked for, in a set or ordered_set, and a short row is found, or none. `see` is called with the arity, and the
+/// other elements' bytes with anything behind them.
+#[inline(always)]
+fn quick_value<R>(
+    call: &Call<'_>,
+    table: &Table,
+    local: &Local,
+    asked: Word,
+    see: impl FnOnce(Option<(usize, &[u8])>) -> Option<R>,
+) -> Option<R> {
+    // It becomes the key of the row.
+    if !layout::is_compact(asked) {
+        return None;
+    }
+    let mut place = place();
+    let mut key = Bytes::at(&mut place);
+    key.key(call.env, asked, table.key_form())?;
+    table.quick_lookup(local, asker(call), &key, |value| match value {
+        // What lies behind the elements is left to them: whole words can be loaded.
+        Some((value, _)) => see(Some(beside_key(value)?)),
+        None => see(None),
     })
+}
+
+#[inline(never)]
+fn any_lookup(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    let mut found = Found::default();
+    let (key, mut size) = (call.args[1], 0);
+    with_local_key(call, table, local, key, |bytes, local| {
+        let visit = |stored: Stored<'_>| {
+            size += stored.size();
+            found.add(decode::stored(&call.heap, key, stored));
+        };
+        answer(
+            call,
+            table,
+            table.lookup_in(local, asker(call), bytes, visit),
+        )
+    })?;
+    spend(call, found.count);
+    spend_bytes(call, local, size);
+    Ok(found.list(call))
 }
 
 /// Many objects of a bag cost more than the call itself.
@@ -240,7 +316,7 @@ pub fn spend(call: &Call<'_>, objects: usize) {
 /// Tells the emulator of large objects, which take longer than the call itself: by what a process has used, it decides when the next one's turn is, and
 /// when another scheduler has to wake up for those that wait. What is too little to be told is kept, and told with the next on this thread.
 #[inline]
-fn spend_bytes(call: &Call<'_>, local: &mut Local, bytes: usize) {
+fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     if bytes > SMALL_OBJECT {
         spend_many_bytes(call, local, bytes);
     }
@@ -254,21 +330,35 @@ const BYTES_A_UNIT: usize = 128;
 const LEAST: u32 = 20;
 
 #[inline(never)]
-fn spend_many_bytes(call: &Call<'_>, local: &mut Local, bytes: usize) {
+fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
-    local.untold = local.untold.saturating_add(units);
-    if local.untold >= LEAST {
-        call.spent(local.untold.into());
-        local.untold = 0;
+    let mut untold = local.untold.get().saturating_add(units);
+    if untold >= LEAST {
+        call.spent(untold.into());
+        untold = 0;
     }
+    local.untold.set(untold);
 }
 
 /// member(Table, Key) -> boolean().
 pub fn member(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            answer(call, table, table.member_in(local, asker(call), key)).map(boolean)
-        })
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| {
+            let mut place = place();
+            let mut key = Bytes::at(&mut place);
+            key.key(call.env, call.args[1], table.key_form())?;
+            table.quick_member(local, asker(call), &key).map(boolean)
+        },
+        any_member,
+    )
+}
+
+#[inline(never)]
+fn any_member(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    with_local_key(call, table, local, call.args[1], |key, local| {
+        answer(call, table, table.member_in(local, asker(call), key)).map(boolean)
     })
 }
 
@@ -282,39 +372,84 @@ pub fn lookup_element_default(call: &Call<'_>) -> Reply {
     Ok(element(call)?.unwrap_or(call.args[3]))
 }
 
+/// The element or the elements; none if there is no object.
 #[inline]
 fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
-    tables::with_local(call, call.args[0], |table, local| {
-        let position = match natural(call.args[2]) {
-            Ok(position @ 1..) => position,
-            _ => return answer(call, table, table.check_read(who(call))).and(Err(BADARG)),
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| quick_element(call, table, local),
+        any_element,
+    )
+}
+
+#[inline(always)]
+fn quick_element(call: &Call<'_>, table: &Table, local: &Local) -> Option<Option<Word>> {
+    let (asked, position) = (call.args[1], natural(call.args[2]).ok()?);
+    quick_value(call, table, local, asked, |value| {
+        let Some((arity, others)) = value else {
+            return Some(None);
         };
-        let mut found = Found::default();
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            let visit = |e: TermRef<'_>| found.add(decode::term(&call.heap, e));
-            match table.lookup_element_in(local, asker(call), key, position, visit) {
-                Err(Error::Position) => Err(BADARG),
-                other => answer(call, table, other),
-            }
-        })?;
-        spend(call, found.count);
-        Ok(match (found.count, table.kind().is_unique()) {
-            (0, _) => None,
-            (_, true) => Some(found.first),
-            (_, false) => Some(found.list(call)),
-        })
+        if position == 0 || position > arity {
+            return None;
+        }
+        Some(Some(match position.cmp(&table.keypos()) {
+            Ordering::Less => decode::nth(&call.heap, others, position - 1),
+            Ordering::Equal => asked,
+            Ordering::Greater => decode::nth(&call.heap, others, position - 2),
+        }))
+    })
+}
+
+#[inline(never)]
+fn any_element(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
+) -> Result<Option<Word>, Raise> {
+    let position = match natural(call.args[2]) {
+        Ok(position @ 1..) => position,
+        _ => return answer(call, table, table.check_read(who(call))).and(Err(BADARG)),
+    };
+    let mut found = Found::default();
+    with_local_key(call, table, local, call.args[1], |key, local| {
+        let visit = |e: TermRef<'_>| found.add(decode::term(&call.heap, e));
+        match table.lookup_element_in(local, asker(call), key, position, visit) {
+            Err(Error::Position) => Err(BADARG),
+            other => answer(call, table, other),
+        }
+    })?;
+    spend(call, found.count);
+    Ok(match (found.count, table.kind().is_unique()) {
+        (0, _) => None,
+        (_, true) => Some(found.first),
+        (_, false) => Some(found.list(call)),
     })
 }
 
 /// delete(Table, Key) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
-    tables::with_local(call, call.args[0], |table, local| {
-        let gone = with_local_key(call, table, local, call.args[1], |key, local| {
-            answer(call, table, table.delete_in(local, asker(call), key))
-        })?;
-        spend(call, gone);
-        Ok(atoms::TRUE.word())
-    })
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| {
+            let mut place = place();
+            let mut key = Bytes::at(&mut place);
+            key.key(call.env, call.args[1], table.key_form())?;
+            table.quick_delete(local, asker(call), &key)?;
+            Some(atoms::TRUE.word())
+        },
+        any_delete,
+    )
+}
+
+#[inline(never)]
+fn any_delete(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    let gone = with_local_key(call, table, local, call.args[1], |key, local| {
+        answer(call, table, table.delete_in(local, asker(call), key))
+    })?;
+    spend(call, gone);
+    Ok(atoms::TRUE.word())
 }
 
 /// take(Table, Key) -> [Object].

@@ -4,10 +4,11 @@ use super::select;
 use super::single::{spend, with_key, with_local_key, Shown};
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::quick::{place, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, layout};
-use larder::{Direction, Error, Slot, Stored, Table, Watched};
+use larder::{Direction, Error, Local, Slot, Stored, Table, Watched};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,35 +22,80 @@ fn step(
     see: &mut dyn FnMut(Stored<'_>),
 ) -> Result<bool, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
-        if !from_key {
-            return answer(
-                call,
-                table,
-                table.step_in(local, asker(call), None, way, all, see),
-            );
-        }
-        // In an ordered_set any key will do but this one.
-        if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
-            answer(call, table, table.check_read(who(call)))?;
-            return Err(BADARG);
-        }
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            match table.step_in(local, asker(call), Some(key), way, all, see) {
-                // A key that cannot be gone on from is a bad argument without a cause.
-                Err(Error::BadKey) => Err(BADARG),
-                other => answer(call, table, other),
-            }
-        })
+        step_in(call, (table, local), from_key, way, all, see)
     })
 }
 
-fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
+fn step_in(
+    call: &Call<'_>,
+    (table, local): (&Arc<Table>, &mut Local),
+    from_key: bool,
+    way: Direction,
+    all: bool,
+    see: &mut dyn FnMut(Stored<'_>),
+) -> Result<bool, Raise> {
+    if !from_key {
+        return answer(
+            call,
+            table,
+            table.step_in(local, asker(call), None, way, all, see),
+        );
+    }
+    // In an ordered_set any key will do but this one.
+    if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
+        answer(call, table, table.check_read(who(call)))?;
+        return Err(BADARG);
+    }
+    with_local_key(call, table, local, call.args[1], |key, local| {
+        match table.step_in(local, asker(call), Some(key), way, all, see) {
+            // A key that cannot be gone on from is a bad argument without a cause.
+            Err(Error::BadKey) => Err(BADARG),
+            other => answer(call, table, other),
+        }
+    })
+}
+
+/// The key of an object.
+#[inline]
+fn shown_key(call: &Call<'_>, stored: Stored<'_>) -> Word {
+    match stored.int_key_or_view() {
+        Ok(n) => call.int(n),
+        Err(object) => decode::term(&call.heap, object.key()),
+    }
+}
+
+/// The first key, or the last.
+fn to_edge(call: &Call<'_>, way: Direction) -> Reply {
     let mut key = atoms::END_OF_TABLE.word();
-    step(call, from_key, way, false, &mut |stored| {
-        key = match stored.int_key_or_view() {
-            Ok(n) => call.int(n),
-            Err(object) => decode::term(&call.heap, object.key()),
-        };
+    step(call, false, way, false, &mut |stored| {
+        key = shown_key(call, stored)
+    })?;
+    Ok(key)
+}
+
+/// The key behind the one that the call names, or before it: mostly it was read ahead.
+#[inline]
+fn to_key(call: &Call<'_>, way: Direction) -> Reply {
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| {
+            let mut place = place();
+            let mut key = Bytes::at(&mut place);
+            key.key(call.env, call.args[1], table.key_form())?;
+            table.quick_step(local, asker(call), &key, way, |stored| {
+                shown_key(call, stored)
+            })
+        },
+        |call, table, local| any_key(call, (table, local), way),
+    )
+}
+
+#[inline(never)]
+fn any_key(call: &Call<'_>, at: (&Arc<Table>, &mut Local), way: Direction) -> Reply {
+    let mut key = atoms::END_OF_TABLE.word();
+    step_in(call, at, true, way, false, &mut |stored| {
+        key = shown_key(call, stored)
     })?;
     Ok(key)
 }
@@ -64,22 +110,22 @@ fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
 
 /// first(Table) -> Key | '$end_of_table'.
 pub fn first(call: &Call<'_>) -> Reply {
-    to_key(call, false, Direction::Forward)
+    to_edge(call, Direction::Forward)
 }
 
 /// last(Table) -> Key | '$end_of_table'.
 pub fn last(call: &Call<'_>) -> Reply {
-    to_key(call, false, Direction::Backward)
+    to_edge(call, Direction::Backward)
 }
 
 /// next(Table, Key) -> Key | '$end_of_table'.
 pub fn next(call: &Call<'_>) -> Reply {
-    to_key(call, true, Direction::Forward)
+    to_key(call, Direction::Forward)
 }
 
 /// prev(Table, Key) -> Key | '$end_of_table'.
 pub fn prev(call: &Call<'_>) -> Reply {
-    to_key(call, true, Direction::Backward)
+    to_key(call, Direction::Backward)
 }
 
 /// first_lookup(Table) -> {Key, [Object]} | '$end_of_table'.

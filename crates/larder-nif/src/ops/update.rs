@@ -5,11 +5,11 @@ use crate::atoms::{self, Known};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::encode;
 use crate::layout;
-use crate::quick::Bytes;
+use crate::quick::{place, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode::Unreadable};
-use larder::{CounterOp, Error, NewRow, OwnerId, Table};
+use larder::{CounterOp, Error, Local, NewRow, OwnerId, Table};
 use larder_term::number::Number;
 use larder_term::{Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
@@ -155,11 +155,30 @@ fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
     let Some((pos, incr)) = simple_op(call.args[2]) else {
         return Ok(None);
     };
-    tables::with_local(call, call.args[0], |table, local| {
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            let sum = table.add_in(local, asker(call), key, pos, incr);
-            Ok(answer(call, table, sum)?.map(|sum| call.int(sum)))
-        })
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| {
+            let mut place = place();
+            let mut key = Bytes::at(&mut place);
+            key.key(call.env, call.args[1], table.key_form())?;
+            let sum = table.quick_add(local, asker(call), &key, pos, incr)?;
+            Some(Some(call.int(sum)))
+        },
+        |call, table, local| add(call, (table, local), pos, incr),
+    )
+}
+
+#[inline(never)]
+fn add(
+    call: &Call<'_>,
+    (table, local): (&Arc<Table>, &mut Local),
+    pos: Option<usize>,
+    incr: i64,
+) -> Result<Option<Word>, Raise> {
+    with_local_key(call, table, local, call.args[1], |key, local| {
+        let sum = table.add_in(local, asker(call), key, pos, incr);
+        Ok(answer(call, table, sum)?.map(|sum| call.int(sum)))
     })
 }
 
@@ -285,18 +304,41 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
 /// What nearly all updates of elements are: one small term in the place of an element that is there.
 #[inline]
 fn simple_element(call: &Call<'_>) -> Result<Option<bool>, Raise> {
-    let mut value = Bytes::new();
+    let mut place = place();
+    let mut value = Bytes::at(&mut place);
     let parts = layout::tuple(call.args[2]).unwrap_or(&[]);
     let pos = match parts {
         &[pos, new] if value.term(call.env, new).is_some() => natural(pos).ok(),
         _ => None,
     };
     let Some(pos) = pos else { return Ok(None) };
-    tables::with_local(call, call.args[0], |table, local| {
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            let set = table.set_in(local, asker(call), key, pos, value.as_term());
-            answer(call, table, set)
-        })
+    tables::with_local_first(
+        call,
+        call.args[0],
+        |table, local| {
+            let mut place = crate::quick::place();
+            let mut key = Bytes::at(&mut place);
+            key.key(call.env, call.args[1], table.key_form())?;
+            table.quick_set(local, asker(call), &key, pos, value.as_term())?;
+            Some(Some(true))
+        },
+        |call, table, local| set(call, (table, local), pos, value.as_term()),
+    )
+}
+
+#[inline(never)]
+fn set(
+    call: &Call<'_>,
+    (table, local): (&Arc<Table>, &mut Local),
+    pos: usize,
+    value: TermRef<'_>,
+) -> Result<Option<bool>, Raise> {
+    with_local_key(call, table, local, call.args[1], |key, local| {
+        answer(
+            call,
+            table,
+            table.set_in(local, asker(call), key, pos, value),
+        )
     })
 }
 

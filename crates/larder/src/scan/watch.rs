@@ -68,6 +68,7 @@ impl Watch {
     }
 
     /// Whether nothing was changed since.
+    #[inline]
     pub(crate) fn holds(&self, watched: Watched) -> bool {
         // Ordering: SeqCst; whoever knows that a change is over sees its note, made before the change could be seen.
         self.word.load(Ordering::SeqCst) == watched.0
