@@ -62,7 +62,8 @@ run(RunsOf, OwnRuns, OwnOperations, Least) ->
     Facts = larder_report:facts() ++ [{runs, Runs}, {operations, Operations}],
     Tasks = [{Size, tasks(Size, Rows, RunsOf(Size, Runs), Operations, Least)} || Size <- Sizes],
     put(left, lists:sum([Seconds || {_, Of} <- Tasks, {_, _, _, _, _, Seconds} <- Of])),
-    put(factor, {0.0, 0.0}),
+    %% Seconds expected and taken so far; the first few things say little.
+    put(factor, {20.0, 20.0}),
     _ = lists:foldl(fun({Size, Of}, Before) ->
                             All = size(Size, Rows, Of),
                             larder_bench_report:table(Size, All),
@@ -106,7 +107,7 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
 %% Says what is under way and how long the rest will take: what was expected, corrected by how long things have taken so far.
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     {Expected, Taken} = get(factor),
-    Left = get(left) * case Expected > 0 of true -> Taken / Expected; false -> 1 end,
+    Left = get(left) * Taken / Expected,
     io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n", [Size, What, time(Left)]),
     Start = erlang:monotonic_time(millisecond),
     Result = Fun(),

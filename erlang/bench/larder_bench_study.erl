@@ -40,9 +40,9 @@ run() ->
     _ = Contenders =/= [] orelse throw({wrong, "--only", "no table of this study is called so"}),
     put(began, erlang:monotonic_time(millisecond)),
     Sizes = larder_bench_env:numbers("LARDER_STUDY_SIZES", [700]),
-    [size(Size, Runs, 0.6 * I / length(Sizes), Contenders) || {I, Size} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)],
+    [size(Size, Runs, 0.45 * I / length(Sizes), Contenders) || {I, Size} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)],
     Sound = [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted],
-    disjoint(Runs, 0.7, Sound),
+    disjoint(Runs, 0.55, Sound),
     scenarios(Runs, 1.0, [C || #{name := Name} = C <- Sound, os:getenv("LARDER_STUDY_SCENARIOS", "all") =:= "all" orelse is_main(Name)]).
 
 %% Larder's defaults, and what ets has.
@@ -53,8 +53,8 @@ is_main(Name) -> lists:member(Name, ["larder set", "larder ordered_set"]) orelse
 %% Calls Fun with 1, 2 and so on up to Runs: the first time in any case, then while there is as much time as the last one took, until a share of all the
 %% time is over. Without an end, all.
 turns(Runs, Share, Fun) ->
-    case over() of
-        true -> say(["@skip", "the rest: not in the time that was given (--minutes)"]);
+    case over(Share, 0) of
+        true -> say(["@skip", "a part: not in the time that was given (--minutes)"]);
         false -> turns(1, Runs, until(Share), Fun)
     end.
 
@@ -77,8 +77,8 @@ until(Share) ->
         Seconds -> Share * list_to_integer(Seconds) * 1000
     end.
 
-%% Whether nothing is to be begun any more.
-over() -> os:getenv("LARDER_STUDY_STRICT") =:= "1" andalso spent() > until(1.0).
+%% Whether nothing is to be begun any more that takes so many seconds, in a part that may last until this share of the time is over.
+over(Share, Seconds) -> os:getenv("LARDER_STUDY_STRICT") =:= "1" andalso spent() + Seconds * 1000 > until(Share).
 
 %% What there is: ets, Larder, Larder's structures.
 -spec contenders() -> [contender()].
@@ -130,10 +130,12 @@ size(Size, Runs, Share, All) ->
 
 turn(Turn, Size, Rounds, Contenders) ->
     say(["@part", io_lib:format("erlang, ~b keys, run ~b", [Size, Turn]), integer_to_list(length(Contenders))]),
-    [measure(C, Size, Rounds) || C <- turned(Turn, Contenders), in_time(io_lib:format("~b keys", [Size]), C)].
+    [measure(C, Size, Rounds) || C <- turned(Turn, Contenders), in_time(io_lib:format("~b keys", [Size]), 0.45, Size, C)].
 
-in_time(What, #{name := Name}) ->
-    Over = over(),
+in_time(What, Share, Keys, #{name := Name}) ->
+    %% A row takes longer in a larger table.
+    Seconds = case get({time, Name}) of undefined -> 0; ARow -> 1.5 * Keys * ARow end,
+    Over = over(Share, Seconds),
     _ = Over andalso say(["@skip", io_lib:format("~s, ~s: not in the time that was given (--minutes)", [What, Name])]),
     not Over.
 
@@ -156,6 +158,7 @@ measure(#{name := Name, side := Side} = C, Size, Rounds) ->
         larder_bench_measure:in_own_process(fun() -> rounds(Side, Side:new(sized(C, Size)), Size, Rounds) end, 65_536)
     end),
     put({row, Name}, Row),
+    put({time, Name}, lists:sum(Times) / 1.0e9 / Rounds / Size),
     point("bytes", Name, X, Row),
     [point(Plot, Name, X, Ns / 1000 / Rounds * 1000 / Size) || {{_, Plot}, Ns} <- lists:zip(workloads(), Times)],
     say(["@step", Name]).
@@ -201,7 +204,7 @@ disjoint(Runs, Share, Contenders) ->
              Rate = checked(Name, fun() -> inserts(C, N div P, P) end),
              point("disjoint", Name, integer_to_list(P), Rate / 1.0e6),
              say(["@step", Name])
-         end || #{name := Name} = C <- turned(Turn, Contenders), in_time("disjoint inserts", C), P <- Counts]
+         end || #{name := Name} = C <- turned(Turn, Contenders), in_time("disjoint inserts", Share, 0, C), P <- Counts]
     end).
 
 inserts(#{side := Side} = C, Part, Processes) ->
@@ -236,7 +239,7 @@ scenarios(Runs, Share, Contenders) ->
              Plot = case P of 1 -> "scenarios-1"; _ -> "scenarios" end,
              point(Plot, Name, Called, Rate / 1.0e6),
              say(["@step", Name])
-         end || #{name := Called} = S <- Scenarios, #{name := Name, side := Side} = C <- turned(Turn, Contenders), in_time(Called, C), P <- Counts]
+         end || #{name := Called} = S <- Scenarios, #{name := Name, side := Side} = C <- turned(Turn, Contenders), in_time(Called, Share, 0, C), P <- Counts]
     end).
 
 %%% Lines

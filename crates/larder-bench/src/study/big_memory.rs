@@ -22,7 +22,7 @@ pub const STUDY: Study = Study {
     source: "what users of large in-memory hash tables measure: inserts a second while a table grows, appends to values by popular keys",
     about: "The structures alone (larder_index::Unique), keys of eight bytes to values of bytes, one thread; beside them std's BTreeMap and hashbrown, and \
             the peers of this build in the growth of u64 to u64. An append reads, extends and writes a value in one step.",
-    quick_seconds: 75.0,
+    quick_seconds: 55.0,
     run,
 };
 

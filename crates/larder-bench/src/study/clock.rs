@@ -26,6 +26,7 @@ pub struct Turns {
     began: Duration,
     /// When the part should be over.
     end: Option<Duration>,
+    share: f64,
 }
 
 impl Clock {
@@ -48,10 +49,10 @@ impl Clock {
         self.strict
     }
 
-    /// Whether nothing new is to be begun that takes so many seconds.
-    pub fn is_over(&self, seconds: f64) -> bool {
+    /// Whether nothing new is to be begun that takes so many seconds, in a part that may last until this share of the study's time is over.
+    pub fn is_over(&self, share: f64, seconds: f64) -> bool {
         let end = self.end.filter(|_| self.strict);
-        end.is_some_and(|end| self.seconds() + seconds > end.as_secs_f64())
+        end.is_some_and(|end| self.seconds() + seconds > share * end.as_secs_f64())
     }
 
     /// Whether so many seconds are left; always, if there is no end.
@@ -74,6 +75,7 @@ impl Clock {
             next: 0,
             began: Duration::ZERO,
             end: self.end.map(|end| end.mul_f64(share)),
+            share,
         }
     }
 
@@ -82,7 +84,7 @@ impl Clock {
         let now = self.began.elapsed();
         let last = now.saturating_sub(turns.began);
         let in_time = match turns.next {
-            0 => !self.is_over(0.0),
+            0 => !self.is_over(turns.share, 0.0),
             _ => turns.end.is_none_or(|end| now + last <= end),
         };
         if turns.next == turns.runs || !in_time {
@@ -135,7 +137,7 @@ mod tests {
         let clock = Clock::new(Some(Duration::from_millis(1)), false);
         assert_eq!(count(&clock, 3, 1.0, 5), 1);
         assert_eq!(count(&clock, 3, 1.0, 5), 1);
-        assert!(!clock.is_over(1e9) && !clock.has_time(1.0));
+        assert!(!clock.is_over(1.0, 1e9) && !clock.has_time(1.0));
     }
 
     #[test]
@@ -153,7 +155,9 @@ mod tests {
         let clock = Clock::new(Some(Duration::from_millis(1)), true);
         sleep(Duration::from_millis(2));
         assert_eq!(count(&clock, 3, 1.0, 0), 0);
-        assert!(clock.is_over(0.0));
+        assert!(clock.is_over(1.0, 0.0));
+        let clock = Clock::new(Some(Duration::from_secs(100)), true);
+        assert!(clock.is_over(0.5, 60.0) && !clock.is_over(1.0, 60.0));
     }
 
     #[test]

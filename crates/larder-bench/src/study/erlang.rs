@@ -28,7 +28,7 @@ pub const STUDY: Study = Study {
     source: "Fritchie 2003; the throughput benchmark of OTP's ets_SUITE",
     about: "Module larder beside module ets, called from Erlang, in one virtual machine and in turns. Needs erl, and a tree in which \
             `make build demo-beams bench-beams` was done (--root, the current folder if not said).",
-    quick_seconds: 75.0,
+    quick_seconds: 55.0,
     run,
 };
 

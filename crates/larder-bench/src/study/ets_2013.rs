@@ -20,7 +20,7 @@ pub const STUDY: Study = Study {
     source: "D. Klaftenegger, K. Sagonas, K. Winblad, \"On the Scalability of the Erlang Term Storage\", Erlang Workshop 2013",
     about: "Tables of the engine (larder::Table), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
             Larder's own structures and locks; peers are maps from u64 to u64 in their own crates (feature `peers`), without rows to encode.",
-    quick_seconds: 80.0,
+    quick_seconds: 55.0,
     run,
 };
 
@@ -244,7 +244,7 @@ fn phases(
         );
         for i in 0..contenders.len() {
             let contender = contenders[(i + turn) % contenders.len()];
-            if run.is_over(&format!("phases, {}", contender.name), 0.0) {
+            if run.is_over(&format!("phases, {}", contender.name), (share, 0.0)) {
                 continue;
             }
             for &threads in &counts {
@@ -493,6 +493,9 @@ fn sweep(
             for (mix, _, _) in [MIXES[0], MIXES[1]] {
                 let series = format!("{}, {mix} % lookups", contender.name);
                 run.progress.at(&series);
+                if run.is_over(&format!("{plot}, from {x} on"), (share, 0.0)) {
+                    continue;
+                }
                 let rows = made(contender, size)?;
                 let seed = run.seed + turn as u64;
                 insert(&*rows, size, threads, seed)?;

@@ -115,7 +115,7 @@ pub struct Options {
     /// The most threads; as many as there are cores if not said.
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Begins nothing after so many minutes, and says what was left out. If not said: about a minute and a half for a quick study, no end for a full one.
+    /// Begins nothing after so many minutes, and says what was left out. If not said: about a minute for a quick study, no end for a full one.
     #[arg(long, value_name = "MINUTES")]
     pub minutes: Option<f64>,
     /// No bars, for logs.

@@ -19,7 +19,7 @@ pub const STUDY: Study = Study {
     source: "K. Sagonas, K. Winblad, \"More Scalable Ordered Set for ETS Using Adaptation\", Erlang Workshop 2014; the throughput benchmark of OTP's ets_SUITE",
     about: "Tables of the engine (larder::Table), rows {K}, worked on by threads of a Rust program. A recorded run of a contention-adapting tree (the \
             structure alone) goes to catree-adapting.json.",
-    quick_seconds: 80.0,
+    quick_seconds: 55.0,
     run,
 };
 
@@ -103,7 +103,10 @@ fn disjoint(
         );
         for i in 0..contenders.len() {
             let contender = contenders[(i + turn) % contenders.len()];
-            if run.is_over(&format!("disjoint inserts, {}", contender.name), 0.0) {
+            if run.is_over(
+                &format!("disjoint inserts, {}", contender.name),
+                (share, 0.0),
+            ) {
                 continue;
             }
             for threads in counts {
@@ -271,7 +274,7 @@ fn scenarios(
             contenders.len() * counts.len() * SCENARIOS.len(),
         );
         for scenario in &SCENARIOS {
-            if run.is_over(&format!("scenario {}", scenario.name), 0.0) {
+            if run.is_over(&format!("scenario {}", scenario.name), (share, 0.0)) {
                 continue;
             }
             let mix = Mix::of(scenario, range);

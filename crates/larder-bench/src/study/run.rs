@@ -170,9 +170,9 @@ impl Run {
         self.clock.has_time(seconds)
     }
 
-    /// Whether there is no time any more for something that takes so many seconds; if so, says what is left out.
-    pub fn is_over(&mut self, what: &str, seconds: f64) -> bool {
-        let over = self.clock.is_over(seconds);
+    /// Whether there is no time any more, in a part with this share, for something that takes so many seconds; if so, says what is left out.
+    pub fn is_over(&mut self, what: &str, (share, seconds): (f64, f64)) -> bool {
+        let over = self.clock.is_over(share, seconds);
         if over {
             self.skip(format!(
                 "{what}: not in the time that was given (--minutes)"

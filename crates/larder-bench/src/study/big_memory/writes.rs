@@ -76,8 +76,10 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
         run.progress.at(&store.name);
         let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
         let what = format!("appends, {}", store.name);
-        if !run.is_over(&what, 0.0) && run.fits(&what, bytes) {
-            let patience = run.patience(SHARES[1], stores.len() - i);
+        if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
+            // Half of the time for writes at full speed, half for those that are due.
+            let patience = run.patience(SHARES[1], stores.len() - i).map(|all| all / 2);
+            let seconds = patience.map_or(seconds, |half| f64::min(seconds, half.as_secs_f64()));
             append(
                 run,
                 store,
@@ -249,7 +251,7 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
                 let what = format!("values of {size} bytes, {}", store.name);
                 run.progress.at(&what);
                 let bytes = keys as f64 * (size as f64 * 2.5 + 250.0);
-                if !run.is_over(&what, 0.0) && run.fits(&what, bytes) {
+                if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
                     let rate = overwrite(store, &popular, size, total, run.seed + turn as u64)?;
                     let x = size as f64;
                     run.figure("sizes", &store.name, x, rate, ("M op/s", Better::More));
