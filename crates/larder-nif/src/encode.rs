@@ -162,7 +162,11 @@ fn one(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>,
         out.atom(atoms::from_word(env, word));
         return Ok(None);
     }
-    // SAFETY: `env` and the term are the running call's.
+    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the emulator ends the node.
+    if layout::is_strange(word) {
+        return identifiers::encode_through_etf(env, word, out).map(|()| None);
+    }
+    // SAFETY: `env` and the term are the running call's, and of a kind that the emulator has a type for.
     match unsafe { enif_term_type(env, word) } {
         term_type::TUPLE => Ok(begin_tuple(word, out)),
         term_type::LIST => Ok(begin_list(word, out)),

@@ -26,7 +26,7 @@
 //! looked for with pids that are made for the purpose; if none fits, pids go through the external format, which is slower and right.
 
 use crate::sys::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// `[]`.
@@ -66,6 +66,18 @@ static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
 static HEAP_BINARY_HEAD: AtomicUsize = AtomicUsize::new(0);
 /// The header of a float; 0 if that is not known.
 static FLOAT: AtomicUsize = AtomicUsize::new(0);
+
+/// Which headers, by the bits of `HEADER`, begin terms of the commonest kinds: tuples, numbers, binaries, maps and references of this node.
+static COMMON: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the word points at a term that is of none of the commonest kinds: a port, a fun, an identifier of another node, or something that came with a
+/// later release.
+#[inline]
+pub fn is_strange(word: Word) -> bool {
+    // SAFETY: a boxed term of the running call points at its header.
+    // Ordering: Relaxed, as in `heap_binary`.
+    is_boxed(word) && COMMON.load(Ordering::Relaxed) >> (unsafe { *place(word) } & HEADER) & 1 == 0
+}
 
 /// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark literals with the third.
 #[inline]
@@ -381,7 +393,26 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
     }
     find_heap_binaries(env);
     find_flatmaps(env);
+    find_common(env, &[tuple, float, map, bytes]);
     Ok(())
+}
+
+/// Remembers the headers of these terms and of samples of the other common kinds.
+fn find_common(env: *mut Env, known: &[Word]) {
+    let mut large = NIL;
+    // SAFETY: `env` is the environment of the running load callback. The binary has a kilobyte, whose last bytes are a part of it.
+    let samples = unsafe {
+        enif_make_new_binary(env, 1024, &mut large).write_bytes(0, 1024);
+        let part = enif_make_sub_binary(env, large, 1000, 24);
+        let integers = [1 << 60, -(1 << 60)].map(|value| enif_make_int64(env, value));
+        [large, part, integers[0], integers[1], enif_make_ref(env)]
+    };
+    let kinds = known.iter().chain(&samples).fold(0, |kinds, &word| {
+        // SAFETY: each is a boxed term that was just made.
+        kinds | 1 << (unsafe { *place(word) } & HEADER)
+    });
+    // Ordering: Relaxed, as in `heap_binary`.
+    COMMON.store(kinds, Ordering::Relaxed);
 }
 
 /// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for one by one.

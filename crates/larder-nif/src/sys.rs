@@ -289,6 +289,7 @@ extern "C" {
     ) -> c_int;
     pub fn enif_is_identical(one: Word, other: Word) -> c_int;
     pub fn enif_make_ref(env: *mut Env) -> Word;
+    pub fn enif_make_sub_binary(env: *mut Env, binary: Word, at: usize, size: usize) -> Word;
 
     pub fn enif_raise_exception(env: *mut Env, reason: Word) -> Word;
     pub fn enif_schedule_nif(
