@@ -391,3 +391,16 @@ end_of('$end_of_table') -> none.
 spawn_and_wait(Fun) ->
     {Pid, Monitor} = spawn_monitor(Fun),
     receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.
+
+%% A map is a pattern in a key, too, as it is in ets of OTP 27 (ets of OTP 25 takes a key without variables for the key itself).
+maps_in_keys_are_patterns_test_() ->
+    [{atom_to_list(Type), fun() ->
+          Tab = larder:new(t, [Type]),
+          true = larder:insert(Tab, [{#{a => 1}, 0}, {#{a => 1, b => 2}, 0}, {{x, #{c => 3}}, 0}]),
+          Found = fun(Key) -> lists:sort(larder:match(Tab, {Key, '$1'})) end,
+          ?assertEqual([[0], [0]], Found(#{a => 1})),
+          ?assertEqual([[0], [0]], Found(#{})),
+          ?assertEqual([[0]], Found({x, #{}})),
+          ?assertEqual([], Found(#{a => 2})),
+          true = larder:delete(Tab)
+      end} || Type <- [set, ordered_set, bag, duplicate_bag]].

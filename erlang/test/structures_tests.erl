@@ -4,7 +4,7 @@
 -module(structures_tests).
 -export([same_as_ets_test_/0, each_is_made_with_its_defaults_test/0, what_is_not_there_is_said_test/0,
          files_keep_the_structure_test/0, other_names_test/0, the_page_says_what_is_there_test/0,
-         full_test_/0, fixed_linear_hash_test_/0, stats_take_no_time_test/0]).
+         full_test_/0, fixed_linear_hash_test_/0, stats_take_no_time_test_/0]).
 -include_lib("proper/include/proper.hrl").
 
 same_as_ets_test_() ->
@@ -217,12 +217,11 @@ fixed_linear_hash(Type, Locks) ->
     true = larder:delete(T).
 
 %% Whatever a structure has to tell it tells at once: its size makes no difference.
-stats_take_no_time_test() ->
-    [begin
+stats_take_no_time_test_() ->
+    [{atom_to_list(Name), {timeout, 60, fun() ->
          T = larder:new(t, [hd(Types), {structure, Name}]),
          true = larder:insert(T, [{K, K} || K <- lists:seq(1, 60000)]),
          {Micros, _} = timer:tc(fun() -> [larder:info(T, stats) || _ <- lists:seq(1, 100)] end),
          {Name, true} = {Name, Micros < 100 * 2000},
          true = larder:delete(T)
-     end || #{name := Name, types := Types} <- larder:structures()],
-    ok.
+     end}} || #{name := Name, types := Types} <- larder:structures()].
