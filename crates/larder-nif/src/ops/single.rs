@@ -69,6 +69,20 @@ pub fn with_local_key<R>(
     result
 }
 
+/// As `with_local_key`, if the term is small.
+#[inline(always)]
+pub fn with_quick_key<R>(
+    call: &Call<'_>,
+    table: &Table,
+    key: Word,
+    f: impl FnOnce(&[u8]) -> Option<R>,
+) -> Option<R> {
+    let mut place = place();
+    let mut small = Bytes::at(&mut place);
+    small.key(call.env, key, table.key_form())?;
+    f(&small)
+}
+
 /// Writes the index key of a term that is not small.
 #[inline(never)]
 fn encode_large_key(
@@ -275,13 +289,12 @@ fn quick_value<R>(
     if !layout::is_compact(asked) {
         return None;
     }
-    let mut place = place();
-    let mut key = Bytes::at(&mut place);
-    key.key(call.env, asked, table.key_form())?;
-    table.quick_lookup(local, asker(call), &key, |value| match value {
-        // What lies behind the elements is left to them: whole words can be loaded.
-        Some((value, _)) => see(Some(beside_key(value)?)),
-        None => see(None),
+    with_quick_key(call, table, asked, |key| {
+        table.quick_lookup(local, asker(call), key, |value| match value {
+            // What lies behind the elements is left to them: whole words can be loaded.
+            Some((value, _)) => see(Some(beside_key(value)?)),
+            None => see(None),
+        })
     })
 }
 
@@ -346,10 +359,9 @@ pub fn member(call: &Call<'_>) -> Reply {
         call,
         call.args[0],
         |table, local| {
-            let mut place = place();
-            let mut key = Bytes::at(&mut place);
-            key.key(call.env, call.args[1], table.key_form())?;
-            table.quick_member(local, asker(call), &key).map(boolean)
+            with_quick_key(call, table, call.args[1], |key| {
+                table.quick_member(local, asker(call), key).map(boolean)
+            })
         },
         any_member,
     )
@@ -433,11 +445,10 @@ pub fn delete(call: &Call<'_>) -> Reply {
         call,
         call.args[0],
         |table, local| {
-            let mut place = place();
-            let mut key = Bytes::at(&mut place);
-            key.key(call.env, call.args[1], table.key_form())?;
-            table.quick_delete(local, asker(call), &key)?;
-            Some(atoms::TRUE.word())
+            with_quick_key(call, table, call.args[1], |key| {
+                table.quick_delete(local, asker(call), key)?;
+                Some(atoms::TRUE.word())
+            })
         },
         any_delete,
     )

@@ -1,10 +1,9 @@
 //! Going from key to key, and slots.
 
 use super::select;
-use super::single::{spend, with_key, with_local_key, Shown};
+use super::single::{spend, with_key, with_local_key, with_quick_key, Shown};
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::quick::{place, Bytes};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, layout};
@@ -80,11 +79,10 @@ fn to_key(call: &Call<'_>, way: Direction) -> Reply {
         call,
         call.args[0],
         |table, local| {
-            let mut place = place();
-            let mut key = Bytes::at(&mut place);
-            key.key(call.env, call.args[1], table.key_form())?;
-            table.quick_step(local, asker(call), &key, way, |stored| {
-                shown_key(call, stored)
+            with_quick_key(call, table, call.args[1], |key| {
+                table.quick_step(local, asker(call), key, way, |stored| {
+                    shown_key(call, stored)
+                })
             })
         },
         |call, table, local| any_key(call, (table, local), way),

@@ -1,6 +1,6 @@
 //! update_counter and update_element.
 
-use super::single::{with_key, with_local_key};
+use super::single::{with_key, with_local_key, with_quick_key};
 use crate::atoms::{self, Known};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::encode;
@@ -159,11 +159,10 @@ fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
         call,
         call.args[0],
         |table, local| {
-            let mut place = place();
-            let mut key = Bytes::at(&mut place);
-            key.key(call.env, call.args[1], table.key_form())?;
-            let sum = table.quick_add(local, asker(call), &key, pos, incr)?;
-            Some(Some(call.int(sum)))
+            with_quick_key(call, table, call.args[1], |key| {
+                let sum = table.quick_add(local, asker(call), key, pos, incr)?;
+                Some(Some(call.int(sum)))
+            })
         },
         |call, table, local| add(call, (table, local), pos, incr),
     )
@@ -316,11 +315,10 @@ fn simple_element(call: &Call<'_>) -> Result<Option<bool>, Raise> {
         call,
         call.args[0],
         |table, local| {
-            let mut place = crate::quick::place();
-            let mut key = Bytes::at(&mut place);
-            key.key(call.env, call.args[1], table.key_form())?;
-            table.quick_set(local, asker(call), &key, pos, value.as_term())?;
-            Some(Some(true))
+            with_quick_key(call, table, call.args[1], |key| {
+                table.quick_set(local, asker(call), key, pos, value.as_term())?;
+                Some(Some(true))
+            })
         },
         |call, table, local| set(call, (table, local), pos, value.as_term()),
     )
