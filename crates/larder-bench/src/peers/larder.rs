@@ -5,6 +5,8 @@ use larder_index::{
     pin, Batch, Direction, Got, Guard, Key, KeyRule, Start, Unique, UniqueKind, SHORT,
 };
 use larder_term::hash::Seed;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
 
 /// How a bench's keys are hashed, and whether they all have eight bytes (then they tell their own end, as a table's keys do).
 struct Rule {
@@ -73,6 +75,32 @@ impl Pinned {
     }
 }
 
+/// The thread's pin, which all maps of a thread have together: a pin within another one can't be renewed, and with two of them nothing would ever be freed.
+/// It goes with the last of them.
+struct Pin(Rc<RefCell<Pinned>>);
+
+thread_local! {
+    static MINE: RefCell<Weak<RefCell<Pinned>>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Pin {
+    fn mine() -> Self {
+        MINE.with_borrow_mut(|mine| {
+            let pinned = mine.upgrade().unwrap_or_else(|| {
+                let new = Rc::new(RefCell::new(Pinned::new()));
+                *mine = Rc::downgrade(&new);
+                new
+            });
+            Pin(pinned)
+        })
+    }
+
+    #[inline]
+    fn with<T>(&self, work: impl FnOnce(&Guard) -> T) -> T {
+        work(self.0.borrow_mut().guard())
+    }
+}
+
 /// An index in hash order or in key order, for many threads.
 pub struct Larder<const ORDERED: bool> {
     index: Box<dyn Unique>,
@@ -82,7 +110,7 @@ pub struct Larder<const ORDERED: bool> {
 /// The same for the thread that has it for itself.
 pub struct Alone<const ORDERED: bool> {
     larder: Larder<ORDERED>,
-    pinned: Pinned,
+    pin: Pin,
 }
 
 /// In hash order.
@@ -116,15 +144,16 @@ fn remove(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64) {
 impl<const ORDERED: bool> Operations for Alone<ORDERED> {
     fn insert(&mut self, key: u64, value: u64) {
         let Larder { index, seed } = &self.larder;
-        insert(&**index, seed, self.pinned.guard(), key, value);
+        self.pin
+            .with(|guard| insert(&**index, seed, guard, key, value));
     }
     fn get(&mut self, key: u64) -> Option<u64> {
         let Larder { index, seed } = &self.larder;
-        get(&**index, seed, self.pinned.guard(), key)
+        self.pin.with(|guard| get(&**index, seed, guard, key))
     }
     fn remove(&mut self, key: u64) {
         let Larder { index, seed } = &self.larder;
-        remove(&**index, seed, self.pinned.guard(), key);
+        self.pin.with(|guard| remove(&**index, seed, guard, key));
     }
 }
 
@@ -135,7 +164,7 @@ impl<const ORDERED: bool> Map for Alone<ORDERED> {
     fn empty() -> Self {
         Alone {
             larder: Shared::empty(),
-            pinned: Pinned::new(),
+            pin: Pin::mine(),
         }
     }
 
@@ -170,18 +199,22 @@ impl<const ORDERED: bool> Map for Alone<ORDERED> {
 pub struct Hand<'a> {
     index: &'a dyn Unique,
     seed: &'a Seed,
-    pinned: Pinned,
+    pin: Pin,
 }
 
 impl Operations for Hand<'_> {
     fn insert(&mut self, key: u64, value: u64) {
-        insert(self.index, self.seed, self.pinned.guard(), key, value);
+        let (index, seed) = (self.index, self.seed);
+        self.pin
+            .with(|guard| insert(index, seed, guard, key, value));
     }
     fn get(&mut self, key: u64) -> Option<u64> {
-        get(self.index, self.seed, self.pinned.guard(), key)
+        let (index, seed) = (self.index, self.seed);
+        self.pin.with(|guard| get(index, seed, guard, key))
     }
     fn remove(&mut self, key: u64) {
-        remove(self.index, self.seed, self.pinned.guard(), key);
+        let (index, seed) = (self.index, self.seed);
+        self.pin.with(|guard| remove(index, seed, guard, key));
     }
 }
 
@@ -201,7 +234,7 @@ impl<const ORDERED: bool> Shared for Larder<ORDERED> {
         Hand {
             index: &*self.index,
             seed: &self.seed,
-            pinned: Pinned::new(),
+            pin: Pin::mine(),
         }
     }
 }
