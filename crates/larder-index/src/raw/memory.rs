@@ -12,7 +12,9 @@ use std::ptr::NonNull;
 
 // Miri knows Rust's allocator alone, and finds with it what is used after it was freed, or freed twice.
 // So do the sanitizers, in builds with `--cfg larder_sanitize`.
-#[cfg(not(any(miri, larder_model, larder_sanitize)))]
+#[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
+static HEAP: super::regions::Regions = super::regions::Regions;
+#[cfg(not(any(target_os = "linux", miri, larder_model, larder_sanitize)))]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[cfg(all(any(miri, larder_sanitize), not(larder_model)))]
 static HEAP: System = System;

@@ -32,14 +32,23 @@ pub(crate) mod leaf;
 pub(crate) mod locked;
 pub(crate) mod memory;
 pub(crate) mod outside;
+#[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
+mod pages;
 #[cfg(larder_model)]
 pub(crate) mod quarantine;
+#[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
+mod regions;
 pub(crate) mod retire;
 pub(crate) mod slot;
 pub(crate) mod sought;
 pub(crate) mod trie;
 pub(crate) mod trie_root;
 pub(crate) mod trie_split;
+#[cfg(any(
+    test,
+    all(target_os = "linux", not(any(miri, larder_model, larder_sanitize)))
+))]
+mod units;
 pub(crate) mod version;
 pub(crate) mod view;
 pub(crate) mod words;

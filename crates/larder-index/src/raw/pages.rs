@@ -1,0 +1,188 @@
+//! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives any.
+//!
+//! The system clears a page when it is first touched, and a huge one takes it a millisecond, or several if it must make room first: the longest
+//! that an insert would ever wait. So once there are some regions, a thread touches the next ones ahead, one for so many that are in use
+//! (`AHEAD`), and an insert finds its region ready. What is given back goes to the system at once; addresses are kept and used again.
+
+use crate::sync::Mutex;
+use parking_lot::Condvar;
+use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
+use std::ptr::{null_mut, NonNull};
+
+/// Bytes of a region, and their alignment: those of a huge page.
+pub(super) const REGION: usize = 2 << 20;
+/// Regions whose addresses the system is asked for at once.
+const AT_ONCE: usize = 16;
+/// Regions in use for which one is touched ahead.
+const AHEAD: usize = 32;
+/// The most that are touched ahead.
+const MOST_AHEAD: usize = 8;
+/// Bytes of a small page.
+const PAGE: usize = 4096;
+
+/// Two megabytes that are nobody's.
+struct Vacant(NonNull<u8>);
+// SAFETY: an address, of memory that only its holder uses.
+unsafe impl Send for Vacant {}
+
+/// What is there, under one lock, which is taken once for hundreds of leaves.
+struct Pages {
+    /// Touched, and cleared.
+    ready: Vec<Vacant>,
+    /// Addresses alone: the system has the memory.
+    bare: Vec<Vacant>,
+    in_use: usize,
+    /// Whether the thread that touches regions ahead was begun.
+    begun: bool,
+}
+
+static PAGES: Mutex<Pages> = Mutex::new(Pages {
+    ready: Vec::new(),
+    bare: Vec::new(),
+    in_use: 0,
+    begun: false,
+});
+/// Fewer regions are ready than there should be.
+static WANTED: Condvar = Condvar::new();
+
+impl Pages {
+    /// How many should be ready.
+    fn wanted(&self) -> usize {
+        (self.in_use / AHEAD).min(MOST_AHEAD)
+    }
+
+    fn bare(&mut self) -> Option<Vacant> {
+        if self.bare.is_empty() {
+            self.bare = map()?;
+        }
+        self.bare.pop()
+    }
+}
+
+/// A region, all zero; None if the system has none.
+pub(super) fn take() -> Option<NonNull<u8>> {
+    let mut pages = PAGES.lock();
+    let region = match pages.ready.pop() {
+        Some(region) => region,
+        None => pages.bare()?,
+    };
+    pages.in_use += 1;
+    if pages.ready.len() < pages.wanted() {
+        if pages.begun {
+            WANTED.notify_one();
+        } else {
+            pages.begun = true;
+            let thread = std::thread::Builder::new().name("larder-pages".to_owned());
+            // Without it inserts touch their pages themselves.
+            drop(thread.spawn(touch_ahead));
+        }
+    }
+    Some(region.0)
+}
+
+/// Gives a region back, and its memory to the system.
+///
+/// # Safety
+/// It came from [`take`], and nobody uses it any more.
+pub(super) unsafe fn give(region: NonNull<u8>) {
+    // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are touched again.
+    unsafe { clear(region) };
+    let mut pages = PAGES.lock();
+    pages.bare.push(Vacant(region));
+    pages.in_use -= 1;
+    if pages.ready.len() > pages.wanted() {
+        if let Some(Vacant(more)) = pages.ready.pop() {
+            // SAFETY: nobody uses what is ready.
+            unsafe { clear(more) };
+            pages.bare.push(Vacant(more));
+        }
+    }
+}
+
+/// Gives the memory of a region to the system, which has zeros in its place.
+///
+/// # Safety
+/// Nobody uses what is in it.
+unsafe fn clear(region: NonNull<u8>) {
+    // SAFETY: `map` got these pages, which are one mapping of their own or part of one.
+    let given = unsafe { madvise(region.as_ptr().cast(), REGION, Advice::LinuxDontNeed) };
+    // A system that doesn't give them up: they are cleared by hand.
+    if given.is_err() {
+        // SAFETY: two megabytes that can be written, and nobody uses.
+        unsafe { region.as_ptr().write_bytes(0, REGION) };
+    }
+}
+
+/// What the thread does that touches regions ahead.
+fn touch_ahead() {
+    let mut pages = PAGES.lock();
+    loop {
+        if pages.ready.len() >= pages.wanted() {
+            WANTED.wait(&mut pages);
+            continue;
+        }
+        let Some(region) = pages.bare() else {
+            // No addresses: whoever needs a region hears of it. Here the next one who takes one asks again.
+            WANTED.wait(&mut pages);
+            continue;
+        };
+        drop(pages);
+        for at in (0..REGION).step_by(PAGE) {
+            // SAFETY: the region is this thread's. A write, and volatile, for the system gives memory for that alone.
+            unsafe { region.0.add(at).write_volatile(0) };
+        }
+        pages = PAGES.lock();
+        pages.ready.push(region);
+    }
+}
+
+/// Addresses of regions, on a whole multiple of their size.
+fn map() -> Option<Vec<Vacant>> {
+    let wish = (AT_ONCE + 1) * REGION;
+    let may = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any other.
+    let base = unsafe { mmap_anonymous(null_mut(), wish, may, MapFlags::PRIVATE).ok()? };
+    let base = NonNull::new(base.cast::<u8>())?;
+    let lead = base.as_ptr().align_offset(REGION);
+    let all = AT_ONCE * REGION;
+    // SAFETY: 1. what is unmapped is the part of this mapping before the first multiple and the one after the last region, whole pages that nobody
+    // knows of; 2. the rest stays, and is `AT_ONCE` regions.
+    unsafe {
+        if lead > 0 {
+            munmap(base.as_ptr().cast(), lead).ok()?;
+        }
+        let first = base.add(lead);
+        munmap(first.add(all).as_ptr().cast(), wish - all - lead).ok()?;
+        // Without huge pages everything works, only slower.
+        let _ = madvise(first.as_ptr().cast(), all, Advice::LinuxHugepage);
+        // The lowest address is used first.
+        Some(
+            (0..AT_ONCE)
+                .rev()
+                .map(|i| Vacant(first.add(i * REGION)))
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_are_zero_each_time_and_aligned() {
+        for _ in 0..3 {
+            let regions: Vec<_> = (0..AT_ONCE * 2 + 1).map(|_| take().unwrap()).collect();
+            for region in regions {
+                assert_eq!(region.as_ptr().align_offset(REGION), 0);
+                // SAFETY: two megabytes that are this test's until they are given back.
+                unsafe {
+                    let bytes = std::slice::from_raw_parts_mut(region.as_ptr(), REGION);
+                    assert!(bytes.iter().all(|b| *b == 0));
+                    bytes.fill(7);
+                    give(region);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Blocks of a leaf's size, side by side in regions.
+//!
+//! ```text
+//!  region   head: which units are taken | unit | unit | … two megabytes, aligned
+//!  block    1 to 64 units of 256 bytes, one after another, wherever they fit first
+//! ```
+//!
+//! Leaves of the hash order grow in step with each other: while a table grows, nearly all of its leaves leave one size for the next. An allocator that keeps
+//! blocks of each size in pages of their own is left with pages of the old sizes, each with a few blocks that stay: 36 to 38 bytes resident for a row
+//! that has 25 (mimalloc 3, a million rows and sixteen). Here what some leaves give back is room for any others.
+//!
+//! Invariants
+//! 1. A unit is taken while it is the head's or one block's.
+//! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for `shard`, which is written before the first block is given out.
+//! 3. No region before place `from[n]` of a shard's list has `n` free units side by side.
+//!
+//! A thread uses the same shard until it has found it locked a number of times; then it goes on to the next one. So threads that seldom meet share
+//! one, whose regions are full, and threads that often do go out of each other's way.
+
+use super::pages::{self, REGION};
+use super::units::{Units, MOST, UNITS};
+use crate::sync::{Mutex, MutexGuard};
+use mimalloc::MiMalloc;
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::mem::size_of;
+use std::ptr::{null_mut, NonNull};
+
+const UNIT: usize = REGION / UNITS;
+const HEAD: usize = size_of::<Head>().div_ceil(UNIT);
+const SHARDS: usize = 4;
+/// So often does a thread wait for a shard before it goes on to the next one.
+const PATIENCE: usize = 64;
+
+/// Bytes from which on blocks are given here: smaller ones would leave too much of their last unit.
+const LEAST: usize = 5 * UNIT;
+
+/// What a region begins with.
+struct Head {
+    units: Units,
+    /// Its place in its shard's list.
+    place: usize,
+    shard: usize,
+}
+
+/// Some regions, and what is known of them.
+struct Shard {
+    regions: Vec<NonNull<Head>>,
+    from: [usize; MOST + 1],
+    /// How many of them have no block. One is kept, the others go.
+    empty: usize,
+}
+// SAFETY: regions are memory that belongs to no thread; the pointers are followed by whoever has the shard's lock.
+unsafe impl Send for Shard {}
+
+static ALL: [Mutex<Shard>; SHARDS] = [const { Mutex::new(Shard::new()) }; SHARDS];
+
+thread_local! {
+    /// How often this thread found a shard locked; so many times [`PATIENCE`], so many shards on.
+    static WAITED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Blocks in regions, and by mimalloc those that are smaller or larger.
+pub(super) struct Regions;
+
+// SAFETY: a block is units that no other block has (invariant 1), as many as its layout wants, aligned to a unit; or it is mimalloc's. Which, its
+// layout says.
+unsafe impl GlobalAlloc for Regions {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !is_ours(layout) {
+            // SAFETY: the caller's promise.
+            return unsafe { MiMalloc.alloc(layout) };
+        }
+        let (number, mut shard) = lock_mine();
+        let block = shard.take(units(layout), number);
+        block.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !is_ours(layout) {
+            // SAFETY: the caller's promise.
+            return unsafe { MiMalloc.alloc_zeroed(layout) };
+        }
+        // SAFETY: the caller's promise; then, if it isn't null, a block of so many bytes that nobody else has.
+        unsafe {
+            let block = self.alloc(layout);
+            if !block.is_null() {
+                block.write_bytes(0, layout.size());
+            }
+            block
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        match NonNull::new(block) {
+            // SAFETY: the caller's promise: it came from `alloc`, which gives units for such layouts.
+            Some(block) if is_ours(layout) => unsafe { give(block, units(layout)) },
+            // SAFETY: the caller's promise.
+            _ => unsafe { MiMalloc.dealloc(block, layout) },
+        }
+    }
+}
+
+#[inline]
+fn is_ours(layout: Layout) -> bool {
+    (LEAST..=MOST * UNIT).contains(&layout.size()) && layout.align() <= UNIT
+}
+
+/// Gives a block back.
+///
+/// # Safety
+/// It is one, of so many units, and nobody uses it any more.
+unsafe fn give(block: NonNull<u8>, units: usize) {
+    let head = head_of(block);
+    // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a head; 2. invariant 2: who has the block saw this written.
+    let number = unsafe { (*head.as_ptr()).shard };
+    let unit = (block.addr().get() - head.addr().get()) / UNIT;
+    // SAFETY: the region is this shard's, and the block's units are the caller's to give.
+    let empty = unsafe { ALL[number].lock().give(head, unit, units) };
+    if let Some(region) = empty {
+        // SAFETY: it left the shard's list without a block, so nobody knows of it.
+        unsafe { pages::give(region.cast()) };
+    }
+}
+
+fn units(layout: Layout) -> usize {
+    layout.size().div_ceil(UNIT)
+}
+
+/// The head of the region in which a block lies.
+fn head_of(block: NonNull<u8>) -> NonNull<Head> {
+    let into = block.addr().get() % REGION;
+    // SAFETY: regions are aligned to their size, and the block lies in one.
+    unsafe { block.sub(into).cast() }
+}
+
+/// The thread's shard, and its number.
+fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
+    // A thread that is ending has no count any more.
+    let waited = WAITED.try_with(Cell::get).unwrap_or(0);
+    let number = waited / PATIENCE % SHARDS;
+    let shard = ALL[number].try_lock().unwrap_or_else(|| {
+        let _ = WAITED.try_with(|count| count.set(waited.wrapping_add(1)));
+        ALL[number].lock()
+    });
+    (number, shard)
+}
+
+impl Shard {
+    const fn new() -> Self {
+        Shard {
+            regions: Vec::new(),
+            from: [0; MOST + 1],
+            empty: 0,
+        }
+    }
+
+    fn take(&mut self, units: usize, number: usize) -> Option<NonNull<u8>> {
+        for place in self.from[units].min(self.regions.len()).. {
+            let head = match self.regions.get(place) {
+                Some(&head) => head,
+                None => self.add(number)?,
+            };
+            // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
+            let known = unsafe { &mut (*head.as_ptr()).units };
+            let was_empty = known.free() == UNITS - HEAD;
+            if let Some(unit) = known.take(units) {
+                self.empty -= usize::from(was_empty);
+                self.from[units] = place;
+                // SAFETY: the unit is in the region.
+                return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
+            }
+        }
+        unreachable!("a new region has room for any block")
+    }
+
+    /// A new region, the last of the list.
+    #[cold]
+    fn add(&mut self, number: usize) -> Option<NonNull<Head>> {
+        let head = pages::take()?.cast::<Head>();
+        let new = Head {
+            units: Units::new(HEAD),
+            place: self.regions.len(),
+            shard: number,
+        };
+        // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which are no block's.
+        unsafe { head.write(new) };
+        self.regions.push(head);
+        self.empty += 1;
+        Some(head)
+    }
+
+    /// Marks units as free. If the region has no block now, and there is another such one, it leaves the list: then it is the caller's.
+    ///
+    /// # Safety
+    /// The region is this shard's, and these units were one block, which nobody uses any more.
+    unsafe fn give(
+        &mut self,
+        head: NonNull<Head>,
+        unit: usize,
+        count: usize,
+    ) -> Option<NonNull<Head>> {
+        // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
+        let Head { units, place, .. } = unsafe { &mut *head.as_ptr() };
+        let place = *place;
+        let around = units.give(unit, count);
+        let is_empty = units.free() == UNITS - HEAD;
+        self.may_have(place, around);
+        if !is_empty {
+            return None;
+        }
+        if self.empty == 0 {
+            self.empty = 1;
+            return None;
+        }
+        self.regions.swap_remove(place);
+        if let Some(&moved) = self.regions.get(place) {
+            // SAFETY: as above; it is another region than that one.
+            unsafe { (*moved.as_ptr()).place = place };
+            self.may_have(place, MOST);
+        }
+        Some(head)
+    }
+
+    /// Invariant 3, when the region at this place may have so many free units side by side.
+    fn may_have(&mut self, place: usize, side_by_side: usize) {
+        for from in &mut self.from[1..=side_by_side] {
+            *from = (*from).min(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A shard of the test's own, with its blocks, each filled with a byte.
+    struct Own {
+        shard: Shard,
+        blocks: Vec<(NonNull<u8>, usize, u8)>,
+    }
+
+    impl Own {
+        fn new() -> Self {
+            let (shard, blocks) = (Shard::new(), Vec::new());
+            Own { shard, blocks }
+        }
+
+        fn take(&mut self, units: usize, byte: u8) {
+            let block = self.shard.take(units, 0).unwrap();
+            // SAFETY: so many units are the test's.
+            unsafe { block.as_ptr().write_bytes(byte, units * UNIT) };
+            self.blocks.push((block, units, byte));
+        }
+
+        fn give(&mut self, which: usize) {
+            let (block, units, byte) = self.blocks.swap_remove(which);
+            let head = head_of(block);
+            let unit = (block.addr().get() - head.addr().get()) / UNIT;
+            // SAFETY: the block is the test's, who gives it back once; a region that left the list is nobody's.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(block.as_ptr(), units * UNIT);
+                assert!(bytes.iter().all(|b| *b == byte), "nobody else wrote there");
+                if let Some(region) = self.shard.give(head, unit, units) {
+                    pages::give(region.cast());
+                }
+            }
+        }
+
+        fn in_use(&self) -> usize {
+            self.blocks.iter().map(|b| b.1 * UNIT).sum()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn blocks_are_apart_and_regions_go(
+            steps in prop::collection::vec((1usize..=MOST, any::<u32>(), any::<u8>()), 1..3000),
+            grows in 0u8..4,
+        ) {
+            let mut own = Own::new();
+            for (units, chance, byte) in steps {
+                if own.blocks.is_empty() || chance % 4 <= u32::from(grows) {
+                    own.take(units, byte);
+                } else {
+                    own.give(chance as usize / 4 % own.blocks.len());
+                }
+            }
+            while !own.blocks.is_empty() {
+                own.give(own.blocks.len() / 2);
+            }
+            prop_assert!(own.shard.regions.len() <= 1 && own.shard.empty == own.shard.regions.len());
+        }
+    }
+
+    /// What leaves of a table do that doubles: all of one size, then one after another gives way to the next size, or to two of half of it.
+    #[test]
+    fn what_grows_in_step_wastes_little() {
+        let mut own = Own::new();
+        let sizes = [10, 12, 14, 16, 20, 24];
+        (0..1000).for_each(|_| own.take(sizes[0], 1));
+        for _doubling in 0..4 {
+            for &size in &sizes[1..] {
+                for which in (0..own.blocks.len()).rev() {
+                    own.take(size, 1);
+                    own.give(which);
+                }
+            }
+            for which in (0..own.blocks.len()).rev() {
+                own.take(sizes[1], 1);
+                own.take(sizes[1], 1);
+                own.give(which);
+            }
+        }
+        let resident = own.shard.regions.len() * REGION;
+        assert!(
+            resident * 10 < own.in_use() * 13 + 2 * REGION,
+            "{resident} for {}",
+            own.in_use()
+        );
+    }
+
+    /// Threads take blocks and give back each other's, in all shards.
+    #[test]
+    fn threads_give_back_blocks_of_others() {
+        const THREADS: usize = 4;
+        let pool = std::sync::Mutex::new(Vec::<(usize, usize)>::new());
+        let work = |thread: usize| {
+            let mut chance = thread as u64 + 1;
+            for step in 0..20_000 {
+                chance = chance.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                let size = LEAST + (chance >> 33) as usize % (MOST * UNIT - LEAST);
+                let layout = |size| Layout::from_size_align(size, 64).unwrap();
+                // SAFETY: blocks are written within their layouts, and given back once, with these.
+                unsafe {
+                    let block = Regions.alloc(layout(size));
+                    assert_eq!(block.align_offset(64), 0);
+                    block.cast::<usize>().write(size);
+                    block.add(size - 1).write(0xA5);
+                    let mut pool = pool.lock().unwrap();
+                    pool.push((block.expose_provenance(), size));
+                    if step % 8 > 0 {
+                        let which = (chance >> 20) as usize % pool.len();
+                        let (address, size) = pool.swap_remove(which);
+                        drop(pool);
+                        let block = std::ptr::with_exposed_provenance_mut::<u8>(address);
+                        assert_eq!(block.cast::<usize>().read(), size);
+                        assert_eq!(block.add(size - 1).read(), 0xA5);
+                        Regions.dealloc(block, layout(size));
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..THREADS).for_each(|thread| drop(scope.spawn(move || work(thread))));
+        });
+        let pool = pool.into_inner().unwrap();
+        assert_eq!(pool.len(), THREADS * 20_000 / 8);
+        for (address, size) in pool {
+            let layout = Layout::from_size_align(size, 64).unwrap();
+            // SAFETY: as above; nobody else has it.
+            unsafe { Regions.dealloc(std::ptr::with_exposed_provenance_mut(address), layout) };
+        }
+    }
+}
