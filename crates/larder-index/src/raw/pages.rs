@@ -7,6 +7,8 @@
 use crate::sync::Mutex;
 use parking_lot::Condvar;
 use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
+use rustix::process::getpid;
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::ptr::{null_mut, NonNull};
 
 /// Bytes of a region, and their alignment: those of a huge page.
@@ -86,35 +88,40 @@ pub(super) fn take() -> Option<NonNull<u8>> {
 /// It came from [`take`], and nobody uses it any more.
 pub(super) unsafe fn give(region: NonNull<u8>) {
     // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are touched again.
-    unsafe { clear(region) };
+    unsafe { clear(region, REGION) };
     let mut pages = PAGES.lock();
     pages.bare.push(Vacant(region));
     pages.in_use -= 1;
     if pages.ready.len() > pages.wanted() {
         if let Some(Vacant(more)) = pages.ready.pop() {
             // SAFETY: nobody uses what is ready.
-            unsafe { clear(more) };
+            unsafe { clear(more, REGION) };
             pages.bare.push(Vacant(more));
         }
     }
 }
 
-/// Gives the memory of a region to the system, which has zeros in its place.
+/// Gives the memory of whole pages of a region to the system, which has zeros in their place.
 ///
 /// # Safety
-/// Nobody uses what is in it.
-unsafe fn clear(region: NonNull<u8>) {
-    // SAFETY: `map` got these pages, which are one mapping of their own or part of one.
-    let given = unsafe { madvise(region.as_ptr().cast(), REGION, Advice::LinuxDontNeed) };
-    // A system that doesn't give them up: they are cleared by hand.
+/// Nobody uses what is in them.
+pub(super) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
+    // SAFETY: `map` got these pages, and nobody uses them.
+    let given = unsafe { madvise(first.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+    // A system that doesn't take them back: they are cleared by hand.
     if given.is_err() {
-        // SAFETY: two megabytes that can be written, and nobody uses.
-        unsafe { region.as_ptr().write_bytes(0, REGION) };
+        // SAFETY: so many bytes can be written, and nobody uses them.
+        unsafe { first.as_ptr().write_bytes(0, bytes) };
     }
 }
 
 /// What the thread does that touches regions ahead.
 fn touch_ahead() {
+    // A thread may run where the one may that began it, which may be bound to a core; this one is to run beside it.
+    if let Ok(cores) = sched_getaffinity(Some(getpid())) {
+        // If the system refuses, it runs where it is.
+        let _ = sched_setaffinity(None, &cores);
+    }
     let mut pages = PAGES.lock();
     loop {
         if pages.ready.len() >= pages.wanted() {

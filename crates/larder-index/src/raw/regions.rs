@@ -14,6 +14,9 @@
 //! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for `shard`, which is written before the first block is given out.
 //! 3. No region before place `from[n]` of a shard's list has `n` free units side by side.
 //!
+//! A region without a block goes back to the system, but for one of each shard. One that was full and has become sparse gives what it can in pieces
+//! of 64 KiB, and again each time that half of the rest has gone: what a dropped table leaves is seldom whole regions, if another one grew beside it.
+//!
 //! A thread uses the same shard until it has found it locked a number of times; then it goes on to the next one. So threads that seldom meet share
 //! one, whose regions are full, and threads that often do go out of each other's way.
 
@@ -32,6 +35,9 @@ const SHARDS: usize = 4;
 /// So often does a thread wait for a shard before it goes on to the next one.
 const PATIENCE: usize = 64;
 
+/// A region is sparse when so many of its units are free.
+const SPARSE: usize = UNITS / 4 * 3;
+
 /// Bytes from which on blocks are given here: smaller ones would leave too much of their last unit.
 const LEAST: usize = 5 * UNIT;
 
@@ -41,6 +47,8 @@ struct Head {
     /// Its place in its shard's list.
     place: usize,
     shard: usize,
+    /// So many free units, and its free pieces go to the system. None while it was never full.
+    sparse: Option<usize>,
 }
 
 /// Some regions, and what is known of them.
@@ -146,6 +154,19 @@ fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
     (number, shard)
 }
 
+/// Gives the memory of a region's free pieces to the system.
+///
+/// # Safety
+/// `head` begins the region, and its shard's lock is held.
+unsafe fn give_pieces(head: NonNull<Head>) {
+    // SAFETY: the caller's promise; nobody else has a reference to the head.
+    let free = unsafe { (*head.as_ptr()).units.free_chunks() };
+    for (unit, count) in free {
+        // SAFETY: whole pages of the region that are free, so nobody uses them; the head's own are taken.
+        unsafe { pages::clear(head.cast::<u8>().add(unit * UNIT), count * UNIT) };
+    }
+}
+
 impl Shard {
     const fn new() -> Self {
         Shard {
@@ -162,14 +183,16 @@ impl Shard {
                 None => self.add(number)?,
             };
             // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
-            let known = unsafe { &mut (*head.as_ptr()).units };
-            let was_empty = known.free() == UNITS - HEAD;
-            if let Some(unit) = known.take(units) {
-                self.empty -= usize::from(was_empty);
-                self.from[units] = place;
-                // SAFETY: the unit is in the region.
-                return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
-            }
+            let known = unsafe { &mut *head.as_ptr() };
+            let was_empty = known.units.free() == UNITS - HEAD;
+            let Some(unit) = known.units.take(units) else {
+                known.sparse = Some(SPARSE);
+                continue;
+            };
+            self.empty -= usize::from(was_empty);
+            self.from[units] = place;
+            // SAFETY: the unit is in the region.
+            return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
         }
         unreachable!("a new region has room for any block")
     }
@@ -182,6 +205,7 @@ impl Shard {
             units: Units::new(HEAD),
             place: self.regions.len(),
             shard: number,
+            sparse: None,
         };
         // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which are no block's.
         unsafe { head.write(new) };
@@ -201,12 +225,17 @@ impl Shard {
         count: usize,
     ) -> Option<NonNull<Head>> {
         // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
-        let Head { units, place, .. } = unsafe { &mut *head.as_ptr() };
-        let place = *place;
-        let around = units.give(unit, count);
-        let is_empty = units.free() == UNITS - HEAD;
+        let known = unsafe { &mut *head.as_ptr() };
+        let place = known.place;
+        let around = known.units.give(unit, count);
+        let free = known.units.free();
         self.may_have(place, around);
-        if !is_empty {
+        if free < UNITS - HEAD {
+            if known.sparse.is_some_and(|sparse| free >= sparse) {
+                known.sparse = Some(free + (UNITS - free) / 2);
+                // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any more.
+                unsafe { give_pieces(head) };
+            }
             return None;
         }
         if self.empty == 0 {
@@ -294,6 +323,32 @@ mod tests {
             }
             prop_assert!(own.shard.regions.len() <= 1 && own.shard.empty == own.shard.regions.len());
         }
+    }
+
+    /// Every hundredth block stays.
+    #[test]
+    fn a_sparse_region_gives_its_pieces() {
+        let mut own = Own::new();
+        (0..6 * UNITS / 16).for_each(|_| own.take(16, 7));
+        for which in (0..own.blocks.len()).rev() {
+            if which % 100 > 0 {
+                own.give(which);
+            }
+        }
+        let full = own.shard.regions.len() - 1;
+        let mut zero = 0;
+        for region in &own.shard.regions[..full] {
+            // SAFETY: the region is the test's, and none of it is written meanwhile.
+            let (units, bytes) = unsafe {
+                let bytes = std::slice::from_raw_parts(region.cast::<u8>().as_ptr(), REGION);
+                (&(*region.as_ptr()).units, bytes)
+            };
+            for (unit, count) in units.free_chunks() {
+                let piece = &bytes[unit * UNIT..(unit + count) * UNIT];
+                zero += piece.iter().filter(|b| **b == 0).count();
+            }
+        }
+        assert!(zero * 10 > full * REGION * 8, "{zero} of {full} regions");
     }
 
     /// What leaves of a table do that doubles: all of one size, then one after another gives way to the next size, or to two of half of it.

@@ -9,6 +9,9 @@ pub(super) const UNITS: usize = 8192;
 /// The most units of one block: so many bits of a word.
 pub(super) const MOST: usize = 64;
 
+/// Units of a chunk, the least that is given to the system alone: 64 KiB.
+const CHUNK: usize = 256;
+
 const WORD: usize = 64;
 
 /// A region's units.
@@ -84,6 +87,20 @@ impl Units {
         self.free += count as u32;
         self.first = self.first.min((unit / WORD) as u32);
         (self.free_before(unit) + count + self.free_from(unit + count)).min(MOST)
+    }
+
+    /// The chunks that are free altogether, as runs of units: the first one and how many.
+    pub(super) fn free_chunks(&self) -> Vec<(usize, usize)> {
+        let chunks = self.taken.chunks_exact(CHUNK / WORD).enumerate();
+        let free = chunks.filter(|(_, words)| words.iter().all(|w| *w == 0));
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for (chunk, _) in free {
+            match runs.last_mut() {
+                Some((first, count)) if *first + *count == chunk * CHUNK => *count += CHUNK,
+                _ => runs.push((chunk * CHUNK, CHUNK)),
+            }
+        }
+        runs
     }
 
     /// Free units that end before this one, as far as the beginning of the word before its own.
@@ -177,6 +194,13 @@ mod tests {
                     prop_assert_eq!(said, around.min(MOST));
                 }
                 prop_assert_eq!(units.free(), taken.iter().filter(|t| !**t).count());
+            }
+            let mut chunks = vec![false; UNITS / CHUNK];
+            for (first, count) in units.free_chunks() {
+                chunks[first / CHUNK..(first + count) / CHUNK].fill(true);
+            }
+            for (units, said) in taken.chunks(CHUNK).zip(chunks) {
+                prop_assert_eq!(units.iter().all(|t| !t), said);
             }
         }
     }
