@@ -1,8 +1,9 @@
 //! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives any.
 //!
 //! The system clears a page when it is first touched, and a huge one takes it a millisecond, or several if it must make room first: the longest
-//! that an insert would ever wait. So once there are some regions, a thread touches the next ones ahead, one for so many that are in use
-//! (`AHEAD`), and an insert finds its region ready. What is given back goes to the system at once; addresses are kept and used again.
+//! that an insert would ever wait. So a thread touches the next regions ahead, one and more the more are in use (`wanted`), and an insert finds its region
+//! ready. The first region of all, which nobody could see coming, has small pages. What is given back goes to the system at once; addresses are
+//! kept and used again.
 
 use crate::sync::Mutex;
 use parking_lot::Condvar;
@@ -15,8 +16,8 @@ use std::ptr::{null_mut, NonNull};
 pub(super) const REGION: usize = 2 << 20;
 /// Regions whose addresses the system is asked for at once.
 const AT_ONCE: usize = 16;
-/// Regions in use for which one is touched ahead.
-const AHEAD: usize = 32;
+/// For so many regions in use one more is touched ahead.
+const AHEAD: usize = 64;
 /// The most that are touched ahead.
 const MOST_AHEAD: usize = 8;
 /// Bytes of a small page.
@@ -50,7 +51,10 @@ static WANTED: Condvar = Condvar::new();
 impl Pages {
     /// How many should be ready.
     fn wanted(&self) -> usize {
-        (self.in_use / AHEAD).min(MOST_AHEAD)
+        match self.in_use {
+            0 => 0,
+            some => (1 + some / AHEAD).min(MOST_AHEAD),
+        }
     }
 
     fn bare(&mut self) -> Option<Vacant> {
@@ -66,20 +70,30 @@ pub(super) fn take() -> Option<NonNull<u8>> {
     let mut pages = PAGES.lock();
     let region = match pages.ready.pop() {
         Some(region) => region,
-        None => pages.bare()?,
+        None => {
+            let region = pages.bare()?;
+            if pages.begun {
+                wants_huge(&region);
+            }
+            region
+        }
     };
     pages.in_use += 1;
-    if pages.ready.len() < pages.wanted() {
-        if pages.begun {
-            WANTED.notify_one();
-        } else {
-            pages.begun = true;
-            let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-            // Without it inserts touch their pages themselves.
-            drop(thread.spawn(touch_ahead));
-        }
+    if !pages.begun {
+        pages.begun = true;
+        let thread = std::thread::Builder::new().name("larder-pages".to_owned());
+        // Without it inserts touch their pages themselves.
+        drop(thread.spawn(touch_ahead));
+    } else if pages.ready.len() < pages.wanted() {
+        WANTED.notify_one();
     }
     Some(region.0)
+}
+
+/// Asks for a huge page.
+fn wants_huge(region: &Vacant) {
+    // SAFETY: `map` got these addresses; what is in them stays as it is. If the system has no huge pages everything works, only slower.
+    let _ = unsafe { madvise(region.0.as_ptr().cast(), REGION, Advice::LinuxHugepage) };
 }
 
 /// Gives a region back, and its memory to the system.
@@ -134,6 +148,7 @@ fn touch_ahead() {
             continue;
         };
         drop(pages);
+        wants_huge(&region);
         for at in (0..REGION).step_by(PAGE) {
             // SAFETY: the region is this thread's. A write, and volatile, for the system gives memory for that alone.
             unsafe { region.0.add(at).write_volatile(0) };
@@ -160,8 +175,6 @@ fn map() -> Option<Vec<Vacant>> {
         }
         let first = base.add(lead);
         munmap(first.add(all).as_ptr().cast(), wish - all - lead).ok()?;
-        // Without huge pages everything works, only slower.
-        let _ = madvise(first.as_ptr().cast(), all, Advice::LinuxHugepage);
         // The lowest address is used first.
         Some(
             (0..AT_ONCE)

@@ -12,7 +12,7 @@
 //! Invariants
 //! 1. A unit is taken while it is the head's or one block's.
 //! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for `shard`, which is written before the first block is given out.
-//! 3. No region before place `from[n]` of a shard's list has `n` free units side by side.
+//! 3. The region at a place of a shard's list has no more than `most[place]` free units side by side, and none before place `from[n]` has `n`.
 //!
 //! A region without a block goes back to the system, but for one of each shard. One that was full and has become sparse gives what it can in pieces
 //! of 64 KiB, and again each time that half of the rest has gone: what a dropped table leaves is seldom whole regions, if another one grew beside it.
@@ -54,6 +54,8 @@ struct Head {
 /// Some regions, and what is known of them.
 struct Shard {
     regions: Vec<NonNull<Head>>,
+    /// Of each region, so that those that have no room are passed without a look at them.
+    most: Vec<u8>,
     from: [usize; MOST + 1],
     /// How many of them have no block. One is kept, the others go.
     empty: usize,
@@ -171,47 +173,53 @@ impl Shard {
     const fn new() -> Self {
         Shard {
             regions: Vec::new(),
+            most: Vec::new(),
             from: [0; MOST + 1],
             empty: 0,
         }
     }
 
     fn take(&mut self, units: usize, number: usize) -> Option<NonNull<u8>> {
-        for place in self.from[units].min(self.regions.len()).. {
-            let head = match self.regions.get(place) {
-                Some(&head) => head,
-                None => self.add(number)?,
-            };
+        let mut from = self.from[units].min(self.regions.len());
+        loop {
+            let has_room = |most: &u8| usize::from(*most) >= units;
+            match self.most[from..].iter().position(has_room) {
+                Some(on) => from += on,
+                None => from = self.add(number)?,
+            }
+            let head = self.regions[from];
             // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
             let known = unsafe { &mut *head.as_ptr() };
             let was_empty = known.units.free() == UNITS - HEAD;
             let Some(unit) = known.units.take(units) else {
                 known.sparse = Some(SPARSE);
+                self.most[from] = units as u8 - 1;
                 continue;
             };
             self.empty -= usize::from(was_empty);
-            self.from[units] = place;
+            self.from[units] = from;
             // SAFETY: the unit is in the region.
             return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
         }
-        unreachable!("a new region has room for any block")
     }
 
-    /// A new region, the last of the list.
+    /// A new region at the list's end; its place.
     #[cold]
-    fn add(&mut self, number: usize) -> Option<NonNull<Head>> {
+    fn add(&mut self, number: usize) -> Option<usize> {
         let head = pages::take()?.cast::<Head>();
+        let place = self.regions.len();
         let new = Head {
             units: Units::new(HEAD),
-            place: self.regions.len(),
+            place,
             shard: number,
             sparse: None,
         };
         // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which are no block's.
         unsafe { head.write(new) };
         self.regions.push(head);
+        self.most.push(MOST as u8);
         self.empty += 1;
-        Some(head)
+        Some(place)
     }
 
     /// Marks units as free. If the region has no block now, and there is another such one, it leaves the list: then it is the caller's.
@@ -243,16 +251,18 @@ impl Shard {
             return None;
         }
         self.regions.swap_remove(place);
+        self.most.swap_remove(place);
         if let Some(&moved) = self.regions.get(place) {
             // SAFETY: as above; it is another region than that one.
             unsafe { (*moved.as_ptr()).place = place };
-            self.may_have(place, MOST);
+            self.may_have(place, self.most[place].into());
         }
         Some(head)
     }
 
     /// Invariant 3, when the region at this place may have so many free units side by side.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
+        self.most[place] = self.most[place].max(side_by_side as u8);
         for from in &mut self.from[1..=side_by_side] {
             *from = (*from).min(place);
         }
