@@ -1,9 +1,10 @@
-//! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives any.
+//! Where regions come from: two megabytes each, aligned.
 //!
-//! The system clears a page when it is first touched, and a huge one takes it a millisecond, or several if it must make room first: the longest
-//! that an insert would ever wait. So a thread touches the next regions ahead, one and more the more are in use (`wanted`), and an insert finds its region
-//! ready. The first region of all, which nobody could see coming, has small pages. What is given back goes to the system at once; addresses are
-//! kept and used again.
+//! The first few have small pages, of which the system gives as many as are touched: what has a few thousand rows takes no more memory than they do.
+//! All others have a huge page, where the system gives any. It clears a page when it is first touched, which takes a millisecond for a huge one, or several if
+//! it must make room first: the longest that an insert would ever wait. So, as soon as there are enough for it not to matter, a thread touches the next
+//! regions ahead, one and more the more are in use (`wanted`), and an insert finds its region ready. What is given back goes to the system at once;
+//! addresses are kept and used again.
 
 use crate::sync::Mutex;
 use parking_lot::Condvar;
@@ -16,6 +17,10 @@ use std::ptr::{null_mut, NonNull};
 pub(super) const REGION: usize = 2 << 20;
 /// Regions whose addresses the system is asked for at once.
 const AT_ONCE: usize = 16;
+/// Regions in use from which on others have huge pages.
+const FEW: usize = 4;
+/// Regions in use from which on one is touched ahead, a sixteenth more than there is.
+const ENOUGH: usize = 16;
 /// For so many regions in use one more is touched ahead.
 const AHEAD: usize = 64;
 /// The most that are touched ahead.
@@ -52,8 +57,8 @@ impl Pages {
     /// How many should be ready.
     fn wanted(&self) -> usize {
         match self.in_use {
-            0 => 0,
-            some => (1 + some / AHEAD).min(MOST_AHEAD),
+            few if few < ENOUGH => 0,
+            many => (1 + many / AHEAD).min(MOST_AHEAD),
         }
     }
 
@@ -72,20 +77,22 @@ pub(super) fn take() -> Option<NonNull<u8>> {
         Some(region) => region,
         None => {
             let region = pages.bare()?;
-            if pages.begun {
+            if pages.in_use >= FEW {
                 wants_huge(&region);
             }
             region
         }
     };
     pages.in_use += 1;
-    if !pages.begun {
-        pages.begun = true;
-        let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-        // Without it inserts touch their pages themselves.
-        drop(thread.spawn(touch_ahead));
-    } else if pages.ready.len() < pages.wanted() {
-        WANTED.notify_one();
+    if pages.ready.len() < pages.wanted() {
+        if pages.begun {
+            WANTED.notify_one();
+        } else {
+            pages.begun = true;
+            let thread = std::thread::Builder::new().name("larder-pages".to_owned());
+            // Without it inserts touch their pages themselves.
+            drop(thread.spawn(touch_ahead));
+        }
     }
     Some(region.0)
 }
