@@ -1,10 +1,11 @@
-//! Where regions come from: two megabytes each, aligned.
+//! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives any.
 //!
-//! The first few have small pages, of which the system gives as many as are touched: what has a few thousand rows takes no more memory than they do.
-//! All others have a huge page, where the system gives any. It clears a page when it is first touched, which takes a millisecond for a huge one, or several if
-//! it must make room first: the longest that an insert would ever wait. So, as soon as there are enough for it not to matter, a thread touches the next
-//! regions ahead, one and more the more are in use (`wanted`), and an insert finds its region ready. What is given back goes to the system at once;
-//! addresses are kept and used again.
+//! The system clears a page when it is first touched, which takes a millisecond for a huge one, or several if it must make room first: the longest that an
+//! insert would ever wait. So, as soon as there are enough for it not to matter, a thread touches the next regions ahead, one and more the more are in
+//! use (`wanted`), and an insert finds its region ready. What is given back goes to the system at once; addresses are kept and used again.
+//!
+//! Small pages for the first few regions, which would be touched without a pause, were tried: in tables of 65,536 rows, which would have
+//! lain there, everything took a quarter to a half longer.
 
 use crate::sync::Mutex;
 use parking_lot::Condvar;
@@ -17,8 +18,6 @@ use std::ptr::{null_mut, NonNull};
 pub(super) const REGION: usize = 2 << 20;
 /// Regions whose addresses the system is asked for at once.
 const AT_ONCE: usize = 16;
-/// Regions in use from which on others have huge pages.
-const FEW: usize = 4;
 /// Regions in use from which on one is touched ahead, a sixteenth more than there is.
 const ENOUGH: usize = 16;
 /// For so many regions in use one more is touched ahead.
@@ -77,9 +76,7 @@ pub(super) fn take() -> Option<NonNull<u8>> {
         Some(region) => region,
         None => {
             let region = pages.bare()?;
-            if pages.in_use >= FEW {
-                wants_huge(&region);
-            }
+            wants_huge(&region);
             region
         }
     };
