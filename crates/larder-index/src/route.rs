@@ -62,7 +62,7 @@ impl LeafConfig {
     }
 }
 
-/// The least size that the allocator gives for so many bytes: sizes are a quarter of a power of two apart.
+/// The least of a leaf's sizes for so many bytes: they are a quarter of a power of two apart, as mimalloc's are, and those in regions whole units.
 pub(crate) fn size_class(bytes: usize) -> usize {
     let step = (bytes.next_power_of_two() / 8).max(16);
     bytes.next_multiple_of(step)

@@ -122,38 +122,38 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("values have eight bytes"))
 }
 
-fn insert(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64, value: u64) {
+fn insert(index: &dyn Unique, seed: &Seed, pin: &Pin, number: u64, value: u64) {
     let (bytes, value) = (number.to_be_bytes(), value.to_le_bytes());
-    index.put(guard, key(seed, &bytes), &value, &mut |_| true);
+    pin.with(|guard| index.put(guard, key(seed, &bytes), &value, &mut |_| true));
 }
 
-fn get(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64) -> Option<u64> {
+fn get(index: &dyn Unique, seed: &Seed, pin: &Pin, number: u64) -> Option<u64> {
     let mut value = [0; SHORT];
-    match index.get_short(guard, key(seed, &number.to_be_bytes()), &mut value) {
+    let bytes = number.to_be_bytes();
+    match pin.with(|guard| index.get_short(guard, key(seed, &bytes), &mut value)) {
         Got::Short(len) => Some(word(&value[..len])),
         Got::Absent => None,
         Got::Long => unreachable!("values have eight bytes"),
     }
 }
 
-fn remove(index: &dyn Unique, seed: &Seed, guard: &Guard, number: u64) {
+fn remove(index: &dyn Unique, seed: &Seed, pin: &Pin, number: u64) {
     let bytes = number.to_be_bytes();
-    index.remove(guard, key(seed, &bytes), &mut |_| true);
+    pin.with(|guard| index.remove(guard, key(seed, &bytes), &mut |_| true));
 }
 
 impl<const ORDERED: bool> Operations for Alone<ORDERED> {
     fn insert(&mut self, key: u64, value: u64) {
         let Larder { index, seed } = &self.larder;
-        self.pin
-            .with(|guard| insert(&**index, seed, guard, key, value));
+        insert(&**index, seed, &self.pin, key, value);
     }
     fn get(&mut self, key: u64) -> Option<u64> {
         let Larder { index, seed } = &self.larder;
-        self.pin.with(|guard| get(&**index, seed, guard, key))
+        get(&**index, seed, &self.pin, key)
     }
     fn remove(&mut self, key: u64) {
         let Larder { index, seed } = &self.larder;
-        self.pin.with(|guard| remove(&**index, seed, guard, key));
+        remove(&**index, seed, &self.pin, key);
     }
 }
 
@@ -204,17 +204,13 @@ pub struct Hand<'a> {
 
 impl Operations for Hand<'_> {
     fn insert(&mut self, key: u64, value: u64) {
-        let (index, seed) = (self.index, self.seed);
-        self.pin
-            .with(|guard| insert(index, seed, guard, key, value));
+        insert(self.index, self.seed, &self.pin, key, value);
     }
     fn get(&mut self, key: u64) -> Option<u64> {
-        let (index, seed) = (self.index, self.seed);
-        self.pin.with(|guard| get(index, seed, guard, key))
+        get(self.index, self.seed, &self.pin, key)
     }
     fn remove(&mut self, key: u64) {
-        let (index, seed) = (self.index, self.seed);
-        self.pin.with(|guard| remove(index, seed, guard, key));
+        remove(self.index, self.seed, &self.pin, key);
     }
 }
 

@@ -74,11 +74,7 @@ pub(super) fn take() -> Option<NonNull<u8>> {
     let mut pages = PAGES.lock();
     let region = match pages.ready.pop() {
         Some(region) => region,
-        None => {
-            let region = pages.bare()?;
-            wants_huge(&region);
-            region
-        }
+        None => pages.bare()?,
     };
     pages.in_use += 1;
     if pages.ready.len() < pages.wanted() {
@@ -92,12 +88,6 @@ pub(super) fn take() -> Option<NonNull<u8>> {
         }
     }
     Some(region.0)
-}
-
-/// Asks for a huge page.
-fn wants_huge(region: &Vacant) {
-    // SAFETY: `map` got these addresses; what is in them stays as it is. If the system has no huge pages everything works, only slower.
-    let _ = unsafe { madvise(region.0.as_ptr().cast(), REGION, Advice::LinuxHugepage) };
 }
 
 /// Gives a region back, and its memory to the system.
@@ -142,17 +132,13 @@ fn touch_ahead() {
     }
     let mut pages = PAGES.lock();
     loop {
-        if pages.ready.len() >= pages.wanted() {
-            WANTED.wait(&mut pages);
-            continue;
-        }
-        let Some(region) = pages.bare() else {
-            // No addresses: whoever needs a region hears of it. Here the next one who takes one asks again.
+        let few = pages.ready.len() < pages.wanted();
+        // Without addresses it waits, too: whoever takes the next region asks for them again.
+        let Some(region) = few.then(|| pages.bare()).flatten() else {
             WANTED.wait(&mut pages);
             continue;
         };
         drop(pages);
-        wants_huge(&region);
         for at in (0..REGION).step_by(PAGE) {
             // SAFETY: the region is this thread's. A write, and volatile, for the system gives memory for that alone.
             unsafe { region.0.add(at).write_volatile(0) };
@@ -179,6 +165,8 @@ fn map() -> Option<Vec<Vacant>> {
         }
         let first = base.add(lead);
         munmap(first.add(all).as_ptr().cast(), wish - all - lead).ok()?;
+        // Without huge pages everything works, only slower.
+        let _ = madvise(first.as_ptr().cast(), all, Advice::LinuxHugepage);
         // The lowest address is used first.
         Some(
             (0..AT_ONCE)

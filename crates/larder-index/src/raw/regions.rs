@@ -124,9 +124,8 @@ unsafe fn give(block: NonNull<u8>, units: usize) {
     let head = head_of(block);
     // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a head; 2. invariant 2: who has the block saw this written.
     let number = unsafe { (*head.as_ptr()).shard };
-    let unit = (block.addr().get() - head.addr().get()) / UNIT;
-    // SAFETY: the region is this shard's, and the block's units are the caller's to give.
-    let empty = unsafe { ALL[number].lock().give(head, unit, units) };
+    // SAFETY: the region is this shard's, and the block is the caller's to give.
+    let empty = unsafe { ALL[number].lock().give(block, units) };
     if let Some(region) = empty {
         // SAFETY: it left the shard's list without a block, so nobody knows of it.
         unsafe { pages::give(region.cast()) };
@@ -222,16 +221,13 @@ impl Shard {
         Some(place)
     }
 
-    /// Marks units as free. If the region has no block now, and there is another such one, it leaves the list: then it is the caller's.
+    /// Marks a block's units as free. If its region has no block now, and there is another such one, it leaves the list: then it is the caller's.
     ///
     /// # Safety
-    /// The region is this shard's, and these units were one block, which nobody uses any more.
-    unsafe fn give(
-        &mut self,
-        head: NonNull<Head>,
-        unit: usize,
-        count: usize,
-    ) -> Option<NonNull<Head>> {
+    /// It is a block of so many units in a region of this shard, and nobody uses it any more.
+    unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<NonNull<Head>> {
+        let head = head_of(block);
+        let unit = (block.addr().get() - head.addr().get()) / UNIT;
         // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
         let known = unsafe { &mut *head.as_ptr() };
         let place = known.place;
@@ -295,13 +291,11 @@ mod tests {
 
         fn give(&mut self, which: usize) {
             let (block, units, byte) = self.blocks.swap_remove(which);
-            let head = head_of(block);
-            let unit = (block.addr().get() - head.addr().get()) / UNIT;
             // SAFETY: the block is the test's, who gives it back once; a region that left the list is nobody's.
             unsafe {
                 let bytes = std::slice::from_raw_parts(block.as_ptr(), units * UNIT);
                 assert!(bytes.iter().all(|b| *b == byte), "nobody else wrote there");
-                if let Some(region) = self.shard.give(head, unit, units) {
+                if let Some(region) = self.shard.give(block, units) {
                     pages::give(region.cast());
                 }
             }
