@@ -1,7 +1,7 @@
 #!/bin/bash
 # `make proof`: the long form of everything that docs/promises.md names, one after another, and a dated page of what ran.
 #
-#   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model sanitizers fuzz soak
+#   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model memcheck sanitizers fuzz soak
 #
 # PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and
 # the sanitizer's threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
@@ -22,7 +22,7 @@ rows='' failed=0
 
 # What a log says of how much was done: counts, cases, histories, executions, inputs.
 figures() {
-  grep -hoE '^[0-9]+ passed, [0-9]+ failed|[0-9]+ (histories|executions|schedules|mutated ones)[^,]*|soak: [0-9]+ s, [0-9]+ operations, [0-9]+ owners|^ok +[a-z_]+ +[0-9]+ inputs|killed at [0-9]+ yield points' "$1" |
+  grep -hoE '^[0-9]+ passed, [0-9]+ failed|[0-9]+ (histories|executions|schedules|mutated ones)[^,]*|soak: [0-9]+ s, [0-9]+ operations, [0-9]+ owners|^ok +[a-z_]+ +[0-9]+ inputs|^memcheck: .*|killed at [0-9]+ yield points' "$1" |
     sed -E 's/ +/ /g' | awk '/yield points/ {y += $3; next} {print} END {if (y) print y " yield points"}' | sort | uniq -c |
     awk '{n = $1; $1 = ""; sub(/^ /, ""); print (n > 1 ? n " times " : "") $0}' | paste -sd ';' | sed 's/;/; /g; s/|/ /g'
   awk '/^test result: / {for (i = 1; i < NF; i++) {if ($(i + 1) == "passed;") p += $i; if ($(i + 1) == "failed;") f += $i}}
@@ -59,6 +59,7 @@ stage differential "random commands and specifications beside ets, new ones" 108
   env LARDER_SEED=random LARDER_CASES="$CASES" bash -c 'erlang diff_,conc_,structures'
 stage linearisability "histories of threads, every structure" 7200 bash -c linearisability
 stage model "interleavings of index, structures and tables" 7200 scripts/model.sh --long
+stage memcheck "the library in an emulator under valgrind" 3600 scripts/memcheck.sh
 stage sanitizers "address, leak and thread sanitizer" 14400 env LARDER_SOAK="$TIMES" scripts/sanitize.sh
 stage fuzz "coverage-guided, all targets" $((MINUTES * 60 + 1800)) scripts/fuzz.sh "$MINUTES"
 stage soak "mixed work on every type" $((MINUTES * 180 + 600)) \

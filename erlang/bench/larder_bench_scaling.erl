@@ -5,7 +5,8 @@
 %% tests of `ets': rows {int}, half of a range of a million keys, against whichever option of `ets' does best.
 %%
 %% Environment: `LARDER_BENCH_PROCESSES=1,2', `LARDER_BENCH_MS' (length of a run), `LARDER_BENCH_RUNS' (the median counts),
-%% `LARDER_BENCH_PARTS=scaling,scenarios', `LARDER_BENCH_RANGE' (another range of keys, for both parts), `LARDER_BENCH_OUT'.
+%% `LARDER_BENCH_PARTS=scaling,scenarios', `LARDER_BENCH_SCENARIO=next' (what has this in its name alone), `LARDER_BENCH_RANGE' (another range
+%% of keys, for both parts), `LARDER_BENCH_OUT'.
 %% Every run has a fresh table.
 -module(larder_bench_scaling).
 
@@ -34,10 +35,11 @@ run() ->
     Ms = larder_bench_env:number("LARDER_BENCH_MS", ?MS),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
     Parts = larder_bench_env:choice("LARDER_BENCH_PARTS", [scaling, scenarios]),
-    Outcomes = [outcome(Scenario, Type, N, Ms, Runs)
-                || #{part := Part} = Scenario <- scenarios(), lists:member(Part, Parts), Type <- [set, ordered_set],
-                   N <- Processes],
-    [print(Part, [O || #{scenario := #{part := P}} = O <- Outcomes, P =:= Part]) || Part <- Parts],
+    Named = os:getenv("LARDER_BENCH_SCENARIO", ""),
+    Chosen = [S || #{part := Part, name := Name} = S <- scenarios(), lists:member(Part, Parts), string:find(Name, Named) =/= nomatch],
+    _ = Chosen =/= [] orelse error({unknown, "LARDER_BENCH_SCENARIO", Named, [Name || #{name := Name} <- scenarios()]}),
+    Outcomes = [outcome(Scenario, Type, N, Ms, Runs) || Scenario <- Chosen, Type <- [set, ordered_set], N <- Processes],
+    [print(Part, Of) || Part <- Parts, Of <- [[O || #{scenario := #{part := P}} = O <- Outcomes, P =:= Part]], Of =/= []],
     files(Outcomes, larder_report:facts() ++ [{runs, Runs}, {milliseconds, Ms}]).
 
 doubled(N, Most) when N >= Most -> [Most];

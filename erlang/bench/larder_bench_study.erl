@@ -16,6 +16,8 @@
 
 %% Bytes a row that are reckoned with before a table of the kind was seen.
 -define(ROW, 200).
+%% Bytes that a row's keys take beside the table: twice, while they are made.
+-define(KEYS, 250).
 
 %% @doc Measures everything, says it, and stops the node.
 -spec main() -> no_return().
@@ -145,7 +147,7 @@ turned(Turn, Contenders) ->
     Last ++ First.
 
 fits(Size, #{name := Name} = C) ->
-    Needed = Size * case get({row, Name}) of undefined -> ?ROW; Bytes -> 1.7 * Bytes end,
+    Needed = Size * (?KEYS + case get({row, Name}) of undefined -> ?ROW; Bytes -> 1.7 * Bytes end),
     Free = list_to_integer(os:getenv("LARDER_STUDY_FREE", "1000000000")),
     Fits = Needed =< Free,
     _ = Fits orelse say(["@skip", io_lib:format("~b keys, ~s: would take about ~.1f GB of memory, ~.1f GB may be used",
@@ -204,7 +206,7 @@ disjoint(Runs, Share, Contenders) ->
              Rate = checked(Name, fun() -> inserts(C, N div P, P) end),
              point("disjoint", Name, integer_to_list(P), Rate / 1.0e6),
              say(["@step", Name])
-         end || #{name := Name} = C <- turned(Turn, Contenders), in_time("disjoint inserts", Share, 0, C), P <- Counts]
+         end || P <- Counts, #{name := Name} = C <- turned(Turn, Contenders), in_time(io_lib:format("disjoint inserts by ~b", [P]), Share, 0, C)]
     end).
 
 inserts(#{side := Side} = C, Part, Processes) ->

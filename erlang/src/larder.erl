@@ -95,8 +95,8 @@
 
 %% What none of the timers of a guard lives to see (34 years).
 -define(NEVER, 1 bsl 40).
-%% Timers enough for an exiting process to run out of reductions twice.
--define(GUARD_TIMERS, 100).
+%% Timers enough for an exiting process to run out of reductions.
+-define(GUARD_TIMERS, 50).
 
 %% ---- tables ----
 
@@ -132,20 +132,23 @@ new(Name, Options) ->
 %% said in the library's module `owners'.
 guard_heirs(Options) when is_list(Options) ->
     case lists:keymember(heir, 1, Options) of
-        true -> guard(larder_nif:guard_wanted(), self());
+        true -> guard(fun larder_nif:guard_wanted/0, self());
         false -> ok
     end;
 guard_heirs(Option) ->
     guard_heirs([Option]).
 
-%% Only the timer may hold the guard: a collection frees what is left of it here.
-guard(false, _) ->
-    ok;
-guard(Guard, Owner) ->
-    _ = erlang:send_after(?NEVER, Owner, Guard),
-    guard_timers(?GUARD_TIMERS, Owner),
-    true = erlang:garbage_collect(self(), [{type, minor}]),
-    ok.
+%% Only the timers may hold the guards: a collection frees what is left of them here.
+guard(Wanted, Owner) ->
+    case Wanted() of
+        false ->
+            ok;
+        Guard ->
+            _ = erlang:send_after(?NEVER, Owner, Guard),
+            guard_timers(?GUARD_TIMERS, Owner),
+            true = erlang:garbage_collect(self(), [{type, minor}]),
+            guard(Wanted, Owner)
+    end.
 
 guard_timers(0, _) ->
     ok;
@@ -188,7 +191,7 @@ info(Table, Item) ->
 %% `{'ETS-TRANSFER', Table, self(), Data}'.
 -spec give_away(table(), pid(), term()) -> true.
 give_away(Table, Pid, Data) ->
-    guard(larder_nif:guard_of_next(Table, Pid), Pid),
+    guard(fun() -> larder_nif:guard_of_next(Table, Pid) end, Pid),
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
 %% @doc Sets the heir. Only the owner can. As in `ets', `{protection, Access}'
@@ -353,7 +356,7 @@ slot(Table, Slot) ->
 %% @doc What the pattern's variables are bound to, for each object that fits.
 -spec match(table(), match_pattern()) -> [[term()]].
 match(Table, Pattern) ->
-    ?TRY(larder_nif:select_all(Table, match, Pattern, forward), [Table, Pattern]).
+    ?TRY(in_order(larder_nif:select_all(Table, match, Pattern, forward)), [Table, Pattern]).
 
 %% @doc As match/2, so many at a time.
 -spec match(table(), match_pattern(), pos_integer()) -> {[[term()]], continuation()} | '$end_of_table'.
@@ -368,7 +371,7 @@ match(Continuation) ->
 %% @doc The objects that fit a pattern.
 -spec match_object(table(), match_pattern()) -> [tuple()].
 match_object(Table, Pattern) ->
-    ?TRY(larder_nif:select_all(Table, match_object, Pattern, forward), [Table, Pattern]).
+    ?TRY(in_order(larder_nif:select_all(Table, match_object, Pattern, forward)), [Table, Pattern]).
 
 %% @doc As match_object/2, so many at a time.
 -spec match_object(table(), match_pattern(), pos_integer()) -> {[tuple()], continuation()} | '$end_of_table'.
@@ -390,7 +393,7 @@ match_delete(Table, Pattern) ->
 %% @doc What a match specification makes of the objects.
 -spec select(table(), match_spec()) -> [term()].
 select(Table, Spec) ->
-    ?TRY(larder_nif:select_all(Table, select, Spec, forward), [Table, Spec]).
+    ?TRY(in_order(larder_nif:select_all(Table, select, Spec, forward)), [Table, Spec]).
 
 %% @doc As select/2, so many at a time.
 -spec select(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
@@ -405,7 +408,7 @@ select(Continuation) ->
 %% @doc As select/2; an ordered_set is gone through from its last key.
 -spec select_reverse(table(), match_spec()) -> [term()].
 select_reverse(Table, Spec) ->
-    ?TRY(larder_nif:select_all(Table, select, Spec, backward), [Table, Spec]).
+    ?TRY(in_order(larder_nif:select_all(Table, select, Spec, backward)), [Table, Spec]).
 
 %% @doc As select_reverse/2, so many at a time.
 -spec select_reverse(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
@@ -437,7 +440,7 @@ select_replace(Table, Spec) ->
 %% @doc All objects.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
-    ?TRY(larder_nif:every(Table), [Table]).
+    ?TRY(in_order(larder_nif:every(Table)), [Table]).
 
 again({Table, Limit, Direction, Place, Program})
   when is_reference(Table), is_integer(Limit), is_atom(Direction), is_binary(Place) ->

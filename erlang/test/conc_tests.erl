@@ -3,7 +3,7 @@
 -module(conc_tests).
 
 -export([counters_test_/0, inserts_test_/0, lists_test_/0, clear_test_/0,
-         traversals_test_/0, take_test_/0, bag_order_test_/0,
+         traversals_test_/0, take_test_/0, take_many_goes_on_test_/0, bag_order_test_/0,
          fault_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
@@ -220,6 +220,29 @@ take(M, Options) ->
     Count = length(lists:usort(lists:append(Taken))),
     0 = M:info(T, size),
     M:delete(T).
+
+%% A right that goes while a call is under way takes nothing from it.
+take_many_goes_on_test_() ->
+    larder_test:tc("take_many goes on", 120, larder, fun() ->
+        Keys = lists:seq(1, 50000),
+        [goes_on(Keys) || _ <- lists:seq(1, 10)]
+    end).
+
+goes_on(Keys) ->
+    T = larder:new(conc, [public]),
+    true = larder:insert(T, [{K} || K <- Keys]),
+    {Pid, Mon} = spawn_monitor(fun() -> exit({result, larder:take_many(T, Keys)}) end),
+    begun(T, length(Keys)),
+    true = larder:setopts(T, {protection, protected}),
+    receive {'DOWN', Mon, process, Pid, {result, Taken}} -> true = Taken =:= [[{K}] || K <- Keys] end,
+    0 = larder:info(T, size),
+    true = larder:delete(T).
+
+begun(T, Size) ->
+    case larder:info(T, size) < Size of
+        true -> ok;
+        false -> begun(T, Size)
+    end.
 
 %% In a bag each writer's objects stand in the order in which it wrote them -----------------------
 

@@ -3,7 +3,7 @@
 %% they take, of time and of memory, stays within what docs/promises.md names.
 -module(hostile_tests).
 
--export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0, large_binaries_test_/0,
+-export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0, wide_rows_test_/0, large_binaries_test_/0,
          sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0,
          exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0, records_of_later_releases_test_/0]).
 
@@ -130,6 +130,22 @@ wide_maps_test_() ->
         [{_, 1}] = larder:lookup(T, Small),
         within(20, fun() -> [5] = larder:select(T, [{{map, #{{5, 5} => '$1'}}, [], ['$1']}]) end),
         true = larder:delete(T)
+    end).
+
+%% All elements of a row at once, each named for itself and from the back: not the square of them.
+wide_rows_test_() ->
+    test("rows of 100,000 elements", 200, fun() ->
+        Count = 100000,
+        Places = lists:seq(Count, 2, -1),
+        [begin
+             T = larder:new(hostile, Options),
+             true = larder:insert(T, list_to_tuple(lists:seq(1, Count))),
+             within(5, fun() -> true = larder:update_element(T, 1, [{P, -P} || P <- Places ++ Places]) end),
+             Sums = within(5, fun() -> larder:update_counter(T, 1, [{P, 2 * P} || P <- Places]) end),
+             Sums = Places,
+             true = larder:lookup(T, 1) =:= [list_to_tuple(lists:seq(1, Count))],
+             true = larder:delete(T)
+         end || Options <- [[], [ordered_set], [compressed]]]
     end).
 
 within(Seconds, Fun) ->

@@ -30,6 +30,37 @@ come_back(Type, Options, Term) ->
     ?assertEqual([{Term}], larder:select(Tab, [{{'$1', '_', '_', '_'}, [], [{{'$1'}}]}])),
     true = larder:delete(Tab).
 
+%% What would be larger than the emulator's integers fails as it does in ets, and nothing else comes in its place.
+integers_are_as_large_as_the_emulator_s_test_() ->
+    {timeout, 60, fun() ->
+        Bits = largest_shift(1, 1 bsl 27),
+        Largest = (1 bsl Bits) bor ((1 bsl Bits) - 1),
+        Results = fun(Mod) ->
+            Tab = Mod:new(t, []),
+            true = Mod:insert(Tab, [{1, 1}, {largest, Largest}, {least, -Largest}]),
+            Select = fun(Key, Body) -> erlang:md5(term_to_binary(Mod:select(Tab, [{{Key, '$1'}, [], [Body]}]))) end,
+            Count = fun(Key, Add) -> try Mod:update_counter(Tab, Key, Add) of _ -> ok catch error:Why -> Why end end,
+            Found = [Select(1, {'bsl', '$1', Bits}), Select(1, {'bsl', '$1', Bits + 1}), Select(largest, {'+', '$1', 1}),
+                     Select(largest, {'*', '$1', -1}), Select(largest, {'bnot', '$1'}), Select(least, {'-', '$1', 1}),
+                     Count(largest, 1), Count(least, -1), Count(largest, -1)],
+            true = Mod:lookup(Tab, largest) =:= [{largest, Largest - 1}],
+            true = Mod:lookup(Tab, least) =:= [{least, -Largest}],
+            true = Mod:delete(Tab),
+            Found
+        end,
+        ?assertEqual(Results(ets), Results(larder))
+    end}.
+
+%% By bisection: a shift by the first works, one by the second does not.
+largest_shift(Works, Fails) when Fails - Works =:= 1 -> Works;
+largest_shift(Works, Fails) ->
+    Bits = (Works + Fails) div 2,
+    try 1 bsl Bits of
+        _ -> largest_shift(Bits, Fails)
+    catch
+        error:system_limit -> largest_shift(Works, Bits)
+    end.
+
 %% Pids of later processes have serials.
 pids_come_back_test() ->
     Tab = larder:new(t, []),
@@ -195,6 +226,35 @@ table_is_gone_when_its_owner_is_test() ->
          true = larder:delete(larder_smoke_named)
      end || _ <- lists:seq(1, 500)].
 
+%% Whoever knows that the owner of a name is gone can have the name.
+a_name_is_free_when_its_owner_is_gone_test_() ->
+    {timeout, 60, fun() ->
+        [spawn_and_wait(fun() ->
+             larder_smoke_named = larder:new(larder_smoke_named, [named_table]),
+             larder_smoke_other = larder:new(larder_smoke_other, [named_table]),
+             larder_smoke_third = larder:rename(larder_smoke_other, larder_smoke_third)
+         end) || _ <- lists:seq(1, 30000)]
+    end}.
+
+%% A table that is called by its name has that name, or isn't meant: of two processes that rename it one finds none.
+renamed_by_one_of_two_test_() ->
+    {timeout, 60, fun() ->
+        Rename = fun(To) -> catch larder:rename(larder_smoke_named, To) end,
+        Drop = fun(_) -> catch larder:delete(larder_smoke_named) end,
+        [begin
+             larder_smoke_named = larder:new(larder_smoke_named, [named_table, public]),
+             Done = at_once([{Rename, larder_smoke_other}, {Other, larder_smoke_third}]),
+             ?assertMatch([_], [R || R <- Done, R =:= true orelse is_atom(R)]),
+             [catch larder:delete(Name) || Name <- [larder_smoke_named, larder_smoke_other, larder_smoke_third]]
+         end || _ <- lists:seq(1, 5000), Other <- [Rename, Drop]]
+    end}.
+
+at_once(Calls) ->
+    Self = self(),
+    Pids = [spawn_link(fun() -> receive go -> Self ! {self(), Fun(Arg)} end end) || {Fun, Arg} <- Calls],
+    [Pid ! go || Pid <- Pids],
+    [receive {Pid, Result} -> Result end || Pid <- Pids].
+
 %% On one scheduler the order is certain; on several an exiting process may go
 %% on elsewhere before the heir is told (see the library's module owners), so
 %% a few in a thousand are let pass there.
@@ -329,6 +389,49 @@ files_test() ->
     end,
     ?assertEqual({error, {read_error, {file_error, File, enoent}}}, larder:file2tab(File)).
 
+%% A save goes on where it was after each list, and does not begin anew.
+a_save_ends_while_lists_are_inserted_test_() ->
+    {timeout, 60, fun() ->
+        File = "larder_smoke_lists_" ++ os:getpid() ++ ".tab",
+        Tab = larder:new(t, [public]),
+        true = larder:insert(Tab, [{I, lists:seq(1, 30)} || I <- lists:seq(1, 50000)]),
+        List = [{-I, x} || I <- lists:seq(1, 20000)],
+        Inserter = spawn_link(fun() -> insert_again_and_again(Tab, List) end),
+        try
+            ?assertEqual(ok, larder:tab2file(Tab, File)),
+            {ok, Copy} = larder:file2tab(File),
+            ?assertEqual(50000, larder:select_count(Copy, [{{'$1', '_'}, [{'>', '$1', 0}], [true]}])),
+            larder:delete(Copy)
+        after
+            unlink(Inserter),
+            exit(Inserter, kill),
+            file:delete(File),
+            larder:delete(Tab)
+        end
+    end}.
+
+insert_again_and_again(Tab, List) ->
+    larder:insert(Tab, List),
+    insert_again_and_again(Tab, List).
+
+%% The name of a table is free when its owner is known to be gone: for what is loaded, too.
+a_file_is_loaded_when_the_owner_of_its_name_is_gone_test_() ->
+    {timeout, 60, fun() ->
+        File = "larder_smoke_name_" ++ os:getpid() ++ ".tab",
+        larder_smoke_left = larder:new(larder_smoke_left, [named_table]),
+        ok = larder:tab2file(larder_smoke_left, File),
+        true = larder:delete(larder_smoke_left),
+        try
+            [begin
+                 spawn_and_wait(fun() -> larder:new(larder_smoke_left, [named_table]) end),
+                 ?assertEqual({ok, larder_smoke_left}, larder:file2tab(File)),
+                 true = larder:delete(larder_smoke_left)
+             end || _ <- lists:seq(1, 500)]
+        after
+            file:delete(File)
+        end
+    end}.
+
 %% ---- the module ----
 
 library_stays_when_the_module_is_loaded_again_test() ->
@@ -355,6 +458,22 @@ new_functions_test() ->
     ?assertEqual([[{2, 4}], [], [{4, x}]], larder:lookup_many(Tab, [2, 7, 4])),
     ?assertEqual([[{2, 4}], [], []], larder:take_many(Tab, [2, 7, 2])),
     larder:delete(Tab).
+
+%% Whatever gives several objects of one key gives them in the order in which they came, as ets does. Many take several slices.
+objects_of_a_key_come_in_order_test_() ->
+    [{lists:concat([Type, ", ", Count]), fun() ->
+          Rows = [{k, I, x} || I <- [3, 1, 2, 5, 4 | lists:seq(6, Count)]],
+          Ask = fun(Mod) ->
+              Tab = Mod:new(t, [Type]),
+              [true = Mod:insert(Tab, Row) || Row <- Rows],
+              Found = [Mod:match_object(Tab, {k, '_', '_'}), Mod:match_object(Tab, '_'), Mod:tab2list(Tab), Mod:lookup(Tab, k),
+                       [{k, I, x} || [I] <- Mod:match(Tab, {'_', '$1', x})],
+                       Mod:select(Tab, [{'_', [], ['$_']}]), Mod:select_reverse(Tab, [{{k, '_', '_'}, [], ['$_']}])],
+              true = Mod:delete(Tab),
+              Found
+          end,
+          [?assertEqual({Mod, [Rows]}, {Mod, lists:usort(Ask(Mod))}) || Mod <- [ets, larder]]
+      end} || Type <- [bag, duplicate_bag], Count <- [5, 20000], Type =:= duplicate_bag orelse Count =:= 5].
 
 %% A key that is given leaves nothing to go on with, and ets knows it.
 keys_that_are_given_end_a_search_test() ->
@@ -404,3 +523,100 @@ maps_in_keys_are_patterns_test_() ->
           ?assertEqual([], Found(#{a => 2})),
           true = larder:delete(Tab)
       end} || Type <- [set, ordered_set, bag, duplicate_bag]].
+
+%% A thread answers steps from what it read ahead, and knows a key again by its word: in the table and the direction that it was shown for, while nothing changes.
+steps_stay_in_their_table_test_() ->
+    [{atom_to_list(Type), fun() -> steps_stay_in_their_table(Type) end} || Type <- [set, ordered_set]].
+
+steps_stay_in_their_table(Type) ->
+    Keys = lists:seq(-300, 400) ++ [list_to_atom("k" ++ integer_to_list(I)) || I <- lists:seq(1, 50)]
+        ++ [[], self(), <<"b">>, {1, a}, {{}, 1 bsl 70}, 1.5],
+    Few = [K || K <- Keys, not is_integer(K) orelse K rem 3 =/= 0],
+    [One, Other] = Tabs = [larder:new(t, [Type]) || _ <- [1, 2]],
+    [true = larder:insert(Tab, [{K} || K <- Some]) || {Tab, Some} <- [{One, Keys}, {Other, Few}]],
+    Alone = [steps(Tab, next, larder:first(Tab)) || Tab <- Tabs],
+    ?assertEqual([lists:sort(Keys), lists:sort(Few)], [lists:sort(Found) || Found <- Alone]),
+    Firsts = [larder:first(Tab) || Tab <- Tabs],
+    ?assertEqual(Alone, in_turns(Tabs, Firsts, [[], []])),
+    [?assertEqual(lists:reverse(lists:sort(Keys)), steps(One, prev, larder:last(One))) || Type =:= ordered_set],
+    %% To and fro.
+    [begin
+         Next = larder:next(One, Key),
+         Type =:= set orelse Next =:= '$end_of_table' orelse ?assertEqual(Key, larder:prev(One, Next))
+     end || Key <- hd(Alone)],
+    [true = larder:delete(Tab) || Tab <- Tabs].
+
+steps(_, _, '$end_of_table') -> [];
+steps(Tab, Step, Key) -> [Key | steps(Tab, Step, larder:Step(Tab, Key))].
+
+%% A step in each table in turn.
+in_turns(_, ['$end_of_table', '$end_of_table'], Found) ->
+    [lists:reverse(Keys) || Keys <- Found];
+in_turns(Tabs, Keys, Found) ->
+    Step = fun(_, '$end_of_table') -> '$end_of_table'; (Tab, Key) -> larder:next(Tab, Key) end,
+    Add = fun('$end_of_table', Acc) -> Acc; (Key, Acc) -> [Key | Acc] end,
+    in_turns(Tabs, lists:zipwith(Step, Tabs, Keys), lists:zipwith(Add, Keys, Found)).
+
+steps_see_what_changes_test() ->
+    Walk = fun(Mod) ->
+        Tab = Mod:new(t, [ordered_set]),
+        Mod:insert(Tab, [{I} || I <- lists:seq(1, 2000)]),
+        Found = changed(Mod, Tab, Mod:first(Tab)),
+        Mod:insert(Tab, [{'$end_of_table'}, {a}, {'$a'}]),
+        Ends = [catch_badarg(fun() -> Mod:Step(Tab, Key) end)
+                || Step <- [next, prev], Key <- ['$a', '$end_of_table', a, '$end_of_table', '$a']],
+        Mod:delete(Tab),
+        {Found, Ends}
+    end,
+    ?assertEqual(Walk(ets), Walk(larder)).
+
+%% The keys of a walk that deletes what comes next, or puts something there, from time to time.
+changed(_, _, '$end_of_table') ->
+    [];
+changed(Mod, Tab, Key) ->
+    case Key of
+        _ when not is_integer(Key) -> ok;
+        _ when Key rem 300 =:= 0 -> Mod:delete(Tab, Key + 1);
+        _ when Key rem 300 =:= 7 -> Mod:insert(Tab, {Key + 0.5});
+        _ -> ok
+    end,
+    [Key | changed(Mod, Tab, Mod:next(Tab, Key))].
+
+catch_badarg(Fun) ->
+    try Fun() catch error:badarg -> badarg end.
+
+%% In an ordered_set the key that is stored comes back, not the equal one that was asked for.
+equal_keys_come_back_as_stored_test() ->
+    Keys = [{1, a}, {1.0, a}, {a, {2, <<0, 1>>}}, {a, {2.0, <<0, 1>>}}, {a, []}, '', <<>>, <<0>>, 0.0, 0, {}, {1 bsl 63}, 'a\0b'],
+    Found = fun(Mod) ->
+        [begin
+             Tab = Mod:new(t, [ordered_set]),
+             true = Mod:insert(Tab, {Stored, x, Stored}),
+             Whole = [Mod:lookup(Tab, Asked) || Asked <- Keys],
+             Parts = [[catch_badarg(fun() -> Mod:lookup_element(Tab, Asked, At) end) || At <- [1, 2, 3, 4]] || Asked <- Keys],
+             true = Mod:insert(Tab, {Other, y, []}),
+             Rows = Mod:tab2list(Tab),
+             [true = Mod:delete(Tab, Asked) || Asked <- Keys],
+             ?assertEqual([], Mod:tab2list(Tab)),
+             true = Mod:delete(Tab),
+             {Whole, Parts, Rows}
+         end || Stored <- Keys, Other <- Keys]
+    end,
+    ?assertEqual(Found(ets), Found(larder)).
+
+%% Where there is no object, a position that can't be is still what is wrong.
+no_position_of_no_object_test_() ->
+    [{atom_to_list(Type), fun() ->
+          Causes = fun(Mod) ->
+              Tab = Mod:new(t, [Type]),
+              true = Mod:insert(Tab, {1, x}),
+              [cause(fun() -> Mod:lookup_element(Tab, Key, At) end) || Key <- [1, 2], At <- [0, -1, 3]]
+          end,
+          ?assertEqual(Causes(ets), Causes(larder))
+      end} || Type <- [set, ordered_set]].
+
+cause(Fun) ->
+    try Fun() catch error:badarg:Stack ->
+        [{_, _, _, Info} | _] = Stack,
+        maps:get(cause, proplists:get_value(error_info, Info), none)
+    end.

@@ -46,18 +46,18 @@ run(Seconds) ->
     Base = rss() - erlang:memory(total),
     Tables = [larder:new(soak, [public | Spec]) || Spec <- ?SPECS],
     Flag = atomics:new(2, []),
-    Sampler = spawn_link(fun sampler/0),
+    Sampler = spawn_link(fun() -> sampler(5 + Seconds div 40) end),
     Self = self(),
     Workers = [spawn_link(fun() -> worker(Self, N, Seed, Tables, Flag) end)
                || N <- lists:seq(1, 1 + erlang:system_info(schedulers_online))],
-    Rounds = max(4, Seconds div 10) div 2 * 2,
     Before = now_ms(),
-    Figures = [round(N, Seconds * 1000 div Rounds, Workers, Tables, Flag, Base) || N <- lists:seq(1, Rounds)],
+    Round = fun(N) -> round(N, Seconds * 1000 div max(4, Seconds div 10), Workers, Tables, Flag, Base) end,
+    Figures = rounds(1, Round, Before, Seconds),
     Latency = stop(Sampler),
     Counts = [stop(W) || W <- Workers],
     [true = larder:delete(T) || T <- Tables],
     Result = #{seconds => (now_ms() - Before) div 1000, operations => lists:sum([O || {O, _} <- Counts]),
-               owners => lists:sum([O || {_, O} <- Counts]), rounds => Rounds,
+               owners => lists:sum([O || {_, O} <- Counts]), rounds => length(Figures),
                memory => [{Live div 1024, Rss div 1024} || {Live, Rss} <- lists:append(Figures)],
                latency => Latency},
     report(Result),
@@ -77,6 +77,16 @@ steady({First, Last}, Seconds) ->
      || {N, F, L} <- lists:sublist(lists:zip3([median, tenth, hundredth], First, Last), Checked)].
 
 %% Rounds -----------------------------------------------------------------------------------------
+
+%% Pairs of rounds until the time is over, two pairs at least; their checks take a part of it. Every minute it says how far it is.
+rounds(N, Round, Before, Seconds) ->
+    Figures = Round(N),
+    Passed = (now_ms() - Before) div 1000,
+    N rem 6 =:= 0 andalso io:format(user, "    soak: ~b of ~b s, ~b rounds~n", [Passed, Seconds, N]),
+    case N >= 4 andalso N rem 2 =:= 0 andalso Passed >= Seconds of
+        true -> [Figures];
+        false -> [Figures | rounds(N + 1, Round, Before, Seconds)]
+    end.
 
 %% Odd rounds grow the tables, even ones shrink them.
 round(N, Ms, Workers, Tables, Flag, Base) ->
@@ -246,21 +256,22 @@ ended(_, _, _) -> ok.
 
 %% Latency ----------------------------------------------------------------------------------------
 
-%% One call of each in turns, every few microseconds; what they took, in nanoseconds, by second.
-sampler() ->
+%% Fifty calls of each in turns, then a pause of so many milliseconds; what they took. A long soak pauses longer, so that what it keeps of them is no
+%% part of the memory that is worth speaking of.
+sampler(Pause) ->
     L = larder:new(soak_latency, [set]),
     E = ets:new(soak_latency, [set]),
     Rows = [{K, K} || K <- lists:seq(1, 10000)],
     true = larder:insert(L, Rows),
     true = ets:insert(E, Rows),
-    sample(L, E, []).
+    sample(L, E, Pause, []).
 
-sample(L, E, Batches) ->
+sample(L, E, Pause, Batches) ->
     receive
         {stop, From} -> From ! {self(), quotients(lists:reverse(Batches))}
-    after 5 ->
+    after Pause ->
         Keys = [rand:uniform(10000) || _ <- lists:seq(1, 50)],
-        sample(L, E, [[{timed(larder, L, K), timed(ets, E, K)} || K <- Keys] | Batches])
+        sample(L, E, Pause, [[{timed(larder, L, K), timed(ets, E, K)} || K <- Keys] | Batches])
     end.
 
 timed(M, T, K) ->

@@ -35,6 +35,24 @@ impl Model {
         self.rows.push((key, value));
     }
 
+    fn is_bag(&self) -> bool {
+        matches!(self.kind, TableKind::Bag | TableKind::DuplicateBag)
+    }
+
+    /// The value of the only row under a key.
+    fn value(&self, key: &Term) -> Option<Term> {
+        let row = self.rows.iter().find(|(k, _)| self.same(k, key));
+        row.map(|(_, value)| value.clone())
+    }
+
+    /// Changes the value of the only row under a key; whether there is one.
+    fn change(&mut self, key: &Term, f: impl FnOnce(&Term) -> Term) -> bool {
+        let at = (0..self.rows.len()).find(|&at| self.same(&self.rows[at].0, key));
+        let Some(at) = at else { return false };
+        self.rows[at].1 = f(&self.rows[at].1);
+        true
+    }
+
     fn delete(&mut self, key: &Term) -> usize {
         let before = self.rows.len();
         let kind = self.kind;
@@ -110,7 +128,7 @@ pub fn operations(data: &[u8]) {
 }
 
 fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
-    match input.below(14) {
+    match input.below(18) {
         0..=2 => {
             let pair = (key(input), value(input));
             table.insert(&row(&pair)).expect("insert");
@@ -184,19 +202,45 @@ fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
             table.clear().expect("clear");
             model.rows.clear();
         }
+        13 => {
+            let (key, value) = (key(input), value(input));
+            match table.update(&key, 2, &value) {
+                Ok(was) => assert_eq!(was, model.change(&key, |_| value)),
+                Err(error) => assert!(model.is_bag(), "{error}"),
+            }
+        }
+        14 => add(table, model, &key(input), i64::from(input.byte()) - 100),
+        15 => {
+            let three = |model: &mut Model| {
+                let ones = model.rows.iter_mut().filter(|(_, v)| *v == term!(1));
+                ones.map(|(_, v)| *v = term!(3)).count()
+            };
+            match table.select_replace("[{{'$1',1},[],[{{'$1',3}}]}]") {
+                Ok(count) => assert_eq!(count, three(model) as u64),
+                Err(error) => assert!(model.is_bag(), "{error}"),
+            }
+        }
+        16 => walk_back(table, model),
         _ => walk(table, model),
     }
 }
 
-/// From key to key: every key once, in order where there is one.
-fn walk(table: &Table, model: &Model) {
+/// The keys from one on, by such steps.
+fn steps(from: Option<Term>, model: &Model, step: impl Fn(&Term) -> Option<Term>) -> Vec<Term> {
     let mut keys: Vec<Term> = Vec::new();
-    let mut at = table.first().expect("first");
+    let mut at = from;
     while let Some(key) = at {
-        at = table.next(&key).expect("next");
+        at = step(&key);
         keys.push(key);
         assert!(keys.len() <= model.rows.len(), "a walk that does not end");
     }
+    keys
+}
+
+/// From key to key: every key once, in order where there is one.
+fn walk(table: &Table, model: &Model) {
+    let first = table.first().expect("first");
+    let mut keys = steps(first, model, |key| table.next(key).expect("next"));
     if model.kind == TableKind::OrderedSet {
         assert!(keys
             .windows(2)
@@ -207,6 +251,35 @@ fn walk(table: &Table, model: &Model) {
     expected.dedup();
     keys.sort();
     assert_eq!(keys, expected);
+}
+
+/// From key to key backwards, where there is an order.
+fn walk_back(table: &Table, model: &Model) {
+    if model.kind != TableKind::OrderedSet {
+        return;
+    }
+    let last = table.last().expect("last");
+    let keys = steps(last, model, |key| table.prev(key).expect("prev"));
+    let mut expected: Vec<Term> = model.rows.iter().map(|(key, _)| key.clone()).collect();
+    expected.sort_by(|a, b| b.as_ref().cmp_term(a.as_ref()));
+    assert_eq!(keys, expected);
+}
+
+/// Adds to what may be no number, or not be there.
+fn add(table: &Table, model: &mut Model, key: &Term, by: i64) {
+    let before = model.value(key);
+    let sum = table.add(key, 2, by);
+    let small = before.as_ref().and_then(|value| value.as_ref().as_int());
+    if let Some(expected) = small.and_then(|n| n.checked_add(by)) {
+        assert_eq!(
+            sum.as_ref().ok(),
+            (!model.is_bag()).then_some(&Term::int(expected))
+        );
+    }
+    match sum {
+        Ok(sum) => assert!(model.change(key, |_| sum)),
+        Err(_) => assert!(model.is_bag() || small.is_none()),
+    }
 }
 
 fn compare(table: &Table, model: &Model) {

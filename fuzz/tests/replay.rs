@@ -92,10 +92,12 @@ fn fuzz(name: &str) {
     let seed = setting("LARDER_SEED", 20_261_122);
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut inputs = corpus(name);
-    let kept = inputs.len();
+    let (kept, start) = (inputs.len(), Instant::now());
+    assert!(kept > 0, "{name}: corpus/{name} is empty");
     inputs.extend((target.seeds)());
     inputs.iter().for_each(|input| run(target, input, seed));
     run(target, &[], seed);
+    let replayed = start.elapsed().as_millis();
     let end = Instant::now() + Duration::from_millis(setting("LARDER_FUZZ_MS", 1_500));
     let mut runs = 0u64;
     while Instant::now() < end {
@@ -104,7 +106,9 @@ fn fuzz(name: &str) {
         run(target, &input, seed);
         runs += 1;
     }
-    println!("{name}: {kept} kept inputs, {runs} mutated ones, LARDER_SEED={seed}");
+    println!(
+        "{name}: {kept} kept inputs in {replayed} ms, {runs} mutated ones, LARDER_SEED={seed}"
+    );
     assert!(runs > 10, "{name}: only {runs} inputs were tried");
 }
 

@@ -27,6 +27,6 @@ pub(crate) fn scan<R: crate::route::Route>(
         let entries = run.entries.iter();
         batch
             .entries
-            .extend(entries.map(|e| ((e.from + front) as u32, e.middle as u32, e.end as u32)));
+            .extend(entries.map(|e| (e.from + front, e.middle, e.end)));
     });
 }

@@ -20,12 +20,11 @@
 pub(crate) use crate::batches::scan;
 use crate::hash::build::{is_sparse, Sizes};
 use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
-use crate::hash::shape::{body_size, counting, LANE, UNIT_CLASS};
+use crate::hash::shape::{body_size, counting, LANE};
 use crate::raw::bucket::{Hit, Home, QUICK};
 use crate::raw::bucket_change::Body;
 use crate::raw::bucket_leaf::{Leaf, Locked, Look, Obsolete};
 use crate::raw::outside::Handle;
-use crate::raw::retire;
 use crate::raw::trie::Trie;
 use crate::raw::words::Torn;
 use crate::route::Shared;
@@ -33,10 +32,11 @@ use crate::run::with_scratch;
 use crate::sync::{Backoff, Mutex};
 use crate::traits::HASH;
 use crate::{
-    Batch, Change, Consent, Direction, Got, Key, LeafConfig, Start, Stats, Unique, Updater, Was,
-    SHORT,
+    Batch, Change, Consent, Direction, Got, Key, LeafConfig, Seen, Start, Stats, Unique, Updater,
+    Was, SHORT,
 };
 use crossbeam_epoch::Guard;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
 const MET: i32 = 250;
@@ -54,7 +54,12 @@ pub struct HashOrder<R: KeyRule = Rule> {
     quick: usize,
     /// How far `free_some` has come; None at the end.
     freed: Mutex<Option<u64>>,
+    /// Its own among the indexes of this process.
+    pub(crate) number: u64,
 }
+
+/// How many indexes there have been.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl<R: KeyRule> HashOrder<R> {
     /// An empty index, whose keys follow this rule.
@@ -72,6 +77,8 @@ impl<R: KeyRule> HashOrder<R> {
             shared,
             sizes,
             freed: Mutex::new(Some(0)),
+            // Ordering: Relaxed; only that each number is given once matters.
+            number: NEXT.fetch_add(1, Relaxed),
         }
     }
 
@@ -83,7 +90,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Looks for a key, and gives what `look` made of it: the way that nearly all reads go.
     ///
-    /// It knows small keys that end themselves, in buckets of small objects. Errors, when it can't tell or a writer was at work: then
+    /// It knows small keys that end themselves, of objects that are inside. Errors, when it can't tell or a writer was at work: then
     /// `read_any` must do it, from the beginning, so that nothing has to be kept for it.
     #[inline(always)]
     fn read_quick<T>(
@@ -99,9 +106,6 @@ impl<R: KeyRule> HashOrder<R> {
         let leaf = self.trie.find(hash, guard);
         let home = leaf.home(hash);
         leaf.prefetch(&home);
-        if leaf.class() > UNIT_CLASS {
-            return Err(Torn);
-        }
         let version = leaf.version().map_err(|Obsolete| Torn)?;
         let result = look(leaf.quick(&home, key.bytes).ok_or(Torn)?);
         if leaf.is_still(version) {
@@ -200,7 +204,8 @@ impl<R: KeyRule> HashOrder<R> {
         let (locked, home, heat) = self.lock(guard, hash);
         let how = (self.is_quick(key), self.keys.told);
         // The lock's holder reads nothing torn.
-        let hit = locked.look().find(hash, key.bytes, how).unwrap_or_default();
+        let found = locked.look().find((hash, &home), key.bytes, how);
+        let hit = found.unwrap_or_default();
         (locked, home, hit, heat)
     }
 
@@ -269,8 +274,10 @@ impl<R: KeyRule> HashOrder<R> {
             self.make_room(guard, (hash, key.bytes, value), leaf, body);
         } else if heat > HOT {
             self.cool(guard, leaf);
+        } else {
+            drop(leaf);
         }
-        self.retire(guard, old);
+        self.shared.retire(guard, old);
     }
 
     /// Writers meet here often.
@@ -288,15 +295,6 @@ impl<R: KeyRule> HashOrder<R> {
         handle
     }
 
-    /// An outside object that has just been taken out of a locked leaf.
-    #[inline]
-    pub(crate) fn retire(&self, guard: &Guard, handle: Option<Handle>) {
-        if let Some(handle) = handle {
-            let bytes = retire::outside(handle, guard);
-            self.shared.counters.add_bytes(-(bytes as isize));
-        }
-    }
-
     /// Removes an entry.
     #[inline(always)]
     fn take(
@@ -307,10 +305,12 @@ impl<R: KeyRule> HashOrder<R> {
     ) {
         let handle = leaf.handle(hit);
         leaf.remove(&home, hit);
-        self.retire(guard, handle);
         if leaf.leaf().live() < leaf.leaf().bounds().least as usize && heat < HOT {
             self.thin_out(guard, hash, leaf, heat);
+        } else {
+            drop(leaf);
         }
+        self.shared.retire(guard, handle);
     }
 
     /// A leaf has so little that it may be for a smaller one, or for its neighbour.
@@ -432,6 +432,16 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         crate::hash::scan::scan(self, guard, start, direction, batch);
+    }
+
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        // Versions of what holds a key only grow (see `raw::version`), so a version that is met again is that of the same leaf, with the same entries.
+        seen.index == self.number
+            && self
+                .trie
+                .find(counting(key.hash), guard)
+                .version()
+                .is_ok_and(|version| version == seen.version)
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {

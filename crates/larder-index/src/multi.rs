@@ -70,13 +70,19 @@ impl Bag {
     pub fn new(config: LeafConfig, hash: ObjectHash) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         Bag {
-            tree: Tree::new(config, Btree::new),
-            marks: Tree::new(config, Btree::new),
+            tree: Tree::new(config, Btree::new).under_locks(),
+            marks: Tree::new(config, Btree::new).under_locks(),
             marked: AtomicU32::new(0),
             hash,
             // Ordering: Relaxed, only a number of its own.
             salt: NEXT.fetch_add(37, Relaxed),
         }
+    }
+
+    /// The stripe is free again.
+    fn free_large(&self, guard: &Guard) {
+        self.tree.free_large(guard);
+        self.marks.free_large(guard);
     }
 
     fn stripe(&self, key: Key<'_>) -> &'static Stripe {
@@ -204,6 +210,7 @@ impl Multi for Bag {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         f(&mut Held::new(self, guard, key));
+        self.free_large(guard);
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
@@ -240,7 +247,10 @@ impl Multi for Bag {
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        self.tree.free_some(guard, limit, f) && self.marks.free_some(guard, limit, &mut |_| ())
+        let done =
+            self.tree.free_some(guard, limit, f) && self.marks.free_some(guard, limit, &mut |_| ());
+        self.free_large(guard);
+        done
     }
 
     fn len(&self) -> usize {

@@ -5,6 +5,7 @@ use crate::raw::entries::Entries;
 use crate::raw::leaf::{memory, Leaf, Locked, NewLeaf};
 use crate::raw::sought::Sought;
 use crossbeam_epoch::Guard;
+use std::sync::atomic::AtomicBool;
 
 /// Sizes of leaves. The default is right for all but tests, which make leaves tiny so that they split and merge all the time.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl LeafConfig {
         let class = size_class(memory(wish, prefix));
         // The samples take one byte in 64.
         let content = (class - around) * 64 / 65 / 8 * 8;
-        content.clamp(need.next_multiple_of(8), most)
+        content.min(most).max(need.next_multiple_of(8))
     }
 }
 
@@ -73,6 +74,10 @@ pub(crate) fn size_class(bytes: usize) -> usize {
 pub(crate) struct Shared {
     pub(crate) config: LeafConfig,
     pub(crate) counters: Counters,
+    /// Who changes the index holds more locks than a leaf's.
+    pub(crate) holds_more: bool,
+    /// Something large was retired meanwhile.
+    pub(crate) large_waits: AtomicBool,
 }
 
 /// Which leaf is looked for.
@@ -143,4 +148,23 @@ pub(crate) trait Route: Send + Sync {
 
     /// Levels above the leaves, at most.
     fn depth(&self, guard: &Guard) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes that are no whole words once had none for the last bytes of a leaf.
+    #[test]
+    fn leaves_of_any_size_have_room() {
+        for most in [160, 161, 999, 1003, LeafConfig::default().most] {
+            let config = LeafConfig {
+                most,
+                ..LeafConfig::default()
+            };
+            for prefix in [0, 5, 40, 700] {
+                assert!((1..most + 50).all(|need| config.room(need, prefix) >= need));
+            }
+        }
+    }
 }

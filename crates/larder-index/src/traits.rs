@@ -49,6 +49,15 @@ pub enum Change<'v> {
     Remove,
 }
 
+/// What a scan notes of where it read, for [`Unique::unchanged`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The number of the index, of which no other of this process has the same.
+    pub(crate) index: u64,
+    /// The version of the leaf.
+    pub(crate) version: u64,
+}
+
 /// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one leaf.
 /// Reusable: `clear` keeps its memory. Key and value of an entry lie in one buffer.
 #[derive(Default, Debug)]
@@ -56,13 +65,15 @@ pub struct Batch {
     /// All bytes of all entries.
     pub bytes: Vec<u8>,
     /// For each entry: start of key, start of value, end of value, in `bytes`.
-    pub entries: Vec<(u32, u32, u32)>,
+    pub entries: Vec<(usize, usize, usize)>,
     /// The position from which `Start::At` (forward) or `Start::Past` (backward) takes up the scan after this batch; empty at the end.
     pub resume: Vec<u8>,
     /// The scan has no more entries after this batch.
     pub done: bool,
     /// A hint of the caller's: no more than this many entries are of use (0: any number). An index may give more, never none for it.
     pub want: usize,
+    /// Where the entries were read, if the index can tell whether they have changed since.
+    pub seen: Option<Seen>,
     /// Where an index sorts what it found: of no use to others.
     pub order: Vec<u64>,
 }
@@ -74,6 +85,7 @@ impl Batch {
         self.entries.clear();
         self.resume.clear();
         self.done = false;
+        self.seen = None;
     }
     /// The most entries that are of use to the caller.
     pub(crate) fn limit(&self) -> usize {
@@ -94,24 +106,30 @@ impl Batch {
         self.entries.is_empty()
     }
     /// The key of entry `i`.
-    #[inline]
+    #[inline(always)]
     pub fn key(&self, i: usize) -> &[u8] {
         let (k, v, _) = self.entries[i];
-        &self.bytes[k as usize..v as usize]
+        &self.bytes[k..v]
     }
     /// The value of entry `i`.
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
         let (_, v, end) = self.entries[i];
-        &self.bytes[v as usize..end as usize]
+        &self.bytes[v..end]
+    }
+    /// Key and value of entry `i`.
+    #[inline(always)]
+    pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
+        let (k, v, end) = self.entries[i];
+        self.bytes[k..end].split_at(v - k)
     }
     /// Appends an entry.
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        let k = self.bytes.len() as u32;
+        let k = self.bytes.len();
         self.bytes.extend_from_slice(key);
-        let v = self.bytes.len() as u32;
+        let v = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.entries.push((k, v, self.bytes.len() as u32));
+        self.entries.push((k, v, self.bytes.len()));
     }
 
     /// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the buffer, unseen by `key` and `value`.
@@ -127,10 +145,10 @@ impl Batch {
         let next = self
             .entries
             .get(i + 1)
-            .map_or(self.bytes.len(), |next| next.0 as usize - HASH);
+            .map_or(self.bytes.len(), |next| next.0 - HASH);
         out.clear();
-        out.extend_from_slice(&self.bytes[k as usize - HASH..v as usize]);
-        out.extend_from_slice(&self.bytes[end as usize..next]);
+        out.extend_from_slice(&self.bytes[k - HASH..v]);
+        out.extend_from_slice(&self.bytes[end..next]);
     }
 }
 
@@ -285,6 +303,13 @@ pub trait Unique: Send + Sync {
     /// leaf's worth, all read at one instant.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
+    /// Whether all entries of a batch of a `scan` are what the index has there, still or again: those that `seen` came with, of which `key` is one. No entry
+    /// lies between any two neighbours of them, then. False if the index can't tell. Linearisation point: the load of the leaf's version.
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        let _ = (guard, key, seen);
+        false
+    }
+
     /// As a `scan` from past the position of `key`, which need not be there. Returns whether it is, as of some instant during the call.
     fn after(&self, guard: &Guard, key: Key<'_>, direction: Direction, batch: &mut Batch) -> bool {
         let found = self.contains(guard, key);
@@ -417,4 +442,34 @@ pub trait Multi: Send + Sync {
 
     /// The user's table is fixed from now on (or is not any more). For indexes that care: those of this crate don't.
     fn freeze(&self, _on: bool) {}
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    /// Objects may be as long as memory; offsets of 32 bits once began anew behind four gibibytes.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri keeps each byte")]
+    fn entries_far_behind_others_are_where_they_were_put() {
+        const FAR: usize = 5 << 30;
+        const ROOM: usize = 64;
+        if Vec::<u8>::new().try_reserve_exact(FAR + ROOM).is_err() {
+            // A system without so many addresses has no such objects.
+            return;
+        }
+        let mut batch = Batch {
+            // Zeros that nobody looks at take no memory.
+            bytes: vec![0; FAR + ROOM],
+            ..Batch::default()
+        };
+        batch.bytes.truncate(FAR);
+        batch.push(b"key", b"value");
+        batch.push_around(&[1; HASH], b"other", b"far", &[7]);
+        assert_eq!((batch.key(0), batch.value(0)), (&b"key"[..], &b"value"[..]));
+        assert_eq!((batch.key(1), batch.value(1)), (&b"other"[..], &b"far"[..]));
+        let mut position = Vec::new();
+        batch.position_around(1, &mut position);
+        assert_eq!(position, [&[1; HASH][..], b"other", &[7]].concat());
+    }
 }

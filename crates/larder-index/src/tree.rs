@@ -12,14 +12,12 @@ use crate::raw::entries::{with_entries, Entries};
 use crate::raw::leaf::{Leaf, Locked, NewLeaf, Obsolete, Stored, MOST_CONTENT, SLOT};
 use crate::raw::locked::lives_outside;
 use crate::raw::outside::Handle;
-use crate::raw::retire;
 use crate::raw::sought::Sought;
 use crate::raw::view::{Record, Spot, View};
 use crate::raw::words::Torn;
 use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
 use crate::run::{with_scratch, Run};
-use crate::sync::Backoff;
-use crate::sync::Mutex;
+use crate::sync::{Backoff, Mutex};
 use crate::{Batch, Change, Consent, Direction, Got, Start, Stats, Updater, Was, SHORT};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -62,6 +60,18 @@ impl<R: Route> Tree<R> {
             shared,
             freed: Mutex::default(),
         }
+    }
+
+    /// The same tree, whose users hold locks of their own: they say when what is large may be freed, by `free_large`.
+    pub(crate) fn under_locks(mut self) -> Self {
+        self.shared.holds_more = true;
+        self
+    }
+
+    /// Frees what was left for when no lock is held, if there is anything.
+    #[inline]
+    pub(crate) fn free_large(&self, guard: &Guard) {
+        self.shared.free_large(guard);
     }
 
     /// Reads at a position until what was read is true: `look` gets the record there, if there is one.
@@ -298,11 +308,13 @@ impl<R: Route> Tree<R> {
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
         self.shared.counters.add_len(-1);
-        self.retire(guard, handle);
         let len = leaf.len();
         if heat < HOT && (len < 8 || len % 4 == 0) && leaf.used() < self.shared.config.most / 4 {
             self.tidy(guard, at.sought, leaf);
+        } else {
+            drop(leaf);
         }
+        self.shared.retire(guard, handle);
     }
 
     /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in its place, or merges with a neighbour.
@@ -357,15 +369,6 @@ impl<R: Route> Tree<R> {
                 Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
                 _ => return,
             }
-        }
-    }
-
-    /// An outside object that has just been taken out of a locked leaf.
-    #[inline]
-    fn retire(&self, guard: &Guard, handle: Option<Handle>) {
-        if let Some(handle) = handle {
-            let bytes = retire::outside(handle, guard);
-            self.shared.counters.add_bytes(-(bytes as isize));
         }
     }
 }
@@ -433,8 +436,10 @@ impl<R: Route> Tree<R> {
             self.make_room(guard, at, leaf, stored, appends);
         } else if heat > HOT && leaf.len() > 1 {
             self.split_early(guard, at, leaf);
+        } else {
+            drop(leaf);
         }
-        self.retire(guard, old);
+        self.shared.retire(guard, old);
     }
 
     /// Steps 1 to 3 of the module's head: the entry has no room in the leaf.
@@ -568,7 +573,7 @@ impl<R: Route> Tree<R> {
             resume,
             ..
         } = batch;
-        resume.extend_from_slice(&bytes[..entries[0].1 as usize]);
+        resume.extend_from_slice(&bytes[..entries[0].1]);
         if forward {
             // Positions are prefix-free: nothing lies between.
             resume.push(0);
@@ -652,15 +657,17 @@ impl<R: Route> Tree<R> {
                 handles.extend(locked.handle(&record));
             }
             locked.clear();
-            for handle in handles {
-                self.retire(guard, Some(handle));
-            }
             self.shared.counters.add_len(-(n as isize));
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
                 let new = NewLeaf::empty(0, leaf.prefix());
                 self.route
                     .replace(&self.shared, locked, Sought::new(&cursor), new, guard);
+            } else {
+                drop(locked);
+            }
+            for handle in handles {
+                self.shared.retire(guard, Some(handle));
             }
             match fence {
                 Some(high) => *cursor = high,

@@ -279,3 +279,65 @@ fn the_root_is_as_wide_as_the_table_is_large() {
     let stats = index.stats();
     assert!(stats.inner_nodes <= 2, "{stats:?}");
 }
+
+/// What a batch says of a leaf that is unchanged is what a scan finds there, however leaves come and go; while nothing happens it says so, and it says nothing of
+/// another index.
+#[test]
+fn what_is_unchanged_is_what_a_scan_finds() {
+    const KEYS: u64 = 500;
+    let [index, twin] =
+        [0, 1].map(|_| unique_with(UniqueKind::Hash(Arc::new(Ints)), LeafConfig::tiny()));
+    let scan = |from: &[u8], want: usize| {
+        let (mut position, mut batch) = (Vec::new(), Batch::default());
+        index.position(int_key(from), &mut position);
+        batch.want = want;
+        index.scan(&pin(), Start::At(&position), Direction::Forward, &mut batch);
+        batch
+    };
+    let rows = |batch: &Batch| -> Vec<_> {
+        let row = |i| (batch.key(i).to_vec(), batch.value(i).to_vec());
+        (0..batch.len()).map(row).collect()
+    };
+    let (mut kept, mut held, mut changed) = (Vec::new(), 0, 0);
+    for i in 0..if cfg!(miri) { 200 } else { 20_000u64 } {
+        let k = int(mix(i) % KEYS);
+        // Waves: more comes than goes, then more goes.
+        let grows = i / 1500 % 2 == 0;
+        let comes = (mix(i ^ 0xABCD) % 4 != 0) == grows;
+        for index in [&index, &twin] {
+            match comes {
+                true => put(&**index, int_key(&k), &int(i)),
+                false => remove(&**index, int_key(&k)),
+            };
+        }
+        let batch = scan(&int(mix(i * 3) % KEYS), 1 + (mix(i) % 9) as usize);
+        if !batch.is_empty() {
+            let seen = batch.seen.expect("this index can tell");
+            assert!(index.unchanged(&pin(), int_key(batch.key(0)), seen));
+            kept.push(batch);
+        }
+        kept.drain(..kept.len().saturating_sub(40));
+        kept.retain(|batch| {
+            let seen = batch.seen.expect("this index can tell");
+            let says =
+                |index: &dyn Unique, at| index.unchanged(&pin(), int_key(batch.key(at)), seen);
+            assert!((0..batch.len()).all(|at| !says(&*twin, at)));
+            let same = says(&*index, 0);
+            assert!((0..batch.len()).all(|at| says(&*index, at) == same));
+            if same {
+                assert_eq!(rows(&scan(batch.key(0), batch.len())), rows(batch));
+                held += 1;
+            } else {
+                changed += 1;
+            }
+            // Those that are not true any more are asked again, too: they must not become so with other rows.
+            true
+        });
+    }
+    assert!(held > 100 && changed > 100, "{held} {changed}");
+    assert!(
+        cfg!(miri) || index.stats().merges > 50,
+        "{:?}",
+        index.stats()
+    );
+}

@@ -1,5 +1,6 @@
 //! Threads at work together, and what must hold all the while.
 
+use larder_index::sync::atomic::AtomicU64;
 use larder_index::{multi_with, pin, unique_with, LeafConfig, Unique, UniqueKind};
 use larder_testing::environment::times;
 use larder_testing::*;
@@ -30,6 +31,12 @@ fn no_value_is_torn() {
 }
 
 #[test]
+fn nothing_appended_is_lost() {
+    let rounds = times(1500) as u32;
+    on_all(|index, _, name| threads::nothing_appended_is_lost(index, name, rounds));
+}
+
+#[test]
 fn scans_miss_nothing_and_repeat_nothing() {
     on_all(|index, config, name| {
         threads::scans_miss_nothing(index, times(6) as u64);
@@ -38,6 +45,26 @@ fn scans_miss_nothing_and_repeat_nothing() {
             assert!(stats.splits > 50 && stats.merges > 5, "{name} {stats:?}");
         }
     });
+}
+
+#[test]
+fn what_is_unchanged_was_not_removed() {
+    const KEYS: u16 = 5000;
+    for config in configs() {
+        let (index, gone) = (make(Kind::Hash, config), AtomicU64::new(0));
+        let keys = if cfg!(miri) { 50 } else { KEYS };
+        unchanged::fill(&*index, keys);
+        let looks: Vec<_> = thread::scope(|scope| {
+            scope.spawn(|| unchanged::exchange(&*index, keys, &gone));
+            let looker = |salt| {
+                let (index, gone) = (&index, &gone);
+                move || unchanged::look(&**index, gone, times(20_000) as u64, salt)
+            };
+            let lookers = [7, 77].map(|salt| scope.spawn(looker(salt)));
+            lookers.map(|l| l.join().expect("no panic")).to_vec()
+        });
+        assert!(looks.iter().all(|look| look.0 > 0), "{looks:?}");
+    }
 }
 
 #[test]

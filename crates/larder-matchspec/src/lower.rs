@@ -246,7 +246,7 @@ impl Lowering<'_, '_> {
         let node = node_of(form, edges);
         let id = self.ir.add(node);
         if self.folds(form, parts) {
-            self.fold(id).unwrap_or(id)
+            self.fold(form, id).unwrap_or(id)
         } else {
             id
         }
@@ -278,8 +278,12 @@ impl Lowering<'_, '_> {
         parts.iter().all(leaf)
     }
 
-    fn fold(&mut self, id: NodeId) -> Option<NodeId> {
+    fn fold(&mut self, form: Form, id: NodeId) -> Option<NodeId> {
         let value = machine::constant(self.ir, self.pool, id)?;
+        // A call may give far more than it was given, as shifts do: that is made when it is asked for, and not kept.
+        if matches!(form, Form::Call(_)) && value.len() > FOLD_LIMIT {
+            return None;
+        }
         let span = self.intern(&value);
         Some(self.ir.add(Node::Const(span)))
     }

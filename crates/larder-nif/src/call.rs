@@ -15,7 +15,7 @@ use crate::layout;
 use crate::sys::*;
 use larder::Error;
 use std::cell::Cell;
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_uint};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// A call that is running.
@@ -35,6 +35,8 @@ pub struct Entry {
     pub name: &'static std::ffi::CStr,
     /// Its code.
     pub code: Nif,
+    /// `DIRTY_*` or 0: on which schedulers it runs.
+    pub flags: c_uint,
 }
 
 /// How a call ends other than with its result.
@@ -62,21 +64,25 @@ pub fn current_env() -> *mut Env {
     ENV.with(Cell::get)
 }
 
-/// Notes that a callback with this environment runs, during `f`.
+/// The environment that is noted again when what runs within another has ended, by a panic or not.
+struct Before(*mut Env);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        ENV.with(|cell| cell.set(self.0));
+    }
+}
+
+/// Notes that a callback with this environment runs, during `f`: it may be one within another, as a destructor is.
 pub fn with_env<R>(env: *mut Env, f: impl FnOnce() -> R) -> R {
-    let before = ENV.with(|cell| cell.replace(env));
-    let result = f();
-    ENV.with(|cell| cell.set(before));
-    result
+    let _before = Before(ENV.with(|cell| cell.replace(env)));
+    f()
 }
 
 /// Runs a callback that has no result; a panic ends it and goes no further.
 pub fn outside(env: *mut Env, f: impl FnOnce()) {
     // A panic in here leaves no lock of ours poisoned (they are parking_lot's) and no half-made term: nothing to repair.
     let _ = catch_unwind(AssertUnwindSafe(|| with_env(env, f)));
-    if !current_env().is_null() {
-        ENV.with(|cell| cell.set(std::ptr::null_mut()));
-    }
 }
 
 /// Runs a function of the library.
@@ -126,7 +132,7 @@ impl Call<'_> {
             enif_schedule_nif(
                 self.env,
                 entry.name.as_ptr().cast::<c_char>(),
-                0,
+                entry.flags as c_int,
                 entry.code,
                 args.len() as c_int,
                 args.as_ptr(),
@@ -224,7 +230,7 @@ pub fn cause(error: &Error) -> Known {
 /// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; then those that Erlang sees, with their arities.
 #[macro_export]
 macro_rules! entries {
-    ({ $($name:ident => $area:ident::$function:ident;)* } exported { $($shown:ident / $arity:literal $(@ $flags:expr)?;)* }) => {
+    ({ $($name:ident => $area:ident::$function:ident $(@ $flags:expr)?;)* } exported { $($shown:ident / $arity:literal;)* }) => {
         /// The entries, for those who schedule themselves.
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod entry {
@@ -234,6 +240,7 @@ macro_rules! entries {
                     Err(_) => panic!("a name has no zero byte"),
                 },
                 code: super::native::$name,
+                flags: 0 $(| $flags)?,
             };)*
         }
         mod native {
@@ -252,7 +259,7 @@ macro_rules! entries {
                 name: entry::$shown.name.as_ptr(),
                 arity: $arity,
                 fptr: entry::$shown.code,
-                flags: 0 $(| $flags)?,
+                flags: entry::$shown.flags,
             }),*]
         }
     };

@@ -66,11 +66,47 @@ pub fn nth(heap: &Heap, bytes: &[u8], before: usize) -> Word {
     })
 }
 
+/// The arity of a row, whether its exact key lies in front, and the bytes of the terms: see [`larder_term::object::plain_terms`].
+pub type Plain<'b> = (usize, bool, &'b [u8]);
+
+/// A list of the one row that was found by the key `asked`.
+#[inline(always)]
+pub fn listed(heap: &Heap, keypos: usize, asked: Word, (arity, exact, terms): Plain<'_>) -> Word {
+    let (key, at) = match exact {
+        true => exact_key(heap, terms),
+        // A compact term holds no floats: what was asked for is what was stored.
+        false => (asked, 0),
+    };
+    let (word, slots) = heap.tuple_in_list(arity);
+    fill_row(heap, slots, (keypos, key), (terms, at));
+    word
+}
+
+/// The key in front of a row's other elements, and where these begin.
+#[inline(never)]
+fn exact_key(heap: &Heap, terms: &[u8]) -> (Word, usize) {
+    let mut end = 0;
+    let key = Slot::root(|slot| end = one(heap, terms, 0, slot));
+    (key, end)
+}
+
 /// The tuple of a key and the other elements' bytes.
 #[inline(always)]
 pub fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Word {
-    let (word, mut slots) = heap.tuple(arity);
-    let (mut before_key, mut at) = (keypos, 0);
+    let (word, slots) = heap.tuple(arity);
+    fill_row(heap, slots, (keypos, key), (others, 0));
+    word
+}
+
+/// Fills the slots of a row with its key and the other elements, whose bytes begin at a place.
+#[inline(always)]
+fn fill_row(
+    heap: &Heap,
+    mut slots: Slots,
+    (keypos, key): (usize, Word),
+    (others, mut at): (&[u8], usize),
+) {
+    let mut before_key = keypos;
     while let Some(slot) = slots.next() {
         before_key = before_key.wrapping_sub(1);
         if before_key == 0 {
@@ -79,7 +115,6 @@ pub fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -
             at = one(heap, others, at, slot);
         }
     }
-    word
 }
 
 /// The most levels below a term that are written by calls within calls.
@@ -99,13 +134,20 @@ fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize 
     let (word, end) = match bytes[at] {
         tag @ SMALL.. => (small(tag), at + 1),
         INT1..=INT8 => integer(heap.env(), bytes, at),
+        ATOM1..=ATOM4 => one_atom(heap.env(), bytes, at),
         _ => return other(heap, bytes, at, slot, depth),
     };
     slot.fill(word);
     end
 }
 
-/// As `child`, for what is no integer.
+/// As `atom`, in one place for all that have no other call.
+#[inline(never)]
+fn one_atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+    atom(env, bytes, at)
+}
+
+/// As `child`, for what is neither an integer nor an atom.
 #[inline(never)]
 fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     if let Some((word, end)) = leaf(heap, bytes, at) {
@@ -168,21 +210,14 @@ fn map(
 /// As `map`, if the keys are those that are expected after the first; each value is written in its place at once.
 #[inline]
 fn guessed(heap: &Heap, bytes: &[u8], start: usize, pairs: Pairs, depth: u32) -> Option<usize> {
-    let (first, mut next) = immediate(heap.env(), bytes, start)?;
-    let shape = shapes::guess(pairs.count(), first)?;
-    let mut value = pairs.value(shape.place(0, first)?);
-    let mut met = 1;
-    while let Some(slot) = value {
-        next = child(heap, bytes, next, slot, depth);
-        if met == pairs.count() {
-            pairs.fill_keys(shape.sorted());
-            return Some(next);
-        }
-        let (key, end) = immediate(heap.env(), bytes, next)?;
-        value = pairs.value(shape.place(met, key)?);
-        (met, next) = (met + 1, end);
+    let shape = shapes::guess(pairs.count(), &bytes[start..])?;
+    let mut next = start;
+    for (key, place) in shape.codes() {
+        next = key.end(bytes, next)?;
+        next = child(heap, bytes, next, pairs.value(place)?, depth);
     }
-    None
+    pairs.fill_keys(shape.sorted());
+    Some(next)
 }
 
 /// A container that waits for children.
@@ -356,17 +391,6 @@ fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
 #[inline(always)]
 fn small(tag: u8) -> Word {
     Word::from(tag - SMALL) << 4 | 0xF
-}
-
-/// The small integer or the atom at `at`, and the place behind it; None for another term.
-#[inline]
-fn immediate(env: *mut Env, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
-    match bytes[at] {
-        ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
-        tag @ SMALL.. => Some((small(tag), at + 1)),
-        INT1..INT8 => Some(integer(env, bytes, at)),
-        _ => None,
-    }
 }
 
 /// The tuple or the map without anything in it.

@@ -252,6 +252,24 @@ impl Heap {
         (layout::boxed(place), slots)
     }
 
+    /// A list of one tuple, and the slots of the tuple's elements, one at least.
+    #[inline(always)]
+    pub fn tuple_in_list(&self, arity: usize) -> (Word, Slots) {
+        let place = self.take(2 + arity + 1);
+        // SAFETY: as many words were taken: the cell's, then the tuple's.
+        let slots = unsafe {
+            let tuple = place.add(2);
+            place.write(layout::boxed(tuple));
+            place.add(1).write(NIL);
+            tuple.write(layout::arity_header(arity));
+            Slots {
+                first: tuple.add(1),
+                left: arity,
+            }
+        };
+        (layout::cell_word(place), slots)
+    }
+
     /// A tuple of these elements, one at least.
     #[inline]
     pub fn tuple_of(&self, elements: &[Word]) -> Word {

@@ -106,11 +106,15 @@ pub fn look_here(env: *mut Env) -> Arc<Here> {
             etf: etf[4..end].to_vec(),
         })
     });
-    let here = Arc::new(here.unwrap_or(Here {
+    let here = here.unwrap_or(Here {
         name: NodeName::NONE,
         etf: b"\x64\x00\x0dnonode@nohost".to_vec(),
-    }));
+    });
+    if let Some(known) = HERE.read().as_ref().filter(|known| known.name == here.name) {
+        return Arc::clone(known);
+    }
     larder_term::node::set_local(here.name);
+    let here = Arc::new(here);
     *HERE.write() = Some(Arc::clone(&here));
     here
 }
@@ -243,6 +247,33 @@ pub fn check_magic(env: *mut Env, magic: Word) {
     let known = marked(magic) == Some(true) && marked(plain) == Some(false);
     // Ordering: Relaxed, see `may_be_magic`.
     MAGIC_KNOWN.store(known, Ordering::Relaxed);
+}
+
+/// How many words the largest integers of the host's releases have.
+const LARGEST_INTEGERS: [usize; 2] = [(1 << 16) - 1, (1 << 19) - 1];
+
+/// Tells the engine how large the host's integers may be, if it is a limit that is known: what is larger could be stored and not be given back.
+pub fn check_integers() {
+    let is_largest = |words: &usize| is_integer(*words) && !is_integer(words + 1);
+    if let Some(words) = LARGEST_INTEGERS.into_iter().find(is_largest) {
+        larder_term::number::set_max_bits(64 * words as u64);
+    }
+}
+
+/// Whether the host has integers of so many words.
+fn is_integer(words: usize) -> bool {
+    let bytes = words * size_of::<Word>();
+    let mut etf = vec![131, 111];
+    etf.extend_from_slice(&(bytes as u32).to_be_bytes());
+    etf.push(0);
+    etf.resize(etf.len() + bytes, 0xFF);
+    // SAFETY: a fresh environment, which is ours alone and is freed once.
+    unsafe {
+        let env = enif_alloc_env();
+        let made = from_external_format(env, &etf).is_some();
+        enif_free_env(env);
+        made
+    }
 }
 
 /// Something that could not be turned into bytes.

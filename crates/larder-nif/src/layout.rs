@@ -453,7 +453,8 @@ fn find_heap_binaries(env: *mut Env) {
 
 /// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks over them.
 fn find_flatmaps(env: *mut Env) {
-    let samples = [0, 1, 3, 8].map(|size| {
+    // The largest is the largest that is written here.
+    let samples = [0, 1, 3, 8, crate::shapes::MOST as i64].map(|size| {
         let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
         let values: Vec<Word> = keys.iter().map(|key| key + (1 << 10)).collect();
         let mut map = NIL;

@@ -76,6 +76,7 @@ entries! {
         lookup => single::lookup;
         lookup_many => many::lookup_many;
         take_many => many::take_many;
+        take_more => many::take_more;
         lookup_element => single::lookup_element;
         lookup_element_default => single::lookup_element_default;
         member => single::member;
@@ -111,9 +112,9 @@ entries! {
         is_compiled => spec::is_compiled;
         run => spec::run;
         test => spec::test;
-        save => files::save;
-        load_table => files::load_table;
-        file_header => files::file_header;
+        save => files::save @ crate::sys::DIRTY_IO;
+        load_table => files::load_table @ crate::sys::DIRTY_IO;
+        file_header => files::file_header @ crate::sys::DIRTY_IO;
     } exported {
         new / 2;
         whereis / 1;
@@ -170,9 +171,9 @@ entries! {
         is_compiled / 1;
         run / 3;
         test / 2;
-        save / 4 @ sys::DIRTY_IO;
-        load_table / 3 @ sys::DIRTY_IO;
-        file_header / 1 @ sys::DIRTY_IO;
+        save / 4;
+        load_table / 3;
+        file_header / 1;
     }
 }
 
@@ -195,6 +196,7 @@ fn prepare(env: *mut Env) -> bool {
         return false;
     }
     identifiers::check_magic(env, decode::sample_reference(env));
+    identifiers::check_integers();
     room::check(env);
     magic::check(env, &samples(env));
     true

@@ -12,9 +12,11 @@
 //!
 //! `ets` promises that an heir's 'ETS-TRANSFER' comes before any 'EXIT' or 'DOWN' of the owner. A monitor of ours fires too late for that, and the
 //! destructor of a resource runs on the scheduler only after the exiting process has yielded. So an owner of a table with an heir is
-//! given a *guard*: timers that will never fire, one of which holds the only reference to a resource. At exit their cancellation comes
-//! first, and costs so many reductions that the process has to yield; the destructor runs, the heir is told, and only then do links and
-//! monitors fire. Should the process go on at once on another scheduler, the order is not certain; `settle` still makes what is seen right.
+//! given *guards*: timers that will never fire, a few of which hold the only references to a resource each. At exit their cancellation comes
+//! first, and costs so many reductions that the process has to yield after each of them; the destructor runs, the heir is told, and only then do links
+//! and monitors fire. A scheduler that the system stops between the yield and the destructor can lose the process to another scheduler, which goes on
+//! with it: there the next guard's destructor runs. To hear too late an heir would have to see as many schedulers stopped there as there are guards,
+//! and one more go on; `settle` makes what is seen right even then.
 //! Timers belong to the process that they would wake, whoever starts them: so who gives a table with an heir away guards the new owner beforehand.
 //! An heir that has inherited needs no guard: the table's heir is then itself, until it names another.
 
@@ -26,22 +28,48 @@ use crate::resource::{Held, Kind};
 use crate::sys::*;
 use crate::{decode, layout, ops::options, tables};
 use larder::{Door, Engine, OwnerId, Table, TableId};
-use larder_term::Term;
+use larder_term::{Atom, Term};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// A process that is watched.
 pub struct Owner {
     pid: Pid,
-    guarded: AtomicBool,
+    guards: Guards,
 }
 
 /// What the destructor of which tells that a process is going.
 pub struct Guard {
     pid: Pid,
+}
+
+/// Guards of a process: see the module.
+const ENOUGH: u8 = 3;
+
+/// How many guards a process has.
+#[derive(Default)]
+struct Guards(AtomicU8);
+
+impl Guards {
+    /// Counts one more, unless there are enough.
+    fn take_place(&self) -> bool {
+        let one_more = |n| (n < ENOUGH).then_some(n + 1);
+        // Ordering: Relaxed; a count, which orders nothing: of several that ask for the last place, one gets it.
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .is_ok()
+    }
+
+    fn leave_place(&self) {
+        // Ordering: Relaxed, as above. There is none to leave if the process has been seen to end.
+        let one_less = |n: u8| n.checked_sub(1);
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    }
 }
 
 /// Watched processes.
@@ -57,8 +85,12 @@ type Shard = Mutex<HashMap<Word, Held<Owner>>>;
 static WATCHED: LazyLock<Vec<Shard>> =
     LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
 
+fn number(pid: Pid) -> usize {
+    (pid.pid >> 4) % SHARDS
+}
+
 fn shard(pid: Pid) -> &'static Shard {
-    &WATCHED[(pid.pid >> 4) % SHARDS]
+    &WATCHED[number(pid)]
 }
 
 /// The owner that a process is, whether or not it has anything.
@@ -70,8 +102,8 @@ pub fn id(pid: Pid) -> OwnerId {
 /// A resource to look at.
 pub fn sample(env: *mut Env) -> Sample {
     let pid = Pid { pid: layout::NIL };
-    let guarded = AtomicBool::new(false);
-    OWNERS.sample(env, Owner { pid, guarded })
+    let guards = Guards::default();
+    OWNERS.sample(env, Owner { pid, guards })
 }
 
 /// The process that an owner is.
@@ -97,7 +129,7 @@ pub fn watch(env: *mut Env, pid: Pid) -> bool {
     ENGINE.register_as(pid.pid as u64);
     let owner = OWNERS.make(Owner {
         pid,
-        guarded: AtomicBool::new(false),
+        guards: Guards::default(),
     });
     if owner.monitor(env, &pid) {
         watched.insert(pid.pid, owner);
@@ -125,21 +157,22 @@ pub unsafe extern "C" fn down(
     });
 }
 
-/// Ends an owner whose process is gone, once or more often.
+/// Ends an owner whose process is gone, once or more often. Who comes while another is at it waits: when this returns, the heirs have been told. Nothing
+/// that is called here comes back here.
 fn end(pid: Pid) {
+    static AT_IT: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
     let watched = shard(pid).lock().remove(&pid.pid);
+    let at_it = AT_IT[number(pid)].lock();
     ENGINE.down(id(pid));
+    drop(at_it);
     drop(watched);
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         if is_alive(call::current_env(), self.pid) {
-            // Whoever was to put it into its place has died before it could: the process has none after all.
-            // Ordering: Relaxed, as in `guard`.
-            with_owner(self.pid, |owner| {
-                owner.guarded.store(false, Ordering::Relaxed)
-            });
+            // Whoever was to put it into its place has died before it could: the process has one less.
+            with_owner(self.pid, |owner| owner.guards.leave_place());
         } else {
             end(self.pid);
         }
@@ -156,7 +189,13 @@ pub fn settle(env: *mut Env, table: &Table) -> bool {
     gone
 }
 
-/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it first; false if there is one.
+/// Whether a process that runs has a table of this name. One that was left by its owner is seen to; one that is going may keep its name for a moment.
+pub fn holds_name(env: *mut Env, name: Atom) -> bool {
+    let holds = |table: &Arc<Table>| !settle(env, table) && table.is_alive();
+    ENGINE.with_named(name, holds) == Some(true)
+}
+
+/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it first; false if there are enough.
 pub fn guard_wanted(call: &Call<'_>) -> Reply {
     Ok(guard(call, call.self_pid()))
 }
@@ -174,9 +213,8 @@ pub fn guard_of_next(call: &Call<'_>) -> Reply {
 }
 
 fn guard(call: &Call<'_>, pid: Pid) -> Word {
-    let wanted = watch(call.env, pid)
-        // Ordering: Relaxed; of several that ask, one gets it.
-        && with_owner(pid, |owner| !owner.guarded.swap(true, Ordering::Relaxed)).unwrap_or(false);
+    let wanted =
+        watch(call.env, pid) && with_owner(pid, |owner| owner.guards.take_place()).unwrap_or(false);
     if wanted {
         GUARDS.make(Guard { pid }).term(call.env)
     } else {

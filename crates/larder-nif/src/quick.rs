@@ -10,7 +10,7 @@
 use crate::encode::binary_bytes;
 use crate::sys::*;
 use crate::{atoms, layout};
-use larder_term::object::{KeyForm, ObjectRef, FLAG_BITS, FROM_ORDER};
+use larder_term::object::{KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER};
 use larder_term::order_key;
 use larder_term::tags::*;
 use larder_term::TermRef;
@@ -145,9 +145,7 @@ impl<'p> Bytes<'p> {
         if !layout::is_boxed(word) {
             return self.immediate(env, word);
         }
-        let bytes = binary_bytes(env, word).filter(|bytes| bytes.len() <= INLINE_BINARY)?;
-        self.head(BIN, bytes.len())?;
-        self.slice(bytes)
+        self.binary(binary_bytes(env, word)?)
     }
 
     /// Writes a term of a few levels.
@@ -161,11 +159,18 @@ impl<'p> Bytes<'p> {
     fn child(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
         match layout::small(word) {
             Some(n) => self.small(n),
+            None if layout::is_atom(word) => self.atom(env, word),
             None => self.other(env, word, depth),
         }
     }
 
-    /// As `child`, for another term than a small integer.
+    #[inline(never)]
+    fn atom(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        let (tag, payload, used) = atom_parts(env, word);
+        self.tagged(tag, payload, used)
+    }
+
+    /// As `child`, for another term than a small integer or an atom.
     #[inline(never)]
     fn other(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
         if !layout::is_boxed(word) && !layout::is_cell(word) {
@@ -177,16 +182,33 @@ impl<'p> Bytes<'p> {
         }
     }
 
-    /// Writes the index key of a term: in hash order of one of a few levels, in key order of a small integer.
+    /// Writes the index key of a term: in hash order of one of a few levels, in key order of one without lists and maps.
     #[inline(always)]
     pub fn key(&mut self, env: *mut Env, word: Word, form: KeyForm) -> Option<()> {
-        match form {
-            KeyForm::Hash { .. } => self.term(env, word),
-            KeyForm::Ordered => {
-                let (first, rest, used) = order_key::of_int(layout::small(word)?)?;
+        match (form, layout::small(word)) {
+            (KeyForm::Hash { .. }, _) => self.term(env, word),
+            (KeyForm::Ordered, Some(n)) => {
+                let (first, rest, used) = order_key::of_int(n)?;
                 self.tagged(first, u64::from_le_bytes(rest), used)
             }
+            (KeyForm::Ordered, None) => self.ordered(env, word),
         }
+    }
+
+    #[inline(never)]
+    fn ordered(&mut self, env: *mut Env, word: Word) -> Option<()> {
+        let mut place = place();
+        let mut plain = Bytes::at(&mut place);
+        plain.term(env, word)?;
+        self.order_key(plain.as_term()).map(|_| ())
+    }
+
+    /// Writes the order key of a term. Whether the term comes back from it.
+    #[inline]
+    fn order_key(&mut self, term: TermRef<'_>) -> Option<bool> {
+        let (len, comes_back) = order_key::encode_flat(term, self.room())?;
+        self.len += len;
+        Some(comes_back)
     }
 
     /// Writes a tuple of such terms.
@@ -210,14 +232,22 @@ impl<'p> Bytes<'p> {
             self.head(TUPLE, elements.len())?;
             return elements.iter().try_for_each(|&e| self.child(env, e, depth));
         }
-        if let Some(bytes) = binary_bytes(env, word) {
-            if bytes.len() > INLINE_BINARY {
-                return None;
-            }
-            self.head(BIN, bytes.len())?;
-            return self.slice(bytes);
+        if let Some(bytes) = layout::heap_binary(word) {
+            return self.binary(bytes);
         }
-        self.map(env, word, depth)
+        // Before the emulator is asked for the bytes of a part of a binary.
+        match layout::flatmap(word) {
+            Some((keys, values)) => self.map(env, keys, values, depth),
+            None => self.binary(binary_bytes(env, word)?),
+        }
+    }
+
+    fn binary(&mut self, bytes: &[u8]) -> Option<()> {
+        if bytes.len() > INLINE_BINARY {
+            return None;
+        }
+        self.head(BIN, bytes.len())?;
+        self.slice(bytes)
     }
 
     fn list(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
@@ -236,8 +266,7 @@ impl<'p> Bytes<'p> {
     }
 
     /// A map whose keys are small integers and atoms of up to seven bytes.
-    fn map(&mut self, env: *mut Env, word: Word, depth: u32) -> Option<()> {
-        let (keys, values) = layout::flatmap(word)?;
+    fn map(&mut self, env: *mut Env, keys: &[Word], values: &[Word], depth: u32) -> Option<()> {
         if keys.len() > MOST {
             return None;
         }
@@ -253,7 +282,7 @@ impl<'p> Bytes<'p> {
 
 /// The encoding of a small integer or an atom: its tag, and a payload of which so many bytes count, low ones first.
 #[inline(always)]
-fn word_parts(env: *mut Env, word: Word) -> Option<(u8, u64, usize)> {
+pub fn word_parts(env: *mut Env, word: Word) -> Option<(u8, u64, usize)> {
     if let Some(n) = layout::small(word) {
         let (tag, used) = small_parts(n);
         return Some((tag, n as u64, used));
@@ -272,7 +301,7 @@ fn small_parts(n: i64) -> (u8, usize) {
     (INT1 + used as u8 - 1, used)
 }
 
-#[inline(never)]
+#[inline]
 fn atom_parts(env: *mut Env, word: Word) -> (u8, u64, usize) {
     let id = atoms::id_of(env, word);
     let used = (4 - id.leading_zeros() as usize / 8).max(1);
@@ -382,14 +411,36 @@ pub fn row<'b>(
     if elements.len() >= 0x80 >> FLAG_BITS {
         return None;
     }
-    key.key(env, *elements.get(keypos - 1)?, form)?;
     value.byte((elements.len() << FLAG_BITS) as u8 | flags)?;
+    let word = *elements.get(keypos - 1)?;
+    match form {
+        KeyForm::Ordered if layout::small(word).is_none() => {
+            ordered_key([&mut *key, &mut *value], env, word)?;
+        }
+        _ => key.key(env, word, form)?,
+    }
     for (i, &element) in elements.iter().enumerate() {
         if i + 1 != keypos {
             value.term(env, element)?;
         }
     }
     // SAFETY: key and value are as an encoder would have written them, without handles and without a -0.0: in hash order the key's bytes are the index
-    // key, in key order it is an integer's and comes back; the value's head says how many elements there are, and that.
+    // key, in key order it comes back from that or lies in the value; the value's head says how many elements there are, and which of the two.
     Some(unsafe { ObjectRef::trusted(key, value) })
+}
+
+/// Writes an order key other than an integer's. The value, of which the head is written, and says that the key comes back, is told otherwise and given
+/// the key if it doesn't.
+#[inline(never)]
+fn ordered_key([key, value]: [&mut Bytes<'_>; 2], env: *mut Env, word: Word) -> Option<()> {
+    let (head, start) = (*value.first()?, value.len);
+    value.term(env, word)?;
+    // SAFETY: as in `as_term`, of what was written behind the head.
+    let exact = unsafe { TermRef::trusted(&value[start..]) };
+    if key.order_key(exact)? {
+        value.len = start;
+    } else {
+        value.set(0, head ^ (FROM_ORDER | EXACT_KEY));
+    }
+    Some(())
 }

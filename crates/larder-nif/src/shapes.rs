@@ -10,10 +10,13 @@
 //!
 //! Remembered are only keys that are atoms or small integers, which are words, and the same for ever.
 //!
-//! Who writes a map can guess its set of keys by their number and the first of them, and put each value in its place at once.
+//! Who writes a map can guess its set of keys by their number and the first of them, and put each value in its place at once. Keys are then compared as they
+//! are stored, and not made into words.
 
 use crate::layout;
+use crate::quick;
 use crate::sys::*;
+use larder_term::tags::SMALL;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -25,11 +28,49 @@ const SHAPES: usize = 256;
 /// And guesses.
 const GUESSES: usize = 64;
 
+/// A key as it is stored, in at most eight bytes: these, low ones first, and how many. No key's begin with another's.
+#[derive(Clone, Copy)]
+pub struct Code {
+    bytes: u64,
+    len: u8,
+}
+
+impl Code {
+    /// That of a key that is a small integer or an atom.
+    fn of(env: *mut Env, key: Word) -> Option<Code> {
+        let (tag, payload, used) = quick::word_parts(env, key)?;
+        if used >= 8 {
+            return None;
+        }
+        let unused = 64 - 8 * (1 + used as u32);
+        Some(Code {
+            bytes: (payload << 8 | u64::from(tag)) << unused >> unused,
+            len: 1 + used as u8,
+        })
+    }
+
+    /// The place behind the key, if it is what lies at this one.
+    #[inline(always)]
+    pub fn end(self, bytes: &[u8], at: usize) -> Option<usize> {
+        let here = bytes.get(at..)?;
+        let is_here = match here.first_chunk() {
+            Some(&eight) => {
+                let unused = 64 - 8 * u32::from(self.len);
+                (u64::from_le_bytes(eight) ^ self.bytes) << (unused & 63) == 0
+            }
+            None => here.starts_with(&self.bytes.to_le_bytes()[..self.len.into()]),
+        };
+        is_here.then_some(at + usize::from(self.len))
+    }
+}
+
 /// A set of keys.
 pub struct Shape {
     count: usize,
     /// As they were stored.
     keys: [Word; MOST],
+    /// As they are stored, if none takes more than eight bytes.
+    codes: Option<[Code; MOST]>,
     /// For each place in a map, which of them is there.
     order: [u8; MOST],
     /// For each of them, its place in a map.
@@ -39,10 +80,13 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The place in a map of the key that was stored as this one, if it is that key.
+    /// The keys as they are stored, each with its place in a map.
     #[inline(always)]
-    pub fn place(&self, stored: usize, key: Word) -> Option<usize> {
-        (*self.keys.get(stored)? == key).then(|| usize::from(self.places[stored]))
+    pub fn codes(&self) -> impl Iterator<Item = (Code, usize)> + '_ {
+        let codes = self.codes.iter().flatten().take(self.count);
+        codes
+            .copied()
+            .zip(self.places.iter().map(|&place| place.into()))
     }
 
     /// The keys as they are in a map.
@@ -56,7 +100,7 @@ impl Shape {
 struct Known {
     /// By all keys.
     shapes: Vec<Option<Rc<Shape>>>,
-    /// By their number and the first: those met last.
+    /// By their number and the first: those met last. All have codes.
     guesses: [Option<Rc<Shape>>; GUESSES],
 }
 
@@ -69,16 +113,19 @@ thread_local! {
     };
 }
 
+/// Where a guess is kept for maps of so many keys the first of which is stored like this: by its first byte, and the second if that isn't a value's.
 #[inline]
-fn guess_at(count: usize, first: Word) -> usize {
-    ((first >> 4) ^ count.rotate_left(3)) % GUESSES
+fn guess_at(count: usize, first: u8, second: u8) -> usize {
+    let second = if first >= SMALL { 0 } else { second };
+    (usize::from(second) ^ usize::from(first).rotate_left(1) ^ count.rotate_left(3)) % GUESSES
 }
 
-/// The set of keys that was met last with as many keys and this first one, perhaps.
+/// The set of keys that was met last with as many keys and a first one such as that at the beginning of these bytes, perhaps.
 #[inline]
-pub fn guess(count: usize, first: Word) -> Option<Rc<Shape>> {
+pub fn guess(count: usize, bytes: &[u8]) -> Option<Rc<Shape>> {
+    let &[first, second] = bytes.first_chunk()?;
     KNOWN.with_borrow(|known| {
-        let shape = known.guesses[guess_at(count, first)].as_ref()?;
+        let shape = known.guesses[guess_at(count, first, second)].as_ref()?;
         (shape.count == count).then(|| Rc::clone(shape))
     })
 }
@@ -104,7 +151,10 @@ pub fn sort(env: *mut Env, keys: &mut [Word], values: &mut [Word]) -> bool {
                 None => return false,
             },
         };
-        known.guesses[guess_at(keys.len(), keys[0])] = Some(Rc::clone(shape));
+        if let Some([first, ..]) = &shape.codes {
+            let [first, second, ..] = first.bytes.to_le_bytes();
+            known.guesses[guess_at(keys.len(), first, second)] = Some(Rc::clone(shape));
+        }
         permute(keys, &shape.order);
         permute(values, &shape.order);
         true
@@ -148,6 +198,7 @@ fn learn(env: *mut Env, keys: &[Word]) -> Option<Shape> {
     let mut shape = Shape {
         count: keys.len(),
         keys: [0; MOST],
+        codes: Some([Code { bytes: 0, len: 1 }; MOST]),
         order: [0; MOST],
         places: [0; MOST],
         sorted: [0; MOST],
@@ -156,6 +207,10 @@ fn learn(env: *mut Env, keys: &[Word]) -> Option<Shape> {
         let stored = usize::try_from(layout::small(number)?).ok()?;
         if keys.get(stored) != Some(&key) {
             return None;
+        }
+        match (&mut shape.codes, Code::of(env, key)) {
+            (Some(codes), Some(code)) => codes[stored] = code,
+            _ => shape.codes = None,
         }
         (shape.keys[stored], shape.sorted[place]) = (key, key);
         (shape.order[place], shape.places[stored]) = (stored as u8, place as u8);

@@ -25,7 +25,8 @@
 //! A writer that was not first counts 250, one that was −1; beyond 1,000 a leaf is divided, below −1,000 joined.
 //!
 //! Linearisation point of a lookup: the load of the leaf from its slot; of a batch of a scan and of a range, that of its last leaf, when the others were looked at
-//! again afterwards and were as before (`lfcatree/range.rs`). So a batch is of one instant, and a scan stops nobody.
+//! again afterwards and were as before (`lfcatree/range.rs`). So a batch is of one instant, and a scan stops nobody. Where others keep writing to leaves that have no
+//! entry when a scan passes them, the entries of its batch are of one instant, and each of these leaves had none at some time of the scan.
 //!
 //! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees", SPAA 2018.
 //! Deviations: a join is not lock-free: one thread joins at a time (another that would leaves it), and writers wait while their leaf is frozen; a range is read
@@ -46,7 +47,7 @@ use crate::word::Word;
 use crate::{Cut, Position};
 use larder_index::sync::{planted, Backoff, Fault, Mutex};
 use larder_index::{Guard, Stats};
-use range::Walked;
+use range::{Walked, TRIES};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -346,7 +347,17 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle_all();
-        self.walk_once(guard, cut, &mut |entry| f(&entry.position, &entry.word)) == Walked::ToTheEnd
+        let mut once = |strict: bool| {
+            let mut met = false;
+            let walked = self.walk_once(guard, cut, strict, &mut |entry| {
+                met = true;
+                f(&entry.position, &entry.word)
+            });
+            (met || walked != Walked::Torn).then_some(walked)
+        };
+        // While others write to leaves that have no entry when they are passed, nothing is met and all has to be looked at again.
+        let strict = (0..TRIES).find_map(|_| once(true));
+        strict.or_else(|| once(false)) == Some(Walked::ToTheEnd)
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {

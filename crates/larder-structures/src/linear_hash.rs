@@ -244,6 +244,11 @@ impl<W: Word> LinearHash<W> {
         self.kept.0 += 1;
         self.kept.1 += node.word.held();
         if self.waiting.last() != Some(&bucket) {
+            if self.waiting.len() >= 64.max(2 * self.address.buckets()) {
+                // Each bucket once, so that keys that come and go in a fixed table don't make it longer and longer.
+                self.waiting.sort_unstable();
+                self.waiting.dedup();
+            }
             self.waiting.push(bucket);
         }
     }
@@ -380,6 +385,32 @@ mod tests {
             });
         }
         assert_eq!(met, table.chains.len());
+    }
+
+    #[test]
+    fn a_fixed_table_notes_a_bucket_few_times() {
+        let mut table = LinearHash::<u64>::new(1, 0);
+        for n in 0..100 {
+            table.insert(&position(n), n);
+        }
+        let bucket = |table: &LinearHash<u64>, n| table.address.bucket(table.hash(&position(n)));
+        let other = (1..100).find(|n| bucket(&table, *n) != bucket(&table, 0));
+        let keys = [0, other.expect("several buckets")];
+        table.freeze(true);
+        for _ in 0..5_000 {
+            for n in keys {
+                assert!(table.remove(&position(n)));
+            }
+            for n in keys {
+                table.insert(&position(n), n);
+            }
+        }
+        assert!(table.waiting.len() <= 64.max(2 * table.address.buckets()));
+        table.freeze(false);
+        for n in 1000..3000 {
+            table.insert(&position(n), n);
+        }
+        check(&table);
     }
 
     #[test]

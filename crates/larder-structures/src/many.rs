@@ -224,8 +224,8 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
         let (key, value, end) = batch.entries[i];
         out.clear();
-        out.extend_from_slice(&batch.bytes[key as usize - HASH..value as usize]);
-        out.extend_from_slice(&batch.bytes[end as usize..end as usize + size_of::<u64>()]);
+        out.extend_from_slice(&batch.bytes[key - HASH..value]);
+        out.extend_from_slice(&batch.bytes[end..end + size_of::<u64>()]);
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {

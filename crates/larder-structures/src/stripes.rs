@@ -165,7 +165,9 @@ impl<W: Word> Scheme<W> for Stripes<W> {
                 None => (part.table.write(), true),
             };
             table.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
-            (met, self.count(part, layout.bits, met))
+            // Who can't change the layout of a fixed table doesn't ask for it alone with each write.
+            let adapt = self.count(part, layout.bits, met) && !layout.frozen;
+            (met, adapt)
         };
         if adapt {
             self.adapt();
@@ -318,6 +320,32 @@ mod tests {
         let stats = table.stats(&pin());
         assert!(stats.leaves == 64 && stats.merges == 1, "{stats:?}");
         assert_eq!(all(&table), before);
+    }
+
+    /// A fixed table's layout stays as it is: who can't change it doesn't wait for all others to see that. It changes with the first write afterwards.
+    #[test]
+    fn writers_of_a_fixed_table_wait_for_no_reader() {
+        let table = Stripes::new(None, 1, 1);
+        table.freeze(true);
+        for _ in 0..13 {
+            contend(&table, 7);
+        }
+        let reading = table.layout.read();
+        let (said, done) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let table = &table;
+            scope.spawn(move || {
+                put(table, 7);
+                said.send(()).expect("the test waits");
+            });
+            let waited = done.recv_timeout(std::time::Duration::from_secs(30));
+            drop(reading);
+            assert!(waited.is_ok(), "a write waited for a reader");
+        });
+        assert_eq!(table.stats(&pin()).leaves, 64);
+        table.freeze(false);
+        put(&table, 7);
+        assert_eq!(table.stats(&pin()).leaves, 128);
     }
 
     #[test]

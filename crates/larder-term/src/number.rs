@@ -10,9 +10,10 @@ use crate::{
     encoder::Encoder,
     view::{BigRef, TermRef, View},
 };
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
 use num_traits::{FromPrimitive, Signed, ToPrimitive};
 use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering as Memory};
 
 /// A number.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,13 +32,24 @@ pub enum NumberError {
     /// `badarith`: an operand of the wrong kind, a division by zero, a float that overflows.
     #[error("bad argument in an arithmetic expression")]
     BadArith,
-    /// `system_limit`: an integer of more than [`MAX_BITS`] bits.
+    /// `system_limit`: an integer of more than [`max_bits`] bits.
     #[error("an integer would become too large")]
     SystemLimit,
 }
 
-/// The most bits that an integer made by a shift or a product may have.
-pub const MAX_BITS: u64 = 1 << 26;
+static MAX_BITS: AtomicU64 = AtomicU64::new(1 << 26);
+
+/// Says how many bits an integer may have in this process, as the host has it. At first 2^26.
+pub fn set_max_bits(bits: u64) {
+    // Ordering: Relaxed; a number that a door sets before it makes its first table.
+    MAX_BITS.store(bits, Memory::Relaxed);
+}
+
+/// The most bits that an integer made by an operation may have.
+pub fn max_bits() -> u64 {
+    // Ordering: Relaxed; pairs with the store of `set_max_bits`, see there.
+    MAX_BITS.load(Memory::Relaxed)
+}
 
 /// The result of an operation.
 pub type Result = std::result::Result<Number, NumberError>;
@@ -117,11 +129,25 @@ impl Number {
         match self {
             Number::Int(n) => Ok(*n as f64),
             Number::Float(x) => Ok(*x),
-            Number::Big(n) => n
-                .to_f64()
+            Number::Big(n) => Some(big_to_float(n))
                 .filter(|x| x.is_finite())
                 .ok_or(NumberError::BadArith),
         }
+    }
+}
+
+/// As the emulator does it: digit by digit from the highest, rounded each time, which is not always the nearest float. Infinite if it is too large for one.
+fn big_to_float(n: &BigInt) -> f64 {
+    let (sign, digits) = n.to_u64_digits();
+    let base = 2f64.powi(64);
+    let size = digits
+        .iter()
+        .rev()
+        .fold(0.0, |sum, &digit| sum * base + digit as f64);
+    if sign == Sign::Minus {
+        -size
+    } else {
+        size
     }
 }
 
@@ -204,6 +230,21 @@ pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The emulator's `float((3 bsl 63) + 2049) == float(3 bsl 63)`, though another float is nearer.
+    #[test]
+    fn large_integers_are_rounded_digit_by_digit() {
+        let float = |n: BigInt| Number::Big(n).to_float();
+        let even: BigInt = BigInt::from(3) << 63u32;
+        let near: f64 = 27_670_116_110_564_327_424.0;
+        assert_eq!(float(even.clone()), Ok(near));
+        assert_eq!(float(even.clone() + 2049u32), Ok(near));
+        assert_eq!(float(-(even + 2049u32)), Ok(-near));
+        assert_eq!(
+            float(BigInt::from(1) << 1024u32),
+            Err(NumberError::BadArith)
+        );
+    }
 
     #[test]
     fn integers_and_floats_by_value() {

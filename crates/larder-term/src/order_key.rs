@@ -20,9 +20,11 @@
 //!   nodes' (ports and references). Erlang would place them by the node's name, which a node may change while its tables stay.
 
 mod decode;
+mod flat;
 mod numbers;
 
 pub use decode::{comes_back, decode};
+pub use flat::{encode_flat, Place};
 pub use numbers::{of_int, to_int};
 
 use crate::{

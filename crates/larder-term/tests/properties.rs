@@ -386,3 +386,36 @@ fn older_forms_are_read() {
     let unknown = etf::decode_term(b"\x83\x77\x0cnever before", &NodeName::NONE, &options);
     assert_eq!(unknown.unwrap_err(), etf::EtfError::UnknownAtom);
 }
+
+/// A tuple of 2^24 elements is none of Erlang's.
+#[test]
+fn a_tuple_that_is_too_large_is_refused() {
+    let tuple = |arity: u32| {
+        let mut bytes = vec![131, 105];
+        bytes.extend_from_slice(&arity.to_be_bytes());
+        bytes.resize(bytes.len() + arity as usize, 106);
+        from_etf(&bytes)
+    };
+    let (largest, length) = tuple((1 << 24) - 1).unwrap();
+    assert_eq!(length, 6 + (1 << 24) - 1);
+    assert_eq!(largest.as_ref().as_tuple().unwrap().arity(), (1 << 24) - 1);
+    assert_eq!(tuple(1 << 24).err(), Some(etf::EtfError::TooLarge));
+}
+
+/// A reference that names a process has five words, of which the last may be zero; whoever made it takes no fewer.
+#[test]
+fn references_have_three_words_or_five() {
+    for (words, written) in [(1, 3), (3, 3), (4, 5), (5, 5)] {
+        let mut bytes = vec![131, 90, 0, words, 119, 1, b'n', 0, 0, 0, 9];
+        for word in 1..=u32::from(words) {
+            let word = if word == 5 { 0 } else { word };
+            bytes.extend_from_slice(&word.to_be_bytes());
+        }
+        let (term, _) = from_etf(&bytes).unwrap();
+        let out = etf_of(term.as_ref());
+        assert_eq!(out[2..4], [0, written], "{words} words");
+        bytes[3] = written;
+        bytes.resize(11 + 4 * usize::from(written), 0);
+        assert_eq!(out, bytes);
+    }
+}

@@ -4,6 +4,7 @@
 //!   keys           adversarial keys and hashes, whole scans
 //!   one, many      random operations on an index, against the oracle that `larder-index` has
 //!   threads        threads at work together, and what must hold all the while
+//!   unchanged      batches that an index says are still true
 //!   history        operations that threads record, and whether they are linearizable
 //!   registers      ... on an index with one value under a key
 //!   crowds         ... on one with many
@@ -24,6 +25,7 @@ pub mod one;
 pub mod registers;
 pub mod tables;
 pub mod threads;
+pub mod unchanged;
 
 #[cfg(larder_model)]
 mod bounded;

@@ -229,3 +229,84 @@ pub fn queues(index: &dyn Unique, name: &str, n: u64) {
     });
     assert_eq!((index.len(), taken.load(Relaxed)), (0, 2 * n), "{name}");
 }
+
+/// What threads append: who, how long, which of its own under this key, and bytes that follow from both.
+fn piece(thread: u64, number: u32) -> Vec<u8> {
+    let len = 6 + (mix(thread << 32 | u64::from(number)) % 40) as usize;
+    let mut piece = vec![thread as u8, len as u8];
+    piece.extend(number.to_be_bytes());
+    piece.resize(len, thread as u8 ^ number as u8);
+    piece
+}
+
+/// The last number of each thread in a value, whose pieces are whole and of each thread in order, none missing.
+fn last_pieces<const N: usize>(value: &[u8]) -> [Option<u32>; N] {
+    let mut last = [None; N];
+    let mut rest = value;
+    while !rest.is_empty() {
+        let (whole, after) = rest.split_at(usize::from(rest[1]));
+        let (thread, number) = (usize::from(whole[0]), &whole[2..6]);
+        let number = u32::from_be_bytes(number.try_into().expect("four bytes"));
+        assert_eq!(whole, piece(thread as u64, number), "a piece is torn");
+        if let Some(last) = last[thread] {
+            assert_eq!(last + 1, number, "thread {thread}: a piece is missing");
+        }
+        last[thread] = Some(number);
+        rest = after;
+    }
+    last
+}
+
+/// Threads append to the same few values, which grow through all sizes and begin anew when they are large: no piece is lost, a reader sees whole pieces in
+/// order, and none of before what it has seen.
+pub fn nothing_appended_is_lost(index: &dyn Unique, name: &str, rounds: u32) {
+    const WRITERS: usize = 3;
+    const KEYS: u64 = 5;
+    const LARGE: usize = 4000;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = |t: u64| {
+            for i in 0..rounds * KEYS as u32 {
+                let k = (u64::from(i) % KEYS).to_be_bytes();
+                index.update(&pin(), key(&k, Hashes::Good), &mut |old, scratch| {
+                    let old = old.filter(|old| old.len() < LARGE);
+                    scratch.extend_from_slice(old.unwrap_or_default());
+                    scratch.extend(piece(t, i / KEYS as u32));
+                    Change::PutScratch
+                });
+            }
+        };
+        let writers: Vec<_> = (0..WRITERS as u64)
+            .map(|t| scope.spawn(move || writer(t)))
+            .collect();
+        scope.spawn(|| {
+            let mut seen = [[None; WRITERS]; KEYS as usize];
+            let mut out = Vec::new();
+            while !stop.load(Relaxed) {
+                for k in 0..KEYS {
+                    out.clear();
+                    index.get(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out);
+                    let now = last_pieces::<WRITERS>(&out);
+                    for (seen, now) in seen[k as usize].iter_mut().zip(now) {
+                        assert!(now.is_none() || now >= *seen, "{name}: {now:?} < {seen:?}");
+                        *seen = (*seen).max(now);
+                    }
+                }
+            }
+        });
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        stop.store(true, Relaxed);
+        assert!(ended.iter().all(Result::is_ok), "{name}: a writer failed");
+    });
+    for k in 0..KEYS {
+        let mut out = Vec::new();
+        index.get(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out);
+        let last = last_pieces::<WRITERS>(&out);
+        // Who appended last is there; the others' last may have gone with a value that was large.
+        let ends = |last: &Option<u32>| last.is_none() || *last == Some(rounds - 1);
+        assert!(
+            last.iter().all(ends) && last.iter().any(Option::is_some),
+            "{name}: {last:?}"
+        );
+    }
+}

@@ -10,22 +10,35 @@
 //!   next(k3) -> k4     from what was read
 //! ```
 //!
-//! A traversal of a table that others change all the time would arm the watch, and have it disarmed, at each step. So after a change the thread reads nothing
-//! ahead for some steps.
+//! A table that others change all the time would have its watch armed, and disarmed, at each step. There the index is asked whether the leaf that was read is as
+//! it was (`Unique::unchanged`): a step then finds its leaf, and no more. After a change of the table the thread goes on so for a while, without the watch; after a
+//! change of the leaf it reads nothing ahead for some steps.
+//!
+//! A door that showed the key of an answer as a number of its own, which stands for that key for ever, may ask for the next step by that number: then the
+//! key is neither written nor compared.
 //!
 //! What is kept are copies of bytes. Entries whose values hold handles are never answered from here: nobody counts those copies' handles.
 
 use crate::raw;
 use crate::scan::Watched;
-use larder_index::{Batch, Direction};
+use larder_index::{Batch, Direction, Seen};
 
 /// Entries that are read ahead at first, and at most.
 const FIRST: usize = 8;
-const MOST: usize = 128;
-/// Steps without reading ahead after the table was changed.
+const MOST: usize = 512;
+/// Steps without reading ahead after what had been read was changed; and readings without the watch after the table was.
 const PAUSE: u32 = 64;
 /// More bytes than this are not kept.
 const KEEP: usize = 1 << 20;
+
+/// Where a step that goes on from the last answer begins.
+#[derive(Clone, Copy, Debug)]
+pub enum StepFrom<'k> {
+    /// An index key.
+    Key(&'k [u8]),
+    /// The key that was shown as this number, which is not 0.
+    Shown(u64),
+}
 
 /// See the module.
 pub(crate) struct Ahead {
@@ -37,10 +50,14 @@ pub(crate) struct Ahead {
     batch: Batch,
     /// The entry of the last answer.
     at: usize,
+    /// What its key was shown as; 0 if it was not.
+    shown: u64,
     /// How many entries to read ahead the next time.
     more: usize,
     /// Steps until something is read ahead again.
     pause: u32,
+    /// Readings until the watch is asked again.
+    unwatched: u32,
 }
 
 impl Default for Ahead {
@@ -51,8 +68,10 @@ impl Default for Ahead {
             way: Direction::Forward,
             batch: Batch::default(),
             at: 0,
+            shown: 0,
             more: FIRST,
             pause: 0,
+            unwatched: 0,
         }
     }
 }
@@ -73,56 +92,107 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 impl Ahead {
-    /// Whether a step from `key` goes on from the last answer.
+    /// Whether a step goes on from the last answer.
     #[inline(always)]
-    fn goes_on(&self, table: u64, key: &[u8], way: Direction) -> bool {
+    fn goes_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
         self.table == table
             && self.way == way
             && self.at < self.batch.len()
-            && same(self.batch.key(self.at), key)
+            && match from {
+                StepFrom::Key(key) => same(self.batch.key(self.at), key),
+                StepFrom::Shown(number) => self.shown == number,
+            }
     }
 
-    /// The entry behind `key`, if it was read and `holds` says that it still is what the table has.
+    /// Whether the key of the last answer was shown as this number, which is not 0.
+    #[inline(always)]
+    pub(crate) fn has_shown(&self, number: u64) -> bool {
+        self.shown == number
+    }
+
+    /// Notes what the key of the last answer was shown as.
+    #[inline(always)]
+    pub(crate) fn show(&mut self, number: u64) {
+        self.shown = number;
+    }
+
+    /// The entry behind another, if it was read and `holds` says that it still is what the table has.
     #[inline(always)]
     pub(crate) fn next(
         &mut self,
         table: u64,
-        key: &[u8],
+        from: StepFrom<'_>,
         way: Direction,
         holds: impl FnOnce(Watched) -> bool,
     ) -> Option<(&[u8], &[u8])> {
         let watched = self.watched?;
         let next = self.at + 1;
-        if next >= self.batch.len() || !self.goes_on(table, key, way) || !holds(watched) {
+        if next >= self.batch.len() || !self.goes_on(table, from, way) || !holds(watched) {
             return None;
         }
-        let (key, value) = (self.batch.key(next), self.batch.value(next));
+        let (key, value) = self.batch.entry(next);
         if raw::has_handles(value) {
             return None;
         }
-        self.at = next;
+        (self.at, self.shown) = (next, 0);
         Some((key, value))
     }
 
-    /// How many entries a step from `key`, which was not answered from here, should read ahead: none, or several, which are to be watched.
+    /// Whether there is an entry that `next_unchanged` could give: who would have to pin the epoch for that asks first.
     #[inline]
-    pub(crate) fn wanted(&mut self, table: u64, key: &[u8], way: Direction) -> usize {
-        if !self.goes_on(table, key, way) {
-            self.more = FIRST;
-            return 0;
+    pub(crate) fn may_go_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
+        self.batch.seen.is_some()
+            && self.at + 1 < self.batch.len()
+            && self.goes_on(table, from, way)
+    }
+
+    /// As `next`, after the table was changed: if `same` says of the key of the last answer that what was read around it was not.
+    #[inline]
+    pub(crate) fn next_unchanged(
+        &mut self,
+        table: u64,
+        from: StepFrom<'_>,
+        way: Direction,
+        same: impl FnOnce(&[u8], Seen) -> bool,
+    ) -> Option<(&[u8], &[u8])> {
+        let seen = self.batch.seen?;
+        if !self.may_go_on(table, from, way) || !same(self.batch.key(self.at), seen) {
+            return None;
         }
-        if self.watched.is_some() && self.at + 1 < self.batch.len() {
+        let next = self.at + 1;
+        let (key, value) = self.batch.entry(next);
+        if raw::has_handles(value) {
+            return None;
+        }
+        if self.watched.take().is_some() {
+            self.unwatched = PAUSE;
+        }
+        (self.at, self.shown) = (next, 0);
+        Some((key, value))
+    }
+
+    /// How many entries a step from `key`, which was not answered from here, should read ahead, and whether they are to be watched.
+    #[inline]
+    pub(crate) fn wanted(&mut self, table: u64, key: &[u8], way: Direction) -> (usize, bool) {
+        if !self.goes_on(table, StepFrom::Key(key), way) {
+            self.more = FIRST;
+            return (0, false);
+        }
+        let tells = self.batch.seen.is_some();
+        if (self.watched.is_some() || tells) && self.at + 1 < self.batch.len() {
             // There was an answer, and it did not hold.
             self.pause = PAUSE;
             self.more = FIRST;
         }
         if self.pause > 0 {
             self.pause -= 1;
-            return 0;
+            return (0, false);
         }
+        let watch = self.unwatched == 0 || !tells;
+        self.unwatched = self.unwatched.saturating_sub(1);
         let more = self.more;
         self.more = (4 * more).min(MOST);
-        more
+        (more, watch)
     }
 
     /// Keeps what a step has read, of which entry `at` was the answer, unless it is much. The batch is exchanged for another.
@@ -144,5 +214,6 @@ impl Ahead {
         self.watched = watched;
         self.way = way;
         self.at = at;
+        self.shown = 0;
     }
 }

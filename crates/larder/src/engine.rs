@@ -79,7 +79,8 @@ impl Engine {
     }
 
     /// Ends an owner: what it fixed is fixed by it no longer; each of its tables goes to its heir, if it has one that lives, or dies. The first 256
-    /// tables are dealt with here, the ones with names first; the rest by the reaper, soon. Nothing happens if the owner does not live.
+    /// tables are dealt with here, the ones with heirs first, then the ones with names; the rest by the reaper, soon. Nothing happens if the owner does not
+    /// live.
     pub fn down(&self, owner: OwnerId) {
         let Some(estate) = self.0.owners.end(owner) else {
             return;
@@ -92,7 +93,7 @@ impl Engine {
         let mut tables = VecDeque::from(estate.tables);
         tables
             .make_contiguous()
-            .sort_by_key(|t| (!t.is_named(), t.id()));
+            .sort_by_cached_key(|t| (t.heir().is_none(), !t.is_named(), t.id()));
         self.settle(owner, &mut tables, AT_ONCE);
         if !tables.is_empty() {
             let engine = self.clone();
@@ -223,6 +224,7 @@ impl Engine {
             self.0.owners.remove_fixed(fixer, table.id());
         }
         free_store(table, &guard);
+        table.gate.end();
         self.0.door.gone(table.id());
     }
 }
@@ -244,32 +246,50 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`: the right to write is needed.
     pub fn drop_table(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
-        self.check_write(who)?;
-        self.drop_unasked()
+        self.drop_called(who, None)
     }
 
-    /// As `drop_table`, without asking for a right.
-    pub(crate) fn drop_unasked(self: &Arc<Self>) -> Result<(), Error> {
+    /// As `drop_table`, for who was told of the table by a name: it is dropped only if it still has that.
+    ///
+    /// # Errors
+    /// As `drop_table`; `NoTable` also if the table has another name by now.
+    pub fn drop_called(self: &Arc<Self>, who: OwnerId, called: Option<Atom>) -> Result<(), Error> {
+        self.check_write(who)?;
+        self.drop_unasked(called)
+    }
+
+    /// As `drop_called`, without asking for a right.
+    pub(crate) fn drop_unasked(self: &Arc<Self>, called: Option<Atom>) -> Result<(), Error> {
         let engine = self.engine()?;
         let admin = self.admin.lock();
-        if admin.gone {
-            return Err(Error::NoTable);
-        }
+        self.check_called(&admin, called)?;
         engine.bury(self, admin);
         Ok(())
     }
 
-    /// Gives the table another name. A named table is found under the new name before the old is freed.
+    /// Whether the table lives and has the name by which it was called, if it was.
+    fn check_called(&self, admin: &Admin, called: Option<Atom>) -> Result<(), Error> {
+        if admin.gone || called.is_some_and(|name| name != self.name()) {
+            return Err(Error::NoTable);
+        }
+        Ok(())
+    }
+
+    /// Gives the table another name. A named table is found under the new name before the old is freed. `called` is the name by which the caller was told of it,
+    /// if it was: the table must still have that.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a name in use, its own included).
-    pub fn rename(self: &Arc<Self>, who: OwnerId, to: Atom) -> Result<(), Error> {
+    pub fn rename(
+        self: &Arc<Self>,
+        who: OwnerId,
+        called: Option<Atom>,
+        to: Atom,
+    ) -> Result<(), Error> {
         self.check_write(who)?;
         let engine = self.engine()?;
         let admin = self.admin.lock();
-        if admin.gone {
-            return Err(Error::NoTable);
-        }
+        self.check_called(&admin, called)?;
         if self.is_named() {
             let guard = larder_index::pin();
             if !engine.0.registry.take_name(to, self, &guard) {

@@ -175,13 +175,18 @@ impl Fixation {
     pub(crate) fn was_deleted(&self, guard: &Guard, key: Key<'_>) -> bool {
         let mut aside = Vec::new();
         if let Some(state) = self.state.lock().as_ref() {
-            if state.deleted.contains(key.bytes) {
-                return true;
-            }
             aside.extend(state.aside.iter().map(|store| store.share(guard)));
         }
-        // Not under the lock: a writer that holds a leaf of such a store may be waiting for it.
-        aside.iter().any(|store| store.contains(guard, key))
+        // Not under the lock: a writer that holds a leaf of such a store may be waiting for it. What is remembered comes last: such a writer, and one of a
+        // bag that has taken the key out and not yet remembered it, which `contains` waits for, does so before the key is found gone.
+        aside.iter().any(|store| store.contains(guard, key)) || self.remembers(key)
+    }
+
+    fn remembers(&self, key: Key<'_>) -> bool {
+        let state = self.state.lock();
+        state
+            .as_ref()
+            .is_some_and(|s| s.deleted.contains(key.bytes))
     }
 
     /// Who has the table fixed.

@@ -17,6 +17,7 @@
 //! * A writer looks at the word again under its leaf's lock. If it was open there, the leaf was locked before (1) was seen. The batch reads or locks that leaf
 //!   after (1), so it waits for the writer and finds its change made. The two orders meet crosswise: lock then load of the word here, change of
 //!   the word then load of the leaf's version there. Hence `SeqCst` on the word, and `after_lock`.
+//! * `insert_new` of a bag's list looks for its keys under their locks: a writer of a bag may have passed the gate and changed nothing yet.
 //! * A traversal is no snapshot; a slice of one that began before (1) may see some of the batch.
 
 use crate::budget::{Budget, Step};
@@ -28,6 +29,7 @@ use crate::reaper;
 use crate::store::Index;
 use crate::table::{At, Table, CLOSED, DEAD};
 use crate::write::index;
+use larder_index::sync::atomic::{AtomicU64, Ordering};
 use larder_index::sync::{give_way, Mutex};
 use larder_index::Key;
 use larder_term::object::{ObjectBuf, ObjectRef};
@@ -227,11 +229,13 @@ impl ListBatch {
 
     /// Does one slice, if nobody else is doing one. `Done` when the batch is over.
     fn work(&self, table: &Table, budget: &mut Budget) -> Result<Step, Error> {
+        // Pinned before the lock is taken, as a pin may run what others deferred.
+        let guard = larder_index::pin();
         let Some(mut progress) = self.progress.try_lock() else {
+            drop(guard);
             give_way();
             return Ok(Step::More);
         };
-        let guard = larder_index::pin();
         let at = table.begin_batch(&guard)?;
         let mut near = Ahead::new(self.list.len());
         loop {
@@ -244,7 +248,8 @@ impl ListBatch {
                 Phase::Refused => return Err(table.full(&at)),
                 // Nearly always there is room for the whole list.
                 Phase::Measuring(0) if self.list.len() <= at.store.room() => {
-                    progress.phase = Phase::Applying;
+                    // From the first on: there may be room now that there was none of when the first few were looked for.
+                    (progress.phase, progress.next) = (Phase::Applying, 0);
                     continue;
                 }
                 phase if progress.next == self.list.len() => {
@@ -258,7 +263,8 @@ impl ListBatch {
                     continue;
                 }
                 Phase::Checking => {
-                    if at.store.contains(&guard, near.key(progress.next)) {
+                    // Who passed the open gate may be about to write the key.
+                    if at.store.contains_settled(&guard, near.key(progress.next)) {
                         progress.phase = Phase::Over(false);
                         continue;
                     }
@@ -281,14 +287,31 @@ impl ListBatch {
     }
 }
 
-/// The slot of a table for the batch that holds it.
+/// The slot of a table for the batch that holds it, and how often it was about to be closed.
 #[derive(Default)]
-pub(crate) struct Gate(Mutex<Option<Arc<ListBatch>>>);
+pub(crate) struct Gate {
+    slot: Mutex<Option<Arc<ListBatch>>>,
+    closings: AtomicU64,
+}
+
+impl Gate {
+    /// How often the gate was about to be closed: as long as it is the same, and the gate open, no list was begun.
+    pub(crate) fn closings(&self) -> u64 {
+        // Ordering: SeqCst, against the change in `close`, which comes before the state word's.
+        self.closings.load(Ordering::SeqCst)
+    }
+
+    /// Forgets the batch of a table that is gone, which nobody will finish. No other comes: `close` looks whether the table is dead under the same lock.
+    pub(crate) fn end(&self) {
+        let batch = self.slot.lock().take();
+        drop(batch);
+    }
+}
 
 impl Table {
     /// Does one slice of the batch that holds the gate, if one does. `Done` when the gate is open, or the table gone.
     pub fn help(&self, budget: &mut Budget) -> Step {
-        let Some(batch) = self.gate.0.lock().clone() else {
+        let Some(batch) = self.gate.slot.lock().clone() else {
             return Step::Done;
         };
         match batch.work(self, budget) {
@@ -309,7 +332,7 @@ impl Table {
     /// (1) Closes the gate for the batch; `Busy` if another holds it.
     fn close(&self, batch: &Arc<ListBatch>) -> Result<(), Error> {
         let guard = larder_index::pin();
-        let mut slot = self.gate.0.lock();
+        let mut slot = self.gate.slot.lock();
         if slot.is_some() {
             return Err(Error::Busy);
         }
@@ -318,6 +341,8 @@ impl Table {
             if seen.tag() & DEAD != 0 {
                 return Err(Error::NoTable);
             }
+            // Ordering: SeqCst, before the state word changes (see `closings`). Once too often does no harm.
+            self.gate.closings.fetch_add(1, Ordering::SeqCst);
             if self.cell.set_tag_if(seen, CLOSED, &guard) {
                 *slot = Some(Arc::clone(batch));
                 // Ordering: after the state word's change and before any look at a leaf (see the module).
@@ -330,7 +355,7 @@ impl Table {
     /// (4) Opens the gate if the batch still holds it.
     fn open(&self, batch: &Arc<ListBatch>) {
         let guard = larder_index::pin();
-        let mut slot = self.gate.0.lock();
+        let mut slot = self.gate.slot.lock();
         if slot.as_ref().is_some_and(|held| Arc::ptr_eq(held, batch)) {
             *slot = None;
             self.cell.clear_tag(CLOSED, &guard);

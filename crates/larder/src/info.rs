@@ -76,6 +76,13 @@ impl Table {
         })
     }
 
+    /// Who has the table fixed. As many as `info` names, without the rest of it.
+    pub fn fixers(&self) -> Vec<OwnerId> {
+        let fixed = self.fixation.report();
+        let by = fixed.into_iter().flat_map(|fixed| fixed.by);
+        by.map(|(owner, _)| owner).collect()
+    }
+
     /// The heir, if there is one that lives.
     pub fn heir(&self) -> Option<OwnerId> {
         let heir = self.admin.lock().heir.as_ref().map(|(id, _)| *id)?;

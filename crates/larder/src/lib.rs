@@ -82,6 +82,7 @@ mod traverse;
 mod update;
 mod write;
 
+pub use ahead::StepFrom;
 pub use budget::{Budget, Step};
 pub use engine::{Door, Engine, NoDoor};
 pub use error::{Error, FileError};

@@ -59,6 +59,13 @@ impl Local {
         self.epoch.pin()
     }
 
+    /// Whether the last answer of [`Table::quick_step`](crate::Table::quick_step) on this thread showed its key as this number, which is not 0. Then
+    /// [`StepFrom::Shown`](crate::StepFrom) goes on from there, if the table is the same.
+    #[inline(always)]
+    pub fn has_shown(&self, number: u64) -> bool {
+        self.ahead.has_shown(number)
+    }
+
     /// Gives buffers back that have become large.
     #[inline]
     pub fn trim(&mut self) {

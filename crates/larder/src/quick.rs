@@ -6,6 +6,7 @@
 //!
 //! Linearisation points are those of the longer ways (see `read` and `write`).
 
+use crate::ahead::StepFrom;
 use crate::local::Local;
 use crate::options::Access;
 use crate::owner::Who;
@@ -64,14 +65,19 @@ impl Table {
         if !self.reads(who) {
             return None;
         }
-        self.on_one(local, key, |at, ix, key| {
-            let mut short = [0; SHORT];
-            match ix.get_short(at.guard, key, &mut short) {
-                Got::Short(len) => see(Some((&short, len))),
-                Got::Absent => see(None),
-                Got::Long => None,
-            }
-        })
+        let key = self.key(key);
+        let guard = local.pin();
+        let Index::One(ix) = &self.open_store(&guard)?.index else {
+            return None;
+        };
+        let mut short = [0; SHORT];
+        let found = match ix.get_short(&guard, key, &mut short) {
+            Got::Short(len) => Some((&short, len)),
+            Got::Absent => None,
+            Got::Long => return None,
+        };
+        // In one place, so that it becomes a part of this.
+        see(found)
     }
 
     /// Whether there is an object under the index key.
@@ -80,7 +86,12 @@ impl Table {
         if !self.reads(who) {
             return None;
         }
-        self.on_one(local, key, |at, ix, key| Some(ix.contains(at.guard, key)))
+        let key = self.key(key);
+        let guard = local.pin();
+        match &self.open_store(&guard)?.index {
+            Index::One(ix) => Some(ix.contains(&guard, key)),
+            Index::Many(_) => None,
+        }
     }
 
     /// Stores an object, with `new` if there is none under its key; whether there was none.
@@ -114,22 +125,48 @@ impl Table {
         })
     }
 
-    /// Calls `see` with the entry behind the index key, or before it, if that was read ahead.
+    /// Calls `see` with the entry behind another, or before it, if that was read ahead. It gives its answer, and a number that stands for the entry's key for
+    /// ever, or 0 for none: see [`Local::has_shown`].
     #[inline(always)]
     pub fn quick_step<R>(
         &self,
         local: &mut Local,
         who: impl Who,
-        key: &[u8],
+        from: StepFrom<'_>,
         direction: Direction,
-        see: impl FnOnce(Stored<'_>) -> R,
+        see: impl FnOnce(Stored<'_>) -> (R, u64),
     ) -> Option<R> {
         if !self.reads(who) {
             return None;
         }
-        let (key, value) = self.read_ahead(&mut local.ahead, key, self.way(direction))?;
-        let stored = Stored::new(key, value, self.keypos(), &mut local.plain);
-        Some(see(stored))
+        let way = self.way(direction);
+        if let Some((key, value)) = self.read_ahead(&mut local.ahead, from, way) {
+            let (answer, shown) = see(Stored::new(key, value, self.keypos(), &mut local.plain));
+            local.ahead.show(shown);
+            return Some(answer);
+        }
+        let table = self.fixation.watch().number();
+        if local.ahead.may_go_on(table, from, way) {
+            return self.quick_step_beside_writers(local, from, way, see);
+        }
+        None
+    }
+
+    /// As `quick_step`, after the table was changed, if the leaf that was read was not.
+    #[inline(never)]
+    fn quick_step_beside_writers<R>(
+        &self,
+        local: &mut Local,
+        from: StepFrom<'_>,
+        way: Direction,
+        see: impl FnOnce(Stored<'_>) -> (R, u64),
+    ) -> Option<R> {
+        let guard = local.pin();
+        let at = self.begin(&guard).ok()?;
+        let (key, value) = self.read_unchanged(&at, &mut local.ahead, from, way)?;
+        let (answer, shown) = see(Stored::new(key, value, self.keypos(), &mut local.plain));
+        local.ahead.show(shown);
+        Some(answer)
     }
 
     /// Adds an integer to one element of the object under the index key (to that after the key for no position), and gives the sum.

@@ -58,6 +58,12 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// Its key, where that is known without opening the object: mostly, in a table without order.
+    #[inline]
+    pub fn index_key(&self) -> Option<TermRef<'a>> {
+        object::index_key_is_key(self.bytes).then(|| raw::stored(self.key))
+    }
+
     /// Which element is the key, from 1.
     #[inline]
     pub fn keypos(&self) -> usize {

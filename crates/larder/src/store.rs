@@ -116,6 +116,18 @@ impl Store {
         }
     }
 
+    /// As `contains`, after each write of the key that is under way: also one that holds the lock of a bag's key and has changed nothing yet.
+    pub(crate) fn contains_settled(&self, guard: &Guard, key: Key<'_>) -> bool {
+        match &self.index {
+            Index::One(ix) => ix.contains(guard, key),
+            Index::Many(ix) => {
+                let mut there = false;
+                ix.update(guard, key, &mut |objects| there = !objects.is_empty());
+                there
+            }
+        }
+    }
+
     /// Brings what operations on the keys will touch near; a hint.
     #[inline]
     pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {

@@ -97,7 +97,14 @@ pub(crate) fn after_lock() {
 
 impl Table {
     /// A table that is nowhere listed yet.
-    pub(crate) fn make(id: TableId, options: Options, owner: OwnerId, engine: Weak<Inner>) -> Self {
+    pub(crate) fn make(
+        id: TableId,
+        mut options: Options,
+        owner: OwnerId,
+        engine: Weak<Inner>,
+    ) -> Self {
+        // What an heir is told lies in one place, and goes with the heir.
+        let heir = options.heir.take();
         let form = if options.kind.is_ordered() {
             KeyForm::Ordered
         } else {
@@ -125,10 +132,7 @@ impl Table {
             name: AtomicU32::new(options.name.id()),
             owner: AtomicU64::new(owner.raw()),
             access: AtomicU8::new(options.access as u8),
-            admin: Mutex::new(Admin {
-                heir: options.heir.clone(),
-                gone: false,
-            }),
+            admin: Mutex::new(Admin { heir, gone: false }),
             options: Box::new(options),
             engine,
         }
@@ -337,6 +341,13 @@ impl Table {
         }
     }
 
+    /// The store, for somebody who reads, as `begin` gives it.
+    #[inline(always)]
+    pub(crate) fn open_store<'g>(&self, guard: &'g Guard) -> Option<&'g Store> {
+        let seen = self.cell.load(guard);
+        seen.get().filter(|_| seen.tag() == 0)
+    }
+
     /// As `begin`, when nobody asks why not.
     #[inline(always)]
     pub(crate) fn begin_open<'g>(&self, guard: &'g Guard) -> Option<At<'g>> {
@@ -405,9 +416,13 @@ impl Table {
     /// `NoTable`, `Busy`.
     pub fn settled_size(&self) -> Result<usize, Error> {
         let guard = larder_index::pin();
+        // The state word alone doesn't tell a gate that was closed and is open again.
+        let closings = self.gate.closings();
         let at = self.begin(&guard)?;
         let size = at.store.count.get();
-        if self.cell.holds(at.seen, &guard) {
+        // Ordering: the counts come before what follows.
+        std::sync::atomic::fence(Ordering::Acquire);
+        if self.gate.closings() == closings && self.cell.holds(at.seen, &guard) {
             Ok(size)
         } else {
             Err(Error::Busy)

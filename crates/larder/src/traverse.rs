@@ -3,11 +3,12 @@
 //! A step is one short scan from a position; it needs nothing to be fixed. Hash order and key order both survive whatever else happens to the table:
 //! a key that is there throughout is met exactly once.
 //!
-//! Who goes on and on through a set or ordered_set is answered from what the thread read ahead, while the table does not change (see `ahead`).
+//! Who goes on and on through a set or ordered_set is answered from what the thread read ahead, while the table, or the leaf, does not change (see `ahead`).
 //!
-//! Linearisation point: the load of the leaf's version that the scan's check confirms; for an answer that was read ahead, the look at the watch.
+//! Linearisation point: the load of the leaf's version that the scan's check confirms; for an answer that was read ahead, the look at the watch, or the load of
+//! the version that says that the leaf is as it was.
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, StepFrom};
 use crate::error::Error;
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
@@ -16,7 +17,7 @@ use crate::read::Stored;
 use crate::scratch::{self, Scratch};
 use crate::store::Index;
 use crate::table::{At, Table};
-use larder_index::{Batch, Direction, Key, Start};
+use larder_index::{Batch, Direction, Key, Seen, Start};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
 
@@ -182,7 +183,8 @@ impl Table {
         self.may_read(who)?;
         let way = self.way(direction);
         if let Some(key) = from {
-            if let Some((key, value)) = self.read_ahead(&mut local.ahead, key, way) {
+            let from = StepFrom::Key(key);
+            if let Some((key, value)) = self.read_ahead(&mut local.ahead, from, way) {
                 visit(Stored::new(key, value, self.keypos(), &mut local.plain));
                 return Ok(true);
             }
@@ -190,12 +192,12 @@ impl Table {
         self.look(local, from, way, all, visit)
     }
 
-    /// The entry behind a key, from what was read ahead. It has no handles, so nobody has to be kept from giving them back meanwhile.
+    /// The entry behind another, from what was read ahead. It has no handles, so nobody has to be kept from giving them back meanwhile.
     #[inline(always)]
     pub(crate) fn read_ahead<'l>(
         &self,
         ahead: &'l mut Ahead,
-        key: &[u8],
+        from: StepFrom<'_>,
         way: Direction,
     ) -> Option<(&'l [u8], &'l [u8])> {
         if self.cell.tag() != 0 {
@@ -203,7 +205,20 @@ impl Table {
             return None;
         }
         let watch = self.fixation.watch();
-        ahead.next(watch.number(), key, way, |watched| watch.holds(watched))
+        ahead.next(watch.number(), from, way, |watched| watch.holds(watched))
+    }
+
+    /// As `read_ahead`, after the table was changed: if the leaf that was read was not.
+    #[inline]
+    pub(crate) fn read_unchanged<'l>(
+        &self,
+        at: &At<'_>,
+        ahead: &'l mut Ahead,
+        from: StepFrom<'_>,
+        way: Direction,
+    ) -> Option<(&'l [u8], &'l [u8])> {
+        let same = |key: &[u8], seen| at.unchanged(self.key(key), seen);
+        ahead.next_unchanged(self.fixation.watch().number(), from, way, same)
     }
 
     /// A step that looks at leaves.
@@ -222,10 +237,17 @@ impl Table {
         let unique = self.kind().is_unique();
         let (mut watched, mut more) = (None, 0);
         if let (Some(key), true) = (from, unique) {
-            more = local.ahead.wanted(table, key, way);
-            if more > 0 {
-                watched = Some(watch.arm());
+            let from = StepFrom::Key(key);
+            if let Some((key, value)) = self.read_unchanged(&at, &mut local.ahead, from, way) {
+                visit(Stored::new(key, value, self.keypos(), &mut local.plain));
+                return Ok(true);
             }
+            let watching;
+            (more, watching) = local.ahead.wanted(table, key, way);
+            // A store that was replaced before the watch was armed is watched by nobody.
+            watched = watching
+                .then(|| watch.arm())
+                .filter(|_| self.cell.holds(at.seen, &guard));
         }
         scratch::with(|s| {
             let i = self.go(&at, from, way, more, s)?;
@@ -275,6 +297,10 @@ impl Table {
         at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
         let is_here = !s.batch.is_empty() && s.batch.key(0) == bytes;
         if !is_here {
+            if !self.kind().is_unique() && self.fixation.is_fixed() {
+                // Who is taking its last objects out remembers the key before this has an answer. Were it back meanwhile, it would still be known.
+                let _ = at.store.contains(at.guard, key);
+            }
             let known = self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key);
             return if known { Ok(0) } else { Err(Error::BadKey) };
         }
@@ -407,6 +433,14 @@ impl At<'_> {
         match &self.store.index {
             Index::One(ix) => ix.scan(self.guard, start, direction, batch),
             Index::Many(ix) => ix.scan(self.guard, start, direction, batch),
+        }
+    }
+
+    /// Whether what was read around a key is as it was.
+    fn unchanged(&self, key: Key<'_>, seen: Seen) -> bool {
+        match &self.store.index {
+            Index::One(ix) => ix.unchanged(self.guard, key, seen),
+            Index::Many(_) => false,
         }
     }
 

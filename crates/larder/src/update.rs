@@ -40,8 +40,25 @@ pub struct NewRow<'a> {
     pub tuple: TermRef<'a>,
 }
 
-/// New elements by position. The last of several for one position counts.
+/// New elements by position, ascending, one for each.
 type Elements<'a> = SmallVec<[(usize, TermRef<'a>); 4]>;
+
+/// More ops than these look at all elements once, not each for its own from the front.
+const FEW: usize = 4;
+
+/// The new elements that count: of several for one position the last.
+fn last_of_each<'a>(ops: &[(usize, TermRef<'a>)]) -> Elements<'a> {
+    let mut new = Elements::from_slice(ops);
+    new.sort_by_key(|(pos, _)| *pos);
+    new.dedup_by(|later, kept| {
+        let same = later.0 == kept.0;
+        if same {
+            *kept = *later;
+        }
+        same
+    });
+    new
+}
 
 impl Table {
     /// Adds to elements of the object under the index key; pushes the new value for each op to `out`. With `default`, an object that is not there is
@@ -201,19 +218,27 @@ impl Table {
         out: &mut Vec<Number>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let mut counters: SmallVec<[(usize, Number); 4]> = SmallVec::new();
+        let all: Vec<_> = if ops.len() > FEW {
+            object.iter().collect()
+        } else {
+            Vec::new()
+        };
+        let element = |pos: usize| match all.is_empty() {
+            true => object.element(pos),
+            false => all.get(pos.checked_sub(1)?).copied(),
+        };
+        // By position, ascending, one for each.
+        let mut counters: SmallVec<[(usize, Number); 4]> = ops
+            .iter()
+            .map(|op| Ok((op.pos, self.counter(op, element(op.pos))?)))
+            .collect::<Result<_, Error>>()?;
+        counters.sort_by_key(|(pos, _)| *pos);
+        counters.dedup_by_key(|(pos, _)| *pos);
         for op in ops {
-            let number = self.counter(object, op)?;
-            if !counters.iter().any(|(pos, _)| *pos == op.pos) {
-                counters.push((op.pos, number));
-            }
-        }
-        for op in ops {
-            for (pos, number) in &mut counters {
-                if *pos == op.pos {
-                    *number = op.apply(number)?;
-                    out.push(number.clone());
-                }
+            if let Ok(i) = counters.binary_search_by_key(&op.pos, |(pos, _)| *pos) {
+                let number = &mut counters[i].1;
+                *number = op.apply(number)?;
+                out.push(number.clone());
             }
         }
         let mut bytes = SmallVec::<[Vec<u8>; 4]>::new();
@@ -231,9 +256,12 @@ impl Table {
         Ok(())
     }
 
-    /// The counter that an op is about, if everything about it is right.
-    fn counter(&self, object: &ObjectView<'_>, op: &CounterOp) -> Result<Number, Error> {
-        let term = self.updatable(object, op.pos)?;
+    /// The counter that an op is about, which is the element at its position, if everything about it is right.
+    fn counter(&self, op: &CounterOp, element: Option<TermRef<'_>>) -> Result<Number, Error> {
+        if op.pos == self.keypos() {
+            return Err(Error::Keypos);
+        }
+        let term = element.ok_or(Error::Position)?;
         let numbers = op.limit.iter().flat_map(|(a, b)| [a, b]);
         let all = std::iter::once(&op.incr).chain(numbers);
         let number = Number::from_term(term).filter(Number::is_integer);
@@ -243,12 +271,13 @@ impl Table {
         }
     }
 
-    /// The element at a position that may be changed.
-    fn updatable<'a>(&self, object: &ObjectView<'a>, pos: usize) -> Result<TermRef<'a>, Error> {
-        if pos == self.keypos() {
-            return Err(Error::Keypos);
+    /// Whether the element at a position may be replaced.
+    fn check_position(&self, object: &ObjectView<'_>, pos: usize) -> Result<(), Error> {
+        match pos {
+            _ if pos == self.keypos() => Err(Error::Keypos),
+            _ if (1..=object.arity()).contains(&pos) => Ok(()),
+            _ => Err(Error::Position),
         }
-        object.element(pos).ok_or(Error::Position)
     }
 
     /// Replaces elements of the object under the index key; false if there is none. With `default`, an object that is not there is made of
@@ -285,18 +314,13 @@ impl Table {
                     };
                     found = true;
                     let object = raw::view(key, value, self.keypos(), plain.buffer());
-                    let mut new = Elements::new();
-                    for (pos, term) in ops {
-                        self.updatable(&object, *pos)?;
-                        match new.iter_mut().find(|(p, _)| p == pos) {
-                            Some((_, before)) => *before = *term,
-                            None => new.push((*pos, *term)),
-                        }
+                    for (pos, _) in ops {
+                        self.check_position(&object, *pos)?;
                     }
-                    if new.is_empty() && old.is_some() {
+                    if ops.is_empty() && old.is_some() {
                         return Ok(Change::Keep);
                     }
-                    self.rewrite(&object, value, &new, scratch);
+                    self.rewrite(&object, value, &last_of_each(ops), scratch);
                     Ok(Change::PutScratch)
                 },
             )?;
@@ -345,10 +369,11 @@ impl Table {
         new: &Elements<'_>,
         out: &mut Vec<u8>,
     ) {
+        let mut left = new.iter().peekable();
         let others = object.iter().enumerate().map(|(i, term)| (i + 1, term));
         let others = others
             .filter(|(pos, _)| *pos != self.keypos())
-            .map(|(pos, term)| match new.iter().find(|(p, _)| *p == pos) {
+            .map(|(pos, term)| match left.next_if(|(p, _)| *p == pos) {
                 Some((_, replaced)) => *replaced,
                 None => term,
             });

@@ -4,7 +4,7 @@
 //!
 //! 1. under the lock, look at the state word again: a change of a store that was replaced, of a gate that was closed, of a table that died is not made;
 //! 2. take counts for the handles of what is stored, before it can be seen;
-//! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone;
+//! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone; a bag's key before its lock is given back, which who misses it waits for;
 //! 4. afterwards, count, and give back the handles of what was there once no reader can be copying it.
 //!
 //! Linearisation point of a change: the store with which the index unlocks the leaf.
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::raw;
 use crate::reaper;
 use crate::store::Index;
-use crate::table::{At, Table};
+use crate::table::{after_lock, At, Table};
 use larder_index::{Change, Guard, Key, Multi, Objects, Unique, Was};
 use larder_term::blob::Handles;
 use larder_term::object;
@@ -229,6 +229,9 @@ impl Table {
         // (4)
         at.store.count.add(delta);
         leavings.release(at);
+        // A bag's scans wait for no lock: who armed the watch after `still` and read before the change is told now.
+        after_lock();
+        self.fixation.watch().note();
         outcome
     }
 

@@ -2,7 +2,8 @@
 
 use larder::api::{Larder, Table};
 use larder::file::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::{Budget, Concurrency, Error, FileError, Options, Step, TableKind};
+use larder::{Budget, Concurrency, Error, FileError, ObjectList, Options, Step, TableKind};
+use larder_term::object::ObjectBuf;
 use larder_term::{term, Atom, NodeName, Term};
 use std::fs;
 use std::path::Path;
@@ -238,6 +239,15 @@ fn other_files_and_newer_versions_say_so() {
     ));
 }
 
+/// A save that is asked for nothing.
+fn plain() -> SaveOptions {
+    SaveOptions {
+        sync: false,
+        node: NodeName::NONE,
+        extra: Vec::new(),
+    }
+}
+
 #[test]
 fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,11 +257,7 @@ fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
     fill(&t, 3000);
     save(&t, &path, 100).unwrap();
     let good = fs::read(&path).unwrap();
-    let options = SaveOptions {
-        sync: false,
-        node: NodeName::NONE,
-        extra: Vec::new(),
-    };
+    let options = plain();
     let table = t.engine_table();
     let mut job = SaveJob::begin(table, table.owner(), &path, options.clone()).unwrap();
     let mut little = Budget::new(1, Duration::from_secs(1));
@@ -276,6 +282,34 @@ fn a_save_that_fails_or_is_given_up_leaves_the_good_file() {
 }
 
 #[test]
+fn a_list_holds_a_save_up_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let t = larder.table("t").create().unwrap();
+    fill(&t, 3000);
+    let options = plain();
+    let table = t.engine_table();
+    let little = || Budget::new(1, Duration::from_secs(1));
+    let mut save = SaveJob::begin(table, table.owner(), &path, options).unwrap();
+    assert_eq!(save.step(&mut little()).unwrap(), Step::More);
+    let mut list = ObjectList::new();
+    for i in 0..1000 {
+        let mut object = ObjectBuf::new();
+        let row = term!({ (10_000 + i) });
+        table.encode_object(row.as_ref(), &mut object).unwrap();
+        list.push(&object);
+    }
+    let mut insert = table.begin_insert(table.owner(), list, false).unwrap();
+    assert_eq!(insert.step(&mut little()).unwrap(), Step::More);
+    assert_eq!(save.step(&mut little()), Err(Error::Busy));
+    while insert.step(&mut little()).unwrap() == Step::More {}
+    while save.step(&mut little()).unwrap() == Step::More {}
+    let back = load(&larder, &path, true, 1000).unwrap();
+    assert!((700..=1700).contains(&back.size()), "{}", back.size());
+}
+
+#[test]
 fn a_load_given_up_leaves_no_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table");
@@ -295,4 +329,46 @@ fn a_load_given_up_leaves_no_table() {
     assert_eq!(larder.engine().all().len(), 2);
     drop(job);
     assert_eq!(larder.engine().all().len(), 1);
+}
+
+/// The payload's length and the number of objects of each chunk of a file.
+fn chunks(bytes: &[u8]) -> Vec<(usize, u32)> {
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    // Behind the magic and the version: the header, with its length in front and its checksum behind.
+    let mut at = 14 + number(10) as usize + 4;
+    let mut chunks = Vec::new();
+    while bytes[at] == b'C' {
+        let length = number(at + 1) as usize;
+        chunks.push((length, number(at + 5)));
+        at += 9 + length + 4;
+    }
+    chunks
+}
+
+/// Once all objects of a leaf came into one chunk, whatever their binaries, which lie in no leaf: a chunk of more than a gigabyte could not be read again, nor one
+/// of more than four, whose length was cut off.
+#[test]
+fn a_chunk_ends_when_it_is_full() {
+    let (folder, larder) = (tempfile::tempdir().unwrap(), Larder::new());
+    let path = folder.path().join("table");
+    for t in kinds(&larder) {
+        let row = |i: i64| {
+            let large = Term::binary(&[7; 10_000]);
+            term!({(i), (i), (large)})
+        };
+        let rows: Vec<Term> = (0..300).map(row).collect();
+        t.insert_all(&rows).unwrap();
+        save(&t, &path, 1_000_000).unwrap();
+        let chunks = chunks(&fs::read(&path).unwrap());
+        assert_eq!(chunks.iter().map(|c| c.1).sum::<u32>(), 300);
+        assert!(
+            chunks.iter().all(|c| c.0 < (1 << 15) + 11_000),
+            "{chunks:?}"
+        );
+        let back = load(&larder, &path, true, 1_000_000).unwrap();
+        let mut found = crate::rows(&back);
+        found.sort();
+        assert_eq!(found, rows);
+        back.drop_table(back.owner()).unwrap();
+    }
 }

@@ -7,15 +7,16 @@
 mod histories;
 
 use histories::table;
-use larder::api::Larder;
+use larder::api::{Larder, Table};
 use larder::{structures, FixTime, Options, OwnerId, TableKind};
 use larder_index::sync::Fault;
-use larder_index::Quarantine;
+use larder_index::{Direction, Quarantine};
 use larder_term::{term, Atom};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
 use larder_testing::model::{alone, check, finds, history, Search};
 use larder_testing::tables::On;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 #[global_allocator]
@@ -90,12 +91,20 @@ fn an_open_gate_shows_in_histories() {
 #[test]
 fn fixation() {
     let _alone = alone();
+    for bag in [false, true] {
+        fixation_of(bag);
+    }
+}
+
+fn fixation_of(bag: bool) {
     check(
-        "fixation",
+        &format!("fixation, bag: {bag}"),
         &[Search::Random(2_000), Search::Pct(1_500)],
-        || {
+        move || {
             let larder = Larder::new();
-            let t = Arc::new(table(&larder, false, None).0);
+            let builder = larder.table("t");
+            let builder = if bag { builder.bag() } else { builder.set() };
+            let t = Arc::new(builder.create().expect("a table"));
             for k in 0..4i64 {
                 t.insert(&term!({(k), 0})).expect("a table");
             }
@@ -126,6 +135,95 @@ fn fixation() {
                 t.next(&term!(1)).is_err()
                     && t.engine_table().info().is_some_and(|info| !info.fixed)
             );
+        },
+    );
+}
+
+/// Of two insertions of new objects with a common key, one of which is a list's, one succeeds.
+#[test]
+fn new_objects_of_a_bag() {
+    let _alone = alone();
+    check(
+        "new objects of a bag",
+        &[Search::Random(3_000), Search::Pct(2_000)],
+        || {
+            let larder = Larder::new();
+            let t = Arc::new(larder.table("t").bag().create().expect("a table"));
+            let one = t.clone();
+            let one = shuttle::thread::spawn(move || one.insert_new(&term!({1, a})));
+            let list = [term!({1, b}), term!({2, b})];
+            let all = t.insert_all_new(&list).expect("a table");
+            assert!(all ^ one.join().expect("no panic").expect("a table"));
+        },
+    );
+}
+
+/// Changes a table beside what the caller goes on to do; the flag says that the change is over.
+fn beside(
+    t: &Arc<Table>,
+    change: impl FnOnce(&Table) + Send + 'static,
+) -> (Arc<AtomicBool>, shuttle::thread::JoinHandle<()>) {
+    let (t, over) = (t.clone(), Arc::new(AtomicBool::new(false)));
+    let tell = over.clone();
+    let thread = shuttle::thread::spawn(move || {
+        change(&t);
+        tell.store(true, Ordering::SeqCst);
+    });
+    (over, thread)
+}
+
+/// A walk that begins its step after a table was emptied finds nothing of what was there.
+#[test]
+fn walks_and_clearing() {
+    let _alone = alone();
+    check(
+        "walks and clearing",
+        &[Search::Random(3_000), Search::Pct(2_000)],
+        || {
+            let larder = Larder::new();
+            let t = Arc::new(larder.table("t").ordered_set().create().expect("a table"));
+            for k in 0..8i64 {
+                t.insert(&term!({(k), 0})).expect("a table");
+            }
+            let (cleared, clearer) = beside(&t, |t| {
+                t.clear().expect("a table");
+            });
+            let mut key = t.first().expect("a table");
+            while let Some(k) = key {
+                let over = cleared.load(Ordering::SeqCst);
+                key = t.next(&k).expect("an ordered table");
+                assert!(!over || key.is_none(), "a row that went before the step");
+            }
+            clearer.join().expect("no panic");
+        },
+    );
+}
+
+/// What a fold has read ahead of a bag is not unchanged once a change is over.
+#[test]
+fn folds_of_a_bag() {
+    let _alone = alone();
+    check(
+        "folds of a bag",
+        &[Search::Random(3_000), Search::Pct(2_000)],
+        || {
+            let larder = Larder::new();
+            let t = Arc::new(larder.table("t").bag().create().expect("a table"));
+            for k in 1..3i64 {
+                t.insert(&term!({(k), a})).expect("a table");
+            }
+            let (changed, deleter) = beside(&t, |t| {
+                t.delete(&term!(2)).expect("a table");
+            });
+            let (mut shown, table) = (0, t.engine_table());
+            let watched = table
+                .fold(larder.owner(), None, Direction::Forward, 9, &mut |_, _| {
+                    shown += 1
+                })
+                .expect("a table");
+            let over = changed.load(Ordering::SeqCst);
+            assert!(!over || !table.is_unchanged(watched) || shown == 1);
+            deleter.join().expect("no panic");
         },
     );
 }

@@ -1,8 +1,10 @@
 //! Nothing is left behind. One test, so that nothing else counts meanwhile.
 
 use larder::api::Larder;
-use larder::{FixTime, Options};
+use larder::{Budget, FixTime, ObjectList, Options, Step, Table};
+use larder_term::object::ObjectBuf;
 use larder_term::{blob, term, Atom, Term};
+use std::sync::Arc;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -91,6 +93,25 @@ fn churn(larder: &Larder) {
     }
 }
 
+/// A table that was dropped while a list was on its way into it, which nobody will finish, and that had something to tell an heir.
+fn gone_but_held(larder: &Larder) -> Arc<Table> {
+    let (engine, me) = (larder.engine(), larder.owner());
+    let mut options = Options::new(Atom::new("gone"));
+    options.heir = Some((me, term!({ (big(3)) })));
+    let t = engine.create(options, me).unwrap();
+    let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
+    for i in 0..2000i64 {
+        t.encode_object(term!({(i), (big(i))}).as_ref(), &mut object)
+            .unwrap();
+        list.push(&object);
+    }
+    let mut job = t.begin_insert(me, list, false).unwrap();
+    assert_eq!(job.step(&mut Budget::new(100, LONG)), Ok(Step::More));
+    drop(job);
+    t.drop_table(me).unwrap();
+    t
+}
+
 #[test]
 fn nothing_is_left_behind() {
     let larder = Larder::new();
@@ -100,6 +121,10 @@ fn nothing_is_left_behind() {
         t.drop_table(larder.owner()).unwrap();
     }
     settle(&larder, baseline);
+
+    let held = gone_but_held(&larder);
+    settle(&larder, baseline);
+    drop(held);
 
     // An engine that goes with its tables.
     let other = Larder::new();
@@ -114,7 +139,7 @@ fn nothing_is_left_behind() {
             options.heir = (i % 3 == 0).then(|| (larder.owner(), term!(x)));
             let t = larder.engine().create(options, larder.owner()).unwrap();
             if i % 10 == 0 {
-                let mut object = larder_term::object::ObjectBuf::new();
+                let mut object = ObjectBuf::new();
                 t.encode_object(term!({(i), (big(i))}).as_ref(), &mut object)
                     .unwrap();
                 t.insert(larder.owner(), &object).unwrap();

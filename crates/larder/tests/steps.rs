@@ -2,8 +2,11 @@
 
 use larder::api::{Larder, Table};
 use larder_term::{term, Term};
+use larder_testing::environment::times;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 /// What happens between two steps.
 #[derive(Clone, Debug)]
@@ -120,4 +123,58 @@ fn two_tables_are_told_apart() {
         let next = key(tables[1].next(&Term::from(n * 2)).unwrap());
         assert_eq!(next, Some(n * 2 + 2));
     }
+}
+
+/// Walks through a set while another thread writes: rows that stay are met once each, with what was read ahead and without.
+#[test]
+fn walks_through_a_set_that_others_change() {
+    const STAYS: i64 = 2000;
+    let t = Larder::new().table("t").set().create().unwrap();
+    for n in 0..STAYS {
+        t.insert(&term!({(n), x})).unwrap();
+    }
+    let (done, whole) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|s| {
+        s.spawn(|| {
+            // Ordering: Relaxed, here and below: to stop by, and to count.
+            for i in (0i64..).take_while(|_| !done.load(Relaxed)) {
+                t.insert(&term!({(STAYS + i % 500), y})).unwrap();
+                t.delete(&term!((STAYS + (i + 250) % 500))).unwrap();
+                t.insert(&term!({(i % STAYS), (i)})).unwrap();
+            }
+        });
+        let walkers = [0, 1].map(|_| {
+            s.spawn(|| {
+                for _ in 0..times(60) {
+                    whole.fetch_add(usize::from(walk(&t, STAYS)), Relaxed);
+                }
+            })
+        });
+        for walker in walkers {
+            walker.join().unwrap();
+        }
+        done.store(true, Relaxed);
+    });
+    // Walks that stood on a row that went have no way on.
+    assert!(whole.load(Relaxed) > 0);
+}
+
+/// One walk. Whether it came to the end.
+fn walk(t: &Table, stays: i64) -> bool {
+    let mut met = vec![false; stays as usize];
+    let mut place = key(t.first().unwrap());
+    while let Some(n) = place {
+        if n < stays {
+            assert!(!std::mem::replace(&mut met[n as usize], true), "{n} twice");
+        }
+        match t.next(&Term::from(n)) {
+            Ok(next) => place = key(next),
+            Err(_) => {
+                assert!(n >= stays, "{n} is there");
+                return false;
+            }
+        }
+    }
+    assert!(met.iter().all(|met| *met));
+    true
 }

@@ -71,18 +71,21 @@ fn names_are_found_and_are_one_table_s() {
     assert_eq!(engine.find(name).unwrap().id(), t.id());
 
     let other = Atom::new("another_name");
-    assert_eq!(t.rename(me, name), Err(Error::AlreadyExists));
-    t.rename(me, other).unwrap();
+    assert_eq!(t.rename(me, None, name), Err(Error::AlreadyExists));
+    t.rename(me, None, other).unwrap();
     assert!(engine.find(name).is_none());
     assert_eq!(engine.find(other).unwrap().name(), other);
-    unnamed.rename(me, other).unwrap();
+    unnamed.rename(me, None, other).unwrap();
     assert_eq!(unnamed.name(), other);
     assert_eq!(engine.find(other).unwrap().id(), t.id());
 
-    t.drop_table(me).unwrap();
+    // Called by a name that it has no more, it isn't meant.
+    assert_eq!(t.rename(me, Some(name), name), Err(Error::NoTable));
+    assert_eq!(t.drop_called(me, Some(name)), Err(Error::NoTable));
+    t.drop_called(me, Some(other)).unwrap();
     assert!(engine.find(other).is_none());
     assert!(engine.find_id(t.id()).is_none());
-    assert_eq!(t.rename(me, name), Err(Error::NoTable));
+    assert_eq!(t.rename(me, None, name), Err(Error::NoTable));
     assert!(engine.create(named, me).is_ok());
     assert_eq!(engine.all().len(), 2);
 }
@@ -224,6 +227,22 @@ fn an_owner_with_many_tables_ends_quickly() {
     assert!(engine.reaper_idle(Duration::from_secs(20)));
     assert_eq!(engine.all().len(), 1);
     assert_eq!(notes.gone.lock().len(), 3001);
+}
+
+/// The heir hears before the end of the owner is over, however many tables without an heir there are.
+#[test]
+fn heirs_come_before_the_many() {
+    let (engine, notes) = engine();
+    let (me, heir) = (engine.register(), engine.register());
+    for _ in 0..1000 {
+        engine.create(options("t"), me).unwrap();
+    }
+    let mut last = options("last");
+    last.heir = Some((heir, term!(data)));
+    let last = engine.create(last, me).unwrap();
+    engine.down(me);
+    let told = notes.transfers.lock().clone();
+    assert_eq!(told, [(last.id(), me, heir, "data".to_owned())]);
 }
 
 #[test]

@@ -174,7 +174,8 @@ fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
         (10_000_000, 1_000_000, 3_000),
     );
     let mut erl = Command::new("erl");
-    erl.args(["-noinput", "+P", "1000000", "-pa"])
+    // What the studies' keys take as literals, 124 bytes each, is more than the emulator's own limit from 8 million on: room for it, in MB, of addresses alone.
+    erl.args(["-noinput", "+P", "1000000", "+MIscs", "32768", "-pa"])
         .args(&folders)
         .args(["-s", "larder_bench_study", "main"])
         .env("LARDER_STUDY_SIZES", sizes)

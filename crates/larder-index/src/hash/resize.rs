@@ -107,7 +107,7 @@ impl<R: KeyRule> HashOrder<R> {
         built
             .inside_now
             .into_iter()
-            .for_each(|h| self.retire(guard, Some(h)));
+            .for_each(|h| self.shared.retire(guard, Some(h)));
     }
 
     /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
@@ -140,7 +140,7 @@ impl<R: KeyRule> HashOrder<R> {
         self.trie.split(&self.shared, leaf, parts, guard);
         inside_now
             .into_iter()
-            .for_each(|h| self.retire(guard, Some(h)));
+            .for_each(|h| self.shared.retire(guard, Some(h)));
     }
 
     /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller one takes its place.
@@ -216,7 +216,7 @@ impl<R: KeyRule> HashOrder<R> {
             built
                 .inside_now
                 .into_iter()
-                .for_each(|h| self.retire(guard, Some(h)));
+                .for_each(|h| self.shared.retire(guard, Some(h)));
         });
         Ok(())
     }
@@ -251,7 +251,7 @@ impl<R: KeyRule> HashOrder<R> {
             self.trie.replace(&self.shared, leaf, hash, new, guard);
             handles
                 .into_iter()
-                .for_each(|h| self.retire(guard, Some(h)));
+                .for_each(|h| self.shared.retire(guard, Some(h)));
         }
         n
     }

@@ -13,7 +13,7 @@ use crate::raw::outside::{Handle, Outside};
 use crate::raw::words::Torn;
 use crate::sync::Backoff;
 use crate::traits::HASH;
-use crate::{Batch, Direction, Start};
+use crate::{Batch, Direction, Seen, Start};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -136,6 +136,10 @@ pub(crate) fn scan<R: KeyRule>(
         batch.entries.clear();
         let leaf = index.trie.find(bound.hash, guard);
         let ended = leaf.read().map_err(|_| Torn).and_then(|look| {
+            batch.seen = Some(Seen {
+                index: index.number,
+                version: look.version(),
+            });
             let shape = leaf.shape();
             let reader = Reader {
                 look,
@@ -184,9 +188,7 @@ fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batc
     let hash = keys.hash(batch.key(last));
     let (from, end, _) = batch.entries[last];
     batch.resume.extend_from_slice(&hash.to_be_bytes()[..HASH]);
-    batch
-        .resume
-        .extend_from_slice(&batch.bytes[from as usize..end as usize]);
+    batch.resume.extend_from_slice(&batch.bytes[from..end]);
     if forward {
         // Keys are prefix-free: nothing lies between.
         batch.resume.push(0);
@@ -249,8 +251,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 } else {
                     let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
-                    let entry = ((from + key.start) as u32, (from + key.end) as u32);
-                    batch.entries.push((entry.0, entry.1, end as u32));
+                    let entry = (from + key.start, from + key.end, end);
+                    batch.entries.push(entry);
                 }
             }
             match self.next_home(at) {
@@ -504,9 +506,9 @@ fn sort(group: &mut [u64]) -> bool {
 
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.
 fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
-    let from = batch.bytes.len() as u32;
+    let from = batch.bytes.len();
     batch.bytes.extend_from_slice(object.position());
-    let middle = batch.bytes.len() as u32;
+    let middle = batch.bytes.len();
     batch.bytes.extend_from_slice(object.value());
-    batch.entries[i] = (from, middle, batch.bytes.len() as u32);
+    batch.entries[i] = (from, middle, batch.bytes.len());
 }

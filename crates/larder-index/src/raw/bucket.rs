@@ -172,7 +172,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// The longest key that a quick search is for.
-pub(crate) const QUICK: usize = 16;
+pub(crate) const QUICK: usize = 32;
 
 /// What a search says, in one register: of an entry, where its value begins and where it ends, its lane, whether it is outside, and the
 /// number of its bucket (27 bits). Lanes of entries begin with 1.
@@ -228,10 +228,10 @@ impl Said {
     }
 }
 
-/// Searches a bucket, whose keys are not told and whose unit is a byte, for a key of one to [`QUICK`] bytes. Nearly all searches are of
-/// this kind.
+/// Searches a bucket, whose keys are not told, for a key of one to [`QUICK`] bytes. Nearly all searches are of this kind. `WIDE`: its unit is more than a byte.
 #[inline(always)]
-fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
+fn search<const WIDE: bool>(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
+    let unit = if WIDE { unit } else { 0 };
     let tags = tag * EACH;
     let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     let head = bucket.word(0);
@@ -251,15 +251,19 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
             if now & usize::from(OUTSIDE) != 0 {
                 return Said::UNSURE;
             }
-            let from = now & 0xFF;
+            let (mut from, mut spare) = (place(now, unit), 0);
+            if WIDE {
+                // An object begins with how many bytes behind it are not its own.
+                (from, spare) = (from + 1, bucket.load(from) as usize & 0xFF);
+            }
             let differ = (bucket.load(from) ^ first) << unused;
-            if differ == 0 && (key.len() <= 8 || ends_so(bucket, from, key)) {
+            if differ == 0 && (key.len() <= 8 || goes_on_so(bucket, from, key)) {
                 // It ends where the object before it begins.
-                let before = ((word << 16 | front) >> shift) as usize & 0xFF;
+                let before = place(((word << 16 | front) >> shift) as usize, unit);
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
                 // What is torn may end before it begins.
-                return Said::here(i, from, end.max(from), false);
+                return Said::here(i, from, end.saturating_sub(spare).max(from), false);
             }
             hits &= hits - 1;
         }
@@ -278,12 +282,30 @@ fn search(bucket: Bucket<'_>, tag: u64, key: &[u8]) -> Said {
     }
 }
 
+/// As `search`, in large buckets.
+#[inline(never)]
+fn search_wide(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
+    search::<true>(bucket, unit, tag, key)
+}
+
+/// As `search`, in any bucket.
+#[inline(always)]
+fn search_any(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
+    match unit {
+        0 => search::<false>(bucket, 0, tag, key),
+        _ => search_wide(bucket, unit, tag, key),
+    }
+}
+
 impl<'g> Leaf<'g> {
     /// The quick search for a key: see [`search`]. None if it can't tell.
     #[inline(always)]
     pub(crate) fn quick(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
         let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
-        let mut said = search(bucket, tag, key);
+        let mut said = match self.class() {
+            ..=UNIT_CLASS => search::<false>(bucket, 0, tag, key),
+            class => search_wide(bucket, unit(class), tag, key),
+        };
         if said == Said::PASSED {
             said = self.quick_beyond(bucket, tag | u64::from(GUEST), key);
             if said.is_here() {
@@ -302,7 +324,7 @@ impl<'g> Leaf<'g> {
         let (shape, home) = (self.shape(), self.number(home));
         let mut at = shape.next(home);
         while at != home {
-            let said = search(self.bucket(at), tag, key);
+            let said = search_any(self.bucket(at), unit(self.class()), tag, key);
             if said.is_here() {
                 return said.in_bucket(at);
             }
@@ -315,23 +337,33 @@ impl<'g> Leaf<'g> {
     }
 }
 
-/// Whether the last eight bytes of a key lie where they should, if it begins at `at`.
+/// Whether a key of more than eight bytes, the first eight of which lie at `at`, lies there: the last eight are looked at first, then those between.
 #[inline(always)]
-fn ends_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
-    bucket.load(at + key.len() - 8) == words::last(key)
+fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
+    if bucket.load(at + key.len() - 8) != words::last(key) {
+        return false;
+    }
+    let mut done = 8;
+    while done + 8 < key.len() {
+        if bucket.load(at + done) != words::first(&key[done..]) {
+            return false;
+        }
+        done += 8;
+    }
+    true
 }
 
 impl<'g> Look<'g> {
-    /// Finds the entry under the key, of a length that a quick search is for if `quick`.
+    /// Finds the entry under the key with this hash, which has its home there, of a length that a quick search is for if `quick`.
     #[inline(always)]
     pub(crate) fn find(
         self,
-        hash: u64,
+        (hash, home): (u64, &Home<'g>),
         key: &[u8],
         (quick, told): (bool, bool),
     ) -> Result<Option<Hit<'g>>, Torn> {
-        if quick && self.leaf.class() <= UNIT_CLASS {
-            let said = self.leaf.quick(&self.leaf.home(hash), key);
+        if quick {
+            let said = self.leaf.quick(home, key);
             if let Some(known) = said {
                 return Ok(known);
             }
@@ -367,7 +399,6 @@ impl<'g> Look<'g> {
     fn find_any(self, hash: u64, key: &[u8], (quick, told): (bool, bool)) -> Said {
         let shape = self.leaf.shape();
         let (home, tag) = shape.place(hash);
-        let quick = quick && shape.class <= UNIT_CLASS;
         let (mut at, mut tag) = (home, u64::from(tag) << 8);
         loop {
             let said = self.find_at((at, tag), key, (quick, told));
@@ -389,7 +420,7 @@ impl<'g> Look<'g> {
         let bucket = self.leaf.bucket(at);
         let mut said = Said::UNSURE;
         if quick {
-            said = search(bucket, tag, key);
+            said = search_any(bucket, unit(self.leaf.class()), tag, key);
         }
         if said == Said::UNSURE {
             let found = self.find_in(bucket, tag, &Wanted::new(key, told));

@@ -361,6 +361,11 @@ impl<'g> Look<'g> {
         self.leaf.count()
     }
 
+    /// The version that what was read is true at.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Whether all that was read so far is true.
     #[inline]
     pub(crate) fn holds(&self) -> bool {
@@ -473,6 +478,11 @@ impl NewLeaf {
         head.count.store(count as u32, Relaxed);
         // Ordering: Relaxed, as above.
         head.live.store(live as u32, Relaxed);
+    }
+
+    /// It will take the place of this leaf, or of a part of it.
+    pub(super) fn succeed(&mut self, old: &Locked<'_>) {
+        self.0.head().version.succeed(old.before & !CHANGED);
     }
 
     /// Its shape.

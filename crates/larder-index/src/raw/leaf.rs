@@ -21,8 +21,8 @@
 
 use super::memory::{self as allocator, prefetch};
 use super::outside::Handle;
+pub(super) use super::sought::head_of;
 use super::sought::PLACE_BITS;
-pub(super) use super::sought::{eight, head_of};
 pub(crate) use super::version::Obsolete;
 use super::version::Version;
 use super::view::View;

@@ -1,15 +1,12 @@
 //! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the handle.
 //!
-//! An outside object never changes once it is reachable. It is retired by whoever takes its handle out of a leaf, under the leaf's lock.
+//! An outside object never changes once it is reachable. It is retired by whoever takes its handle out of a leaf, under the leaf's lock, when that is free again.
 
 use super::memory;
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-
-/// A retired object of at least this many bytes is worth an attempt to free at once.
-const LARGE: usize = 1 << 20;
 
 /// What the memory of an object begins with; position and value follow.
 #[repr(C)]
@@ -118,13 +115,8 @@ impl Handle {
     /// # Safety
     /// The handle has just been taken out of the only leaf that had it, and nobody retires it again.
     pub(crate) unsafe fn retire(self, guard: &Guard) {
-        // SAFETY: the object is alive: it is retired only here.
-        let large = unsafe { self.object() }.memory() >= LARGE;
-        // SAFETY: no reader that pins from now on can find the handle; the memory belongs to no thread.
+        // SAFETY: 1. no reader that pins from now on can find the handle; 2. the memory belongs to no thread; 3. this is its only end, says the caller.
         unsafe { guard.defer_unchecked(move || self.free()) };
-        if large {
-            guard.flush();
-        }
     }
 
     /// Frees the object now.

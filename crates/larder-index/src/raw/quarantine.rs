@@ -4,8 +4,8 @@
 //! others: a structure that frees too early reads nonsense then, which its history, an assertion or the processor notices. (AddressSanitizer can't
 //! follow the stacks of the checker's threads.) A test makes it the allocator of its whole program, so that nodes of the studies' structures are seen, too.
 
-use parking_lot::Mutex;
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::{Mutex, PoisonError};
 
 /// What freed memory is filled with.
 const NONSENSE: u8 = 0xDB;
@@ -21,6 +21,7 @@ struct Ring {
     next: usize,
 }
 
+/// An allocator's lock must not allocate, as `parking_lot`'s does when threads wait for it: a thread would come back here and wait for itself.
 static RING: Mutex<Ring> = Mutex::new(Ring {
     blocks: [(0, 0, 0); WAITING],
     next: 0,
@@ -50,7 +51,7 @@ unsafe impl GlobalAlloc for Quarantine {
         }
         // SAFETY: the block is the caller's, who uses it no more, and has as many bytes.
         unsafe { block.write_bytes(NONSENSE, layout.size()) };
-        let mut ring = RING.lock();
+        let mut ring = RING.lock().unwrap_or_else(PoisonError::into_inner);
         let next = ring.next;
         ring.next = (next + 1) % WAITING;
         let new = (block.expose_provenance(), layout.size(), layout.align());

@@ -218,6 +218,7 @@ impl Shard {
         self.regions.push(head);
         self.most.push(MOST as u8);
         self.empty += 1;
+        self.may_have(place, MOST);
         Some(place)
     }
 

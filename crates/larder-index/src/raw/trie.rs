@@ -166,10 +166,11 @@ impl Trie {
         shared: &Shared,
         leaf: Locked<'_>,
         hash: u64,
-        new: NewLeaf,
+        mut new: NewLeaf,
         guard: &Guard,
     ) {
         let old = leaf.leaf();
+        new.succeed(&leaf);
         let path = self.path(hash, guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.leaf_went(old.memory());
@@ -219,10 +220,11 @@ impl Trie {
         shared: &Shared,
         buddies: [Locked<'_>; 2],
         hash: u64,
-        new: NewLeaf,
+        mut new: NewLeaf,
         guard: &Guard,
     ) {
         let old = buddies.each_ref().map(|b| b.leaf());
+        buddies.iter().for_each(|buddy| new.succeed(buddy));
         let depth = new.shape().depth;
         let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
         shared.counters.leaf_came(new.memory());

@@ -75,6 +75,7 @@ impl Trie {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
+        parts.iter_mut().for_each(|part| part.leaf.succeed(&leaf));
         // All parts are below the old leaf.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);

@@ -9,7 +9,8 @@ const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
 const COUNT: u64 = 4;
 
-/// The version of a leaf. Zeroed memory is that of a new one.
+/// The version of a leaf. Zeroed memory is that of the first one; one that takes another's place goes on from its version (`succeed`). So while time goes on,
+/// what holds a position has a version that only grows: who meets one again meets the same leaf as it was.
 #[repr(transparent)]
 pub(super) struct Version(AtomicU64);
 
@@ -102,6 +103,15 @@ impl Version {
         let version = before + if changed { COUNT } else { 0 };
         // Ordering: Release (L2), pairs with R1 and with the next lock.
         self.0.store(version, Release);
+    }
+
+    /// Makes this version, of a leaf that is not published yet, larger than any that a leaf had or will have whose place it takes: it is locked, and had this
+    /// version before.
+    pub(super) fn succeed(&self, before: u64) {
+        // Ordering: Relaxed, both: nobody else can reach the leaf.
+        let least = self.0.load(Relaxed);
+        // Ordering: as above. The version of the old leaf when it is obsolete lies between.
+        self.0.store(least.max(before + 2 * COUNT), Relaxed);
     }
 
     /// Unlocks for good: from now on whoever meets the leaf begins again from the root.

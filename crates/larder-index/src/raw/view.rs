@@ -511,8 +511,7 @@ impl<'g> View<'g> {
         if let Some(handle) = handle {
             batch.bytes.extend_from_slice(self.object(handle)?.value());
         }
-        let end = batch.bytes.len();
-        batch.entries.push((0, middle as u32, end as u32));
+        batch.entries.push((0, middle, batch.bytes.len()));
         Ok(())
     }
 

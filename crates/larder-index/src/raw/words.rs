@@ -3,7 +3,6 @@
 //! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the leaf's lock may also see the run as a
 //! plain slice. All loads and stores here are `Relaxed`: what orders them is the leaf's version (see the head of `raw`).
 
-use super::leaf::eight;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
@@ -105,16 +104,32 @@ pub(crate) fn compare(
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
-    let common = len.min(other.len());
-    let mut done = 0;
-    while done < common {
-        let take = (common - done).min(8);
-        let unused = (8 - take) as u32 * 8;
-        let ours = load(words, at + done)?.swap_bytes() >> unused;
-        let theirs = eight(other, done) >> unused;
-        match ours.cmp(&theirs) {
-            Ordering::Equal => done += take,
-            unequal => return Ok(unequal),
+    let common = &other[..len.min(other.len())];
+    let (mut i, shift) = (at / 8, (at % 8) * 8);
+    // Ordering: Relaxed, see the module's head.
+    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let mut low = load(i);
+    let mut next = || {
+        i += 1;
+        let high = load(i);
+        // In two steps: a shift by 64 is none.
+        let ours = low >> shift | (high << (63 - shift)) << 1;
+        low = high;
+        ours
+    };
+    let mut whole = common.chunks_exact(8);
+    for theirs in whole.by_ref() {
+        let (ours, theirs) = (next(), first(theirs));
+        if ours != theirs {
+            return Ok(ours.swap_bytes().cmp(&theirs.swap_bytes()));
+        }
+    }
+    let rest = whole.remainder();
+    if !rest.is_empty() {
+        let unused = (8 - rest.len()) * 8;
+        let (ours, theirs) = (next() << unused, little(rest) << unused);
+        if ours != theirs {
+            return Ok(ours.swap_bytes().cmp(&theirs.swap_bytes()));
         }
     }
     Ok(len.cmp(&other.len()))

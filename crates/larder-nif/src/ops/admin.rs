@@ -9,6 +9,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, who};
 use larder::FixTime;
 use larder::{Access, Error, Table};
+use larder_term::Atom;
 use std::sync::Arc;
 
 /// new(Name, Options) -> Table.
@@ -18,12 +19,7 @@ pub fn new(call: &Call<'_>) -> Reply {
     owners::watch(call.env, call.self_pid());
     match call::with_env(call.env, || ENGINE.create(options, who(call))) {
         Ok(table) => Ok(tables::term(call.env, &table)),
-        // The name may be that of a table whose owner is gone.
-        Err(Error::AlreadyExists)
-            if ENGINE.with_named(name, |table| owners::settle(call.env, table)) == Some(true) =>
-        {
-            Err(Raise::Again)
-        }
+        Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => Err(Raise::Again),
         Err(error) => Err(Raise::Cause(call::cause(&error))),
     }
 }
@@ -70,8 +66,14 @@ pub fn all(call: &Call<'_>) -> Reply {
 /// delete(Table) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.drop_table(who(call)))?;
+    answer(call, &table, table.drop_called(who(call), called(call)))?;
     Ok(atoms::TRUE.word())
+}
+
+/// The name by which the call's first argument calls a table, if it is one: the table may have another by now, and then isn't meant.
+fn called(call: &Call<'_>) -> Option<Atom> {
+    let id = call.args[0];
+    layout::is_atom(id).then(|| atoms::from_word(call.env, id))
 }
 
 /// rename(Table, Name) -> Name.
@@ -83,15 +85,10 @@ pub fn rename(call: &Call<'_>) -> Reply {
         return Err(BADARG);
     }
     let name = atoms::from_word(call.env, to);
-    let in_the_way = |error: &Error| {
-        *error == Error::AlreadyExists
-            && ENGINE.with_named(name, |t| owners::settle(call.env, t)) == Some(true)
-    };
-    let result = table.rename(who(call), name);
-    if result.as_ref().is_err_and(in_the_way) {
-        return Err(Raise::Again);
-    }
-    match result {
+    match table.rename(who(call), called(call), name) {
+        Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => {
+            return Err(Raise::Again)
+        }
         Err(Error::AlreadyExists) => return Err(BADARG),
         other => answer(call, &table, other)?,
     }

@@ -11,7 +11,7 @@ use crate::tables::{self, answer, who};
 use larder::file::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
 use larder::{Budget, Error, FileError, Step};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A path, as the file system's own bytes.
@@ -50,8 +50,16 @@ pub fn save(call: &Call<'_>) -> Reply {
         node: identifiers::look_here(call.env).name,
         extra: binary_bytes(call.env, call.args[3]).ok_or(BADARG)?.to_vec(),
     };
-    let saved = SaveJob::begin(&table, who(call), &path, options)
-        .and_then(|mut job| finish(call, |budget| job.step(budget)));
+    let saved = SaveJob::begin(&table, who(call), &path, options).and_then(|mut job| {
+        finish(call, |budget| match job.step(budget) {
+            // A list is being inserted: the save goes on where it was, not anew.
+            Err(Error::Busy) => {
+                table.help(budget);
+                Ok(Step::More)
+            }
+            other => other,
+        })
+    });
     match saved {
         Ok(_) => Ok(atoms::OK.word()),
         Err(Error::File(error)) => Ok(failed(call, &error)),
@@ -79,9 +87,15 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     match loaded {
         Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
         Err(Error::File(error)) => Ok(failed(call, &error)),
+        Err(Error::AlreadyExists) if !holds_name(call, &path) => Err(Raise::Again),
         // Its name is in use, or its options are none that a table can have.
         Err(_) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),
     }
+}
+
+/// Whether a process that runs has a table of the name in a file.
+fn holds_name(call: &Call<'_>, path: &Path) -> bool {
+    read_header(path).is_ok_and(|header| owners::holds_name(call.env, header.options.name))
 }
 
 /// file_header(Path) -> {ok, {Name, Type, Protection, Named, Keypos, Objects, Extra, Version}} | {error, Why}.

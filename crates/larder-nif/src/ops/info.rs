@@ -30,13 +30,8 @@ pub fn info(call: &Call<'_>) -> Reply {
 
 /// Sees to processes that have fixed the table and are gone.
 fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
-    let fixed = table.info().and_then(|info| info.safe_fixed);
-    let gone: Vec<OwnerId> = fixed
-        .into_iter()
-        .flat_map(|fixed| fixed.by)
-        .map(|(owner, _)| owner)
-        .filter(|&owner| !owners::is_alive(call.env, owners::pid(owner)))
-        .collect();
+    let mut gone: Vec<OwnerId> = table.fixers();
+    gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
     with_env(call.env, || {
         gone.iter().for_each(|&owner| ENGINE.down(owner))
     });

@@ -89,7 +89,8 @@ fn go(
                 Stage::Apply(answer(
                     call,
                     table,
-                    table.begin_insert(who(call), list, new),
+                    // In the owner's name: whether the caller may was asked before the first slice.
+                    table.begin_insert(table.owner(), list, new),
                 )?),
                 layout::NIL,
             ),

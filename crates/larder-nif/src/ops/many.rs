@@ -102,21 +102,34 @@ impl<'c> Found<'c> {
 /// lookup_many(Table, Keys, Done) -> the objects of each key, as a list of lists: in the order of the keys if Done is `[]` and it took one slice;
 /// else `{more, List}` with the list reversed onto Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
-    many(call, entry::lookup_many, |table, local, keys, found| {
+    let again = entry::lookup_many;
+    many(call, again, again, |table, local, keys, found| {
         table.lookup_many_in(local, asker(call), keys, |i, object| found.see(i, object))
     })
 }
 
 /// take_many(Table, Keys, Done): as lookup_many, but the objects go. Each key by itself is atomic.
 pub fn take_many(call: &Call<'_>) -> Reply {
-    many(call, entry::take_many, |table, local, keys, found| {
+    let (again, more) = (entry::take_many, entry::take_more);
+    many(call, again, more, |table, local, keys, found| {
         table.take_many_in(local, asker(call), keys, |i, object| found.see(i, object))
     })
 }
 
+/// The slices of `take_many` after one that has taken something: in the owner's name, as the caller had the right then. What was taken is never lost to a
+/// right that is gone.
+pub fn take_more(call: &Call<'_>) -> Reply {
+    let more = entry::take_more;
+    many(call, more, more, |table, local, keys, found| {
+        table.take_many_in(local, table.owner(), keys, |i, object| found.see(i, object))
+    })
+}
+
+/// One slice. It is followed by one of `again` if nothing was found yet, else of `more`.
 fn many(
     call: &Call<'_>,
-    entry: Entry,
+    again: Entry,
+    more: Entry,
     go: impl Fn(&Arc<Table>, &mut Local, &KeyList, &mut Found) -> Result<(), larder::Error>,
 ) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
@@ -136,7 +149,8 @@ fn many(
                     });
                     let id = tables::reference(call.env, table);
                     let args = [id, rest.ok_or(BADARG)?, done(call, &found)];
-                    Ok(call.later(entry, &args))
+                    let next = if found.lists.is_empty() { again } else { more };
+                    Ok(call.later(next, &args))
                 }
                 other => other.map(|()| finished(call, &found)),
             }

@@ -1,8 +1,8 @@
 //! select, match and match_object with all their relatives, in slices.
 //!
 //! The results of a slice are put in front of what earlier slices found, so a scan that goes backward gives a list in order, and that is
-//! how an ordered_set is scanned when everything is wanted. With a limit the scan goes the way that was asked for; what a slice found is put in
-//! front back to front, and Erlang reverses the whole.
+//! how an ordered_set is scanned when everything is wanted. With a limit, and in a bag, whose objects of one key come in the order of their arrival, the scan
+//! goes the way that was asked for; what a slice found is put in front back to front, and Erlang reverses the whole.
 
 use super::spec::{self, Compiled, Surroundings, PROGRAMS};
 use crate::atoms;
@@ -88,7 +88,7 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// select_all(Table, Kind, Spec, Direction) -> [Result].
+/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let program = program(call, &table, call.args[1], call.args[2])?;
@@ -98,7 +98,7 @@ pub fn select_all(call: &Call<'_>) -> Reply {
     begin(call, table, around, Job::All(job))
 }
 
-/// every(Table) -> [Object].
+/// every(Table) -> [Object] | {more, [Object]}; see `all_in_order`.
 pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let job = answer(call, &table, table.each(who(call), Direction::Backward))?;
@@ -132,7 +132,7 @@ pub fn select_some(call: &Call<'_>) -> Reply {
     )
 }
 
-/// A limit; one beyond what a machine word counts limits nothing.
+/// A limit: a small integer, as `ets` has it.
 fn limit(word: Word) -> Result<usize, Raise> {
     let limit = layout::small(word).filter(|&n| n > 0).ok_or(BADARG)?;
     usize::try_from(limit).map_err(|_| BADARG)
@@ -277,22 +277,10 @@ fn run(
     let context = scan.around.context();
     let mut job = scan.job.lock();
     let (step, count) = match &mut *job {
-        Job::All(job) => {
-            let mut found = found;
-            let step = job.step(budget, &context, &mut |output| {
-                found = cons(call, word(call, &output), found);
-            });
-            return Ok(match step {
-                Ok(ScanStep::More) => Ended::More(found),
-                Ok(_) => Ended::Result(found),
-                // What a slice found before something got in its way stands.
-                Err(larder::Error::Busy) => {
-                    scan.table.help(budget);
-                    Ended::More(found)
-                }
-                Err(error) => return Err(error),
-            });
+        Job::All(job) if scan.table.kind().is_unique() => {
+            return all(call, scan, job, found, budget)
         }
+        Job::All(job) => return all_in_order(call, scan, job, found, budget),
         Job::Some(job, again) => return some(call, scan, job, again, found, budget),
         Job::Count(job) => (job.step(budget, &context)?, job.count()),
         Job::Delete(job) => (job.step(budget, &context)?, job.count()),
@@ -303,6 +291,70 @@ fn run(
         Step::More => Ended::More(found),
         Step::Done => Ended::Result(call.int(count as i64)),
     })
+}
+
+/// A slice of a scan for everything, of a table with one object a key: the results go in front of those found before.
+fn all(
+    call: &Call<'_>,
+    scan: &Scan,
+    job: &mut SelectJob,
+    mut found: Word,
+    budget: &mut Budget,
+) -> Result<Ended, larder::Error> {
+    let step = stepped(scan, job, budget, &mut |output| {
+        found = cons(call, word(call, &output), found);
+    })?;
+    Ok(match step {
+        ScanStep::More => Ended::More(found),
+        _ => Ended::Result(found),
+    })
+}
+
+/// One slice of a scan. What it found before something got in its way stands: the next slice goes on from there.
+fn stepped(
+    scan: &Scan,
+    job: &mut SelectJob,
+    budget: &mut Budget,
+    see: &mut dyn FnMut(Output<'_>),
+) -> Result<ScanStep, larder::Error> {
+    match job.step(budget, &scan.around.context(), see) {
+        Err(larder::Error::Busy) => {
+            scan.table.help(budget);
+            Ok(ScanStep::More)
+        }
+        step => step,
+    }
+}
+
+/// As `all`, for a bag: objects of one key stay in the order of their arrival. Ends with the results, or {more, Reversed} if there were several slices.
+fn all_in_order(
+    call: &Call<'_>,
+    scan: &Scan,
+    job: &mut SelectJob,
+    found: Word,
+    budget: &mut Budget,
+) -> Result<Ended, larder::Error> {
+    let mut words = Vec::new();
+    let step = stepped(scan, job, budget, &mut |output| {
+        words.push(word(call, &output))
+    })?;
+    let over = !matches!(step, ScanStep::More);
+    if over && found == layout::NIL {
+        return Ok(Ended::Result(call.list(&words)));
+    }
+    let reversed = reversed(call, &words, found);
+    Ok(if over {
+        Ended::Result(call.tuple(&[atoms::MORE.word(), reversed]))
+    } else {
+        Ended::More(reversed)
+    })
+}
+
+/// These in front of what was found, back to front.
+fn reversed(call: &Call<'_>, words: &[Word], found: Word) -> Word {
+    words
+        .iter()
+        .fold(found, |list, &word| cons(call, word, list))
 }
 
 fn word(call: &Call<'_>, output: &Output<'_>) -> Word {
@@ -327,27 +379,14 @@ fn some(
     budget: &mut Budget,
 ) -> Result<Ended, larder::Error> {
     let mut words = Vec::new();
-    let step = job.step(budget, &scan.around.context(), &mut |output| {
+    let step = stepped(scan, job, budget, &mut |output| {
         words.push(word(call, &output))
-    });
-    let more = |words: &[Word]| {
-        Ended::More(
-            words
-                .iter()
-                .fold(found, |list, &word| cons(call, word, list)),
-        )
-    };
+    })?;
     let next = match step {
-        Ok(ScanStep::More) => return Ok(more(&words)),
-        Err(larder::Error::Busy) => {
-            scan.table.help(budget);
-            return Ok(more(&words));
-        }
-        Err(error) => return Err(error),
+        ScanStep::More => return Ok(Ended::More(reversed(call, &words, found))),
         // As `ets`, which knows that nothing is left when the keys are given, and only then.
-        Ok(ScanStep::Limit) if !job.is_over() => continuation(call, scan, job, again),
-        Ok(ScanStep::Limit) => atoms::END_OF_TABLE.word(),
-        Ok(ScanStep::Done) => atoms::END_OF_TABLE.word(),
+        ScanStep::Limit if !job.is_over() => continuation(call, scan, job, again),
+        ScanStep::Limit | ScanStep::Done => atoms::END_OF_TABLE.word(),
     };
     if found == layout::NIL {
         if words.is_empty() && next == atoms::END_OF_TABLE.word() {
@@ -355,12 +394,9 @@ fn some(
         }
         return Ok(Ended::Result(call.tuple(&[call.list(&words), next])));
     }
-    let reversed = words
-        .iter()
-        .fold(found, |list, &word| cons(call, word, list));
     Ok(Ended::Result(call.tuple(&[
         atoms::MORE.word(),
-        reversed,
+        reversed(call, &words, found),
         next,
     ])))
 }

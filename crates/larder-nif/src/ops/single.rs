@@ -2,6 +2,7 @@
 
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::decode::Plain;
 use crate::heap::Heap;
 use crate::layout::{self, NIL};
 use crate::quick::{place, row, Bytes};
@@ -9,7 +10,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode, scratch};
 use larder::{Error, Local, Stored, Table};
-use larder_term::object::{beside_key, KeyForm, ObjectRef, ObjectView};
+use larder_term::object::{plain_terms, KeyForm, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -263,37 +264,37 @@ pub fn lookup(call: &Call<'_>) -> Reply {
         call,
         table,
         |table, local| {
-            quick_value(call, table, local, asked, |value| {
-                let Some((arity, others)) = value else {
-                    return Some(NIL);
-                };
-                let row = decode::row(&call.heap, arity, table.keypos(), asked, others);
-                Some(call.heap.cell(row, NIL))
+            quick_value(call, table, local, asked, |value| match value {
+                Some(value) => decode::listed(&call.heap, table.keypos(), asked, value),
+                None => NIL,
             })
         },
         any_lookup,
     )
 }
 
-/// What nearly all lookups are: a small term is asked for, in a set or ordered_set, and a short row is found, or none. `see` is called with the arity, and the
-/// other elements' bytes with anything behind them.
+/// What nearly all lookups are: a small term is asked for, in a set or ordered_set, and a short row is found, or none. `see` is called with what
+/// [`plain_terms`] makes of the row, with anything behind its bytes.
 #[inline(always)]
 fn quick_value<R>(
     call: &Call<'_>,
     table: &Table,
     local: &Local,
     asked: Word,
-    see: impl FnOnce(Option<(usize, &[u8])>) -> Option<R>,
+    see: impl FnOnce(Option<Plain<'_>>) -> R,
 ) -> Option<R> {
     // It becomes the key of the row.
     if !layout::is_compact(asked) {
         return None;
     }
     with_quick_key(call, table, asked, |key| {
-        table.quick_lookup(local, asker(call), key, |value| match value {
-            // What lies behind the elements is left to them: whole words can be loaded.
-            Some((value, _)) => see(Some(beside_key(value)?)),
-            None => see(None),
+        table.quick_lookup(local, asker(call), key, |value| {
+            let plain = match value {
+                // What lies behind the elements is left to them: whole words can be loaded.
+                Some((value, _)) => Some(plain_terms(value)?),
+                None => None,
+            };
+            Some(see(plain))
         })
     })
 }
@@ -397,20 +398,25 @@ fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
 
 #[inline(always)]
 fn quick_element(call: &Call<'_>, table: &Table, local: &Local) -> Option<Option<Word>> {
-    let (asked, position) = (call.args[1], natural(call.args[2]).ok()?);
-    quick_value(call, table, local, asked, |value| {
-        let Some((arity, others)) = value else {
+    // A position that can't be is wrong even where there is no object.
+    let (asked, position) = (call.args[1], natural(call.args[2]).ok().filter(|&p| p > 0)?);
+    let element = quick_value(call, table, local, asked, |value| {
+        let Some((arity, exact, terms)) = value else {
             return Some(None);
         };
-        if position == 0 || position > arity {
+        if position > arity {
             return None;
         }
-        Some(Some(match position.cmp(&table.keypos()) {
-            Ordering::Less => decode::nth(&call.heap, others, position - 1),
-            Ordering::Equal => asked,
-            Ordering::Greater => decode::nth(&call.heap, others, position - 2),
-        }))
-    })
+        // The exact key stands before the others.
+        let before = match position.cmp(&table.keypos()) {
+            Ordering::Less => position - 1 + usize::from(exact),
+            Ordering::Equal if exact => 0,
+            Ordering::Equal => return Some(Some(asked)),
+            Ordering::Greater => position - 2 + usize::from(exact),
+        };
+        Some(Some(decode::nth(&call.heap, terms, before)))
+    });
+    element.flatten()
 }
 
 #[inline(never)]

@@ -30,7 +30,7 @@ impl Surroundings {
             return Ok(Self::none());
         }
         let me = super::options::owned(call, call.self_pid().pid)?;
-        let node = identifiers::here(call.env).name.name;
+        let node = identifiers::look_here(call.env).name.name;
         Ok(Surroundings(Some((me, node))))
     }
 

@@ -7,7 +7,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, layout};
-use larder::{Direction, Error, Local, Slot, Stored, Table, Watched};
+use larder::{Direction, Error, Local, Slot, StepFrom, Stored, Table, Watched};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -55,8 +55,11 @@ fn step_in(
 }
 
 /// The key of an object.
-#[inline]
+#[inline(always)]
 fn shown_key(call: &Call<'_>, stored: Stored<'_>) -> Word {
+    if let Some(key) = stored.index_key() {
+        return decode::term(&call.heap, key);
+    }
     match stored.int_key_or_view() {
         Ok(n) => call.int(n),
         Err(object) => decode::term(&call.heap, object.key()),
@@ -73,20 +76,54 @@ fn to_edge(call: &Call<'_>, way: Direction) -> Reply {
 }
 
 /// The key behind the one that the call names, or before it: mostly it was read ahead.
-#[inline]
+#[inline(always)]
 fn to_key(call: &Call<'_>, way: Direction) -> Reply {
     tables::with_local_first(
         call,
         call.args[0],
-        |table, local| {
-            with_quick_key(call, table, call.args[1], |key| {
-                table.quick_step(local, asker(call), key, way, |stored| {
-                    shown_key(call, stored)
-                })
-            })
-        },
+        |table, local| quick_key(call, table, local, way),
         |call, table, local| any_key(call, (table, local), way),
     )
+}
+
+/// What nearly all steps are: they go on from the last answer. A key that is a word (which is the same term for ever) is known again as that word.
+#[inline(always)]
+fn quick_key(call: &Call<'_>, table: &Table, local: &mut Local, way: Direction) -> Option<Word> {
+    let asked = call.args[1];
+    // In an ordered_set no step begins there, even if it is a key.
+    if asked == atoms::END_OF_TABLE.word() {
+        return None;
+    }
+    if layout::is_immediate(asked) && local.has_shown(asked as u64) {
+        let from = StepFrom::Shown(asked as u64);
+        return table.quick_step(local, asker(call), from, way, |stored| show(call, stored));
+    }
+    key_behind(call, table, local, way)
+}
+
+/// As `quick_key`, for a key that is no word, or comes for the first time.
+#[inline(never)]
+fn key_behind(call: &Call<'_>, table: &Table, local: &mut Local, way: Direction) -> Option<Word> {
+    with_quick_key(call, table, call.args[1], |key| {
+        let from = StepFrom::Key(key);
+        table.quick_step(local, asker(call), from, way, |stored| {
+            show_apart(call, stored)
+        })
+    })
+}
+
+/// The key of an object, and the number that it is known by again, if it is a word.
+#[inline(always)]
+fn show(call: &Call<'_>, stored: Stored<'_>) -> (Word, u64) {
+    let word = shown_key(call, stored);
+    let is_word = layout::is_immediate(word);
+    (word, if is_word { word as u64 } else { 0 })
+}
+
+/// As `show`, which is a part of another function otherwise.
+#[inline(never)]
+fn show_apart(call: &Call<'_>, stored: Stored<'_>) -> (Word, u64) {
+    show(call, stored)
 }
 
 #[inline(never)]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Leaves never change, so that a slot which still has its leaf had it all the while, and what it covers, too. A walk that finds that an earlier
-//! leaf was replaced meanwhile ends its batch there. A range that was asked for as a whole is read again, and after some tries its leaves are frozen for as long as it takes to
+//! leaf was replaced meanwhile ends its batch there, or begins again if it has met no entry. A range that was asked for as a whole is read again, and after some tries its leaves are frozen for as long as it takes to
 //! load them all: writers of these wait that long, nobody else does.
 
 use super::{freeze, Found, LfCaTree, Node};
@@ -34,8 +34,8 @@ pub(super) enum Walked {
 /// A slot, and the leaf that it had.
 type Seen<'g, W> = (&'g Slot<Node<W>>, &'g Node<W>);
 
-/// Times that a range is read before its leaves are frozen.
-const TRIES: usize = 16;
+/// Times that a range is read before its leaves are frozen, and a walk that has met no entry before it looks at the leaves without any but once.
+pub(super) const TRIES: usize = 16;
 
 /// The cut where the next leaf begins.
 fn after<'b>(bound: &'b [u8], cut: Cut<'_>) -> Cut<'b> {
@@ -61,15 +61,18 @@ impl<W: Word> LfCaTree<W> {
         self.descend(guard, false, cut.is_forward(), |at| cut.begins_right_of(at))
     }
 
-    /// Visits entries from the cut on, all as of one instant.
+    /// Visits entries from the cut on, all as of one instant; `strict`: an instant at which there were none before them, either. Otherwise each leaf without
+    /// entries that was passed before the first one had none at some time of the walk.
     pub(super) fn walk_once<'g>(
         &'g self,
         guard: &'g Guard,
         cut: Cut<'_>,
+        strict: bool,
         f: &mut dyn FnMut(&'g Entry<W>) -> bool,
     ) -> Walked {
         let mut before: SmallVec<[Seen<'g, W>; 8]> = SmallVec::new();
-        let (mut met, mut at): (_, Option<&'g [u8]>) = (false, None);
+        // Whether a leaf that was replaced ends the walk.
+        let (mut bound_to, mut at): (bool, Option<&'g [u8]>) = (strict, None);
         loop {
             let cut = at.map_or(cut, |bound| after(bound, cut));
             let found = self.leaf_at(guard, cut);
@@ -79,15 +82,15 @@ impl<W: Word> LfCaTree<W> {
                     looked = true;
                     // A leaf that is frozen may have been replaced already, by a join that took its route out.
                     let same = before.is_empty() || !found.frozen && are_still(&before, guard);
-                    if !same && met {
+                    if !same && bound_to {
                         end = Some(Walked::Torn);
                         return false;
                     }
                     if !same {
                         before.clear();
                     }
+                    bound_to = true;
                 }
-                met = true;
                 if !f(entry) {
                     end = Some(Walked::Enough);
                 }
@@ -99,7 +102,7 @@ impl<W: Word> LfCaTree<W> {
             before.push((found.slot, found.node));
             match found.bound {
                 Some(bound) => at = Some(bound),
-                None if met && before.len() > 1 && !are_still(&before, guard) => {
+                None if bound_to && before.len() > 1 && !are_still(&before, guard) => {
                     return Walked::Torn
                 }
                 None => return Walked::ToTheEnd,
@@ -128,7 +131,7 @@ impl<W: Word> LfCaTree<W> {
         };
         let torn = |met: &mut Vec<_>| {
             met.clear();
-            self.walk_once(guard, cut, &mut |entry| take(met, entry)) == Walked::Torn
+            self.walk_once(guard, cut, true, &mut |entry| take(met, entry)) == Walked::Torn
         };
         if (0..TRIES).all(|_| torn(&mut met)) {
             met.clear();

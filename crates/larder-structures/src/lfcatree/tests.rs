@@ -201,6 +201,72 @@ fn ranges_are_of_one_instant() {
     }
 }
 
+/// A hundred leaves and more without entries, which neither divide nor are joined.
+fn empty_leaves(most: u64) -> LfCaTree<Object> {
+    let mut tree = LfCaTree::new(-2 * CLAMP, -2 * CLAMP);
+    (0..=most).for_each(|n| put(&tree, n * 389 % (most + 1)));
+    tree.high = 2 * CLAMP;
+    (0..=most).for_each(|n| remove(&tree, n));
+    assert!(tree.stats(&pin()).leaves as u64 > most / 10);
+    tree
+}
+
+fn remove(tree: &LfCaTree<Object>, n: u64) {
+    tree.change(&pin(), &n.to_be_bytes(), &mut |_| Act::Remove);
+}
+
+fn all_together(tree: &LfCaTree<Object>) -> Vec<u64> {
+    let (mut met, guard) = (Vec::new(), pin());
+    let cut = Cut::new(Start::Edge, Direction::Forward);
+    tree.range(&guard, cut, &|_| false, &mut |position, _| {
+        met.push(number(position));
+        true
+    });
+    met
+}
+
+/// A leaf that has no entry when it is passed counts like any other: once a range had the last entry and not the first, which was there before the last came and when it
+/// went; and another none at all, though one of the two was always there.
+#[test]
+fn leaves_without_entries_are_of_the_same_instant() {
+    let last = if cfg!(miri) { 30 } else { 1_000 };
+    let rounds = if cfg!(miri) { 5 } else { 30_000 };
+    for one_at_least in [false, true] {
+        let tree = empty_leaves(last);
+        if one_at_least {
+            put(&tree, last);
+        }
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    put(&tree, 0);
+                    if one_at_least {
+                        remove(&tree, last);
+                    }
+                    put(&tree, last);
+                    if !one_at_least {
+                        remove(&tree, last);
+                    }
+                    remove(&tree, 0);
+                }
+                stop.store(true, Relaxed);
+            });
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let met = all_together(&tree);
+                    if one_at_least {
+                        assert!(!met.is_empty());
+                    } else {
+                        assert_ne!(met, [last]);
+                    }
+                }
+            });
+        });
+        check(&tree);
+    }
+}
+
 /// A range ends where it is said to, or where its visitor has enough.
 #[test]
 fn ranges_end() {

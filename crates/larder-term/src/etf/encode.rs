@@ -147,11 +147,12 @@ impl Writer<'_> {
             View::Ref(reference) => {
                 self.out.push(tag::NEWER_REFERENCE);
                 let words = reference.words();
-                self.out
-                    .extend_from_slice(&(words.len() as u16).to_be_bytes());
+                // A reference that names a process has five words, zeros at the end among them, and its node takes no fewer.
+                let count = if words.len() > 3 { 5 } else { 3 };
+                self.out.extend_from_slice(&[0, count]);
                 let creation = self.node(reference.node);
                 self.words([creation]);
-                self.words(words);
+                self.words(words.chain([0; 2]).take(count.into()));
             }
             View::Export {
                 module,

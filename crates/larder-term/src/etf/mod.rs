@@ -63,7 +63,7 @@ pub enum EtfError {
     /// The compressed bytes do not unfold to what they say.
     #[error("malformed compression")]
     Compression,
-    /// The compressed bytes would unfold to more than is allowed.
+    /// The compressed bytes would unfold to more than is allowed, or a tuple has more elements than Erlang allows.
     #[error("the term is too large")]
     TooLarge,
 }

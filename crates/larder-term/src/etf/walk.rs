@@ -5,6 +5,9 @@
 
 use super::{tag::*, EtfError};
 
+/// The most elements that a tuple has in Erlang.
+const MAX_ARITY: u32 = (1 << 24) - 1;
+
 /// An atom's text as it stands there.
 #[derive(Clone, Copy)]
 pub(super) enum Text<'a> {
@@ -227,7 +230,10 @@ impl<'a> Reader<'a> {
             }
             LIST => Head::List(self.u32()?),
             SMALL_TUPLE => Head::Tuple(u32::from(self.u8()?)),
-            LARGE_TUPLE => Head::Tuple(self.u32()?),
+            LARGE_TUPLE => match self.u32()? {
+                arity @ ..=MAX_ARITY => Head::Tuple(arity),
+                _ => return Err(EtfError::TooLarge),
+            },
             MAP => Head::Map(self.u32()?),
             BINARY => Head::Binary(self.long()?),
             BIT_BINARY => self.bits()?,

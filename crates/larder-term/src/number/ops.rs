@@ -1,6 +1,6 @@
 //! Erlang's arithmetic operators over [`Number`].
 
-use super::{Number, NumberError, Result, MAX_BITS};
+use super::{max_bits, Number, NumberError, Result};
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{FromPrimitive, Signed, ToPrimitive, Zero};
@@ -17,7 +17,7 @@ fn float(x: f64) -> Result {
 
 /// An integer result, not too large.
 fn integer(n: BigInt) -> Result {
-    match n.bits() <= MAX_BITS {
+    match n.bits() <= max_bits() {
         true => Ok(Number::from(n)),
         false => Err(SystemLimit),
     }
@@ -68,7 +68,7 @@ fn shift(a: BigInt, by: &BigInt) -> Result {
     }
     let by = by.to_u64().unwrap_or(u64::MAX);
     match a.bits().checked_add(by) {
-        Some(bits) if bits <= MAX_BITS => integer(a << by),
+        Some(bits) if bits <= max_bits() => integer(a << by),
         _ => Err(SystemLimit),
     }
 }
@@ -100,7 +100,7 @@ impl Number {
     #[allow(clippy::should_implement_trait)]
     pub fn mul(&self, b: &Number) -> Result {
         let bits = |n: &Number| n.to_bigint().map_or(0, |n| n.bits());
-        if !matches!((self, b), (Int(_), Int(_))) && bits(self) + bits(b) > MAX_BITS + 1 {
+        if !matches!((self, b), (Int(_), Int(_))) && bits(self) + bits(b) > max_bits() + 1 {
             return Err(SystemLimit);
         }
         arithmetic(self, b, i64::checked_mul, |a, b| a * b, |a, b| a * b)

@@ -17,7 +17,9 @@ mod view;
 
 pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
-pub use view::{beside_key, ordered_int, ObjectElements, ObjectView};
+pub use view::{
+    beside_key, index_key_is_key, ordered_int, plain_terms, ObjectElements, ObjectView,
+};
 
 use crate::blob::{self, Handles};
 

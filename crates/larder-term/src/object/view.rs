@@ -23,6 +23,28 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
+/// The arity, whether the exact key lies in front, and the terms: that key, if it does, and the elements without the key. None of an object that is
+/// compressed, or has eight elements or more.
+#[inline]
+pub fn plain_terms(value: &[u8]) -> Option<(usize, bool, &[u8])> {
+    match value.split_first() {
+        Some((&header, terms)) if header & (0x80 | COMPRESSED) == 0 => Some((
+            usize::from(header >> FLAG_BITS),
+            header & EXACT_KEY != 0,
+            terms,
+        )),
+        _ => None,
+    }
+}
+
+/// Whether the key of an object is its index key, as in hash order it mostly is. Sometimes it is, and this can't tell.
+#[inline]
+pub fn index_key_is_key(value: &[u8]) -> bool {
+    value
+        .first()
+        .is_some_and(|header| header & (0x80 | EXACT_KEY | COMPRESSED | FROM_ORDER) == 0)
+}
+
 /// The key of an object that a table in key order keeps, if it is an integer.
 #[inline]
 pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {

@@ -19,8 +19,6 @@ pub(super) const FOOTER: u8 = b'E';
 pub(super) const DIGEST: usize = 32;
 /// No header is longer.
 const LONGEST_HEADER: u32 = 1 << 24;
-/// No chunk is longer: a single object may fill one.
-pub(super) const LONGEST_CHUNK: u32 = 1 << 30;
 
 /// What a file says of its table.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! 1. With `verify`, the whole file is read and checked first, its digest too; a bad one never becomes a table.
 //! 2. The objects are inserted chunk by chunk, each chunk's checksum being checked before; at the end their number is.
 
-use super::format::{array, damaged, open, take, Header, CHUNK, DIGEST, FOOTER, LONGEST_CHUNK};
+use super::format::{array, damaged, open, take, Header, CHUNK, DIGEST, FOOTER};
 use crate::budget::{Budget, Step};
 use crate::engine::Engine;
 use crate::error::{Error, FileError};
@@ -111,9 +111,6 @@ impl Input {
     fn chunk(&mut self, head: Vec<u8>, payload: &mut Vec<u8>) -> Result<u32, FileError> {
         let length = u32::from_le_bytes(array(&head[1..]));
         let objects = u32::from_le_bytes(array(&head[5..]));
-        if length > LONGEST_CHUNK {
-            return Err(damaged("a chunk's length"));
-        }
         payload.clear();
         take(&mut self.file, length as usize, payload)?;
         let mut sum = Vec::new();
@@ -304,7 +301,7 @@ impl Drop for LoadJob {
     fn drop(&mut self) {
         if self.phase != Phase::Done {
             // It may have been dropped by somebody else already.
-            let _ = self.table.drop_unasked();
+            let _ = self.table.drop_unasked(None);
         }
     }
 }

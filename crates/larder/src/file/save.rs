@@ -12,7 +12,7 @@ use larder_term::{etf, NodeName};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -65,7 +65,6 @@ impl SaveJob {
         let mut kept = table.options().clone();
         kept.access = table.access();
         kept.name = table.name();
-        kept.heir = None;
         let header = Header {
             version: super::format::VERSION,
             options: kept,
@@ -105,40 +104,32 @@ impl SaveJob {
         }
     }
 
-    /// Writes a chunk; false if there are no more objects.
+    /// Writes a chunk, or what lies together in more of them; false if there are no more objects.
     fn chunk(&mut self, budget: &mut Budget) -> Result<bool, Error> {
-        let mut chunk = vec![CHUNK, 0, 0, 0, 0, 0, 0, 0, 0];
-        let mut objects = 0u32;
-        // A chunk that fails is begun anew from where the last one ended.
-        let place = self.cursor.to_bytes();
+        let mut chunks = vec![Chunk::new()];
         loop {
-            match self.some(&mut chunk, budget) {
+            match self.some(&mut chunks, budget) {
                 Ok(0) => break,
-                Ok(n) => objects += n,
-                Err(error) => {
-                    self.cursor.go_to(&place)?;
-                    return Err(error);
-                }
+                Ok(_) => {}
+                // What was gathered stands, or lists that come one after another would have it begun again and again.
+                Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
+                Err(error) => return Err(error),
             }
-            if chunk.len() >= CHUNK_BYTES || budget.is_exhausted() {
+            let enough = chunks.len() > 1 || chunks.iter().any(Chunk::is_full);
+            if enough || budget.is_exhausted() {
                 break;
             }
         }
-        if objects == 0 {
-            return Ok(false);
+        let before = self.objects;
+        for chunk in chunks.into_iter().filter(|chunk| chunk.objects > 0) {
+            self.objects += u64::from(chunk.objects);
+            self.output.write(&chunk.close()?)?;
         }
-        let payload = (chunk.len() - 9) as u32;
-        chunk[1..5].copy_from_slice(&payload.to_le_bytes());
-        chunk[5..9].copy_from_slice(&objects.to_le_bytes());
-        let sum = crc32fast::hash(&chunk);
-        chunk.extend_from_slice(&sum.to_le_bytes());
-        self.output.write(&chunk)?;
-        self.objects += u64::from(objects);
-        Ok(true)
+        Ok(self.objects > before)
     }
 
-    /// Appends a leaf's worth of objects to a chunk.
-    fn some(&mut self, chunk: &mut Vec<u8>, budget: &mut Budget) -> Result<u32, Error> {
+    /// Appends a leaf's worth of objects: to another chunk as soon as one is full, for an object's binaries lie in no leaf. An error leaves the place as it was.
+    fn some(&mut self, chunks: &mut Vec<Chunk>, budget: &mut Budget) -> Result<usize, Error> {
         let guard = larder_index::pin();
         let at = self.table.begin(&guard)?;
         let usable = self.cursor.fill(&self.table, &at, 0, &mut self.batch);
@@ -148,11 +139,55 @@ impl SaveJob {
             let object = raw::view(key, value, self.table.keypos(), &mut plain);
             tuple.clear();
             object.to_tuple(&mut tuple);
-            etf::encode(raw::stored(&tuple), &self.options.node, chunk);
+            if chunks.last().is_none_or(Chunk::is_full) {
+                chunks.push(Chunk::new());
+            }
+            if let Some(chunk) = chunks.last_mut() {
+                etf::encode(raw::stored(&tuple), &self.options.node, &mut chunk.bytes);
+                chunk.objects += 1;
+            }
             budget.spend(1);
         }
-        Ok(usable as u32)
+        Ok(usable)
     }
+}
+
+/// A chunk in the making: its mark, its payload's length and its number of objects, which are known in the end, and the objects.
+struct Chunk {
+    bytes: Vec<u8>,
+    objects: u32,
+}
+
+impl Chunk {
+    const HEAD: usize = 9;
+
+    fn new() -> Chunk {
+        let mut bytes = vec![0; Self::HEAD];
+        bytes[0] = CHUNK;
+        Chunk { bytes, objects: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= CHUNK_BYTES
+    }
+
+    /// All of it, with its checksum. An error if it is longer than its head can tell: it is one object then, or few.
+    fn close(mut self) -> Result<Vec<u8>, FileError> {
+        let payload = length(self.bytes.len() - Self::HEAD)?;
+        self.bytes[1..5].copy_from_slice(&payload.to_le_bytes());
+        self.bytes[5..9].copy_from_slice(&self.objects.to_le_bytes());
+        let sum = crc32fast::hash(&self.bytes);
+        self.bytes.extend_from_slice(&sum.to_le_bytes());
+        Ok(self.bytes)
+    }
+}
+
+/// The bytes of a chunk's payload, as its head tells them.
+fn length(bytes: usize) -> Result<u32, FileError> {
+    u32::try_from(bytes).map_err(|_| FileError::Io {
+        what: format!("writing an object of {bytes} bytes"),
+        kind: ErrorKind::FileTooLarge,
+    })
 }
 
 impl Output {
@@ -238,4 +273,21 @@ fn temporary(path: &Path) -> std::io::Result<PathBuf> {
     own.push(name);
     own.push(format!(".{}.{number}.partial", std::process::id()));
     Ok(folder(path).join(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_that_no_chunk_can_tell_is_an_error() {
+        assert_eq!(length(u32::MAX as usize).unwrap(), u32::MAX);
+        assert!(matches!(
+            length(1 << 32),
+            Err(FileError::Io {
+                kind: ErrorKind::FileTooLarge,
+                ..
+            })
+        ));
+    }
 }

@@ -6,7 +6,7 @@
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of them matches. So each change of one object (of
 //! one key in a bag) is atomic; the whole is not.
 
-use super::select::{weight, Scan};
+use super::select::{cost, weight, Scan};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::options::TableKind;
@@ -142,7 +142,7 @@ impl Work {
                         key.clone_into(&mut self.dealt);
                     }
                 }
-                if !budget.spend(weight) {
+                if !budget.spend(cost(weight, value)) {
                     if i + 1 < usable {
                         scan.cursor.stop(&table, &at, &scan.batch, i);
                     }

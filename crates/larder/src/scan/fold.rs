@@ -4,7 +4,8 @@
 //! the chunk is thrown away and the next chunk begins behind the key that was shown last. So every object is shown as it is at its turn, although hundreds
 //! were read in one call: exactly what going from key to key shows.
 //!
-//! The objects of one key belong together: a chunk has all of them, as of one instant, or none.
+//! The objects of one key belong together: a chunk has all of them or none. Of a bag's key that is just being changed in several objects it may show a part
+//! of the change, as every scan; then it does not stay unchanged.
 
 use super::watch::Watched;
 use crate::error::Error;
@@ -47,8 +48,8 @@ impl Table {
     /// `NoTable`, `Access`, `Busy`.
     ///
     /// # Consistency
-    /// The objects of one key are of one instant, different keys of different ones. While `is_unchanged` the table has all of them as they were shown,
-    /// and none between them.
+    /// The object of a key is of one instant; of the objects under a bag's key a change under way may be shown in part. While `is_unchanged` the table has
+    /// all of them as they were shown, and none between them.
     pub fn fold(
         &self,
         who: OwnerId,

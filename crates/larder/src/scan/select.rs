@@ -95,9 +95,7 @@ impl Scan {
                 let value = batch.value(i);
                 let object = raw::view(batch.key(i), value, keypos, plain);
                 let go = row(&object, scratch);
-                // A large object costs more than a row.
-                let size = (value.len() / BYTES_A_UNIT) as u32;
-                if !budget.spend(weight.saturating_add(size)) || go == Go::Pause {
+                if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {
                         cursor.stop(table, &at, batch, i);
                     }
@@ -110,6 +108,11 @@ impl Scan {
 
 /// Bytes of an object that cost as much as a small object's row.
 const BYTES_A_UNIT: usize = 256;
+
+/// What an object costs, in units, where a small one's row costs `weight`: a large one costs more.
+pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
+    weight.saturating_add((value.len() / BYTES_A_UNIT) as u32)
+}
 
 impl Table {
     /// Begins a select: the results of `program` for the objects it matches, in the order of the table for an ordered_set. With a limit, the job

@@ -18,6 +18,9 @@
 //! A writer loads the word after it took the lock of a leaf; the fold reads leaves after it armed. Either the lock came before the fold's
 //! reading of that leaf, which then waited for the change and saw it, or the writer sees the word armed. Two folds share the word: a change
 //! disarms it and changes the count for both, and whoever arms it again remembers the new count.
+//!
+//! A bag's scans wait for no lock of a key, so its writers note a second time after the change: what was read in between ends with the change. And what was
+//! armed after a table's store was replaced is not kept by who read the old one (`traverse.rs::look`).
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 

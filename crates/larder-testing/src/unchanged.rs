@@ -1,0 +1,56 @@
+//! Batches that an index says are still true, while others write.
+//!
+//! ```text
+//!   writer   for each n: removes key n, puts another, then says so
+//!   looker   reads a batch; then how far the writer says it is; then asks whether the batch is still true: if so, no key of it was removed before
+//! ```
+
+use crate::{key, key_bytes, mix, put, remove, Hashes};
+use larder_index::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use larder_index::{pin, Batch, Direction, Start, Unique};
+
+// Ordering, for all of this file: SeqCst. What the writer says is to be no later than what it did.
+
+/// Fills an index with keys 0 to `keys`, each its number's value.
+pub fn fill(index: &dyn Unique, keys: u16) {
+    (0..keys).for_each(|n| put_number(index, n));
+}
+
+fn put_number(index: &dyn Unique, n: u16) {
+    put(index, key(&key_bytes(n), Hashes::Good), &n.to_be_bytes());
+}
+
+/// The writer: puts keys beyond `keys` in the place of those below.
+pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
+    for n in 0..keys {
+        assert!(remove(index, key(&key_bytes(n), Hashes::Good)));
+        put_number(index, keys + n);
+        gone.store(u64::from(n) + 1, SeqCst);
+    }
+}
+
+/// The looker. Gives how many batches were still true, and how many not.
+pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
+    let (mut batch, mut found) = (Batch::default(), (0, 0));
+    for i in 0..times {
+        batch.want = 1 + (mix(i ^ salt) % 5) as usize;
+        // Any hash: a position of two of its bytes.
+        let from = (mix(i.wrapping_mul(salt | 1)) as u16).to_be_bytes();
+        index.scan(&pin(), Start::At(&from), Direction::Forward, &mut batch);
+        let Some(seen) = batch.seen.filter(|_| !batch.is_empty()) else {
+            continue;
+        };
+        let before = gone.load(SeqCst);
+        let first = key(batch.key(0), Hashes::Good);
+        if !index.unchanged(&pin(), first, seen) {
+            found.1 += 1;
+            continue;
+        }
+        found.0 += 1;
+        for at in 0..batch.len() {
+            let number = batch.value(at).try_into().map_or(0, u16::from_be_bytes);
+            assert!(u64::from(number) >= before, "{number} went before {before}");
+        }
+    }
+    found
+}
