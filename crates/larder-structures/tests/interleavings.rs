@@ -10,7 +10,7 @@ use larder_index::sync::{plant, Fault};
 use larder_index::{Quarantine, Unique};
 use larder_structures::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
-use larder_testing::model::{alone, check, finds, history, Search};
+use larder_testing::model::{alone, check, finds, goes_wrong, history, planted, rounds, Search};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, mix, registers};
 use subjects::{orders, subjects};
@@ -120,18 +120,28 @@ fn planted_faults_are_found() {
     }
 }
 
+/// Not a test: histories of real threads, with one of the faults planted. Run by `planted_faults_show_in_histories`.
+#[test]
+#[ignore = "run by another test"]
+fn planted_history() {
+    let faulty = planted().map(|i| PLANTED[i.parse::<usize>().expect("a number")]);
+    let (fault, name, options, order) = faulty.unwrap_or(PLANTED[0]);
+    plant(fault, faulty.is_some());
+    for round in rounds() {
+        let subject = registers::On(built(name, options, order), 4);
+        of_threads(&subject, 3, 60, mix(round)).expect("linearizable");
+    }
+}
+
 /// The same faults show in histories of real threads.
 #[test]
 fn planted_faults_show_in_histories() {
-    let _alone = alone();
-    for (fault, name, options, order) in PLANTED {
-        let found = finds(fault, || {
-            for round in 0..20_000 {
-                let subject = registers::On(built(name, options, order), 4);
-                of_threads(&subject, 3, 60, mix(round)).expect("linearizable");
-            }
-        });
-        assert!(found, "{fault:?}");
+    assert!(!goes_wrong("planted_history", None));
+    for (i, (fault, ..)) in PLANTED.iter().enumerate() {
+        assert!(
+            goes_wrong("planted_history", Some(&i.to_string())),
+            "{fault:?}"
+        );
     }
 }
 
@@ -139,7 +149,7 @@ fn planted_faults_show_in_histories() {
 #[test]
 #[ignore = "run by another test"]
 fn freed_too_early() {
-    plant(Fault::EarlyDrop, std::env::var("LARDER_EARLY").is_ok());
+    plant(Fault::EarlyDrop, planted().is_some());
     for name in ["skiplist", "lfcatree", "split_ordered"] {
         check("what is freed", &[Search::Random(500)], move || {
             among_neighbours(built(name, &[], Order::Hash), 3, 6, 4);
@@ -150,15 +160,12 @@ fn freed_too_early() {
 /// The checker's memory shows what is read after it was freed.
 #[test]
 fn what_is_freed_too_early_is_found() {
-    let _alone = alone();
-    let run = |early: bool| {
-        let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
-        child.args(["--exact", "freed_too_early", "--ignored"]);
-        if early {
-            child.env("LARDER_EARLY", "1");
-        }
-        child.output().expect("a process").status.success()
-    };
-    assert!(run(false), "nothing is wrong without the fault");
-    assert!(!run(true), "the fault was not found");
+    assert!(
+        !goes_wrong("freed_too_early", None),
+        "nothing is wrong without the fault"
+    );
+    assert!(
+        goes_wrong("freed_too_early", Some("early")),
+        "the fault was not found"
+    );
 }

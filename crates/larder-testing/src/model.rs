@@ -17,8 +17,11 @@ use shuttle::{Config, Runner};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use wait_timeout::ChildExt;
 
 /// Held by a test that plants faults, or must not meet one: they are planted for the whole process.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -150,4 +153,43 @@ pub fn finds(fault: Fault, f: impl FnOnce()) -> bool {
     let found = catch_unwind(AssertUnwindSafe(f)).is_err();
     plant(fault, false);
     found
+}
+
+/// What a process that [`goes_wrong`] started is told.
+const PLANTED: &str = "LARDER_PLANTED";
+
+/// Longer than a run takes that nothing goes wrong in, on a machine with much else to do.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// ... and one with a fault, which is found in well under a second where it doesn't make threads wait for good.
+const FAULTY_LIMIT: Duration = Duration::from_secs(30);
+
+/// What [`goes_wrong`] told this process: `None` for a run without a fault.
+pub fn planted() -> Option<String> {
+    std::env::var(PLANTED).ok()
+}
+
+/// Histories that such a process tries: few without a fault, as other tests look for more.
+pub fn rounds() -> std::ops::Range<u64> {
+    0..if planted().is_some() { 20_000 } else { 200 }
+}
+
+/// Whether the ignored test `name` of this program goes wrong in a process of its own, with a fault planted if `what` says which: it fails, dies, or
+/// doesn't end, as a fault may well tie a knot into a structure, or leave a lock behind that others wait for.
+pub fn goes_wrong(name: &str, what: Option<&str>) -> bool {
+    let mut child = Command::new(std::env::current_exe().expect("a path"));
+    child.args(["--exact", name, "--ignored"]);
+    child.stdout(Stdio::null()).stderr(Stdio::null());
+    child.env_remove(PLANTED);
+    if let Some(what) = what {
+        child.env(PLANTED, what);
+    }
+    let limit = what.map_or(LIMIT, |_| FAULTY_LIMIT);
+    let mut child = child.spawn().expect("a process");
+    let status = child.wait_timeout(limit).expect("a process to wait for");
+    if status.is_none() {
+        child.kill().expect("a process that runs");
+        child.wait().expect("a process that ends");
+    }
+    !status.is_some_and(|status| status.success())
 }
