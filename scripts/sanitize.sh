@@ -11,7 +11,7 @@
 #
 # LARDER_SOAK=n: n times as much work. Sanitizers are options of the nightly compiler. Where that is installed with the standard library's sources, they are
 # compiled with the same options; where not, RUSTC_BOOTSTRAP=1 makes the stable compiler take the options. Then the standard library is as it came, which
-# is enough for addresses; for threads its sources are needed (rustup component add rust-src). The allocator is the system's, so that blocks are seen.
+# is enough for addresses; for threads its sources are needed, which rustup installs. The allocator is the system's, so that blocks are seen.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -72,6 +72,9 @@ for word in "$@"; do
 done
 : "${sanitizers:=address thread}" "${crates:=index structures tables}"
 
+if [[ $sanitizers == *thread* ]] && ! has_sources +nightly && ! has_sources && command -v rustup >/dev/null; then
+  rustup component add rust-src || die "thread needs the sources of the standard library, which rustup could not install"
+fi
 for sanitizer in $sanitizers; do planted "$sanitizer"; done
 tests index 1 -p larder-index --test threads --test linearizability --test undefined
 tests structures 1 -p larder-structures --lib --test threads --test linearizability

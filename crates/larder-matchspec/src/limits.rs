@@ -28,7 +28,7 @@ use crate::{
     wire::{self, Head},
 };
 use larder_term::{order_key, Kind, Term, TermRef, View};
-use std::{cmp::Ordering, ops::Bound};
+use std::{cmp::Ordering, collections::HashMap, ops::Bound};
 
 /// An end of a range of order keys.
 pub(crate) type Edge = Bound<Vec<u8>>;
@@ -99,8 +99,7 @@ pub(crate) fn of_clause(
     if order == KeyOrder::Hash {
         return Limit::Full;
     }
-    let (mut low, mut high) = look.prefix_range(&parts);
-    look.narrow(&[], &whole.iter().collect::<Vec<_>>(), &mut low, &mut high);
+    let (low, high) = tighter(look.prefix_range(&parts), look.range(whole.iter()));
     match (&low, &high) {
         (Bound::Unbounded, Bound::Unbounded) => Limit::Full,
         _ if is_empty(&low, &high) => Limit::Nothing,
@@ -232,26 +231,27 @@ impl<'p> Look<'p> {
             return (Bound::Unbounded, Bound::Unbounded);
         };
         let mut prefix = Vec::new();
-        let stop = self.write_prefix(pattern, facts, &mut prefix);
+        let stop = self.write_prefix(pattern, &self.equalities(facts), &mut prefix);
         let Some(stop) = stop else {
             return (Bound::Included(prefix.clone()), Bound::Included(prefix));
         };
-        let (mut low, mut high) = match prefix.is_empty() {
-            true => (Bound::Unbounded, Bound::Unbounded),
-            false => (Bound::Included(prefix.clone()), after(prefix.clone())),
+        let range = match self.variable(stop) {
+            Some(slot) => {
+                let about = |fact: &&Fact| self.program.ir.node(fact.about) == Node::Var(slot);
+                self.range(facts.iter().filter(about))
+            }
+            None => (Bound::Unbounded, Bound::Unbounded),
         };
-        if let Some(slot) = self.variable(stop) {
-            let about: Vec<&Fact> = facts
-                .iter()
-                .filter(|fact| self.program.ir.node(fact.about) == Node::Var(slot))
-                .collect();
-            self.narrow(&prefix, &about, &mut low, &mut high);
-        }
-        (low, high)
+        within(prefix, range)
     }
 
     /// Writes what is known of the begin of the key's order key; gives the place of the pattern that stopped it.
-    fn write_prefix(&self, pattern: usize, facts: &[Fact], out: &mut Vec<u8>) -> Option<usize> {
+    fn write_prefix(
+        &self,
+        pattern: usize,
+        equalities: &HashMap<u32, Span>,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
         enum Part {
             Cons,
             Nil,
@@ -296,8 +296,8 @@ impl<'p> Look<'p> {
                     parts.extend(list(&places[..n]));
                 }
                 Head::Map(_) => return Some(at),
-                Head::Leaf => match self.equality(at, facts) {
-                    Some(term) => order_key::encode(term, out),
+                Head::Leaf => match self.variable(at).and_then(|slot| equalities.get(&slot)) {
+                    Some(span) => order_key::encode(self.term(*span), out),
                     None => return Some(at),
                 },
             }
@@ -305,39 +305,62 @@ impl<'p> Look<'p> {
         None
     }
 
-    /// What a variable is equal to.
-    fn equality(&self, at: usize, facts: &[Fact]) -> Option<TermRef<'p>> {
-        let slot = self.variable(at)?;
-        let fact = facts.iter().find(|fact| {
-            matches!(fact.cmp, Cmp::Eq | Cmp::Same)
-                && self.program.ir.node(fact.about) == Node::Var(slot)
-        })?;
-        Some(self.term(fact.constant))
+    /// What variables are equal to, by their slots: the first that is said of each.
+    fn equalities(&self, facts: &[Fact]) -> HashMap<u32, Span> {
+        let mut equalities = HashMap::new();
+        for fact in facts {
+            if let (Node::Var(slot), true) = (self.program.ir.node(fact.about), fact.is_equality())
+            {
+                equalities.entry(slot).or_insert(fact.constant);
+            }
+        }
+        equalities
     }
 
-    /// Narrows a range by facts about what comes after a prefix (the whole key, after an empty one).
-    fn narrow(&self, prefix: &[u8], facts: &[&Fact], low: &mut Edge, high: &mut Edge) {
-        for fact in facts {
+    /// The range of order keys that facts about one thing leave it.
+    fn range<'f>(&self, facts: impl Iterator<Item = &'f Fact>) -> (Edge, Edge) {
+        facts.fold((Bound::Unbounded, Bound::Unbounded), |range, fact| {
             let constant = self.term(fact.constant);
-            let exact = matches!(fact.cmp, Cmp::Eq | Cmp::Same);
-            if !exact && has_identifier(constant) {
-                continue;
+            if !fact.is_equality() && has_identifier(constant) {
+                return range;
             }
-            let mut here = prefix.to_vec();
+            let mut here = Vec::new();
             order_key::encode(constant, &mut here);
             let beyond = || after(here.clone());
-            let (from, to) = match fact.cmp {
+            let one = match fact.cmp {
                 Cmp::Gt => (from_beyond(beyond()), Bound::Unbounded),
                 Cmp::Ge => (Bound::Included(here), Bound::Unbounded),
                 Cmp::Lt => (Bound::Unbounded, Bound::Excluded(here)),
                 Cmp::Le => (Bound::Unbounded, beyond()),
                 Cmp::Eq | Cmp::Same => (Bound::Included(here.clone()), beyond()),
-                Cmp::Ne | Cmp::NotSame => continue,
+                Cmp::Ne | Cmp::NotSame => return range,
             };
-            *low = tighter_low(std::mem::replace(low, Bound::Unbounded), from);
-            *high = tighter_high(std::mem::replace(high, Bound::Unbounded), to);
-        }
+            tighter(range, one)
+        })
     }
+}
+
+impl Fact {
+    fn is_equality(&self) -> bool {
+        matches!(self.cmp, Cmp::Eq | Cmp::Same)
+    }
+}
+
+/// A range of what comes after a prefix, as one of whole order keys. (None of them begins with 0xFF, so what comes after an end within the prefix is
+/// within it, too.)
+fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
+    let put = |end: Vec<u8>| [&prefix[..], &end].concat();
+    let low = match low {
+        Bound::Unbounded if prefix.is_empty() => low,
+        Bound::Unbounded => Bound::Included(prefix.clone()),
+        end => end.map(put),
+    };
+    let high = match high {
+        Bound::Unbounded if prefix.is_empty() => high,
+        Bound::Unbounded => after(prefix.clone()),
+        end => end.map(put),
+    };
+    (low, high)
 }
 
 /// The keys that a fact of equality leaves, if they are few: those that are equal to the constant without being identical
@@ -424,11 +447,13 @@ fn from_beyond(end: Edge) -> Edge {
 }
 
 fn low_order(a: &Edge, b: &Edge) -> Ordering {
-    let place = |edge: &Edge| match edge {
-        Bound::Unbounded => (Vec::new(), 0),
-        Bound::Included(bytes) => (bytes.clone(), 0),
-        Bound::Excluded(bytes) => (bytes.clone(), 1),
-    };
+    fn place(edge: &Edge) -> (&[u8], u8) {
+        match edge {
+            Bound::Unbounded => (&[], 0),
+            Bound::Included(bytes) => (bytes, 0),
+            Bound::Excluded(bytes) => (bytes, 1),
+        }
+    }
     place(a).cmp(&place(b))
 }
 
@@ -463,20 +488,19 @@ pub(crate) fn higher(a: Edge, b: Edge) -> Edge {
     }
 }
 
-fn tighter_low(a: Edge, b: Edge) -> Edge {
-    if low_order(&a, &b).is_ge() {
-        a
+/// What two ranges have in common.
+fn tighter(a: (Edge, Edge), b: (Edge, Edge)) -> (Edge, Edge) {
+    let low = if low_order(&a.0, &b.0).is_ge() {
+        a.0
     } else {
-        b
-    }
-}
-
-fn tighter_high(a: Edge, b: Edge) -> Edge {
-    if high_order(&a, &b).is_le() {
-        a
+        b.0
+    };
+    let high = if high_order(&a.1, &b.1).is_le() {
+        a.1
     } else {
-        b
-    }
+        b.1
+    };
+    (low, high)
 }
 
 fn is_empty(low: &Edge, high: &Edge) -> bool {

@@ -194,3 +194,34 @@ fn large_constants_are_not_kept() {
     let first = run(&program, &"{a}".parse().unwrap()).unwrap();
     assert!(first.as_ref().as_int().is_none());
 }
+
+/// A long prefix with many facts of what comes after it, and as many variables that others are equal to.
+#[test]
+fn a_long_key_and_many_facts() {
+    const N: usize = 20_000;
+    let number = |n: usize| Term::int(n as i64);
+    let variables = (1..N).map(|n| atom(&format!("${n}")));
+    let open = Term::tuple([Term::binary(&vec![7; 1 << 20]), atom("$0")]);
+    let key = Term::tuple(variables.chain([open, atom("_")]).collect::<Vec<_>>());
+    let equal = |n| Term::tuple([atom("=:="), atom(&format!("${n}")), number(n)]);
+    let more = |n| Term::tuple([atom(">"), atom("$0"), number(n)]);
+    // The first variable of all is looked for last.
+    let guards: Vec<Term> = (1..N).map(equal).chain((0..N).map(more)).collect();
+    let program = in_time("compiling", || {
+        Program::compile(spec(Term::tuple([key]), guards, atom("$$")).as_ref()).unwrap()
+    });
+    let start = Instant::now();
+    let plan = program.plan(1, KeyOrder::Ordered);
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+    let row = |last: usize| {
+        let known = (1..N).map(number);
+        let open = Term::tuple([Term::binary(&vec![7; 1 << 20]), number(last)]);
+        Term::tuple(known.chain([open, Term::nil()]).collect::<Vec<_>>())
+    };
+    assert!(plan.covers(row(N).as_ref(), KeyOrder::Ordered));
+    assert!(!plan.covers(row(N - 1).as_ref(), KeyOrder::Ordered));
+}

@@ -292,13 +292,10 @@ impl<'g> Leaf<'g> {
     /// # Safety
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
-        let (word, shape) = (self.word, self.shape());
-        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference.
-        unsafe {
-            guard.defer_unchecked(move || {
-                memory::release(NonNull::new_unchecked(pointer_to(word)), layout(shape));
-            });
-        }
+        let (block, whole) = (self.address().cast(), layout(self.shape()));
+        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference: a plain
+        // one, by which a checker of leaks sees that the block isn't lost.
+        unsafe { guard.defer_unchecked(move || memory::release(block, whole)) };
     }
 
     /// Frees the leaf's memory now.
