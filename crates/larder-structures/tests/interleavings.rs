@@ -13,6 +13,7 @@ use larder_testing::history::of_threads;
 use larder_testing::model::{alone, check, finds, goes_wrong, history, planted, rounds, Search};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, mix, registers};
+use std::sync::Arc;
 use subjects::{orders, subjects};
 
 #[global_allocator]
@@ -58,6 +59,31 @@ fn one_value_under_a_key() {
             );
         }
     }
+}
+
+/// A writer that repairs a node which another has taken out, and has yet to mark, waits for the mark, and doesn't search for the node until it is there.
+#[test]
+fn a_repair_meets_a_removal() {
+    let _alone = alone();
+    let search = [Search::Bounded {
+        changes: 2,
+        programs: 1,
+        most: 20_000,
+    }];
+    check("relaxed_avl: a removal above an insert", &search, || {
+        let index = Arc::new(built("relaxed_avl", &[], Order::Key));
+        Registers::put(&*index, 1, 1);
+        let work = [false, true].map(|removes| {
+            let index = index.clone();
+            shuttle::thread::spawn(move || match removes {
+                true => assert!(Registers::remove(&*index, 1)),
+                false => Registers::put(&*index, 0, 0),
+            })
+        });
+        work.into_iter()
+            .for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!((index.read(0), index.read(1)), (Some(0), None));
+    });
 }
 
 #[test]

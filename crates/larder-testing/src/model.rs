@@ -3,7 +3,7 @@
 //! Three searches: orders by chance; PCT, which finds a fault that needs d changes of thread with a probability that is known (Burckhardt and
 //! others 2010); and all orders with few changes of thread ([`crate::bounded`]), for small programs.
 //!
-//! A failing execution prints a schedule; `LARDER_SCHEDULE=...` runs it again. `LARDER_SOAK=n` runs n times as many executions, `LARDER_SEED=n` others.
+//! A failing execution prints a schedule; `LARDER_SCHEDULE=...` runs it again, `LARDER_SCHEDULE=@file` one that is too long for that. `LARDER_SOAK=n` runs n times as many executions, `LARDER_SEED=n` others.
 //! `LARDER_MODEL_LOG=file` has a line added to the file for each search, for `scripts/model.sh` to add up.
 
 use crate::bounded::Bounded;
@@ -98,7 +98,11 @@ fn tell(line: &str) {
 /// Runs `f` in executions of each search, and tells how many there were.
 pub fn check(name: &str, searches: &[Search], f: impl Fn() + Send + Sync + 'static) {
     let f: Arc<dyn Fn() + Send + Sync> = Arc::new(f);
-    if let Ok(schedule) = std::env::var("LARDER_SCHEDULE") {
+    if let Ok(said) = std::env::var("LARDER_SCHEDULE") {
+        let schedule = match said.strip_prefix('@') {
+            Some(file) => std::fs::read_to_string(file).expect("a file with a schedule"),
+            None => said,
+        };
         return shuttle::replay(move || f(), &schedule);
     }
     for kind in searches {

@@ -67,6 +67,8 @@ impl<W: Word> RelaxedAvl<W> {
             if let Some(step) = path.last().filter(|step| is_parent(step.node)) {
                 return Some(step.node);
             }
+            // Who takes it out, and has yet to say so, has its lock.
+            drop(node.lock.lock());
         }
     }
 
