@@ -360,12 +360,21 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         strict.or_else(|| once(false)) == Some(Walked::ToTheEnd)
     }
 
+    fn freeze(&self, on: bool) {
+        if on {
+            self.keys.settle_all();
+        }
+    }
+
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let mut left = limit;
         for slot in self.leaves(guard).0 {
             let Some(Node::Leaf(old)) = slot.load(guard) else {
                 continue;
             };
+            if old.tree.is_none() {
+                continue;
+            }
             let mut tree = old.tree.clone();
             while let Some((entry, rest)) = pure::first(&tree).filter(|_| left > 0) {
                 left -= 1;

@@ -199,6 +199,14 @@ impl<W: Word> LinearHash<W> {
 }
 
 impl<W: Word> LinearHash<W> {
+    /// The table, which has so many parts like this one, is fixed from now on, or is not any more.
+    pub(crate) fn freeze_part(&mut self, on: bool, parts: usize) {
+        self.frozen = on;
+        if !on {
+            self.tidy(AT_ONCE.div_ceil(parts));
+        }
+    }
+
     /// Takes kept nodes out of so many buckets.
     fn tidy(&mut self, buckets: usize) {
         for _ in 0..buckets {
@@ -341,10 +349,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     }
 
     fn freeze(&mut self, on: bool) {
-        self.frozen = on;
-        if !on {
-            self.tidy(AT_ONCE);
-        }
+        self.freeze_part(on, 1);
     }
 
     fn stats(&self, stats: &mut Stats) {

@@ -18,6 +18,9 @@ use larder_index::{Guard, Stats};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
+/// Buckets that are looked at in one call of [`Scheme::pop`].
+const EMPTY_AT_ONCE: usize = 4096;
+
 /// Where lists begin.
 pub trait Buckets<W: Word>: Send + Sync {
     /// Where to look for a hash: in the list that begins there, before which it is not. Wait-free.
@@ -53,6 +56,8 @@ pub struct ListHash<W, B> {
     keys: KeyLocks,
     counts: Counts,
     contended: AtomicU64,
+    /// The first hash that [`Scheme::pop`] has not come to.
+    popped: AtomicU64,
     words: std::marker::PhantomData<fn() -> W>,
 }
 
@@ -64,6 +69,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
             keys: KeyLocks::new(),
             counts: Counts::default(),
             contended: AtomicU64::new(0),
+            popped: AtomicU64::new(0),
             words: std::marker::PhantomData,
         }
     }
@@ -91,14 +97,16 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         }
     }
 
-    /// The entries with hashes of the span that the cut admits, in ascending order.
-    fn run<'g>(&'g self, guard: &'g Guard, span: (u64, u64), cut: Cut<'_>) -> Vec<&'g Node<W>> {
+    /// The entries with hashes of the span, in ascending order.
+    fn run<'g>(
+        &'g self,
+        guard: &'g Guard,
+        span: (u64, u64),
+    ) -> impl Iterator<Item = &'g Node<W>> + 'g {
         let first = self.buckets.look(span.0, guard).0.load(guard);
         std::iter::successors(first, |node| node.next.load(guard))
-            .take_while(|node| hash_of(&node.position) <= span.1)
-            .filter(|node| node.is_entry() && hash_of(&node.position) >= span.0)
-            .filter(|node| cut.admits(&node.position))
-            .collect()
+            .take_while(move |node| hash_of(&node.position) <= span.1)
+            .filter(move |node| node.is_entry() && hash_of(&node.position) >= span.0)
     }
 
     /// Meets the node, if it is there once no change of it that began before is under way.
@@ -142,12 +150,15 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // An entry that is yet to come is nobody's that could be waited for.
+        self.keys.settle_all();
         let forward = cut.is_forward();
         let edge = if forward { 0 } else { u64::MAX };
         let mut hash = cut.bytes().map_or(edge, hash_of);
         loop {
             let span = self.buckets.span(hash);
-            let mut run = self.run(guard, span, cut);
+            let admitted = |node: &&Node<W>| cut.admits(&node.position);
+            let mut run: Vec<_> = self.run(guard, span).filter(admitted).collect();
             if !forward {
                 run.reverse();
             }
@@ -167,13 +178,15 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
-        let mut hash = 0;
+        // Ordering: Relaxed, it is this thread's alone: nobody else writes.
+        let mut hash = self.popped.load(Relaxed);
         let mut left = limit;
-        loop {
+        for _ in 0..EMPTY_AT_ONCE {
             let span = self.buckets.span(hash);
-            let edge = Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward);
-            for node in self.run(guard, span, edge) {
+            for node in self.run(guard, span) {
                 if left == 0 {
+                    // Ordering: Relaxed, as above.
+                    self.popped.store(span.0, Relaxed);
                     return false;
                 }
                 let (_key, _) = self.keys.lock(&node.position);
@@ -184,10 +197,20 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
                     word.into_iter().for_each(&mut *f);
                 }
             }
+            // Ordering: Relaxed, as above.
+            self.popped
+                .store(span.1.checked_add(1).unwrap_or(0), Relaxed);
             match span.1.checked_add(1) {
                 Some(next) => hash = next,
                 None => return true,
             }
+        }
+        false
+    }
+
+    fn freeze(&self, on: bool) {
+        if on {
+            self.keys.settle_all();
         }
     }
 

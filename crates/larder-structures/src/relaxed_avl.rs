@@ -418,6 +418,12 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
         walk(self.frozen(guard), guard, cut, f)
     }
 
+    fn freeze(&self, on: bool) {
+        if on {
+            drop(self.generation.write());
+        }
+    }
+
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let mut positions = Vec::with_capacity(limit.min(1024));
         let forward = Cut::new(Start::Edge, Direction::Forward);

@@ -53,7 +53,8 @@ pub trait Scheme<W>: Send + Sync {
     /// whether the end was reached.
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
 
-    /// Removes some entries, about `limit`, while nobody else writes; answers whether none is left.
+    /// Removes some entries, at most about `limit`, while nobody else writes; answers whether none is left. One call takes bounded time; all of them, until
+    /// none is left, take time in proportion to the table.
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool;
 
     /// Bytes of memory, without the scheme's own fields and what words hold.
@@ -67,7 +68,8 @@ pub trait Scheme<W>: Send + Sync {
     /// Figures.
     fn stats(&self, guard: &Guard) -> Stats;
 
-    /// The table is fixed from now on, or is not any more.
+    /// The table is fixed from now on, or is not any more. Who fixes it has said so to all that change it: what is read afterwards is not what a change that didn't
+    /// know of it is about to take away. A scheme whose `read` waits for nobody waits here.
     fn freeze(&self, _on: bool) {}
 }
 

@@ -334,6 +334,8 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // An entry that is yet to come is nobody's that could be waited for.
+        self.keys.settle_all();
         let mut at = self.last_left(guard, cut);
         if cut.direction() == Direction::Forward {
             loop {
@@ -356,6 +358,12 @@ impl<W: Word> Scheme<W> for SkipList<W> {
             at = self.last_left(guard, cut);
         }
         true
+    }
+
+    fn freeze(&self, on: bool) {
+        if on {
+            self.keys.settle_all();
+        }
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {

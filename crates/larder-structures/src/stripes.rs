@@ -242,8 +242,9 @@ impl<W: Word> Scheme<W> for Stripes<W> {
     fn freeze(&self, on: bool) {
         let (mut layout, _) = self.layout.write();
         layout.frozen = on;
+        let parts = layout.parts.len();
         for part in &mut layout.parts {
-            part.table.get_mut().freeze(on);
+            part.table.get_mut().freeze_part(on, parts);
         }
     }
 }

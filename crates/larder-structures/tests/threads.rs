@@ -4,9 +4,9 @@
 
 mod subjects;
 
-use larder_index::Unique;
+use larder_index::{pin, Change, Direction, Key, Start, Unique};
 use larder_testing::environment::times;
-use larder_testing::threads;
+use larder_testing::{key, put, scan_unique, threads, Hashes};
 use subjects::{orders, subjects};
 
 fn on_all(f: impl Fn(&dyn Unique, &str)) {
@@ -31,6 +31,29 @@ fn no_value_is_torn() {
 #[test]
 fn scans_miss_nothing_and_repeat_nothing() {
     on_all(|index, _| threads::scans_miss_nothing(index, times(4) as u64));
+}
+
+/// A scan that begins while a new entry is under way has it; what is read of an index that was fixed while a removal was under way is not what that takes away.
+#[test]
+fn changes_under_way_are_waited_for() {
+    on_all(|index, name| {
+        fn number(k: &[u8; 8]) -> Key<'_> {
+            key(k, Hashes::Good)
+        }
+        for k in [1u64, 3] {
+            put(index, number(&k.to_be_bytes()), &[0; 8]);
+        }
+        threads::beside_a_change(index, 2, Change::Put(&[2; 8]), || {
+            let rows = scan_unique(index, Start::Edge, Direction::Forward);
+            assert_eq!(rows.len(), 3, "{name}: a scan");
+        });
+        threads::beside_a_change(index, 2, Change::Remove, || {
+            index.freeze(true);
+            let there = index.get(&pin(), number(&2u64.to_be_bytes()), &mut Vec::new());
+            assert!(!there, "{name}: fixed");
+        });
+        index.freeze(false);
+    });
 }
 
 #[test]

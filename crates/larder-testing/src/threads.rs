@@ -4,9 +4,28 @@ use crate::registers::number;
 use crate::*;
 use larder_index::{pin, Batch, Change, Direction, Multi, Start, Unique};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 
 // Ordering, for all of this file: Relaxed. Flags to stop by, and counts that are read after the threads.
+
+/// Runs `look` while a change of a key is under way: its closure has been called, and returns a while later.
+pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change<'_>, look: impl FnOnce()) {
+    const A_WHILE: Duration = Duration::from_millis(2);
+    let met = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            index.update(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut |_, _| {
+                met.wait();
+                thread::sleep(A_WHILE);
+                change
+            });
+        });
+        met.wait();
+        look();
+    });
+}
 
 /// Counters under few keys, while other keys come and go around them: no addition is lost, and each closure is called once.
 pub fn no_update_is_lost(index: &dyn Unique, name: &str, rounds: u64) {

@@ -1,0 +1,26 @@
+//! A large structure is emptied bit by bit, in time that is in proportion to it.
+
+use larder_index::pin;
+use larder_structures::{build_unique, Order, Value};
+use larder_testing::{key, put, Hashes};
+use std::time::{Duration, Instant};
+
+#[test]
+fn many_empty_buckets_are_passed_once() {
+    const ENTRIES: u64 = 100_000;
+    let most = [("buckets".to_owned(), Value::Int(1 << 22))];
+    for (name, options) in [("lockfree_hash", &most[..]), ("split_ordered", &[])] {
+        let index = build_unique(name, options, Order::Hash).expect("a structure that is listed");
+        for n in 0..ENTRIES {
+            put(&*index, key(&n.to_be_bytes(), Hashes::Good), &[0; 8]);
+        }
+        let (start, mut freed) = (Instant::now(), 0);
+        while !index.free_some(&pin(), 64, &mut |_| freed += 1) {}
+        assert_eq!(freed, ENTRIES, "{name}");
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "{name}: {:?}",
+            start.elapsed()
+        );
+    }
+}
