@@ -159,7 +159,7 @@ pub unsafe extern "C" fn down(
 
 /// Ends an owner whose process is gone, once or more often. Who comes while another is at it waits: when this returns, the heirs have been told. Nothing
 /// that is called here comes back here.
-fn end(pid: Pid) {
+pub fn end(pid: Pid) {
     static AT_IT: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
     let watched = shard(pid).lock().remove(&pid.pid);
     let at_it = AT_IT[number(pid)].lock();

@@ -19,8 +19,8 @@ const KEPT: usize = 64 << 10;
 pub fn with_object<R>(f: impl FnOnce(&mut ObjectBuf) -> R) -> R {
     let mut object = OBJECT.with(Cell::take).unwrap_or_default();
     let result = f(&mut object);
-    if object.value().len() <= KEPT {
-        object.clear();
+    object.clear();
+    if object.capacity() <= KEPT {
         OBJECT.with(|cell| cell.set(Some(object)));
     }
     result

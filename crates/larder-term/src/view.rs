@@ -506,6 +506,11 @@ impl<'a> TermRef<'a> {
     pub fn has_handles(self) -> bool {
         blob::has_handles(self.0)
     }
+
+    /// Bytes of the binaries that are kept outside of it. O(n) in the term.
+    pub fn outside_bytes(self) -> usize {
+        blob::outside_bytes(self.0)
+    }
 }
 
 #[inline]

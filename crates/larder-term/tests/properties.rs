@@ -1,7 +1,8 @@
 //! Properties of random terms: one order in two forms, one encoding a term, and the same term after every round trip.
 
 use larder_term::{
-    blob, etf, order_key, skip, term, Atom, Encoder, Mode, Node, NodeName, Term, TermRef, View,
+    blob, etf, order_key, skip, term, Atom, Encoder, Mode, Node, NodeName, Term, TermBuf, TermRef,
+    View,
 };
 use proptest::{collection::vec, prelude::*};
 use std::cmp::Ordering;
@@ -385,6 +386,38 @@ fn older_forms_are_read() {
     };
     let unknown = etf::decode_term(b"\x83\x77\x0cnever before", &NodeName::NONE, &options);
     assert_eq!(unknown.unwrap_err(), etf::EtfError::UnknownAtom);
+}
+
+/// A fun says which node made it, and strangers' are refused where that is asked for.
+#[test]
+fn a_fun_of_another_node_is_refused() {
+    let mut buffer = TermBuf::new(Mode::Inline);
+    buffer.encode(|enc| enc.begin_fun(Atom::new("m"), 0, &[0; 16], 0, 0, 0, 0));
+    let fun = buffer.into_term().expect("a whole term");
+    let node = |name| NodeName {
+        name: Atom::new(name),
+        creation: 1,
+    };
+    let (here, there) = (node("here@host"), node("there@host"));
+    let mut bytes = Vec::new();
+    etf::encode(fun.as_ref(), &there, &mut bytes);
+    for (local, safe, refused) in [
+        (&here, false, false),
+        (&there, true, false),
+        (&here, true, true),
+    ] {
+        let options = etf::EtfOptions {
+            safe,
+            ..Default::default()
+        };
+        let taken = etf::decode_term(&bytes, local, &options).map(|_| ());
+        let wanted = if refused {
+            Err(etf::EtfError::ForeignFun)
+        } else {
+            Ok(())
+        };
+        assert_eq!(taken, wanted);
+    }
 }
 
 /// A tuple of 2^24 elements is none of Erlang's.

@@ -43,6 +43,12 @@ impl KeyList {
         self.ends.is_empty()
     }
 
+    /// Bytes of memory that the list has taken.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// Bytes of all of them.
     pub fn bytes(&self) -> usize {
         self.bytes.len()

@@ -70,7 +70,7 @@ impl Local {
     #[inline]
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
-        if own + self.bytes.capacity() + self.object.value().len() > KEEP {
+        if own + self.bytes.capacity() + self.object.capacity() + self.keys.capacity() > KEEP {
             self.shrink();
         }
     }
@@ -82,6 +82,7 @@ impl Local {
         self.plain = Vec::new();
         self.bytes = Vec::new();
         self.object = ObjectBuf::new();
+        self.keys = KeyList::new();
     }
 }
 

@@ -299,13 +299,15 @@ impl Table {
         let mut plain = scratch::Plain::default();
         self.writing(|at| {
             let mut found = false;
+            // It has the counts of what is new until the table has counts of its own, which it takes after the closure.
+            let mut made = None;
             let written = self.change_one(
                 at,
                 self.unique(at)?,
                 self.key(key),
                 None,
                 &mut |old, scratch| {
-                    let made = match old {
+                    made = match old {
                         None if default.is_some() => Some(self.new_row(default)?),
                         _ => None,
                     };

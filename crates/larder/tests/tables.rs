@@ -1,10 +1,11 @@
 //! Tables as a whole: names, rights, owners, heirs, fixation, info, and what is left when they are gone.
 
 use larder::{
-    Access, Door, Engine, Error, FixTime, NoDoor, Options, OwnerId, Slot, Table, TableId, TableKind,
+    Access, Door, Engine, Error, FixTime, NewRow, NoDoor, Options, OwnerId, Slot, Table, TableId,
+    TableKind,
 };
-use larder_term::object::ObjectBuf;
-use larder_term::{term, Atom, Term, TermRef};
+use larder_term::object::{ObjectBuf, ObjectView};
+use larder_term::{term, Atom, Mode, Term, TermBuf, TermRef};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -441,4 +442,45 @@ fn compressed_tables_are_smaller() {
     };
     let (plain, compressed) = (memory(false), memory(true));
     assert!(compressed * 3 < plain, "{compressed} {plain}");
+}
+
+/// A default's binary that only the call has encoded is counted by the table before the call gives its own count back.
+#[test]
+fn a_default_brings_its_binary() {
+    let (engine, _) = engine();
+    let me = engine.register();
+    let table = engine.create(options("defaults"), me).unwrap();
+    let whole = |n: u8| {
+        [
+            Term::int(i64::from(n)),
+            Term::binary(&[n; 200]),
+            term!(last),
+        ]
+    };
+    for n in 0..100 {
+        let elements = whole(n);
+        let mut row = TermBuf::new(Mode::Inline);
+        row.encode(|enc| {
+            enc.begin_tuple(3);
+            elements
+                .iter()
+                .for_each(|element| enc.term(element.as_ref()));
+        });
+        let default = NewRow {
+            key: elements[0].as_ref(),
+            tuple: row.term().unwrap(),
+        };
+        let (last, key) = (term!(last), key(&table, &elements[0]));
+        let written = table.update_element(me, &key, &[(3, last.as_ref())], Some(default));
+        assert_eq!(written, Ok(true));
+    }
+    for n in 0..100 {
+        let elements = whole(n);
+        let mut found = Vec::new();
+        let mut visit = |object: &ObjectView<'_>| found.push(object.element(2).map(Term::from));
+        table
+            .lookup(me, &key(&table, &elements[0]), &mut visit)
+            .unwrap();
+        assert_eq!(found, [Some(elements[1].clone())]);
+    }
 }

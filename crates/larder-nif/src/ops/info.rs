@@ -2,7 +2,7 @@
 
 use crate::atoms::{self, Known};
 use crate::call::{boolean, with_env, Call, Raise, Reply};
-use crate::owners::{self, ENGINE};
+use crate::owners;
 use crate::sys::*;
 use crate::tables;
 use larder::{Access, Concurrency, Error, Info, OwnerId, Table, TableKind};
@@ -33,7 +33,8 @@ fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
     let mut gone: Vec<OwnerId> = table.fixers();
     gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
     with_env(call.env, || {
-        gone.iter().for_each(|&owner| ENGINE.down(owner))
+        gone.iter()
+            .for_each(|&owner| owners::end(owners::pid(owner)));
     });
     !gone.is_empty()
 }

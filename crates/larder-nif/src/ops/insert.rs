@@ -8,6 +8,7 @@
 //! A list that is done within one slice makes no resource. A process that dies while encoding leaves nothing behind; one that dies while
 //! applying leaves the rest to whoever comes next to the table.
 
+use super::single::weight;
 use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
 use crate::encode;
@@ -18,6 +19,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::{entry, scratch};
 use larder::{Budget, ListJob, ObjectList, Step, Table};
+use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -157,7 +159,11 @@ fn gather(
             };
             list.push_ref(made);
             rest = tail;
-            let bytes = made.key().len() + made.value().len();
+            let (plain, copied) = (
+                made.key().len() + made.value().len(),
+                outside_bytes(made.value()),
+            );
+            let bytes = weight(plain, copied);
             if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
                 return Ok(rest);
             }

@@ -10,7 +10,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, encode, scratch};
 use larder::{Error, Local, Stored, Table};
-use larder_term::object::{plain_terms, KeyForm, ObjectRef, ObjectView};
+use larder_term::object::{outside_bytes, plain_terms, KeyForm, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -213,7 +213,8 @@ fn with_object<R>(
         // The table's error comes before that of the object.
         answer(call, table, table.check_write(who(call))).and(Err(BADARG))
     };
-    spend_bytes(call, local, object.value().len());
+    let value = object.value();
+    spend_bytes(call, local, weight(value.len(), outside_bytes(value)));
     object.clear();
     local.object = object;
     result
@@ -342,6 +343,12 @@ const SMALL_OBJECT: usize = 128;
 const BYTES_A_UNIT: usize = 128;
 /// The fewest units that can be told.
 const LEAST: u32 = 20;
+
+/// What a term weighs that is encoded: its bytes, and those of the binaries that are copied for it, of which far more are copied in the same time.
+pub(super) fn weight(bytes: usize, copied: usize) -> usize {
+    const COPIED_A_BYTE: usize = 32;
+    bytes + copied / COPIED_A_BYTE
+}
 
 #[inline(never)]
 fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {

@@ -1,5 +1,6 @@
 //! Match specifications as compiled programs.
 
+use super::single::weight;
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::encode;
@@ -201,7 +202,8 @@ pub fn run(call: &Call<'_>) -> Reply {
             done = unsafe { enif_make_list_cell(call.env, result, done) };
         }
         rest = tail;
-        if !budget.spend(1) && layout::cell(rest).is_some() {
+        let weight = weight(row.bytes().len(), row.outside_bytes());
+        if !budget.spend(1 + (weight / 128) as u32) && layout::cell(rest).is_some() {
             return Ok(call.later(entry::run, &[rest, call.args[1], done]));
         }
     }

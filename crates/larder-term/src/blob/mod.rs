@@ -14,7 +14,7 @@ mod handles;
 mod raw;
 
 pub use handles::{Counts, Handles};
-pub(crate) use raw::{clear_value, handle_of, owned_payload, payload, Counted};
+pub(crate) use raw::{clear_value, handle_of, outside_bytes, owned_payload, payload, Counted};
 pub use raw::{release_all, retain_all};
 
 use crate::{skip::Heads, tags::*};

@@ -5,7 +5,8 @@ use super::{is_handle_tag, Payload};
 use crate::{
     encoder::{Encoder, Mode},
     skip::Heads,
-    tags::{HANDLE, SHORTEST_WITH_HANDLE},
+    tags::{BLOB, HANDLE, SHORTEST_WITH_HANDLE},
+    varint,
     view::TermRef,
 };
 use std::sync::Arc;
@@ -95,6 +96,19 @@ pub unsafe fn release_all(run: &[u8]) {
         // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. the count given back is the caller's own.
         unsafe { Arc::decrement_strong_count(pointer(handle)) }
     }
+}
+
+/// Bytes of the binaries that the handles of a run of whole terms refer to.
+pub fn outside_bytes(run: &[u8]) -> usize {
+    let run = if run.len() < SHORTEST_WITH_HANDLE {
+        &[]
+    } else {
+        run
+    };
+    Heads::new(run)
+        .filter(|&(at, _)| run[at] == BLOB)
+        .map(|(at, _)| varint::read(run, at + 1).0 as usize)
+        .sum()
 }
 
 /// What the handle at the end of a term's head refers to; the term is a `BLOB` or a `REF_KEPT`.

@@ -271,6 +271,9 @@ impl Writer<'_, '_> {
 
     fn fun(&mut self, fun: FunHead<'_>) -> Result<(), EtfError> {
         let module = self.atom(fun.module)?;
+        if self.safe && self.node(fun.creator)? != Node::Local {
+            return Err(EtfError::ForeignFun);
+        }
         self.enc.begin_fun(
             module,
             fun.arity,

@@ -51,6 +51,9 @@ pub enum EtfError {
     /// The atom does not exist, and none may be made.
     #[error("an unknown atom")]
     UnknownAtom,
+    /// A fun that another node made, and none may be taken.
+    #[error("a fun of another node's making")]
+    ForeignFun,
     /// A float that is none, or not finite.
     #[error("a malformed float")]
     BadFloat,

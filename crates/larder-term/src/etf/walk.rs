@@ -55,6 +55,8 @@ pub(super) struct FunHead<'a> {
     pub(super) old_index: i64,
     pub(super) old_uniq: i64,
     pub(super) free: u32,
+    /// The node that made it.
+    pub(super) creator: Owner<'a>,
 }
 
 /// Whoever looks on during a walk.
@@ -362,9 +364,12 @@ impl<'a> Reader<'a> {
         let (index, free) = (self.u32()?, self.u32()?);
         let module = self.atom()?;
         let (old_index, old_uniq) = (self.integer()?, self.integer()?);
-        match self.u8()? {
+        let creator = match self.u8()? {
             tag @ (PID | NEW_PID) => self.named(tag)?,
             _ => return Err(EtfError::Malformed),
+        };
+        let Head::Pid(creator, ..) = creator else {
+            return Err(EtfError::Malformed);
         };
         Ok(FunHead {
             arity,
@@ -374,6 +379,7 @@ impl<'a> Reader<'a> {
             old_index,
             old_uniq,
             free,
+            creator,
         })
     }
 }

@@ -98,6 +98,12 @@ impl ObjectBuf {
         self.key.clear();
     }
 
+    /// Bytes of memory that it has taken.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.key.capacity() + self.value.capacity()
+    }
+
     /// Puts an index key in place of what it holds, without a value.
     pub fn set_key(&mut self, key: &[u8]) {
         self.clear();
@@ -194,6 +200,11 @@ pub fn note_handles(value: &[u8], handles: &mut Handles) {
     if let Some(run) = counted(value) {
         handles.note(run);
     }
+}
+
+/// Bytes of the binaries that a value leads to. Constant if it holds no handles, in proportion to its length if it does.
+pub fn outside_bytes(value: &[u8]) -> usize {
+    counted(value).map_or(0, blob::outside_bytes)
 }
 
 /// Whether a value holds handles.
