@@ -71,6 +71,7 @@ deep() ->
      {lists, Deep(?DEEP, fun(T) -> [T] end, x)},
      {tails, Deep(?DEEP, fun(T) -> [a | T] end, x)},
      {maps, Deep(?DEEP div 50, fun(T) -> #{a => T} end, x)},
+     {map_pairs, Deep(?DEEP div 5, fun(T) -> #{511 => T, 512 => 1} end, x)},
      {map_keys, Deep(?DEEP div 50, fun(T) -> #{T => a} end, x)},
      {mixed, Deep(?DEEP div 10, fun(T) -> {[#{a => {T, 1.5}}], <<"b">>} end, x)}].
 

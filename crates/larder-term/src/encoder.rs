@@ -11,7 +11,7 @@
 use crate::{
     atom::Atom,
     blob::{self, Anchor, Blob},
-    compare,
+    map_order::Moves,
     node::{Node, NodeName},
     skip::Heads,
     tags::*,
@@ -61,11 +61,12 @@ pub struct Encoder<'b> {
 /// No shorter term holds a handle, a float or a long binary.
 const SHORTEST_OF_NOTE: usize = 9;
 
-/// The open maps, and where their keys and values begin.
+/// The open maps, where their keys and values begin, and what is to be moved when the outermost ends.
 #[derive(Default)]
 struct Maps {
     frames: Vec<MapFrame>,
     marks: Vec<usize>,
+    moves: Moves,
 }
 
 struct MapFrame {
@@ -258,9 +259,9 @@ impl<'b> Encoder<'b> {
     /// [`DuplicateKey`] if two keys are identical; the map then has both, and the caller drops what it was writing.
     ///
     /// # Complexity
-    /// O(n log n) comparisons of keys; if the pairs were out of order, one move of the map's bytes.
+    /// O(n log n) comparisons of keys; if pairs were out of order, one move of the bytes of the outermost map, and one of a key's for each level of maps
+    /// that are nested in keys.
     pub fn end_map(&mut self, token: MapToken) -> Result<(), DuplicateKey> {
-        let here = self.out.len();
         let Some(maps) = self.maps.as_mut() else {
             self.broken = true;
             return Ok(());
@@ -275,9 +276,13 @@ impl<'b> Encoder<'b> {
         self.boundary = frame.outer_boundary;
         if !innermost || !complete {
             self.broken = true;
+        }
+        if self.broken {
             return Ok(());
         }
-        sort_pairs(self.out, &marks, here, self.handles)
+        let outermost = maps.frames.is_empty();
+        maps.moves
+            .end_map(self.out, &marks, outermost, self.handles)
     }
 
     /// A binary. In shared mode one over 127 bytes is put outside, which copies it once.
@@ -514,40 +519,5 @@ fn as_i64(negative: bool, magnitude: &[u8]) -> Option<i64> {
         0i64.checked_sub_unsigned(magnitude)
     } else {
         i64::try_from(magnitude).ok()
-    }
-}
-
-/// Sorts the pairs of a map that ends at `end`; `marks` are where its keys and values begin, in turn.
-fn sort_pairs(
-    out: &mut Vec<u8>,
-    marks: &[usize],
-    end: usize,
-    handles: bool,
-) -> Result<(), DuplicateKey> {
-    let pairs = marks.len() / 2;
-    if pairs < 2 {
-        return Ok(());
-    }
-    let key = |i: usize| &out[marks[2 * i]..marks[2 * i + 1]];
-    let order = |&a: &usize, &b: &usize| compare::key_order(key(a), key(b), handles);
-    let sorted = (1..pairs).all(|i| order(&(i - 1), &i).is_lt());
-    if sorted {
-        return Ok(());
-    }
-    let mut places: Vec<usize> = (0..pairs).collect();
-    places.sort_by(order);
-    let unique = places.windows(2).all(|w| order(&w[0], &w[1]).is_lt());
-    let start = marks[0];
-    let mut moved = Vec::with_capacity(end - start);
-    for &i in &places {
-        let next = marks.get(2 * i + 2).copied().unwrap_or(end);
-        moved.extend_from_slice(&out[marks[2 * i]..next]);
-    }
-    out.truncate(start);
-    out.extend_from_slice(&moved);
-    if unique {
-        Ok(())
-    } else {
-        Err(DuplicateKey)
     }
 }

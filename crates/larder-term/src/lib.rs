@@ -78,6 +78,7 @@ mod encoder;
 pub mod etf;
 pub mod hash;
 mod macros;
+mod map_order;
 mod maps;
 pub mod node;
 pub mod number;

@@ -390,6 +390,9 @@ fn push_bits(bytes: &[u8], bits: usize, out: &mut Vec<u8>) {
 fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
     let run = |i: usize| &out[starts[i]..starts[i + 1]];
     let mut order: Vec<usize> = (0..starts.len() - 1).collect();
+    if order.is_sorted_by(|&a, &b| run(a) <= run(b)) {
+        return order;
+    }
     order.sort_by(|&a, &b| run(a).cmp(run(b)));
     let mut sorted = Vec::with_capacity(out.len() - starts[0]);
     order.iter().for_each(|&i| sorted.extend_from_slice(run(i)));

@@ -452,3 +452,77 @@ fn references_have_three_words_or_five() {
         assert_eq!(out, bytes);
     }
 }
+
+/// Writes a term with the pairs of all its maps in the opposite order.
+fn backwards(term: TermRef<'_>, enc: &mut Encoder<'_>) {
+    match term.view() {
+        View::Map(map) => {
+            let token = enc.begin_map(map.len());
+            let pairs: Vec<_> = map.iter().collect();
+            for (key, value) in pairs.into_iter().rev() {
+                backwards(key, enc);
+                backwards(value, enc);
+            }
+            enc.end_map(token).expect("the keys of a map");
+        }
+        View::Tuple(tuple) => {
+            enc.begin_tuple(tuple.arity());
+            tuple.iter().for_each(|element| backwards(element, enc));
+        }
+        _ => enc.term(term),
+    }
+}
+
+proptest! {
+    /// However the pairs of maps come, those nested in values and in keys too, the bytes are the same.
+    #[test]
+    fn maps_may_come_in_any_order(parts in vec((terms(), terms(), terms()), 1..6)) {
+        let inner = |key: &Term, value: &Term| Term::map([(key.clone(), value.clone()), (term!(k), term!(v))]);
+        let nested: Vec<_> = parts
+            .iter()
+            .filter_map(|(a, b, c)| Some((inner(a, b).ok()?, inner(b, c).ok()?)))
+            .collect();
+        prop_assume!(!nested.is_empty());
+        let Ok(whole) = Term::map(nested) else { return Ok(()) };
+        let whole = Term::tuple([whole.clone(), Term::map([(term!(1), whole.clone()), (whole, term!(2))]).unwrap()]);
+        let mut buffer = TermBuf::new(Mode::Inline);
+        buffer.encode(|enc| backwards(whole.as_ref(), enc));
+        let again = buffer.into_term().expect("a whole term");
+        prop_assert_eq!(again.as_ref().bytes(), whole.as_ref().bytes());
+    }
+}
+
+/// Each level of maps comes in the wrong order: all is moved once.
+#[test]
+fn deep_maps_in_the_wrong_order_are_moved_once() {
+    const DEPTH: usize = 300_000;
+    let mut buffer = TermBuf::new(Mode::Inline);
+    let start = std::time::Instant::now();
+    buffer.encode(|enc| {
+        let maps: Vec<_> = (0..DEPTH)
+            .map(|_| {
+                let token = enc.begin_map(2);
+                enc.int(512);
+                enc.int(1);
+                enc.int(511);
+                token
+            })
+            .collect();
+        enc.int(0);
+        maps.into_iter()
+            .rev()
+            .for_each(|token| enc.end_map(token).expect("two keys"));
+    });
+    let deep = buffer.into_term().expect("a whole term");
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+    let mut sorted = TermBuf::new(Mode::Inline);
+    sorted.encode(|enc| {
+        for _ in 0..DEPTH {
+            enc.begin_sorted_map(2);
+            [512, 1, 511].iter().for_each(|n| enc.int(*n));
+        }
+        enc.int(0);
+    });
+    let sorted = sorted.into_term().expect("a whole term");
+    assert!(deep.as_ref().bytes() == sorted.as_ref().bytes());
+}
