@@ -24,7 +24,8 @@ use std::io::Read;
 /// [`EtfError`] says what is wrong with the bytes.
 ///
 /// # Complexity
-/// Two passes over the bytes, plus the sorting of maps; no recursion. A map inside a map inside a map … whose keys are all out of order is moved once a level.
+/// Two passes over the bytes, plus the sorting of maps; no recursion. Maps whose keys are out of order are moved once, when the outermost ends;
+/// in the keys of maps, once for each such level.
 pub fn decode(
     bytes: &[u8],
     local: &NodeName,
