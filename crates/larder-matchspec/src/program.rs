@@ -425,3 +425,28 @@ pub fn compile_pattern(pattern: TermRef<'_>, what: Pattern) -> Result<Program, C
     let clause = Term::tuple([pattern, nil.as_ref(), body.as_ref()]);
     Program::compile(Term::list([clause]).as_ref())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_term::Term;
+
+    /// What a call gives is not kept in the program if it is far more than the call.
+    #[test]
+    fn large_constants_are_not_kept() {
+        let mut body: Term = "{'bsl',1,20000000}".parse().unwrap();
+        for _ in 0..60 {
+            body = Term::tuple([Term::atom("+"), body, Term::int(1)]);
+        }
+        let clause = [Term::atom("_"), Term::nil(), Term::list([body])];
+        let spec = Term::list([Term::tuple(clause)]);
+        let program = Program::compile(spec.as_ref()).unwrap();
+        // Each sum has 2.5 MB.
+        assert!(program.pool.len() < 1 << 20, "{} bytes", program.pool.len());
+        let row: Term = "{a}".parse().unwrap();
+        let mut scratch = Scratch::default();
+        let context = Context::none();
+        let outcome = program.run_term(row.as_ref(), &context, &mut scratch);
+        assert!(matches!(outcome, Some(Outcome::Term(sum)) if sum.as_int().is_none()));
+    }
+}
