@@ -3,6 +3,7 @@
 #
 #   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model memcheck sanitizers fuzz soak
 #
+# The page shows the last run of each stage, so that they may be run one by one: what a stage found lies beside it, in STAGE.row.
 # PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and
 # the sanitizer's threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
 # results/DATE-proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran nothing.
@@ -16,9 +17,11 @@ MINUTES=${PROOF_MINUTES:-30} TIMES=${PROOF_TIMES:-20} CASES=${PROOF_CASES:-500}
 OUT=${PROOF_OUT:-results/$(date +%Y-%m-%d)-proof}
 LOGS=_build/proof
 ONLY=$*
+STAGES=(isolation faults differential linearisability model memcheck sanitizers fuzz soak)
+COMMIT=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 export ERL_CRASH_DUMP_SECONDS=0 CARGO_TERM_COLOR=never
 mkdir -p "$LOGS" "$OUT"
-rows='' failed=0
+ran=0 failed=0
 
 # What a log says of how much was done: counts, cases, histories, executions, inputs.
 figures() {
@@ -39,7 +42,8 @@ stage() {
   if [ "$status" = 0 ]; then how=passed; else how="FAILED ($status)"; failed=$((failed + 1)); tail -40 "$log"; fi
   local said; said=$(figures "$log" | paste -sd ' ')
   printf '=== %-16s %-12s %6d s  %s\n' "$name" "$how" $((SECONDS - start)) "$said"
-  rows+="| $name | $what | $how | $((SECONDS - start)) s | ${said:-no figures} |"$'\n'
+  ran=$((ran + 1))
+  echo "| $name | $what | $(date -u '+%Y-%m-%d %H:%M'), $COMMIT | $how | $((SECONDS - start)) s | ${said:-no figures} |" >"$OUT/$name.row"
 }
 
 erlang() {
@@ -65,18 +69,21 @@ stage fuzz "coverage-guided, all targets" $((MINUTES * 60 + 1800)) scripts/fuzz.
 stage soak "mixed work on every type" $((MINUTES * 180 + 600)) \
   env LARDER_SOAK_SECONDS=$((MINUTES * 60)) erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_soak main
 
-[ -n "$rows" ] || die "no stage of that name"
+[ "$ran" -gt 0 ] || die "no stage of that name"
 {
-  echo "# make proof, $(date -u '+%Y-%m-%d %H:%M') UTC"
+  echo "# make proof, $(date -u '+%Y-%m-%d')"
   echo
-  echo "Commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), OTP $(erl -noinput -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')," \
-    "$(rustc --version), $(nproc) processors ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)), load $(cut -d' ' -f1-3 /proc/loadavg)."
+  echo "OTP $(erl -noinput -eval 'io:put_chars(erlang:system_info(otp_release)), halt()')," \
+    "$(rustc --version), $(nproc) processors ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)). Each stage's last run, its end (UTC) and commit."
   echo
-  echo '| stage | what | result | time | how much |'
-  echo '|---|---|---|---|---|'
-  printf '%s' "$rows"
+  echo '| stage | what | end, commit | result | time | how much |'
+  echo '|---|---|---|---|---|---|'
+  missing=''
+  for name in "${STAGES[@]}"; do
+    if [ -f "$OUT/$name.row" ]; then cat "$OUT/$name.row"; else missing+=" $name"; fi
+  done
   echo
-  echo "$failed stages failed."
+  echo "$(cat "$OUT"/*.row | grep -c FAILED) stages failed.${missing:+ Not run:$missing.}"
 } >"$OUT/README.md"
 cat "$OUT/README.md"
 [ "$failed" = 0 ]
