@@ -153,6 +153,25 @@ alike(4, I) -> #{1 => I, 2 => b, -1000 => c};
 alike(5, I) -> #{1 => I, 2.0 => b, -1000 => c};
 alike(6, I) -> maps:from_list([{list_to_atom([$k | integer_to_list(K)]), I + K} || K <- lists:seq(1, 32)]).
 
+%% Fields that are there or not: more sets of keys than the library remembers, each guessed to be another up to some field.
+maps_of_optional_fields_test() ->
+    Fields = [name, age, tags, 1000, address, -3, a_very_long_name_of_a_field, state, {not_a, word}, seen, 0],
+    Field = fun(I, Key, Place) ->
+                    {Key, element(1 + I rem 4, {I, <<I:(8 * (I rem 70))>>, [{I, <<"b">>}, [Place]], #{I => Key, seen => I}})}
+            end,
+    Map = fun(I) ->
+                  Chosen = [F || {Place, _} = F <- lists:enumerate(Fields), I bsr (Place - 1) band 1 =:= 1],
+                  maps:from_list([Field(I, Key, Place) || {Place, Key} <- Chosen])
+          end,
+    Rows = [{I, Map(I)} || I <- lists:seq(0, 2047)],
+    Mixed = [Row || {_, Row} <- lists:sort([{erlang:phash2(I), Row} || {I, _} = Row <- Rows])],
+    Tab = larder:new(t, []),
+    [true = larder:insert(Tab, Row) || Row <- Mixed],
+    ?assertEqual(Rows, lists:sort(larder:tab2list(Tab))),
+    ?assertEqual(Mixed, [hd(larder:lookup(Tab, I)) || {I, _} <- Mixed]),
+    ?assertEqual([], [Row || {_, M} = Row <- Rows, larder:match_object(Tab, {'_', M}) =:= []]),
+    larder:delete(Tab).
+
 %% ---- references ----
 
 %% A table's id is told from other references by what lies behind it.

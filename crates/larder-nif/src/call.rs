@@ -179,7 +179,7 @@ impl Call<'_> {
 
     /// A binary with a copy of the bytes.
     pub fn binary(&self, bytes: &[u8]) -> Word {
-        self.heap.binary(bytes)
+        self.heap.binary(bytes, 0, bytes.len())
     }
 
     /// The calling process.

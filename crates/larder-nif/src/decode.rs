@@ -135,6 +135,7 @@ fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize 
         tag @ SMALL.. => (small(tag), at + 1),
         INT1..=INT8 => integer(heap.env(), bytes, at),
         ATOM1..=ATOM4 => one_atom(heap.env(), bytes, at),
+        BIN => binary(heap, bytes, at),
         _ => return other(heap, bytes, at, slot, depth),
     };
     slot.fill(word);
@@ -147,7 +148,7 @@ fn one_atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     atom(env, bytes, at)
 }
 
-/// As `child`, for what is neither an integer nor an atom.
+/// As `child`, for what is neither an integer nor an atom nor a binary.
 #[inline(never)]
 fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     if let Some((word, end)) = leaf(heap, bytes, at) {
@@ -195,29 +196,37 @@ fn map(
     (pairs, place): (Pairs, Slot),
     depth: u32,
 ) -> usize {
-    if let Some(end) = guessed(heap, bytes, start, pairs, depth) {
-        return end;
+    let (met, mut next) = guessed(heap, bytes, start, pairs, depth);
+    if met == pairs.count() {
+        return next;
     }
-    let (mut next, mut met) = (start, 0);
-    while let Some(slot) = pairs.slot(met) {
+    let mut number = 2 * met;
+    while let Some(slot) = pairs.slot(number) {
         next = child(heap, bytes, next, slot, depth);
-        met += 1;
+        number += 1;
     }
     end_map(heap, pairs, place, None);
     next
 }
 
-/// As `map`, if the keys are those that are expected after the first; each value is written in its place at once.
+/// As `map`, as long as the keys are those that are expected after the first: each value is written in its place at once. How many pairs that were, and the
+/// place behind them in the bytes; if not all, then keys and values stand as they are stored.
 #[inline]
-fn guessed(heap: &Heap, bytes: &[u8], start: usize, pairs: Pairs, depth: u32) -> Option<usize> {
-    let shape = shapes::guess(pairs.count(), &bytes[start..])?;
+fn guessed(heap: &Heap, bytes: &[u8], start: usize, pairs: Pairs, depth: u32) -> (usize, usize) {
+    let Some(shape) = shapes::guess(pairs.count(), &bytes[start..]) else {
+        return (0, start);
+    };
     let mut next = start;
-    for (key, place) in shape.codes() {
-        next = key.end(bytes, next)?;
-        next = child(heap, bytes, next, pairs.value(place)?, depth);
+    for (met, key) in shape.keys().iter().enumerate() {
+        let place = pairs.value(key.place.into());
+        let Some((value, slot)) = key.code.end(bytes, next).zip(place) else {
+            pairs.unsort(&shape.keys()[..met]);
+            return (met, next);
+        };
+        next = child(heap, bytes, value, slot, depth);
     }
     pairs.fill_keys(shape.sorted());
-    Some(next)
+    (pairs.count(), next)
 }
 
 /// A container that waits for children.
@@ -450,7 +459,7 @@ fn float(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
 fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let (n, start) = length(bytes, at + 1);
     let end = start + n as usize;
-    (heap.binary(&bytes[start..end]), end)
+    (heap.binary(bytes, start, end), end)
 }
 
 /// A reference to a resource of ours, to look at.

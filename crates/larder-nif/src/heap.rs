@@ -24,7 +24,7 @@
 
 use crate::layout::{self, NIL};
 use crate::room;
-use crate::shapes;
+use crate::shapes::{self, StoredKey};
 use crate::sys::*;
 use std::cell::Cell;
 
@@ -36,6 +36,10 @@ static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
 const AHEAD: usize = 512;
 /// The longest binary that lies on a heap whole.
 const WHOLE: usize = 64;
+/// Bytes of a word.
+const WORD: usize = size_of::<Word>();
+/// Bytes of a binary that are copied at once.
+const AT_ONCE: usize = 32;
 
 /// A word that waits for its term.
 #[derive(Clone, Copy)]
@@ -155,6 +159,20 @@ impl Pairs {
         for (i, &key) in keys.iter().take(self.count).enumerate() {
             // SAFETY: there are so many keys.
             Slot(unsafe { self.keys.add(i) }).fill(key);
+        }
+    }
+
+    /// Brings the values of these keys, the first that are stored, from their places in the map to those where they are stored, and fills in the keys. The
+    /// slots of other values must be empty; all are there, whole, when this is done.
+    pub fn unsort(&self, stored: &[StoredKey]) {
+        // SAFETY: nobody else uses the map's words: it is in no other term yet.
+        let (keys, values) = unsafe { self.words() };
+        let mut placed = [NIL; shapes::MOST];
+        for (value, key) in placed.iter_mut().zip(stored) {
+            *value = std::mem::replace(&mut values[usize::from(key.place)], NIL);
+        }
+        for (i, key) in stored.iter().enumerate() {
+            (keys[i], values[i]) = (key.word, placed[i]);
         }
     }
 
@@ -317,27 +335,57 @@ impl Heap {
             .fold(tail, |list, &term| self.cell(term, list))
     }
 
-    /// A binary with a copy of the bytes.
+    /// A binary with a copy of the bytes from `start` to `end`; those behind may be read, too.
     #[inline]
-    pub fn binary(&self, bytes: &[u8]) -> Word {
-        match layout::heap_binary_head(bytes.len()) {
-            Some((header, size)) if bytes.len() <= WHOLE => {
-                let words = bytes.len().div_ceil(size_of::<Word>());
-                let place = self.take(2 + words);
-                // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
-                unsafe {
-                    place.write(header);
-                    place.add(1).write(size);
-                    if words > 0 {
-                        place.add(1 + words).write(0);
-                    }
-                    let data = place.add(2).cast::<u8>();
-                    data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-                }
-                layout::boxed(place)
-            }
-            _ => self.official_binary(bytes),
+    pub fn binary(&self, bytes: &[u8], start: usize, end: usize) -> Word {
+        let wanted = &bytes[start..end];
+        let head = layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= WHOLE);
+        let Some((header, size)) = head else {
+            return self.official_binary(wanted);
+        };
+        let place = match bytes[start..].first_chunk() {
+            Some(most) if wanted.len() <= AT_ONCE => self.at_once(most, wanted.len()),
+            _ => None,
+        };
+        let place = place.unwrap_or_else(|| self.copied(wanted));
+        // SAFETY: two words and those of the bytes were taken.
+        unsafe {
+            place.write(header);
+            place.add(1).write(size);
         }
+        layout::boxed(place)
+    }
+
+    /// Takes two words and those of the first `len` bytes, and copies these behind the two: all that are given, whatever `len` is, if the heap has room.
+    #[inline(always)]
+    fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
+        let words = len.div_ceil(WORD);
+        let place = room::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
+        // SAFETY: behind the two words there is room for so many, which nobody uses: the binary's, and what isn't taken yet. Of the last word, which is
+        // written by then, or that before it if there is no byte, those bytes that don't count become zeros.
+        unsafe {
+            place.add(1).write(0);
+            place.add(2).cast::<[u8; AT_ONCE]>().write_unaligned(*most);
+            let (last, unused) = (place.add(1 + words), 8 * (WORD * words - len));
+            last.write((last.read().to_le() << unused >> unused).to_le());
+        }
+        Some(place)
+    }
+
+    /// As `at_once`, byte by byte.
+    #[inline(never)]
+    fn copied(&self, bytes: &[u8]) -> *mut Word {
+        let words = bytes.len().div_ceil(WORD);
+        let place = self.take(2 + words);
+        // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
+        unsafe {
+            if words > 0 {
+                place.add(1 + words).write(0);
+            }
+            let data = place.add(2).cast::<u8>();
+            data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        place
     }
 
     #[inline(never)]

@@ -37,6 +37,7 @@ mod decode;
 mod encode;
 mod heap;
 mod identifiers;
+mod key_sets;
 mod layout;
 mod magic;
 mod ops;

@@ -8,6 +8,7 @@
 //! Invariant: the bytes are those that an encoder writes in any mode, and they hold neither a handle nor a −0.0.
 
 use crate::encode::binary_bytes;
+use crate::key_sets::KeySets;
 use crate::sys::*;
 use crate::{atoms, layout};
 use larder_term::object::{KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER};
@@ -272,7 +273,7 @@ impl<'p> Bytes<'p> {
         }
         self.head(MAP, keys.len())?;
         let order = Order::of(env, keys)?;
-        for &(key, place) in &order.stored[..keys.len()] {
+        for &(key, place) in &order.0 {
             self.tagged(key.tag, key.payload, key.used.into())?;
             self.child(env, *values.get(usize::from(place))?, depth)?;
         }
@@ -335,20 +336,11 @@ impl MapKey {
     }
 }
 
-/// How a set of keys is stored: each as it is written, and which place it has in a map. Rows of one table mostly have the same few sets of keys, so each thread
-/// remembers those of some.
-struct Order {
-    count: usize,
-    /// The keys as maps have them: words that are whole terms, and the same for ever.
-    keys: [Word; MOST],
-    stored: [(MapKey, u8); MOST],
-}
-
-/// Sets of keys that a thread remembers.
-const ORDERS: usize = 64;
+/// How a set of keys is stored: each as it is written, and which place it has in a map.
+struct Order(Box<[(MapKey, u8)]>);
 
 thread_local! {
-    static KNOWN: RefCell<[Option<Rc<Order>>; ORDERS]> = const { RefCell::new([const { None }; ORDERS]) };
+    static KNOWN: RefCell<KeySets<Order>> = const { RefCell::new(KeySets::new()) };
 }
 
 impl Order {
@@ -358,38 +350,18 @@ impl Order {
         if !keys.iter().all(|&key| layout::is_immediate(key)) {
             return None;
         }
-        let ends = keys.first().zip(keys.last());
-        let at = ends.map_or(0, |(first, last)| (first >> 4) ^ (last >> 2) ^ keys.len()) % ORDERS;
-        KNOWN.with_borrow_mut(|known| match &known[at] {
-            Some(order) if order.keys[..order.count] == *keys => Some(Rc::clone(order)),
-            _ => {
-                let order = Rc::new(Order::learn(env, keys)?);
-                known[at] = Some(Rc::clone(&order));
-                Some(order)
-            }
-        })
+        KNOWN.with_borrow_mut(|known| known.of(keys, || Order::learn(env, keys)).cloned())
     }
 
-    #[cold]
-    #[inline(never)]
     fn learn(env: *mut Env, keys: &[Word]) -> Option<Order> {
-        let nothing = MapKey {
-            tag: NIL,
-            used: 0,
-            payload: 0,
-        };
-        let mut order = Order {
-            count: keys.len(),
-            keys: [0; MOST],
-            stored: [(nothing, 0); MOST],
-        };
-        order.keys.get_mut(..keys.len())?.copy_from_slice(keys);
-        let stored = &mut order.stored[..keys.len()];
-        for (place, (&key, to)) in keys.iter().zip(&mut *stored).enumerate() {
-            *to = (MapKey::of(env, key)?, place as u8);
-        }
-        stored.sort_unstable_by_key(|(key, _)| key.rank());
-        Some(order)
+        let key = |(place, &key)| Some((MapKey::of(env, key)?, place as u8));
+        let mut stored = keys
+            .iter()
+            .enumerate()
+            .map(key)
+            .collect::<Option<Box<_>>>()?;
+        stored.sort_unstable_by_key(|(key, _): &(MapKey, u8)| key.rank());
+        Some(Order(stored))
     }
 }
 

@@ -37,12 +37,18 @@ fn next_of(env: *mut Env) -> Option<*mut *mut Word> {
 /// Takes so many words of the heap, if it has them and it is known how. They are to be written before the call ends: as whole terms, one behind the other.
 #[inline(always)]
 pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
+    take_before(env, words, 0)
+}
+
+/// As `take`, if the heap has so many more words, too: they may be written, and are free as before.
+#[inline(always)]
+pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word> {
     let place = next_of(env)?;
     // SAFETY: 1. the words are the environment's, which is the running call's, or one that no other thread uses: nobody changes them meanwhile; 2. `next`
     // never lies behind `end`, saw `check`, and stays before it here.
     unsafe {
         let (next, end) = (*place, *place.add(1));
-        if words > (end as usize - next as usize) / size_of::<Word>() {
+        if words + more > (end as usize - next as usize) / size_of::<Word>() {
             return None;
         }
         *place = next.add(words);

@@ -13,6 +13,7 @@
 //! Who writes a map can guess its set of keys by their number and the first of them, and put each value in its place at once. Keys are then compared as they
 //! are stored, and not made into words.
 
+use crate::key_sets::KeySets;
 use crate::layout;
 use crate::quick;
 use crate::sys::*;
@@ -23,9 +24,7 @@ use std::rc::Rc;
 /// The most pairs of a map that lies on a heap whole.
 pub const MOST: usize = 32;
 
-/// Sets of keys that a thread remembers.
-const SHAPES: usize = 256;
-/// And guesses.
+/// Guesses that a thread remembers.
 const GUESSES: usize = 64;
 
 /// A key as it is stored, in at most eight bytes: these, low ones first, and how many. No key's begin with another's.
@@ -64,42 +63,44 @@ impl Code {
     }
 }
 
-/// A set of keys.
+/// A set of keys, in the order in which they are stored.
 pub struct Shape {
-    count: usize,
-    /// As they were stored.
-    keys: [Word; MOST],
-    /// As they are stored, if none takes more than eight bytes.
-    codes: Option<[Code; MOST]>,
-    /// For each place in a map, which of them is there.
-    order: [u8; MOST],
-    /// For each of them, its place in a map.
-    places: [u8; MOST],
+    keys: Box<[StoredKey]>,
     /// As they are in a map.
-    sorted: [Word; MOST],
+    sorted: Box<[Word]>,
+    /// Whether each has a code.
+    is_coded: bool,
+}
+
+/// A key of a set.
+#[derive(Clone, Copy)]
+pub struct StoredKey {
+    /// As it is stored, if the whole set has codes.
+    pub code: Code,
+    /// Its place in a map.
+    pub place: u8,
+    /// As it was stored.
+    pub word: Word,
 }
 
 impl Shape {
-    /// The keys as they are stored, each with its place in a map.
+    /// The keys as they are stored.
     #[inline(always)]
-    pub fn codes(&self) -> impl Iterator<Item = (Code, usize)> + '_ {
-        let codes = self.codes.iter().flatten().take(self.count);
-        codes
-            .copied()
-            .zip(self.places.iter().map(|&place| place.into()))
+    pub fn keys(&self) -> &[StoredKey] {
+        &self.keys
     }
 
     /// The keys as they are in a map.
     #[inline]
     pub fn sorted(&self) -> &[Word] {
-        &self.sorted[..self.count]
+        &self.sorted
     }
 }
 
 /// What a thread remembers.
 struct Known {
     /// By all keys.
-    shapes: Vec<Option<Rc<Shape>>>,
+    shapes: KeySets<Shape>,
     /// By their number and the first: those met last. All have codes.
     guesses: [Option<Rc<Shape>>; GUESSES],
 }
@@ -107,7 +108,7 @@ struct Known {
 thread_local! {
     static KNOWN: RefCell<Known> = const {
         RefCell::new(Known {
-            shapes: Vec::new(),
+            shapes: KeySets::new(),
             guesses: [const { None }; GUESSES],
         })
     };
@@ -126,7 +127,7 @@ pub fn guess(count: usize, bytes: &[u8]) -> Option<Rc<Shape>> {
     let &[first, second] = bytes.first_chunk()?;
     KNOWN.with_borrow(|known| {
         let shape = known.guesses[guess_at(count, first, second)].as_ref()?;
-        (shape.count == count).then(|| Rc::clone(shape))
+        (shape.keys.len() == count).then(|| Rc::clone(shape))
     })
 }
 
@@ -140,43 +141,22 @@ pub fn sort(env: *mut Env, keys: &mut [Word], values: &mut [Word]) -> bool {
         return false;
     }
     KNOWN.with_borrow_mut(|known| {
-        if known.shapes.is_empty() {
-            known.shapes.resize_with(SHAPES, || None);
-        }
-        let slot = &mut known.shapes[place_of(keys)];
-        let shape = match slot {
-            Some(shape) if shape.keys[..shape.count] == *keys => shape,
-            _ => match learn(env, keys) {
-                Some(shape) => slot.insert(Rc::new(shape)),
-                None => return false,
-            },
+        let Some(shape) = known.shapes.of(keys, || learn(env, keys)) else {
+            return false;
         };
-        if let Some([first, ..]) = &shape.codes {
-            let [first, second, ..] = first.bytes.to_le_bytes();
+        if let Some(first) = shape.keys.first().filter(|_| shape.is_coded) {
+            let [first, second, ..] = first.code.bytes.to_le_bytes();
             known.guesses[guess_at(keys.len(), first, second)] = Some(Rc::clone(shape));
         }
-        permute(keys, &shape.order);
-        permute(values, &shape.order);
+        keys.copy_from_slice(&shape.sorted);
+        let mut before = [0; MOST];
+        let before = &mut before[..values.len()];
+        before.copy_from_slice(values);
+        for (key, &value) in shape.keys.iter().zip(&*before) {
+            values[usize::from(key.place)] = value;
+        }
         true
     })
-}
-
-#[inline]
-fn place_of(keys: &[Word]) -> usize {
-    let mix = |sum: u64, &key: &Word| {
-        (sum.rotate_left(5) ^ key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-    };
-    (keys.iter().fold(0, mix) >> 56) as usize % SHAPES
-}
-
-#[inline]
-fn permute(words: &mut [Word], order: &[u8; MOST]) {
-    let mut before = [0; MOST];
-    let before = &mut before[..words.len()];
-    before.copy_from_slice(words);
-    for (word, &from) in words.iter_mut().zip(order) {
-        *word = before[usize::from(from)];
-    }
 }
 
 /// Asks the emulator for the order of these keys, by a map from them to their places. None if it doesn't answer as expected.
@@ -195,25 +175,25 @@ fn learn(env: *mut Env, keys: &[Word]) -> Option<Shape> {
     if sorted.len() != keys.len() {
         return None;
     }
-    let mut shape = Shape {
-        count: keys.len(),
-        keys: [0; MOST],
-        codes: Some([Code { bytes: 0, len: 1 }; MOST]),
-        order: [0; MOST],
-        places: [0; MOST],
-        sorted: [0; MOST],
-    };
-    for (place, (&number, &key)) in numbers.iter().zip(sorted).enumerate() {
-        let stored = usize::try_from(layout::small(number)?).ok()?;
-        if keys.get(stored) != Some(&key) {
+    let nothing = Code { bytes: 0, len: 1 };
+    let mut stored = vec![None; keys.len()];
+    let mut is_coded = true;
+    for (place, (&number, &word)) in numbers.iter().zip(sorted).enumerate() {
+        let at = usize::try_from(layout::small(number)?).ok()?;
+        if keys.get(at) != Some(&word) {
             return None;
         }
-        match (&mut shape.codes, Code::of(env, key)) {
-            (Some(codes), Some(code)) => codes[stored] = code,
-            _ => shape.codes = None,
-        }
-        (shape.keys[stored], shape.sorted[place]) = (key, key);
-        (shape.order[place], shape.places[stored]) = (stored as u8, place as u8);
+        let code = Code::of(env, word);
+        is_coded &= code.is_some();
+        stored[at] = Some(StoredKey {
+            code: code.unwrap_or(nothing),
+            place: place as u8,
+            word,
+        });
     }
-    Some(shape)
+    Some(Shape {
+        keys: stored.into_iter().collect::<Option<_>>()?,
+        sorted: sorted.into(),
+        is_coded,
+    })
 }
