@@ -120,6 +120,54 @@ fn what_is_unchanged_was_not_removed() {
     });
 }
 
+/// A leaf to which several slots lead takes another's place slot by slot. Nobody may replace it in its turn before all do: stores that were still to come
+/// would bring it back, obsolete, and what it took in meanwhile would be gone.
+#[test]
+fn nobody_changes_the_way_to_a_leaf_that_comes() {
+    const MORE: u64 = 24;
+    let _alone = alone();
+    let search = [Search::Bounded {
+        changes: 1,
+        programs: 1,
+        most: 1_000,
+    }];
+    // One makes a leaf grow, split, or merge with its neighbour, by what there is; the other mostly elsewhere, but there are many others.
+    for before in 4..=28 {
+        for more in [100, 200, 300, 400] {
+            for puts in [true, false] {
+                let name = format!("hash order: {before} keys, one comes or goes ({puts}), {more}");
+                check(&name, &search, move || {
+                    // A root of 32 slots.
+                    let config = LeafConfig {
+                        fanout: LeafConfig::default().fanout,
+                        ..LeafConfig::tiny()
+                    };
+                    let index = Arc::new(make(Kind::Hash, config));
+                    (0..before).for_each(|k| Registers::put(&*index, k, k));
+                    if !puts {
+                        // Leaves that are about to merge, under a root that is about to become narrower.
+                        let gone = before..before + MORE;
+                        gone.clone().for_each(|k| Registers::put(&*index, k, k));
+                        gone.for_each(|k| assert!(index.remove(k)));
+                    }
+                    let shared = index.clone();
+                    let other = shuttle::thread::spawn(move || {
+                        (more..more + MORE).for_each(|k| Registers::put(&*shared, k, k));
+                    });
+                    match puts {
+                        true => Registers::put(&*index, before, 0),
+                        false => assert!(index.remove(0)),
+                    }
+                    other.join().expect("no panic");
+                    for k in (1..before).chain(more..more + MORE) {
+                        assert_eq!(index.read(k), Some(k));
+                    }
+                });
+            }
+        }
+    }
+}
+
 #[test]
 fn bags() {
     let _alone = alone();

@@ -498,6 +498,12 @@ impl NewLeaf {
         std::mem::forget(self);
         leaf
     }
+
+    /// As `publish`, locked: for a leaf to which several slots will lead, one after the other.
+    pub(super) fn publish_locked(self, _guard: &Guard) -> Locked<'_> {
+        let before = self.0.head().version.lock_new();
+        Locked::new(self.publish(), before)
+    }
 }
 
 impl Drop for NewLeaf {

@@ -61,7 +61,12 @@ impl Address {
 
     /// Publishes a new leaf: it is the slots' now.
     pub(super) fn of_new(leaf: NewLeaf) -> Self {
-        Address(leaf.publish().word())
+        Address::of_leaf(leaf.publish())
+    }
+
+    /// That of a leaf.
+    pub(super) fn of_leaf(leaf: Leaf<'_>) -> Self {
+        Address(leaf.word())
     }
 
     /// Hands a node over to the slots.

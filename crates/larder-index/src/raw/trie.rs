@@ -15,7 +15,7 @@
 //!
 //! Invariants:
 //! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
-//! 2. Slots that lead to a leaf are stored to only by the holder of its lock. While the lock is held nobody changes the way to the leaf:
+//! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a new leaf is locked until all its slots lead to it. While the lock is held nobody changes the way to the leaf:
 //!    who replaces a node takes the locks of all leaves below it.
 //! 3. A node that is published has all its slots set, but for a root that takes the place of another.
 
@@ -63,6 +63,15 @@ impl<'g> Step<'g> {
         let count = 1 << (self.end() - u32::from(depth));
         let from = index(hash, self.at, self.node.bits) & !(count - 1);
         from..from + count
+    }
+
+    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: who could lock it before would change the way to it, and stores that are
+    /// still to come would undo that (`nobody_changes_the_way_to_a_leaf_that_comes`).
+    pub(super) fn point(&self, hash: u64, leaf: Locked<'_>) {
+        let address = Address::of_leaf(leaf.leaf());
+        for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
+            slot.store(address);
+        }
     }
 }
 
@@ -175,21 +184,17 @@ impl Trie {
         shared.counters.leaf_came(new.memory());
         shared.counters.leaf_went(old.memory());
         leaf.obsolete();
-        self.point(&path, hash, old.shape().depth, Address::of_new(new));
+        self.point(&path, hash, new.publish_locked(guard));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets here.
         unsafe { old.retire(guard) };
         self.adapt(shared, guard);
     }
 
-    /// Stores `address` in all slots of a leaf of this depth.
-    pub(super) fn point(&self, path: &[Step<'_>], hash: u64, depth: u8, address: Address) {
+    /// Stores a leaf in all its slots, then unlocks it.
+    fn point(&self, path: &[Step<'_>], hash: u64, leaf: Locked<'_>) {
         match path.last() {
-            None => self.root.store(address),
-            Some(step) => {
-                for slot in &step.node.slots[step.slots(hash, depth)] {
-                    slot.store(address);
-                }
-            }
+            None => self.root.store(Address::of_leaf(leaf.leaf())),
+            Some(step) => step.point(hash, leaf),
         }
     }
 
@@ -246,7 +251,7 @@ impl Trie {
             let bytes = unsafe { node.retire_node(guard) };
             shared.counters.node_went(bytes);
         } else {
-            self.point(&path, hash, depth, Address::of_new(new));
+            self.point(&path, hash, new.publish_locked(guard));
         }
         for leaf in old {
             // SAFETY: obsolete, and unlinked above; only the holder of both locks gets here.

@@ -141,14 +141,22 @@ impl Trie {
         let stop = moving.next.saturating_add(AT_ONCE).min(end);
         while moving.next < stop {
             let at = moving.next;
-            let set = if wider { 2 * at } else { at };
-            // A leaf that two became, of which one had moved, is there already.
-            let next = if !new.slots[set].address().is_unset() {
-                Some(at + 1)
-            } else if wider {
-                widen(shared, (old, new), at, guard)
+            let slots = if wider {
+                2 * at..2 * at + 2
             } else {
-                narrow(shared, (old, new), at, guard)
+                at..at + 1
+            };
+            let slots = &new.slots[slots];
+            let unset = slots
+                .iter()
+                .filter(|slot| slot.address().is_unset())
+                .count();
+            let next = match unset {
+                // A leaf that two became, of which one had moved, is there already.
+                0 => Some(at + 1),
+                _ if unset < slots.len() => None, // or is on its way there
+                _ if wider => widen(shared, (old, new), at, guard),
+                _ => narrow(shared, (old, new), at, guard),
             };
             match next {
                 Some(next) => moving.next = next,

@@ -23,13 +23,9 @@ impl Part {
     }
 
     /// Publishes the leaf in its slots of the node.
-    fn settle(self, shared: &Shared, step: &Step<'_>) {
+    fn settle(self, shared: &Shared, step: &Step<'_>, guard: &Guard) {
         shared.counters.leaf_came(self.leaf.memory());
-        let slots = step.slots(self.hash, self.leaf.shape().depth);
-        let address = Address::of_new(self.leaf);
-        for slot in &step.node.slots[slots] {
-            slot.store(address);
-        }
+        step.point(self.hash, self.leaf.publish_locked(guard));
     }
 }
 
@@ -37,7 +33,7 @@ impl Trie {
     /// A node that begins at bit `at` for the parts, sorted by depth, all of which are deeper (step 2).
     ///
     /// Works from the deepest level up: the parts of a level, and one slot for the node below it.
-    fn build(&self, shared: &Shared, mut parts: Vec<Part>, at: u32) -> Address {
+    fn build(&self, shared: &Shared, mut parts: Vec<Part>, at: u32, guard: &Guard) -> Address {
         let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
         let mut levels = Vec::new();
         let mut reach = at;
@@ -58,7 +54,7 @@ impl Trie {
             }
             let first = parts.partition_point(|p| p.depth() <= at);
             for part in parts.drain(first..) {
-                part.settle(shared, &step);
+                part.settle(shared, &step, guard);
             }
             shared.counters.node_came(new.memory());
             below = Some(Address::of_node(new));
@@ -83,7 +79,7 @@ impl Trie {
         // The node that has the leaf takes the parts that it reaches.
         let deep = parts.split_off(parts.partition_point(|p| p.depth() <= reach));
         let below = deep.first().map(|p| p.hash);
-        let below = below.map(|hash| (hash, self.build(shared, deep, reach)));
+        let below = below.map(|hash| (hash, self.build(shared, deep, reach, guard)));
         shared.counters.leaf_went(old.memory());
         shared.counters.split();
         // Step 3.
@@ -98,7 +94,9 @@ impl Trie {
                 if let Some((hash, address)) = below {
                     step.slot(hash).store(address);
                 }
-                parts.into_iter().for_each(|part| part.settle(shared, step));
+                parts
+                    .into_iter()
+                    .for_each(|part| part.settle(shared, step, guard));
             }
         }
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets here.

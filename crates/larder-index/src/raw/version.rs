@@ -114,6 +114,14 @@ impl Version {
         self.0.store(least.max(before + 2 * COUNT), Relaxed);
     }
 
+    /// Locks that of a leaf that is not published yet, and gives the version of before.
+    pub(super) fn lock_new(&self) -> u64 {
+        // Ordering: Relaxed, both: nobody else can reach the leaf. Who does so later sees this with the slot that leads there.
+        let before = self.0.load(Relaxed);
+        self.0.store(before | LOCKED, Relaxed);
+        before
+    }
+
     /// Unlocks for good: from now on whoever meets the leaf begins again from the root.
     pub(super) fn obsolete(&self, before: u64) {
         // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
