@@ -8,6 +8,47 @@ use crate::{
     wire::{self, Head},
 };
 
+/// A key that is looked for in a map.
+struct MapKey<'k> {
+    key: &'k [u8],
+    /// Whether it is an integer or an atom: then it has one form, and its bytes are compared alone.
+    plain: bool,
+    /// Its first eight bytes, and how many bits of these aren't its own; of a plain key.
+    eight: u64,
+    unused: u32,
+}
+
+impl<'k> MapKey<'k> {
+    fn new(key: &'k [u8]) -> Self {
+        let used = key.len().min(8);
+        let mut eight = [0; 8];
+        eight[..used].copy_from_slice(&key[..used]);
+        MapKey {
+            key,
+            plain: used == key.len() && wire::is_integer_or_atom(key),
+            eight: u64::from_le_bytes(eight),
+            unused: 64 - 8 * used as u32,
+        }
+    }
+
+    /// What comes behind the key, if it is the one that a run begins with; else what comes behind that one.
+    #[inline]
+    fn behind<'a>(&self, run: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+        if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
+            // No key's bytes begin with another's.
+            if (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0 {
+                return Ok(&run[self.key.len()..]);
+            }
+            return Err(wire::split(run).1);
+        }
+        let (key, value) = wire::split(run);
+        match raw::whole(key).identical(raw::whole(self.key)) {
+            true => Ok(value),
+            false => Err(value),
+        }
+    }
+}
+
 impl<'a> Machine<'a, '_> {
     /// Whether the row matches; the variables that are read have their values then.
     #[inline]
@@ -133,16 +174,15 @@ impl<'a> Machine<'a, '_> {
             },
             // The keys of both maps come in the same order: a key that was passed is not asked for again.
             Step::Key(span) => {
-                let wanted = raw::whole(&self.pool[span.range()]);
+                let wanted = MapKey::new(&self.pool[span.range()]);
                 let left = &mut self.frames.last_mut()?.0;
                 let mut run = run;
                 while *left > 0 {
-                    let (key, value) = wire::split(run);
                     *left -= 1;
-                    if raw::whole(key).identical(wanted) {
-                        return Some(value);
+                    match wanted.behind(run) {
+                        Ok(value) => return Some(value),
+                        Err(value) => run = wire::split(value).1,
                     }
-                    run = wire::split(value).1;
                 }
                 None
             }

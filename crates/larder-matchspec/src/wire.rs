@@ -39,6 +39,15 @@ pub(crate) fn split(run: &[u8]) -> (&[u8], &[u8]) {
     run.split_at(larder_term::skip(run))
 }
 
+/// Whether a term is an atom or an integer of 64 bits.
+#[inline]
+pub(crate) fn is_integer_or_atom(term: &[u8]) -> bool {
+    matches!(
+        term.first(),
+        Some(tags::INT1..=tags::INT8 | tags::ATOM1..=tags::ATOM4 | tags::SMALL..)
+    )
+}
+
 /// The atom that a term is, if it is one.
 #[inline]
 pub(crate) fn atom(term: &[u8]) -> Option<Atom> {

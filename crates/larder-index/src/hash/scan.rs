@@ -22,6 +22,8 @@ use std::cmp::Ordering;
 const FEW: usize = 64;
 /// A scan's batch ends before its bytes pass this, if it has an entry.
 const BATCH_BYTES: usize = 1 << 20;
+/// An outside object is asked for so many before it is copied.
+const AHEAD: usize = 2;
 /// A home with more entries than this is not sorted by insertion.
 const MANY: usize = 24;
 /// The step between hashes that count.
@@ -235,7 +237,11 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             if !self.forward {
                 group.reverse();
             }
-            for found in group.iter().map(|&found| Found(found)) {
+            let group = || group.iter().map(|&found| Found(found));
+            for found in group().filter(|found| found.outside()) {
+                self.handle(found, batch).prefetch();
+            }
+            for found in group() {
                 if batch.entries.len() >= limit {
                     ended = Ended::Batch;
                     break 'homes;
@@ -260,7 +266,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 None => break,
             }
         }
-        for (i, handle) in outside {
+        for (n, &(i, handle)) in outside.iter().enumerate() {
+            if let Some(&(_, later)) = outside.get(n + AHEAD) {
+                self.look.object(later)?.prefetch();
+            }
             append(i, self.look.object(handle)?, batch);
         }
         Ok(ended)

@@ -8,6 +8,11 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+/// Lines of an object that are asked for ahead.
+const LINES: usize = 8;
+
 /// What the memory of an object begins with; position and value follow.
 #[repr(C)]
 struct Head {
@@ -49,6 +54,14 @@ impl<'g> Outside<'g> {
         self.layout().size()
     }
 
+    /// Asks for the object's lines: the first ones, of a long one, after which the processor goes on by itself.
+    pub(crate) fn prefetch(self) {
+        let len = self.head().position + self.head().value;
+        for line in self.bytes(0, len.min(LINES * LINE)).chunks(LINE) {
+            memory::prefetch(line.as_ptr());
+        }
+    }
+
     fn layout(self) -> Layout {
         layout(self.head().position, self.head().value)
     }
@@ -83,6 +96,12 @@ impl Handle {
         }
         let handle = Handle(head.as_ptr().expose_provenance() as u64);
         (handle, layout.size())
+    }
+
+    /// Asks for the line where the object begins. The bits may be any.
+    #[inline]
+    pub(crate) fn prefetch(self) {
+        memory::prefetch(std::ptr::without_provenance(self.0 as usize));
     }
 
     /// The bits that a leaf stores.
