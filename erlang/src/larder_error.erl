@@ -144,7 +144,7 @@ amend(new, [_Name, Options], structure, Words) ->
         _:_ -> Words
     end;
 %% A specification may use what larder's compiler knows and this release's
-%% does not (floor, ceil, max, min): then it is not what was wrong.
+%% does not (docs/semantics.md, 5): then it is not what was wrong.
 amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
   when Function =:= select; Function =:= select_reverse; Function =:= select_count ->
     case compiles(Spec) of

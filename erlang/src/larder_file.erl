@@ -54,14 +54,14 @@ release(Table) ->
     end.
 
 written(ok, _File) -> ok;
-written({error, {io, eisdir}}, _File) -> throw(eaccess);
+written({error, {io, Posix}}, _File) when Posix =:= eisdir; Posix =:= enotdir -> throw(eaccess);
 written({error, {io, Posix}}, File) -> throw({file_error, File, Posix}).
 
-%% Each option once: a second one of a kind is as unknown as any other.
+%% `extended_info' once: a second one is as unknown as any other. What is to be synced once is.
 save_options([], {Sync, Extended}) ->
     {said(Sync, false), said(Extended, [])};
-save_options([{sync, Sync} | Options], {unsaid, Extended}) when is_boolean(Sync) ->
-    save_options(Options, {Sync, Extended});
+save_options([{sync, Sync} | Options], {Synced, Extended}) when is_boolean(Sync) ->
+    save_options(Options, {Synced =:= true orelse Sync, Extended});
 save_options([{extended_info, Items} | Options], {Sync, unsaid}) ->
     Extended = extended_items(Items),
     save_options(Options, {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Extended)]});
@@ -150,16 +150,24 @@ unopened(File) ->
 
 %% The name as the file system has it.
 path(File, Otherwise) ->
-    try filename:flatten(File) of
-        Flat when Flat =:= []; Flat =:= <<>> -> throw(no_name(Otherwise));
-        Flat -> native(filename:absname(Flat), Otherwise)
+    case name(fun() -> filename:flatten(File) end, File, Otherwise) of
+        %% The empty name is one that nothing has.
+        Flat when Flat =:= []; Flat =:= <<>> -> throw(refused(Otherwise, [], enoent));
+        Flat -> native(name(fun() -> filename:absname(Flat) end, File, Otherwise), Otherwise)
+    end.
+
+%% What comes of a name; there may be none, or no current folder that it is relative to.
+name(Make, File, Otherwise) ->
+    try
+        Make()
     catch
+        error:{badmatch, {error, Posix}} -> throw(refused(Otherwise, File, Posix));
         error:_ -> throw(Otherwise)
     end.
 
-%% The empty name is one that nothing has.
-no_name({read_error, {file_error, File, badarg}}) -> {read_error, {file_error, File, enoent}};
-no_name(eaccess) -> {file_error, [], enoent}.
+%% What is said of a name that the system refuses.
+refused({read_error, {file_error, File, badarg}}, _, Posix) -> {read_error, {file_error, File, Posix}};
+refused(eaccess, File, Posix) -> {file_error, File, Posix}.
 
 native(Name, Otherwise) ->
     Native = case is_binary(Name) of

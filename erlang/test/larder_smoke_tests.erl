@@ -408,6 +408,35 @@ files_test() ->
     end,
     ?assertEqual({error, {read_error, {file_error, File, enoent}}}, larder:file2tab(File)).
 
+%% Names and options as ets takes them; what is in the files differs.
+names_of_files_test() ->
+    Folder = "larder_smoke_names_" ++ os:getpid(),
+    {ok, Before} = file:get_cwd(),
+    ok = file:make_dir(Folder),
+    try
+        ok = file:set_cwd(Folder),
+        ok = file:write_file("plain", <<>>),
+        Long = lists:duplicate(255, $n),
+        Ask = fun(Mod) ->
+                      Tab = Mod:new(t, []),
+                      {[Mod:tab2file(Tab, Name) || Name <- [Long, [a, $b, <<"c">>], [a, 1.0], [$a, {}], [self()], "", "no/b", "plain/b"]],
+                       [Mod:F(Name) || F <- [file2tab, tabfile_info], Name <- [[a, 1.0], [$a, {}], "", "none", "no/b", "plain/b"]],
+                       [Mod:tab2file(Tab, "options", Options)
+                        || Options <- [[{sync, false}, {sync, true}], [{sync, true}, {extended_info, []}, {sync, false}],
+                                       [{extended_info, []}, {extended_info, []}]]]}
+              end,
+        ?assertEqual(Ask(ets), Ask(larder)),
+        %% A folder that is gone.
+        ok = file:make_dir("gone"),
+        ok = file:set_cwd("gone"),
+        ok = file:del_dir(filename:join([Before, Folder, "gone"])),
+        Gone = fun(Mod) -> [Mod:tab2file(Mod:new(t, []), "x"), Mod:file2tab("x"), Mod:tabfile_info("x")] end,
+        ?assertEqual(Gone(ets), Gone(larder))
+    after
+        ok = file:set_cwd(Before),
+        ok = file:del_dir_r(Folder)
+    end.
+
 %% A save goes on where it was after each list, and does not begin anew.
 a_save_ends_while_lists_are_inserted_test_() ->
     {timeout, 60, fun() ->

@@ -119,7 +119,7 @@ thread_local! {
     static SCRATCH: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
 }
 
-/// A buffer of more than this is not kept.
+/// A buffer of more bytes than this is not kept.
 const KEEP: usize = 1 << 20;
 
 /// Calls `f` with an empty run; its memory is kept for the thread's next call.
@@ -127,7 +127,8 @@ pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
     let mut run = SPARE.take().unwrap_or_default();
     run.clear();
     let result = f(&mut run);
-    if run.bytes.capacity() <= KEEP {
+    let entries = run.entries.capacity() * size_of::<Entry>();
+    if run.bytes.capacity() <= KEEP && entries <= KEEP {
         SPARE.set(Some(run));
     }
     result

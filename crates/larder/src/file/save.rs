@@ -10,7 +10,6 @@ use crate::table::Table;
 use larder_index::{Batch, Direction};
 use larder_term::{etf, NodeName};
 use sha2::{Digest, Sha256};
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -193,12 +192,7 @@ fn length(bytes: usize) -> Result<u32, FileError> {
 impl Output {
     fn create(path: &Path) -> Result<Output, FileError> {
         let what = || format!("making {}", path.display());
-        let temporary = temporary(path).map_err(|e| FileError::io(what(), &e))?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|e| FileError::io(what(), &e))?;
+        let (file, temporary) = temporary(path).map_err(|e| FileError::io(what(), &e))?;
         Ok(Output {
             file,
             digest: Sha256::new(),
@@ -261,23 +255,50 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// A name beside `path` that nobody else uses.
-fn temporary(path: &Path) -> std::io::Result<PathBuf> {
+/// Names that are tried for a temporary file.
+const NAMES: u32 = 1000;
+
+/// A new file beside `path`, and its name. A node that was killed in the middle of a save may have left one behind, and another with its number comes to it.
+fn temporary(path: &Path) -> std::io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = path
-        .file_name()
-        .ok_or(std::io::Error::from(std::io::ErrorKind::InvalidInput))?;
-    // Ordering: Relaxed; only the numbers' being different matters.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let mut own = OsString::from(".");
-    own.push(name);
-    own.push(format!(".{}.{number}.partial", std::process::id()));
-    Ok(folder(path).join(own))
+    path.file_name().ok_or(ErrorKind::InvalidInput)?;
+    let mut tries = 0..NAMES;
+    loop {
+        // Ordering: Relaxed; only the numbers' being different matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // Short, whatever the name of the file: that may be as long as names can be.
+        let name = format!(".larder.{}.{number}.partial", std::process::id());
+        let temporary = folder(path).join(name);
+        let made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary);
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && tries.next().is_some() => {}
+            made => return Ok((made?, temporary)),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_were_left_behind_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x".repeat(255));
+        let (_, first) = temporary(&path).unwrap();
+        let name = first.file_name().unwrap().to_str().unwrap();
+        let number: u64 = name.split('.').nth(3).unwrap().parse().unwrap();
+        for later in number + 1..number + 50 {
+            let left = name.replace(&format!(".{number}."), &format!(".{later}."));
+            std::fs::write(folder.path().join(left), b"").unwrap();
+        }
+        let (_, second) = temporary(&path).unwrap();
+        assert_eq!(std::fs::metadata(&second).unwrap().len(), 0);
+        assert_ne!(first, second);
+    }
 
     #[test]
     fn a_length_that_no_chunk_can_tell_is_an_error() {
