@@ -156,7 +156,7 @@ pub(crate) const fn linear_words(n: usize) -> usize {
 
 /// The most children of a linear branch.
 pub(crate) const LINEAR_MOST: usize = 7;
-/// A bitmap branch with so few children becomes a linear one.
+/// A bitmap branch or an uncompressed one with so few children becomes a linear one.
 pub(crate) const LINEAR_AGAIN: usize = 5;
 
 /// The pointer pairs in the block for `n` children of a quarter of a bitmap branch.
@@ -183,7 +183,7 @@ pub(crate) const fn time_to_ask(pop: u64) -> bool {
     pop % 128 == 0
 }
 
-/// An uncompressed branch over so few indexes becomes a bitmap branch.
+/// An uncompressed branch over so few indexes becomes a bitmap branch, or a linear one if it has few enough children.
 pub(crate) const WIDE_AGAIN: u64 = 120;
 
 /// A branch over at most so many indexes becomes a linear leaf: a little less than the leaf holds, so that one index that

@@ -78,7 +78,7 @@ fn branch_remove<K: Kind>(
     // 3
     tally.take_one();
     if child.is_null() {
-        jp.remove_child(byte, mem);
+        jp.remove_null(byte, mem);
     }
     simplify(jp, k, slot, key, mem);
     Some(value)

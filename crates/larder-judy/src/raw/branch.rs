@@ -428,26 +428,23 @@ impl<K: Kind> Jp<K> {
         quarter.bits |= 1 << (digit & 63);
     }
 
-    /// Takes the child of a digit out of a branch, without counting it. Changes the branch's form where it may; a branch
-    /// without children is null then.
-    pub(crate) fn remove_child(&mut self, digit: u8, mem: &mut Mem) -> Jp<K> {
-        let Some((_, child)) = self.child_mut(digit) else {
-            return Jp::NULL;
-        };
-        let child = child.take();
-        match self.form() {
-            Form::Wide(_) => child,
+    /// Takes a child that has become null out of a branch. Changes the branch's form where it may; a branch without children is
+    /// null then.
+    pub(crate) fn remove_null(&mut self, digit: u8, mem: &mut Mem) {
+        let few = match self.form() {
             Form::Linear(_) => {
                 self.linear_remove(digit, mem);
-                child
+                false
             }
-            _ => {
+            Form::Bitmap(_) if self.has_child(digit) => {
                 self.bitmap_remove(digit, mem);
-                if self.as_bitmap().len() <= LINEAR_AGAIN {
-                    self.rebuild(mem);
-                }
-                child
+                self.as_bitmap().len() <= LINEAR_AGAIN
             }
+            Form::Wide(_) => self.as_wide().children().nth(LINEAR_AGAIN).is_none(),
+            _ => false,
+        };
+        if few {
+            self.rebuild(mem);
         }
     }
 
@@ -469,14 +466,14 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Makes a bitmap branch of an uncompressed one that has become too sparse for it.
+    /// Makes a smaller branch of an uncompressed one that has become too sparse for it.
     pub(crate) fn narrow_down(&mut self, mem: &mut Mem) {
         if matches!(self.form(), Form::Wide(k) if self.pop_at(k) <= WIDE_AGAIN) {
             self.rebuild(mem);
         }
     }
 
-    /// Takes out the pair of a child that has been taken, of a linear branch.
+    /// Takes out the pair of a child that is null, of a linear branch.
     fn linear_remove(&mut self, digit: u8, mem: &mut Mem) {
         let block = self.block();
         // SAFETY: as `linear_add`; `at` is a place that the branch has.
@@ -510,7 +507,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Takes out the pair of a child that has been taken, of a bitmap branch.
+    /// Takes out the pair of a child that is null, of a bitmap branch.
     fn bitmap_remove(&mut self, digit: u8, mem: &mut Mem) {
         let quarter = self.quarter_mut(digit as usize >> 6);
         let n = quarter.bits.count_ones() as usize;

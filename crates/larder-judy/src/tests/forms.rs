@@ -251,3 +251,45 @@ fn full_subtrees_have_no_gaps() {
     check::<JudyL>();
     check::<Judy1>();
 }
+
+#[test]
+fn a_wide_branch_with_few_children_closes() {
+    fn check<A: Words>() {
+        let mut beside = Beside::<A>::new();
+        (0..65536u64).for_each(|at| beside.put(at, at));
+        assert_eq!(branch(&beside.array.stats()), "wide");
+        (256..65536u64).for_each(|at| beside.take(at));
+        beside.compare();
+        let stats = beside.array.stats();
+        assert_eq!((branch(&stats), stats.full_leaves), ("linear", 1));
+        (0..65536u64).for_each(|at| beside.put(at, !at));
+        beside.compare();
+        assert_eq!(branch(&beside.array.stats()), "wide");
+    }
+    check::<JudyL>();
+    check::<Judy1>();
+}
+
+#[test]
+fn wide_branches_one_below_the_other_close() {
+    fn check<A: Words>() {
+        let mut beside = Beside::<A>::new();
+        (0..4096u64).for_each(|at| beside.put(at, at));
+        let strays: Vec<u64> = (2..7)
+            .flat_map(|byte| (1..=10).map(move |at| at << (8 * byte)))
+            .collect();
+        strays.iter().for_each(|&key| beside.put(key, key));
+        beside.compare();
+        assert_eq!(beside.array.stats().wide_branches, 6);
+        strays.iter().for_each(|&key| beside.take(key));
+        beside.compare();
+        (121..4096u64).rev().for_each(|at| beside.take(at));
+        beside.compare();
+        let stats = beside.array.stats();
+        assert_eq!((stats.wide_branches, stats.bitmap_leaves), (0, 1));
+        (1..121u64).for_each(|at| beside.take(at));
+        beside.compare();
+    }
+    check::<JudyL>();
+    check::<Judy1>();
+}
