@@ -19,11 +19,15 @@ impl Mem {
     }
 
     /// A block of so many words, at least one, not written yet.
+    ///
+    /// # Panics
+    ///
+    /// If there are more words than an address space has.
     #[inline]
     pub(super) fn take(&mut self, words: usize) -> *mut u64 {
         debug_assert!(words > 0);
-        self.words += words;
         let layout = layout(words);
+        self.words += words;
         // SAFETY: the layout's size is not zero.
         let block = unsafe { alloc(layout) };
         if block.is_null() {
@@ -47,5 +51,16 @@ impl Mem {
 
 #[inline(always)]
 fn layout(words: usize) -> Layout {
-    Layout::array::<u64>(words).unwrap_or(Layout::new::<u64>())
+    Layout::array::<u64>(words).expect("capacity overflow")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "capacity overflow")]
+    fn a_block_beyond_the_address_space_is_refused() {
+        Mem::new().take(usize::MAX / 8);
+    }
 }
