@@ -281,7 +281,7 @@ impl<C: Chunks> Text<C> {
         self.len -= 1;
         // 3
         // SAFETY: the path is that of the tree, which is borrowed exclusively.
-        unsafe { self.fold(cpu, &mut path) };
+        unsafe { Self::fold(cpu, &mut path, &mut self.mem) };
         Some(value)
     }
 
@@ -289,14 +289,14 @@ impl<C: Chunks> Text<C> {
     ///
     /// # Safety
     ///
-    /// The path leads from the root's array down, by the words noted but for the last.
+    /// The path leads from the root's array down, by the words noted but for the last, in a tree that the caller has exclusively, and `mem` is the tree's.
     #[inline(always)]
-    unsafe fn fold(&mut self, cpu: impl Cpu, path: &mut Path) {
+    unsafe fn fold(cpu: impl Cpu, path: &mut Path, mem: &mut Mem) {
         let Some((last, _)) = path.pop() else { return };
         // SAFETY: the arrays on the path are alive.
         unsafe {
             if !path.is_empty() && array(last).pop() == 1 {
-                self.fold_last(cpu, path, last);
+                Self::fold_last(cpu, path, last, mem);
             }
         }
     }
@@ -305,9 +305,9 @@ impl<C: Chunks> Text<C> {
     ///
     /// # Safety
     ///
-    /// The path leads from the root's array to the last, by the words noted.
+    /// The path leads from the root's array to the last, by the words noted, in a tree that the caller has exclusively, and `mem` is the tree's.
     #[inline(never)]
-    unsafe fn fold_last(&mut self, cpu: impl Cpu, path: &mut Path, last: *mut Jp<Parts>) {
+    unsafe fn fold_last(cpu: impl Cpu, path: &mut Path, last: *mut Jp<Parts>, mem: &mut Mem) {
         // SAFETY: the arrays are alive.
         let only = seek::<true, Parts>(unsafe { array(last) }, 0).map(own);
         let Some((word, value)) = only else { return };
@@ -333,21 +333,21 @@ impl<C: Chunks> Text<C> {
         let (back, value) = tail.map_or((&[][..], value), |lone| unsafe {
             (lone.rest(), *lone.value())
         });
-        let (link, _) = Lone::new(&front, back, value, &mut self.mem);
+        let (link, _) = Lone::new(&front, back, value, mem);
         if let Some(lone) = tail {
             // SAFETY: the array that has the link is emptied next.
-            unsafe { lone.drop(&mut self.mem) };
+            unsafe { lone.drop(mem) };
         }
         for &(pair, word) in path[from..].iter().chain([&(last, word)]) {
             // SAFETY: the array holds this one word, and the link to it is overwritten below or emptied here.
             unsafe {
-                cpu.remove(&mut *pair, ROOT, word, &mut self.mem);
-                Link::drop_array(pair, &mut self.mem);
+                cpu.remove(&mut *pair, ROOT, word, mem);
+                Link::drop_array(pair, mem);
             }
         }
         let (pair, word) = path[from - 1];
         // SAFETY: the array is alive and has the word.
-        *unsafe { put(cpu, pair, word, &mut self.mem) }.0 = link.word();
+        *unsafe { put(cpu, pair, word, mem) }.0 = link.word();
     }
 
     /// Replaces `key` by the nearest string from it on, upwards or downwards, itself only if `inclusive`. The key may be one that no string of the kind
