@@ -34,12 +34,10 @@ impl Pile {
         };
         match view {
             View::Null => {}
-            View::Run(run) => {
-                for at in 0..run.len() {
-                    self.keys.push(base | run.key(at));
-                    self.values.push(run.value(at).copied().unwrap_or(0));
-                }
-            }
+            View::Run(run) => run.for_each(|key, value| {
+                self.keys.push(base | key);
+                self.values.push(value.copied().unwrap_or(0));
+            }),
             View::Branch(branch) => {
                 for (digit, child) in branch.children() {
                     self.gather(child, k - 1, base | (digit as u64) << (8 * (k - 1)));

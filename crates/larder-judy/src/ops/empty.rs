@@ -49,8 +49,13 @@ fn beside<const UP: bool>(k: usize, slot: usize, key: u64) -> Option<u64> {
 
 fn empty_in_run<const UP: bool, K: Kind>(run: &Run<'_, K>, k: usize, key: u64) -> Option<u64> {
     let low = key & mask(k);
-    if let Run::Full(_) = run {
-        return None;
+    match run {
+        Run::Full(_) => return None,
+        Run::Bits(bits) => {
+            let missing = bits.seek_missing::<UP>(low as u8)?;
+            return Some(key & !mask(k) | missing);
+        }
+        _ => {}
     }
     let Ok(mut at) = run.search(low) else {
         return Some(key);

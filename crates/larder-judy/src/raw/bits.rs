@@ -121,25 +121,7 @@ impl<'a, K: Kind> Bits<'a, K> {
     /// The nearest index from `low` on, itself included, upwards or downwards, and its value.
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, low: u8) -> Option<(u64, Option<&'a u64>)> {
-        let (mut quarter, bit) = (low as usize >> 6, low & 63);
-        let whole = self.bits(quarter);
-        let mut bits = if UP {
-            whole & (!0 << bit)
-        } else {
-            whole & (!0 >> (63 - bit))
-        };
-        while bits == 0 {
-            if quarter == if UP { 3 } else { 0 } {
-                return None;
-            }
-            quarter = if UP { quarter + 1 } else { quarter - 1 };
-            bits = self.bits(quarter);
-        }
-        let bit = if UP {
-            bits.trailing_zeros()
-        } else {
-            63 - bits.leading_zeros()
-        } as u8;
+        let (quarter, bit) = nearest::<UP>(low, |quarter| self.bits(quarter))?;
         let at = if K::VALUES {
             below(self.bits(quarter), bit)
         } else {
@@ -147,6 +129,53 @@ impl<'a, K: Kind> Bits<'a, K> {
         };
         Some((quarter as u64 * 64 + bit as u64, self.value_in(quarter, at)))
     }
+
+    /// The nearest index from `low` on, itself included, that is *not* there.
+    pub(crate) fn seek_missing<const UP: bool>(&self, low: u8) -> Option<u64> {
+        let (quarter, bit) = nearest::<UP>(low, |quarter| !self.bits(quarter))?;
+        Some(quarter as u64 * 64 + bit as u64)
+    }
+
+    /// Calls `each` with every index and its value, in order.
+    #[inline]
+    pub(crate) fn for_each(&self, mut each: impl FnMut(u64, Option<&'a u64>)) {
+        for quarter in 0..4 {
+            let mut bits = self.bits(quarter);
+            for at in 0..bits.count_ones() as usize {
+                let low = quarter as u64 * 64 + bits.trailing_zeros() as u64;
+                each(low, self.value_in(quarter, at));
+                bits &= bits - 1;
+            }
+        }
+    }
+}
+
+/// The nearest bit that is set from `low`'s on, itself included, upwards or downwards, in four quarters: its quarter and its place there.
+#[inline(always)]
+pub(super) fn nearest<const UP: bool>(
+    low: u8,
+    bits_of: impl Fn(usize) -> u64,
+) -> Option<(usize, u8)> {
+    let (mut quarter, bit) = (low as usize >> 6, low & 63);
+    let whole = bits_of(quarter);
+    let mut bits = if UP {
+        whole & (!0 << bit)
+    } else {
+        whole & (!0 >> (63 - bit))
+    };
+    while bits == 0 {
+        if quarter == if UP { 3 } else { 0 } {
+            return None;
+        }
+        quarter = if UP { quarter + 1 } else { quarter - 1 };
+        bits = bits_of(quarter);
+    }
+    let bit = if UP {
+        bits.trailing_zeros()
+    } else {
+        63 - bits.leading_zeros()
+    };
+    Some((quarter, bit as u8))
 }
 
 /// The place of a bit among those that are set, if it is set itself.

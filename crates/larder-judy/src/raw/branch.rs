@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-use super::bits::{below, place};
+use super::bits::{below, nearest, place};
 use super::jp::{Form, Jp, Tag, View};
 use super::mem::Mem;
 use crate::layout::{
@@ -98,30 +98,10 @@ impl<'a, K: Kind> Branch<'a, K> {
                 pairs.get(at).map(|jp| ((head >> (8 * at)) as u8, jp))
             }
             Branch::Bitmap(quarters) => {
-                let (mut quarter, bit) = (digit as usize >> 6, digit & 63);
-                let whole = quarters[quarter].bits;
-                let mut bits = if UP {
-                    whole & (!0 << bit)
-                } else {
-                    whole & (!0 >> (63 - bit))
-                };
-                while bits == 0 {
-                    if quarter == if UP { 3 } else { 0 } {
-                        return None;
-                    }
-                    quarter = if UP { quarter + 1 } else { quarter - 1 };
-                    bits = quarters[quarter].bits;
-                }
-                let bit = if UP {
-                    bits.trailing_zeros()
-                } else {
-                    63 - bits.leading_zeros()
-                } as u8;
-                let quarter_ = &quarters[quarter];
-                Some((
-                    quarter as u8 * 64 + bit,
-                    &quarter_.pairs()[below(quarter_.bits, bit)],
-                ))
+                let (at, bit) = nearest::<UP>(digit, |at| quarters[at].bits)?;
+                let quarter = &quarters[at];
+                let child = &quarter.pairs()[below(quarter.bits, bit)];
+                Some((at as u8 * 64 + bit, child))
             }
             Branch::Wide(pairs) => {
                 let found = |at: &usize| !pairs[*at].is_null();

@@ -417,6 +417,15 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
+    /// Calls `each` with every index's low bytes and its value, in order.
+    #[inline]
+    pub(crate) fn for_each(&self, mut each: impl FnMut(u64, Option<&'a u64>)) {
+        match self {
+            Run::Bits(bits) => bits.for_each(each),
+            _ => (0..self.len()).for_each(|at| each(self.key(at), self.value(at))),
+        }
+    }
+
     /// The place of an index, given its low bytes, or the place where it would stand.
     #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {

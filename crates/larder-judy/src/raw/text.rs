@@ -565,12 +565,12 @@ pub(super) fn links<C: Chunks>(run: &Jp<Parts>, mut each: impl FnMut(Link)) {
     let View::Run(run) = run.view(ROOT).0 else {
         return;
     };
-    for at in 0..run.len() {
-        if let (true, Some(&value)) = (C::goes_on(run.key(at)), run.value(at)) {
+    run.for_each(|key, value| {
+        if let (true, Some(&value)) = (C::goes_on(key), value) {
             // SAFETY: the word goes on, so its value is a link (1).
             each(unsafe { Link::from_word(value) });
         }
-    }
+    });
 }
 
 impl<C: Chunks> Drop for Text<C> {

@@ -293,3 +293,27 @@ fn wide_branches_one_below_the_other_close() {
     check::<JudyL>();
     check::<Judy1>();
 }
+
+#[test]
+fn bitmap_leaves_with_few_gaps() {
+    fn check<A: Words>() {
+        for gaps in [
+            &[0, 255][..],
+            &[1],
+            &[63, 64],
+            &[127, 192, 254],
+            &[5, 6, 7, 130],
+        ] {
+            let mut beside = Beside::<A>::new();
+            (1..60u64).for_each(|at| beside.put(at << 48, at));
+            (0..256u64)
+                .filter(|low| !gaps.contains(low))
+                .for_each(|low| beside.put(0xab00 | low, low));
+            assert_eq!(beside.array.stats().bitmap_leaves, 1);
+            (0xaaff..=0xac00).for_each(|key| beside.ask(key));
+            beside.compare();
+        }
+    }
+    check::<JudyL>();
+    check::<Judy1>();
+}
