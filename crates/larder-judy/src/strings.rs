@@ -33,7 +33,8 @@ use crate::stats::TextStats;
 ///
 /// # Complexity
 ///
-/// A lookup, insert or removal takes O(length of the string). Where nothing else is said, so does a method.
+/// A lookup takes O(length of the string). Where nothing else is said, so does a method. An insert or removal takes O(length of the string, and of
+/// the lone string that it parts from or leaves alone).
 ///
 /// # Consistency
 ///
@@ -114,14 +115,15 @@ impl<C: Chunks> StringArray<C> {
     }
 
     /// How many strings there are in a range, by counting the words beside the ways to its bounds and the runs below those, without
-    /// putting strings together or comparing them: O(strings before the range's end), a step much shorter than one of `after`.
+    /// putting strings together or comparing them: O(strings before the range's end, and the words that they share), a step much shorter than one of `after`.
     pub fn count(&self, range: impl RangeBounds<[u8]>) -> u64 {
         count_between(range, self.len(), |key, inclusive| {
             self.rank(key, inclusive)
         })
     }
 
-    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there are not so many, `key` stays. O(`n`), as `count`.
+    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there are not so many, `key` stays. Passes
+    /// the strings before it as `count` does, but may have to count up to `n` strings again at each word of the string: O(`n` · length of the string) at worst.
     pub fn nth(&self, n: u64, key: &mut Vec<u8>) -> Option<u64> {
         self.text.nth(n, key).copied()
     }

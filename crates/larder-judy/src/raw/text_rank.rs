@@ -17,11 +17,17 @@ use crate::layout::Parts;
 use crate::ops::cursor::Cursor;
 use crate::ops::find::get;
 
-/// Strings in an array and below it. Nothing here recurses over a string's length.
-fn total<C: Chunks>(top: &Jp<Parts>) -> u64 {
+/// Strings in an array and below it, or, if there are more than `enough`, any number above that: then it stops counting. Nothing here recurses over a
+/// string's length.
+fn total<C: Chunks>(top: &Jp<Parts>, enough: u64) -> u64 {
     let (mut sum, mut waiting) = (0, vec![top]);
     while let Some(jp) = waiting.pop() {
         sum += jp.pop();
+        // No array is empty.
+        let least = sum + waiting.len() as u64;
+        if least > enough {
+            return least;
+        }
         each_run(jp, &mut |run| {
             links::<C>(run, |link| {
                 if let Below::Array(pair) = link.open() {
@@ -35,8 +41,8 @@ fn total<C: Chunks>(top: &Jp<Parts>) -> u64 {
     sum
 }
 
-/// Strings that a word of an array stands for.
-fn weight<C: Chunks>(word: u64, value: u64) -> u64 {
+/// Strings that a word of an array stands for, as [`total`] counts them.
+fn weight<C: Chunks>(word: u64, value: u64, enough: u64) -> u64 {
     if !C::goes_on(word) {
         return 1;
     }
@@ -44,7 +50,7 @@ fn weight<C: Chunks>(word: u64, value: u64) -> u64 {
     match unsafe { Link::from_word(value) }.open() {
         Below::Lone(_) => 1,
         // SAFETY: as above.
-        Below::Array(pair) => total::<C>(unsafe { array(pair) }),
+        Below::Array(pair) => total::<C>(unsafe { array(pair) }, enough),
     }
 }
 
@@ -65,7 +71,9 @@ impl<C: Chunks> Text<C> {
         loop {
             let (word, next) = C::cut(rest);
             let before = words(jp).take_while(|(w, _)| *w < word);
-            sum += before.map(|(w, value)| weight::<C>(w, value)).sum::<u64>();
+            sum += before
+                .map(|(w, value)| weight::<C>(w, value, u64::MAX))
+                .sum::<u64>();
             let (Some(value), Some(next)) = (get(jp, word).flatten(), next) else {
                 return sum;
             };
@@ -88,8 +96,14 @@ impl<C: Chunks> Text<C> {
         key.clear();
         let mut jp = self.root();
         loop {
+            let alone = jp.pop() == 1;
             let (word, value) = words(jp).find(|&(word, value)| {
-                let weight = weight::<C>(word, value);
+                // An array's only word leads to the string whatever its weight.
+                let weight = if alone {
+                    n + 1
+                } else {
+                    weight::<C>(word, value, n)
+                };
                 let here = n < weight;
                 n -= if here { 0 } else { weight };
                 here

@@ -354,6 +354,22 @@ macro_rules! stamp {
                 (0..count).for_each(|at| beside.take(&key(at)));
                 assert_eq!(beside.array.memory(), 0);
             }
+
+            /// Each in a moment, however many words the strings share.
+            #[test]
+            fn long_strings_by_their_number() {
+                let length = if cfg!(miri) { 200 } else { 1_000_000 };
+                let strings = [&b"b"[..], b"c", b"cc"].map(|end| [&vec![b'a'; length][..], end].concat());
+                let mut array = <$array as Strings>::new();
+                for (at, string) in strings.iter().enumerate() {
+                    array.put(string, at as u64);
+                }
+                for (at, string) in strings.iter().enumerate() {
+                    assert!(array.at(at as u64) == Some((string.clone(), at as u64)));
+                    assert!(array.ranks(Unbounded, Excluded(string)) == at as u64);
+                }
+                assert!(array.at(3).is_none());
+            }
         }
     )*};
 }
