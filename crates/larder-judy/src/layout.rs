@@ -75,7 +75,7 @@ pub(crate) struct Parts;
 impl Kind for Set {
     const VALUES: bool = false;
     const IMMED_BYTES: usize = 15;
-    // A linear leaf of the last byte is never smaller than the bitmap's four words.
+    // A linear leaf of the last byte takes three words up to 17 indexes, and then five, one more than a bitmap.
     const LEAF_MOST: [usize; 9] = [0, 24, 128, 96, 72, 60, 52, 48, 44];
     const WIDE_BYTES: u64 = 1;
 }

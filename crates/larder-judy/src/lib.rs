@@ -46,8 +46,9 @@
 //!
 //! The ideas are Doug Baskins', as published: the Judy IV shop manual's excerpts of 2002, and the manual pages of libJudy.
 //! The code is our own and follows its own layout. It differs in these: populations and shared bytes are in every pair, so no
-//! root node is needed; a leaf skips all the bytes that its indexes share as soon as it is made; full leaves of a map are plain
-//! arrays; strings of any bytes keep their order ([`JudyESL`]), where libJudy has an unordered hash.
+//! root node is needed; a leaf skips all the bytes that its indexes share when it is made (below the root, and but for one that a
+//! shrinking branch becomes); full leaves of a map are plain arrays; strings of any bytes keep their order ([`JudyESL`]), where
+//! libJudy has an unordered hash.
 //!
 //! # When not to use it
 //!

@@ -4,7 +4,8 @@ use crate::layout::Kind;
 use crate::raw::jp::{Form, Jp};
 use crate::raw::mem::Mem;
 
-/// Subtrees to be given back. Taking a branch apart puts its children here, so it holds 256 for each level at most.
+/// Subtrees to be given back. Taking a branch apart puts its children here, the last of which goes next: so of a word array it holds 256 for each level
+/// at most. Taking a run of a string array apart puts the arrays below its words here: then it is 256 for each level of each array on the way down.
 pub(crate) struct Doomed<K> {
     pairs: Vec<Jp<K>>,
 }

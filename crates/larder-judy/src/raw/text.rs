@@ -12,7 +12,8 @@
 //! 1. An index whose word ends its string has the string's value; any other has a [`Link`].
 //! 2. An array below the root holds at least two strings: a lone one is in a short-cut leaf.
 //!
-//! So the memory is a function of the strings that are there. Strings may be long: nothing here recurses over a length.
+//! So which arrays there are depends on the strings alone; what each is made of, also on what was in it before. Strings may be long: nothing here recurses
+//! over a length.
 
 use std::marker::PhantomData;
 
@@ -497,7 +498,7 @@ impl<C: Chunks> Text<C> {
         self.free_some(usize::MAX);
     }
 
-    /// Counts the nodes by form; checks the second invariant under test.
+    /// Counts the nodes by form.
     pub(crate) fn stats(&self) -> TextStats {
         let mut all = TextStats {
             arrays: 1,
