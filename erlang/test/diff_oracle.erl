@@ -94,7 +94,7 @@ oracle(update_counter, [Table, Key, Ops, Default] = Args) when is_tuple(Default)
     case ets_would_crash(Table, Key, Default) of
         true ->
             instead(outcome(ets, update_counter, [Table, Key, Ops]), Args, any);
-        false -> outcome(ets, update_counter, Args)
+        false -> count_without_trace(Table, Key, Ops, Default)
     end;
 oracle(Function, [Table, [_, _ | _] = Spec | Limit] = Args)
   when Function =:= select; Function =:= select_reverse; Function =:= select_count;
@@ -196,6 +196,24 @@ ets_would_crash(Table, Key, Default) ->
         tuple_size(Default) < ets:info(Table, keypos) andalso not ets:member(Table, Key)
     catch
         error:badarg -> false
+    end.
+
+%% A default that is refused leaves a trace in a fixed table of `ets': its key is known there as one that was deleted, and `next' and `prev' go on from it.
+%% So it is tried elsewhere first, if the key isn't there and nothing else is wrong.
+count_without_trace(Table, Key, Ops, Default) ->
+    Args = [Table, Key, Ops, Default],
+    case outcome(ets, member, [Table, Key]) =:= {ok, false}
+         andalso outcome(ets, update_counter, [Table, Key, Ops]) of
+        #raised{cause = badkey} ->
+            Empty = ets:new(?MODULE, [ets:info(Table, type), {keypos, ets:info(Table, keypos)}]),
+            Elsewhere = outcome(ets, update_counter, [Empty, Key, Ops, Default]),
+            ets:delete(Empty),
+            case Elsewhere of
+                #raised{} -> Elsewhere#raised{arguments = Args};
+                {ok, _} -> outcome(ets, update_counter, Args)
+            end;
+        _ ->
+            outcome(ets, update_counter, Args)
     end.
 
 instead(#raised{} = Raised, Args, Cause) ->
