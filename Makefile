@@ -33,11 +33,11 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full rust-bench lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full rust-bench c install-c header lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof demo-beams test-beams bench-beams
 
 help:
-	@echo 'Larder: term tables for Erlang, Elixir and Rust. What you can make:'
+	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
 	@echo
 	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index'
 	@echo '  make test    all set-up, then every check and every test'
@@ -47,6 +47,7 @@ help:
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
+	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, lib/pkgconfig; make install-c PREFIX=/usr/local puts it there'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
 	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
@@ -96,6 +97,36 @@ $(EBIN)/larder.app: $(SRC) $(HEADERS) $(APP_SRC) scripts/app_file.escript
 ebin:
 	@$(MAKE) --no-print-directory -s build QUIET=--quiet 1>&2
 	@echo '$(CURDIR)/$(EBIN)'
+
+# --- the library for C ------------------------------------------------------------------------------------------
+
+CDIR    := _build/c
+PREFIX  ?= /usr/local
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# What the archive asks the system for; the shared object says it itself.
+CLIBS   := -lpthread -ldl -lm
+
+c: setup-rust
+	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-capi --target-dir '$(TARGET)' 1>&2
+	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig
+	@cp crates/larder-capi/include/larder.h $(CDIR)/include/
+	@cp '$(BUILT)/liblarder_c.a' $(CDIR)/lib/liblarder.a
+	@cp '$(BUILT)/liblarder_c.so' $(CDIR)/lib/liblarder.so.$(VERSION)
+	@ln -sf liblarder.so.$(VERSION) $(CDIR)/lib/liblarder.so.0
+	@ln -sf liblarder.so.0 $(CDIR)/lib/liblarder.so
+	@scripts/pkg_config.sh '$(CURDIR)/$(CDIR)' '$(VERSION)' '$(CLIBS)' >$(CDIR)/lib/pkgconfig/larder.pc
+
+# DESTDIR is for packagers.
+install-c: c
+	@mkdir -p '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig'
+	@cp $(CDIR)/include/larder.h '$(DESTDIR)$(PREFIX)/include/'
+	@cp -P $(CDIR)/lib/liblarder.* '$(DESTDIR)$(PREFIX)/lib/'
+	@scripts/pkg_config.sh '$(PREFIX)' '$(VERSION)' '$(CLIBS)' >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/larder.pc'
+	@echo 'installed under $(DESTDIR)$(PREFIX); run ldconfig if the loader has not seen that folder yet'
+
+# Writes crates/larder-capi/include/larder.h from the sources; a test says when that is due.
+header: setup-rust
+	@LARDER_WRITE_HEADER=1 $(CARGO) test --quiet $(LOCKED) -p larder-capi --test header --target-dir '$(TARGET)'
 
 shell: build
 	@erl -pa $(EBIN) -eval "{module, _} = code:ensure_loaded(larder), io:format(\"Larder is loaded: larder:new(t, []).~n\")"

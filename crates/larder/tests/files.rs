@@ -372,3 +372,44 @@ fn a_chunk_ends_when_it_is_full() {
         back.drop_table(back.owner()).unwrap();
     }
 }
+
+/// The short forms: what is saved is loaded with its options, under its name or a new one, and a bad file leaves no table behind.
+#[test]
+fn short_forms_save_and_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table");
+    let larder = Larder::new();
+    let table = larder
+        .table("stock")
+        .ordered_set()
+        .keypos(2)
+        .named()
+        .create()
+        .unwrap();
+    let rows = [term!({apple, 1}), term!({pear, 2, [x]})];
+    table.insert_all(&rows).unwrap();
+    table.save(&path).unwrap();
+    assert_eq!(
+        larder.load(&path).unwrap_err(),
+        larder::Error::AlreadyExists
+    );
+    table.rename("old").unwrap();
+    let back = larder.load(&path).unwrap();
+    assert_eq!(back.to_vec().unwrap(), rows);
+    assert_eq!(back.lookup(&term!(2)).unwrap(), rows[1..]);
+    assert!(larder.find("stock").is_some() && larder.find("old").is_some());
+    back.drop_table().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.truncate(bytes.len() - 1);
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(matches!(larder.load(&path), Err(larder::Error::File(_))));
+    assert!(larder.find("stock").is_none(), "nothing is left of it");
+    assert!(matches!(
+        table.save(folder.path().join("no/such")),
+        Err(larder::Error::File(_))
+    ));
+    assert!(matches!(
+        table.rename(&"x".repeat(256)),
+        Err(larder::Error::BadOption(_))
+    ));
+}

@@ -278,3 +278,40 @@ fn a_range_of_a_hundred_in_a_million() {
     println!("100 rows of 1,000,000 by guards, compiled and run: {best:?}");
     assert!(best < Duration::from_micros(100), "{best:?}");
 }
+
+/// Pages of any size give what `select` gives, in its order, while others write behind and before.
+#[test]
+fn rows_come_in_pieces() {
+    let larder = Larder::new();
+    let table = larder.table("t").ordered_set().create().unwrap();
+    let rows: Vec<_> = (0..1000).map(|n| term!({(n), (n % 3)})).collect();
+    table.insert_all(&rows).unwrap();
+    let spec = "[{{'$1',1},[],['$_']}]";
+    for direction in [Direction::Forward, Direction::Backward] {
+        let all = match direction {
+            Direction::Forward => table.select(spec).unwrap(),
+            Direction::Backward => table.select_reverse(spec).unwrap(),
+        };
+        for most in [1, 7, 333, 334, 5000] {
+            let mut pages = table.rows(spec, direction).unwrap();
+            let mut found: Vec<Term> = Vec::new();
+            assert!(pages.page(0).unwrap().is_empty(), "none were asked for");
+            loop {
+                let page = pages.page(most).unwrap();
+                assert!(page.len() <= most);
+                if page.is_empty() {
+                    break;
+                }
+                assert!(page.len() == most || found.len() + page.len() == all.len());
+                found.extend(page);
+            }
+            assert_eq!(found, all, "{most} at a time");
+            assert!(pages.rest().unwrap().is_empty());
+        }
+    }
+    let mut pages = table.all_rows(Direction::Forward).unwrap();
+    assert_eq!(pages.page(10).unwrap(), rows[..10]);
+    table.insert(&term!({(-1), behind})).unwrap();
+    table.delete(&term!(10)).unwrap();
+    assert_eq!(pages.rest().unwrap(), rows[11..]);
+}

@@ -1,0 +1,619 @@
+/* Larder for C: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern.
+ *
+ * Made from the sources by `make header`: change those. docs/c.md has an introduction and an example; link with -llarder.
+ *
+ * Every function that can fail gives a larder_status, LARDER_OK if all is well, and larder_message() says more. Nothing of the library ends the process. A
+ * pointer that must not be null is checked; what else a pointer has to be is said under "Safety", and is yours to keep.
+ *
+ * A larder and a larder_table may be used by many threads at once, a larder_terms or a larder_rows by one at a time.
+ */
+
+#ifndef LARDER_H
+#define LARDER_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// One row a key, in no order.
+#define LARDER_SET 0
+
+// One row a key, in the order of keys; 1 and 1.0 are one key.
+#define LARDER_ORDERED_SET 1
+
+// Any number of different rows a key, in order of arrival.
+#define LARDER_BAG 2
+
+// Any number of rows a key, the same one several times too.
+#define LARDER_DUPLICATE_BAG 3
+
+// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of which nothing is left in the table unless its line
+// says otherwise, and `larder_message` tells more.
+typedef enum larder_status {
+  // Done.
+  LARDER_OK = 0,
+  // Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted by what inserts only what is new.
+  LARDER_NONE = 1,
+  // The table was dropped.
+  LARDER_NO_TABLE = 2,
+  // The name is another table's.
+  LARDER_ALREADY_EXISTS = 3,
+  // A key that has to be there is not.
+  LARDER_BAD_KEY = 4,
+  // A row or default that is no tuple or too short to have a key, or a position that the row has not or that may not be changed.
+  LARDER_BAD_ROW = 5,
+  // The element at the position is not an integer.
+  LARDER_NOT_INTEGER = 6,
+  // Done; but the sum does not fit into 64 bits. It is in the table.
+  LARDER_BIG_SUM = 7,
+  // The operation is not for tables of this type.
+  LARDER_TABLE_TYPE = 8,
+  // An option that is out of range, or that the structure has not; or no such structure.
+  LARDER_BAD_OPTION = 9,
+  // A match specification that does not compile.
+  LARDER_BAD_SPEC = 10,
+  // Text or bytes that are no term, a term that is not finished, a view of nothing.
+  LARDER_BAD_TERM = 11,
+  // A null pointer or a number out of range among the arguments.
+  LARDER_BAD_ARGUMENT = 12,
+  // The structure holds so many rows and no more.
+  LARDER_FULL = 13,
+  // Beyond what the engine can represent.
+  LARDER_SYSTEM_LIMIT = 14,
+  // A file that can't be written or read, or is damaged.
+  LARDER_FILE = 15,
+  // A fault of the library. The process goes on; please report it, with the message.
+  LARDER_PANIC = 16,
+} larder_status;
+
+// What a term is.
+typedef enum larder_kind {
+  // No term: a zeroed view.
+  LARDER_KIND_NOTHING = 0,
+  // An integer of any size.
+  LARDER_KIND_INTEGER = 1,
+  // A float.
+  LARDER_KIND_FLOAT = 2,
+  // An atom.
+  LARDER_KIND_ATOM = 3,
+  // A reference.
+  LARDER_KIND_REFERENCE = 4,
+  // A fun.
+  LARDER_KIND_FUN = 5,
+  // A port.
+  LARDER_KIND_PORT = 6,
+  // A pid.
+  LARDER_KIND_PID = 7,
+  // A tuple.
+  LARDER_KIND_TUPLE = 8,
+  // A map.
+  LARDER_KIND_MAP = 9,
+  // The empty list.
+  LARDER_KIND_NIL = 10,
+  // A list with elements.
+  LARDER_KIND_LIST = 11,
+  // A binary.
+  LARDER_KIND_BINARY = 12,
+  // A bitstring that is no binary: its bits are no multiple of eight.
+  LARDER_KIND_BITSTRING = 13,
+} larder_kind;
+
+// A world of tables. Any number of threads may use it at once.
+typedef struct larder larder;
+
+// What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
+typedef struct larder_rows larder_rows;
+
+// A handle of a table. Any number of threads may use one, or several of the same table, at once.
+typedef struct larder_table larder_table;
+
+// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used again and again. Its terms stay
+// where they are until it is cleared, filled by a call that gives results, or freed: so long are views of them valid. For one thread at a time.
+typedef struct larder_terms larder_terms;
+
+// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is meanwhile. Copy it freely; take it apart with the functions
+// `larder_view_…` alone. The zeroed one views nothing.
+typedef struct larder_view {
+  // The library's own encoding.
+  const uint8_t *bytes;
+  // How many bytes it has.
+  size_t len;
+} larder_view;
+
+// How a table is made. Zeroed, it makes a set with the key in front.
+typedef struct larder_options {
+  // `LARDER_SET`, `LARDER_ORDERED_SET`, `LARDER_BAG` or `LARDER_DUPLICATE_BAG`.
+  int kind;
+  // The position of the key in each row, from 1; 0 stands for 1.
+  size_t keypos;
+  // Whether `larder_table_find` finds the table; no other may have its name.
+  bool named;
+  // Whether rows are kept compressed: less memory, more work for each access.
+  bool compressed;
+  // Whether rows are counted in many places: quicker for many writers, slower to ask.
+  bool decentralized_counters;
+  // The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null for the default, which is best for nearly everything.
+  const char *structure;
+} larder_options;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Begins to look for what a match specification, written as in Erlang, gives: `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up
+// with `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an ordered_set. Guards on the key of an ordered_set, and a key that
+// is known, limit what is looked at. `LARDER_BAD_SPEC`, with the reason.
+//
+// # Safety
+// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written to.
+enum larder_status larder_select(const struct larder_table *table,
+                                 const char *spec,
+                                 bool backward,
+                                 struct larder_rows **rows);
+
+// Begins to give every row: as `larder_select`.
+//
+// # Safety
+// As for `larder_select`.
+enum larder_status larder_each(const struct larder_table *table, bool backward, struct larder_rows **rows);
+
+// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty `out`, when there are no more. Nothing is held between calls:
+// others write, and a row that is there throughout is met once. O(rows that are looked at).
+//
+// # Safety
+// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a sequence that nobody else uses.
+enum larder_status larder_rows_next(struct larder_rows *rows,
+                                    size_t most,
+                                    struct larder_terms *out);
+
+// Gives up a scan, at its end or before. Null is nothing to give up.
+//
+// # Safety
+// `rows` is null, or a scan that was not given up.
+void larder_rows_free(struct larder_rows *rows);
+
+// How many rows a match specification gives `true` for, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+//
+// # Safety
+// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written to.
+enum larder_status larder_select_count(const struct larder_table *table, const char *spec, uint64_t *count);
+
+// Deletes the rows that a match specification gives `true` for, each by itself; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+//
+// # Safety
+// As for `larder_select_count`.
+enum larder_status larder_select_delete(const struct larder_table *table,
+                                        const char *spec,
+                                        uint64_t *count);
+
+// Replaces the rows that a match specification matches by its results, which have to keep the key, each atomically; how many, in `*count` unless that is
+// null. `LARDER_BAD_SPEC`; `LARDER_TABLE_TYPE` if a key might change, and for bags.
+//
+// # Safety
+// As for `larder_select_count`.
+enum larder_status larder_select_replace(const struct larder_table *table,
+                                         const char *spec,
+                                         uint64_t *count);
+
+// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed. Valid until another one of the thread fails or the
+// thread ends.
+const char *larder_message(void);
+
+// The name of a status as it is in the header, for logs; "?" for a number that is none. Static.
+const char *larder_status_name(int32_t status);
+
+// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world. Null is nothing to give up.
+//
+// # Safety
+// `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
+void larder_table_free(struct larder_table *table);
+
+// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still to be given up. O(1); memory is freed behind.
+//
+// # Safety
+// `table` is null or a handle that was not given up.
+enum larder_status larder_table_drop(const struct larder_table *table);
+
+// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table, and the name in use.
+//
+// # Safety
+// As for `larder_table_drop`; `name` is null or ends with a NUL.
+enum larder_status larder_table_rename(const struct larder_table *table, const char *name);
+
+// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others. Atomic. O(1), in an ordered_set O(log n).
+// `LARDER_BAD_ROW` for what is no tuple or too short to have a key; `LARDER_FULL` from structures of a fixed size.
+//
+// # Safety
+// As for `larder_table_drop`; the view's terms are as they were when it was made.
+enum larder_status larder_insert(const struct larder_table *table,
+                                 struct larder_view row);
+
+// Inserts a row unless its key is there: then `LARDER_NONE`. Atomic. Else as `larder_insert`.
+//
+// # Safety
+// As for `larder_insert`.
+enum larder_status larder_insert_new(const struct larder_table *table, struct larder_view row);
+
+// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one is bad none is inserted.
+//
+// # Safety
+// As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
+enum larder_status larder_insert_all(const struct larder_table *table,
+                                     const struct larder_terms *rows);
+
+// Inserts all rows of a sequence at once unless one of their keys is there: then none, and `LARDER_NONE`.
+//
+// # Safety
+// As for `larder_insert_all`.
+enum larder_status larder_insert_all_new(const struct larder_table *table, const struct larder_terms *rows);
+
+// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if there are none. O(1), in an ordered_set O(log n), and the
+// rows. `out` may be the sequence that the key is viewed in.
+//
+// # Safety
+// As for `larder_insert`; `out` is null or a sequence that nobody else uses.
+enum larder_status larder_lookup(const struct larder_table *table,
+                                 struct larder_view key,
+                                 struct larder_terms *out);
+
+// Whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
+//
+// # Safety
+// As for `larder_insert`.
+enum larder_status larder_contains(const struct larder_table *table, struct larder_view key);
+
+// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE` if there was none.
+//
+// # Safety
+// As for `larder_insert`; `gone` is null or may be written to.
+enum larder_status larder_delete(const struct larder_table *table, struct larder_view key, size_t *gone);
+
+// Deletes this very row, all its copies in a duplicate_bag; else as `larder_delete`.
+//
+// # Safety
+// As for `larder_delete`.
+enum larder_status larder_delete_row(const struct larder_table *table, struct larder_view row, size_t *gone);
+
+// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of several takers one gets it. If `out` is null, nothing is taken.
+//
+// # Safety
+// As for `larder_lookup`.
+enum larder_status larder_take(const struct larder_table *table,
+                               struct larder_view key,
+                               struct larder_terms *out);
+
+// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that is null. Atomic. If there is no such key, the row
+// `otherwise`, with the key put in, is inserted first, unless it is a view of nothing: then `LARDER_BAD_KEY`.
+// `LARDER_NOT_INTEGER`, `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE` (bags); `LARDER_BIG_SUM`: it was
+// added, and the sum is beyond 64 bits.
+//
+// # Safety
+// As for `larder_insert`, for both views; `sum` is null or may be written to.
+enum larder_status larder_add(const struct larder_table *table,
+                              struct larder_view key,
+                              size_t position,
+                              int64_t increment,
+                              struct larder_view otherwise,
+                              int64_t *sum);
+
+// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no such key. Atomic. `LARDER_BAD_ROW` (no such position, or
+// the key's), `LARDER_TABLE_TYPE` (bags).
+//
+// # Safety
+// As for `larder_insert`, for both views.
+enum larder_status larder_update(const struct larder_table *table,
+                                 struct larder_view key,
+                                 size_t position,
+                                 struct larder_view element);
+
+// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is empty.
+//
+// # Safety
+// As for `larder_table_drop`; `out` is null or a sequence that nobody else uses.
+enum larder_status larder_first(const struct larder_table *table, struct larder_terms *out);
+
+// Fills `out` with the last key of an ordered_set; for other tables, as `larder_first`.
+//
+// # Safety
+// As for `larder_first`.
+enum larder_status larder_last(const struct larder_table *table, struct larder_terms *out);
+
+// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one; `LARDER_NONE` if it is the last. An ordered_set takes any
+// key; other tables one that is there, else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
+//
+// # Safety
+// As for `larder_lookup`.
+enum larder_status larder_next(const struct larder_table *table,
+                               struct larder_view key,
+                               struct larder_terms *out);
+
+// As `larder_next`, towards the front of an ordered_set; for other tables, the same.
+//
+// # Safety
+// As for `larder_lookup`.
+enum larder_status larder_prev(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
+
+// Empties the table at one instant; how many rows went, in `*gone` unless that is null. O(1); memory is freed behind.
+//
+// # Safety
+// As for `larder_table_drop`; `gone` is null or may be written to.
+enum larder_status larder_clear(const struct larder_table *table, size_t *gone);
+
+// The number of rows; 0 for a table that was dropped. O(1).
+//
+// # Safety
+// As for `larder_table_drop`.
+size_t larder_size(const struct larder_table *table);
+
+// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table that was dropped. O(1).
+//
+// # Safety
+// As for `larder_table_drop`.
+size_t larder_memory(const struct larder_table *table);
+
+// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`, `type`, `keypos`, `size`, `memory`, `compressed`,
+// `decentralized_counters`, `structure`, and `stats`, a map of the structure's own figures.
+//
+// # Safety
+// As for `larder_first`.
+enum larder_status larder_info(const struct larder_table *table,
+                               struct larder_terms *out);
+
+// Writes the table to a file, in place of what is there: that stays until the new file is whole and on the disk. No snapshot, unless nobody writes.
+// `LARDER_FILE` with what the system said.
+//
+// # Safety
+// As for `larder_table_drop`; `path` is null or ends with a NUL.
+enum larder_status larder_table_save(const struct larder_table *table,
+                                     const char *path);
+
+// Makes an empty sequence. Never null.
+struct larder_terms *larder_terms_new(void);
+
+// Frees a sequence and its terms. Null is nothing to free.
+//
+// # Safety
+// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used any more.
+void larder_terms_free(struct larder_terms *terms);
+
+// Makes a sequence empty, and gives up what was begun.
+//
+// # Safety
+// `terms` is null or a sequence that nobody else uses; no view of its terms is used any more.
+void larder_terms_clear(struct larder_terms *terms);
+
+// How many whole terms there are. O(1).
+//
+// # Safety
+// `terms` is null or a sequence that nobody changes meanwhile.
+size_t larder_terms_count(const struct larder_terms *terms);
+
+// A view of the term at `index`, from 0; nothing if there is none. O(1).
+//
+// # Safety
+// As for `larder_terms_count`.
+struct larder_view larder_terms_get(const struct larder_terms *terms, size_t index);
+
+// Pushes an integer.
+//
+// # Safety
+// `terms` is null or a sequence that nobody else uses.
+enum larder_status larder_push_int(struct larder_terms *terms, int64_t value);
+
+// Pushes an integer that may be above 2^63.
+//
+// # Safety
+// As for `larder_push_int`.
+enum larder_status larder_push_uint(struct larder_terms *terms, uint64_t value);
+
+// Pushes a float. `LARDER_BAD_TERM` for infinities and NaN, which Erlang has not.
+//
+// # Safety
+// As for `larder_push_int`.
+enum larder_status larder_push_float(struct larder_terms *terms, double value);
+
+// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them for names, binaries for data.
+//
+// # Safety
+// As for `larder_push_int`; `name` is null or ends with a NUL.
+enum larder_status larder_push_atom(struct larder_terms *terms,
+                                    const char *name);
+
+// Pushes a binary: a copy of these bytes, which may be anything.
+//
+// # Safety
+// As for `larder_push_int`; `bytes` leads to `len` bytes, or `len` is 0.
+enum larder_status larder_push_binary(struct larder_terms *terms, const uint8_t *bytes, size_t len);
+
+// Begins a tuple: the next `size` terms pushed are its elements.
+//
+// # Safety
+// As for `larder_push_int`.
+enum larder_status larder_push_tuple(struct larder_terms *terms, size_t size);
+
+// Begins a list: the next `size` terms pushed are its elements. With 0, the empty list.
+//
+// # Safety
+// As for `larder_push_int`.
+enum larder_status larder_push_list(struct larder_terms *terms, size_t size);
+
+// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value, in any order of keys. Two identical keys make the push that
+// would end the outermost term give `LARDER_BAD_TERM`, and the term is given up.
+//
+// # Safety
+// As for `larder_push_int`.
+enum larder_status larder_push_map(struct larder_terms *terms,
+                                   size_t pairs);
+
+// Pushes a copy of a term. It may be one of this sequence.
+//
+// # Safety
+// As for `larder_push_int`; the view's terms are as they were when it was made.
+enum larder_status larder_push_view(struct larder_terms *terms, struct larder_view view);
+
+// Pushes the term that a text in Erlang's syntax is, such as `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
+// The names in it become atoms, which are kept for ever: not for text from strangers.
+//
+// # Safety
+// As for `larder_push_atom`.
+enum larder_status larder_push_text(struct larder_terms *terms,
+                                    const char *source);
+
+// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for what is none. `trusted`: whether it may make new atoms.
+//
+// # Safety
+// As for `larder_push_binary`.
+enum larder_status larder_push_etf(struct larder_terms *terms,
+                                   const uint8_t *bytes,
+                                   size_t len,
+                                   bool trusted);
+
+// What the term is. O(1).
+//
+// # Safety
+// The view's terms are as they were when it was made.
+enum larder_kind larder_view_kind(struct larder_view view);
+
+// The integer, if the term is one that fits into 64 bits; else false, and `value` stays as it is.
+//
+// # Safety
+// The view's terms are as they were when it was made; `value` is null or may be written to.
+bool larder_view_int(struct larder_view view, int64_t *value);
+
+// The integer, if the term is one of 0 to 2^64 − 1; else false, and `value` stays as it is.
+//
+// # Safety
+// As for `larder_view_int`.
+bool larder_view_uint(struct larder_view view, uint64_t *value);
+
+// The float, if the term is one; else false, and `value` stays as it is.
+//
+// # Safety
+// As for `larder_view_int`.
+bool larder_view_float(struct larder_view view, double *value);
+
+// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is never freed.
+//
+// # Safety
+// The view's terms are as they were when it was made; `text` and `len` are null or may be written to.
+bool larder_view_atom(struct larder_view view, const char **text, size_t *len);
+
+// The binary's bytes, if the term is one; else false. They lie where the term does, or where it keeps them, and are valid as long.
+//
+// # Safety
+// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written to.
+bool larder_view_binary(struct larder_view view,
+                        const uint8_t **bytes,
+                        size_t *len);
+
+// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A list's tail is no element. O(1).
+//
+// # Safety
+// As for `larder_view_kind`.
+size_t larder_view_size(struct larder_view view);
+
+// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for all of them, `larder_view_elements`.
+//
+// # Safety
+// As for `larder_view_kind`. The element is valid as long as `view` is.
+struct larder_view larder_view_element(struct larder_view view,
+                                       size_t index);
+
+// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key before its value, to `out`: as many as there are, `room`
+// at most. How many there are. O(that).
+//
+// # Safety
+// As for `larder_view_kind`; `out` has room for `room` views, or `room` is 0.
+size_t larder_view_elements(struct larder_view view,
+                            struct larder_view *out,
+                            size_t room);
+
+// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no list. O(elements).
+//
+// # Safety
+// As for `larder_view_element`.
+struct larder_view larder_view_tail(struct larder_view view);
+
+// A map's value under a key, which has to be identical; nothing if there is none. O(pairs).
+//
+// # Safety
+// As for `larder_view_element`, for both views.
+struct larder_view larder_view_find(struct larder_view map, struct larder_view key);
+
+// Whether two terms are identical, as `=:=` has it: 1 is not 1.0. Two views of nothing are.
+//
+// # Safety
+// As for `larder_view_kind`, for both views.
+bool larder_view_same(struct larder_view a, struct larder_view b);
+
+// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as `a` comes before, with or after `b`. Nothing comes first.
+//
+// # Safety
+// As for `larder_view_kind`, for both views.
+int32_t larder_view_compare(struct larder_view a,
+                            struct larder_view b);
+
+// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes, the last a NUL; gives how many the whole text has, without
+// the NUL. `larder_push_text` reads it again.
+//
+// # Safety
+// As for `larder_view_kind`; `out` has room for `room` bytes, or `room` is 0.
+size_t larder_view_text(struct larder_view view,
+                        char *out,
+                        size_t room);
+
+// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf` reads it: the first `room` bytes; gives how many there are.
+//
+// # Safety
+// As for `larder_view_text`.
+size_t larder_view_etf(struct larder_view view,
+                       uint8_t *out,
+                       size_t room);
+
+// Makes an empty world. Never null.
+struct larder *larder_new(void);
+
+// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing to give up. O(1); memory is freed behind.
+//
+// # Safety
+// `world` is null, or came from `larder_new` and was not freed.
+void larder_free(struct larder *world);
+
+// Makes a table, and a handle of it in `*table`: to be given up with `larder_table_free`.
+//
+// `options` may be null: a set with the key in front. The table lives until it is dropped, or its world and all its handles are given up.
+// `LARDER_BAD_OPTION` (a name over 255 characters, an option that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
+//
+// # Safety
+// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options` is null or valid; `table` is null or may be written to.
+enum larder_status larder_table_new(const struct larder *world,
+                                    const char *name,
+                                    const struct larder_options *options,
+                                    struct larder_table **table);
+
+// Finds a table that was made with `named`, and makes another handle of it in `*table`. `LARDER_NONE` if there is none.
+//
+// # Safety
+// As for `larder_table_new`.
+enum larder_status larder_table_find(const struct larder *world, const char *name, struct larder_table **table);
+
+// Makes the table that a file holds, with the options it was saved with, and a handle of it in `*table`. The whole file is checked before the first row is
+// taken from it. `LARDER_FILE` (no table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is left of the table then.
+// The file's atoms are kept for ever: not for files from strangers.
+//
+// # Safety
+// As for `larder_table_new`.
+enum larder_status larder_table_load(const struct larder *world,
+                                     const char *path,
+                                     struct larder_table **table);
+
+// The library's version, such as "0.1.0". Static.
+const char *larder_version(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* LARDER_H */

@@ -1,0 +1,187 @@
+//! Match specifications and scans.
+
+use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::table::larder_table;
+use crate::terms::{at, at_mut, larder_terms, text_at};
+use crate::view::give;
+use larder::api::{Rows, Table};
+use larder::Direction;
+use std::ffi::c_char;
+
+/// What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
+pub struct larder_rows(Rows);
+
+/// Begins a scan, and a handle of it in `*rows`.
+///
+/// # Safety
+/// `table` is null or a handle that was not given up; `rows` is null or may be written to.
+unsafe fn begin(
+    table: *const larder_table,
+    rows: *mut *mut larder_rows,
+    scan: impl FnOnce(&Table) -> Result<Rows, Failure>,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let table = unsafe { at(table, "table") }?;
+        if rows.is_null() {
+            return Err(Failure::null("rows"));
+        }
+        let begun = Box::into_raw(Box::new(larder_rows(scan(&table.0)?)));
+        // SAFETY: as the caller says.
+        unsafe { give(rows, begun) };
+        Ok(Status::Ok)
+    })
+}
+
+fn direction(backward: bool) -> Direction {
+    match backward {
+        true => Direction::Backward,
+        false => Direction::Forward,
+    }
+}
+
+/// Begins to look for what a match specification, written as in Erlang, gives: `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up
+/// with `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an ordered_set. Guards on the key of an ordered_set, and a key that
+/// is known, limit what is looked at. `LARDER_BAD_SPEC`, with the reason.
+///
+/// # Safety
+/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written to.
+#[no_mangle]
+pub unsafe extern "C" fn larder_select(
+    table: *const larder_table,
+    spec: *const c_char,
+    backward: bool,
+    rows: *mut *mut larder_rows,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe {
+        begin(table, rows, |table| {
+            Ok(table.rows(text_at(spec, "spec")?, direction(backward))?)
+        })
+    }
+}
+
+/// Begins to give every row: as `larder_select`.
+///
+/// # Safety
+/// As for `larder_select`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_each(
+    table: *const larder_table,
+    backward: bool,
+    rows: *mut *mut larder_rows,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe {
+        begin(
+            table,
+            rows,
+            |table| Ok(table.all_rows(direction(backward))?),
+        )
+    }
+}
+
+/// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty `out`, when there are no more. Nothing is held between calls:
+/// others write, and a row that is there throughout is met once. O(rows that are looked at).
+///
+/// # Safety
+/// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a sequence that nobody else uses.
+#[no_mangle]
+pub unsafe extern "C" fn larder_rows_next(
+    rows: *mut larder_rows,
+    most: usize,
+    out: *mut larder_terms,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let (rows, out) = unsafe { (at_mut(rows, "rows")?, at_mut(out, "out")?) };
+        if most == 0 {
+            return Err(Failure::new(Status::BadArgument, "most is 0"));
+        }
+        let found = rows.0.page(most)?;
+        let status = match found.is_empty() {
+            true => Status::None,
+            false => Status::Ok,
+        };
+        out.fill(found);
+        Ok(status)
+    })
+}
+
+/// Gives up a scan, at its end or before. Null is nothing to give up.
+///
+/// # Safety
+/// `rows` is null, or a scan that was not given up.
+#[no_mangle]
+pub unsafe extern "C" fn larder_rows_free(rows: *mut larder_rows) {
+    guarded_or((), || {
+        if !rows.is_null() {
+            // SAFETY: as the caller says.
+            drop(unsafe { Box::from_raw(rows) });
+        }
+        Ok(())
+    });
+}
+
+/// Runs a match specification over all rows; a number in `*count` unless that is null.
+///
+/// # Safety
+/// As for `larder_select_count`.
+unsafe fn over_all(
+    table: *const larder_table,
+    spec: *const c_char,
+    count: *mut u64,
+    run: impl FnOnce(&Table, &str) -> Result<u64, larder::Error>,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let (table, spec) = unsafe { (at(table, "table")?, text_at(spec, "spec")?) };
+        let n = run(&table.0, spec)?;
+        // SAFETY: as the caller says.
+        unsafe { give(count, n) };
+        Ok(Status::Ok)
+    })
+}
+
+/// How many rows a match specification gives `true` for, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+///
+/// # Safety
+/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written to.
+#[no_mangle]
+pub unsafe extern "C" fn larder_select_count(
+    table: *const larder_table,
+    spec: *const c_char,
+    count: *mut u64,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, Table::select_count) }
+}
+
+/// Deletes the rows that a match specification gives `true` for, each by itself; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+///
+/// # Safety
+/// As for `larder_select_count`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_select_delete(
+    table: *const larder_table,
+    spec: *const c_char,
+    count: *mut u64,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, Table::select_delete) }
+}
+
+/// Replaces the rows that a match specification matches by its results, which have to keep the key, each atomically; how many, in `*count` unless that is
+/// null. `LARDER_BAD_SPEC`; `LARDER_TABLE_TYPE` if a key might change, and for bags.
+///
+/// # Safety
+/// As for `larder_select_count`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_select_replace(
+    table: *const larder_table,
+    spec: *const c_char,
+    count: *mut u64,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, Table::select_replace) }
+}

@@ -1,0 +1,337 @@
+//! Sequences of terms: pushed by C, or filled with results.
+
+use crate::build::{Open, Push};
+use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::view::larder_view;
+use larder_term::{etf, text, Atom, NodeName, Term};
+use std::ffi::{c_char, CStr};
+
+/// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used again and again. Its terms stay
+/// where they are until it is cleared, filled by a call that gives results, or freed: so long are views of them valid. For one thread at a time.
+#[derive(Default)]
+pub struct larder_terms {
+    done: Vec<Term>,
+    open: Open,
+}
+
+impl larder_terms {
+    /// Puts results in place of everything.
+    pub(crate) fn fill(&mut self, found: Vec<Term>) {
+        self.open = Open::default();
+        self.done = found;
+    }
+
+    /// The terms, if none is half pushed.
+    pub(crate) fn whole(&self) -> Result<&[Term], Failure> {
+        match self.open.is_open() {
+            false => Ok(&self.done),
+            true => Err(Failure::new(
+                Status::BadTerm,
+                "the last term was begun and is not whole",
+            )),
+        }
+    }
+
+    fn push(&mut self, push: Push) -> Result<Status, Failure> {
+        let whole = self.open.push(push)?;
+        self.done.extend(whole);
+        Ok(Status::Ok)
+    }
+}
+
+/// What a pointer leads to, unless it is null.
+///
+/// # Safety
+/// `pointer` is null, or valid for `'a`.
+pub(crate) unsafe fn at<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
+    // SAFETY: as the caller says.
+    unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(what))
+}
+
+/// As `at`, to be changed.
+///
+/// # Safety
+/// `pointer` is null, or valid for `'a` and nobody else's meanwhile.
+pub(crate) unsafe fn at_mut<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T, Failure> {
+    // SAFETY: as the caller says.
+    unsafe { pointer.as_mut() }.ok_or_else(|| Failure::null(what))
+}
+
+/// A text of C's.
+///
+/// # Safety
+/// `text` is null, or leads to bytes that end with a NUL and stay as they are for `'a`.
+pub(crate) unsafe fn text_at<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(Failure::null(what));
+    }
+    // SAFETY: as the caller says.
+    let bytes = unsafe { CStr::from_ptr(text) };
+    bytes
+        .to_str()
+        .map_err(|e| Failure::new(Status::BadArgument, format!("{what} is not UTF-8: {e}")))
+}
+
+/// Bytes of C's.
+///
+/// # Safety
+/// `len` is 0, or `bytes` is null or leads to that many bytes, which stay as they are for `'a`.
+pub(crate) unsafe fn bytes_at<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8], Failure> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if bytes.is_null() {
+        return Err(Failure::null("bytes"));
+    }
+    if len > isize::MAX as usize {
+        let text = format!("{len} bytes are more than there can be");
+        return Err(Failure::new(Status::BadArgument, text));
+    }
+    // SAFETY: as the caller says, and checked.
+    Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
+}
+
+/// Makes an empty sequence. Never null.
+#[no_mangle]
+pub extern "C" fn larder_terms_new() -> *mut larder_terms {
+    Box::into_raw(Box::default())
+}
+
+/// Frees a sequence and its terms. Null is nothing to free.
+///
+/// # Safety
+/// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used any more.
+#[no_mangle]
+pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
+    guarded_or((), || {
+        if !terms.is_null() {
+            // SAFETY: as the caller says.
+            drop(unsafe { Box::from_raw(terms) });
+        }
+        Ok(())
+    });
+}
+
+/// Makes a sequence empty, and gives up what was begun.
+///
+/// # Safety
+/// `terms` is null or a sequence that nobody else uses; no view of its terms is used any more.
+#[no_mangle]
+pub unsafe extern "C" fn larder_terms_clear(terms: *mut larder_terms) {
+    guarded_or((), || {
+        // SAFETY: as the caller says.
+        let terms = unsafe { at_mut(terms, "terms") }?;
+        terms.open = Open::default();
+        terms.done.clear();
+        Ok(())
+    });
+}
+
+/// How many whole terms there are. O(1).
+///
+/// # Safety
+/// `terms` is null or a sequence that nobody changes meanwhile.
+#[no_mangle]
+pub unsafe extern "C" fn larder_terms_count(terms: *const larder_terms) -> usize {
+    guarded_or(0, || {
+        // SAFETY: as the caller says.
+        Ok(unsafe { at(terms, "terms") }?.done.len())
+    })
+}
+
+/// A view of the term at `index`, from 0; nothing if there is none. O(1).
+///
+/// # Safety
+/// As for `larder_terms_count`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_terms_get(terms: *const larder_terms, index: usize) -> larder_view {
+    guarded_or(larder_view::NOTHING, || {
+        // SAFETY: as the caller says.
+        let terms = unsafe { at(terms, "terms") }?;
+        let term = terms.done.get(index).map(Term::as_ref);
+        Ok(term.map_or(larder_view::NOTHING, larder_view::of))
+    })
+}
+
+/// Pushes onto a sequence.
+///
+/// # Safety
+/// `terms` is null or a sequence that nobody else uses.
+unsafe fn push(terms: *mut larder_terms, what: impl FnOnce() -> Result<Push, Failure>) -> Status {
+    guarded(|| {
+        let what = what()?;
+        // SAFETY: as the caller says.
+        unsafe { at_mut(terms, "terms") }?.push(what)
+    })
+}
+
+/// Pushes an integer.
+///
+/// # Safety
+/// `terms` is null or a sequence that nobody else uses.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_int(terms: *mut larder_terms, value: i64) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(terms, || Ok(Push::Int(value))) }
+}
+
+/// Pushes an integer that may be above 2^63.
+///
+/// # Safety
+/// As for `larder_push_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_uint(terms: *mut larder_terms, value: u64) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(terms, || Ok(Push::Uint(value))) }
+}
+
+/// Pushes a float. `LARDER_BAD_TERM` for infinities and NaN, which Erlang has not.
+///
+/// # Safety
+/// As for `larder_push_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64) -> Status {
+    let float = || match value.is_finite() {
+        true => Ok(Push::Float(value)),
+        false => Err(Failure::new(
+            Status::BadTerm,
+            format!("{value} is no term: floats are finite"),
+        )),
+    };
+    // SAFETY: as the caller says.
+    unsafe { push(terms, float) }
+}
+
+/// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them for names, binaries for data.
+///
+/// # Safety
+/// As for `larder_push_int`; `name` is null or ends with a NUL.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_atom(terms: *mut larder_terms, name: *const c_char) -> Status {
+    let atom = || {
+        // SAFETY: as the caller says.
+        let name = unsafe { text_at(name, "name") }?;
+        let atom = Atom::try_new(name);
+        atom.map(Push::Atom)
+            .map_err(|e| Failure::new(Status::BadTerm, e.to_string()))
+    };
+    // SAFETY: as the caller says.
+    unsafe { push(terms, atom) }
+}
+
+/// Pushes a binary: a copy of these bytes, which may be anything.
+///
+/// # Safety
+/// As for `larder_push_int`; `bytes` leads to `len` bytes, or `len` is 0.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_binary(
+    terms: *mut larder_terms,
+    bytes: *const u8,
+    len: usize,
+) -> Status {
+    // SAFETY: as the caller says.
+    let binary = || Ok(Push::Binary(unsafe { bytes_at(bytes, len) }?.to_vec()));
+    // SAFETY: as the caller says.
+    unsafe { push(terms, binary) }
+}
+
+/// Begins a tuple: the next `size` terms pushed are its elements.
+///
+/// # Safety
+/// As for `larder_push_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_tuple(terms: *mut larder_terms, size: usize) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(terms, || Ok(Push::Tuple(size))) }
+}
+
+/// Begins a list: the next `size` terms pushed are its elements. With 0, the empty list.
+///
+/// # Safety
+/// As for `larder_push_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_list(terms: *mut larder_terms, size: usize) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(terms, || Ok(Push::List(size))) }
+}
+
+/// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value, in any order of keys. Two identical keys make the push that
+/// would end the outermost term give `LARDER_BAD_TERM`, and the term is given up.
+///
+/// # Safety
+/// As for `larder_push_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize) -> Status {
+    let map = || match pairs.checked_mul(2) {
+        Some(_) => Ok(Push::Map(pairs)),
+        None => Err(Failure::new(
+            Status::BadArgument,
+            format!("{pairs} pairs are more than a map can have"),
+        )),
+    };
+    // SAFETY: as the caller says.
+    unsafe { push(terms, map) }
+}
+
+/// Pushes a copy of a term. It may be one of this sequence.
+///
+/// # Safety
+/// As for `larder_push_int`; the view's terms are as they were when it was made.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder_view) -> Status {
+    // SAFETY: as the caller says.
+    let copy = || Ok(Push::Term(Term::from(unsafe { view.some("view") }?)));
+    // SAFETY: as the caller says; the copy was made before anything is changed.
+    unsafe { push(terms, copy) }
+}
+
+/// Pushes the term that a text in Erlang's syntax is, such as `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
+/// The names in it become atoms, which are kept for ever: not for text from strangers.
+///
+/// # Safety
+/// As for `larder_push_atom`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_text(
+    terms: *mut larder_terms,
+    source: *const c_char,
+) -> Status {
+    let parsed = || {
+        // SAFETY: as the caller says.
+        let source = unsafe { text_at(source, "source") }?;
+        let term = text::parse(source);
+        term.map(Push::Term)
+            .map_err(|e| Failure::new(Status::BadTerm, e.to_string()))
+    };
+    // SAFETY: as the caller says.
+    unsafe { push(terms, parsed) }
+}
+
+/// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for what is none. `trusted`: whether it may make new atoms.
+///
+/// # Safety
+/// As for `larder_push_binary`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_push_etf(
+    terms: *mut larder_terms,
+    bytes: *const u8,
+    len: usize,
+    trusted: bool,
+) -> Status {
+    let decoded = || {
+        // SAFETY: as the caller says.
+        let bytes = unsafe { bytes_at(bytes, len) }?;
+        let options = etf::EtfOptions {
+            safe: !trusted,
+            ..etf::EtfOptions::default()
+        };
+        let bad = |text: String| Failure::new(Status::BadTerm, text);
+        let (term, used) =
+            etf::decode_term(bytes, &NodeName::NONE, &options).map_err(|e| bad(e.to_string()))?;
+        match used == bytes.len() {
+            true => Ok(Push::Term(term)),
+            false => Err(bad(format!("the term ends at byte {used} of {len}"))),
+        }
+    };
+    // SAFETY: as the caller says.
+    unsafe { push(terms, decoded) }
+}

@@ -1,0 +1,447 @@
+//! Terms as C sees them.
+
+use crate::status::{guarded_or, Failure, Status};
+use larder_term::{etf, text, NodeName, TermRef, View};
+use std::cmp::Ordering;
+use std::ffi::c_char;
+use std::ptr;
+
+/// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is meanwhile. Copy it freely; take it apart with the functions
+/// `larder_view_…` alone. The zeroed one views nothing.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct larder_view {
+    /// The library's own encoding.
+    pub bytes: *const u8,
+    /// How many bytes it has.
+    pub len: usize,
+}
+
+impl larder_view {
+    pub(crate) const NOTHING: larder_view = larder_view {
+        bytes: ptr::null(),
+        len: 0,
+    };
+
+    pub(crate) fn of(term: TermRef<'_>) -> larder_view {
+        let bytes = term.bytes();
+        larder_view {
+            bytes: bytes.as_ptr(),
+            len: bytes.len(),
+        }
+    }
+
+    /// The term, if there is one.
+    ///
+    /// # Safety
+    /// The view is of a term that a `larder_terms` holds, and goes on to for `'a`; or of nothing.
+    pub(crate) unsafe fn term<'a>(self) -> Option<TermRef<'a>> {
+        if self.bytes.is_null() || self.len == 0 {
+            return None;
+        }
+        // SAFETY: what views are made of are whole terms that an encoder wrote in this process; their owner holds the counts of their handles.
+        Some(unsafe { TermRef::trusted(std::slice::from_raw_parts(self.bytes, self.len)) })
+    }
+
+    /// The term, which has to be there.
+    ///
+    /// # Safety
+    /// As for `term`.
+    pub(crate) unsafe fn some<'a>(self, what: &str) -> Result<TermRef<'a>, Failure> {
+        // SAFETY: as the caller says.
+        unsafe { self.term() }
+            .ok_or_else(|| Failure::new(Status::BadTerm, format!("{what} is a view of nothing")))
+    }
+}
+
+/// What a term is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum larder_kind {
+    /// No term: a zeroed view.
+    Nothing = 0,
+    /// An integer of any size.
+    Integer = 1,
+    /// A float.
+    Float = 2,
+    /// An atom.
+    Atom = 3,
+    /// A reference.
+    Reference = 4,
+    /// A fun.
+    Fun = 5,
+    /// A port.
+    Port = 6,
+    /// A pid.
+    Pid = 7,
+    /// A tuple.
+    Tuple = 8,
+    /// A map.
+    Map = 9,
+    /// The empty list.
+    Nil = 10,
+    /// A list with elements.
+    List = 11,
+    /// A binary.
+    Binary = 12,
+    /// A bitstring that is no binary: its bits are no multiple of eight.
+    Bitstring = 13,
+}
+
+/// What the term is. O(1).
+///
+/// # Safety
+/// The view's terms are as they were when it was made.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
+    guarded_or(larder_kind::Nothing, || {
+        // SAFETY: as the caller says.
+        let Some(term) = (unsafe { view.term() }) else {
+            return Ok(larder_kind::Nothing);
+        };
+        Ok(match term.view() {
+            View::Int(_) | View::Big(_) => larder_kind::Integer,
+            View::Float(_) => larder_kind::Float,
+            View::Atom(_) => larder_kind::Atom,
+            View::Ref(_) => larder_kind::Reference,
+            View::Fun(_) | View::Export { .. } => larder_kind::Fun,
+            View::Port(_) => larder_kind::Port,
+            View::Pid(_) => larder_kind::Pid,
+            View::Tuple(_) => larder_kind::Tuple,
+            View::Map(_) => larder_kind::Map,
+            View::Nil => larder_kind::Nil,
+            View::List(_) => larder_kind::List,
+            View::Bin(_) => larder_kind::Binary,
+            View::Bits { .. } => larder_kind::Bitstring,
+        })
+    })
+}
+
+/// Gives `value` to where `out` leads if it leads anywhere.
+///
+/// # Safety
+/// `out` is null or may be written to.
+pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        // SAFETY: as the caller says.
+        unsafe { out.write(value) };
+    }
+}
+
+/// The integer, if the term is one that fits into 64 bits; else false, and `value` stays as it is.
+///
+/// # Safety
+/// The view's terms are as they were when it was made; `value` is null or may be written to.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> bool {
+    guarded_or(false, || {
+        // SAFETY: as the caller says.
+        let int = unsafe { view.term() }.and_then(TermRef::as_int);
+        // SAFETY: as the caller says.
+        int.into_iter().for_each(|n| unsafe { give(value, n) });
+        Ok(int.is_some())
+    })
+}
+
+/// The integer, if the term is one of 0 to 2^64 − 1; else false, and `value` stays as it is.
+///
+/// # Safety
+/// As for `larder_view_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) -> bool {
+    guarded_or(false, || {
+        // SAFETY: as the caller says.
+        let uint = match unsafe { view.term() }.map(TermRef::view) {
+            Some(View::Int(n)) => u64::try_from(n).ok(),
+            Some(View::Big(big)) if !big.negative && big.magnitude.len() <= 8 => {
+                let bytes = big.magnitude.iter().rev();
+                Some(bytes.fold(0, |n, byte| n << 8 | u64::from(*byte)))
+            }
+            _ => None,
+        };
+        // SAFETY: as the caller says.
+        uint.into_iter().for_each(|n| unsafe { give(value, n) });
+        Ok(uint.is_some())
+    })
+}
+
+/// The float, if the term is one; else false, and `value` stays as it is.
+///
+/// # Safety
+/// As for `larder_view_int`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -> bool {
+    guarded_or(false, || {
+        // SAFETY: as the caller says.
+        match unsafe { view.term() }.map(TermRef::view) {
+            Some(View::Float(x)) => {
+                // SAFETY: as the caller says.
+                unsafe { give(value, x) };
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    })
+}
+
+/// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is never freed.
+///
+/// # Safety
+/// The view's terms are as they were when it was made; `text` and `len` are null or may be written to.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_atom(
+    view: larder_view,
+    text: *mut *const c_char,
+    len: *mut usize,
+) -> bool {
+    guarded_or(false, || {
+        // SAFETY: as the caller says.
+        let Some(atom) = (unsafe { view.term() }).and_then(TermRef::as_atom) else {
+            return Ok(false);
+        };
+        let all = atom.text();
+        // SAFETY: as the caller says.
+        unsafe {
+            give(text, all.as_ptr().cast());
+            give(len, all.len());
+        }
+        Ok(true)
+    })
+}
+
+/// The binary's bytes, if the term is one; else false. They lie where the term does, or where it keeps them, and are valid as long.
+///
+/// # Safety
+/// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written to.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_binary(
+    view: larder_view,
+    bytes: *mut *const u8,
+    len: *mut usize,
+) -> bool {
+    guarded_or(false, || {
+        // SAFETY: as the caller says.
+        let Some(all) = (unsafe { view.term() }).and_then(TermRef::as_binary) else {
+            return Ok(false);
+        };
+        // SAFETY: as the caller says.
+        unsafe {
+            give(bytes, all.as_ptr());
+            give(len, all.len());
+        }
+        Ok(true)
+    })
+}
+
+/// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A list's tail is no element. O(1).
+///
+/// # Safety
+/// As for `larder_view_kind`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
+    guarded_or(0, || {
+        // SAFETY: as the caller says.
+        Ok(match unsafe { view.term() }.map(TermRef::view) {
+            Some(View::Tuple(tuple)) => tuple.arity(),
+            Some(View::List(list)) => list.len(),
+            Some(View::Map(map)) => map.len(),
+            Some(View::Bin(bytes)) => bytes.len(),
+            _ => 0,
+        })
+    })
+}
+
+/// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for all of them, `larder_view_elements`.
+///
+/// # Safety
+/// As for `larder_view_kind`. The element is valid as long as `view` is.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) -> larder_view {
+    guarded_or(larder_view::NOTHING, || {
+        // SAFETY: as the caller says.
+        let element = match unsafe { view.term() }.map(TermRef::view) {
+            Some(View::Tuple(tuple)) => tuple.get(index),
+            Some(View::List(list)) => list.iter().nth(index),
+            _ => None,
+        };
+        Ok(element.map_or(larder_view::NOTHING, larder_view::of))
+    })
+}
+
+/// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key before its value, to `out`: as many as there are, `room`
+/// at most. How many there are. O(that).
+///
+/// # Safety
+/// As for `larder_view_kind`; `out` has room for `room` views, or `room` is 0.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_elements(
+    view: larder_view,
+    out: *mut larder_view,
+    room: usize,
+) -> usize {
+    guarded_or(0, || {
+        if out.is_null() && room > 0 {
+            return Err(Failure::null("out"));
+        }
+        let put = |at: usize, term: TermRef<'_>| {
+            if at < room {
+                // SAFETY: as the caller says.
+                unsafe { out.add(at).write(larder_view::of(term)) };
+            }
+        };
+        // SAFETY: as the caller says.
+        Ok(match unsafe { view.term() }.map(TermRef::view) {
+            Some(View::Tuple(tuple)) => {
+                let first = tuple.iter().take(room);
+                first.enumerate().for_each(|(at, term)| put(at, term));
+                tuple.arity()
+            }
+            Some(View::List(list)) => {
+                let first = list.iter().take(room);
+                first.enumerate().for_each(|(at, term)| put(at, term));
+                list.len()
+            }
+            Some(View::Map(map)) => {
+                for (at, (key, value)) in map.iter().take(room.div_ceil(2)).enumerate() {
+                    put(2 * at, key);
+                    put(2 * at + 1, value);
+                }
+                2 * map.len()
+            }
+            _ => 0,
+        })
+    })
+}
+
+/// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no list. O(elements).
+///
+/// # Safety
+/// As for `larder_view_element`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
+    guarded_or(larder_view::NOTHING, || {
+        // SAFETY: as the caller says.
+        Ok(match unsafe { view.term() } {
+            Some(term) => match term.view() {
+                View::List(list) => larder_view::of(list.tail()),
+                View::Nil => view,
+                _ => larder_view::NOTHING,
+            },
+            None => larder_view::NOTHING,
+        })
+    })
+}
+
+/// A map's value under a key, which has to be identical; nothing if there is none. O(pairs).
+///
+/// # Safety
+/// As for `larder_view_element`, for both views.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) -> larder_view {
+    guarded_or(larder_view::NOTHING, || {
+        // SAFETY: as the caller says.
+        let (map, key) = unsafe { (map.term(), key.term()) };
+        let value = match (map.map(TermRef::view), key) {
+            (Some(View::Map(map)), Some(key)) => map.get(key),
+            _ => None,
+        };
+        Ok(value.map_or(larder_view::NOTHING, larder_view::of))
+    })
+}
+
+/// Whether two terms are identical, as `=:=` has it: 1 is not 1.0. Two views of nothing are.
+///
+/// # Safety
+/// As for `larder_view_kind`, for both views.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> bool {
+    guarded_or(false, || {
+        // SAFETY: as the caller says.
+        Ok(match unsafe { (a.term(), b.term()) } {
+            (Some(a), Some(b)) => a.identical(b),
+            (a, b) => a.is_none() && b.is_none(),
+        })
+    })
+}
+
+/// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as `a` comes before, with or after `b`. Nothing comes first.
+///
+/// # Safety
+/// As for `larder_view_kind`, for both views.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> i32 {
+    guarded_or(0, || {
+        // SAFETY: as the caller says.
+        let order = match unsafe { (a.term(), b.term()) } {
+            (Some(a), Some(b)) => a.cmp_term(b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        Ok(match order {
+            Ordering::Less => -1,
+            Ordering::Equal => 0,
+            Ordering::Greater => 1,
+        })
+    })
+}
+
+/// Copies the first `room` bytes of what there is; how much there is.
+///
+/// # Safety
+/// `out` has room for `room` bytes, or `room` is 0.
+unsafe fn copy_out(all: &[u8], out: *mut u8, room: usize) -> Result<usize, Failure> {
+    if out.is_null() && room > 0 {
+        return Err(Failure::null("out"));
+    }
+    let n = all.len().min(room);
+    if n > 0 {
+        // SAFETY: `n` is at most `room`; a fresh vector overlaps nothing of the caller's.
+        unsafe { ptr::copy_nonoverlapping(all.as_ptr(), out, n) };
+    }
+    Ok(all.len())
+}
+
+/// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes, the last a NUL; gives how many the whole text has, without
+/// the NUL. `larder_push_text` reads it again.
+///
+/// # Safety
+/// As for `larder_view_kind`; `out` has room for `room` bytes, or `room` is 0.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_text(
+    view: larder_view,
+    out: *mut c_char,
+    room: usize,
+) -> usize {
+    guarded_or(0, || {
+        // SAFETY: as the caller says.
+        let text = unsafe { view.term() }.map_or(String::new(), text::print);
+        if out.is_null() && room > 0 {
+            return Err(Failure::null("out"));
+        }
+        if room > 0 {
+            let n = text.len().min(room - 1);
+            // SAFETY: `n + 1` bytes are within the room.
+            unsafe {
+                copy_out(&text.as_bytes()[..n], out.cast(), n)?;
+                out.add(n).write(0);
+            }
+        }
+        Ok(text.len())
+    })
+}
+
+/// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf` reads it: the first `room` bytes; gives how many there are.
+///
+/// # Safety
+/// As for `larder_view_text`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_view_etf(view: larder_view, out: *mut u8, room: usize) -> usize {
+    guarded_or(0, || {
+        let mut bytes = Vec::new();
+        // SAFETY: as the caller says.
+        if let Some(term) = unsafe { view.term() } {
+            etf::encode(term, &NodeName::NONE, &mut bytes);
+        }
+        // SAFETY: as the caller says.
+        unsafe { copy_out(&bytes, out, room) }
+    })
+}

@@ -1,0 +1,59 @@
+//! `include/larder.h` is what the sources say. `LARDER_WRITE_HEADER=1` writes it anew: `make header`.
+
+use std::path::Path;
+
+const INTRODUCTION: &str = "\
+/* Larder for C: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern.
+ *
+ * Made from the sources by `make header`: change those. docs/c.md has an introduction and an example; link with -llarder.
+ *
+ * Every function that can fail gives a larder_status, LARDER_OK if all is well, and larder_message() says more. Nothing of the library ends the process. A
+ * pointer that must not be null is checked; what else a pointer has to be is said under \"Safety\", and is yours to keep.
+ *
+ * A larder and a larder_table may be used by many threads at once, a larder_terms or a larder_rows by one at a time.
+ */";
+
+fn generated() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut config = cbindgen::Config {
+        language: cbindgen::Language::C,
+        cpp_compat: true,
+        header: Some(INTRODUCTION.to_owned()),
+        include_guard: Some("LARDER_H".to_owned()),
+        documentation_style: cbindgen::DocumentationStyle::C99,
+        style: cbindgen::Style::Both,
+        usize_is_size_t: true,
+        line_length: 120,
+        ..cbindgen::Config::default()
+    };
+    config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;
+    let renamed = [("Status", "larder_status")];
+    let renamed = renamed.map(|(from, to)| (from.to_owned(), to.to_owned()));
+    config.export.rename.extend(renamed);
+    let mut header = Vec::new();
+    cbindgen::Builder::new()
+        .with_crate(root)
+        .with_config(config)
+        .generate()
+        .expect("the sources can be read")
+        .write(&mut header);
+    let header = String::from_utf8(header).expect("a header is text");
+    header
+        .replace("LARDER_STATUS_", "LARDER_")
+        .replace("/// # Safety\n", "/// Safety:\n")
+        .replace(" * # Safety\n", " * Safety:\n")
+}
+
+#[test]
+fn header_is_what_the_sources_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/larder.h");
+    let header = generated();
+    if std::env::var_os("LARDER_WRITE_HEADER").is_some() {
+        std::fs::write(&path, &header).expect("the header can be written");
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        there == header,
+        "include/larder.h is not what the sources say: `make header` writes it anew"
+    );
+}

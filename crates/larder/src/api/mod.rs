@@ -1,0 +1,196 @@
+//! Tables for Rust programs: terms in, terms out, no owners to think of, and nothing to retry.
+//!
+//! ```
+//! use larder::api::Larder;
+//! use larder_term::{term, Term};
+//!
+//! # fn main() -> Result<(), larder::Error> {
+//! let larder = Larder::new();
+//! let fruit = larder.table("fruit").ordered_set().create()?;
+//!
+//! fruit.insert(&term!({apple, 3}))?;
+//! fruit.insert(&term!({cherry, 40}))?;
+//! fruit.insert_all(&[term!({plum, 8}), term!({pear, 2})])?;
+//! assert_eq!(fruit.lookup(&term!(plum))?, [term!({plum, 8})]);
+//!
+//! // Match specifications are written as in Erlang.
+//! let few = fruit.select("[{{'$1','$2'},[{'<','$2',5}],['$1']}]")?;
+//! assert_eq!(few, [term!(apple), term!(pear)]);
+//!
+//! assert_eq!(fruit.add(&term!(apple), 2, 4)?, term!(7));
+//! assert_eq!(fruit.take(&term!(apple))?, [term!({apple, 7})]);
+//! assert_eq!(fruit.len(), 3);
+//! # Ok(()) }
+//! ```
+//!
+//! All tables of a [`Larder`] belong to it and go when the last handle of it and of its tables goes. What needs more (other owners, access
+//! rights, slices, visitors without copies) is there through [`Table::engine_table`].
+
+mod file;
+mod select;
+mod table;
+
+use crate::engine::{Engine, NoDoor};
+use crate::error::Error;
+use crate::options::{Access, Concurrency, Options, StructureValue, TableKind};
+use crate::owner::OwnerId;
+use larder_term::{atoms, Atom};
+use std::fmt;
+use std::sync::Arc;
+
+pub use select::Rows;
+pub use table::Table;
+
+/// The owner of a program's tables; ends when the last handle goes.
+struct Home {
+    engine: Engine,
+    owner: OwnerId,
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.engine.down(self.owner);
+    }
+}
+
+/// A world of tables. Clones are handles of the same.
+///
+/// The last handle is not to be dropped by the destructor of a thread-local: what that needs of its own may be gone by then, and the drop
+/// panics. A static, or a value that `main` owns, is a good place.
+#[derive(Clone)]
+pub struct Larder(Arc<Home>);
+
+impl fmt::Debug for Larder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.engine.all()).finish()
+    }
+}
+
+impl Default for Larder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Larder {
+    /// An empty one.
+    pub fn new() -> Self {
+        let engine = Engine::new(Arc::new(NoDoor));
+        let owner = engine.register();
+        Larder(Arc::new(Home { engine, owner }))
+    }
+
+    /// Begins a table of this name: a set with the key in front, unless the builder is told otherwise.
+    pub fn table(&self, name: &str) -> Builder {
+        let mut options = Options::new(atoms::UNDEFINED);
+        options.access = Access::Public;
+        Builder {
+            home: Arc::clone(&self.0),
+            name: Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string())),
+            options,
+        }
+    }
+
+    /// The table of this name, if it was made with [`Builder::named`].
+    pub fn find(&self, name: &str) -> Option<Table> {
+        let table = self.0.engine.find(Atom::existing(name)?)?;
+        Some(Table::new(table, &self.0))
+    }
+
+    /// The engine, for what this module has no short form for.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// The owner of the tables made here.
+    pub fn owner(&self) -> OwnerId {
+        self.0.owner
+    }
+}
+
+/// A table to be.
+pub struct Builder {
+    home: Arc<Home>,
+    name: Result<Atom, Error>,
+    options: Options,
+}
+
+impl Builder {
+    /// One object a key, in no order.
+    pub fn set(mut self) -> Self {
+        self.options.kind = TableKind::Set;
+        self
+    }
+
+    /// One object a key, in the order of keys.
+    pub fn ordered_set(mut self) -> Self {
+        self.options.kind = TableKind::OrderedSet;
+        self
+    }
+
+    /// Many different objects a key.
+    pub fn bag(mut self) -> Self {
+        self.options.kind = TableKind::Bag;
+        self
+    }
+
+    /// Many objects a key, equal ones too.
+    pub fn duplicate_bag(mut self) -> Self {
+        self.options.kind = TableKind::DuplicateBag;
+        self
+    }
+
+    /// The key is at this position of each tuple, from 1.
+    pub fn keypos(mut self, keypos: usize) -> Self {
+        self.options.keypos = keypos;
+        self
+    }
+
+    /// Objects are kept compressed.
+    pub fn compressed(mut self) -> Self {
+        self.options.compressed = true;
+        self
+    }
+
+    /// [`Larder::find`] finds the table. No other may have its name.
+    pub fn named(mut self) -> Self {
+        self.options.named = true;
+        self
+    }
+
+    /// Objects are counted in many places: for many writers.
+    pub fn decentralized_counters(mut self) -> Self {
+        self.options.decentralized_counters = true;
+        self.options.write_concurrency = Concurrency::Auto;
+        self
+    }
+
+    /// The structure to build on; see [`crate::structures`].
+    pub fn structure(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.options.structure);
+        self
+    }
+
+    /// The structure and its options as one text, as `info` and files have it: `btree`, `catree(over=btree,m=16)`.
+    pub fn structure_text(mut self, text: &str) -> Self {
+        self.options.set_structure_text(text);
+        self
+    }
+
+    /// An option of the structure.
+    pub fn structure_option(mut self, name: &str, value: StructureValue) -> Self {
+        let said = &mut self.options.structure_options;
+        said.push((name.to_owned(), value));
+        self
+    }
+
+    /// Makes the table.
+    ///
+    /// # Errors
+    /// `BadOption` (a name over 255 characters, a key position of 0, an option that the structure has not), `UnknownStructure`, `AlreadyExists`.
+    pub fn create(mut self) -> Result<Table, Error> {
+        self.options.name = self.name?;
+        let table = self.home.engine.create(self.options, self.home.owner)?;
+        Ok(Table::new(table, &self.home))
+    }
+}

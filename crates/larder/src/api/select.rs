@@ -1,0 +1,180 @@
+//! Match specifications, and all that a table has.
+
+use super::table::{tuple, Table};
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::scan::{Output, ScanStep, SelectJob};
+use larder_index::Direction;
+use larder_matchspec::{Context, Program};
+use larder_term::{atoms, Term};
+use std::sync::Arc;
+
+impl Table {
+    /// Every tuple, in key order for an ordered_set. No snapshot: what others do meanwhile may be seen or not.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn to_vec(&self) -> Result<Vec<Term>, Error> {
+        self.all_rows(Direction::Forward)?.rest()
+    }
+
+    /// The results of a match specification, written as in Erlang, for the tuples it matches.
+    ///
+    /// # Errors
+    /// `BadSpec` with the reason, `NoTable`.
+    pub fn select(&self, spec: &str) -> Result<Vec<Term>, Error> {
+        self.rows(spec, Direction::Forward)?.rest()
+    }
+
+    /// As `select`, from the other end of an ordered_set.
+    ///
+    /// # Errors
+    /// As `select`.
+    pub fn select_reverse(&self, spec: &str) -> Result<Vec<Term>, Error> {
+        self.rows(spec, Direction::Backward)?.rest()
+    }
+
+    /// As `select` and `select_reverse`, to be had in pieces. Nothing is looked for before it is asked for, and nothing is held in between: others write.
+    /// A tuple that is there throughout is met once. `Backward` is for an ordered_set; others know one way.
+    ///
+    /// # Errors
+    /// As `select`.
+    pub fn rows(&self, spec: &str, direction: Direction) -> Result<Rows, Error> {
+        let job = self
+            .engine_table()
+            .select(self.me(), program(spec)?, direction, None)?;
+        Ok(Rows::new(self, job))
+    }
+
+    /// Every tuple, in pieces: as `rows`.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn all_rows(&self, direction: Direction) -> Result<Rows, Error> {
+        let job = self.engine_table().each(self.me(), direction)?;
+        Ok(Rows::new(self, job))
+    }
+
+    /// How many tuples the match specification gives `true` for.
+    ///
+    /// # Errors
+    /// As `select`.
+    pub fn select_count(&self, spec: &str) -> Result<u64, Error> {
+        let mut job = self
+            .engine_table()
+            .select_count(self.me(), program(spec)?)?;
+        self.until_done(|budget, ctx| job.step(budget, ctx))?;
+        Ok(job.count())
+    }
+
+    /// Deletes the tuples that the match specification gives `true` for; how many.
+    ///
+    /// # Errors
+    /// As `select`.
+    pub fn select_delete(&self, spec: &str) -> Result<u64, Error> {
+        let mut job = self
+            .engine_table()
+            .select_delete(self.me(), program(spec)?)?;
+        self.until_done(|budget, ctx| job.step(budget, ctx))?;
+        Ok(job.count())
+    }
+
+    /// Replaces the tuples that the match specification matches by its results, which have to keep the key; how many.
+    ///
+    /// # Errors
+    /// As `select`; `KeyChanged` if the specification might change a key, `TableType` for a bag.
+    pub fn select_replace(&self, spec: &str) -> Result<u64, Error> {
+        let mut job = self
+            .engine_table()
+            .select_replace(self.me(), program(spec)?)?;
+        self.until_done(|budget, ctx| job.step(budget, ctx))?;
+        Ok(job.count())
+    }
+
+    fn until_done(
+        &self,
+        mut step: impl FnMut(&mut Budget, &Context<'_>) -> Result<Step, Error>,
+    ) -> Result<(), Error> {
+        with_context(|ctx| {
+            while self.patiently(|| step(&mut Budget::unlimited(), ctx))? == Step::More {}
+            Ok(())
+        })
+    }
+}
+
+/// What a scan finds, as it is asked for: [`Table::rows`].
+pub struct Rows {
+    table: Table,
+    job: SelectJob,
+    done: bool,
+}
+
+impl Rows {
+    fn new(table: &Table, job: SelectJob) -> Self {
+        Rows {
+            table: table.clone(),
+            job,
+            done: false,
+        }
+    }
+
+    /// The next results, `most` or, at the end, fewer; none when there are no more.
+    ///
+    /// # Errors
+    /// `NoTable`. What was found before the error is lost.
+    ///
+    /// # Complexity
+    /// The tuples that are looked at, matching or not, until so many match.
+    pub fn page(&mut self, most: usize) -> Result<Vec<Term>, Error> {
+        self.collect(Some(most))
+    }
+
+    /// All results that are left.
+    ///
+    /// # Errors
+    /// As `page`.
+    pub fn rest(mut self) -> Result<Vec<Term>, Error> {
+        self.collect(None)
+    }
+
+    fn collect(&mut self, most: Option<usize>) -> Result<Vec<Term>, Error> {
+        let mut found = Vec::new();
+        if self.done {
+            return Ok(found);
+        }
+        let job = &mut self.job;
+        job.set_limit(most);
+        let mut sink = |output: Output<'_>| {
+            found.push(match output {
+                Output::Object(object) => tuple(object),
+                Output::Term(term) => Term::from(term),
+            });
+        };
+        let end = with_context(|ctx| loop {
+            let step = self
+                .table
+                .patiently(|| job.step(&mut Budget::unlimited(), ctx, &mut sink))?;
+            if step != ScanStep::More {
+                return Ok::<_, Error>(step);
+            }
+        })?;
+        self.done = end == ScanStep::Done;
+        Ok(found)
+    }
+}
+
+/// There are no processes here: `{self}` gives `undefined`.
+fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
+    let nobody = Term::from(atoms::UNDEFINED);
+    f(&Context {
+        self_pid: nobody.as_ref(),
+        node: atoms::NONODE,
+    })
+}
+
+/// Compiles a match specification.
+fn program(spec: &str) -> Result<Arc<Program>, Error> {
+    let spec = larder_term::text::parse(spec).map_err(|e| Error::BadSpec(e.to_string()))?;
+    let program = Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string()))?;
+    Ok(Arc::new(program))
+}

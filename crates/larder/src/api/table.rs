@@ -1,0 +1,321 @@
+//! Operations by key, and on the table as a whole.
+
+use super::Home;
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::gate::ObjectList;
+use crate::owner::OwnerId;
+use crate::table::Table as EngineTable;
+use crate::update::{CounterOp, NewRow};
+use larder_term::number::Number;
+use larder_term::object::{ObjectBuf, ObjectView};
+use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
+use std::fmt;
+use std::sync::Arc;
+
+/// A table of a [`Larder`]. Clones are handles of the same table; they may be used by any number of threads.
+#[derive(Clone)]
+pub struct Table {
+    table: Arc<EngineTable>,
+    home: Arc<Home>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table.fmt(f)
+    }
+}
+
+impl Table {
+    pub(super) fn new(table: Arc<EngineTable>, home: &Arc<Home>) -> Self {
+        let home = Arc::clone(home);
+        Table { table, home }
+    }
+
+    /// The engine's table, for what this module has no short form for.
+    pub fn engine_table(&self) -> &Arc<EngineTable> {
+        &self.table
+    }
+
+    pub(super) fn me(&self) -> OwnerId {
+        self.home.owner
+    }
+
+    /// Runs an operation until no batch is in its way.
+    pub(super) fn patiently<R>(&self, mut f: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
+        loop {
+            match f() {
+                Err(Error::Busy) => self.table.wait(),
+                result => return result,
+            }
+        }
+    }
+
+    fn key(&self, key: &impl AsTerm) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.table.encode_key(key.as_term(), &mut bytes);
+        bytes
+    }
+
+    fn object(&self, tuple: &impl AsTerm) -> Result<ObjectBuf, Error> {
+        let mut object = ObjectBuf::new();
+        self.table.encode_object(tuple.as_term(), &mut object)?;
+        Ok(object)
+    }
+
+    /// Collects what an operation visits.
+    fn collect(
+        &self,
+        mut f: impl FnMut(&mut dyn FnMut(&ObjectView<'_>)) -> Result<usize, Error>,
+    ) -> Result<Vec<Term>, Error> {
+        let mut found = Vec::new();
+        self.patiently(|| f(&mut |object| found.push(tuple(object))))?;
+        Ok(found)
+    }
+
+    /// Inserts a tuple: in a set in place of the one with its key, in a bag beside the others. Atomic.
+    ///
+    /// # Errors
+    /// `NotTuple`, `Keypos` (too short to have a key), `NoTable` after `drop_table`.
+    pub fn insert(&self, tuple: &impl AsTerm) -> Result<(), Error> {
+        let object = self.object(tuple)?;
+        self.patiently(|| self.table.insert(self.me(), &object))
+    }
+
+    /// Inserts a tuple unless its key is there; whether it did. Atomic.
+    ///
+    /// # Errors
+    /// As `insert`.
+    pub fn insert_new(&self, tuple: &impl AsTerm) -> Result<bool, Error> {
+        let object = self.object(tuple)?;
+        self.patiently(|| self.table.insert_new(self.me(), &object))
+    }
+
+    /// Inserts all tuples at once: nobody sees some of them without the others, and if one is bad none is inserted.
+    ///
+    /// # Errors
+    /// As `insert`.
+    pub fn insert_all(&self, tuples: &[impl AsTerm]) -> Result<(), Error> {
+        self.insert_list(tuples, false).map(|_| ())
+    }
+
+    /// Inserts all tuples at once unless one of their keys is there; whether it did.
+    ///
+    /// # Errors
+    /// As `insert`.
+    pub fn insert_all_new(&self, tuples: &[impl AsTerm]) -> Result<bool, Error> {
+        self.insert_list(tuples, true)
+    }
+
+    fn insert_list(&self, tuples: &[impl AsTerm], new: bool) -> Result<bool, Error> {
+        let mut list = ObjectList::new();
+        for tuple in tuples {
+            list.push(&self.object(tuple)?);
+        }
+        let mut job = self.table.begin_insert(self.me(), list, new)?;
+        while job.step(&mut Budget::slice())? == Step::More {}
+        Ok(job.inserted())
+    }
+
+    /// The tuples under a key, in order of arrival.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn lookup(&self, key: &impl AsTerm) -> Result<Vec<Term>, Error> {
+        let key = self.key(key);
+        self.collect(|visit| self.table.lookup(self.me(), &key, visit))
+    }
+
+    /// Whether there is a tuple under the key.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn contains(&self, key: &impl AsTerm) -> Result<bool, Error> {
+        let key = self.key(key);
+        self.patiently(|| self.table.member(self.me(), &key))
+    }
+
+    /// Deletes what is under the key; how many tuples went.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn delete(&self, key: &impl AsTerm) -> Result<usize, Error> {
+        let key = self.key(key);
+        self.patiently(|| self.table.delete(self.me(), &key))
+    }
+
+    /// Deletes this very tuple, all its copies in a duplicate_bag; how many went.
+    ///
+    /// # Errors
+    /// As `insert`.
+    pub fn delete_object(&self, tuple: &impl AsTerm) -> Result<usize, Error> {
+        let object = self.object(tuple)?;
+        self.patiently(|| self.table.delete_object(self.me(), &object))
+    }
+
+    /// Deletes what is under the key and gives it. Atomic: of several takers one gets it.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn take(&self, key: &impl AsTerm) -> Result<Vec<Term>, Error> {
+        let key = self.key(key);
+        self.collect(|visit| self.table.take(self.me(), &key, visit))
+    }
+
+    /// Adds to the integer at a position of the tuple under a key; the sum. Atomic.
+    ///
+    /// # Errors
+    /// `BadKey`, `Position`, `Keypos`, `NotInteger`, `TableType` (bags), `NoTable`.
+    pub fn add(&self, key: &impl AsTerm, pos: usize, incr: i64) -> Result<Term, Error> {
+        self.count(key, pos, incr, None)
+    }
+
+    /// As `add`; a key that is absent gets the tuple `default` (with its key put in) first.
+    ///
+    /// # Errors
+    /// As `add`, and `BadDefault`.
+    pub fn add_or(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        incr: i64,
+        default: &impl AsTerm,
+    ) -> Result<Term, Error> {
+        self.count(key, pos, incr, Some(default.as_term()))
+    }
+
+    fn count(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        incr: i64,
+        default: Option<TermRef<'_>>,
+    ) -> Result<Term, Error> {
+        let bytes = self.key(key);
+        let op = CounterOp {
+            pos,
+            incr: Number::Int(incr),
+            limit: None,
+        };
+        let row = default.map(|tuple| NewRow {
+            key: key.as_term(),
+            tuple,
+        });
+        let mut out = Vec::new();
+        self.patiently(|| {
+            let ops = std::slice::from_ref(&op);
+            self.table
+                .update_counter(self.me(), &bytes, ops, row, &mut out)
+        })?;
+        let sum = out.pop().ok_or(Error::NotInteger)?;
+        term(|enc| sum.encode(enc))
+    }
+
+    /// Replaces the element at a position of the tuple under a key; false if there is none. Atomic.
+    ///
+    /// # Errors
+    /// `Position`, `Keypos`, `TableType` (bags), `NoTable`.
+    pub fn update(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        element: &impl AsTerm,
+    ) -> Result<bool, Error> {
+        let key = self.key(key);
+        let ops = [(pos, element.as_term())];
+        self.patiently(|| self.table.update_element(self.me(), &key, &ops, None))
+    }
+
+    /// The first key, in key order for an ordered_set.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn first(&self) -> Result<Option<Term>, Error> {
+        self.one_key(|visit| self.table.first(self.me(), visit))
+    }
+
+    /// The last key of an ordered_set; for the others, as `first`.
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn last(&self) -> Result<Option<Term>, Error> {
+        self.one_key(|visit| self.table.last(self.me(), visit))
+    }
+
+    /// The key after this one. An ordered_set takes any key, the others one that is there.
+    ///
+    /// # Errors
+    /// `BadKey`, `NoTable`.
+    pub fn next(&self, key: &impl AsTerm) -> Result<Option<Term>, Error> {
+        let key = self.key(key);
+        self.one_key(|visit| self.table.next(self.me(), &key, visit))
+    }
+
+    /// The key before this one in an ordered_set; for the others, as `next`.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn prev(&self, key: &impl AsTerm) -> Result<Option<Term>, Error> {
+        let key = self.key(key);
+        self.one_key(|visit| self.table.prev(self.me(), &key, visit))
+    }
+
+    fn one_key(
+        &self,
+        mut f: impl FnMut(&mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error>,
+    ) -> Result<Option<Term>, Error> {
+        let mut found = None;
+        self.patiently(|| f(&mut |key| found = Some(Term::from(key))))?;
+        Ok(found)
+    }
+
+    /// Empties the table at one instant; how many tuples went. O(1).
+    ///
+    /// # Errors
+    /// `NoTable`.
+    pub fn clear(&self) -> Result<usize, Error> {
+        self.patiently(|| self.table.delete_all_objects(self.me()))
+    }
+
+    /// The number of tuples. O(1).
+    pub fn len(&self) -> usize {
+        self.table.size()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that the table holds.
+    pub fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
+    /// Gives the table another name. One that is found by its name is found by the new one from then on; for a moment, by both.
+    ///
+    /// # Errors
+    /// `BadOption` (a name over 255 characters), `AlreadyExists` (a name in use, of a table that is found by its name), `NoTable`.
+    pub fn rename(&self, name: &str) -> Result<(), Error> {
+        let name = Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string()))?;
+        self.patiently(|| self.table.rename(self.me(), None, name))
+    }
+
+    /// Drops the table, for all its handles. O(1); its memory is freed behind.
+    ///
+    /// # Errors
+    /// `NoTable` if it was dropped before.
+    pub fn drop_table(&self) -> Result<(), Error> {
+        self.table.drop_table(self.me())
+    }
+}
+
+/// An object as a term that owns itself.
+pub(super) fn tuple(object: &ObjectView<'_>) -> Term {
+    // What a view encodes is one whole term.
+    Term::build(|enc| object.encode(enc)).unwrap_or_else(|_| Term::nil())
+}
+
+fn term(push: impl FnOnce(&mut Encoder<'_>)) -> Result<Term, Error> {
+    Term::build(push).map_err(|e| Error::BadSpec(e.to_string()))
+}

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Prints what pkg-config is to know of the library for C.
+#
+#   scripts/pkg_config.sh PREFIX VERSION LIBRARIES     LIBRARIES: what the archive asks the system for
+set -eu
+cat <<END
+prefix=$1
+libdir=\${prefix}/lib
+includedir=\${prefix}/include
+
+Name: larder
+Description: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern
+Version: $2
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -llarder
+Libs.private: $3
+END
