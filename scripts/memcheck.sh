@@ -15,7 +15,8 @@
 # The emulator writes code as it goes (--smc-check=all). Schedulers that wait don't spin, as valgrind lets one thread run at a time.
 #
 # Three runs: faults that are planted (crates/larder-index/src/raw/memory.rs), each of which must be found; random work on `ets` alone, which
-# says what errors the emulator has of its own; and the library, in which any other error counts, with or without a frame of the library.
+# says what errors the emulator has of its own; and the library, in which any other error counts, with or without a frame of the library. Before them, the programs in C
+# (crates/larder-capi/tests/c), with nothing left out but leaks.
 # The last line is `N passed, M failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -79,6 +80,11 @@ new_errors() {
     !other {known[way]; next}
     !(way in known)'
 }
+
+echo "programs in C"
+RUSTFLAGS="${RUSTFLAGS:-} --cfg larder_sanitize" LARDER_C_RUNNER='valgrind --tool=memcheck --leak-check=no --fair-sched=yes --error-exitcode=9' \
+  cargo test --quiet --locked -p larder-capi --test c --target-dir "$TARGET"
+check $? "what memcheck says of the programs in C"
 
 echo "planted faults"
 LARDER_PLANTED=yes emulator planted larder_memcheck:dropped_test >/dev/null

@@ -358,7 +358,7 @@ pub unsafe extern "C" fn larder_prev(
     unsafe { step(table, out, |table| Ok(table.prev(&key.some("key")?)?)) }
 }
 
-/// Empties the table at one instant; how many rows went, in `*gone` unless that is null. O(1); memory is freed behind.
+/// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly, if nobody was writing at that moment. O(1); memory is freed behind.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `gone` is null or may be written to.

@@ -1,5 +1,8 @@
 //! Programs in C and C++, built with the system's compiler against the header, linked with the archive and with the shared object, and run.
+//!
+//! LARDER_C_RUNNER=COMMAND has each run by a command, such as valgrind and its options (`scripts/memcheck.sh`).
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -75,12 +78,21 @@ fn run(name: &str, ending: &str) {
             .expect("a link can be made");
     }
     let program = compile(name, &library, place.path());
-    let output = Command::new(program)
+    let runner = std::env::var("LARDER_C_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let mut command = Command::new(words.next().map_or(program.as_os_str(), OsStr::new));
+    if !runner.is_empty() {
+        command.args(words).arg(&program);
+    }
+    let output = command
         .current_dir(place.path())
         .env("LD_LIBRARY_PATH", place.path())
         .output()
         .expect("the program starts");
     succeeded(name, &output);
+    if !runner.is_empty() {
+        println!("{name} by {runner}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.ends_with("ok\n"), "{name} ended early: {said}");
 }

@@ -111,11 +111,14 @@ pub(crate) trait Route: Send + Sync {
     /// The leaf whose range has the position. It may be obsolete: then ask again.
     fn find<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Leaf<'g>;
 
-    /// The last leaf, if inserts go on at its end as far as is known. It may be obsolete.
-    fn tail<'g>(&self, guard: &'g Guard) -> Option<Leaf<'g>>;
+    /// The last leaf, if inserts go on at its end as far as is known, and if the position may belong there. It may be obsolete.
+    fn tail<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Option<Leaf<'g>>;
 
-    /// Inserts don't go on there.
-    fn forget_tail(&self);
+    /// What was looked for at the tail's end did not belong there. After a few in a row there is no tail.
+    fn missed_tail(&self);
+
+    /// What was looked for at the tail's end went there.
+    fn met_tail(&self);
 
     /// A leaf, and one end of its range if it isn't obsolete. None: there is no position before the one asked for.
     fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>>;

@@ -3,6 +3,7 @@
 use crate::raw::leaf::{Stored, SLOT};
 use crate::raw::outside::Handle;
 use std::cell::Cell;
+use std::thread::LocalKey;
 
 /// Where an entry lies in the run's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -122,25 +123,42 @@ thread_local! {
 /// A buffer of more bytes than this is not kept.
 const KEEP: usize = 1 << 20;
 
-/// Calls `f` with an empty run; its memory is kept for the thread's next call.
-pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
-    let mut run = SPARE.take().unwrap_or_default();
-    run.clear();
-    let result = f(&mut run);
-    let entries = run.entries.capacity() * size_of::<Entry>();
-    if run.bytes.capacity() <= KEEP && entries <= KEEP {
-        SPARE.set(Some(run));
+/// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps` says so. A new one where the thread's is in use, or gone
+/// because the thread ends: what goes with a thread may still use an index.
+pub(crate) fn with_spare<S: Default, T>(
+    spare: &'static LocalKey<Cell<Option<S>>>,
+    keeps: impl FnOnce(&S) -> bool,
+    f: impl FnOnce(&mut S) -> T,
+) -> T {
+    let own = spare.try_with(Cell::take).ok().flatten();
+    let mut own = own.unwrap_or_default();
+    let result = f(&mut own);
+    if keeps(&own) {
+        // Where the thread's place is gone, the buffer goes, too.
+        let _ = spare.try_with(|place| place.set(Some(own)));
     }
     result
 }
 
+/// Calls `f` with an empty run; its memory is kept for the thread's next call.
+pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
+    let small = |run: &Run| {
+        run.bytes.capacity() <= KEEP && run.entries.capacity() * size_of::<Entry>() <= KEEP
+    };
+    with_spare(&SPARE, small, |run| {
+        run.clear();
+        f(run)
+    })
+}
+
 /// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
 pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut scratch = SCRATCH.take().unwrap_or_default();
-    scratch.clear();
-    let result = f(&mut scratch);
-    if scratch.capacity() <= KEEP {
-        SCRATCH.set(Some(scratch));
-    }
-    result
+    with_spare(
+        &SCRATCH,
+        |scratch: &Vec<u8>| scratch.capacity() <= KEEP,
+        |scratch| {
+            scratch.clear();
+            f(scratch)
+        },
+    )
 }

@@ -10,7 +10,7 @@ use larder_index::{multi_with, LeafConfig, Quarantine, Unique};
 use larder_testing::history::of_threads;
 use larder_testing::model::{alone, check, finds, goes_wrong, history, planted, rounds, Search};
 use larder_testing::registers::Registers;
-use larder_testing::{crowds, make, mix, registers, unchanged, Kind};
+use larder_testing::{crowds, ends, make, mix, registers, unchanged, Kind};
 use std::sync::Arc;
 
 #[global_allocator]
@@ -102,6 +102,32 @@ fn inserts_at_the_end() {
             assert_eq!(index.scan(2 * i + 1), left);
         }
     });
+}
+
+/// As above, by inserts that search nothing, which only short entries are, while others are put and removed below and at the end, and read.
+#[test]
+fn short_inserts_at_the_end() {
+    let _alone = alone();
+    for meddlers in [1, 2] {
+        check("key order: one appends short entries", &LARGE, move || {
+            let index = Arc::new(smallest(Kind::Ordered));
+            let append = {
+                let index = index.clone();
+                shuttle::thread::spawn(move || ends::append(&**index, 40))
+            };
+            let meddling = (0..meddlers).map(|seed| {
+                let index = index.clone();
+                shuttle::thread::spawn(move || {
+                    ends::meddle(&**index, 12, seed);
+                    ends::look(&**index, 9);
+                })
+            });
+            for thread in meddling.chain([append]) {
+                thread.join().expect("no panic");
+            }
+            assert_eq!(ends::look(&**index, usize::MAX), Some(ends::FIRST + 39));
+        });
+    }
 }
 
 /// A version that is met again is that of the same leaf as it was, whatever leaves split, merge and take each other's place meanwhile.

@@ -140,3 +140,25 @@ fn neighbours_are_told_apart() {
         }
     }
 }
+
+/// A bag is freed in about as many steps as it has entries by the step's, those of its marks among them: no step goes over what is empty.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn a_crowd_is_freed_in_steps() {
+    const STEP: usize = 64;
+    let index = multi_with(LeafConfig::tiny());
+    let k = key(b"key", Hashes::Good);
+    let n = 20_000u32;
+    for i in 0..n {
+        index.update(&pin(), k, &mut |objects| objects.push(&i.to_be_bytes()));
+    }
+    let leaves = index.stats().leaves;
+    let (mut steps, mut freed) = (1, 0);
+    while !index.free_some(&pin(), STEP, &mut |_| freed += 1) {
+        steps += 1;
+    }
+    assert_eq!(freed, n);
+    // An entry or an empty leaf counts as one; there is a mark for each entry.
+    let most = 2 * (n as usize + leaves) / STEP + 3;
+    assert!(steps <= most, "{steps} steps, {leaves} leaves");
+}

@@ -86,6 +86,29 @@ fn queues() {
     );
 }
 
+/// The last leaf is found without the way to it, by inserts that search nothing, while others insert and remove elsewhere and in it, and read.
+#[test]
+fn ends_grow_beside_all_else() {
+    let keys = times(20_000) as u32;
+    let last = Some(ends::FIRST + keys - 1);
+    for config in configs() {
+        let index = make(Kind::Ordered, config);
+        thread::scope(|scope| {
+            scope.spawn(|| ends::append(&*index, keys));
+            for seed in 0..2 {
+                let index = &index;
+                scope.spawn(move || {
+                    ends::meddle(&**index, 100, seed);
+                    while ends::look(&**index, 20) != last {
+                        ends::meddle(&**index, 100, seed);
+                    }
+                });
+            }
+        });
+        assert_eq!(ends::look(&*index, usize::MAX), last);
+    }
+}
+
 /// A prefetch reads leaves that others change, believes nothing and changes nothing.
 #[test]
 fn a_prefetch_is_only_a_hint() {

@@ -17,6 +17,7 @@
 //! engine each type of table.
 
 pub mod crowds;
+pub mod ends;
 pub mod environment;
 pub mod history;
 mod keys;

@@ -228,7 +228,9 @@ pub fn queues(index: &dyn Unique, name: &str, n: u64) {
         for t in 0..2u64 {
             scope.spawn(move || {
                 for i in 0..n {
-                    put(index, key(&(i * 2 + t).to_be_bytes(), Hashes::Good), b"x");
+                    // Short enough for the shortest way to the end.
+                    let k = ((i * 2 + t) as u32).to_be_bytes();
+                    index.put(&pin(), key(&k, Hashes::Good), b"x", &mut |_| true);
                 }
             });
         }

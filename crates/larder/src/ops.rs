@@ -266,7 +266,7 @@ impl Table {
         Ok(())
     }
 
-    /// Empties the table; how many objects went. O(1): an empty index takes the place of the old, which is freed behind. Nobody sees a part of the objects gone.
+    /// Empties the table; how many objects went, exactly if nobody was writing. O(1): an empty index takes the place of the old, which is freed behind. Nobody sees a part of the objects gone.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.

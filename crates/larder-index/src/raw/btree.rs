@@ -28,9 +28,10 @@ use super::entries::Entries;
 use super::inner::{common, Inner, Seps, FANOUT};
 use super::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
 use super::slot::{Address, Child, Slot};
-use super::sought::Sought;
+use super::sought::{eight, Sought};
 use crate::route::{End, Found, Route, Seek, Shared};
 use crate::run::with_run;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -40,6 +41,11 @@ pub(crate) struct Btree {
     root: Slot<Inner>,
     /// The last leaf while inserts go on at its end, or unset.
     tail: Slot<Inner>,
+    /// The first eight bytes of the position that the tail's range begins at. A hint: that of another tail does no harm, as what the tail's entries are
+    /// looked at for decides.
+    tail_from: AtomicU64,
+    /// What in a row was looked for at the tail's end in vain, about.
+    misses: AtomicU32,
     changing: Mutex<()>,
 }
 
@@ -49,6 +55,12 @@ struct Step<'g> {
     node: &'g Inner,
     child: usize,
 }
+
+/// So many in a row are looked for at the tail's end in vain before there is no tail.
+const MOST_MISSES: u32 = 16;
+
+/// Nodes that are in the tree no more.
+type Gone = SmallVec<[Address<Inner>; 8]>;
 
 /// The way from the root to a leaf.
 type Path<'g> = SmallVec<[Step<'g>; 8]>;
@@ -101,6 +113,8 @@ impl Btree {
         Btree {
             root: Slot::new(Address::of_new(leaf)),
             tail: Slot::unset(),
+            tail_from: AtomicU64::new(0),
+            misses: AtomicU32::new(0),
             changing: Mutex::new(()),
         }
     }
@@ -133,6 +147,8 @@ impl Btree {
     /// 1. No node left: the root takes it. One child for one: the slot takes it.
     /// 2. Else the node is made anew, as two if it has too many children, together with a neighbour if it has too few.
     /// 3. Those take the place of the old ones one level up.
+    ///
+    /// Gives the nodes that went, which the caller retires when it has let go of `changing`.
     fn splice(
         &self,
         shared: &Shared,
@@ -140,8 +156,8 @@ impl Btree {
         (mut from, mut to): (usize, usize),
         mut new: Splice,
         guard: &Guard,
-    ) {
-        let mut gone: Vec<Address<Inner>> = Vec::new();
+    ) -> Gone {
+        let mut gone = Gone::default();
         loop {
             let Some(step) = path.pop() else {
                 // A root of many is one node more; there are at most two.
@@ -179,11 +195,28 @@ impl Btree {
                 nodes(shared, all, cut)
             };
         }
-        for address in gone {
-            // SAFETY: 1. `changing` is held and the new nodes are published: no slot that can be reached leads to the old ones; 2. each
-            // was taken out of the tree here, once.
+        gone
+    }
+
+    /// Retires what a change took out: after it let go of all locks, since the end of what the epoch frees may be anything.
+    fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[Leaf<'_>], guard: &Guard) {
+        for address in nodes {
+            // SAFETY: 1. new nodes were published under `changing`, which was held until then: no slot that can be reached leads to the old ones; 2. each
+            // was taken out of the tree by one `splice`, once.
             unsafe { address.retire_node(guard) };
         }
+        leaves
+            .iter()
+            .for_each(|leaf| self.retire_leaf(shared, *leaf, guard));
+    }
+
+    /// Inserts go on at the end of this leaf, whose range begins there. The caller holds `changing`, and the leaf is new.
+    fn set_tail(&self, leaf: Address<Inner>, low: Option<&[u8]>) {
+        // Ordering: Relaxed, both: hints, see there.
+        self.tail_from
+            .store(low.map_or(0, |low| eight(low, 0)), Relaxed);
+        self.misses.store(0, Relaxed);
+        self.tail.store(leaf);
     }
 
     /// Retires a leaf that went.
@@ -314,15 +347,34 @@ impl Route for Btree {
     }
 
     #[inline]
-    fn tail<'g>(&self, guard: &'g Guard) -> Option<Leaf<'g>> {
+    fn tail<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Option<Leaf<'g>> {
+        // Ordering: Relaxed, a hint.
+        if position.first() < self.tail_from.load(Relaxed) {
+            return None;
+        }
         match self.tail.load_if_set(guard) {
             Some(Child::Leaf(leaf)) => Some(leaf),
             _ => None,
         }
     }
 
-    fn forget_tail(&self) {
-        self.tail.unset_now();
+    fn missed_tail(&self) {
+        // Ordering: Relaxed, all: a hint, of which some may be lost.
+        let missed = self.misses.load(Relaxed) + 1;
+        if missed < MOST_MISSES {
+            self.misses.store(missed, Relaxed);
+        } else {
+            self.misses.store(0, Relaxed);
+            self.tail.unset_now();
+        }
+    }
+
+    #[inline]
+    fn met_tail(&self) {
+        // Ordering: Relaxed, both: as above.
+        if self.misses.load(Relaxed) != 0 {
+            self.misses.store(0, Relaxed);
+        }
     }
 
     fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>> {
@@ -354,15 +406,16 @@ impl Route for Btree {
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
-        let goes_on = leaf.appends() && fences(&path).1.is_none();
+        let (low, high) = fences(&path);
+        let goes_on = leaf.appends() && high.is_none();
         leaf.obsolete();
         let new = Address::of_new(new);
-        self.splice(shared, path, (at, at), Splice::one(new), guard);
+        let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
         if goes_on {
-            self.tail.store(new);
+            self.set_tail(new, low);
         }
         drop(changing);
-        self.retire_leaf(shared, old, guard);
+        self.retire(shared, gone, &[old], guard);
     }
 
     fn split(
@@ -414,12 +467,12 @@ impl Route for Btree {
             seps: Seps::default(),
         };
         new.seps.push(sep);
-        self.splice(shared, path, (at, at), new, guard);
+        let gone = self.splice(shared, path, (at, at), new, guard);
         if goes_on {
-            self.tail.store(right);
+            self.set_tail(right, Some(sep));
         }
         drop(changing);
-        self.retire_leaf(shared, old, guard);
+        self.retire(shared, gone, &[old], guard);
     }
 
     fn merge(
@@ -469,10 +522,9 @@ impl Route for Btree {
         left.obsolete();
         right.obsolete();
         let new = Splice::one(Address::of_new(new));
-        self.splice(shared, path, (from, to), new, guard);
+        let gone = self.splice(shared, path, (from, to), new, guard);
         drop(changing);
-        old.into_iter()
-            .for_each(|leaf| self.retire_leaf(shared, leaf, guard));
+        self.retire(shared, gone, &old, guard);
         true
     }
 

@@ -16,6 +16,7 @@ use super::leaf::{
 use super::outside::Handle;
 use super::sought::{eight, head_of, HEAD_MASK};
 use super::view::Record;
+use crate::run::with_spare;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -55,12 +56,9 @@ thread_local! {
 pub(crate) fn with_entries<T>(f: impl FnOnce(&mut Entries) -> T) -> T {
     /// More than this is not kept.
     const KEEP: usize = 1 << 16;
-    let mut entries = SPARE.take().unwrap_or_default();
-    let result = f(&mut entries);
-    if entries.parts.capacity() <= KEEP && entries.new.capacity() <= KEEP {
-        SPARE.set(Some(entries));
-    }
-    result
+    let small =
+        |entries: &Entries| entries.parts.capacity() <= KEEP && entries.new.capacity() <= KEEP;
+    with_spare(&SPARE, small, f)
 }
 
 impl Entries {

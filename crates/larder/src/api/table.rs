@@ -269,7 +269,7 @@ impl Table {
         Ok(found)
     }
 
-    /// Empties the table at one instant; how many tuples went. O(1).
+    /// Empties the table at one instant; how many tuples went: exactly, if nobody was writing at that moment. O(1).
     ///
     /// # Errors
     /// `NoTable`.

@@ -8,6 +8,8 @@
 //!
 //! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges with a neighbour.
 
+mod scan;
+
 use crate::raw::entries::{with_entries, Entries};
 use crate::raw::leaf::{Leaf, Locked, NewLeaf, Obsolete, Stored, MOST_CONTENT, SLOT};
 use crate::raw::locked::lives_outside;
@@ -16,9 +18,9 @@ use crate::raw::sought::Sought;
 use crate::raw::view::{Record, Spot, View};
 use crate::raw::words::Torn;
 use crate::route::{End, Found, LeafConfig, Route, Seek, Shared};
-use crate::run::{with_scratch, Run};
+use crate::run::with_scratch;
 use crate::sync::{Backoff, Mutex};
-use crate::{Batch, Change, Consent, Direction, Got, Start, Stats, Updater, Was, SHORT};
+use crate::{Change, Consent, Got, Stats, Updater, Was, SHORT};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
@@ -27,8 +29,7 @@ const MET: i32 = 250;
 const QUIET: i32 = -1;
 /// The contention at which a leaf splits early.
 const HOT: i32 = 1000;
-/// A scan's batch ends before its bytes pass this, if it has an entry.
-const BATCH_BYTES: usize = 1 << 20;
+pub(crate) use scan::Wish;
 
 /// Entries at positions.
 pub(crate) struct Tree<R> {
@@ -36,16 +37,6 @@ pub(crate) struct Tree<R> {
     shared: Shared,
     /// How far `free_some` has come.
     freed: Mutex<Vec<u8>>,
-}
-
-/// What a scan wants.
-pub(crate) struct Wish<'a> {
-    pub(crate) start: Start<'a>,
-    pub(crate) direction: Direction,
-    /// Entries whose positions begin so; the first other one ends the scan.
-    pub(crate) within: &'a [u8],
-    /// The most entries.
-    pub(crate) limit: usize,
 }
 
 impl<R: Route> Tree<R> {
@@ -180,7 +171,7 @@ impl<R: Route> Tree<R> {
         guard: &'g Guard,
         sought: Sought<'p>,
     ) -> (Locked<'g>, Place<'p>, i32) {
-        if let Some(leaf) = self.route.tail(guard) {
+        if let Some(leaf) = self.route.tail(sought, guard) {
             if let Some(mut locked) = self.lock_tail(leaf, sought) {
                 let heat = locked.contention(QUIET);
                 let (i, record) = (locked.len(), None);
@@ -188,20 +179,31 @@ impl<R: Route> Tree<R> {
                 return (locked, place, heat);
             }
         }
+        self.find_there(guard, sought)
+    }
+
+    /// As `find_locked`, for a position that is hardly above all that are there.
+    #[inline(always)]
+    fn find_there<'g, 'p>(
+        &self,
+        guard: &'g Guard,
+        sought: Sought<'p>,
+    ) -> (Locked<'g>, Place<'p>, i32) {
         let (locked, heat) = self.lock(guard, sought);
         let spot = locked.search(sought);
         let place = Place::new(sought, &locked, spot.i, spot.record);
         (locked, place, heat)
     }
 
-    /// Locks the last leaf, if nobody else has, and if the position is above all that are there. If it isn't, the next one is not sought there.
+    /// Locks the last leaf, if nobody else has, and if the position is above all that are there.
     #[inline]
     fn lock_tail<'g>(&self, leaf: Leaf<'g>, sought: Sought<'_>) -> Option<Locked<'g>> {
         let locked = leaf.try_lock().ok().flatten()?;
         if locked.is_below(sought) {
+            self.route.met_tail();
             return Some(locked);
         }
-        self.route.forget_tail();
+        self.route.missed_tail();
         None
     }
 
@@ -256,8 +258,9 @@ impl<R: Route> Tree<R> {
         value: &[u8],
         may: &mut Consent<'_>,
     ) -> Option<Was> {
-        let mut locked = self.route.tail(guard)?.try_lock().ok()??;
+        let mut locked = self.route.tail(sought, guard)?.try_lock().ok()??;
         let next = locked.next_of_run(sought, value.len())?;
+        self.route.met_tail();
         if !may(None) {
             return Some(Was::Refused);
         }
@@ -285,7 +288,7 @@ impl<R: Route> Tree<R> {
 
     /// As `Unique::remove`.
     pub(crate) fn remove(&self, guard: &Guard, position: &[u8], may: &mut Consent<'_>) -> Was {
-        let (locked, place, heat) = self.find_locked(guard, Sought::new(position));
+        let (locked, place, heat) = self.find_there(guard, Sought::new(position));
         if !may(place.value(&locked)) {
             return Was::Refused;
         }
@@ -506,136 +509,6 @@ impl<R: Route> Tree<R> {
         });
     }
 
-    /// Appends the values of all entries whose positions begin so to `run`, without their positions, as of one instant, if it can be told from one leaf which those
-    /// are. Otherwise false, whatever was appended: then `scan` must do it.
-    #[inline]
-    pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
-        // What begins so comes after `within` itself: none is in a leaf before the one that would have that.
-        let Ok(view) = self.route.find(Sought::new(within), guard).read() else {
-            return false;
-        };
-        let copy = || -> Result<bool, Torn> {
-            let (first, _) = view.search_any(within)?;
-            let Some(sought) = view.behind_prefix(within) else {
-                return Ok(first < view.len());
-            };
-            for i in first..view.len() {
-                if !view.begins_with(i, sought)? {
-                    return Ok(true);
-                }
-                let from = run.bytes.len();
-                view.copy_value(&view.record_of(i)?, &mut run.bytes)?;
-                run.end_entry(from, from, None);
-            }
-            // The next leaf may have more.
-            Ok(false)
-        };
-        matches!({ copy }(), Ok(true)) && view.holds()
-    }
-
-    /// As `scan` into a batch, for one entry that lies in the same leaf as the position it is sought from. Otherwise false: then `scan` must do it.
-    #[inline]
-    pub(crate) fn scan_one(
-        &self,
-        guard: &Guard,
-        start: Start<'_>,
-        direction: Direction,
-        batch: &mut Batch,
-    ) -> bool {
-        let (position, past) = match start {
-            Start::Edge => return false,
-            Start::At(position) => (position, false),
-            Start::Past(position) => (position, true),
-        };
-        let forward = direction == Direction::Forward;
-        let sought = Sought::new(position);
-        let leaf = self.route.find(sought, guard);
-        let prefix = leaf.prefix_len();
-        let (Ok(view), Some(suffix)) = (leaf.read(), sought.suffix(prefix)) else {
-            return false;
-        };
-        let look = || -> Result<bool, Torn> {
-            let spot = view.search(sought.head(prefix), suffix)?;
-            let (i, found) = (spot.i, spot.record.is_some());
-            let i = match forward {
-                true => Some(i + usize::from(found && past)).filter(|&i| i < view.len()),
-                false => (i + usize::from(found && !past)).checked_sub(1),
-            };
-            batch.clear();
-            i.map_or(Ok(false), |i| view.only(i, batch).map(|()| true))
-        };
-        if !matches!({ look }(), Ok(true)) || !view.holds() {
-            return false;
-        }
-        let Batch {
-            bytes,
-            entries,
-            resume,
-            ..
-        } = batch;
-        resume.extend_from_slice(&bytes[..entries[0].1]);
-        if forward {
-            // Positions are prefix-free: nothing lies between.
-            resume.push(0);
-        }
-        true
-    }
-
-    /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one instant: none only at the end. `resume` gets
-    /// the position from which to go on. Returns whether the end was reached.
-    pub(crate) fn scan(
-        &self,
-        guard: &Guard,
-        wish: &Wish<'_>,
-        run: &mut Run,
-        resume: &mut Vec<u8>,
-    ) -> bool {
-        let forward = wish.direction == Direction::Forward;
-        let end = if forward { End::High } else { End::Low };
-        let mut cursor = Cursor::new(wish);
-        let backoff = Backoff::new();
-        loop {
-            run.clear();
-            let Some(Found { leaf, fence }) = self.route.find_fenced(cursor.seek(), end, guard)
-            else {
-                resume.clear();
-                return true;
-            };
-            let Ok(view) = leaf.read() else {
-                backoff.snooze();
-                continue;
-            };
-            let collected = collect(&view, &cursor, wish, run);
-            if !view.holds() {
-                backoff.snooze();
-                continue;
-            }
-            let Ok(stopped) = collected else {
-                continue;
-            };
-            match (stopped, fence) {
-                (Some(Stop::Outside), _) | (None, None) => {
-                    resume.clear();
-                    return true;
-                }
-                (Some(Stop::Full), _) => {
-                    resume.clear();
-                    resume.extend_from_slice(run.position(run.len() - 1));
-                    if forward {
-                        // Positions are prefix-free: nothing lies between.
-                        resume.push(0);
-                    }
-                    return false;
-                }
-                (None, Some(fence)) if run.len() > 0 => {
-                    *resume = fence;
-                    return false;
-                }
-                (None, Some(fence)) => cursor.go_on(fence),
-            }
-        }
-    }
-
     /// As `Unique::free_some`.
     pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let mut cursor = self.freed.lock();
@@ -693,103 +566,5 @@ impl<R: Route> Tree<R> {
     /// Figures of the structure.
     pub(crate) fn stats(&self) -> Stats {
         self.shared.counters.stats(self.route.depth(&crate::pin()))
-    }
-}
-
-/// Why the copying of a leaf's entries stopped before its end.
-enum Stop {
-    /// The batch is full.
-    Full,
-    /// An entry is beyond what the scan wants.
-    Outside,
-}
-
-/// How far a scan has come.
-struct Cursor<'a> {
-    start: Start<'a>,
-    forward: bool,
-    /// The fence that it goes on from, once it has left the first leaf.
-    fence: Option<Vec<u8>>,
-}
-
-impl<'a> Cursor<'a> {
-    fn new(wish: &Wish<'a>) -> Self {
-        Cursor {
-            start: wish.start,
-            forward: wish.direction == Direction::Forward,
-            fence: None,
-        }
-    }
-
-    fn go_on(&mut self, fence: Vec<u8>) {
-        self.fence = Some(fence);
-    }
-
-    /// The leaf to look at.
-    fn seek(&self) -> Seek<'_> {
-        match (&self.fence, self.start, self.forward) {
-            (Some(fence), _, true) => Seek::At(fence),
-            (Some(fence), _, false) => Seek::Before(fence),
-            (None, Start::Edge, true) => Seek::First,
-            (None, Start::Edge, false) => Seek::Last,
-            (None, Start::Past(p), false) => Seek::Before(p),
-            (None, Start::At(p) | Start::Past(p), _) => Seek::At(p),
-        }
-    }
-
-    /// The entries of the leaf that the scan has before it.
-    fn range(&self, view: &View<'_>) -> Result<(usize, usize), Torn> {
-        let n = view.len();
-        let start = match &self.fence {
-            // All of a leaf that was reached over its fence lies before the scan; but when the leaf at hand is a new and larger one, not all.
-            Some(fence) if self.forward => Start::At(fence),
-            Some(fence) => Start::Past(fence),
-            None => self.start,
-        };
-        let (position, past) = match start {
-            Start::Edge => return Ok((0, n)),
-            Start::At(p) => (p, false),
-            Start::Past(p) => (p, true),
-        };
-        let (i, found) = view.search_any(position)?;
-        Ok(match (self.forward, past) {
-            (true, past) => (i + usize::from(found && past), n),
-            (false, past) => (0, i + usize::from(found && !past)),
-        })
-    }
-}
-
-/// Copies the entries that the scan wants from a leaf. None: up to its end.
-fn collect(
-    view: &View<'_>,
-    cursor: &Cursor<'_>,
-    wish: &Wish<'_>,
-    run: &mut Run,
-) -> Result<Option<Stop>, Torn> {
-    let (from, to) = cursor.range(view)?;
-    run.reserve(to.saturating_sub(from).min(wish.limit));
-    let mut one = |i: usize| {
-        if run.len() >= wish.limit || run.bytes.len() > BATCH_BYTES {
-            return Ok(Some(Stop::Full));
-        }
-        view.collect_whole(i, run)?;
-        let within = wish.within.is_empty() || run.last_begins_with(wish.within);
-        if !within {
-            run.pop();
-            return Ok(Some(Stop::Outside));
-        }
-        Ok(None)
-    };
-    let mut in_order = from..to;
-    loop {
-        let next = if cursor.forward {
-            in_order.next()
-        } else {
-            in_order.next_back()
-        };
-        let Some(i) = next else { return Ok(None) };
-        if let Some(stop) = one(i)? {
-            return Ok(Some(stop));
-        }
     }
 }
