@@ -22,7 +22,7 @@
 
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::keys::Near;
+use crate::keys::{Near, MANY_TO_WRITE};
 use crate::owner::OwnerId;
 use crate::raw;
 use crate::reaper;
@@ -241,7 +241,7 @@ impl ListBatch {
         loop {
             if near.wants(progress.next) {
                 near.fill(table, &self.list, progress.next);
-                at.store.prefetch(&guard, near.near.keys());
+                at.store.prefetch(&guard, near.near.keys(), MANY_TO_WRITE);
             }
             match progress.phase {
                 Phase::Over(_) => return Ok(Step::Done),

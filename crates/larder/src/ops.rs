@@ -3,7 +3,7 @@
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`, the exchange of the state word.
 
 use crate::error::Error;
-use crate::keys::{KeyList, Near, TOGETHER};
+use crate::keys::{KeyList, Near, MANY_TO_WRITE, TOGETHER};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
 use crate::read::Stored;
@@ -253,7 +253,9 @@ impl Table {
         let mut near = Near::new();
         for from in (0..keys.len()).step_by(TOGETHER) {
             near.fill(self, keys, from);
-            self.begin(&guard)?.store.prefetch(&guard, near.keys());
+            self.begin(&guard)?
+                .store
+                .prefetch(&guard, near.keys(), MANY_TO_WRITE);
             for (i, &key) in near.keys().iter().enumerate() {
                 self.take_under(local, &guard, key, |object| {
                     visit(from + i, Some(object));

@@ -4,7 +4,7 @@
 //! one instant. No lock is taken.
 
 use crate::error::Error;
-use crate::keys::{KeyList, Near, TOGETHER};
+use crate::keys::{KeyList, Near, MANY_TO_READ, TOGETHER};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
 use crate::raw;
@@ -161,7 +161,7 @@ impl Table {
         let mut near = Near::new();
         for from in (0..keys.len()).step_by(TOGETHER) {
             near.fill(self, keys, from);
-            at.store.prefetch(&guard, near.keys());
+            at.store.prefetch(&guard, near.keys(), MANY_TO_READ);
             for (i, &key) in near.keys().iter().enumerate() {
                 self.visit_in(local, &at, key, |stored| {
                     visit(from + i, Some(stored));

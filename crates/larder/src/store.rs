@@ -128,9 +128,14 @@ impl Store {
         }
     }
 
-    /// Brings what operations on the keys will touch near; a hint.
+    /// Brings what operations on the keys will touch near; a hint. In a tree that goes the way to each leaf once more: not where there are fewer than `many`
+    /// objects.
     #[inline]
-    pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+    pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>], many: usize) {
+        let short_way = matches!(&self.index, Index::One(ix) if !ix.is_ordered());
+        if !short_way && self.count.get() < many {
+            return;
+        }
         match &self.index {
             Index::One(ix) => ix.prefetch(guard, keys),
             Index::Many(ix) => ix.prefetch(guard, keys),
