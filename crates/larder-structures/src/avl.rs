@@ -22,14 +22,16 @@
 //! stack; others descend. The patch measured in 2013 gave each call a stack of its own: `static_stack` off.
 //!
 //! Source: G. M. Adelson-Velsky, E. M. Landis, "An algorithm for the organization of information", 1962; OTP's documented behaviour.
-//! Deviations: nodes lie in chunks and links are numbers of 32 bits; a key is beside its links when it is short. To divide or join trees moves
-//! the nodes of one of them, O(n), where pointers would take O(log n).
+//! Deviation: a key is beside its links when it is short.
+//!
+//! To divide a tree takes its root away, and to join two links the lower one to an inner edge of the higher one: O(log n), as in OTP, whose tree of locks
+//! does so all the time. What has been divided or joined is counted when somebody asks, O(n).
 //!
 //! Not for: many writers (one lock), large tables that don't fit in cache (a miss for each of 1.44 log₂ n levels). The default is quicker in all.
 
 use crate::position::spilled;
+use crate::raw::heap::{Heap, Link, NIL};
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
-use crate::slab::{Slab, NIL};
 use crate::{Cut, Position};
 use larder_index::sync::Mutex;
 use larder_index::Stats;
@@ -37,13 +39,13 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// The most levels of a tree of 2³² nodes are 1.44 × 32.
-type Path = SmallVec<[(u32, usize); 48]>;
+type Path = SmallVec<[(Link, usize); 48]>;
 
 #[derive(Debug)]
 struct Node<W> {
     position: Position,
     word: W,
-    kids: [u32; 2],
+    kids: [Link; 2],
     balance: i8,
 }
 
@@ -52,9 +54,9 @@ struct Node<W> {
 struct Stack {
     forward: bool,
     /// The node that was met last.
-    last: u32,
+    last: Link,
     /// Those that are to be met after it, the next one last; the others are its ancestors.
-    rest: Vec<u32>,
+    rest: Vec<Link>,
 }
 
 impl Stack {
@@ -70,8 +72,10 @@ impl Stack {
 /// An AVL tree from positions to words.
 #[derive(Debug)]
 pub struct Avl<W> {
-    nodes: Slab<Node<W>>,
-    root: u32,
+    nodes: Heap<Node<W>>,
+    root: Link,
+    /// Whether all nodes were made here: the counts are exact. Else they are, modulo 2⁶⁴, as a sum over all trees that had to do with each other.
+    own: bool,
     /// Bytes of positions that are too long to stand in their nodes.
     spilled: usize,
     stack: Option<Box<Mutex<Stack>>>,
@@ -90,15 +94,16 @@ impl<W> Avl<W> {
     /// An empty tree; `static_stack` says whether the stack of the last walk is kept.
     pub fn new(static_stack: bool) -> Self {
         Avl {
-            nodes: Slab::new(),
+            nodes: Heap::new(),
             root: NIL,
+            own: true,
             spilled: 0,
             stack: static_stack.then(|| Box::new(Mutex::new(Stack::empty()))),
         }
     }
 
     /// Step 1: down to the position. Gives the path above the place, and the node there or `NIL`.
-    fn descend(&self, position: &[u8]) -> (Path, u32) {
+    fn descend(&self, position: &[u8]) -> (Path, Link) {
         let mut path = Path::new();
         let mut at = self.root;
         while at != NIL {
@@ -115,7 +120,7 @@ impl<W> Avl<W> {
     }
 
     /// Makes `to` the child where the path ends.
-    fn link(&mut self, path: &[(u32, usize)], to: u32) {
+    fn link(&mut self, path: &[(Link, usize)], to: Link) {
         match path.last() {
             None => self.root = to,
             Some(&(parent, side)) => self.nodes[parent].kids[side] = to,
@@ -128,8 +133,8 @@ impl<W> Avl<W> {
         }
     }
 
-    fn make(&mut self, position: Position, word: W, kids: [u32; 2], balance: i8) -> u32 {
-        self.spilled += spilled(&position);
+    fn make(&mut self, position: Position, word: W, kids: [Link; 2], balance: i8) -> Link {
+        self.spilled = self.spilled.wrapping_add(spilled(&position));
         self.nodes.insert(Node {
             position,
             word,
@@ -138,14 +143,14 @@ impl<W> Avl<W> {
         })
     }
 
-    fn unmake(&mut self, id: u32) -> Node<W> {
+    fn unmake(&mut self, id: Link) -> Node<W> {
         let node = self.nodes.remove(id);
-        self.spilled -= spilled(&node.position);
+        self.spilled = self.spilled.wrapping_sub(spilled(&node.position));
         node
     }
 
     /// Turns the node, whose `side` is too high by one, so that invariant 2 holds. Gives the new top, and whether the subtree became lower.
-    fn rotate(&mut self, top: u32, side: usize) -> (u32, bool) {
+    fn rotate(&mut self, top: Link, side: usize) -> (Link, bool) {
         let (heavy, other) = (weight(side), 1 - side);
         let kid = self.nodes[top].kids[side];
         if self.nodes[kid].balance == -heavy {
@@ -164,7 +169,7 @@ impl<W> Avl<W> {
         (kid, !even)
     }
 
-    fn rotate_twice(&mut self, top: u32, kid: u32, side: usize) -> u32 {
+    fn rotate_twice(&mut self, top: Link, kid: Link, side: usize) -> Link {
         //   top(+2)             mid
         //   /    \             /    \
         //  a     kid         top    kid
@@ -209,14 +214,14 @@ impl<W> Avl<W> {
     }
 
     /// Steps 3 and 4 for a new node.
-    fn attach(&mut self, path: Path, node: u32) {
+    fn attach(&mut self, path: Path, node: Link) {
         self.forget_stack();
         self.link(&path, node);
         self.retrace(path, true);
     }
 
     /// Steps 3 and 4 for the node where the path ends.
-    fn detach(&mut self, mut path: Path, id: u32) -> (Position, W) {
+    fn detach(&mut self, mut path: Path, id: Link) -> (Position, W) {
         self.forget_stack();
         let mut goes = id;
         if self.nodes[id].kids.iter().all(|kid| *kid != NIL) {
@@ -238,13 +243,13 @@ impl<W> Avl<W> {
         let here = &mut self.nodes[id];
         let old = std::mem::replace(&mut here.position, node.position);
         let word = std::mem::replace(&mut here.word, node.word);
-        self.spilled += spilled(&self.nodes[id].position);
-        self.spilled -= spilled(&old);
+        let came = spilled(&self.nodes[id].position);
+        self.spilled = self.spilled.wrapping_add(came).wrapping_sub(spilled(&old));
         (old, word)
     }
 
     /// Pushes the node and its descendants on that side.
-    fn push_spine(&self, mut at: u32, side: usize, rest: &mut Vec<u32>) {
+    fn push_spine(&self, mut at: Link, side: usize, rest: &mut Vec<Link>) {
         while at != NIL {
             rest.push(at);
             at = self.nodes[at].kids[side];
@@ -289,7 +294,7 @@ impl<W> Avl<W> {
     }
 
     /// Levels below the node. O(log n): the higher side is followed.
-    fn height(&self, mut at: u32) -> usize {
+    fn height(&self, mut at: Link) -> usize {
         let mut levels = 0;
         while at != NIL {
             let node = &self.nodes[at];
@@ -299,31 +304,8 @@ impl<W> Avl<W> {
         levels
     }
 
-    /// Moves a subtree to another slab. Shapes and balances stay.
-    fn move_nodes(&mut self, from: u32, to: &mut Avl<W>) -> u32 {
-        if from == NIL {
-            return NIL;
-        }
-        let mut top = NIL;
-        let mut waiting: Vec<(u32, Option<(u32, usize)>)> = vec![(from, None)];
-        while let Some((id, parent)) = waiting.pop() {
-            let node = self.unmake(id);
-            let new = to.make(node.position, node.word, [NIL; 2], node.balance);
-            match parent {
-                None => top = new,
-                Some((parent, side)) => to.nodes[parent].kids[side] = new,
-            }
-            let kids = node.kids.into_iter().enumerate();
-            waiting.extend(
-                kids.filter(|(_, kid)| *kid != NIL)
-                    .map(|(side, kid)| (kid, Some((new, side)))),
-            );
-        }
-        top
-    }
-
-    /// Joins two trees of one slab with an entry between them, by which the roots differ. O(difference of their heights).
-    fn concatenate(&mut self, left: u32, middle: (Position, W), right: u32) {
+    /// Joins two trees with an entry between them, by which the roots differ. O(difference of their heights).
+    fn concatenate(&mut self, left: Link, middle: (Position, W), right: Link) {
         let roots = [left, right];
         let heights = roots.map(|root| self.height(root) as isize);
         let tall = usize::from(heights[1] > heights[0]);
@@ -387,20 +369,25 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
     }
 
     fn pop(&mut self) -> Option<W> {
-        let mut path = Path::new();
-        let mut at = self.root;
-        if at == NIL {
-            return None;
-        }
-        while self.nodes[at].kids[0] != NIL {
-            path.push((at, 0));
-            at = self.nodes[at].kids[0];
-        }
-        Some(self.detach(path, at).1)
+        self.pop_first().map(|(_, word)| word)
     }
 
     fn len(&self) -> usize {
-        self.nodes.len()
+        if self.own {
+            return self.nodes.made();
+        }
+        let (mut n, mut waiting) = (0, vec![self.root]);
+        while let Some(link) = waiting.pop() {
+            if link != NIL {
+                n += 1;
+                waiting.extend(self.nodes[link].kids);
+            }
+        }
+        n
+    }
+
+    fn is_empty(&self) -> bool {
+        self.root == NIL
     }
 
     fn stats(&self, stats: &mut Stats) {
@@ -410,7 +397,8 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
     fn memory(&self) -> usize {
         // The stack's own memory is that of one path.
         let stack = self.stack.as_ref().map_or(0, |_| size_of::<Mutex<Stack>>());
-        self.nodes.memory() + self.spilled + stack
+        let nodes = self.nodes.made().wrapping_mul(size_of::<Node<W>>());
+        nodes.wrapping_add(self.spilled).wrapping_add(stack)
     }
 }
 
@@ -420,14 +408,15 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
     }
 
     fn divide(&mut self) -> Option<(Position, Self)> {
-        if self.len() < 2 {
+        let root = self.root;
+        if root == NIL || self.nodes[root].kids == [NIL; 2] {
             return None;
         }
         self.forget_stack();
         let mut upper = self.like();
-        let root = self.root;
+        (self.own, upper.own) = (false, false);
         let [left, right] = self.nodes[root].kids;
-        upper.root = self.move_nodes(right, &mut upper);
+        upper.root = right;
         if left == NIL {
             // The root stays, alone.
             self.nodes[root].kids = [NIL; 2];
@@ -450,42 +439,41 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
 
     fn join(&mut self, mut right: Self) {
         self.forget_stack();
-        if right.len() > self.len() {
-            // The nodes of the smaller one move.
-            std::mem::swap(self, &mut right);
-            if let Some(middle) = right.pop_last() {
-                let (root, here) = (right.root, self.root);
-                let left = right.move_nodes(root, self);
-                self.concatenate(left, middle, here);
-            }
-        } else if let Some(middle) = right.pop_first() {
-            let (root, here) = (right.root, self.root);
-            let moved = right.move_nodes(root, self);
-            self.concatenate(here, middle, moved);
+        let middle = right.pop_first();
+        self.own &= right.own;
+        self.nodes.take_over(&right.nodes);
+        self.spilled = self.spilled.wrapping_add(right.spilled);
+        if let Some(middle) = middle {
+            // Its nodes are this tree's from here on.
+            let theirs = std::mem::replace(&mut right.root, NIL);
+            self.concatenate(self.root, middle, theirs);
         }
     }
 }
 
 impl<W> Avl<W> {
     fn pop_first(&mut self) -> Option<(Position, W)> {
-        self.pop_edge(0)
-    }
-
-    fn pop_last(&mut self) -> Option<(Position, W)> {
-        self.pop_edge(1)
-    }
-
-    fn pop_edge(&mut self, side: usize) -> Option<(Position, W)> {
         let mut path = Path::new();
         let mut at = self.root;
         if at == NIL {
             return None;
         }
-        while self.nodes[at].kids[side] != NIL {
-            path.push((at, side));
-            at = self.nodes[at].kids[side];
+        while self.nodes[at].kids[0] != NIL {
+            path.push((at, 0));
+            at = self.nodes[at].kids[0];
         }
         Some(self.detach(path, at))
+    }
+}
+
+impl<W> Drop for Avl<W> {
+    fn drop(&mut self) {
+        let mut waiting = vec![std::mem::replace(&mut self.root, NIL)];
+        while let Some(link) = waiting.pop() {
+            if link != NIL {
+                waiting.extend(self.nodes.remove(link).kids);
+            }
+        }
     }
 }
 

@@ -270,7 +270,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
-        let entries = part.structure.len();
+        let entries = self.entries_told(part);
         let way = self.way(guard, position);
         if way.routes.len() >= self.adaptation.depth {
             return;
@@ -294,7 +294,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
-        let entries = part.structure.len();
+        let entries = self.entries_told(part);
         let way = self.way(guard, position);
         let Some(&(parent, side)) = way.routes.last() else {
             return;
@@ -444,9 +444,11 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
     fn memory(&self, guard: &Guard) -> usize {
         let (bases, _) = self.bases(guard);
         let structures = bases.iter().map(|base| base.part.read().structure.memory());
+        // The sum is right, whatever each says (see `Divisible`).
+        let structures = structures.fold(0, usize::wrapping_add);
         // A node has two counts before it; a tree of n bases has n − 1 routes.
         let nodes = (bases.len() * 2 - 1) * (size_of::<Node<S>>() + 16);
-        nodes + structures.sum::<usize>()
+        nodes.wrapping_add(structures)
     }
 
     fn stats(&self, guard: &Guard) -> Stats {

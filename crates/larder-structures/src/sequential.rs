@@ -85,6 +85,8 @@ pub trait Sequential<W>: Send + Sync {
 }
 
 /// A sequential structure that a contention-adapting tree can take apart and put together.
+///
+/// Once that was done, `len` may have to count, O(n), and what each of the parts says of its memory may be wrong: only their sum, modulo 2⁶⁴, has to be right.
 pub trait Divisible<W>: Sequential<W> + Sized {
     /// An empty one with the same options.
     fn like(&self) -> Self;

@@ -15,7 +15,7 @@ fn position(n: u64) -> Position {
 
 /// Invariants 1 and 2, and what is counted.
 fn check(tree: &Avl<u64>) {
-    fn height(tree: &Avl<u64>, at: u32) -> i32 {
+    fn height(tree: &Avl<u64>, at: Link) -> i32 {
         if at == NIL {
             return 0;
         }
@@ -32,9 +32,26 @@ fn check(tree: &Avl<u64>) {
     let mut back = entries(tree, Direction::Backward);
     back.reverse();
     assert_eq!(all, back);
+    if tree.own {
+        counted(&[tree]);
+    }
+}
+
+/// What trees that had to do with each other count together.
+fn counted(trees: &[&Avl<u64>]) {
+    let sum = |f: &dyn Fn(&Avl<u64>) -> usize| {
+        let each = trees.iter().map(|tree| f(tree));
+        each.fold(0, usize::wrapping_add)
+    };
+    let all = || {
+        trees
+            .iter()
+            .flat_map(|tree| entries(tree, Direction::Forward))
+    };
+    assert_eq!(sum(&|tree| tree.nodes.made()), all().count());
     assert_eq!(
-        tree.spilled,
-        all.iter().map(|(p, _)| spilled(p)).sum::<usize>()
+        sum(&|tree| tree.spilled),
+        all().map(|(p, _)| spilled(&p)).sum()
     );
 }
 
@@ -69,7 +86,7 @@ fn stays_balanced_in_every_order() {
                 check(&tree);
             }
         }
-        assert_eq!((tree.len(), tree.nodes.memory(), tree.spilled), (0, 0, 0));
+        assert_eq!((tree.len(), tree.nodes.made(), tree.spilled), (0, 0, 0));
     }
 }
 
@@ -85,7 +102,8 @@ fn divides_and_joins() {
                 .iter()
                 .map(|e| e.1)
                 .eq(0..left + right));
-            let Some((at, upper)) = tree.divide() else {
+            counted(&[&tree]);
+            let Some((at, mut upper)) = tree.divide() else {
                 assert!(left + right < 2);
                 continue;
             };
@@ -94,6 +112,19 @@ fn divides_and_joins() {
             assert!(!tree.is_empty() && !upper.is_empty());
             assert!(entries(&tree, Direction::Forward).iter().all(|e| e.0 < at));
             assert_eq!(entries(&upper, Direction::Forward)[0].0, at);
+            // What was made in one tree is taken out of the other, and all again of one.
+            let first = entries(&upper, Direction::Forward)[0].1;
+            assert!(upper.remove(&position(first)));
+            tree.insert(&position(first), first);
+            check(&tree);
+            check(&upper);
+            counted(&[&tree, &upper]);
+            tree.join(upper);
+            check(&tree);
+            counted(&[&tree]);
+            assert_eq!(tree.len() as u64, left + right);
+            while tree.pop().is_some() {}
+            assert_eq!((tree.nodes.made(), tree.spilled), (0, 0));
         }
     }
 }

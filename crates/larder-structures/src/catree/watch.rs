@@ -79,6 +79,12 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         bases
     }
 
+    /// The entries of a base, for whoever is told of what becomes of it. They may have to be counted: 0 if nobody is told.
+    pub(super) fn entries_told(&self, part: &super::Part<S>) -> usize {
+        let told = self.watcher.is_some();
+        told.then(|| part.structure.len()).unwrap_or_default()
+    }
+
     /// Tells of a base that was divided at `at`. The shape is locked; `way` is that of before.
     pub(super) fn tell_split(
         &self,
