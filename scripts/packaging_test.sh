@@ -1,5 +1,5 @@
 #!/bin/bash
-# Larder as a dependency: a tiny rebar3 project and tiny mix projects are made in a temporary folder, fetch this tree
+# Larder as a dependency: the library for C is installed, a tiny rebar3 project and tiny mix projects are made in a temporary folder, fetch this tree
 # as it is now (from a git repository made of it), build it, and use it. Nothing but git, cargo's own registry, rebar3
 # and mix is used: no Hex. Last line: `N passed, N failed`.
 set -uo pipefail
@@ -140,10 +140,27 @@ readme_elixir() {
   cd "$WORK/mix_git" && mix run --no-compile readme.exs
 }
 
+# What is installed for C is all that a compiler and a loader need, with pkg-config and by itself.
+c_library() {
+  local place=$WORK/prefix example=crates/larder-capi/tests/c/example.c
+  cd "$WORK/larder" && make install-c PREFIX="$place" || return 1
+  local flags; flags=$(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs 'larder >= 0.1') || return 1
+  cc -std=c11 $example $flags -o "$WORK/shared" && LD_LIBRARY_PATH=$place/lib "$WORK/shared" | grep -qx ok &&
+    cc -std=c11 $example -I "$place/include" "$place/lib/liblarder.a" -lpthread -ldl -lm -o "$WORK/static" && "$WORK/static" | grep -qx ok
+}
+
+# The README's C, in a program.
+readme_c() {
+  { echo '#include <larder.h>'; echo 'int main(void) {'; sed -n '/^```c$/,/^```$/{/^```/d;p}' "$ROOT/README.md"; echo 'return larder_size(stock) != 1; }'; } >"$WORK/readme.c" &&
+    grep -q larder_insert "$WORK/readme.c" && cc -std=c11 "$WORK/readme.c" -I "$WORK/prefix/include" "$WORK/prefix/lib/liblarder.a" -lpthread -ldl -lm -o "$WORK/readme" && "$WORK/readme"
+}
+
 check "one version everywhere" versions_agree
 check "make -s ebin" ebin_is_enough
 check "README, Erlang" readme_erlang
 check "a repository of this tree" make_repository
+check "library for C, installed" c_library
+check "README, C" readme_c
 check "rebar3 git dependency, built" rebar3_project
 check "rebar3 git dependency, used" rebar3_runs
 check "mix git dependency, built" mix_project mix_git "git: \"file://$WORK/larder\", branch: \"main\""

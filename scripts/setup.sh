@@ -4,8 +4,8 @@
 #   setup.sh rust    nothing is installed, only the toolchain looked for
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
-#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3
-#   setup.sh proof   and what `make proof` uses: a C++ compiler and valgrind
+#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a C++ compiler, pkg-config
+#   setup.sh proof   and what `make proof` uses: valgrind
 #
 # Made for Debian 12, whose packages are Erlang/OTP 25.2.3, Elixir 1.14.0, rebar3 3.19.0 and PropEr 1.2. Elsewhere it
 # checks for the same tools and says which are missing. The Rust toolchain is never installed for you.
@@ -18,9 +18,9 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 
 # The packages of each level, by Debian's names.
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
-readonly TEST_PACKAGES="git ca-certificates erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
+readonly TEST_PACKAGES="git ca-certificates g++ pkg-config erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
   erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3"
-readonly PROOF_PACKAGES="g++ valgrind"
+readonly PROOF_PACKAGES="valgrind"
 # The browser that the bench's report is tried in.
 readonly BROWSER_PACKAGES="chromium"
 # The OTP applications of each level: what the packages above are for.
@@ -34,10 +34,10 @@ main() {
     run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
     test | proof)
            need_rust
-           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer"
+           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ pkg-config"
            need_lint_tools
            need_browser
-           [ "$LEVEL" = test ] || packages_for "$PROOF_PACKAGES" "" "c++ valgrind" ;;
+           [ "$LEVEL" = test ] || packages_for "$PROOF_PACKAGES" "" "valgrind" ;;
     *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test or proof)" ;;
   esac
 }
