@@ -91,7 +91,10 @@ fn run(name: &str, ending: &str) {
         .expect("the program starts");
     succeeded(name, &output);
     if !runner.is_empty() {
-        println!("{name} by {runner}\n{}", String::from_utf8_lossy(&output.stderr));
+        println!(
+            "{name} by {runner}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.ends_with("ok\n"), "{name} ended early: {said}");

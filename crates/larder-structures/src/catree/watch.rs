@@ -81,8 +81,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// The entries of a base, for whoever is told of what becomes of it. They may have to be counted: 0 if nobody is told.
     pub(super) fn entries_told(&self, part: &super::Part<S>) -> usize {
-        let told = self.watcher.is_some();
-        told.then(|| part.structure.len()).unwrap_or_default()
+        match &self.watcher {
+            Some(_) => part.structure.len(),
+            None => 0,
+        }
     }
 
     /// Tells of a base that was divided at `at`. The shape is locked; `way` is that of before.

@@ -13,7 +13,7 @@ use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
 use std::fmt;
 use std::sync::Arc;
 
-/// A table of a [`Larder`]. Clones are handles of the same table; they may be used by any number of threads.
+/// A table of a [`Larder`](super::Larder). Clones are handles of the same table; they may be used by any number of threads.
 #[derive(Clone)]
 pub struct Table {
     table: Arc<EngineTable>,
@@ -95,7 +95,7 @@ impl Table {
     ///
     /// # Errors
     /// As `insert`.
-    pub fn insert_all(&self, tuples: &[impl AsTerm]) -> Result<(), Error> {
+    pub fn insert_all(&self, tuples: &[Term]) -> Result<(), Error> {
         self.insert_list(tuples, false).map(|_| ())
     }
 
@@ -103,11 +103,11 @@ impl Table {
     ///
     /// # Errors
     /// As `insert`.
-    pub fn insert_all_new(&self, tuples: &[impl AsTerm]) -> Result<bool, Error> {
+    pub fn insert_all_new(&self, tuples: &[Term]) -> Result<bool, Error> {
         self.insert_list(tuples, true)
     }
 
-    fn insert_list(&self, tuples: &[impl AsTerm], new: bool) -> Result<bool, Error> {
+    fn insert_list(&self, tuples: &[Term], new: bool) -> Result<bool, Error> {
         let mut list = ObjectList::new();
         for tuple in tuples {
             list.push(&self.object(tuple)?);
