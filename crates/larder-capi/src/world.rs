@@ -57,6 +57,23 @@ pub unsafe extern "C" fn larder_free(world: *mut larder) {
     });
 }
 
+/// The world and the text of what asks for a table, and whether there is a place for its handle.
+///
+/// # Safety
+/// `world` is null or alive for `'a`; the text is null or ends with a NUL.
+unsafe fn asked<'a>(
+    world: *const larder,
+    (text, what): (*const c_char, &str),
+    table: *mut *mut larder_table,
+) -> Result<(&'a larder, &'a str), Failure> {
+    // SAFETY: as the caller says.
+    let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
+    match table.is_null() {
+        true => Err(Failure::null("table")),
+        false => Ok(asked),
+    }
+}
+
 /// Gives C a handle of a table.
 ///
 /// # Safety
@@ -115,10 +132,7 @@ pub unsafe extern "C" fn larder_table_new(
 ) -> Status {
     guarded(|| {
         // SAFETY: as the caller says.
-        let (world, name) = unsafe { (at(world, "world")?, text_at(name, "name")?) };
-        if table.is_null() {
-            return Err(Failure::null("table"));
-        }
+        let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let mut builder = world.0.table(name);
         // SAFETY: as the caller says.
         if let Some(options) = unsafe { options.as_ref() } {
@@ -143,10 +157,7 @@ pub unsafe extern "C" fn larder_table_find(
 ) -> Status {
     guarded(|| {
         // SAFETY: as the caller says.
-        let (world, name) = unsafe { (at(world, "world")?, text_at(name, "name")?) };
-        if table.is_null() {
-            return Err(Failure::null("table"));
-        }
+        let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let Some(found) = world.0.find(name) else {
             return Ok(Status::None);
         };
@@ -170,10 +181,7 @@ pub unsafe extern "C" fn larder_table_load(
 ) -> Status {
     guarded(|| {
         // SAFETY: as the caller says.
-        let (world, path) = unsafe { (at(world, "world")?, text_at(path, "path")?) };
-        if table.is_null() {
-            return Err(Failure::null("table"));
-        }
+        let (world, path) = unsafe { asked(world, (path, "path"), table) }?;
         // SAFETY: as the caller says.
         unsafe { hand_out(world.0.load(path)?, table) };
         Ok(Status::Ok)
