@@ -335,11 +335,12 @@ enum larder_status larder_next(const struct larder_table *table,
 // As for `larder_lookup`.
 enum larder_status larder_prev(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
 
-// Empties the table at one instant; how many rows went, in `*gone` unless that is null. O(1); memory is freed behind.
+// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly, if nobody was writing at that moment. O(1); memory is freed behind.
 //
 // # Safety
 // As for `larder_table_drop`; `gone` is null or may be written to.
-enum larder_status larder_clear(const struct larder_table *table, size_t *gone);
+enum larder_status larder_clear(const struct larder_table *table,
+                                size_t *gone);
 
 // The number of rows; 0 for a table that was dropped. O(1).
 //
