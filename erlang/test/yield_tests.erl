@@ -181,8 +181,10 @@ watch(Parent, Seen) ->
 
 now_us() -> erlang:monotonic_time(microsecond).
 
+%% Of a short run one or two are not often: those are for what is the longest.
 percentile(P, Sorted) ->
-    lists:nth(max(1, length(Sorted) * P div 100), Sorted).
+    Count = length(Sorted),
+    lists:nth(max(1, min(Count * P div 100, Count - 2)), Sorted).
 
 %% A key range in guards -------------------------------------------------------------------
 
