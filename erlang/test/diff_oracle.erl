@@ -200,20 +200,22 @@ ets_would_crash(Table, Key, Default) ->
 
 %% A default that is refused leaves a trace in a fixed table of `ets': its key is known there as one that was deleted, and `next' and `prev' go on from it.
 %% So it is tried elsewhere first, if the key isn't there and nothing else is wrong.
+%% What others do meanwhile counts once: a call without the default that finds the key after all was the call.
 count_without_trace(Table, Key, Ops, Default) ->
     Args = [Table, Key, Ops, Default],
-    case outcome(ets, member, [Table, Key]) =:= {ok, false}
-         andalso outcome(ets, update_counter, [Table, Key, Ops]) of
-        #raised{cause = badkey} ->
-            Empty = ets:new(?MODULE, [ets:info(Table, type), {keypos, ets:info(Table, keypos)}]),
-            Elsewhere = outcome(ets, update_counter, [Empty, Key, Ops, Default]),
-            ets:delete(Empty),
-            case Elsewhere of
-                #raised{} -> Elsewhere#raised{arguments = Args};
-                {ok, _} -> outcome(ets, update_counter, Args)
-            end;
-        _ ->
-            outcome(ets, update_counter, Args)
+    case outcome(ets, update_counter, [Table, Key, Ops]) of
+        {ok, _} = Counted -> Counted;
+        #raised{cause = badkey} -> count_new(Table, Key, Ops, Default, Args);
+        #raised{} -> outcome(ets, update_counter, Args)
+    end.
+
+count_new(Table, Key, Ops, Default, Args) ->
+    Empty = ets:new(?MODULE, [ets:info(Table, type), {keypos, ets:info(Table, keypos)}]),
+    Elsewhere = outcome(ets, update_counter, [Empty, Key, Ops, Default]),
+    ets:delete(Empty),
+    case Elsewhere of
+        #raised{} -> Elsewhere#raised{arguments = Args};
+        {ok, _} -> outcome(ets, update_counter, Args)
     end.
 
 instead(#raised{} = Raised, Args, Cause) ->
