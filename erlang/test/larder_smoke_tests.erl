@@ -417,10 +417,11 @@ names_of_files_test() ->
         ok = file:set_cwd(Folder),
         ok = file:write_file("plain", <<>>),
         Long = lists:duplicate(255, $n),
+        TooLong = [$n | Long],
         Ask = fun(Mod) ->
                       Tab = Mod:new(t, []),
-                      {[Mod:tab2file(Tab, Name) || Name <- [Long, [a, $b, <<"c">>], [a, 1.0], [$a, {}], [self()], "", "no/b", "plain/b"]],
-                       [Mod:F(Name) || F <- [file2tab, tabfile_info], Name <- [[a, 1.0], [$a, {}], "", "none", "no/b", "plain/b"]],
+                      {[Mod:tab2file(Tab, Name) || Name <- [Long, TooLong, [a, $b, <<"c">>], [a, 1.0], [$a, {}], [self()], "", "no/b", "plain/b"]],
+                       [Mod:F(Name) || F <- [file2tab, tabfile_info], Name <- [TooLong, [a, 1.0], [$a, {}], "", "none", "no/b", "plain/b"]],
                        [Mod:tab2file(Tab, "options", Options)
                         || Options <- [[{sync, false}, {sync, true}], [{sync, true}, {extended_info, []}, {sync, false}],
                                        [{extended_info, []}, {extended_info, []}]]]}

@@ -145,6 +145,15 @@ fn ets_2003() {
         .any(|p| p.plot == "memory" && p.series == "set" && p.value == 980.0));
     assert!(study.skipped.iter().any(|s| s.contains("54,000,000 keys")));
     fails("ets-2003", &[]);
+    let (study, _folder) = passes("ets-2003", &["--sizes", "300,500", "--only", "=set"]);
+    let mut sizes: Vec<_> = study
+        .points
+        .iter()
+        .filter(|p| p.plot == "deletion")
+        .map(|p| &p.x)
+        .collect();
+    sizes.dedup();
+    assert_eq!(sizes, [&X::Number(300.0), &X::Number(500.0)]);
 }
 
 #[test]
@@ -299,6 +308,12 @@ fn what_there_is_not_is_said() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("there are ets-2003, ets-2013"));
     let output = study("ets-2003", &folder.0, &["--only", "no such structure"]);
+    assert!(!output.status.success());
+    let output = study("ets-2013", &folder.0, &["--sizes", "1000"]);
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--sizes is of the study ets-2003 alone")
+    );
+    let output = study("ets-2003", &folder.0, &["--sizes", "0"]);
     assert!(!output.status.success());
     let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .args(["study", "list"])

@@ -186,7 +186,8 @@ known! {
     READ_CONCURRENCY "read_concurrency", DECENTRALIZED_COUNTERS "decentralized_counters", STRUCTURE "structure", AUTO "auto",
     FORWARD "forward", BACKWARD "backward", SELECT "select", MATCH "match", MATCH_OBJECT "match_object",
     NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
-    ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", PROTECTION "protection",
+    ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", ENAMETOOLONG "enametoolong", EDQUOT "edquot",
+    PROTECTION "protection",
 }
 
 impl Known {

@@ -285,6 +285,7 @@ fn foresee(
     run: &mut Run,
     runs: usize,
     contenders: &[Contender],
+    sizes: &[usize],
     taken: &mut Taken,
 ) -> Result<(), Failure> {
     let few = Data::new(7_000, run.seed);
@@ -292,7 +293,7 @@ fn foresee(
         course(contender, &few, 1, taken)?;
     }
     let mut seconds = 0.0;
-    for &n in &SIZES {
+    for &n in sizes {
         for contender in contenders {
             let name = &contender.name;
             let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
@@ -327,9 +328,12 @@ fn turns_of(runs: usize, n: usize) -> usize {
     }
 }
 
-fn run(run: &mut Run) -> Result<(), Failure> {
+/// Those that were asked for, or as many as the scale has; of the others it is said.
+fn sizes(run: &mut Run) -> Vec<usize> {
+    if !run.sizes.is_empty() {
+        return run.sizes.clone();
+    }
     let most = run.scale.pick(2, 4, SIZES.len());
-    let sizes = &SIZES[..most];
     if most < SIZES.len() {
         let more: Vec<_> = SIZES[most..].iter().map(|&n| grouped(n)).collect();
         run.skip(format!(
@@ -337,12 +341,17 @@ fn run(run: &mut Run) -> Result<(), Failure> {
             more.join("; ")
         ));
     }
+    SIZES[..most].to_vec()
+}
+
+fn run(run: &mut Run) -> Result<(), Failure> {
+    let sizes = sizes(run);
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
     let mut taken = Taken::default();
     if run.scale == super::Scale::Full {
-        foresee(run, runs, &contenders, &mut taken)?;
+        foresee(run, runs, &contenders, &sizes, &mut taken)?;
     }
     for (i, &n) in sizes.iter().enumerate() {
         // With an end that was asked for, small sizes are done in full and large ones as far as it goes.
@@ -352,7 +361,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         };
         size(run, (n, share), runs, &contenders, &mut taken)?;
     }
-    headlines(run, sizes);
+    headlines(run, &sizes);
     Ok(())
 }
 

@@ -57,6 +57,8 @@ pub struct Run {
     pub scale: Scale,
     /// Keys and orders follow from it.
     pub seed: u64,
+    /// Keys of tables, if others were asked for than the study's own.
+    pub sizes: Vec<usize>,
     /// The most threads.
     pub threads: usize,
     /// Whether a structure that forgets keys takes part.
@@ -89,6 +91,7 @@ impl Run {
         let mut run = Run {
             scale: options.scale(),
             seed: options.seed,
+            sizes: options.sizes.iter().map(|&n| n as usize).collect(),
             threads: options.threads.unwrap_or_else(cores).max(1),
             plant: options.plant,
             root: options.root.clone(),
@@ -114,6 +117,10 @@ impl Run {
         run.setting("threads", run.threads);
         if !only.is_empty() {
             run.setting("only", only.join(","));
+        }
+        if !run.sizes.is_empty() {
+            let sizes: Vec<_> = run.sizes.iter().map(usize::to_string).collect();
+            run.setting("sizes", sizes.join(","));
         }
         if let Some(minutes) = options.minutes {
             run.setting("minutes", minutes);

@@ -1,8 +1,9 @@
 //! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives any.
 //!
 //! The system clears a page when it is first touched, which takes a millisecond for a huge one, or several if it must make room first: the longest that an
-//! insert would ever wait. So, as soon as there are enough for it not to matter, a thread touches the next regions ahead, one and more the more are in
-//! use (`wanted`), and an insert finds its region ready. What is given back goes to the system at once; addresses are kept and used again.
+//! insert would ever wait. So a thread touches the next regions ahead, and an insert finds its region ready: while there are few, one when the last has little
+//! room left (`soon`), so that hardly any memory waits; then always one, and more the more are in use (`wanted`). What is given back goes to the
+//! system at once; addresses are kept and used again.
 //!
 //! Small pages for the first few regions, which would be touched without a pause, were tried: in tables of 65,536 rows, which would have
 //! lain there, everything took a quarter to a half longer.
@@ -39,6 +40,8 @@ struct Pages {
     /// Addresses alone: the system has the memory.
     bare: Vec<Vacant>,
     in_use: usize,
+    /// Regions that will be wanted soon.
+    asked: usize,
     /// Whether the thread that touches regions ahead was begun.
     begun: bool,
 }
@@ -47,6 +50,7 @@ static PAGES: Mutex<Pages> = Mutex::new(Pages {
     ready: Vec::new(),
     bare: Vec::new(),
     in_use: 0,
+    asked: 0,
     begun: false,
 });
 /// Fewer regions are ready than there should be.
@@ -56,8 +60,23 @@ impl Pages {
     /// How many should be ready.
     fn wanted(&self) -> usize {
         match self.in_use {
-            few if few < ENOUGH => 0,
+            few if few < ENOUGH => self.asked,
             many => (1 + many / AHEAD).min(MOST_AHEAD),
+        }
+    }
+
+    /// Has the thread touch what is wanted.
+    fn see_to(&mut self) {
+        if self.ready.len() >= self.wanted() {
+            return;
+        }
+        if self.begun {
+            WANTED.notify_one();
+        } else {
+            self.begun = true;
+            let thread = std::thread::Builder::new().name("larder-pages".to_owned());
+            // Without it inserts touch their pages themselves.
+            drop(thread.spawn(touch_ahead));
         }
     }
 
@@ -77,17 +96,16 @@ pub(super) fn take() -> Option<NonNull<u8>> {
         None => pages.bare()?,
     };
     pages.in_use += 1;
-    if pages.ready.len() < pages.wanted() {
-        if pages.begun {
-            WANTED.notify_one();
-        } else {
-            pages.begun = true;
-            let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-            // Without it inserts touch their pages themselves.
-            drop(thread.spawn(touch_ahead));
-        }
-    }
+    pages.asked = pages.asked.saturating_sub(1);
+    pages.see_to();
     Some(region.0)
+}
+
+/// One more region will be taken soon: it is touched ahead.
+pub(super) fn soon() {
+    let mut pages = PAGES.lock();
+    pages.asked = (pages.asked + 1).min(MOST_AHEAD);
+    pages.see_to();
 }
 
 /// Gives a region back, and its memory to the system.
@@ -100,6 +118,8 @@ pub(super) unsafe fn give(region: NonNull<u8>) {
     let mut pages = PAGES.lock();
     pages.bare.push(Vacant(region));
     pages.in_use -= 1;
+    // It will be long until the next one is taken.
+    pages.asked = 0;
     if pages.ready.len() > pages.wanted() {
         if let Some(Vacant(more)) = pages.ready.pop() {
             // SAFETY: nobody uses what is ready.

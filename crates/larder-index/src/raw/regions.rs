@@ -28,6 +28,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::mem::size_of;
 use std::ptr::{null_mut, NonNull};
+use std::sync::Once;
 
 const UNIT: usize = REGION / UNITS;
 const HEAD: usize = size_of::<Head>().div_ceil(UNIT);
@@ -40,6 +41,11 @@ const SPARSE: usize = UNITS / 4 * 3;
 
 /// Bytes from which on blocks are given here: smaller ones would leave too much of their last unit.
 const LEAST: usize = 5 * UNIT;
+
+/// When a shard's last region has no more free units than these, an eighth, the next one is asked for ahead.
+const FEW: usize = UNITS / 8;
+/// A block of so many bytes is a leaf that will soon be [`LEAST`].
+const NEARLY: usize = 3 * UNIT;
 
 /// What a region begins with.
 struct Head {
@@ -59,6 +65,8 @@ struct Shard {
     from: [usize; MOST + 1],
     /// How many of them have no block. One is kept, the others go.
     empty: usize,
+    /// Whether the next one was asked for ahead.
+    asked: bool,
 }
 // SAFETY: regions are memory that belongs to no thread; the pointers are followed by whoever has the shard's lock.
 unsafe impl Send for Shard {}
@@ -78,6 +86,7 @@ pub(super) struct Regions;
 unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
+            first_ahead(layout);
             // SAFETY: the caller's promise.
             return unsafe { MiMalloc.alloc(layout) };
         }
@@ -88,6 +97,7 @@ unsafe impl GlobalAlloc for Regions {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
+            first_ahead(layout);
             // SAFETY: the caller's promise.
             return unsafe { MiMalloc.alloc_zeroed(layout) };
         }
@@ -114,6 +124,15 @@ unsafe impl GlobalAlloc for Regions {
 #[inline]
 fn is_ours(layout: Layout) -> bool {
     (LEAST..=MOST * UNIT).contains(&layout.size()) && layout.align() <= UNIT
+}
+
+/// The very first region is asked for when a leaf is nearly large enough for one.
+#[inline]
+fn first_ahead(layout: Layout) {
+    static ASKED: Once = Once::new();
+    if layout.size() >= NEARLY && layout.size() < LEAST {
+        ASKED.call_once(pages::soon);
+    }
 }
 
 /// Gives a block back.
@@ -175,6 +194,7 @@ impl Shard {
             most: Vec::new(),
             from: [0; MOST + 1],
             empty: 0,
+            asked: false,
         }
     }
 
@@ -197,6 +217,11 @@ impl Shard {
             };
             self.empty -= usize::from(was_empty);
             self.from[units] = from;
+            let left = known.units.free();
+            if left <= FEW && !self.asked && from + 1 == self.regions.len() {
+                self.asked = true;
+                pages::soon();
+            }
             // SAFETY: the unit is in the region.
             return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
         }
@@ -206,6 +231,7 @@ impl Shard {
     #[cold]
     fn add(&mut self, number: usize) -> Option<usize> {
         let head = pages::take()?.cast::<Head>();
+        self.asked = false;
         let place = self.regions.len();
         let new = Head {
             units: Units::new(HEAD),
@@ -247,6 +273,7 @@ impl Shard {
             self.empty = 1;
             return None;
         }
+        self.asked = false;
         self.regions.swap_remove(place);
         self.most.swap_remove(place);
         if let Some(&moved) = self.regions.get(place) {
@@ -381,6 +408,26 @@ mod tests {
             "{resident} for {}",
             own.in_use()
         );
+    }
+
+    #[test]
+    fn the_next_region_is_asked_for_when_the_last_is_nearly_full() {
+        let mut own = Own::new();
+        let left = |own: &Own| {
+            let last = own.shard.regions.last().unwrap();
+            // SAFETY: the region is the test's.
+            unsafe { (*last.as_ptr()).units.free() }
+        };
+        for region in 1..=3 {
+            while own.shard.regions.len() < region || !own.shard.asked {
+                own.take(16, 7);
+                assert!(own.shard.asked || left(&own) > FEW);
+            }
+            assert_eq!(own.shard.regions.len(), region);
+        }
+        // A region that goes takes the question with it.
+        (0..own.blocks.len()).for_each(|_| own.give(0));
+        assert!(!own.shard.asked);
     }
 
     /// Threads take blocks and give back each other's, in all shards.
