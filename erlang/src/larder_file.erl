@@ -54,7 +54,7 @@ release(Table) ->
     end.
 
 written(ok, _File) -> ok;
-written({error, {io, Posix}}, _File) when Posix =:= eisdir; Posix =:= enotdir -> throw(eaccess);
+written({error, {io, Posix}}, _File) when Posix =:= eisdir; Posix =:= enotdir; Posix =:= enametoolong -> throw(eaccess);
 written({error, {io, Posix}}, File) -> throw({file_error, File, Posix}).
 
 %% `extended_info' once: a second one is as unknown as any other. What is to be synced once is.
