@@ -1,7 +1,7 @@
-//! Counters of an index that threads change without meeting.
+//! What an index counts of itself. Its entries are not among that: each write would count, and all threads would meet there; leaves know how many they have.
 //!
-//! An index begins with one pair of counters. When a writer first meets another on a leaf, the index gets a stripe for each of some
-//! groups of threads. A sum over the stripes is exact when nobody writes.
+//! An index begins with one number of bytes. When a writer meets another, on a leaf or at that number, the index gets one for each of some
+//! groups of threads. The sum is exact when nobody writes.
 
 use crate::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::Stats;
@@ -13,17 +13,12 @@ const STRIPES: usize = 16;
 
 // Ordering, for all of this file: Relaxed. A counter orders nothing else.
 
-#[derive(Default, Debug)]
-struct Stripe {
-    len: AtomicIsize,
-    bytes: AtomicIsize,
-}
-
 /// What an index counts.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
-    first: Stripe,
-    stripes: OnceLock<Box<[CachePadded<Stripe>]>>,
+    bytes: AtomicIsize,
+    /// More bytes, of each group of threads.
+    stripes: OnceLock<Box<[CachePadded<AtomicIsize>]>>,
     leaves: AtomicUsize,
     nodes: AtomicUsize,
     splits: AtomicU64,
@@ -47,25 +42,29 @@ fn mine() -> usize {
 }
 
 impl Counters {
-    #[inline]
-    fn stripe(&self) -> &Stripe {
-        match self.stripes.get() {
-            Some(stripes) => &stripes[mine()],
-            None => &self.first,
+    /// Adds to the bytes of memory.
+    pub(crate) fn add_bytes(&self, n: isize) {
+        if let Some(stripes) = self.stripes.get() {
+            // Ordering: Relaxed, see above.
+            stripes[mine()].fetch_add(n, Relaxed);
+            return;
+        }
+        // Ordering: Relaxed, see above.
+        let now = self.bytes.load(Relaxed);
+        // Ordering: Relaxed, see above.
+        let alone = self.bytes.compare_exchange(now, now + n, Relaxed, Relaxed);
+        if alone.is_err() {
+            // Ordering: Relaxed, see above.
+            self.bytes.fetch_add(n, Relaxed);
+            self.stripe();
         }
     }
 
-    /// Adds to the number of entries.
-    #[inline]
-    pub(crate) fn add_len(&self, n: isize) {
-        // Ordering: Relaxed, see above.
-        self.stripe().len.fetch_add(n, Relaxed);
-    }
-
-    /// Adds to the bytes of memory.
-    pub(crate) fn add_bytes(&self, n: isize) {
-        // Ordering: Relaxed, see above.
-        self.stripe().bytes.fetch_add(n, Relaxed);
+    /// From now on bytes are counted by groups of threads.
+    #[cold]
+    fn stripe(&self) {
+        self.stripes
+            .get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
     }
 
     /// A leaf of this size came.
@@ -114,31 +113,21 @@ impl Counters {
         self.merges.fetch_add(1, Relaxed);
     }
 
-    /// A writer met another: from now on the counters are striped.
+    /// A writer met another on a leaf.
     pub(crate) fn met(&self) {
         // Ordering: Relaxed, see above.
         self.contended.fetch_add(1, Relaxed);
-        self.stripes
-            .get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
-    }
-
-    fn sum(&self, which: impl Fn(&Stripe) -> &AtomicIsize) -> usize {
-        let striped = self.stripes.get().map_or(&[][..], |s| s);
-        // Ordering: Relaxed, see above.
-        let rest: isize = striped.iter().map(|s| which(s).load(Relaxed)).sum();
-        // Ordering: Relaxed, see above.
-        (which(&self.first).load(Relaxed) + rest).max(0) as usize
-    }
-
-    /// Entries.
-    pub(crate) fn len(&self) -> usize {
-        self.sum(|s| &s.len)
+        self.stripe();
     }
 
     /// Bytes of leaves, nodes, outside objects and stripes.
     pub(crate) fn bytes(&self) -> usize {
-        let stripes = self.stripes.get().map_or(0, |s| size_of_val(&**s));
-        self.sum(|s| &s.bytes) + stripes
+        let stripes = self.stripes.get().map_or(&[][..], |stripes| stripes);
+        // Ordering: Relaxed, see above.
+        let striped: isize = stripes.iter().map(|s| s.load(Relaxed)).sum();
+        // Ordering: Relaxed, see above.
+        let sum = self.bytes.load(Relaxed) + striped;
+        sum.max(0) as usize + size_of_val(stripes)
     }
 
     /// All but the depth.

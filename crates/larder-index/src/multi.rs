@@ -27,7 +27,7 @@ mod position;
 
 use crate::raw::btree::Btree;
 use crate::run::{with_run, Run};
-use crate::sync::atomic::{fence, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
+use crate::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use crate::sync::{Backoff, Mutex};
 use crate::traits::HASH;
 use crate::tree::{Tree, Wish};
@@ -36,6 +36,7 @@ use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use held::Held;
 use position::{number_len, prefix, PAST_NUMBERS};
+use std::sync::OnceLock;
 
 const STRIPES: usize = 256;
 /// How often a reader tries without the lock.
@@ -57,12 +58,14 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
 pub struct Bag {
     tree: Tree<Btree>,
     /// For keys with many objects, which of them have which hash.
-    marks: Tree<Btree>,
-    /// Not zero once a key has had marks.
-    marked: AtomicU32,
+    /// None before a key has had that many.
+    marks: OnceLock<Box<Tree<Btree>>>,
+    config: LeafConfig,
     hash: ObjectHash,
     /// So that equal keys of different indexes use different stripes.
     salt: usize,
+    /// `free_some` has freed all values, and goes on with the marks.
+    freed: AtomicBool,
 }
 
 impl Bag {
@@ -71,18 +74,32 @@ impl Bag {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         Bag {
             tree: Tree::new(config, Btree::new).under_locks(),
-            marks: Tree::new(config, Btree::new).under_locks(),
-            marked: AtomicU32::new(0),
+            marks: OnceLock::new(),
+            config,
             hash,
             // Ordering: Relaxed, only a number of its own.
             salt: NEXT.fetch_add(37, Relaxed),
+            freed: AtomicBool::new(false),
         }
+    }
+
+    /// The tree of marks, for who is about to write some.
+    fn marks(&self) -> &Tree<Btree> {
+        if let Some(marks) = self.marks.get() {
+            return marks;
+        }
+        let new = Tree::new(self.config, Btree::new).under_locks();
+        // If another thread was first, its tree counts.
+        let _ = self.marks.set(Box::new(new));
+        self.marks.get().expect("one of two threads has set it")
     }
 
     /// The stripe is free again.
     fn free_large(&self, guard: &Guard) {
         self.tree.free_large(guard);
-        self.marks.free_large(guard);
+        if let Some(marks) = self.marks.get() {
+            marks.free_large(guard);
+        }
     }
 
     fn stripe(&self, key: Key<'_>) -> &'static Stripe {
@@ -247,9 +264,15 @@ impl Multi for Bag {
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        // Nobody writes any more: the count is exact. Were the tree asked again, it would begin at its first leaf each time.
-        let done = (self.tree.len() == 0 || self.tree.free_some(guard, limit, f))
-            && self.marks.free_some(guard, limit, &mut |_| ());
+        // Ordering: Relaxed, nobody else frees. Were the tree asked again, it would begin at its first leaf each time.
+        let emptied = self.freed.load(Relaxed) || self.tree.free_some(guard, limit, f);
+        let done = emptied
+            && self
+                .marks
+                .get()
+                .is_none_or(|marks| marks.free_some(guard, limit, &mut |_| ()));
+        // Ordering: Relaxed, as above. What came in spite of all would be freed as this was.
+        self.freed.store(emptied && !done, Relaxed);
         self.free_large(guard);
         done
     }
@@ -259,7 +282,9 @@ impl Multi for Bag {
     }
 
     fn memory(&self) -> usize {
-        size_of::<Self>() + self.tree.memory() + self.marks.memory()
+        let marks = self.marks.get();
+        let marks = marks.map_or(0, |marks| size_of::<Tree<Btree>>() + marks.memory());
+        size_of::<Self>() + self.tree.memory() + marks
     }
 
     fn stats(&self) -> Stats {

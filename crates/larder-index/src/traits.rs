@@ -326,7 +326,7 @@ pub trait Unique: Send + Sync {
     /// guarantees that nobody else writes the index any more. Used by the reaper.
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
 
-    /// Entries. Exact when nobody writes.
+    /// Entries, which may be counted leaf by leaf: O(n). Exact when nobody writes.
     fn len(&self) -> usize;
 
     /// Whether there is no entry.
@@ -421,7 +421,7 @@ pub trait Multi: Send + Sync {
     /// As `Unique::free_some`.
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
 
-    /// Values. Exact when nobody writes.
+    /// Values, which may be counted leaf by leaf: O(n). Exact when nobody writes.
     fn len(&self) -> usize;
 
     /// Whether there is no value.

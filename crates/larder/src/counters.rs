@@ -1,7 +1,7 @@
 //! Counting a table's objects.
 //!
-//! One number in one place is exact and quick to ask, but every writer of every thread meets on its cache line. With `decentralized_counters`
-//! each thread adds to a cell of its own choosing, and asking adds the cells up.
+//! One number in one place is exact and quick to ask, but every writer of every thread meets on its cache line, which is why it has one of its own: what
+//! lies beside it is read by every operation. With `decentralized_counters` each thread adds to a cell of its own choosing, and asking adds the cells up.
 
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
@@ -13,7 +13,7 @@ const CELLS: usize = 32;
 /// A number that many threads add to.
 pub(crate) enum Counter {
     /// In one place.
-    One(AtomicI64),
+    One(Box<CachePadded<AtomicI64>>),
     /// In many.
     Spread(Box<[CachePadded<AtomicI64>; CELLS]>),
 }
@@ -26,7 +26,7 @@ impl Counter {
                 CachePadded::new(AtomicI64::new(0))
             })))
         } else {
-            Counter::One(AtomicI64::new(0))
+            Counter::One(Box::default())
         }
     }
 
@@ -57,7 +57,7 @@ impl Counter {
     /// Bytes held outside the counter itself.
     pub(crate) fn memory(&self) -> usize {
         match self {
-            Counter::One(_) => 0,
+            Counter::One(cell) => size_of_val(&**cell),
             Counter::Spread(cells) => size_of_val(&**cells),
         }
     }

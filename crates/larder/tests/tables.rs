@@ -422,6 +422,23 @@ fn info_tells_what_was_asked_for() {
 }
 
 #[test]
+fn an_empty_table_takes_a_kilobyte_at_most() {
+    let engine = Engine::new(Arc::new(NoDoor));
+    let me = engine.register();
+    for kind in [
+        TableKind::Set,
+        TableKind::OrderedSet,
+        TableKind::Bag,
+        TableKind::DuplicateBag,
+    ] {
+        let mut o = options("t");
+        o.kind = kind;
+        let memory = engine.create(o, me).unwrap().memory();
+        assert!(memory <= 1024, "{kind:?}: {memory}");
+    }
+}
+
+#[test]
 fn compressed_tables_are_smaller() {
     let engine = Engine::new(Arc::new(NoDoor));
     let me = engine.register();

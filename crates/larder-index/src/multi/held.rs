@@ -132,7 +132,7 @@ impl<'a> Held<'a> {
 /// Marks.
 impl Held<'_> {
     fn marks(&self) -> &Tree<crate::raw::btree::Btree> {
-        &self.bag.marks
+        self.bag.marks()
     }
 
     /// Where the number of marked objects is.
@@ -156,15 +156,15 @@ impl Held<'_> {
         if let Some(marked) = self.marked.get() {
             return marked;
         }
-        // Ordering: Relaxed, the stripe's lock orders it for all who ask about the same key.
-        let marked = self.bag.marked.load(Relaxed) != 0
-            && with_scratch(|count| {
-                let found = self.marks().get(self.guard, &self.count_mark(), count);
+        let marked = self.bag.marks.get().is_some_and(|marks| {
+            with_scratch(|count| {
+                let found = marks.get(self.guard, &self.count_mark(), count);
                 if let Some(count) = count.first_chunk() {
                     self.count.set(Some(u64::from_le_bytes(*count) as usize));
                 }
                 found
-            });
+            })
+        });
         self.marked.set(Some(marked));
         marked
     }
@@ -195,8 +195,6 @@ impl Held<'_> {
 
     /// Marks all objects: they have become many.
     fn mark_all(&self) {
-        // Ordering: Relaxed, as in `is_marked`.
-        self.bag.marked.store(1, Relaxed);
         let mut n = 0;
         self.entries(&mut |position, value| {
             n += 1;

@@ -264,7 +264,6 @@ impl<R: Route> Tree<R> {
         if !may(None) {
             return Some(Was::Refused);
         }
-        self.shared.counters.add_len(1);
         locked.put_next(next, value);
         Some(Was::Absent)
     }
@@ -310,7 +309,6 @@ impl<R: Route> Tree<R> {
     ) {
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
-        self.shared.counters.add_len(-1);
         let len = leaf.len();
         if heat < HOT && (len < 8 || len % 4 == 0) && leaf.used() < self.shared.config.most / 4 {
             self.tidy(guard, at.sought, leaf);
@@ -429,7 +427,6 @@ impl<R: Route> Tree<R> {
                 (done, 0)
             }
             None => {
-                self.shared.counters.add_len(1);
                 let appends = leaf.insert_run(at.i);
                 let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
                 (done, appends)
@@ -530,7 +527,6 @@ impl<R: Route> Tree<R> {
                 handles.extend(locked.handle(&record));
             }
             locked.clear();
-            self.shared.counters.add_len(-(n as isize));
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
                 let new = NewLeaf::empty(0, leaf.prefix());
@@ -553,9 +549,25 @@ impl<R: Route> Tree<R> {
         false
     }
 
-    /// Entries.
+    /// Entries, counted leaf by leaf.
     pub(crate) fn len(&self) -> usize {
-        self.shared.counters.len()
+        let (guard, backoff) = (crate::pin(), Backoff::new());
+        let (mut len, mut cursor) = (0, Vec::new());
+        loop {
+            let found = self.route.find_fenced(Seek::At(&cursor), End::High, &guard);
+            let Some(Found { leaf, fence }) = found else {
+                return len;
+            };
+            let Ok(view) = leaf.read() else {
+                backoff.snooze();
+                continue;
+            };
+            len += view.len();
+            match fence {
+                Some(high) => cursor = high,
+                None => return len,
+            }
+        }
     }
 
     /// Bytes of memory, apart from the tree's own fields.
