@@ -112,7 +112,7 @@ impl Bag {
         let stripe = self.stripe(key);
         // Ordering: Acquire, as in `stable`.
         let before = stripe.version.load(Acquire);
-        if before % 2 != 0 || !self.tree.values_within(guard, prefix, all) {
+        if !before.is_multiple_of(2) || !self.tree.values_within(guard, prefix, all) {
             return false;
         }
         // Ordering: Acquire fence, as in `stable`.
@@ -150,7 +150,7 @@ impl Bag {
         for _ in 0..TRIES {
             // Ordering: Acquire, pairs with the store that ends a write: its changes are seen.
             let before = stripe.version.load(Acquire);
-            if before % 2 == 0 {
+            if before.is_multiple_of(2) {
                 let result = read();
                 // Ordering: Acquire fence, pairs with the fence that begins a write: who saw a change sees the odd version.
                 fence(Acquire);

@@ -170,7 +170,7 @@ fn churn_wastes_little() {
             1..=4 => 40 + mix(i) as usize % 60,
             _ => mix(i) as usize % 30,
         };
-        if mix(i + 3) % 4 == 0 {
+        if mix(i + 3).is_multiple_of(4) {
             assert_eq!(
                 remove(&*index, key(&k.to_be_bytes(), Hashes::Good)),
                 live.remove(&k).is_some()
@@ -303,7 +303,7 @@ fn what_is_unchanged_is_what_a_scan_finds() {
         let k = int(mix(i) % KEYS);
         // Waves: more comes than goes, then more goes.
         let grows = i / 1500 % 2 == 0;
-        let comes = (mix(i ^ 0xABCD) % 4 != 0) == grows;
+        let comes = mix(i ^ 0xABCD).is_multiple_of(4) != grows;
         for index in [&index, &twin] {
             match comes {
                 true => put(&**index, int_key(&k), &int(i)),

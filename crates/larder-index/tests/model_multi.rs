@@ -42,7 +42,7 @@ fn hashes_only_guide() {
         }
         assert!((0..200).all(|i| objects.find(&[i], &mut |v| v == [i])));
         // Even numbers up to 99 are all the same to this user.
-        let mut same = |v: &[u8]| v[0] % 2 == 0 && v[0] < 100;
+        let mut same = |v: &[u8]| v[0].is_multiple_of(2) && v[0] < 100;
         assert!(objects.find(&[8], &mut same));
         assert_eq!(objects.remove_same(&[8], &mut same), 50);
         assert_eq!(objects.count(), 150);

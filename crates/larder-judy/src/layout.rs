@@ -180,7 +180,7 @@ pub(crate) const fn deserves_wide<K: Kind>(children: usize, pop: u64) -> bool {
 /// soon enough.
 #[inline(always)]
 pub(crate) const fn time_to_ask(pop: u64) -> bool {
-    pop % 128 == 0
+    pop.is_multiple_of(128)
 }
 
 /// An uncompressed branch over so few indexes becomes a bitmap branch, or a linear one if it has few enough children.

@@ -115,7 +115,8 @@ fn follows(env: *mut Env, at: usize) -> bool {
     let (_, first_end) = tuple_of(env, 2);
     let (next, end) = words(env, at);
     let (second, second_end) = tuple_of(env, 4);
-    let is_beyond = |end: usize, next: usize| end >= next && (end - next) % size_of::<Word>() == 0;
+    let is_beyond =
+        |end: usize, next: usize| end >= next && (end - next).is_multiple_of(size_of::<Word>());
     // The second may lie elsewhere, if there was no room for it.
     let stayed = second == next || !is_beyond(end, second_end);
     next == first_end

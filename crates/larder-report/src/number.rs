@@ -52,7 +52,7 @@ fn apart(whole: &str) -> String {
     let mut out = String::new();
     for (i, c) in whole.chars().enumerate() {
         let left = whole.len() - i;
-        if i > 0 && left % 3 == 0 && !out.ends_with('-') {
+        if i > 0 && left.is_multiple_of(3) && !out.ends_with('-') {
             out.push('\u{202f}');
         }
         out.push(c);

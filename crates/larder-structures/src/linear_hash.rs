@@ -174,7 +174,7 @@ impl<W: Word> LinearHash<W> {
         let end = self.chains.past(self.head(bucket), |_| true);
         let head = self.chains.link(end, tail);
         self.set_head(bucket, head);
-        if last % SEGMENT == 0 && last > 0 {
+        if last.is_multiple_of(SEGMENT) && last > 0 {
             self.segments.pop();
         }
     }

@@ -125,7 +125,7 @@ pub fn key_bytes(n: u16) -> Vec<u8> {
     // The number, each byte followed by a mark that says whether another follows: no key begins another.
     let low = [(n / 5) as u8, 1, ((n / 5) >> 8) as u8, 0];
     let other = [low[2], 2, low[0], 0];
-    bytes.extend_from_slice(if n % 2 == 0 { &low } else { &other });
+    bytes.extend_from_slice(if n.is_multiple_of(2) { &low } else { &other });
     bytes
 }
 

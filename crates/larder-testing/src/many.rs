@@ -104,7 +104,7 @@ pub fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Rows {
 
 fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows {
     let mut position = Vec::new();
-    if which % 2 == 0 {
+    if which.is_multiple_of(2) {
         index.first_position(key(&key_bytes(k), how), &mut position);
     } else {
         index.last_position(key(&key_bytes(k), how), &mut position);

@@ -216,7 +216,7 @@ pub fn run(
         let expect = scan_unique(&oracle, Start::Edge, direction);
         assert_eq!(scan_unique(index, Start::Edge, direction), expect, "{name}");
     }
-    drain(index, how, ops.len() % 2 == 0);
+    drain(index, how, ops.len().is_multiple_of(2));
     let stats = index.stats();
     assert!(
         index.memory() <= empty + rest(&stats),

@@ -86,7 +86,7 @@ impl Registers for Box<dyn Unique> {
     // Each operation goes the way of the general form for some keys, and of the quick form for others.
 
     fn read(&self, k: u64) -> Option<u64> {
-        if k % 2 == 0 {
+        if k.is_multiple_of(2) {
             let mut out = [0; SHORT];
             return match self.get_short(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out) {
                 Got::Absent => None,
@@ -112,7 +112,7 @@ impl Registers for Box<dyn Unique> {
 
     fn has(&self, k: u64) -> bool {
         let bytes = k.to_be_bytes();
-        if k % 2 == 0 {
+        if k.is_multiple_of(2) {
             return self.contains(&pin(), key(&bytes, Hashes::Good));
         }
         let mut batch = Batch::default();
@@ -127,7 +127,7 @@ impl Registers for Box<dyn Unique> {
     fn put(&self, k: u64, value: u64) {
         let (bytes, value) = (k.to_be_bytes(), value.to_be_bytes());
         let key = key(&bytes, Hashes::Good);
-        if k % 3 == 0 {
+        if k.is_multiple_of(3) {
             put(&**self, key, &value);
         } else {
             Unique::put(&**self, &pin(), key, &value, &mut |_| true);

@@ -122,7 +122,7 @@ impl<T: Tabular> Subject for On<T> {
 
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
         let (k, value) = (random % KEYS, random >> 40 & 3);
-        let called = if (random >> 20) % self.1 == 0 {
+        let called = if (random >> 20).is_multiple_of(self.1) {
             match random >> 32 & 3 {
                 0 | 1 => Op::PutAll(value),
                 2 => Op::PutAllNew(value, None),

@@ -110,7 +110,7 @@ impl ObjectList {
     /// As `push`.
     #[inline]
     pub fn push_ref(&mut self, object: ObjectRef<'_>) {
-        if self.len % CHUNK == 0 {
+        if self.len.is_multiple_of(CHUNK) {
             self.add_chunk();
         }
         if let Some(chunk) = self.chunks.last_mut() {

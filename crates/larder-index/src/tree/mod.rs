@@ -310,7 +310,10 @@ impl<R: Route> Tree<R> {
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
         let len = leaf.len();
-        if heat < HOT && (len < 8 || len % 4 == 0) && leaf.used() < self.shared.config.most / 4 {
+        if heat < HOT
+            && (len < 8 || len.is_multiple_of(4))
+            && leaf.used() < self.shared.config.most / 4
+        {
             self.tidy(guard, at.sought, leaf);
         } else {
             drop(leaf);

@@ -146,7 +146,7 @@ fn the_stack_goes_on_where_it_was() {
     let mut went_on = 0;
     for i in 0..3000 {
         let direction =
-            [Direction::Forward, Direction::Backward][usize::from(mix(i / 50) % 3 == 0)];
+            [Direction::Forward, Direction::Backward][usize::from(mix(i / 50).is_multiple_of(3))];
         match i % 97 {
             5 => drop(tree.remove(&position(mix(i) % 1000))),
             50 => drop(tree.insert(&position(mix(i) % 1000), mix(i) % 1000)),

@@ -224,7 +224,7 @@ fn nodes_that_go_while_others_come_to_them() {
             scope.spawn(move || {
                 for i in 0..rounds {
                     let random = mix(i << 4 | t);
-                    if random % 4 == 0 {
+                    if random.is_multiple_of(4) {
                         drop(tree.snapshot(&pin()));
                     }
                     match (random >> 8) % 2 {

@@ -405,7 +405,7 @@ impl Bits {
     /// The low `size` bits of `value`, high bit first; `size` at most 64.
     fn push(&mut self, value: u64, size: usize) {
         for i in (0..size).rev() {
-            if self.len % 8 == 0 {
+            if self.len.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             let bit = (value >> i & 1) as u8;

@@ -109,7 +109,7 @@ impl Pace {
     /// Whether the writes at full speed end after so many: the clock is looked at now and then.
     fn is_over(&self, done: usize, begin: Instant) -> bool {
         let late = || self.patience.is_some_and(|most| begin.elapsed() > most);
-        done == self.writes || done % 1024 == 0 && late()
+        done == self.writes || done.is_multiple_of(1024) && late()
     }
 }
 
