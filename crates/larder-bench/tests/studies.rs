@@ -146,14 +146,20 @@ fn ets_2003() {
     assert!(study.skipped.iter().any(|s| s.contains("54,000,000 keys")));
     fails("ets-2003", &[]);
     let (study, _folder) = passes("ets-2003", &["--sizes", "300,500", "--only", "=set"]);
-    let mut sizes: Vec<_> = study
-        .points
-        .iter()
-        .filter(|p| p.plot == "deletion")
-        .map(|p| &p.x)
+    assert_eq!(sizes(&study), [300.0, 500.0]);
+}
+
+/// The sizes that were measured, in keys.
+fn sizes(study: &Study) -> Vec<f64> {
+    let deletions = study.points.iter().filter(|p| p.plot == "deletion");
+    let mut sizes: Vec<_> = deletions
+        .map(|p| match p.x {
+            X::Number(keys) => keys,
+            X::Name(_) => panic!("deletions are by the number of keys"),
+        })
         .collect();
     sizes.dedup();
-    assert_eq!(sizes, [&X::Number(300.0), &X::Number(500.0)]);
+    sizes
 }
 
 #[test]
@@ -290,6 +296,9 @@ fn erlang() {
         }
         assert!(study.settings.contains_key("OTP"));
         fails("erlang", &[&more[..], &["--only", "ets set"]].concat());
+        let chosen = ["--sizes", "300,500", "--only", "=larder set"];
+        let (study, _folder) = passes("erlang", &[&more[..], &chosen].concat());
+        assert_eq!(sizes(&study), [300.0, 500.0]);
     }
     let folder = Folder::new("erlang-nowhere");
     let output = study("erlang", &folder.0, &["--root", "/nowhere"]);
@@ -310,9 +319,8 @@ fn what_there_is_not_is_said() {
     let output = study("ets-2003", &folder.0, &["--only", "no such structure"]);
     assert!(!output.status.success());
     let output = study("ets-2013", &folder.0, &["--sizes", "1000"]);
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("--sizes is of the study ets-2003 alone")
-    );
+    assert!(String::from_utf8_lossy(&output.stderr)
+        .contains("--sizes is of the studies ets-2003 and erlang alone"));
     let output = study("ets-2003", &folder.0, &["--sizes", "0"]);
     assert!(!output.status.success());
     let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))

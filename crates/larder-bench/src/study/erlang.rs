@@ -108,22 +108,26 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     for shape in &PLOTS {
         run.plot(shape.id, shape.title, shape.x, shape.y, shape.note);
     }
-    let sizes: &[usize] = run.scale.pick(
+    let own: &[usize] = run.scale.pick(
         &[700],
         &[700, 7_000, 70_000],
         &[
             700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
         ],
     );
+    let sizes = match run.sizes.is_empty() {
+        true => own.to_vec(),
+        false => run.sizes.clone(),
+    };
     if run.scale == super::Scale::Full {
-        foresee(run);
+        foresee(run, &sizes);
     } else {
         run.skip("more than 70,000 keys, and scenarios on other structures than the defaults: asked for by --full alone".into());
     }
     // A row of ets, and keys in two orders, as lists.
     let fit: Vec<_> = sizes
-        .iter()
-        .filter(|&&n| run.fits(&format!("{n} keys"), n as f64 * 220.0))
+        .into_iter()
+        .filter(|n| run.fits(&format!("{n} keys"), *n as f64 * 220.0))
         .collect();
     let sizes = fit
         .iter()
@@ -149,9 +153,9 @@ fn run(run: &mut Run) -> Result<(), Failure> {
 }
 
 /// Says about how long it will take, with all contenders (some twenty): nine steps of a microsecond and a third a key, scenarios of five and a half seconds.
-fn foresee(run: &mut Run) {
+fn foresee(run: &mut Run, sizes: &[usize]) {
     let (contenders, runs) = (20.0, run.runs(3) as f64);
-    let keys = 97.8e6 * 9.0 * 1.3e-6;
+    let keys = sizes.iter().sum::<usize>() as f64 * 9.0 * 1.3e-6;
     let disjoint = 3.0 * 10e6 * 1.5e-6;
     run.announce(contenders * runs * (keys + disjoint + 14.0 * 2.0 * 5.5));
 }

@@ -112,7 +112,7 @@ pub struct Options {
     /// How often everything is measured, in turns; medians count. The study's own choice if not said.
     #[arg(long)]
     pub runs: Option<usize>,
-    /// The sizes of ets-2003, in keys, instead of the study's own: `21000000,54000000`.
+    /// The sizes of ets-2003, or of its workloads in the study erlang, in keys, instead of the study's own: `21000000,54000000`.
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub sizes: Vec<u32>,
     /// The most threads; as many as there are cores if not said.
@@ -172,9 +172,11 @@ pub fn run(options: &Options, only: &[String], out: &Path) -> Result<(), String>
             names.join(", ")
         ));
     }
-    if !options.sizes.is_empty() && options.name != ets_2003::STUDY.name {
+    if !options.sizes.is_empty()
+        && ![ets_2003::STUDY.name, erlang::STUDY.name].contains(&&*options.name)
+    {
         return Err(format!(
-            "--sizes is of the study ets-2003 alone, and this is '{}'",
+            "--sizes is of the studies ets-2003 and erlang alone, and this is '{}'",
             options.name
         ));
     }
