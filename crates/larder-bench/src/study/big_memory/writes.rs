@@ -14,6 +14,9 @@ const MOST: usize = 16 << 10;
 /// Writes a second that a user asks for.
 const ASKED: f64 = 200_000.0;
 
+/// Nanoseconds that can be told apart: an hour.
+const LONGEST: u64 = 3_600_000_000_000;
+
 /// A key's piece, of which its values are made.
 fn piece(key: u64) -> [u8; PIECE] {
     let mut piece = [0; PIECE];
@@ -195,7 +198,9 @@ fn paced(
     random: &mut Random,
     seconds: f64,
 ) -> (Histogram<u64>, f64) {
-    let mut histogram = Histogram::new(3).expect("three digits are allowed");
+    // Its bounds are told: one that grows by itself does not do so when it saturates.
+    let mut histogram =
+        Histogram::new_with_bounds(1, LONGEST, 3).expect("these bounds are in order");
     let all = (ASKED * seconds) as u64;
     // One that can't keep up is not waited for longer than three times as long.
     let patience = Duration::from_secs_f64(3.0 * seconds);
@@ -313,4 +318,38 @@ fn overwrite(
         }
     }
     Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rests once.
+    struct Resting(Option<Duration>);
+
+    impl Store for Resting {
+        fn put(&mut self, _: u64, _: &[u8]) {}
+        fn append(&mut self, _: u64, _: &[u8], _: usize) {
+            if let Some(rest) = self.0.take() {
+                std::thread::sleep(rest);
+            }
+        }
+        fn get(&mut self, _: u64, _: &mut Vec<u8>) -> bool {
+            false
+        }
+        fn bytes(&self) -> Option<usize> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_pause_counts_for_all_who_wait() {
+        let rest = Duration::from_millis(40);
+        let mut store = Resting(Some(rest));
+        let (histogram, rate) = paced(&mut store, &Popular::new(100, 1), &mut Random::new(1), 0.1);
+        // One write waits for all of it, and a fifth of the writes for more than half of it: 4,000 are due in 20 milliseconds, of 20,000 in all.
+        assert!(histogram.max() >= rest.as_nanos() as u64);
+        assert!(histogram.value_at_quantile(0.85) >= rest.as_nanos() as u64 / 2 - 1_000_000);
+        assert!(rate > 0.0);
+    }
 }
