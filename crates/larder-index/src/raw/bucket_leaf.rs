@@ -242,11 +242,12 @@ impl<'g> Leaf<'g> {
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
         prefetch(self.address().as_ptr().cast());
-        // The buckets of small rows have two lines; of the smallest the second is a neighbour's, or nobody's, which harms nobody.
+        // The smallest buckets have one line, those of other small rows two. What was passed on from them lies in as many lines behind them: a neighbour's, or
+        // nobody's, which harms nobody.
         prefetch(at);
         prefetch(at.wrapping_add(64));
-        // A large bucket's objects are known only from its lanes.
-        if home.bucket.len() > 128 {
+        // Of large buckets these are the home's alone; its objects are known only from its lanes.
+        if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));
             prefetch(at.wrapping_add(192));
         }
