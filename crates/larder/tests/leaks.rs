@@ -154,14 +154,14 @@ fn nothing_is_left_behind() {
         assert!(larder.engine().all().is_empty());
         peak
     };
-    round(100_000);
-    let before = resident();
-    let peak = round(100_000);
-    let after = resident();
-    // What the first round left to the allocator is enough for the second.
-    assert!(
-        after < before + (8 << 20),
-        "{before} before, {peak} at most, {after} after"
-    );
+    let mut peak = round(100_000);
+    // What a round leaves to the allocator is enough for the next; beside other work it may want some more once or twice. What is lost is lost in every round.
+    let mut after = vec![resident()];
+    let is_enough = |after: &[usize]| after.windows(2).any(|two| two[1] < two[0] + (8 << 20));
+    while !is_enough(&after) {
+        assert!(after.len() < 5, "{after:?} after rounds, {peak} at most");
+        peak = round(100_000);
+        after.push(resident());
+    }
     println!("100,000 tables: {} bytes each at most", peak / 100_000);
 }
