@@ -74,6 +74,25 @@ many_keys_take_several_slices_test() ->
     [many_keys(Type, Keys) || Type <- [set, ordered_set, bag],
                               Keys <- [[], [1], lists:seq(1, 1000), lists:seq(5000, 1, -1) ++ [3, 3, none, 1.0, {a, [b]}, #{k => v}]]].
 
+%% Short rows under small keys go a short way, up to the first that is otherwise.
+many_short_rows_test() ->
+    [begin
+         Tab = larder:new(t, [{keypos, 2} | Options]),
+         [larder:insert(Tab, {v, K, K * K}) || K <- lists:seq(1, 2000), K rem 3 > 0],
+         [larder:insert(Tab, {lists:duplicate(N, v), {long, N}}) || N <- [1, 60, 3000]],
+         [larder:insert(Tab, {K, K}) || K <- [name, <<"bin">>, 1.0, {a, 1}, [l], 1 bsl 70, binary:copy(<<"b">>, 300)]],
+         Odd = [[], [name], [<<"bin">>, {a, 1}, none], [{long, 1}], [1.0], [[l]], [1 bsl 70], [{long, 60}, {long, 3000}],
+                [binary:copy(<<"b">>, 300)]],
+         [begin
+              {Before, After} = lists:split(At, lists:seq(3, N + 2)),
+              All = Before ++ Some ++ After,
+              ?assertEqual([larder:lookup(Tab, K) || K <- All], larder:lookup_many(Tab, All)),
+              ?assertError(badarg, larder:lookup_many(Tab, All ++ x))
+          end || N <- [0, 1, 31, 32, 33, 64, 999, 1000, 1001, 1024, 1025, 3100], At <- [0, min(N, 31), N], Some <- Odd],
+         larder:delete(Tab),
+         ?assertError(badarg, larder:lookup_many(Tab, [1, 2]))
+     end || Options <- [[set], [ordered_set], [bag], [set, compressed], [set, {structure, lockfree_hash}]]].
+
 many_keys(Type, Keys) ->
     Tab = larder:new(t, [Type]),
     Row = fun(K) -> {K, #{id => K, name => <<"n">>}, [K, a, <<"b">>], {K, [K]}, lists:duplicate(20, K)} end,

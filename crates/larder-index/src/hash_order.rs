@@ -32,10 +32,11 @@ use crate::run::with_scratch;
 use crate::sync::{Backoff, Mutex};
 use crate::traits::HASH;
 use crate::{
-    Batch, Change, Consent, Direction, Got, Key, LeafConfig, Seen, Start, Stats, Unique, Updater,
-    Was, SHORT,
+    Batch, Change, Consent, Direction, Got, Key, LeafConfig, Seen, Shorts, Start, Stats, Unique,
+    Updater, Was, SHORT, TOGETHER,
 };
 use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
@@ -99,13 +100,30 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         look: impl FnOnce(Option<Hit<'_>>) -> T,
     ) -> Result<T, Torn> {
-        if !self.is_quick(key) {
-            return Err(Torn);
-        }
+        self.read_quick_at(self.locate(guard, key), key, look)
+    }
+
+    /// Where a key is at home; the memory is asked for.
+    #[inline(always)]
+    fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (Leaf<'g>, Home<'g>) {
         let hash = counting(key.hash);
         let leaf = self.trie.find(hash, guard);
         let home = leaf.home(hash);
         leaf.prefetch(&home);
+        (leaf, home)
+    }
+
+    /// As `read_quick`, where the key is at home.
+    #[inline(always)]
+    fn read_quick_at<T>(
+        &self,
+        (leaf, home): (Leaf<'_>, Home<'_>),
+        key: Key<'_>,
+        look: impl FnOnce(Option<Hit<'_>>) -> T,
+    ) -> Result<T, Torn> {
+        if !self.is_quick(key) {
+            return Err(Torn);
+        }
         let version = leaf.version().map_err(|Obsolete| Torn)?;
         let result = look(leaf.quick(&home, key.bytes).ok_or(Torn)?);
         if leaf.is_still(version) {
@@ -149,6 +167,25 @@ impl<R: KeyRule> HashOrder<R> {
                 None => Ok(false),
             }
         })
+    }
+
+    /// As `get_short`, of a key that is at home there.
+    #[inline(always)]
+    fn get_short_at(
+        &self,
+        guard: &Guard,
+        place: (Leaf<'_>, Home<'_>),
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+    ) -> Got {
+        let quick = self.read_quick_at(place, key, |hit| match hit {
+            Some(hit) => hit.copy_short(out),
+            None => Got::Absent,
+        });
+        match quick {
+            Ok(got) => got,
+            Err(Torn) => self.get_short_any(guard, key, out),
+        }
     }
 
     #[inline(never)]
@@ -356,14 +393,16 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        let quick = self.read_quick(guard, key, |hit| match hit {
-            Some(hit) => hit.copy_short(out),
-            None => Got::Absent,
+        self.get_short_at(guard, self.locate(guard, key), key, out)
+    }
+
+    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], _far: bool, out: &mut Shorts) {
+        // Where all is near, too: a way is gone once.
+        let places = keys.iter().map(|&key| (key, self.locate(guard, key)));
+        let places: SmallVec<[_; TOGETHER]> = places.take(TOGETHER).collect();
+        out.fill(places.iter(), |&(key, place), value| {
+            self.get_short_at(guard, place, key, value)
         });
-        match quick {
-            Ok(got) => got,
-            Err(Torn) => self.get_short_any(guard, key, out),
-        }
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
@@ -374,10 +413,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        for key in keys {
-            let hash = counting(key.hash);
-            let leaf = self.trie.find(hash, guard);
-            leaf.prefetch(&leaf.home(hash));
+        for &key in keys {
+            self.locate(guard, key);
         }
     }
 

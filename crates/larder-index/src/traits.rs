@@ -194,6 +194,47 @@ pub enum Got {
     Long,
 }
 
+/// Keys that [`Unique::get_short_many`] looks for at a time, at most.
+pub const TOGETHER: usize = 32;
+
+/// What [`Unique::get_short_many`] found, key by key.
+pub struct Shorts {
+    found: [(Got, [u8; SHORT]); TOGETHER],
+}
+
+impl Default for Shorts {
+    fn default() -> Self {
+        let none = (Got::Absent, [0; SHORT]);
+        Shorts {
+            found: [none; TOGETHER],
+        }
+    }
+}
+
+impl Shorts {
+    /// What was found of key `i`, and its value if that is short, with anything behind it.
+    ///
+    /// # Panics
+    /// Panics if `i` is not below [`TOGETHER`].
+    #[inline]
+    pub fn get(&self, i: usize) -> (Got, &[u8; SHORT]) {
+        let (got, value) = &self.found[i];
+        (*got, value)
+    }
+
+    /// Has each of the keys, of which at most [`TOGETHER`] are looked at, and what belongs to it, seen by `look`.
+    #[inline(always)]
+    pub(crate) fn fill<K>(
+        &mut self,
+        keys: impl Iterator<Item = K>,
+        mut look: impl FnMut(K, &mut [u8; SHORT]) -> Got,
+    ) {
+        for (key, (got, value)) in keys.zip(&mut self.found) {
+            *got = look(key, value);
+        }
+    }
+}
+
 /// What was under the key before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Was {
@@ -251,6 +292,15 @@ pub trait Unique: Send + Sync {
             to.copy_from_slice(value);
             Got::Short(value.len())
         })
+    }
+
+    /// As `get_short` of each key in turn, of at most [`TOGETHER`]. With `far`, what all of them will touch is asked for before it is looked at, so that the
+    /// waits for memory overlap.
+    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
+        if far {
+            self.prefetch(guard, keys);
+        }
+        out.fill(keys.iter(), |&key, value| self.get_short(guard, key, value));
     }
 
     /// Stores a value if `may`, called exactly once with the value under the key (None if absent) while the entry is locked, consents.

@@ -1,7 +1,9 @@
 //! Random sequences of operations on an index with one value under a key, against the oracle.
 
 use crate::*;
-use larder_index::{pin, Batch, Change, Got, OracleUnique, Start, Stats, Unique, Was, SHORT};
+use larder_index::{
+    pin, Batch, Change, Got, OracleUnique, Shorts, Start, Stats, Unique, Was, SHORT, TOGETHER,
+};
 use proptest::prelude::*;
 
 /// An operation on the key with this number.
@@ -14,6 +16,8 @@ pub enum Op {
     Keep(u16),
     Get(u16),
     GetShort(u16),
+    /// From which key on, how many, and whether they are said to be far.
+    GetShortMany(u16, usize, bool),
     QuickPut(u16, usize, bool),
     QuickRemove(u16, bool),
     UpdateWith(u16, usize),
@@ -33,6 +37,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = Op> {
         1 => (0..keys).prop_map(Op::Keep),
         2 => (0..keys).prop_map(Op::Get),
         2 => (0..keys).prop_map(Op::GetShort),
+        1 => (0..keys, 0..=TOGETHER, any::<bool>()).prop_map(|(k, n, far)| Op::GetShortMany(k, n, far)),
         6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, may)| Op::QuickPut(k, n, may)),
         4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, may)| Op::QuickRemove(k, may)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| Op::UpdateWith(k, n)),
@@ -135,6 +140,11 @@ fn get(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) {
 fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
     let (bytes, mut out) = (key_bytes(k), [7; SHORT]);
     let got = index.get_short(&pin(), key(&bytes, how), &mut out);
+    note_short(got, &out, seen)
+}
+
+/// Notes what a short lookup found; whether it was long.
+fn note_short(got: Got, out: &[u8; SHORT], seen: &mut Rows) -> bool {
     let len = match got {
         Got::Short(len) => Some(len),
         Got::Long => Some(0),
@@ -142,6 +152,22 @@ fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
     };
     note(seen, len.map(|len| &out[..len]));
     got == Got::Long
+}
+
+fn get_short_many(
+    index: &dyn Unique,
+    (k, count, far): (u16, usize, bool),
+    how: Hashes,
+    seen: &mut Rows,
+) -> bool {
+    let bytes: Vec<_> = (0..count as u16)
+        .map(|i| key_bytes(k.wrapping_add(i)))
+        .collect();
+    let keys: Vec<_> = bytes.iter().map(|bytes| key(bytes, how)).collect();
+    let mut shorts = Shorts::default();
+    index.get_short_many(&pin(), &keys, far, &mut shorts);
+    let found = (0..count).map(|i| shorts.get(i));
+    found.fold(false, |long, (got, out)| note_short(got, out, seen) || long)
 }
 
 fn after(index: &dyn Unique, k: u16, how: Hashes, which: u8, seen: &mut Rows) -> bool {
@@ -187,6 +213,7 @@ pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
             false
         }
         Op::GetShort(k) => get_short(index, k, how, &mut seen),
+        Op::GetShortMany(k, n, far) => get_short_many(index, (k, n, far), how, &mut seen),
         Op::QuickPut(k, n, may) => quick(index, k, how, Some(n), may, &mut seen),
         Op::QuickRemove(k, may) => quick(index, k, how, None, may, &mut seen),
         Op::After(k, which) => after(index, k, how, which, &mut seen),

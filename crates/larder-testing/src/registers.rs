@@ -2,7 +2,7 @@
 
 use crate::history::{Recorder, Specification, Subject};
 use crate::{key, put, remove, Hashes};
-use larder_index::{pin, Batch, Change, Direction, Got, Start, Unique, Was, SHORT};
+use larder_index::{pin, Batch, Change, Direction, Got, Shorts, Start, Unique, Was, SHORT};
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +86,29 @@ impl Registers for Box<dyn Unique> {
     // Each operation goes the way of the general form for some keys, and of the quick form for others.
 
     fn read(&self, k: u64) -> Option<u64> {
-        if k.is_multiple_of(2) {
-            let mut out = [0; SHORT];
-            return match self.get_short(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out) {
-                Got::Absent => None,
-                Got::Short(len) => Some(number(&out[..len])),
-                Got::Long => panic!("a value has eight bytes"),
-            };
+        let (bytes, other, guard) = (k.to_be_bytes(), (k + 1).to_be_bytes(), pin());
+        let [key, other] = [&bytes, &other].map(|bytes| key(bytes, Hashes::Good));
+        let short = |got: Got, out: &[u8; SHORT]| match got {
+            Got::Absent => None,
+            Got::Short(len) => Some(number(&out[..len])),
+            Got::Long => panic!("a value has eight bytes"),
+        };
+        match k % 4 {
+            0 | 2 => {
+                let mut out = [0; SHORT];
+                short(self.get_short(&guard, key, &mut out), &out)
+            }
+            1 => {
+                let mut shorts = Shorts::default();
+                self.get_short_many(&guard, &[other, key], true, &mut shorts);
+                let (got, out) = shorts.get(1);
+                short(got, out)
+            }
+            _ => {
+                let mut out = Vec::new();
+                self.get(&guard, key, &mut out).then(|| number(&out))
+            }
         }
-        let mut out = Vec::new();
-        self.get(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out)
-            .then(|| number(&out))
     }
 
     fn scan(&self, k: u64) -> Option<u64> {

@@ -3,8 +3,8 @@
 use crate::table::Table;
 use larder_index::Key;
 
-/// Keys that are asked for together.
-pub(crate) const TOGETHER: usize = 32;
+pub(crate) use larder_index::TOGETHER;
+
 /// Objects from which on it pays to go the way to a tree's leaves twice, the first time for the sake of memory, before they are read: below, all is near
 /// enough. Measured with integers and with tuples of 20 bytes as keys, ordered_sets and bags: at 64,000 objects a lookup took 1.1 to 1.4 times as long, at a
 /// million 0.7 to 0.9 times.

@@ -99,7 +99,7 @@ pub use table::{Table, TableId};
 pub use traverse::Slot;
 pub use update::{CounterOp, NewRow};
 
-pub use larder_index::{Direction, Guard};
+pub use larder_index::{Direction, Guard, TOGETHER};
 
 /// The README's Rust, so that it compiles and runs.
 #[cfg(doctest)]

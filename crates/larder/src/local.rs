@@ -7,6 +7,7 @@ use crate::ahead::Ahead;
 use crate::keys::KeyList;
 use crate::scratch::Values;
 use crossbeam_epoch::{Guard, LocalHandle};
+use larder_index::Shorts;
 use larder_term::object::ObjectBuf;
 use std::cell::Cell;
 
@@ -20,6 +21,8 @@ pub struct Local {
     pub(crate) value: Vec<u8>,
     /// Several values copied out of an index.
     pub(crate) values: Values,
+    /// Short values of several keys.
+    pub(crate) shorts: Shorts,
     /// Where a compressed object is unpacked.
     pub(crate) plain: Vec<u8>,
     /// What was read ahead of a traversal.
@@ -40,6 +43,7 @@ impl Local {
             epoch: crossbeam_epoch::default_collector().register(),
             value: Vec::with_capacity(256),
             values: Values::default(),
+            shorts: Shorts::default(),
             plain: Vec::new(),
             ahead: Ahead::default(),
             bytes: Vec::new(),

@@ -7,6 +7,7 @@
 //! Linearisation points are those of the longer ways (see `read` and `write`).
 
 use crate::ahead::StepFrom;
+use crate::keys::{Near, MANY_TO_READ};
 use crate::local::Local;
 use crate::options::Access;
 use crate::owner::Who;
@@ -78,6 +79,48 @@ impl Table {
         };
         // In one place, so that it becomes a part of this.
         see(found)
+    }
+
+    /// As `quick_lookup` of so many index keys, of which at most [`TOGETHER`](larder_index::TOGETHER) are looked for; `see` is told which, in order, and says whether it can do with the
+    /// value. Gives how many it saw. Their waits for memory overlap.
+    #[inline(always)]
+    pub fn quick_lookup_many<'k>(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        (count, key): (usize, impl Fn(usize) -> &'k [u8]),
+        mut see: impl FnMut(usize, Option<(&[u8; SHORT], usize)>) -> bool,
+    ) -> usize {
+        if !self.reads(who) {
+            return 0;
+        }
+        let mut near = Near::new();
+        near.fill_with(self, count, key);
+        let asked = self.copy_short_many(local, near.keys());
+        for i in 0..asked {
+            let seen = match local.shorts.get(i) {
+                (Got::Short(len), value) => see(i, Some((value, len))),
+                (Got::Absent, _) => see(i, None),
+                (Got::Long, _) => false,
+            };
+            if !seen {
+                return i;
+            }
+        }
+        asked
+    }
+
+    /// Copies what is under some keys to the thread's own place for it; of how many keys.
+    fn copy_short_many(&self, local: &mut Local, keys: &[Key<'_>]) -> usize {
+        let guard = local.pin();
+        let Some(store) = self.open_store(&guard) else {
+            return 0;
+        };
+        let Index::One(ix) = &store.index else {
+            return 0;
+        };
+        ix.get_short_many(&guard, keys, store.is_far(MANY_TO_READ), &mut local.shorts);
+        keys.len()
     }
 
     /// Whether there is an object under the index key.

@@ -128,12 +128,18 @@ impl Store {
         }
     }
 
-    /// Brings what operations on the keys will touch near; a hint. In a tree that goes the way to each leaf once more: not where there are fewer than `many`
-    /// objects.
+    /// Whether it pays to bring near what operations on some keys will touch. In a tree that goes the way to each leaf once more: not where there are fewer
+    /// than `many` objects.
+    #[inline]
+    pub(crate) fn is_far(&self, many: usize) -> bool {
+        let short_way = matches!(&self.index, Index::One(ix) if !ix.is_ordered());
+        short_way || self.count.get() >= many
+    }
+
+    /// Brings what operations on the keys will touch near, where that pays; a hint.
     #[inline]
     pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>], many: usize) {
-        let short_way = matches!(&self.index, Index::One(ix) if !ix.is_ordered());
-        if !short_way && self.count.get() < many {
+        if !self.is_far(many) {
             return;
         }
         match &self.index {
