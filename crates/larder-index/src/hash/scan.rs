@@ -15,7 +15,7 @@ use crate::sync::Backoff;
 use crate::traits::HASH;
 use crate::{Batch, Direction, Seen, Start};
 use crossbeam_epoch::Guard;
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 use std::cmp::Ordering;
 
 /// A scan that wants at most this many entries copies bucket by bucket.
@@ -24,8 +24,8 @@ const FEW: usize = 64;
 const BATCH_BYTES: usize = 1 << 20;
 /// An outside object is asked for so many before it is copied.
 const AHEAD: usize = 2;
-/// A home with more entries than this is not sorted by insertion.
-const MANY: usize = 24;
+/// A home with at most this many entries is sorted by ranks.
+const RANKED: usize = 16;
 /// The step between hashes that count.
 const STEP: u64 = 1 << (64 - HASH_BITS);
 
@@ -76,19 +76,79 @@ impl Found {
     }
 }
 
-/// The entries of a home: the words of [`Found`], sorted.
-type Group = Vec<u64>;
+/// Entries of a bucket or of a home: the words of [`Found`].
+///
+/// There are always `MOST` words, or as many as were ever needed, of which the first `len` count: so that one can be written before it is known to be needed.
+struct Group {
+    words: Vec<u64>,
+    len: usize,
+}
 
-/// The guests of a leaf: the home of each, by which they are sorted, and its word.
-type Guests = Option<SmallVec<[(usize, u64); 32]>>;
+impl Group {
+    /// The most entries that a bucket can say that it has.
+    const MOST: usize = 255;
 
-/// Those of a home.
-fn at_home(guests: &[(usize, u64)], home: usize) -> impl Iterator<Item = u64> + '_ {
-    let from = guests.partition_point(|guest| guest.0 < home);
-    let ours = guests[from..]
-        .iter()
-        .take_while(move |guest| guest.0 == home);
-    ours.map(|guest| guest.1)
+    fn new(mut words: Vec<u64>) -> Self {
+        words.resize(words.len().max(Group::MOST), 0);
+        Group { words, len: 0 }
+    }
+
+    fn push(&mut self, word: u64) {
+        match self.words.get_mut(self.len) {
+            Some(place) => *place = word,
+            None => self.words.push(word),
+        }
+        self.len += 1;
+    }
+}
+
+impl std::ops::Deref for Group {
+    type Target = [u64];
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+}
+
+impl std::ops::DerefMut for Group {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.words[..self.len]
+    }
+}
+
+/// The guests of a leaf, by their homes: a chain for each home.
+struct Guests {
+    /// The first of each home's chain, from 1; 0 for none.
+    first: SmallVec<[u32; 128]>,
+    /// The word of each, and the next of its chain.
+    all: SmallVec<[(u64, u32); 64]>,
+}
+
+impl Guests {
+    fn new(homes: usize) -> Self {
+        Guests {
+            first: smallvec![0; homes],
+            all: SmallVec::new(),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, home: usize, found: Found) {
+        let next = std::mem::replace(&mut self.first[home], self.all.len() as u32 + 1);
+        self.all.push((found.0, next));
+    }
+
+    /// Those of a home.
+    #[inline]
+    fn at_home(&self, home: usize) -> impl Iterator<Item = u64> + '_ {
+        let mut next = self.first[home];
+        std::iter::from_fn(move || {
+            let &(word, behind) = self.all.get((next as usize).checked_sub(1)?)?;
+            next = behind;
+            Some(word)
+        })
+    }
 }
 
 /// The first bound of a scan; None if nothing can lie behind it.
@@ -216,9 +276,9 @@ struct Copied {
 
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
-        let mut group = std::mem::take(&mut batch.order);
+        let mut group = Group::new(std::mem::take(&mut batch.order));
         let ended = self.read_by(batch, &mut group);
-        batch.order = group;
+        batch.order = group.words;
         ended
     }
 
@@ -229,17 +289,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
         batch.entries.reserve(self.look.count().min(limit));
-        let guests = self.guests(batch)?;
+        let guests = self.guests(batch, group)?;
         'homes: loop {
-            group.clear();
             let bound = (at == home).then_some(tag);
             self.collect((at, bound), &guests, &mut copied, batch, group)?;
             if !self.forward {
                 group.reverse();
             }
             let group = || group.iter().map(|&found| Found(found));
-            for found in group().filter(|found| found.outside()) {
-                self.handle(found, batch).prefetch();
+            if group().fold(false, |any, found| any | found.outside()) {
+                for found in group().filter(|found| found.outside()) {
+                    self.handle(found, batch).prefetch();
+                }
             }
             for found in group() {
                 if batch.entries.len() >= limit {
@@ -280,20 +341,16 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn collect(
         &self,
         (home, bound): (usize, Option<u8>),
-        guests: &Guests,
+        guests: &Option<Guests>,
         copied: &mut Copied,
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
         let place = self.place(home, copied, batch)?;
-        for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
-            if lane & GUEST == 0 {
-                group.push(Found::new(lane, from, end).0);
-            }
-        }
+        self.sift(place, 0, batch, group);
         if plain::passed(&batch.bytes, place) {
             match guests {
-                Some(guests) => group.extend(at_home(guests, home)),
+                Some(guests) => guests.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_guests(home, copied, batch, group)?,
             }
         }
@@ -306,22 +363,36 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
+    /// Puts the entries of a bucket in the place of the group: its guests, or those who are at home.
+    #[inline(always)]
+    fn sift(&self, place: usize, guest: u16, batch: &Batch, group: &mut Group) {
+        // Who is a guest can't be foretold: each is written, and the next one over it if it isn't wanted.
+        let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
+        for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+            words[kept] = Found::new(lane, from, end).0;
+            kept += usize::from(lane & GUEST == guest);
+        }
+        group.len = kept;
+    }
+
     /// All guests of a leaf, if all of it was copied.
-    fn guests(&self, batch: &Batch) -> Result<Guests, Torn> {
+    fn guests(&self, batch: &Batch, group: &mut Group) -> Result<Option<Guests>, Torn> {
         if self.few {
             return Ok(None);
         }
-        let mut guests: SmallVec<[(usize, u64); 32]> = SmallVec::new();
-        for at in 0..self.shape.buckets as usize {
-            let place = at * self.shape.bucket();
-            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
-                if lane & GUEST != 0 {
-                    let found = Found::new(lane, from, end);
-                    guests.push((self.shape.place(self.hash(found, batch)?).0, found.0));
-                }
+        let mut guests = Guests::new(self.shape.buckets as usize);
+        let size = self.shape.bucket();
+        for before in 0..self.shape.buckets as usize {
+            // Guests come by way of the bucket before.
+            if !plain::passed(&batch.bytes, before * size) {
+                continue;
+            }
+            self.sift(self.shape.next(before) * size, GUEST, batch, group);
+            for &found in group.iter() {
+                let hash = self.hash(Found(found), batch)?;
+                guests.add(self.shape.place(hash).0, Found(found));
             }
         }
-        guests.sort_unstable();
         Ok(Some(guests))
     }
 
@@ -361,7 +432,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 kept += 1;
             }
         }
-        group.truncate(kept);
+        group.len = kept;
         Ok(())
     }
 
@@ -453,15 +524,14 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Sorts what has equal tags in a group that is sorted by tags.
     #[cold]
     fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
+        let same = |a: u64, b: u64| Found(a).tag() == Found(b).tag();
         let mut from = 0;
-        for i in 1..=group.len() {
-            if i < group.len() && Found(group[i]).tag() == Found(group[from]).tag() {
-                continue;
-            }
-            if i - from > 1 {
-                self.sort_equals(&mut group[from..i], batch)?;
-            }
-            from = i;
+        while let Some(pair) = group[from..].windows(2).position(|w| same(w[0], w[1])) {
+            from += pair;
+            let run = group[from..].iter();
+            let len = run.take_while(|&&word| same(word, group[from])).count();
+            self.sort_equals(&mut group[from..from + len], batch)?;
+            from += len;
         }
         Ok(())
     }
@@ -496,21 +566,35 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 #[inline(always)]
 fn sort(group: &mut [u64]) -> bool {
     // A home has few entries, unless hashes are much alike.
-    if group.len() > MANY {
+    if group.len() > RANKED {
         group.sort_unstable();
     } else {
-        for i in 1..group.len() {
-            let found = group[i];
-            let mut at = i;
-            while at > 0 && group[at - 1] > found {
-                group[at] = group[at - 1];
-                at -= 1;
-            }
-            group[at] = found;
-        }
+        sort_few(group);
     }
     let tags = |pair: &[u64]| (pair[0] ^ pair[1]) >> 56;
-    group.windows(2).any(|pair| tags(pair) == 0)
+    group
+        .windows(2)
+        .fold(false, |tie, pair| tie | (tags(pair) == 0))
+}
+
+/// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so each comparison that chose a way would choose the wrong
+/// one half of the time.
+#[inline(always)]
+fn sort_few(group: &mut [u64]) {
+    let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
+    for (i, &word) in group.iter().enumerate() {
+        // Tags have six bits. No two are alike with their places.
+        (keys[i], words[i]) = ((word >> 56 << 4) as i16 | i as i16, word);
+    }
+    let mut ranks = [0i16; RANKED];
+    for &other in &keys[..group.len()] {
+        for (rank, &key) in ranks.iter_mut().zip(&keys) {
+            *rank += i16::from(other < key);
+        }
+    }
+    for i in 0..group.len() {
+        group[ranks[i] as usize] = words[i];
+    }
 }
 
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.
@@ -520,4 +604,40 @@ fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
     let middle = batch.bytes.len();
     batch.bytes.extend_from_slice(object.value());
     batch.entries[i] = (from, middle, batch.bytes.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_home_is_sorted_by_tags(tags in prop::collection::vec(0..64u64, 0..40)) {
+            let found = |(i, tag): (usize, u64)| tag << 56 | (i as u64 * 7 % 41);
+            let mut group: Vec<u64> = tags.iter().copied().enumerate().map(found).collect();
+            let (mut all, mut wanted) = (group.clone(), tags);
+            let tie = sort(&mut group);
+            wanted.sort_unstable();
+            prop_assert_eq!(tie, wanted.windows(2).any(|pair| pair[0] == pair[1]));
+            prop_assert_eq!(group.iter().map(|word| word >> 56).collect::<Vec<_>>(), wanted);
+            group.sort_unstable();
+            all.sort_unstable();
+            prop_assert_eq!(group, all);
+        }
+
+        #[test]
+        fn guests_are_found_by_their_homes(homes in prop::collection::vec(0..9usize, 0..80)) {
+            let mut guests = Guests::new(9);
+            for (i, &home) in homes.iter().enumerate() {
+                guests.add(home, Found(i as u64));
+            }
+            for home in 0..9 {
+                let mut found: Vec<u64> = guests.at_home(home).collect();
+                found.reverse();
+                let right = homes.iter().enumerate().filter(|guest| *guest.1 == home);
+                prop_assert_eq!(found, right.map(|guest| guest.0 as u64).collect::<Vec<_>>());
+            }
+        }
+    }
 }
