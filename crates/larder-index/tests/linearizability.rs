@@ -73,6 +73,7 @@ impl Subject for CarelessBag {
             bag.get(&pin(), key(&name, Hashes::Few), &mut |v| {
                 there |= v == bytes
             });
+            thread::yield_now();
             if !there {
                 bag.update(&pin(), key(&name, Hashes::Few), &mut |o| o.push(&bytes));
             }
