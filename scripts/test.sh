@@ -14,7 +14,7 @@ LOGS=_build/logs
 export CARGO_NET_RETRY=${CARGO_NET_RETRY:-5} CARGO_TERM_COLOR=never ERL_CRASH_DUMP_SECONDS=0
 mkdir -p "$LOGS"
 
-total_passed=0 total_failed=0 summary=''
+total_passed=0 total_failed=0 summary='' failures=''
 
 # stage NAME COUNT LIMIT COMMAND...: COUNT reads the log on stdin and prints `passed failed`; LIMIT is in seconds, so that
 # something that hangs is a failure and not a silence.
@@ -29,12 +29,16 @@ stage() {
   # The exit status has the last word: no count talks a failure away, and a stage without a test is no success.
   if [ "$status" != 0 ] && [ "$failed" = 0 ]; then failed=1; fi
   if [ "$status" = 0 ] && [ "$passed" = 0 ] && [ "$failed" = 0 ]; then echo "=== $name ran nothing"; failed=1; fi
+  [ "$failed" = 0 ] || failures+=$(printf '%s: ' "$name" && signs "$log")$'\n'
   total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
   local line
   line=$(printf '%-10s %6d passed %4d failed %6d s' "$name" "$passed" "$failed" $((SECONDS - start)))
   printf '=== %s\n' "$line"
   summary+="$line"$'\n'
 }
+
+# The lines of a failed stage's log that say what failed, at most so many, for the end of the output: often all that is kept of it.
+signs() { grep -aEn 'FAILED|panicked at|signal: |^error|^ *[0-9]+\) (test|doctest) |not ok|did not end' "$1" | cut -c1-200 | head -n 12; }
 
 # --- how each stage's output is counted ---------------------------------------------------------------------------
 
@@ -91,6 +95,7 @@ stage demo      by_status    600  bash -c demo
 stage bench     by_status    600  bash -c bench
 stage packaging by_last_line 900  scripts/packaging_test.sh
 
+[ -z "$failures" ] || printf '\n%s' "$failures"
 printf '\n%s\n' "$summary"
 echo "all stages: $SECONDS s; logs in $LOGS"
 echo "$total_passed passed, $total_failed failed"

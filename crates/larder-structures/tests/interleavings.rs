@@ -10,7 +10,7 @@ use larder_index::sync::{plant, Fault};
 use larder_index::{Quarantine, Unique};
 use larder_structures::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
-use larder_testing::model::{alone, check, finds, goes_wrong, history, planted, rounds, Search};
+use larder_testing::model::{alone, check, goes_wrong, history, planted, rounds, Search};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, mix, registers};
 use std::sync::Arc;
@@ -133,26 +133,43 @@ const PLANTED: [Planted; 5] = [
     (Fault::Unshrunk, "relaxed_avl", &[], Order::Key),
 ];
 
+/// What this process was told to plant: planted, and where.
+fn plant_what_was_told() -> Planted {
+    let faulty = planted().map(|i| PLANTED[i.parse::<usize>().expect("a number")]);
+    let told = faulty.unwrap_or(PLANTED[0]);
+    plant(told.0, faulty.is_some());
+    told
+}
+
+/// All of the faults show in this test, which nothing is wrong in without them.
+fn each_goes_wrong(test: &str) {
+    assert!(!goes_wrong(test, None));
+    for (i, (fault, ..)) in PLANTED.iter().enumerate() {
+        assert!(goes_wrong(test, Some(&i.to_string())), "{fault:?}");
+    }
+}
+
+/// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by `planted_faults_are_found`.
+#[test]
+#[ignore = "run by another test"]
+fn planted_execution() {
+    let (_, name, options, order) = plant_what_was_told();
+    let search = [Search::Random(rounds().end as usize)];
+    check("a planted fault", &search, move || {
+        among_neighbours(built(name, options, order), 3, 6, 4);
+    });
+}
+
 #[test]
 fn planted_faults_are_found() {
-    let _alone = alone();
-    for (fault, name, options, order) in PLANTED {
-        let found = finds(fault, || {
-            check("a planted fault", &[Search::Random(20_000)], move || {
-                among_neighbours(built(name, options, order), 3, 6, 4);
-            });
-        });
-        assert!(found, "{fault:?}");
-    }
+    each_goes_wrong("planted_execution");
 }
 
 /// Not a test: histories of real threads, with one of the faults planted. Run by `planted_faults_show_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    let faulty = planted().map(|i| PLANTED[i.parse::<usize>().expect("a number")]);
-    let (fault, name, options, order) = faulty.unwrap_or(PLANTED[0]);
-    plant(fault, faulty.is_some());
+    let (_, name, options, order) = plant_what_was_told();
     for round in rounds() {
         let subject = registers::On(built(name, options, order), 4);
         of_threads(&subject, 3, 60, mix(round)).expect("linearizable");
@@ -162,13 +179,7 @@ fn planted_history() {
 /// The same faults show in histories of real threads.
 #[test]
 fn planted_faults_show_in_histories() {
-    assert!(!goes_wrong("planted_history", None));
-    for (i, (fault, ..)) in PLANTED.iter().enumerate() {
-        assert!(
-            goes_wrong("planted_history", Some(&i.to_string())),
-            "{fault:?}"
-        );
-    }
+    each_goes_wrong("planted_history");
 }
 
 /// Not a test: what `what_is_freed_too_early_is_found` runs in a process of its own, which may well die of it.
