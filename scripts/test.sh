@@ -19,17 +19,18 @@ total_passed=0 total_failed=0 summary='' failures=''
 # stage NAME COUNT LIMIT COMMAND...: COUNT reads the log on stdin and prints `passed failed`; LIMIT is in seconds, so that
 # something that hangs is a failure and not a silence.
 stage() {
-  local name=$1 count=$2 limit=$3 start=$SECONDS log=$LOGS/$1.log status passed failed; shift 3
+  local name=$1 count=$2 limit=$3 start=$SECONDS log=$LOGS/$1.log why='' status passed failed; shift 3
   if [ -n "${ONLY:-}" ] && [[ " $ONLY " != *" $name "* ]]; then return; fi
   printf '\n=== %s\n' "$name"
   timeout --kill-after=30 "$limit" "$@" </dev/null 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
   read -r passed failed < <("$count" "$status" <"$log")
-  [ "$status" = 124 ] && printf '=== %s did not end within %s s\n' "$name" "$limit"
+  [ "$status" = 124 ] && why="did not end within $limit s"
   # The exit status has the last word: no count talks a failure away, and a stage without a test is no success.
   if [ "$status" != 0 ] && [ "$failed" = 0 ]; then failed=1; fi
-  if [ "$status" = 0 ] && [ "$passed" = 0 ] && [ "$failed" = 0 ]; then echo "=== $name ran nothing"; failed=1; fi
-  [ "$failed" = 0 ] || failures+=$(printf '%s: ' "$name" && signs "$log")$'\n'
+  if [ "$status" = 0 ] && [ "$passed" = 0 ] && [ "$failed" = 0 ]; then why='ran nothing'; failed=1; fi
+  [ -z "$why" ] || echo "=== $name $why"
+  [ "$failed" = 0 ] || failures+="$name: $why"$'\n'"$(signs "$log")"$'\n'
   total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
   local line
   line=$(printf '%-10s %6d passed %4d failed %6d s' "$name" "$passed" "$failed" $((SECONDS - start)))
@@ -38,7 +39,7 @@ stage() {
 }
 
 # The lines of a failed stage's log that say what failed, at most so many, for the end of the output: often all that is kept of it.
-signs() { grep -aEn 'FAILED|panicked at|signal: |^error|^ *[0-9]+\) (test|doctest) |not ok|did not end' "$1" | cut -c1-200 | head -n 12; }
+signs() { grep -aEn 'FAILED|panicked at|signal: |^error|^ *[0-9]+\) (test|doctest) ' "$1" | cut -c1-200 | head -n 12; }
 
 # --- how each stage's output is counted ---------------------------------------------------------------------------
 

@@ -5,10 +5,13 @@
 #![cfg(larder_model)]
 
 use larder_index::sync::atomic::AtomicU64;
-use larder_index::sync::{plant, Fault};
+use larder_index::sync::Fault;
 use larder_index::{multi_with, LeafConfig, Quarantine, Unique};
 use larder_testing::history::of_threads;
-use larder_testing::model::{alone, check, goes_wrong, history, planted, rounds, Search};
+use larder_testing::model::{
+    alone, check, each_goes_wrong, each_is_found, history, plant_told, planted_search, rounds,
+    Faults, Search,
+};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, ends, make, mix, registers, unchanged, Kind};
 use std::sync::Arc;
@@ -214,22 +217,23 @@ fn large(kind: Kind) -> Box<dyn Unique> {
     make(kind, config)
 }
 
-/// Faults to plant, in which order of keys, and between how many threads. In key order two threads seldom show a blind read: a key is compared by few loads.
-const PLANTED: [(Fault, Kind, usize); 3] = [
-    (Fault::Exchange, Kind::Hash, 2),
-    (Fault::BlindRead, Kind::Hash, 3),
-    (Fault::BlindRead, Kind::Ordered, 3),
+/// Faults, in which order of keys they are planted, and between how many threads. In key order two threads seldom show a blind read: a key is compared by few
+/// loads.
+const PLANTED: [(Fault, (Kind, usize)); 3] = [
+    (Fault::Exchange, (Kind::Hash, 2)),
+    (Fault::BlindRead, (Kind::Hash, 3)),
+    (Fault::BlindRead, (Kind::Ordered, 3)),
 ];
+
+/// Those that histories of real threads show.
+const BLIND: &Faults<(Kind, usize)> = PLANTED.split_at(1).1;
 
 /// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by `planted_faults_are_found`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
-    let faulty = planted().map(|i| PLANTED[i.parse::<usize>().expect("a number")]);
-    let (fault, kind, threads) = faulty.unwrap_or(PLANTED[0]);
-    plant(fault, faulty.is_some());
-    let search = [Search::Random(rounds().end as usize)];
-    check("a planted fault", &search, move || {
+    let (kind, threads) = plant_told(&PLANTED);
+    check("a planted fault", &planted_search(), move || {
         execution(large(kind), threads, 6, 3, 0);
     });
 }
@@ -237,33 +241,22 @@ fn planted_execution() {
 /// The checker finds what it is for: a lock that two writers take at once, and a reader that believes what it read while a writer was at work.
 #[test]
 fn planted_faults_are_found() {
-    assert!(!goes_wrong("planted_execution", None));
-    for (i, (fault, kind, _)) in PLANTED.iter().enumerate() {
-        let found = goes_wrong("planted_execution", Some(&i.to_string()));
-        assert!(found, "{fault:?}, {kind:?}");
-    }
+    each_is_found("planted_execution", &PLANTED);
 }
 
 /// Not a test: histories of real threads, with the fault planted. Run by `a_read_that_is_not_checked_shows_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    plant(Fault::BlindRead, planted().is_some());
-    let kind = match planted().as_deref() {
-        Some("key order") => Kind::Ordered,
-        _ => Kind::Hash,
-    };
+    let (kind, threads) = plant_told(BLIND);
     for round in rounds() {
         let subject = registers::On(large(kind), 3);
-        of_threads(&subject, 3, 80, mix(round)).expect("linearizable");
+        of_threads(&subject, threads, 80, mix(round)).expect("linearizable");
     }
 }
 
 /// The same fault shows in histories of real threads.
 #[test]
 fn a_read_that_is_not_checked_shows_in_histories() {
-    assert!(!goes_wrong("planted_history", None));
-    for order in ["hash order", "key order"] {
-        assert!(goes_wrong("planted_history", Some(order)), "{order}");
-    }
+    each_goes_wrong("planted_history", BLIND);
 }

@@ -10,7 +10,10 @@ use larder_index::sync::{plant, Fault};
 use larder_index::{Quarantine, Unique};
 use larder_structures::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
-use larder_testing::model::{alone, check, goes_wrong, history, planted, rounds, Search};
+use larder_testing::model::{
+    alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted,
+    planted_search, rounds, Search,
+};
 use larder_testing::registers::Registers;
 use larder_testing::{crowds, mix, registers};
 use std::sync::Arc;
@@ -106,70 +109,51 @@ fn built(name: &'static str, options: &[(&str, i64)], order: Order) -> Box<dyn U
     build_unique(name, &options, order).expect("a structure that is listed")
 }
 
-/// A fault, the structure that it is planted in, with options, and the order.
-type Planted = (Fault, &'static str, &'static [(&'static str, i64)], Order);
+/// A structure, with options, and its order.
+type Place = (&'static str, &'static [(&'static str, i64)], Order);
 
 /// Faults of protocols, and options that bring threads to where they show.
-const PLANTED: [Planted; 5] = [
-    (Fault::Unvalidated, "skiplist", &[], Order::Key),
+const PLANTED: [(Fault, Place); 5] = [
+    (Fault::Unvalidated, ("skiplist", &[], Order::Key)),
     (
         Fault::Thaw,
-        "lfcatree",
-        &[("high", -3), ("low", -2)],
-        Order::Key,
+        ("lfcatree", &[("high", -3), ("low", -2)], Order::Key),
     ),
     (
         Fault::Obsolete,
-        "catree",
-        &[("high", -1), ("quiet", 1), ("low", -5), ("depth", 6)],
-        Order::Key,
+        (
+            "catree",
+            &[("high", -1), ("quiet", 1), ("low", -5), ("depth", 6)],
+            Order::Key,
+        ),
     ),
     (
         Fault::Overwrite,
-        "lockfree_hash",
-        &[("buckets", 1)],
-        Order::Hash,
+        ("lockfree_hash", &[("buckets", 1)], Order::Hash),
     ),
-    (Fault::Unshrunk, "relaxed_avl", &[], Order::Key),
+    (Fault::Unshrunk, ("relaxed_avl", &[], Order::Key)),
 ];
-
-/// What this process was told to plant: planted, and where.
-fn plant_what_was_told() -> Planted {
-    let faulty = planted().map(|i| PLANTED[i.parse::<usize>().expect("a number")]);
-    let told = faulty.unwrap_or(PLANTED[0]);
-    plant(told.0, faulty.is_some());
-    told
-}
-
-/// All of the faults show in this test, which nothing is wrong in without them.
-fn each_goes_wrong(test: &str) {
-    assert!(!goes_wrong(test, None));
-    for (i, (fault, ..)) in PLANTED.iter().enumerate() {
-        assert!(goes_wrong(test, Some(&i.to_string())), "{fault:?}");
-    }
-}
 
 /// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by `planted_faults_are_found`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
-    let (_, name, options, order) = plant_what_was_told();
-    let search = [Search::Random(rounds().end as usize)];
-    check("a planted fault", &search, move || {
+    let (name, options, order) = plant_told(&PLANTED);
+    check("a planted fault", &planted_search(), move || {
         among_neighbours(built(name, options, order), 3, 6, 4);
     });
 }
 
 #[test]
 fn planted_faults_are_found() {
-    each_goes_wrong("planted_execution");
+    each_is_found("planted_execution", &PLANTED);
 }
 
 /// Not a test: histories of real threads, with one of the faults planted. Run by `planted_faults_show_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    let (_, name, options, order) = plant_what_was_told();
+    let (name, options, order) = plant_told(&PLANTED);
     for round in rounds() {
         let subject = registers::On(built(name, options, order), 4);
         of_threads(&subject, 3, 60, mix(round)).expect("linearizable");
@@ -179,7 +163,7 @@ fn planted_history() {
 /// The same faults show in histories of real threads.
 #[test]
 fn planted_faults_show_in_histories() {
-    each_goes_wrong("planted_history");
+    each_goes_wrong("planted_history", &PLANTED);
 }
 
 /// Not a test: what `what_is_freed_too_early_is_found` runs in a process of its own, which may well die of it.

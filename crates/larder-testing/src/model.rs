@@ -14,10 +14,11 @@ use larder_index::sync::{plant, Fault};
 use shuttle::rand::{thread_rng, RngCore};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
+use std::fmt::Debug;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -168,7 +169,7 @@ const LIMIT: Duration = Duration::from_secs(240);
 /// ... and one with a fault, which is found in well under a second where it doesn't make threads wait for good.
 const FAULTY_LIMIT: Duration = Duration::from_secs(30);
 
-/// What [`goes_wrong`] told this process: `None` for a run without a fault.
+/// What [`goes_wrong`] or [`each_is_found`] told this process: `None` for a run without a fault.
 pub fn planted() -> Option<String> {
     std::env::var(PLANTED).ok()
 }
@@ -178,9 +179,52 @@ pub fn rounds() -> std::ops::Range<u64> {
     0..if planted().is_some() { 20_000 } else { 200 }
 }
 
+/// Executions that such a process tries.
+pub fn planted_search() -> [Search; 1] {
+    [Search::Random(match planted() {
+        Some(_) => 100_000,
+        None => 200,
+    })]
+}
+
+/// Faults, and what each is planted in.
+pub type Faults<P> = [(Fault, P)];
+
+/// Plants the one of these faults that this process was told; gives what it is planted in, or what the first is for a run without a fault.
+pub fn plant_told<P: Copy>(faults: &Faults<P>) -> P {
+    let told = planted().map(|i| faults[i.parse::<usize>().expect("a number")]);
+    let (fault, place) = told.unwrap_or(faults[0]);
+    plant(fault, told.is_some());
+    place
+}
+
+/// Asserts of the ignored test `name` of this program, which calls [`plant_told`], that each of the faults makes it fail or die, and that it passes without.
+/// One that goes on for good finds nothing.
+pub fn each_is_found<P: Debug>(name: &str, faults: &Faults<P>) {
+    let passes = |what: Option<&str>| run_alone(name, what, LIMIT).map(|status| status.success());
+    assert_eq!(passes(None), Some(true), "without a fault");
+    for (i, fault) in faults.iter().enumerate() {
+        assert_eq!(passes(Some(&i.to_string())), Some(false), "{fault:?}");
+    }
+}
+
+/// As [`each_is_found`], where a fault may as well make threads wait for good.
+pub fn each_goes_wrong<P: Debug>(name: &str, faults: &Faults<P>) {
+    assert!(!goes_wrong(name, None));
+    for (i, fault) in faults.iter().enumerate() {
+        assert!(goes_wrong(name, Some(&i.to_string())), "{fault:?}");
+    }
+}
+
 /// Whether the ignored test `name` of this program goes wrong in a process of its own, with a fault planted if `what` says which: it fails, dies, or
 /// doesn't end, as a fault may well tie a knot into a structure, or leave a lock behind that others wait for.
 pub fn goes_wrong(name: &str, what: Option<&str>) -> bool {
+    let limit = what.map_or(LIMIT, |_| FAULTY_LIMIT);
+    !run_alone(name, what, limit).is_some_and(|status| status.success())
+}
+
+/// Runs the ignored test `name` of this program in a process of its own, which is told `what`; how that ended, if it did within the limit.
+fn run_alone(name: &str, what: Option<&str>, limit: Duration) -> Option<ExitStatus> {
     let mut child = Command::new(std::env::current_exe().expect("a path"));
     child.args(["--exact", name, "--ignored"]);
     child.stdout(Stdio::null()).stderr(Stdio::null());
@@ -188,12 +232,11 @@ pub fn goes_wrong(name: &str, what: Option<&str>) -> bool {
     if let Some(what) = what {
         child.env(PLANTED, what);
     }
-    let limit = what.map_or(LIMIT, |_| FAULTY_LIMIT);
     let mut child = child.spawn().expect("a process");
     let status = child.wait_timeout(limit).expect("a process to wait for");
     if status.is_none() {
         child.kill().expect("a process that runs");
         child.wait().expect("a process that ends");
     }
-    !status.is_some_and(|status| status.success())
+    status
 }

@@ -3,7 +3,7 @@
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`, the exchange of the state word.
 
 use crate::error::Error;
-use crate::keys::{KeyList, Near, MANY_TO_WRITE, TOGETHER};
+use crate::keys::{KeyList, Near, MANY_TO_WRITE};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
 use crate::read::Stored;
@@ -11,7 +11,7 @@ use crate::reaper;
 use crate::store::{Index, Store};
 use crate::table::{At, Table};
 use crate::write::{Held, Written};
-use larder_index::{Guard, Key, Was};
+use larder_index::{Guard, Key, Was, TOGETHER};
 use larder_term::object::{ObjectBuf, ObjectRef, ObjectView};
 
 impl Table {

@@ -81,8 +81,8 @@ impl Table {
         see(found)
     }
 
-    /// As `quick_lookup` of so many index keys, of which at most [`TOGETHER`](larder_index::TOGETHER) are looked for; `see` is told which, in order, and says whether it can do with the
-    /// value. Gives how many it saw. Their waits for memory overlap.
+    /// As `quick_lookup` of so many index keys, of which at most [`TOGETHER`](larder_index::TOGETHER) are looked for; `see` is told which, in order, and says
+    /// whether it can do with the value. Gives how many it saw. Their waits for memory overlap.
     #[inline(always)]
     pub fn quick_lookup_many<'k>(
         &self,

@@ -4,14 +4,14 @@
 //! one instant. No lock is taken.
 
 use crate::error::Error;
-use crate::keys::{KeyList, Near, MANY_TO_READ, TOGETHER};
+use crate::keys::{KeyList, Near, MANY_TO_READ};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
 use crate::raw;
 use crate::scratch::{self, Values};
 use crate::store::Index;
 use crate::table::{At, Table};
-use larder_index::{Got, Guard, Key, Unique, SHORT};
+use larder_index::{Got, Guard, Key, Unique, SHORT, TOGETHER};
 use larder_term::object::{self, ObjectView, COMPRESSED};
 use larder_term::TermRef;
 

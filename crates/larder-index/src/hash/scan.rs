@@ -297,6 +297,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 group.reverse();
             }
             let group = || group.iter().map(|&found| Found(found));
+            // Nearly always none is outside, which is told without a choice for each.
             if group().fold(false, |any, found| any | found.outside()) {
                 for found in group().filter(|found| found.outside()) {
                     self.handle(found, batch).prefetch();

@@ -67,7 +67,16 @@ struct Lengthening<'c> {
     len: usize,
 }
 
-impl Lengthening<'_> {
+impl<'c> Lengthening<'c> {
+    fn new(heap: &'c Heap) -> Self {
+        Lengthening {
+            heap,
+            list: NIL,
+            tail: None,
+            len: 0,
+        }
+    }
+
     #[inline(always)]
     fn push(&mut self, word: Word) {
         let (cell, head, tail) = self.heap.open_cell();
@@ -82,7 +91,6 @@ impl Lengthening<'_> {
 
 /// What was found so far: a list of lists, and the list of the key that is being looked at.
 struct Found<'c> {
-    heap: &'c Heap,
     /// The lists of the slice's keys that are done.
     lists: Lengthening<'c>,
     objects: Vec<Word>,
@@ -91,16 +99,8 @@ struct Found<'c> {
 
 impl<'c> Found<'c> {
     fn new(call: &'c Call<'_>) -> Self {
-        let heap = &call.heap;
-        let (list, tail, len) = (NIL, None, 0);
         Found {
-            heap,
-            lists: Lengthening {
-                heap,
-                list,
-                tail,
-                len,
-            },
+            lists: Lengthening::new(&call.heap),
             objects: Vec::new(),
             bytes: 0,
         }
@@ -112,11 +112,11 @@ impl<'c> Found<'c> {
         match object {
             Some(object) => {
                 self.bytes += object.size();
-                let word = decode::stored(self.heap, asked, object);
+                let word = decode::stored(self.lists.heap, asked, object);
                 self.objects.push(word);
             }
             None => {
-                let list = self.heap.list(&self.objects, NIL);
+                let list = self.lists.heap.list(&self.objects, NIL);
                 self.objects.clear();
                 self.lists.push(list);
             }
@@ -134,7 +134,7 @@ impl<'c> Found<'c> {
                     return false;
                 };
                 self.bytes += len;
-                decode::listed(self.heap, keypos, asked, row)
+                decode::listed(self.lists.heap, keypos, asked, row)
             }
         };
         self.lists.push(list);
@@ -280,6 +280,7 @@ fn many(
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = Found::new(call);
         let list = quick(call, table, local, &mut found);
+        // An empty list still has somebody asked for his right.
         if list == NIL && found.lists.len > 0 {
             return Ok(finished(call, &found));
         }
