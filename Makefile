@@ -32,9 +32,9 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full rust-bench c install-c header lint doc clean distclean \
-        setup setup-rust setup-run setup-test setup-proof demo-beams test-beams bench-beams
+.PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia rust-bench c install-c header lint doc clean distclean \
+        setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
 	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
@@ -50,10 +50,13 @@ help:
 	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, lib/pkgconfig; make install-c PREFIX=/usr/local puts it there'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
+	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
 	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
 	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
+	@echo '  make bench-mnesia  Mnesia on ets and on Larder, RAM only'
+	@echo '  make bench-instructions  instructions per call beside the recorded ones; RECORD=1 records'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
 	@echo '  make clean   removes everything that was built'
@@ -72,6 +75,8 @@ setup-test:
 	@scripts/setup.sh test
 setup-proof:
 	@scripts/setup.sh proof
+setup-mnesia:
+	@scripts/setup.sh mnesia
 
 # --- the library ------------------------------------------------------------------------------------------------
 
@@ -157,6 +162,16 @@ bench-ets: build demo-beams bench-beams
 bench-full:
 	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench-ets
 
+# A seeded fifth of the product of operations, types, kinds of rows and sizes; LARDER_BENCH_OPS, _KINDS, _TYPES and _SIZES choose cells.
+WIDE_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/$(shell date +%Y-%m-%d)-bench-wide)
+
+bench-wide: build demo-beams bench-beams
+	@LARDER_BENCH_OUT='$(WIDE_RESULTS)' erl -noinput +MIscs 4096 -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_wide main
+	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- report '$(WIDE_RESULTS)'
+
+bench-wide-full:
+	@LARDER_BENCH_SHARE=1 $(MAKE) --no-print-directory bench-wide
+
 bench-scaling: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench scaling
 
@@ -204,6 +219,15 @@ bench-peers: setup-rust
 
 bench-peers-full:
 	@$(MAKE) --no-print-directory bench-peers PEERS_SCALE=--full
+
+# Less than a minute.
+bench-mnesia: build setup-mnesia demo-beams bench-beams
+	@scripts/mnesia.sh -pa $(EBIN) $(DEMO) $(BENCH)
+
+# About a minute after building. RECORD=1 records the figures as those to compare with.
+RECORD ?=
+bench-instructions: setup-test
+	@MAKE='$(MAKE)' scripts/instructions.sh $(if $(RECORD),record)
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

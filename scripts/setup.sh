@@ -4,8 +4,10 @@
 #   setup.sh rust    nothing is installed, only the toolchain looked for
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
-#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a C++ compiler, pkg-config
-#   setup.sh proof   and what `make proof` uses: valgrind
+#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a C++ compiler, pkg-config, valgrind;
+#                    Mnesia's sources, if they can be had
+#   setup.sh proof   what `make proof` uses: the same
+#   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
 #
 # Made for Debian 12, whose packages are Erlang/OTP 25.2.3, Elixir 1.14.0, rebar3 3.19.0 and PropEr 1.2. Elsewhere it
 # checks for the same tools and says which are missing. The Rust toolchain is never installed for you.
@@ -19,8 +21,9 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 # The packages of each level, by Debian's names.
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
 readonly TEST_PACKAGES="git ca-certificates g++ pkg-config erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
-  erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3"
-readonly PROOF_PACKAGES="valgrind"
+  erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3 valgrind"
+# Mnesia's sources, for the bench of it.
+readonly MNESIA_PACKAGES="erlang-src"
 # The browser that the bench's report is tried in.
 readonly BROWSER_PACKAGES="chromium"
 # The OTP applications of each level: what the packages above are for.
@@ -34,11 +37,12 @@ main() {
     run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
     test | proof)
            need_rust
-           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ pkg-config"
+           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ pkg-config valgrind"
            need_lint_tools
            need_browser
-           [ "$LEVEL" = test ] || packages_for "$PROOF_PACKAGES" "" "valgrind" ;;
-    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test or proof)" ;;
+           want_mnesia ;;
+    mnesia) packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; want_mnesia ;;
+    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test, proof or mnesia)" ;;
   esac
 }
 
@@ -146,6 +150,16 @@ need_browser() {
   say "larder: missing here: a Chromium, for the test of the bench's report (LARDER_NO_BROWSER=1 leaves that test out)"
   have apt-get || die "this is no Debian: please install Chromium yourself, or set LARDER_NO_BROWSER=1."
   install_packages $BROWSER_PACKAGES
+}
+
+# --- Mnesia's sources ---------------------------------------------------------------------------------------------
+
+# Without them the bench of Mnesia is left out, and says so; nothing else needs them.
+want_mnesia() {
+  [ -z "$(mnesia_sources)" ] || return 0
+  say "larder: missing here: the sources of Mnesia"
+  if have apt-get; then (install_packages $MNESIA_PACKAGES) || true; fi
+  [ -n "$(mnesia_sources)" ] || say "larder: without them the bench of Mnesia is left out."
 }
 
 # --- The data of `make run` ---------------------------------------------------------------------------------------

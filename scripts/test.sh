@@ -3,7 +3,7 @@
 # that one run shows all there is to mend. The last line is `N passed, N failed`; the exit status is 0 only if nothing
 # failed and every stage has really run something.
 #
-#   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo bench packaging
+#   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo bench instructions packaging
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -33,7 +33,7 @@ stage() {
   [ "$failed" = 0 ] || failures+="$name: $why"$'\n'"$(signs "$log")"$'\n'
   total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
   local line
-  line=$(printf '%-10s %6d passed %4d failed %6d s' "$name" "$passed" "$failed" $((SECONDS - start)))
+  line=$(printf '%-12s %6d passed %4d failed %6d s' "$name" "$passed" "$failed" $((SECONDS - start)))
   printf '=== %s\n' "$line"
   summary+="$line"$'\n'
 }
@@ -80,7 +80,9 @@ bench() {
   export LARDER_BENCH_OUT=$LOGS/bench LARDER_BENCH_RUNS=1
   LARDER_BENCH_SIZES=500 LARDER_BENCH_OPERATIONS=1000 "$MAKE" --no-print-directory bench-ets &&
     LARDER_BENCH_RANGE=2000 LARDER_BENCH_MS=5 "$MAKE" --no-print-directory bench-scaling &&
-    LARDER_BENCH_GROWTH=9000 LARDER_BENCH_PART=1000 "$MAKE" --no-print-directory bench-growth
+    LARDER_BENCH_GROWTH=9000 LARDER_BENCH_PART=1000 "$MAKE" --no-print-directory bench-growth &&
+    LARDER_BENCH_SIZES=10,100 LARDER_BENCH_SHARE=0.005 "$MAKE" --no-print-directory bench-wide &&
+    LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia
 }
 export -f erlang_suites demo bench
 export MAKE LOGS
@@ -94,6 +96,7 @@ stage erlang    by_last_line 1500 bash -c erlang_suites
 stage elixir    by_exunit    600  mix test
 stage demo      by_status    600  bash -c demo
 stage bench     by_status    600  bash -c bench
+stage instructions by_last_line 900 scripts/instructions.sh
 stage packaging by_last_line 900  scripts/packaging_test.sh
 
 [ -z "$failures" ] || printf '\n%s' "$failures"

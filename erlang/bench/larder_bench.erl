@@ -8,7 +8,7 @@
 %% The quick set is all of it in less time: fewer operations, large tables once, memory without the smallest tables.
 -module(larder_bench).
 
--export([main/0, quick/0, scaling/0, growth/0]).
+-export([main/0, quick/0, scaling/0, growth/0, mnesia/0]).
 
 -define(SIZES, [1000, 65536, 1048576]).
 -define(RUNS, 5).
@@ -39,6 +39,10 @@ scaling() -> ended(fun larder_bench_scaling:run/0).
 %% @doc Measures how evenly tables grow, prints the table and stops the node.
 -spec growth() -> no_return().
 growth() -> ended(fun larder_bench_growth:run/0).
+
+%% @doc Measures Mnesia on `ets' and on Larder, prints the table and stops the node.
+-spec mnesia() -> no_return().
+mnesia() -> ended(fun larder_bench_mnesia:run/0).
 
 -spec ended(fun(() -> ok)) -> no_return().
 ended(Fun) ->
@@ -108,12 +112,9 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     {Expected, Taken} = get(factor),
     Left = get(left) * Taken / Expected,
-    io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n", [Size, What, time(Left)]),
+    io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n", [Size, What, larder_bench_env:time(Left)]),
     Start = erlang:monotonic_time(millisecond),
     Result = Fun(),
     put(factor, {Expected + Seconds, Taken + (erlang:monotonic_time(millisecond) - Start) / 1000}),
     put(left, get(left) - Seconds),
     Result.
-
-time(Seconds) when Seconds < 99.5 -> io_lib:format("~b s", [max(1, round(Seconds))]);
-time(Seconds) -> io_lib:format("~b min", [round(Seconds / 60)]).

@@ -15,7 +15,9 @@
 %% <li>Guards on the key of an ordered_set limit a select as a bound prefix
 %%     does: ``[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]'' visits
 %%     what it returns.</li>
-%% <li>Binaries over 127 bytes are kept once and come back without a copy.</li>
+%% <li>Binaries over 127 bytes are shared with the emulator, as in `ets': they
+%%     are stored and come back without a copy. A small part of a large binary
+%%     is copied, and keeps nothing of the rest.</li>
 %% </ul>
 %%
 %% == What differs from `ets' ==
@@ -175,7 +177,7 @@ whereis(Name) ->
 %% @doc What is known of a table, as a list of items.
 -spec info(table()) -> [{atom(), term()}] | undefined.
 info(Table) ->
-    ?TRY(larder_info:all(larder_nif:info(Table)), [Table]).
+    ?TRY(larder_info:all(Table), [Table]).
 
 %% @doc One item of what is known of a table: those of info/1, and `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats' and
@@ -185,7 +187,7 @@ info(Table) ->
 %% `stats' is a map of what the structure counts, such as leaves and splits.
 -spec info(table(), atom()) -> term() | undefined.
 info(Table, Item) ->
-    ?TRY(larder_info:item(Item, larder_nif:info(Table)), [Table, Item]).
+    ?TRY(larder_info:item(Table, Item), [Table, Item]).
 
 %% @doc Makes another process of this node the owner, and sends it
 %% `{'ETS-TRANSFER', Table, self(), Data}'.

@@ -95,9 +95,10 @@ loaded({ok, _} = Result, _File) -> Result;
 loaded({error, already_exists}, _File) -> throw(cannot_create_table);
 loaded({error, Why}, File) -> throw(unreadable(Why, File)).
 
-%% Atoms are never taken back, and a node without room for one more ends: so many may be new.
+%% Atoms are never taken back, and a node without room for one more ends: so many may be new. The emulator
+%% rounds its limit up, so there can be more atoms than the limit that it names.
 new_atoms() ->
-    (erlang:system_info(atom_limit) - erlang:system_info(atom_count)) div 2.
+    max(0, erlang:system_info(atom_limit) - erlang:system_info(atom_count)) div 2.
 
 verify(Options) ->
     verify(Options, false).

@@ -44,7 +44,8 @@ key_clause() ->
 key_head() ->
     oneof([{'$1', '_'}, {'$1', '$2'}, {'$1', '$2', '_'}, {'$1', '_', '$2'}, {{'$1', '$2'}, '_'},
            {{a, '$1'}, '$2'}, {{'$1', '$2'}, '_', '$3'}, {'$1'}, {exactly([a | '$1']), '_'},
-           {{1, '$1'}, '_'}, {{'$1', 1}, '$2'}, {'_', '$1'}]).
+           {{1, '$1'}, '_'}, {{'$1', 1}, '$2'}, {'_', '$1'}, '$1',
+           {key(), '$1'}, {key(), '$1', '$2'}, {'$1', '$1'}]).
 
 key_variables(Head) ->
     case variables(Head) of
@@ -56,7 +57,8 @@ key_guard(Vars) ->
     Term = frequency([{6, constant()}, {1, elements(Vars)}]),
     Compare = frequency([{4, {comparison(), elements(Vars), Term}},
                          {2, {comparison(), Term, elements(Vars)}},
-                         {1, {comparison(), {element, integer(1, 3), '$_'}, Term}}]),
+                         {1, {comparison(), {element, integer(1, 3), '$_'}, Term}},
+                         {1, {comparison(), {element, integer(1, 3), elements(Vars)}, Term}}]),
     frequency([{8, Compare},
                {1, {'andalso', Compare, Compare}}, {1, {'and', Compare, Compare}},
                {1, {'orelse', Compare, Compare}}, {1, {'or', Compare, Compare}},

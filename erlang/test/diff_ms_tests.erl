@@ -6,7 +6,7 @@
 %% Improper lists behind exactly/1: PropEr can't shrink them.
 -define(IMPROPER(H, T), exactly([H | T])).
 
--export([specs_test_/0, computed_keys_test_/0, tables_test_/0, fault_test_/0]).
+-export([specs_test_/0, computed_keys_test_/0, bound_keys_test_/0, tables_test_/0, fault_test_/0]).
 
 %% One object against one specification ----------------------------------------------
 
@@ -75,6 +75,53 @@ computed_keys_test_() ->
                 Body <- [#{'$1' => '$2'}, #{['$1' | '$2'] => x}, #{{{'$1', '$3'}} => {{'$2'}}},
                          #{{hd, '$1'} => 1}, #{#{'$1' => 1} => '$3'}, {{#{'$3' => '$$'}, '$_'}}]]
      end) || Sut <- larder_test:other_suts()].
+
+%% Specifications that name a key: each kind of key, and keys that are equal but not identical.
+bound_keys_test_() ->
+    [larder_test:tc("bound keys", 60, Sut, fun() ->
+        [true = same_by_key(Sut, Type, Key)
+         || Type <- [set, ordered_set, bag, duplicate_bag], Key <- bound_keys()]
+     end) || Sut <- larder_test:suts()].
+
+same_by_key(Sut, Type, Key) ->
+    Rows = [{K, N, x} || {N, K} <- lists:enumerate(bound_keys())] ++ [{Key, a, y}, {Key, b, x}],
+    Calls = [{select, [[{{Key, '$1', '_'}, [], ['$1']}]]},
+             {select, [[{{Key, '$1', '$2'}, [{is_atom, '$1'}], [{{'$2', ['$1']}}]}]]},
+             {select, [[{{Key, '$1', '$2'}, [{'=/=', '$1', '$2'}, {'==', {element, 3, '$_'}, x}], ['$_']}]]},
+             {select, [[{{Key, '$1', '_'}, [], ['$1']}, {{Key, '_', y}, [], ['$_']}]]},
+             {select, [[{{'$1', {const, Key}, '_'}, [], ['$1']}]]},
+             {match, [{Key, '$2', '$1'}]}, {match, [{Key, '$1', '$1'}]}, {match_object, [{Key, '_', x}]},
+             {select_count, [[{{Key, '_', '_'}, [], [true]}]]},
+             {select_count, [[{{Key, '_', '$1'}, [], [{'==', '$1', x}]}]]},
+             {select_delete, [[{{Key, '$1', x}, [{is_atom, '$1'}], [true]}]]},
+             {match_delete, [{Key, '_', '_'}]}, {match_delete, [{Key, '_'}]},
+             {select, [[{{Key, '$1', '_'}, [], ['$9']}]]}, {match, [{Key, '$1', '_'}]}],
+    by_key(ets, Type, Rows, Calls) =:= by_key(Sut, Type, Rows, Calls).
+
+by_key(M, Type, Rows, Calls) ->
+    T = M:new(diff_ms, [Type]),
+    true = M:insert(T, Rows),
+    %% `ets' gives the objects of one key in an order of its own.
+    Results = [attempt(fun() -> sorted(apply(M, Function, [T | Args])) end) || {Function, Args} <- Calls],
+    Left = lists:sort(M:tab2list(T)),
+    M:delete(T),
+    {Results, Left}.
+
+sorted(Results) when is_list(Results) -> lists:sort(Results);
+sorted(Other) -> Other.
+
+bound_keys() ->
+    [1, 1.0, 0.0, 0, -7, 1 bsl 80, 'a b', [], [a | b], "text", {1, 2}, {1.0, 2}, <<>>, <<1, 2, 3:4>>,
+     <<0:1200>>, binary:copy(<<7>>, 300), {k, binary:copy(<<7>>, 300)}, self(), get_ref(), {get_ref()},
+     fun lists:sort/1].
+
+get_ref() ->
+    case get(diff_ms_ref) of
+        undefined ->
+            put(diff_ms_ref, make_ref()),
+            get(diff_ms_ref);
+        Ref -> Ref
+    end.
 
 %% Whole tables: what a bound key, a prefix or a guard may skip --------------------------
 

@@ -4,7 +4,7 @@
 -module(hostile_tests).
 
 -export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0, wide_rows_test_/0, large_binaries_test_/0,
-         sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0,
+         sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0, more_atoms_than_the_limit_test_/0,
          exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0, records_of_later_releases_test_/0]).
 
 %% So many of the types, or all of them when there is time (LARDER_CASES over 100).
@@ -254,6 +254,22 @@ a_file_of_atoms_test_() ->
         "{150000,hostile_7}" = in_a_node("+t 400000",
             "{ok, T} = larder:file2tab(\"" ++ File ++ "\"), "
             "io:format(\"~w\", [{larder:info(T, size), larder:lookup_element(T, 7, 2)}])"),
+        ok = file:delete(File)
+    end).
+
+%% The emulator rounds its limit of atoms up: a node can have some more than it says. A file that has no new ones
+%% is loaded there.
+more_atoms_than_the_limit_test_() ->
+    test("more atoms than the limit", 60, fun() ->
+        File = "/tmp/larder_few_atoms_" ++ os:getpid(),
+        "{true,1}" = in_a_node("+t 20000",
+            "T = larder:new(t, []), true = larder:insert(T, {1, one}), ok = larder:tab2file(T, \"" ++ File ++ "\"), "
+            "{ok, First} = larder:file2tab(\"" ++ File ++ "\"), true = larder:delete(First), "
+            "Limit = erlang:system_info(atom_limit), "
+            "Fill = fun Fill(N) -> case erlang:system_info(atom_count) > Limit + 8 of true -> ok; "
+            "    false -> _ = list_to_atom(\"fill_\" ++ integer_to_list(N)), Fill(N + 1) end end, Fill(1), "
+            "{ok, U} = larder:file2tab(\"" ++ File ++ "\"), "
+            "io:format(\"~w\", [{erlang:system_info(atom_count) > Limit, larder:info(U, size)}])"),
         ok = file:delete(File)
     end).
 

@@ -154,7 +154,7 @@ some_value(9, N) -> maps:from_list([{K, {K}} || K <- lists:seq(N, N + N rem 60)]
 some_value(10, N) -> #{<<N:16>> => 1, {N} => 2, 0.0 => [3], a => 1.0};
 some_value(11, N) -> {self(), make_ref(), fun() -> N end, list_to_tuple(lists:seq(1, N rem 300))}.
 
-%% The library remembers the order of a map's keys, and guesses by their number and the first of them which they are.
+%% Maps of as many keys, the first of them the same.
 maps_that_look_alike_test() ->
     Tab = larder:new(t, []),
     Maps = [alike(Shape, I) || I <- lists:seq(1, 40), Shape <- lists:seq(0, 6)],
@@ -172,7 +172,7 @@ alike(4, I) -> #{1 => I, 2 => b, -1000 => c};
 alike(5, I) -> #{1 => I, 2.0 => b, -1000 => c};
 alike(6, I) -> maps:from_list([{list_to_atom([$k | integer_to_list(K)]), I + K} || K <- lists:seq(1, 32)]).
 
-%% Fields that are there or not: more sets of keys than the library remembers, each guessed to be another up to some field.
+%% Fields that are there or not: many sets of keys, of all kinds and up to 11.
 maps_of_optional_fields_test() ->
     Fields = [name, age, tags, 1000, address, -3, a_very_long_name_of_a_field, state, {not_a, word}, seen, 0],
     Field = fun(I, Key, Place) ->

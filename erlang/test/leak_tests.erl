@@ -5,7 +5,7 @@
 -module(leak_tests).
 
 -export([made_and_dropped_test_/0, owners_die_test_/0, contents_test_/0,
-         all_at_once_test_/0]).
+         all_at_once_test_/0, comes_back_test_/0, comes_back/4]).
 
 tables() -> larder_test:env("LARDER_LEAK_TABLES", 100000).
 
@@ -46,6 +46,51 @@ all_at_once(M, Count) ->
     Held > Before + 1024 andalso
         io:format(user, "    ~b tables of one row: ~b bytes each~n",
                   [Count, (Held - Before) * 1024 div Count]).
+
+%% What rows took is the system's again ten seconds after they are gone, whatever size they had: inline, outside in
+%% a block of their own, binaries that the library keeps, and rows of a megabyte. In a node of their own, whose
+%% emulator keeps nothing from other tests.
+comes_back_test_() ->
+    [larder_test:tc(lists:concat(["memory comes back, ", How, ", rows of ", Bytes]), 60, Sut, fun() ->
+        Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],
+        {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Paths}),
+        true = peer:call(Peer, ?MODULE, comes_back, [Sut, Kind, Bytes, How], 50000),
+        peer:stop(Peer)
+     end) || Sut <- larder_test:other_suts(), Sut =/= ets, {Kind, Bytes, How} <-
+        [{list, 300, drop}, {list, 300, each}, {binary, 1000, drop}, {binary, 5000, each}, {binary, 100, all},
+         {list, 100000, each}, {list, 1000000, each}]].
+
+comes_back(M, Kind, Bytes, How) ->
+    M:delete(M:new(leak, [])),
+    Before = rss(),
+    Count = 80000000 div (Bytes + 100),
+    %% The rows are made, and their garbage is, by a process that ends.
+    {Pid, Mon} = spawn_monitor(fun() ->
+        T = M:new(leak, [public]),
+        fill(M, T, Kind, Bytes, Count),
+        Full = rss(),
+        true = Full > Before + 40 * 1024,
+        true = case How of
+            drop -> M:delete(T);
+            all -> M:delete_all_objects(T);
+            each -> empty(M, T, Count)
+        end
+    end),
+    receive {'DOWN', Mon, process, Pid, Why} -> normal = Why end,
+    true = larder_test:wait_until(fun() -> rss() =< Before + 20 * 1024 end, 10000).
+
+fill(_, _, _, _, 0) -> ok;
+fill(M, T, list, Bytes, N) ->
+    true = M:insert(T, {N, lists:duplicate(Bytes, N band 63)}),
+    fill(M, T, list, Bytes, N - 1);
+fill(M, T, binary, Bytes, N) ->
+    true = M:insert(T, {N, binary:copy(<<N:32>>, Bytes div 4)}),
+    fill(M, T, binary, Bytes, N - 1).
+
+empty(_, _, 0) -> true;
+empty(M, T, N) ->
+    true = M:delete(T, N),
+    empty(M, T, N - 1).
 
 one_by_one(M, Count) ->
     [begin

@@ -39,3 +39,8 @@ pub use table::*;
 pub use terms::*;
 pub use view::*;
 pub use world::*;
+
+/// Terms are freed by other threads than those that took their memory, which the C library's allocator
+/// would seldom give back to the system.
+#[global_allocator]
+static HEAP: ::larder::Allocator = ::larder::Allocator;

@@ -130,6 +130,13 @@ fn threads() {
     run("threads.c", ".so");
 }
 
+/// A program that watches it, or a sanitizer, has an allocator of its own.
+#[test]
+#[cfg(all(target_os = "linux", not(larder_sanitize)))]
+fn memory_comes_back() {
+    run("memory.c", ".so");
+}
+
 #[test]
 fn header_is_for_cpp_too() {
     run("example.cc", ".so");

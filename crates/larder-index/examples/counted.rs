@@ -177,8 +177,8 @@ impl Counted {
                 assert!(done);
             }
             "next" | "next-in-order" => {
-                self.batch.want = 1;
-                let here = index.after(guard, row.key(), Direction::Forward, &mut self.batch);
+                let key = Some(row.key());
+                let here = index.step(guard, key, Direction::Forward, &mut self.batch);
                 assert!(here);
             }
             "insert" | "fill" => {

@@ -20,17 +20,19 @@
 pub(crate) use crate::batches::scan;
 use crate::hash::build::{is_sparse, Sizes};
 use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
+use crate::hash::resize::FEW;
 use crate::hash::shape::{body_size, counting, LANE};
 use crate::raw::bucket::{Hit, Home, QUICK};
 use crate::raw::bucket_change::Body;
 use crate::raw::bucket_leaf::{Leaf, Locked, Look, Obsolete};
+use crate::raw::bucket_next::{Behind, Next};
 use crate::raw::outside::Handle;
 use crate::raw::trie::Trie;
 use crate::raw::words::Torn;
 use crate::route::Shared;
 use crate::run::with_scratch;
 use crate::sync::{Backoff, Mutex};
-use crate::traits::HASH;
+use crate::traits::{step_by_scan, HASH};
 use crate::{
     Batch, Change, Consent, Direction, Got, Key, LeafConfig, Seen, Shorts, Start, Stats, Unique,
     Updater, Was, SHORT, TOGETHER,
@@ -201,6 +203,35 @@ impl<R: KeyRule> HashOrder<R> {
         self.read_any(guard, key, |_, hit| Ok(hit.is_some()))
     }
 
+    /// Copies the entry behind the bound to the empty batch, if its leaf has one. Also gives the
+    /// first hash after the leaf's range.
+    #[inline(always)]
+    fn step_in_leaf(
+        &self,
+        guard: &Guard,
+        bound: Behind<'_>,
+        batch: &mut Batch,
+    ) -> (Next, Option<u64>) {
+        let told = self.keys.told;
+        let quick = |bytes: &[u8]| bytes.len().wrapping_sub(1) < self.quick;
+        let how = (bound.key.is_some_and(quick), told);
+        let backoff = Backoff::new();
+        loop {
+            let leaf = self.trie.find(bound.hash, guard);
+            leaf.prefetch(&leaf.home(bound.hash));
+            if let Ok(look) = leaf.read() {
+                if let Ok(next) = look.next(bound, &self.keys, how, batch) {
+                    let version = look.version();
+                    let index = self.number;
+                    batch.seen = Some(Seen { index, version });
+                    return (next, leaf.shape().end_hash(bound.hash));
+                }
+                batch.clear();
+            }
+            backoff.snooze();
+        }
+    }
+
     /// The leaf that has the hash, locked, and its contention.
     #[inline(always)]
     fn lock<'g>(&self, guard: &'g Guard, hash: u64) -> (Locked<'g>, Home<'g>, i32) {
@@ -355,7 +386,8 @@ impl<R: KeyRule> HashOrder<R> {
     #[inline(never)]
     fn thin_out(&self, guard: &Guard, hash: u64, leaf: Locked<'_>, heat: i32) {
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
-        let sparse = is_sparse(shape, live);
+        // Who must not be made smaller now tries again later, not each time.
+        let sparse = is_sparse(shape, live) && (count % 8 == 0 || count <= FEW);
         let lonely = shape.depth > 0 && heat < 0 && self.sizes.lonely(shape.class, live);
         // Who can't merge now tries again later, not each time.
         if sparse || lonely && count % 4 == 0 {
@@ -469,6 +501,39 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         crate::hash::scan::scan(self, guard, start, direction, batch);
+    }
+
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        if direction == Direction::Backward {
+            return step_by_scan(self, guard, key, direction, batch);
+        }
+        batch.clear();
+        let mut bound = match key {
+            Some(key) => Behind {
+                hash: counting(key.hash),
+                key: Some(key.bytes),
+            },
+            None => Behind { hash: 0, key: None },
+        };
+        let mut here = false;
+        loop {
+            let (next, end) = self.step_in_leaf(guard, bound, batch);
+            here |= next.here;
+            match end {
+                _ if next.found => return here,
+                Some(hash) => bound = Behind { hash, key: None },
+                None => {
+                    batch.done = true;
+                    return here;
+                }
+            }
+        }
     }
 
     fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {

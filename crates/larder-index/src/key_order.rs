@@ -5,7 +5,8 @@
 use crate::hash_order::scan;
 use crate::raw::btree::Btree;
 use crate::run::with_scratch;
-use crate::tree::Tree;
+use crate::traits::step_by_scan;
+use crate::tree::{From, Tree};
 use crate::{
     Batch, Consent, Direction, Got, Key, LeafConfig, Start, Stats, Unique, Updater, Was, SHORT,
 };
@@ -65,10 +66,24 @@ impl Unique for KeyOrder {
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        if batch.want == 1 && self.0.scan_one(guard, start, direction, batch) {
-            return;
-        }
         scan(&self.0, guard, (start, direction), 0, batch);
+    }
+
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        let from = match key {
+            Some(key) => From::Position(key.bytes),
+            None => From::Edge,
+        };
+        match self.0.step(guard, from, direction, batch) {
+            Some(found) => found,
+            None => step_by_scan(self, guard, key, direction, batch),
+        }
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {

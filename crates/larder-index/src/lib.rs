@@ -73,8 +73,10 @@ pub use multi::Bag;
 pub use oracle::{OracleMulti, OracleUnique};
 #[cfg(debug_assertions)]
 pub use raw::memory::bytes_taken;
+pub use raw::memory::{trim, Allocator};
 #[cfg(larder_model)]
 pub use raw::quarantine::Quarantine;
+pub use raw::retire::{garbage_waits, on_garbage};
 pub use route::LeafConfig;
 #[cfg(larder_model)]
 pub use sync::pin;

@@ -29,13 +29,13 @@ use crate::raw::btree::Btree;
 use crate::run::{with_run, Run};
 use crate::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use crate::sync::{Backoff, Mutex};
-use crate::traits::HASH;
-use crate::tree::{Tree, Wish};
+use crate::traits::{step_keys_by_scan, HASH};
+use crate::tree::{From, Tree, Wish};
 use crate::{Batch, Direction, Key, LeafConfig, Multi, ObjectHash, Objects, Start, Stats};
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use held::Held;
-use position::{number_len, prefix, PAST_NUMBERS};
+use position::{number_len, prefix, Position, PAST_NUMBERS};
 use std::sync::OnceLock;
 
 const STRIPES: usize = 256;
@@ -143,7 +143,28 @@ impl Bag {
         });
     }
 
+    /// Whether there is an entry whose position begins so.
+    #[inline]
+    fn has_any(&self, guard: &Guard, prefix: &[u8]) -> bool {
+        match self.tree.any_within(guard, prefix) {
+            Some(any) => any,
+            None => self.has_any_anywhere(guard, prefix),
+        }
+    }
+
+    /// As `has_any`, where it can't be told from one leaf.
+    #[inline(never)]
+    fn has_any_anywhere(&self, guard: &Guard, prefix: &[u8]) -> bool {
+        let mut found = false;
+        runs(&self.tree, guard, (prefix, prefix), 1, &mut |_| {
+            found = true;
+            false
+        });
+        found
+    }
+
     /// Does a read of one key that sees one instant.
+    #[inline]
     fn stable<T>(&self, key: Key<'_>, mut read: impl FnMut() -> T) -> T {
         let stripe = self.stripe(key);
         let backoff = Backoff::new();
@@ -209,14 +230,7 @@ impl Multi for Bag {
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         let prefix = prefix(key);
-        self.stable(key, || {
-            let mut found = false;
-            runs(&self.tree, guard, (&prefix, &prefix), 1, &mut |_| {
-                found = true;
-                false
-            });
-            found
-        })
+        self.stable(key, || self.has_any(guard, &prefix))
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
@@ -247,6 +261,31 @@ impl Multi for Bag {
                 batch.push_around(hash, key, run.value(i), number);
             }
         });
+    }
+
+    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+        let mut bytes: Position;
+        let from = match key {
+            Some(key) => {
+                bytes = prefix(key);
+                let within = bytes.len();
+                bytes.push(PAST_NUMBERS);
+                let bytes = &bytes[..];
+                From::Behind { bytes, within }
+            }
+            None => From::Edge,
+        };
+        let Some(found) = self.tree.step(guard, from, Direction::Forward, batch) else {
+            return step_keys_by_scan(self, guard, key, batch);
+        };
+        if let Some((_, middle, end)) = batch.entries.first_mut() {
+            // The number lies between the key and the value: of no use to anybody.
+            let number = number_len(&batch.bytes[..*middle]);
+            batch.bytes.drain(*middle - number..*middle);
+            (*middle, *end) = (*middle - number, *end - number);
+            batch.entries[0].0 = HASH;
+        }
+        found
     }
 
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {

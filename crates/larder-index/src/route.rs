@@ -111,6 +111,10 @@ pub(crate) trait Route: Send + Sync {
     /// The leaf whose range has the position. It may be obsolete: then ask again.
     fn find<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Leaf<'g>;
 
+    /// The first leaf, whose range has no lower end, or the last, whose range has no higher one. It
+    /// may be obsolete: then ask again.
+    fn find_edge<'g>(&self, end: End, guard: &'g Guard) -> Leaf<'g>;
+
     /// The last leaf, if inserts go on at its end as far as is known, and if the position may belong there. It may be obsolete.
     fn tail<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Option<Leaf<'g>>;
 

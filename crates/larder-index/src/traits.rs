@@ -360,13 +360,18 @@ pub trait Unique: Send + Sync {
         false
     }
 
-    /// As a `scan` from past the position of `key`, which need not be there. Returns whether it is, as of some instant during the call.
-    fn after(&self, guard: &Guard, key: Key<'_>, direction: Direction, batch: &mut Batch) -> bool {
-        let found = self.contains(guard, key);
-        let mut position = Vec::new();
-        self.position(key, &mut position);
-        self.scan(guard, Start::Past(&position), direction, batch);
-        found
+    /// Fills `batch` (cleared first) with the entry next to `key`, which need not be there, in that
+    /// direction; for no key with the first entry of the direction. At the end the batch stays empty
+    /// and is `done`. Its `resume` is of no use. Returns whether there is a value under `key`, as of
+    /// some instant during the call. O(1) (ordered: O(log n)).
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        step_by_scan(self, guard, key, direction, batch)
     }
 
     /// Writes the position of `key` to `out` (cleared first).
@@ -397,6 +402,47 @@ pub trait Unique: Send + Sync {
 
     /// The user's table is fixed from now on (or is not any more). For indexes that care: those of this crate don't.
     fn freeze(&self, _on: bool) {}
+}
+
+/// As [`Unique::step`], by a scan.
+pub(crate) fn step_by_scan<U: Unique + ?Sized>(
+    index: &U,
+    guard: &Guard,
+    key: Option<Key<'_>>,
+    direction: Direction,
+    batch: &mut Batch,
+) -> bool {
+    let want = std::mem::replace(&mut batch.want, 1);
+    let found = key.is_some_and(|key| index.contains(guard, key));
+    match key {
+        Some(key) => with_scratch(|position| {
+            index.position(key, position);
+            index.scan(guard, Start::Past(position), direction, batch);
+        }),
+        None => index.scan(guard, Start::Edge, direction, batch),
+    }
+    batch.want = want;
+    found
+}
+
+/// As [`Multi::step`], by a scan.
+pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
+    index: &M,
+    guard: &Guard,
+    key: Option<Key<'_>>,
+    batch: &mut Batch,
+) -> bool {
+    let want = std::mem::replace(&mut batch.want, 1);
+    let found = key.is_some_and(|key| index.contains(guard, key));
+    match key {
+        Some(key) => with_scratch(|position| {
+            index.last_position(key, position);
+            index.scan(guard, Start::Past(position), Direction::Forward, batch);
+        }),
+        None => index.scan(guard, Start::Edge, Direction::Forward, batch),
+    }
+    batch.want = want;
+    found
 }
 
 /// A hash of values by which a `Multi` finds those that its user takes for the same: they have the same hash.
@@ -458,6 +504,12 @@ pub trait Multi: Send + Sync {
 
     /// As `Unique::scan`, entry by entry: it may see some of an update's changes without the others. `Batch::resume` may fall between two values of one key.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+
+    /// Fills `batch` (cleared first) with the first entry of the key behind `key`, which need not be
+    /// there; for no key with the first entry of all. Otherwise as `Unique::step`, forward.
+    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+        step_keys_by_scan(self, guard, key, batch)
+    }
 
     /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be found.
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>);

@@ -341,3 +341,107 @@ fn what_is_unchanged_is_what_a_scan_finds() {
         index.stats()
     );
 }
+
+/// A key and its value.
+type Row = (Vec<u8>, Vec<u8>);
+
+/// The next entry behind a key, or the first of all; and whether the key was there.
+fn step(index: &dyn Unique, from: Option<&[u8]>) -> (bool, Option<Row>) {
+    let mut batch = Batch::default();
+    let here = index.step(&pin(), from.map(int_key), Direction::Forward, &mut batch);
+    assert!(!batch.is_empty() || batch.done);
+    let row = (!batch.is_empty()).then(|| (batch.key(0).to_vec(), batch.value(0).to_vec()));
+    (here, row)
+}
+
+/// Steps give what a scan gives: from each key, with rows of all sizes, inside and outside leaves.
+#[test]
+fn steps_go_the_way_of_a_scan() {
+    let rows = if cfg!(miri) { 300 } else { 20_000u64 };
+    for size in [0, 20, 100, 300] {
+        let index = ints();
+        for i in 0..rows {
+            let n = mix(i ^ size) % (2 * size + 1);
+            put(
+                &*index,
+                int_key(&int(mix(i) >> 20)),
+                &vec![i as u8; n as usize],
+            );
+        }
+        let all = scan_unique(&*index, Start::Edge, Direction::Forward);
+        assert_eq!(all.len() as u64, rows);
+        assert_eq!(step(&*index, None), (false, all.first().cloned()));
+        for (i, (key, _)) in all.iter().enumerate() {
+            let next = all.get(i + 1).cloned();
+            assert_eq!(step(&*index, Some(key)), (true, next), "{size} {i}");
+        }
+    }
+}
+
+/// Who removes each key after the step from it, or always the first, meets them in order to the last,
+/// and leaves nothing behind.
+#[test]
+fn an_index_is_drained_from_its_front() {
+    let rows = if cfg!(miri) { 300 } else { 20_000u64 };
+    for from_edge in [false, true] {
+        let index = ints();
+        let empty = index.memory();
+        (0..rows).for_each(|i| assert!(put(&*index, int_key(&int(i)), &int(i))));
+        let all = scan_unique(&*index, Start::Edge, Direction::Forward);
+        let mut at = step(&*index, None).1;
+        for row in &all {
+            let (key, _) = at.clone().expect("there are as many steps as rows");
+            assert_eq!(at.as_ref(), Some(row));
+            let next = (!from_edge).then(|| step(&*index, Some(&key)));
+            assert!(remove(&*index, int_key(&key)));
+            at = next.unwrap_or_else(|| step(&*index, None)).1;
+        }
+        assert!(at.is_none() && index.is_empty());
+        assert!(index.memory() <= 4 * empty, "{}", index.memory());
+    }
+}
+
+/// A walk by steps meets what stays exactly once, while others write on all sides.
+#[test]
+fn a_walk_among_writers_meets_what_stays_once() {
+    const KEYS: u64 = if cfg!(miri) { 60 } else { 3000 };
+    let index: Arc<dyn Unique> = Arc::from(ints());
+    // Every third key stays.
+    (0..KEYS).for_each(|i| assert!(put(&*index, int_key(&int(3 * i)), &int(i))));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    // Ordering: SeqCst, for the flag alone: it need not be quick.
+    let order = std::sync::atomic::Ordering::SeqCst;
+    std::thread::scope(|scope| {
+        for writer in 1..3 {
+            let (index, stop) = (&index, &stop);
+            scope.spawn(move || {
+                for i in 0.. {
+                    if stop.load(order) {
+                        break;
+                    }
+                    let key = int(3 * (mix(i) % KEYS) + writer);
+                    match mix(i ^ 0x55).is_multiple_of(2) {
+                        true => put(&**index, int_key(&key), &vec![7; (i % 60) as usize]),
+                        false => remove(&**index, int_key(&key)),
+                    };
+                }
+            });
+        }
+        for _ in 0..if cfg!(miri) { 2 } else { 40 } {
+            let (mut met, mut at) = (Vec::new(), None::<Vec<u8>>);
+            while let (_, Some((key, value))) = step(&*index, at.as_deref()) {
+                if value.iter().any(|&byte| byte != 7) || value.is_empty() {
+                    met.push(value);
+                }
+                at = Some(key);
+            }
+            met.retain(|value| !value.is_empty());
+            let steady = met.len();
+            met.sort();
+            met.dedup();
+            assert_eq!(steady, met.len());
+            assert_eq!(met.len() as u64, KEYS);
+        }
+        stop.store(true, order);
+    });
+}

@@ -20,6 +20,7 @@ use crate::{
     wire,
 };
 use larder_term::tags;
+use smallvec::{smallvec, SmallVec};
 
 /// A value that an instruction finds somewhere without popping it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,11 +72,14 @@ pub(crate) enum Op {
     Check,
 }
 
+/// The instructions of guards or of a body: few, as a rule.
+pub(crate) type Ops = SmallVec<[Op; 4]>;
+
 /// Writes instructions.
 pub(crate) struct Gen<'a> {
     pub(crate) ir: &'a Ir,
     pub(crate) pool: &'a mut Vec<u8>,
-    pub(crate) ops: &'a mut Vec<Op>,
+    pub(crate) ops: &'a mut Ops,
 }
 
 impl Gen<'_> {
@@ -102,10 +106,17 @@ enum Task {
     Build(NodeId, u32),
 }
 
+type Tasks = SmallVec<[Task; 8]>;
+
+/// What is to be computed next, in this order.
+fn value_all(tasks: &mut Tasks, parts: &[NodeId]) {
+    tasks.extend(parts.iter().rev().map(|&part| Task::Value(part)));
+}
+
 impl Gen<'_> {
     /// Instructions that push the value of an expression.
     pub(crate) fn value(&mut self, root: NodeId) {
-        let mut tasks = vec![Task::Value(root)];
+        let mut tasks: Tasks = smallvec![Task::Value(root)];
         let mut jumps: Vec<Vec<usize>> = Vec::new();
         while let Some(task) = tasks.pop() {
             match task {
@@ -131,14 +142,7 @@ impl Gen<'_> {
         }
     }
 
-    fn node(&mut self, id: NodeId, tasks: &mut Vec<Task>, jumps: &mut Vec<Vec<usize>>) {
-        let values = |parts: &[NodeId]| {
-            parts
-                .iter()
-                .rev()
-                .map(|&part| Task::Value(part))
-                .collect::<Vec<_>>()
-        };
+    fn node(&mut self, id: NodeId, tasks: &mut Tasks, jumps: &mut Vec<Vec<usize>>) {
         match self.ir.node(id) {
             Node::Const(span) => {
                 let op = wire::int(&self.pool[span.range()])
@@ -154,27 +158,27 @@ impl Gen<'_> {
                     return self.ops.push(op);
                 }
                 tasks.push(Task::Op(Op::Call(func, parts.len() as u8)));
-                tasks.extend(values(parts));
+                value_all(tasks, parts);
             }
             Node::And(parts) => {
                 tasks.push(Task::Op(Op::And(self.ir.of(parts).len() as u32)));
-                tasks.extend(values(self.ir.of(parts)));
+                value_all(tasks, self.ir.of(parts));
             }
             Node::Or(parts) => {
                 tasks.push(Task::Op(Op::Or(self.ir.of(parts).len() as u32)));
-                tasks.extend(values(self.ir.of(parts)));
+                value_all(tasks, self.ir.of(parts));
             }
             Node::AndAlso(parts) => self.circuit(true, parts, tasks, jumps),
             Node::OrElse(parts) => self.circuit(false, parts, tasks, jumps),
             Node::Map(parts) if !self.is_written(id) => {
                 let parts = self.ir.of(parts);
                 tasks.push(Task::Op(Op::MakeMap(parts.len() as u32 / 2)));
-                tasks.extend(values(parts));
+                value_all(tasks, parts);
             }
             Node::Tuple(_) | Node::List(_) | Node::Map(_) => {
                 let waiting = self.waiting(id);
                 tasks.push(Task::Build(id, waiting.len() as u32));
-                tasks.extend(values(&waiting));
+                value_all(tasks, &waiting);
             }
         }
     }
@@ -200,7 +204,7 @@ impl Gen<'_> {
         &mut self,
         and: bool,
         parts: crate::ir::Parts,
-        tasks: &mut Vec<Task>,
+        tasks: &mut Tasks,
         jumps: &mut Vec<Vec<usize>>,
     ) {
         let to = jumps.len();
@@ -244,16 +248,16 @@ impl Gen<'_> {
     }
 
     /// The computed nodes of a term to write, in the order in which writing meets them: a list's tail before its elements.
-    fn waiting(&self, root: NodeId) -> Vec<NodeId> {
-        let mut found = Vec::new();
-        let mut nodes = vec![root];
+    fn waiting(&self, root: NodeId) -> SmallVec<[NodeId; 8]> {
+        let mut found = SmallVec::new();
+        let mut nodes: SmallVec<[NodeId; 8]> = smallvec![root];
         while let Some(id) = nodes.pop() {
             if self.is_computed(id) {
                 found.push(id);
                 continue;
             }
             match self.ir.node(id) {
-                Node::Tuple(parts) => nodes.extend(self.ir.of(parts).iter().rev()),
+                Node::Tuple(parts) => nodes.extend(self.ir.of(parts).iter().rev().copied()),
                 Node::Map(_) => nodes.extend(self.pairs(id).into_iter().rev()),
                 Node::List(parts) => {
                     let (elements, tail) = split_list(self.ir.of(parts));
@@ -262,7 +266,7 @@ impl Gen<'_> {
                     } else {
                         nodes.push(tail);
                     }
-                    nodes.extend(elements.iter().rev());
+                    nodes.extend(elements.iter().rev().copied());
                 }
                 _ => {}
             }
@@ -300,7 +304,7 @@ impl Gen<'_> {
             *met += 1;
             Operand::Stack(waiting - *met)
         };
-        let mut parts = vec![Part::Node(root)];
+        let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Node(root)];
         while let Some(part) = parts.pop() {
             let id = match part {
                 Part::Tail(operand) => {
@@ -335,8 +339,9 @@ impl Gen<'_> {
                     };
                     match operand {
                         Some(operand) => {
-                            self.list_head(count, operand);
-                            parts.push(Part::Tail(operand));
+                            if self.list_head(count, operand) {
+                                parts.push(Part::Tail(operand));
+                            }
                         }
                         None => {
                             self.raw_head(tags::ILIST, count);
@@ -354,37 +359,39 @@ impl Gen<'_> {
     fn put(&mut self, id: NodeId) {
         match self.operand(id) {
             Some(Operand::Const(span)) => {
-                let bytes = self.pool[span.range()].to_vec();
-                self.raw(&bytes);
+                self.pool.extend_from_within(span.range());
+                self.raw(span.to - span.from);
             }
             Some(operand) => self.ops.push(Op::Put(operand)),
             None => {}
         }
     }
 
-    fn list_head(&mut self, count: usize, tail: Operand) {
+    /// Writes a list's head; whether a tail has to follow its elements.
+    fn list_head(&mut self, count: usize, tail: Operand) -> bool {
         if let Operand::Const(span) = tail {
             if self.pool[span.range()] == [tags::NIL] {
-                return self.raw_head(tags::LIST, count);
+                self.raw_head(tags::LIST, count);
+                return false;
             }
         }
         self.ops.push(Op::ListHead(count as u32, tail));
+        true
     }
 
     fn raw_head(&mut self, tag: u8, n: usize) {
-        let mut head = Vec::with_capacity(3);
-        wire::push_head(&mut head, tag, n);
-        self.raw(&head);
+        let from = self.pool.len();
+        wire::push_head(self.pool, tag, n);
+        self.raw(self.pool.len() - from);
     }
 
-    /// Writes fixed bytes; joins them with the fixed bytes written just before.
-    fn raw(&mut self, bytes: &[u8]) {
-        let end = self.pool.len();
-        self.pool.extend_from_slice(bytes);
+    /// Writes the last `len` bytes of the pool; joins them with those written just before, if they lie there.
+    fn raw(&mut self, len: usize) {
         let to = self.pool.len();
+        let from = to - len;
         match self.ops.last_mut() {
-            Some(Op::Raw(span)) if span.to == end => span.to = to,
-            _ => self.ops.push(Op::Raw(Span { from: end, to })),
+            Some(Op::Raw(span)) if span.to == from => span.to = to,
+            _ => self.ops.push(Op::Raw(Span { from, to })),
         }
     }
 }

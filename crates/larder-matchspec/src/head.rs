@@ -15,10 +15,11 @@
 
 use crate::{
     error::Fault,
-    source::{is_loose, Source, Span},
+    source::{is_loose, Places, Source, Span},
     wire::{self, Head},
 };
 use larder_term::atoms;
+use smallvec::{smallvec, SmallVec};
 use std::ops::Range;
 
 /// One step of a match.
@@ -66,30 +67,31 @@ pub(crate) struct Element {
 }
 
 /// What a head demands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// `'_'` or a variable: anything.
     Any,
     /// A term that is no tuple, and so no object either: all steps, for that one term.
+    #[default]
     Other,
     /// A tuple of this arity whose elements match; elements that may be anything have no entry.
     Tuple {
         /// How many elements.
         arity: usize,
         /// The elements that must be looked at, by position.
-        elements: Vec<Element>,
+        elements: SmallVec<[Element; 4]>,
     },
 }
 
 /// A compiled head.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Match {
     /// What the whole must be.
     pub(crate) shape: Shape,
     /// The steps of all elements.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: SmallVec<[Step; 4]>,
     /// The numbers of the variables, ascending: a variable's slot is its place here.
-    pub(crate) variables: Vec<u32>,
+    pub(crate) variables: SmallVec<[u32; 4]>,
     /// The slot of a variable that is the whole head.
     pub(crate) whole: Option<u32>,
     /// The place of the pattern in the specification.
@@ -103,38 +105,42 @@ enum Task {
     CloseMap,
 }
 
-/// Compiles the head at `at`.
+type Tasks = SmallVec<[Task; 8]>;
+
+/// What is to be visited next, in this order.
+fn visit_all(tasks: &mut Tasks, parts: impl Iterator<Item = usize>) {
+    let first = tasks.len();
+    parts.for_each(|part| tasks.push(Task::Visit(part)));
+    tasks[first..].reverse();
+}
+
+/// Compiles the head at `at` into one that is new.
 ///
 /// # Errors
 /// [`Fault::VariableMapKey`].
-pub(crate) fn compile(source: &Source<'_>, at: usize) -> Result<Match, Fault> {
-    let mut head = Match {
-        shape: Shape::Other,
-        steps: Vec::new(),
-        variables: variables(source, at),
-        whole: None,
-        at,
-    };
+pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Result<(), Fault> {
+    head.at = at;
+    variables(source, at, &mut head.variables);
     if let Some(atom) = source.atom(at) {
         head.whole = (!head.variables.is_empty()).then_some(0);
         if atom == atoms::UNDERSCORE || head.whole.is_some() {
             head.shape = Shape::Any;
-            return Ok(head);
+            return Ok(());
         }
     }
     let mut walk = Walk {
         source,
-        bound: vec![false; head.variables.len()],
+        bound: SmallVec::new(),
         variables: &head.variables,
-        steps: Vec::new(),
+        steps: &mut head.steps,
+        tasks: Tasks::new(),
     };
-    let Some(parts) = source.tuple(at) else {
-        walk.pattern(at)?;
-        head.steps = walk.steps;
-        return Ok(head);
+    walk.bound.resize(head.variables.len(), false);
+    let Head::Tuple(arity) = source.head(at) else {
+        return walk.pattern(at);
     };
-    let mut elements = Vec::with_capacity(parts.len());
-    for (index, &part) in parts.iter().enumerate() {
+    let mut elements = SmallVec::new();
+    for (index, part) in source.each(at).enumerate() {
         let from = walk.steps.len();
         walk.pattern(part)?;
         elements.push(Element {
@@ -142,45 +148,42 @@ pub(crate) fn compile(source: &Source<'_>, at: usize) -> Result<Match, Fault> {
             steps: from..walk.steps.len(),
         });
     }
-    head.steps = walk.steps;
-    head.shape = Shape::Tuple {
-        arity: parts.len(),
-        elements,
-    };
-    Ok(head)
+    head.shape = Shape::Tuple { arity, elements };
+    Ok(())
 }
 
 /// The numbers of the variables of a pattern, ascending. Keys of maps have none.
-fn variables(source: &Source<'_>, at: usize) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut places = vec![at];
+fn variables(source: &Source<'_>, at: usize, found: &mut SmallVec<[u32; 4]>) {
+    let mut places: Places = smallvec![at];
     while let Some(at) = places.pop() {
         match source.head(at) {
             Head::Leaf => found.extend(source.atom(at).and_then(wire::variable)),
-            Head::Map(_) => places.extend(source.parts(at).iter().skip(1).step_by(2)),
+            Head::Map(_) => places.extend(source.each(at).skip(1).step_by(2)),
             _ if source.is_ground(at) => {}
-            _ => places.extend(source.parts(at)),
+            _ => source.each(at).for_each(|at| places.push(at)),
         }
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+    if !found.is_sorted_by(|a, b| a < b) {
+        found.sort_unstable();
+        found.dedup();
+    }
 }
 
 /// What turns one pattern after the other into steps.
 struct Walk<'a, 's> {
     source: &'s Source<'a>,
     variables: &'s [u32],
-    bound: Vec<bool>,
-    steps: Vec<Step>,
+    bound: SmallVec<[bool; 8]>,
+    steps: &'s mut SmallVec<[Step; 4]>,
+    tasks: Tasks,
 }
 
 impl Walk<'_, '_> {
     fn pattern(&mut self, at: usize) -> Result<(), Fault> {
-        let mut tasks = vec![Task::Visit(at)];
-        while let Some(task) = tasks.pop() {
+        self.visit(at);
+        while let Some(task) = self.tasks.pop() {
             match task {
-                Task::Visit(at) => self.visit(at, &mut tasks),
+                Task::Visit(at) => self.visit(at),
                 Task::Rest(at) => {
                     let step = match self.loose(at) {
                         Some(Step::Bind(slot)) => Step::RestBind(slot),
@@ -201,7 +204,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    fn visit(&mut self, at: usize, tasks: &mut Vec<Task>) {
+    fn visit(&mut self, at: usize) {
         if self.source.is_ground(at) {
             let span = self.source.span(at);
             let other_bytes = wire::may_hold_handles(self.source.term(at));
@@ -216,41 +219,37 @@ impl Walk<'_, '_> {
             self.steps.push(step);
             return;
         }
-        let parts = self.source.parts(at);
-        let visits = |parts: &[usize]| {
-            parts
-                .iter()
-                .rev()
-                .map(|&part| Task::Visit(part))
-                .collect::<Vec<_>>()
-        };
+        let mut parts = self.source.each(at);
         match self.source.head(at) {
             Head::Tuple(n) => {
                 self.steps.push(Step::Tuple(n as u32));
-                tasks.extend(visits(&parts));
+                visit_all(&mut self.tasks, parts);
             }
             Head::List(n) => {
                 self.steps.push(Step::List(n as u32));
-                tasks.extend(visits(&parts));
+                visit_all(&mut self.tasks, parts);
             }
             Head::Improper(n) => {
-                let tail = parts[n];
+                let Some(tail) = parts.clone().nth(n) else {
+                    return;
+                };
                 if self.source.atom(tail).is_some_and(is_loose) {
                     self.steps.push(Step::OpenList(n as u32));
-                    tasks.push(Task::Rest(tail));
-                    tasks.extend(visits(&parts[..n]));
+                    self.tasks.push(Task::Rest(tail));
+                    visit_all(&mut self.tasks, parts.take(n));
                 } else {
                     self.steps.push(Step::Improper(n as u32));
-                    tasks.extend(visits(&parts));
+                    visit_all(&mut self.tasks, parts);
                 }
             }
             Head::Map(_) | Head::Leaf => {
                 self.steps.push(Step::OpenMap);
-                tasks.push(Task::CloseMap);
-                for pair in parts.chunks_exact(2).rev() {
-                    tasks.push(Task::Visit(pair[1]));
-                    tasks.push(Task::Key(pair[0]));
+                self.tasks.push(Task::CloseMap);
+                let first = self.tasks.len();
+                while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+                    self.tasks.extend([Task::Key(key), Task::Visit(value)]);
                 }
+                self.tasks[first..].reverse();
             }
         }
     }
@@ -277,7 +276,7 @@ impl Match {
     /// Lets the steps that nothing depends on go: a variable of no use is matched like `'_'`, an element that may be anything not at all.
     /// `used` tells of each slot whether an expression reads it.
     pub(crate) fn prune(&mut self, used: &[bool]) {
-        let mut needed = used.to_vec();
+        let mut needed: SmallVec<[bool; 8]> = SmallVec::from_slice(used);
         for step in &self.steps {
             if let Step::Same(slot) | Step::RestSame(slot) = step {
                 needed[*slot as usize] = true;

@@ -1,6 +1,7 @@
 //! Guards and bodies as trees in flat vectors: what lowering makes and code generation and planning read.
 
 use crate::{func::Func, source::Span};
+use smallvec::SmallVec;
 
 /// A node, by its place in [`Ir`].
 pub(crate) type NodeId = u32;
@@ -44,8 +45,8 @@ pub(crate) enum Node {
 /// All nodes of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Ir {
-    nodes: Vec<Node>,
-    edges: Vec<NodeId>,
+    nodes: SmallVec<[Node; 8]>,
+    edges: SmallVec<[NodeId; 8]>,
 }
 
 impl Ir {

@@ -13,6 +13,7 @@
 //! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without decoding it: heads are matched
 //! against the bytes, guards and bodies take parts of them as they are, and what a body builds is written as bytes again.
 //! Programs that ask little of a row run without the machine, as a list of tests (see `quick`).
+//! [`BoundKey`] takes a specification apart that names the key of what it looks for.
 //! [`Program::plan`] says which keys of a table can fit at all: not only bound keys and bound prefixes limit a scan, but guards on
 //! the key do.
 //!
@@ -44,6 +45,7 @@
 
 #![deny(unsafe_code)]
 
+mod bound;
 mod builtins;
 mod error;
 mod func;
@@ -66,6 +68,7 @@ mod steps;
 mod value;
 mod wire;
 
+pub use bound::{is_constant, BoundKey};
 pub use error::{CompileError, Fault};
 pub use plan::{KeyOrder, Plan};
 pub use program::{compile_pattern, Context, Outcome, Pattern, Program};

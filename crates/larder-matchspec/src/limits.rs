@@ -112,10 +112,10 @@ impl<'p> Look<'p> {
     fn facts(&self) -> Option<Vec<Fact>> {
         let ir = &self.program.ir;
         let mut facts = Vec::new();
-        let mut nodes: Vec<NodeId> = self.clause.guards.clone();
+        let mut nodes = self.clause.guards.clone();
         while let Some(id) = nodes.pop() {
             match ir.node(id) {
-                Node::And(parts) | Node::AndAlso(parts) => nodes.extend(ir.of(parts)),
+                Node::And(parts) | Node::AndAlso(parts) => nodes.extend_from_slice(ir.of(parts)),
                 Node::Const(span) if self.bytes(span) != TRUE => return None,
                 Node::Call(Func::Cmp(cmp), parts) => {
                     let [a, b] = ir.of(parts) else { continue };

@@ -11,10 +11,11 @@ use crate::{
     func::Func,
     ir::{Ir, Node, NodeId, Parts},
     machine, raw,
-    source::{Source, Span},
+    source::{Places, Source, Span},
     wire::{self, Head},
 };
 use larder_term::{atoms, tags, Atom};
+use smallvec::{smallvec, SmallVec};
 use std::cmp::Ordering;
 
 /// What a level of nesting costs, and how much may be spent: the proportions and the limit measured of `ets`
@@ -53,6 +54,9 @@ enum Task {
     },
 }
 
+type Tasks = SmallVec<[Task; 4]>;
+type Done = SmallVec<[NodeId; 8]>;
+
 /// Where a clause's expressions find their variables.
 pub(crate) struct Scope<'s> {
     /// The numbers of the head's variables, ascending; a variable's slot is its place here.
@@ -75,8 +79,8 @@ impl Lowering<'_, '_> {
     /// # Errors
     /// The first fault met, from the left.
     pub(crate) fn expression(&mut self, at: usize) -> Result<NodeId, Fault> {
-        let mut tasks = vec![Task::Visit { at, cost: 0 }];
-        let mut done: Vec<NodeId> = Vec::new();
+        let mut tasks: Tasks = smallvec![Task::Visit { at, cost: 0 }];
+        let mut done = Done::new();
         while let Some(task) = tasks.pop() {
             match task {
                 Task::Visit { at, cost } => {
@@ -103,8 +107,8 @@ impl Lowering<'_, '_> {
         &mut self,
         at: usize,
         cost: u32,
-        tasks: &mut Vec<Task>,
-        done: &mut Vec<NodeId>,
+        tasks: &mut Tasks,
+        done: &mut Done,
     ) -> Result<(), Fault> {
         let (form, parts, cost) = match self.source.head(at) {
             Head::Leaf => {
@@ -205,7 +209,7 @@ impl Lowering<'_, '_> {
         self.form(name, parts)
     }
 
-    fn form(&self, name: Atom, parts: Vec<usize>) -> Result<Tuple, Fault> {
+    fn form(&self, name: Atom, parts: Places) -> Result<Tuple, Fault> {
         let form = match name {
             atoms::AND => Form::And,
             atoms::OR => Form::Or,
@@ -224,7 +228,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A map's keys and values, by the keys' order: where two keys come to the same value, the greater one's pair is kept.
-    fn pairs_in_order(&self, at: usize) -> Vec<usize> {
+    fn pairs_in_order(&self, at: usize) -> Places {
         let parts = self.source.parts(at);
         let mut pairs: Vec<(usize, usize)> = parts
             .chunks_exact(2)
@@ -291,7 +295,7 @@ impl Lowering<'_, '_> {
 
 enum Tuple {
     Constant(Span),
-    Form(Form, Vec<usize>),
+    Form(Form, Places),
 }
 
 fn node_of(form: Form, parts: Parts) -> Node {

@@ -7,7 +7,7 @@
 use crate::{
     builtins,
     func::{Cmp, Func},
-    gen::{Gen, Op, Operand},
+    gen::{Gen, Op, Operand, Ops},
     ir::{Ir, NodeId},
     maps, raw,
     row::Row,
@@ -17,6 +17,7 @@ use crate::{
     Context,
 };
 use larder_term::{tags, TermRef};
+use smallvec::SmallVec;
 
 /// A guard failed, or a call did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(crate) struct Machine<'a, 's> {
     pub(crate) stack: &'s mut Values<'a>,
     pub(crate) vars: &'s mut Values<'a>,
     pub(crate) frames: &'s mut Vec<(usize, bool)>,
+    /// Of each open map whose keys may come in another order than they are asked for: its pairs, and how many.
+    pub(crate) maps: SmallVec<[(&'a [u8], usize); 1]>,
     pub(crate) arena: &'s mut Vec<u8>,
     /// The row and the list of variables, once they were put together.
     object: Option<Span>,
@@ -61,6 +64,7 @@ impl<'a> Machine<'a, '_> {
             stack: &mut stack,
             vars: &mut vars,
             frames: &mut scratch.frames,
+            maps: SmallVec::new(),
             arena: &mut scratch.arena,
             object: None,
             bindings: None,
@@ -449,7 +453,7 @@ fn short_of(value: Val<'_>) -> Short {
 
 /// The bytes of the value of an expression that looks at no row; `None` if it fails.
 pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8>> {
-    let mut ops = Vec::new();
+    let mut ops = Ops::new();
     Gen {
         ir,
         pool,

@@ -1,7 +1,7 @@
 //! Putting maps together: the order that the encoding wants, and which pair is kept of two with one key.
 
 use crate::{raw, wire};
-use larder_term::{tags, Encoder, Mode};
+use larder_term::{key_order, tags, Encoder, Mode};
 use std::borrow::Cow;
 
 /// Sorts pairs by their keys as the encoding of maps has them, and keeps the last one given of those with one key.
@@ -11,7 +11,7 @@ pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
         .enumerate()
         .map(|(i, pair)| (inline(key(pair)), i))
         .collect();
-    keyed.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+    keyed.sort_by(|a, b| key_order(raw::whole(&a.0), raw::whole(&b.0)).then(b.1.cmp(&a.1)));
     keyed.dedup_by(|next, kept| next.0 == kept.0);
     let order: Vec<usize> = keyed.into_iter().map(|(_, i)| i).collect();
     let mut slots: Vec<Option<T>> = pairs.drain(..).map(Some).collect();

@@ -6,6 +6,7 @@
 use crate::{
     limits::{self, Edge, Limit},
     program::Program,
+    wire,
 };
 use larder_term::{order_key, Term, TermRef};
 use std::borrow::Cow;
@@ -123,6 +124,11 @@ fn distinct(mut keys: Vec<Term>, order: KeyOrder) -> Vec<Term> {
         KeyOrder::Ordered => {
             keys.sort_by(|a, b| a.as_ref().cmp_term(b.as_ref()));
             keys.dedup_by(|a, b| a.as_ref().eq_term(b.as_ref()));
+        }
+        // Integers and atoms are identical exactly when their bytes are.
+        KeyOrder::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => {
+            keys.sort_unstable_by(|a, b| a.bytes().cmp(b.bytes()));
+            keys.dedup_by(|a, b| a.bytes() == b.bytes());
         }
         KeyOrder::Hash => {
             keys.sort_by(|a, b| a.as_ref().cmp_exact(b.as_ref()));

@@ -2,7 +2,7 @@
 
 use crate::{
     error::{CompileError, Fault},
-    gen::{Gen, Op, Operand},
+    gen::{Gen, Op, Operand, Ops},
     head::{self, Match, Shape},
     ir::{Ir, Node, NodeId},
     lower::{Lowering, Scope},
@@ -11,11 +11,12 @@ use crate::{
     quick::{self, Quick},
     raw,
     row::Row,
-    source::Source,
+    source::{Map, Source},
     value::{Scratch, Val, FEW},
     wire::Head,
 };
 use larder_term::{atoms, object::ObjectView, tags, Atom, Term, TermRef};
+use smallvec::{smallvec, SmallVec};
 use std::sync::OnceLock;
 
 /// What a program may ask of its surroundings.
@@ -66,24 +67,30 @@ pub enum Pattern {
 }
 
 /// A compiled clause.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Clause {
     pub(crate) head: Match,
     /// The guards as nodes, for planning.
-    pub(crate) guards: Vec<NodeId>,
-    /// The places of the body's expressions in the specification.
-    pub(crate) body: Vec<usize>,
-    checks: Vec<Op>,
-    result: Vec<Op>,
+    pub(crate) guards: SmallVec<[NodeId; 4]>,
+    /// The place of the list of the body's expressions in the specification.
+    pub(crate) body: usize,
+    checks: Ops,
+    result: Ops,
 }
+
+/// Room for what a small specification's constants are put together to.
+const POOL_ROOM: usize = 32;
 
 /// A compiled match specification. It is immutable and may be shared by any number of threads.
 ///
 /// It holds a copy of the specification, and with it counts for all handles in it.
 #[derive(Debug)]
 pub struct Program {
-    /// Holds the counts for the handles in `pool`.
-    spec: Term,
+    /// Holds the counts for the handles in `pool`, if there are any.
+    _held: Option<Term>,
+    /// How much of `pool` is the specification, and the way around in it.
+    spec: usize,
+    map: Map,
     /// The specification's bytes, then everything that was put together of them.
     pub(crate) pool: Vec<u8>,
     pub(crate) ir: Ir,
@@ -105,27 +112,32 @@ impl Program {
     /// # Complexity
     /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any depth.
     pub fn compile(spec: TermRef<'_>) -> Result<Program, CompileError> {
-        let spec = Term::from(spec);
-        let mut program = Program {
-            pool: spec.bytes().to_vec(),
-            spec,
-            ir: Ir::default(),
-            clauses: Vec::new(),
-            many: false,
-            quick: None,
-            planned: OnceLock::new(),
-        };
-        let source = Source::scan(program.spec.bytes());
-        let clauses = clauses(&source)?;
-        for (index, clause) in clauses.iter().enumerate() {
-            let compiled = compile_clause(&source, clause, &mut program.ir, &mut program.pool);
-            program
-                .clauses
-                .push(compiled.map_err(|fault| fault.in_clause(index))?);
+        let held = spec.has_handles().then(|| Term::from(spec));
+        let bytes = held.as_ref().map_or(spec.bytes(), Term::bytes);
+        let map = Map::of(bytes);
+        let source = Source::new(bytes, &map);
+        let count = look_over(&source)?;
+        let mut pool = Vec::with_capacity(bytes.len() + POOL_ROOM);
+        pool.extend_from_slice(bytes);
+        let (mut ir, mut clauses) = (Ir::default(), Vec::with_capacity(count));
+        for (index, at) in source.each(0).enumerate() {
+            clauses.push(Clause::default());
+            let clause = &mut clauses[index];
+            compile_clause(&source, at, (&mut ir, &mut pool), clause)
+                .map_err(|fault| fault.in_clause(index))?;
         }
-        program.many = program.clauses.iter().any(Clause::needs_many);
-        program.quick = Quick::of(&program.clauses, &program.pool);
-        Ok(program)
+        let spec = bytes.len();
+        Ok(Program {
+            many: clauses.iter().any(Clause::needs_many),
+            quick: Quick::of(&clauses, &pool),
+            _held: held,
+            spec,
+            map,
+            pool,
+            ir,
+            clauses,
+            planned: OnceLock::new(),
+        })
     }
 
     /// Runs on a stored object; `None` if no clause fits.
@@ -217,7 +229,7 @@ impl Program {
     pub fn returns_object(&self) -> bool {
         self.clauses
             .iter()
-            .all(|clause| clause.result == [Op::Push(Operand::Object)])
+            .all(|clause| clause.result[..] == [Op::Push(Operand::Object)])
     }
 
     /// Whether every clause gives `true`: then a row counts as soon as a clause fits.
@@ -244,7 +256,7 @@ impl Program {
 
     /// The way around in the specification.
     pub(crate) fn source(&self) -> Source<'_> {
-        Source::scan(self.spec.bytes())
+        Source::new(&self.pool[..self.spec], &self.map)
     }
 }
 
@@ -289,117 +301,112 @@ impl Clause {
 }
 
 /// The places of a clause's parts.
-struct Places {
+struct Parts {
     head: usize,
-    guards: Vec<usize>,
-    body: Vec<usize>,
+    guards: usize,
+    body: usize,
 }
 
-/// Takes the specification apart; every clause's shape is looked at before any is compiled.
-fn clauses(source: &Source<'_>) -> Result<Vec<Places>, CompileError> {
-    let parts = match source.head(0) {
-        Head::List(_) => source.parts(0),
+/// Takes a clause apart.
+fn parts(source: &Source<'_>, at: usize) -> Option<Parts> {
+    let mut each = source.each(at);
+    match (source.head(at), each.next(), each.next(), each.next()) {
+        (Head::Tuple(3), Some(head), Some(guards), Some(body)) => {
+            Some(Parts { head, guards, body })
+        }
+        _ => None,
+    }
+}
+
+/// Looks at the shape of every clause, before any is compiled; how many there are.
+fn look_over(source: &Source<'_>) -> Result<usize, CompileError> {
+    let count = match source.head(0) {
+        Head::List(count) => count,
         Head::Improper(_) => return Err(Fault::ImproperList.overall()),
         _ => return Err(Fault::NotAList.overall()),
     };
-    let triples: Vec<[usize; 3]> = parts
-        .iter()
-        .enumerate()
-        .map(|(index, &at)| {
-            let triple = source
-                .tuple(at)
-                .and_then(|parts| <[usize; 3]>::try_from(parts).ok());
-            triple.ok_or_else(|| Fault::NotAClause.in_clause(index))
-        })
-        .collect::<Result<_, _>>()?;
-    triples
-        .into_iter()
-        .enumerate()
-        .map(|(index, [head, guards, body])| {
-            let guards = list(source, guards, Fault::GuardsNotAList)
-                .map_err(|fault| fault.in_clause(index))?;
-            let body = list(source, body, Fault::NoBody).map_err(|fault| fault.in_clause(index))?;
-            match body.is_empty() {
-                true => Err(Fault::NoBody.in_clause(index)),
-                false => Ok(Places { head, guards, body }),
+    for (index, at) in source.each(0).enumerate() {
+        if parts(source, at).is_none() {
+            return Err(Fault::NotAClause.in_clause(index));
+        }
+    }
+    for (index, at) in source.each(0).enumerate() {
+        let looked = parts(source, at).map_or(Ok(()), |parts| {
+            list(source, parts.guards, Fault::GuardsNotAList)?;
+            match list(source, parts.body, Fault::NoBody)? {
+                0 => Err(Fault::NoBody),
+                _ => Ok(()),
             }
-        })
-        .collect()
+        });
+        looked.map_err(|fault| fault.in_clause(index))?;
+    }
+    Ok(count)
 }
 
-/// The elements of a proper list.
-fn list(source: &Source<'_>, at: usize, otherwise: Fault) -> Result<Vec<usize>, Fault> {
+/// How many elements a proper list has.
+fn list(source: &Source<'_>, at: usize, otherwise: Fault) -> Result<usize, Fault> {
     match source.head(at) {
-        Head::List(_) => Ok(source.parts(at)),
+        Head::List(count) => Ok(count),
         Head::Improper(_) => Err(Fault::ImproperList),
-        _ if source.term(at) == [tags::NIL] => Ok(Vec::new()),
+        _ if source.term(at) == [tags::NIL] => Ok(0),
         _ => Err(otherwise),
     }
 }
 
+/// Compiles the clause at `at` into one that is new.
 fn compile_clause(
     source: &Source<'_>,
-    places: &Places,
-    ir: &mut Ir,
-    pool: &mut Vec<u8>,
-) -> Result<Clause, Fault> {
-    let mut head = head::compile(source, places.head)?;
+    at: usize,
+    (ir, pool): (&mut Ir, &mut Vec<u8>),
+    clause: &mut Clause,
+) -> Result<(), Fault> {
+    let Parts { head, guards, body } = parts(source, at).ok_or(Fault::NotAClause)?;
+    head::compile(source, head, &mut clause.head)?;
+    clause.body = body;
     let first_node = ir.len();
-    let scope = Scope {
-        variables: &head.variables,
-        whole: head.whole,
-    };
     let mut lowering = Lowering {
         source,
         ir,
         pool,
-        scope,
+        scope: Scope {
+            variables: &clause.head.variables,
+            whole: clause.head.whole,
+        },
     };
-    let guards = places
-        .guards
-        .iter()
-        .map(|&at| lowering.expression(at))
-        .collect::<Result<Vec<_>, _>>()?;
-    let body = places
-        .body
-        .iter()
-        .map(|&at| lowering.expression(at))
-        .collect::<Result<Vec<_>, _>>()?;
-    let used = used(ir, first_node, head.variables.len());
-    if !matches!(head.shape, Shape::Any) {
-        head.prune(&used);
+    for at in source.each(guards) {
+        clause.guards.push(lowering.expression(at)?);
     }
-    let mut checks = Vec::new();
-    for &guard in &guards {
+    let mut last = None;
+    for at in source.each(body) {
+        last = Some(lowering.expression(at)?);
+    }
+    let used = used(ir, first_node, clause.head.variables.len());
+    if !matches!(clause.head.shape, Shape::Any) {
+        clause.head.prune(&used);
+    }
+    for &guard in &clause.guards {
         Gen {
             ir,
             pool,
-            ops: &mut checks,
+            ops: &mut clause.checks,
         }
         .check(guard);
     }
-    let mut result = Vec::new();
     // All but the last expression of a body have neither effect nor use.
-    if let Some(&last) = body.last() {
+    if let Some(last) = last {
         Gen {
             ir,
             pool,
-            ops: &mut result,
+            ops: &mut clause.result,
         }
         .value(last);
     }
-    Ok(Clause {
-        head,
-        guards,
-        body: places.body.clone(),
-        checks,
-        result,
-    })
+    Ok(())
 }
 
 /// Of each variable, whether a node from `first` on reads it.
-fn used(ir: &Ir, first: usize, variables: usize) -> Vec<bool> {
-    let mut used = vec![false; variables];
+fn used(ir: &Ir, first: usize, variables: usize) -> SmallVec<[bool; 8]> {
+    let mut used: SmallVec<[bool; 8]> = smallvec![false; variables];
     for node in ir.since(first) {
         match node {
             Node::Var(slot) => used[*slot as usize] = true,

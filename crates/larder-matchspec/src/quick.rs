@@ -1,7 +1,7 @@
 //! Quick forms: clauses that are decided on a row's bytes, element by element, without the machine.
 //!
 //! Most specifications that go over whole tables ask little of a row: that an element is a constant, that another compares so with
-//! an integer, that a third is an atom. Such a clause becomes a list of tests by position, taken in one pass over the row that goes
+//! an integer, that a third is an atom; and they give elements, or a term that is built of some. Such a clause becomes a list of tests by position, taken in one pass over the row that goes
 //! no further than the last element of a test, or the first test that fails:
 //!
 //! ```text
@@ -31,6 +31,7 @@ use crate::{
     wire::{self, Short},
 };
 use larder_term::tags;
+use smallvec::{smallvec, SmallVec};
 
 /// A clause in its quick form.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct Quick {
     /// How many elements a row has to have; `None` for any number.
     arity: Option<usize>,
     /// By position, ascending.
-    tests: Vec<Test>,
+    tests: SmallVec<[Test; 4]>,
     gives: Gives,
 }
 
@@ -59,6 +60,8 @@ enum Is {
     Int(Cmp, i64),
     /// A term with such a tag.
     Tag(fn(u8) -> bool),
+    /// So compared to the element at this position, which stands no further back.
+    Pair(Cmp, usize),
 }
 
 /// What a row gives.
@@ -69,35 +72,51 @@ enum Gives {
     Constant(Span),
     Element(usize),
     /// The list of elements at these positions, which ascend.
-    List(Vec<usize>),
+    List(SmallVec<[usize; 4]>),
+    /// What these pieces make, one behind the other.
+    Built(SmallVec<[Piece; 4]>),
+}
+
+/// A part of a term that is built.
+#[derive(Debug, Clone, Copy)]
+enum Piece {
+    /// Bytes of the pool.
+    Raw(Span),
+    /// The element at a position.
+    Element(usize),
 }
 
 impl Quick {
     /// The quick forms of all clauses, if each has one.
     pub(crate) fn of(clauses: &[Clause], pool: &[u8]) -> Option<Vec<Quick>> {
-        clauses.iter().map(|clause| quick(clause, pool)).collect()
+        let mut all = Vec::with_capacity(clauses.len());
+        for clause in clauses {
+            all.push(quick(clause, pool)?);
+        }
+        Some(all)
     }
 
     /// Whether the row fits.
     #[inline]
     fn fits(&self, row: &Row<'_>, pool: &[u8]) -> bool {
-        if self
-            .arity
-            .is_some_and(|arity| row.tuple_arity() != Some(arity))
-        {
-            return false;
-        }
+        let last = self.tests.last().map_or(0, |test| test.position);
+        let enough = match self.arity {
+            Some(arity) => row.tuple_arity() == Some(arity),
+            None => last == 0 || row.tuple_arity().is_some_and(|arity| arity >= last),
+        };
         let mut cursor = row.cursor();
-        self.tests
-            .iter()
-            .all(|test| test.is.so(cursor.seek(test.position), pool))
+        enough
+            && self
+                .tests
+                .iter()
+                .all(|test| test.is.so(cursor.seek(test.position), row, pool))
     }
 }
 
 impl Is {
     /// Whether the first term of a run is so.
     #[inline]
-    fn so(self, run: &[u8], pool: &[u8]) -> bool {
+    fn so(self, run: &[u8], row: &Row<'_>, pool: &[u8]) -> bool {
         match self {
             Is::Int(cmp, n) => match wire::int(run) {
                 Some(value) => builtins::compare_ints(cmp, value, n),
@@ -105,6 +124,7 @@ impl Is {
             },
             // The encoding is free of prefixes: a run that begins with the bytes begins with the term.
             Is::Bytes(span, is) => begins(run, &pool[span.range()]) == is,
+            Is::Pair(cmp, other) => pair(cmp, run, row.cursor().seek(other)),
             Is::Tag(has) => run.first().is_some_and(|&tag| has(tag)),
             Is::Term(span) => {
                 let wanted = &pool[span.range()];
@@ -122,6 +142,20 @@ fn begins(run: &[u8], bytes: &[u8]) -> bool {
         Some(begin) if bytes.len() <= 16 => begin.iter().zip(bytes).all(|(a, b)| a == b),
         Some(begin) => begin == bytes,
     }
+}
+
+/// The comparison of the first terms of two runs.
+#[inline]
+fn pair(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
+    match (wire::int(a), wire::int(b)) {
+        (Some(a), Some(b)) => builtins::compare_ints(cmp, a, b),
+        _ => compare_runs(cmp, a, b),
+    }
+}
+
+#[inline(never)]
+fn compare_runs(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
+    builtins::compare_flat(cmp, raw::view(a), raw::view(b))
 }
 
 /// The comparison of what is no small integer with one.
@@ -145,6 +179,7 @@ pub(crate) fn run<'s>(
         Gives::Constant(span) => Outcome::Term(raw::whole(&pool[span.range()])),
         Gives::Element(position) => Outcome::Term(raw::view(row.cursor().seek(*position))),
         Gives::List(positions) => list(positions, row, scratch),
+        Gives::Built(pieces) => built(pieces, pool, row, scratch),
     })
 }
 
@@ -156,7 +191,7 @@ pub(crate) fn is_true(quick: &[Quick], pool: &[u8], row: &Row<'_>) -> bool {
         Some(quick) => match quick.gives {
             Gives::True => true,
             Gives::Element(position) => begins(row.cursor().seek(position), TRUE),
-            Gives::Object | Gives::Constant(_) | Gives::List(_) => false,
+            Gives::Object | Gives::Constant(_) | Gives::List(_) | Gives::Built(_) => false,
         },
     }
 }
@@ -174,17 +209,48 @@ fn list<'s>(positions: &[usize], row: &Row<'s>, scratch: &'s mut Scratch) -> Out
     Outcome::Term(raw::whole(arena))
 }
 
+fn built<'s>(
+    pieces: &[Piece],
+    pool: &[u8],
+    row: &Row<'s>,
+    scratch: &'s mut Scratch,
+) -> Outcome<'s> {
+    let arena = &mut scratch.arena;
+    arena.clear();
+    let (mut cursor, mut last) = (row.cursor(), 0);
+    for &piece in pieces {
+        match piece {
+            Piece::Raw(span) => arena.extend_from_slice(&pool[span.range()]),
+            Piece::Element(position) => {
+                if position <= last {
+                    cursor = row.cursor();
+                }
+                let (element, left) = wire::split(cursor.seek(position));
+                arena.extend_from_slice(element);
+                cursor.passed(position, left);
+                last = position;
+            }
+        }
+    }
+    Outcome::Term(raw::whole(arena))
+}
+
 /// The quick form of a clause, if it has one.
 fn quick(clause: &Clause, pool: &[u8]) -> Option<Quick> {
     let mut form = Form {
         pool,
-        places: vec![None; clause.head.variables.len()],
-        tests: Vec::new(),
+        places: smallvec![None; clause.head.variables.len()],
+        tests: SmallVec::new(),
     };
     let arity = form.head(&clause.head)?;
     form.guards(clause.checks())?;
     let gives = form.gives(clause.result(), arity.is_none())?;
     form.tests.sort_by_key(|test| test.position);
+    // What asks for an element that no row of this arity has is left to the machine.
+    let last = form.tests.last().map_or(0, |test| test.position);
+    if arity.is_some_and(|arity| last > arity) {
+        return None;
+    }
     Some(Quick {
         arity,
         tests: form.tests,
@@ -196,8 +262,8 @@ fn quick(clause: &Clause, pool: &[u8]) -> Option<Quick> {
 struct Form<'a> {
     pool: &'a [u8],
     /// The position that each variable is bound at.
-    places: Vec<Option<usize>>,
-    tests: Vec<Test>,
+    places: SmallVec<[Option<usize>; 4]>,
+    tests: SmallVec<[Test; 4]>,
 }
 
 impl Form<'_> {
@@ -215,6 +281,7 @@ impl Form<'_> {
                     self.places[slot as usize] = Some(position);
                     continue;
                 }
+                [Step::Same(slot)] => Is::Pair(Cmp::Same, self.places[slot as usize]?),
                 [Step::Eq(span)] => Is::Bytes(span, true),
                 [Step::EqTerm(span)] => Is::Term(span),
                 _ => return None,
@@ -261,21 +328,64 @@ impl Form<'_> {
 
     /// Notes the test that a value is; the place behind it.
     fn value(&mut self, ops: &[Op], at: usize) -> Option<usize> {
-        match ops[at..] {
-            [Op::CompareInt(cmp, slot, n), ..] => {
-                self.test(slot, Is::Int(cmp, n))?;
-                Some(at + 1)
+        if let Some(&Op::CompareInt(cmp, slot, n)) = ops.get(at) {
+            self.test(slot, Is::Int(cmp, n))?;
+            return Some(at + 1);
+        }
+        let element = self.element(ops, at);
+        self.element_first(ops, element)
+            .or_else(|| self.constant_first(ops, at))
+    }
+
+    /// The test of an element: its type, or its comparison with a constant or with another element.
+    fn element_first(&mut self, ops: &[Op], element: Option<(usize, usize)>) -> Option<usize> {
+        let (position, next) = element?;
+        let (is, next) = match ops[next..] {
+            [Op::Call(func, 1), ..] => (Is::Tag(tag_test(func)?), next + 1),
+            [Op::Int(n), Op::Call(Func::Cmp(cmp), 2), ..] => (Is::Int(cmp, n), next + 2),
+            [Op::Push(Operand::Const(span)), Op::Call(Func::Cmp(cmp), 2), ..] => {
+                (self.constant(cmp, span)?, next + 2)
             }
-            [Op::Push(Operand::Var(slot)), Op::Push(Operand::Const(span)), Op::Call(Func::Cmp(cmp), 2), ..]
-            | [Op::Push(Operand::Const(span)), Op::Push(Operand::Var(slot)), Op::Call(Func::Cmp(cmp), 2), ..] =>
-            {
-                let is = self.constant(cmp, span)?;
-                self.test(slot, is)?;
-                Some(at + 3)
+            _ => {
+                let (other, next) = self.element(ops, next)?;
+                let Some(&Op::Call(Func::Cmp(cmp), 2)) = ops.get(next) else {
+                    return None;
+                };
+                let (far, is) = if other <= position {
+                    (position, Is::Pair(cmp, other))
+                } else {
+                    (other, Is::Pair(cmp.flipped(), position))
+                };
+                self.tests.push(Test { position: far, is });
+                return Some(next + 1);
             }
-            [Op::Push(Operand::Var(slot)), Op::Call(func, 1), ..] => {
-                self.test(slot, Is::Tag(tag_test(func)?))?;
-                Some(at + 2)
+        };
+        self.tests.push(Test { position, is });
+        Some(next)
+    }
+
+    /// The comparison of a constant with an element.
+    fn constant_first(&mut self, ops: &[Op], at: usize) -> Option<usize> {
+        let (position, next) = self.element(ops, at + 1)?;
+        let Some(&Op::Call(Func::Cmp(cmp), 2)) = ops.get(next) else {
+            return None;
+        };
+        let is = match *ops.get(at)? {
+            Op::Int(n) => Is::Int(cmp.flipped(), n),
+            Op::Push(Operand::Const(span)) => self.constant(cmp, span)?,
+            _ => return None,
+        };
+        self.tests.push(Test { position, is });
+        Some(next + 1)
+    }
+
+    /// The position of the element that is pushed, as a variable or by `element/2`, and the place behind that.
+    fn element(&self, ops: &[Op], at: usize) -> Option<(usize, usize)> {
+        match *ops.get(at..)? {
+            [Op::Push(Operand::Var(slot)), ..] => Some((self.places[slot as usize]?, at + 1)),
+            [Op::Int(position), Op::Push(Operand::Object), Op::Call(Func::Element, 2), ..] => {
+                let position = usize::try_from(position).ok().filter(|&p| p > 0)?;
+                Some((position, at + 3))
             }
             _ => None,
         }
@@ -311,9 +421,21 @@ impl Form<'_> {
             [Op::Push(Operand::Const(span))] => Some(Gives::Constant(span)),
             [Op::Push(Operand::Var(slot))] => self.places[slot as usize].map(Gives::Element),
             [Op::Push(Operand::Bindings)] if !any => {
-                let positions: Vec<usize> = self.places.iter().copied().collect::<Option<_>>()?;
+                let positions: SmallVec<[usize; 4]> =
+                    self.places.iter().copied().collect::<Option<_>>()?;
                 let usable = !positions.is_empty() && positions.is_sorted();
                 usable.then_some(Gives::List(positions))
+            }
+            [Op::Build, ref parts @ .., Op::Built(0)] => {
+                let mut pieces = SmallVec::new();
+                for part in parts {
+                    pieces.push(match *part {
+                        Op::Raw(span) | Op::Put(Operand::Const(span)) => Piece::Raw(span),
+                        Op::Put(Operand::Var(slot)) => Piece::Element(self.places[slot as usize]?),
+                        _ => return None,
+                    });
+                }
+                Some(Gives::Built(pieces))
             }
             _ => None,
         }
@@ -348,7 +470,7 @@ fn tag_test(func: Func) -> Option<fn(u8) -> bool> {
         },
         Func::IsTuple => |tag| tag == tags::TUPLE,
         Func::IsList => |tag| matches!(tag, tags::NIL | tags::LIST | tags::ILIST),
-        Func::IsMap => |tag| tag == tags::MAP,
+        Func::IsMap => |tag| matches!(tag, tags::MAP | tags::TREE_MAP),
         Func::IsBinary => |tag| matches!(tag, tags::BIN | tags::BLOB),
         _ => return None,
     })
@@ -373,6 +495,10 @@ mod tests {
             "[{{'$1','$2'},[{'andalso',{'>','$1',1},{'andalso',{'<','$1',9},{'=:=','$2',a}}}],['$$']}]",
             "[{{'$1','$2'},[{'andalso',{'andalso',{'>','$1',1},{'<','$1',9}},{'=/=','$2',a}}],['$2']}]",
             "[{{'$1','$2'},[{'and',{'>','$1',1},{'==',a,'$2'}}],[{const,{a}}]},{{{k,1},'_'},[],['$_']}]",
+            "[{{'$1','$1'},[],['$_']}]",
+            "[{{'$1','$2'},[{'>','$1','$2'}],['$_']}]",
+            "[{'$1',[{'>',{element,2,'$1'},1},{'=<',7,{element,3,'$_'}},{is_atom,{element,4,'$_'}}],['$1']}]",
+            "[{{'_','_'},[],['$_']},{{'$1','$2'},[],[{{'$2',a,['$1',#{k=>'$2'}]}}]}]",
         ] {
             assert!(is_quick(spec), "{spec}");
         }
@@ -381,14 +507,15 @@ mod tests {
     #[test]
     fn what_asks_more_is_not() {
         for spec in [
-            "[{{'$1','$1'},[],['$_']}]",
             "[{{'$1',{'$2'}},[],['$2']}]",
             "[{{'$1','_'},[{'>',{'+','$1',1},2}],['$_']}]",
-            "[{{'$1','$2'},[{'>','$1','$2'}],['$_']}]",
+            "[{{'$1','_'},[{'>',{element,'$1','$_'},2}],['$_']}]",
+            "[{{'$1','_'},[{'>',{element,0,'$_'},2}],['$_']}]",
             "[{{'$1','_'},[{'orelse',{'>','$1',1},{is_atom,'$1'}}],['$_']}]",
             "[{{'$1','_'},['$1'],['$_']}]",
             "[{{'$1','_'},[{'==','$1',1.0}],['$_']}]",
-            "[{{'_','_'},[],['$_']},{{'$1','_'},[],[{{'$1'}}]}]",
+            "[{{'_','_'},[],['$_']},{{'$1','_'},[],[{{{'+','$1',1}}}]}]",
+            "[{{'$1','$2'},[],[['$1'|'$2']]}]",
         ] {
             assert!(!is_quick(spec), "{spec}");
         }

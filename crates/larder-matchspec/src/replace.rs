@@ -25,7 +25,8 @@ impl Program {
 }
 
 fn keeps_key(source: &Source<'_>, clause: &Clause, keypos: usize) -> bool {
-    let [body] = clause.body[..] else {
+    let mut expressions = source.each(clause.body);
+    let (Some(body), None) = (expressions.next(), expressions.next()) else {
         return false;
     };
     if source.atom(body) == Some(atoms::DOLLAR_UNDERSCORE) {

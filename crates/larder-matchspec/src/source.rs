@@ -12,8 +12,12 @@
 //! A term without a loose place inside is *ground*: it matches exactly what is identical to it.
 
 use crate::wire::{self, Head};
-use larder_term::{atoms, Atom};
+use larder_term::{atoms, tags, Atom};
+use smallvec::SmallVec;
 use std::ops::Range;
+
+/// The places of a few terms.
+pub(crate) type Places = SmallVec<[usize; 8]>;
 
 /// A run of bytes of the constant pool, whose first part is the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,41 +32,44 @@ impl Span {
     }
 }
 
-/// See the module.
-pub(crate) struct Source<'a> {
-    bytes: &'a [u8],
-    ends: Vec<(usize, usize)>,
-    loose: Vec<usize>,
+/// Where the compound terms of a specification end, and where it has loose places (see the module).
+#[derive(Debug, Default)]
+pub(crate) struct Map {
+    ends: SmallVec<[(usize, usize); 6]>,
+    loose: SmallVec<[usize; 8]>,
 }
 
-impl<'a> Source<'a> {
+/// A specification's bytes with their map.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    bytes: &'a [u8],
+    map: &'a Map,
+}
+
+impl Map {
     /// One pass over one whole term.
-    pub(crate) fn scan(bytes: &'a [u8]) -> Source<'a> {
-        let mut source = Source {
-            bytes,
-            ends: Vec::new(),
-            loose: Vec::new(),
-        };
+    pub(crate) fn of(bytes: &[u8]) -> Map {
+        let mut map = Map::default();
         // Compounds that are open: their index in `ends`, and the parts still to come.
-        let mut open: Vec<(usize, usize)> = Vec::new();
+        let mut open: SmallVec<[(usize, usize); 8]> = SmallVec::new();
         let mut at = 0;
         loop {
-            let (parts, next) = source.enter(at);
+            let (parts, next) = map.enter(bytes, at);
             if parts > 0 {
-                open.push((source.ends.len() - 1, parts));
+                open.push((map.ends.len() - 1, parts));
                 at = next;
                 continue;
             }
             at = next;
             loop {
                 match open.last_mut() {
-                    None => return source,
+                    None => return map,
                     Some((index, left)) => {
                         *left -= 1;
                         if *left > 0 {
                             break;
                         }
-                        source.ends[*index].1 = at;
+                        map.ends[*index].1 = at;
                         open.pop();
                     }
                 }
@@ -71,8 +78,9 @@ impl<'a> Source<'a> {
     }
 
     /// Notes the term at `at`; the number of its parts and the place after its head.
-    fn enter(&mut self, at: usize) -> (usize, usize) {
-        let run = &self.bytes[at..];
+    #[inline]
+    fn enter(&mut self, bytes: &[u8], at: usize) -> (usize, usize) {
+        let run = &bytes[at..];
         let (head, body) = wire::open(run);
         if head == Head::Leaf {
             if wire::atom(run).is_some_and(is_loose) {
@@ -86,13 +94,28 @@ impl<'a> Source<'a> {
         self.ends.push((at, at + body));
         (part_count(head), at + body)
     }
+}
+
+impl<'a> Source<'a> {
+    /// A specification and its map.
+    pub(crate) fn new(bytes: &'a [u8], map: &'a Map) -> Source<'a> {
+        Source { bytes, map }
+    }
 
     /// Where the term at `at` ends.
+    #[inline]
     pub(crate) fn end(&self, at: usize) -> usize {
-        match self.ends.binary_search_by_key(&at, |e| e.0) {
-            Ok(i) => self.ends[i].1,
-            Err(_) => at + larder_term::skip(&self.bytes[at..]),
+        match self.bytes[at] {
+            tags::TUPLE | tags::LIST | tags::ILIST | tags::MAP | tags::TREE_MAP => {
+                self.end_of_compound(at)
+            }
+            _ => at + larder_term::skip(&self.bytes[at..]),
         }
+    }
+
+    fn end_of_compound(&self, at: usize) -> usize {
+        let found = self.map.ends.partition_point(|&(begin, _)| begin < at);
+        self.map.ends[found].1
     }
 
     /// The head of the term at `at`.
@@ -101,20 +124,23 @@ impl<'a> Source<'a> {
     }
 
     /// The places of all parts of the term at `at`: elements, elements and the tail, or keys and values by turns.
-    pub(crate) fn parts(&self, at: usize) -> Vec<usize> {
+    pub(crate) fn parts(&self, at: usize) -> Places {
+        self.each(at).collect()
+    }
+
+    /// As `parts`, one after the other.
+    #[inline]
+    pub(crate) fn each(self, at: usize) -> Each<'a> {
         let (head, body) = wire::open(&self.bytes[at..]);
-        let count = part_count(head);
-        let mut places = Vec::with_capacity(count.min(self.bytes.len()));
-        let mut next = at + body;
-        for _ in 0..count {
-            places.push(next);
-            next = self.end(next);
+        Each {
+            source: self,
+            next: at + body,
+            left: part_count(head),
         }
-        places
     }
 
     /// The places of the elements of a tuple.
-    pub(crate) fn tuple(&self, at: usize) -> Option<Vec<usize>> {
+    pub(crate) fn tuple(&self, at: usize) -> Option<Places> {
         matches!(self.head(at), Head::Tuple(_)).then(|| self.parts(at))
     }
 
@@ -138,10 +164,38 @@ impl<'a> Source<'a> {
 
     /// Whether the term at `at` holds no variable, no `'_'` and no map.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
-        let first = self.loose.partition_point(|&place| place < at);
-        self.loose
+        let first = self.map.loose.partition_point(|&place| place < at);
+        self.map
+            .loose
             .get(first)
             .is_none_or(|&place| place >= self.end(at))
+    }
+}
+
+/// The places of the parts of a term.
+#[derive(Clone)]
+pub(crate) struct Each<'a> {
+    source: Source<'a>,
+    next: usize,
+    left: usize,
+}
+
+impl Iterator for Each<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let here = self.next;
+        // What lies behind the last part is nobody's business.
+        if self.left > 0 {
+            self.next = self.source.end(here);
+        }
+        Some(here)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
     }
 }
 

@@ -49,11 +49,30 @@ impl<'k> MapKey<'k> {
     }
 }
 
+/// The largest map whose keys come in order; those of larger ones may come as a tree has them.
+const LARGEST_IN_ORDER: usize = 32;
+
+impl MapKey<'_> {
+    /// What comes behind the key among so many pairs, and how many are left behind it.
+    #[inline]
+    fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
+        while *left > 0 {
+            *left -= 1;
+            match self.behind(run) {
+                Ok(value) => return Some(value),
+                Err(value) => run = wire::split(value).1,
+            }
+        }
+        None
+    }
+}
+
 impl<'a> Machine<'a, '_> {
     /// Whether the row matches; the variables that are read have their values then.
     #[inline]
     pub(crate) fn matches(&mut self, head: &'a Match) -> bool {
         self.frames.clear();
+        self.maps.clear();
         match &head.shape {
             Shape::Any => {
                 if let Some(slot) = head.whole {
@@ -167,27 +186,34 @@ impl<'a> Machine<'a, '_> {
         match step {
             Step::OpenMap => match wire::open(run) {
                 (Head::Map(n), at) => {
-                    self.frames.push((n, true));
+                    let large = n > LARGEST_IN_ORDER;
+                    self.frames.push((n, !large));
+                    if large {
+                        self.maps.push((&run[at..], n));
+                    }
                     Some(&run[at..])
                 }
                 _ => None,
             },
-            // The keys of both maps come in the same order: a key that was passed is not asked for again.
+            // The keys of small maps come in one order: a key that was passed is not asked for again. Those of large ones may have been passed.
             Step::Key(span) => {
                 let wanted = MapKey::new(&self.pool[span.range()]);
-                let left = &mut self.frames.last_mut()?.0;
-                let mut run = run;
-                while *left > 0 {
-                    *left -= 1;
-                    match wanted.behind(run) {
-                        Ok(value) => return Some(value),
-                        Err(value) => run = wire::split(value).1,
-                    }
+                let (left, in_order) = self.frames.last_mut()?;
+                if let Some(value) = wanted.find(run, left) {
+                    return Some(value);
                 }
-                None
+                if *in_order {
+                    return None;
+                }
+                let &(pairs, count) = self.maps.last()?;
+                *left = count;
+                wanted.find(pairs, left)
             }
             Step::CloseMap => {
-                let (left, _) = self.frames.pop()?;
+                let (left, in_order) = self.frames.pop()?;
+                if !in_order {
+                    self.maps.pop();
+                }
                 Some(skip_terms(run, 2 * left))
             }
             _ => None,

@@ -159,6 +159,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// Bytes of memory that it has.
+    pub fn memory(&self) -> usize {
+        (self.stack.capacity() + self.vars.capacity()) * size_of::<Val<'static>>()
+            + self.arena.capacity()
+    }
+
     /// Empty scratch memory.
     pub fn new() -> Scratch {
         Scratch::default()

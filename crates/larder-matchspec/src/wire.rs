@@ -27,6 +27,10 @@ pub(crate) fn open(run: &[u8]) -> (Head, usize) {
         Some(&tags::LIST) => Head::List,
         Some(&tags::ILIST) => Head::Improper,
         Some(&tags::MAP) => Head::Map,
+        Some(&tags::TREE_MAP) => {
+            let (at, children) = larder_term::head(run, 0);
+            return (Head::Map(children as usize / 2), at);
+        }
         _ => return (Head::Leaf, 0),
     };
     let (n, at) = read_count(run, 1);
@@ -155,10 +159,13 @@ pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
     push_count(out, n);
 }
 
-/// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference that other bytes have by handle.
+/// No term that holds a large map, which has two forms, is so short.
+const SHORTEST_LARGE_MAP: usize = 2 * 33;
+
+/// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference that other bytes have by handle, or a large map.
 /// Errs on the side of `true`.
 pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
-    bytes.len() > tags::INLINE_BINARY
+    bytes.len() >= SHORTEST_LARGE_MAP
         || bytes
             .iter()
             .any(|b| matches!(*b, tags::BLOB | tags::REF | tags::REF_KEPT))

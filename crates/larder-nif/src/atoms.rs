@@ -135,6 +135,14 @@ pub fn to_word(env: *mut Env, atom: Atom) -> Word {
     }
 }
 
+/// The emulator's number of an engine's atom. One that the emulator doesn't know comes after all others, by its text.
+pub fn index(atom: Atom) -> (u32, Option<&'static str>) {
+    match TO_HOST.get(atom.id()) {
+        Some(index) => (index, None),
+        None => (u32::MAX, Some(atom.text())),
+    }
+}
+
 /// The word of the atom with this engine number.
 #[inline]
 pub fn id_to_word(env: *mut Env, id: u32) -> Option<Word> {
@@ -184,10 +192,11 @@ known! {
     SET "set", ORDERED_SET "ordered_set", BAG "bag", DUPLICATE_BAG "duplicate_bag", PUBLIC "public", PROTECTED "protected", PRIVATE "private",
     NAMED_TABLE "named_table", COMPRESSED "compressed", HEIR "heir", WRITE_CONCURRENCY "write_concurrency",
     READ_CONCURRENCY "read_concurrency", DECENTRALIZED_COUNTERS "decentralized_counters", STRUCTURE "structure", AUTO "auto",
-    FORWARD "forward", BACKWARD "backward", SELECT "select", MATCH "match", MATCH_OBJECT "match_object",
+    FORWARD "forward", BACKWARD "backward", MATCH "match", MATCH_OBJECT "match_object",
     NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
     ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", ENAMETOOLONG "enametoolong", EDQUOT "edquot",
     PROTECTION "protection",
+    SIZE "size", MEMORY "memory", NAME "name", FIXED "fixed", SAFE_FIXED "safe_fixed", STATS "stats",
 }
 
 impl Known {

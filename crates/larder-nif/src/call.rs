@@ -163,8 +163,7 @@ impl Call<'_> {
     /// An integer.
     #[inline]
     pub fn int(&self, value: i64) -> Word {
-        // SAFETY: the environment is the running call's.
-        layout::small_word(value).unwrap_or_else(|| unsafe { enif_make_int64(self.env, value) })
+        self.heap.int(value)
     }
 
     /// A list, in order.

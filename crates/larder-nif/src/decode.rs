@@ -1,4 +1,4 @@
-//! Stored bytes to terms of the BEAM, without recursion.
+//! Stored bytes to terms of the BEAM, in one pass.
 //!
 //! Bytes are in prefix order: a container's head, then its children. So a container's memory is taken when its head is met, and each child is written
 //! where it will lie; only the containers that wait for more children are on a stack.
@@ -12,19 +12,18 @@
 //!  2                  {a, [1 | [2 | []]]}                           nothing
 //! ```
 //!
-//! Small containers of a few levels, as nearly all are, are written by calls within calls, without that stack.
+//! Containers of up to 64 levels are written by calls within calls; for deeper ones there is a stack of those that wait.
 //!
-//! Binaries that are kept outside come back without a copy: the term refers to a resource that holds the blob.
+//! Binaries that are kept outside come back without a copy (see [`binaries`]).
 
-use crate::heap::{Apart, Heap, Pairs, Slot, Slots};
+use crate::heap::{Apart, Heap, Slot, Slots};
 use crate::sys::*;
-use crate::{atoms, identifiers, layout, resource, shapes};
+use crate::{atoms, binaries, boxed, funs, identifiers, layout, resource, trees};
 use larder::Stored;
 use larder_term::blob::Blob;
 use larder_term::object::ObjectView;
 use larder_term::tags::*;
-use larder_term::{little_endian, skip, TermRef, View};
-use smallvec::SmallVec;
+use larder_term::{head, little_endian, skip, TermRef};
 
 /// The blobs that binaries of the host refer to.
 pub static BLOBS: resource::Kind<Blob> = resource::Kind::new();
@@ -32,81 +31,51 @@ pub static BLOBS: resource::Kind<Blob> = resource::Kind::new();
 /// The term that the bytes are.
 #[inline]
 pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
-    Slot::root(|slot| {
-        one(heap, term.bytes(), 0, slot);
-    })
+    Slot::root(|slot| term_at(heap, term, slot))
+}
+
+/// Puts the term that the bytes are in its place.
+#[inline]
+pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
+    one(heap, term.bytes(), 0, place);
 }
 
 /// An object as a tuple.
 #[inline]
 pub fn object(heap: &Heap, object: &ObjectView<'_>) -> Word {
-    let key = term(heap, object.key());
-    let (arity, others) = (object.arity(), object.others_bytes());
-    row(heap, arity, object.keypos(), key, others)
+    Slot::root(|place| object_at(heap, object, place))
 }
 
-/// An object that was found by a key: `asked`, as the caller wrote it.
 #[inline]
-pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>) -> Word {
+fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
+    let (arity, others) = (object.arity(), object.others_bytes());
+    let key = term(heap, object.key());
+    row(heap, arity, (object.keypos(), key), others, place);
+}
+
+/// Puts an object in its place that was found by a key: `asked`, as the caller wrote it.
+#[inline(always)]
+pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
     // Compact terms hold no floats, so what was asked for is what was stored. Others might hold on to something large, and are made anew.
     if layout::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
-            return row(heap, arity, stored.keypos(), asked, others);
+            return row(heap, arity, (stored.keypos(), asked), others, place);
         }
     }
-    object(heap, &stored.view())
+    other_stored(heap, stored, place);
 }
 
-/// The term that has so many before it in a run of bytes.
-#[inline]
-pub fn nth(heap: &Heap, bytes: &[u8], before: usize) -> Word {
-    let at = (0..before).fold(0, |at, _| at + skip(&bytes[at..]));
-    Slot::root(|slot| {
-        one(heap, bytes, at, slot);
-    })
-}
-
-/// The arity of a row, whether its exact key lies in front, and the bytes of the terms: see [`larder_term::object::plain_terms`].
-pub type Plain<'b> = (usize, bool, &'b [u8]);
-
-/// A list of the one row that was found by the key `asked`.
-#[inline(always)]
-pub fn listed(heap: &Heap, keypos: usize, asked: Word, (arity, exact, terms): Plain<'_>) -> Word {
-    let (key, at) = match exact {
-        true => exact_key(heap, terms),
-        // A compact term holds no floats: what was asked for is what was stored.
-        false => (asked, 0),
-    };
-    let (word, slots) = heap.tuple_in_list(arity);
-    fill_row(heap, slots, (keypos, key), (terms, at));
-    word
-}
-
-/// The key in front of a row's other elements, and where these begin.
 #[inline(never)]
-fn exact_key(heap: &Heap, terms: &[u8]) -> (Word, usize) {
-    let mut end = 0;
-    let key = Slot::root(|slot| end = one(heap, terms, 0, slot));
-    (key, end)
+fn other_stored(heap: &Heap, stored: Stored<'_>, place: Slot) {
+    object_at(heap, &stored.view(), place);
 }
 
-/// The tuple of a key and the other elements' bytes.
+/// Puts the tuple of a key and the other elements' bytes in its place.
 #[inline(always)]
-pub fn row(heap: &Heap, arity: usize, keypos: usize, key: Word, others: &[u8]) -> Word {
-    let (word, slots) = heap.tuple(arity);
-    fill_row(heap, slots, (keypos, key), (others, 0));
-    word
-}
-
-/// Fills the slots of a row with its key and the other elements, whose bytes begin at a place.
-#[inline(always)]
-fn fill_row(
-    heap: &Heap,
-    mut slots: Slots,
-    (keypos, key): (usize, Word),
-    (others, mut at): (&[u8], usize),
-) {
-    let mut before_key = keypos;
+fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], place: Slot) {
+    let (word, mut slots) = heap.tuple(arity);
+    place.fill(word);
+    let (mut at, mut before_key) = (0, keypos);
     while let Some(slot) = slots.next() {
         before_key = before_key.wrapping_sub(1);
         if before_key == 0 {
@@ -117,10 +86,10 @@ fn fill_row(
     }
 }
 
-/// The most levels below a term that are written by calls within calls.
-const DEPTH: u32 = 6;
-/// The most cells of a list that is written so: for longer ones blocks of memory are better.
-const CELLS: usize = 64;
+/// The most levels of containers that are written by calls within calls.
+const DEPTH: u32 = 64;
+/// The most cells of a list whose memory is taken at once.
+const CELLS: usize = 1000;
 
 /// Puts the term at `at` in its place; gives the place behind it in the bytes.
 #[inline(always)]
@@ -128,12 +97,12 @@ fn one(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
     child(heap, bytes, at, slot, DEPTH)
 }
 
-/// As `one`, for a term that has no more than so many levels below it, or else is left to `nested`.
+/// As `one`, for a term that has no more than so many levels of containers, or else is left to `nested`.
 #[inline(always)]
-fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
+pub fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
     let (word, end) = match bytes[at] {
         tag @ SMALL.. => (small(tag), at + 1),
-        INT1..=INT8 => integer(heap.env(), bytes, at),
+        INT1..=INT8 => integer(heap, bytes, at),
         ATOM1..=ATOM4 => one_atom(heap.env(), bytes, at),
         BIN => binary(heap, bytes, at),
         _ => return other(heap, bytes, at, slot, depth),
@@ -148,18 +117,18 @@ fn one_atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     atom(env, bytes, at)
 }
 
-/// As `child`, for what is neither an integer nor an atom nor a binary.
+/// As `child`, for what is neither an integer of 64 bits nor an atom nor a binary that lies in the bytes.
 #[inline(never)]
 fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     if let Some((word, end)) = leaf(heap, bytes, at) {
         place.fill(word);
         return end;
     }
-    let (count, mut next) = length(bytes, at + 1);
-    let count = count as usize;
     let Some(depth) = depth.checked_sub(1) else {
         return nested(heap, bytes, at, place);
     };
+    let (count, mut next) = length(bytes, at + 1);
+    let count = count as usize;
     match bytes[at] {
         TUPLE => {
             let (word, mut slots) = heap.tuple(count);
@@ -177,56 +146,36 @@ fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize
             }
             next
         }
-        MAP => match heap.open_map(count) {
-            Some((word, pairs)) => {
+        ILIST if count <= CELLS => {
+            let (word, mut cells, tail) = heap.improper(count);
+            place.fill(word);
+            while let Some(head) = cells.next() {
+                next = child(heap, bytes, next, head, depth);
+            }
+            child(heap, bytes, next, tail, depth)
+        }
+        MAP => match heap.map(count).filter(|_| trees::is_order_known()) {
+            Some((word, mut keys, mut values)) => {
                 place.fill(word);
-                map(heap, bytes, next, (pairs, place), depth)
+                while let Some((key, value)) = keys.next().zip(values.next()) {
+                    next = child(heap, bytes, next, key, depth);
+                    next = child(heap, bytes, next, value, depth);
+                }
+                next
             }
             None => nested(heap, bytes, at, place),
         },
+        TREE_MAP => {
+            let (shape, start) = length(bytes, next);
+            let end = start + shape as usize;
+            let shape = (bytes, &bytes[start..end]);
+            trees::make(heap, shape, (count, end), place, depth)
+                .unwrap_or_else(|| nested(heap, bytes, at, place))
+        }
+        FUN => funs::make(heap, bytes, (at, head(bytes, at).0), place, depth)
+            .unwrap_or_else(|| official(heap, bytes, at, place)),
         _ => nested(heap, bytes, at, place),
     }
-}
-
-/// The pairs of a map, from `start` on.
-fn map(
-    heap: &Heap,
-    bytes: &[u8],
-    start: usize,
-    (pairs, place): (Pairs, Slot),
-    depth: u32,
-) -> usize {
-    let (met, mut next) = guessed(heap, bytes, start, pairs, depth);
-    if met == pairs.count() {
-        return next;
-    }
-    let mut number = 2 * met;
-    while let Some(slot) = pairs.slot(number) {
-        next = child(heap, bytes, next, slot, depth);
-        number += 1;
-    }
-    end_map(heap, pairs, place, None);
-    next
-}
-
-/// As `map`, as long as the keys are those that are expected after the first: each value is written in its place at once. How many pairs that were, and the
-/// place behind them in the bytes; if not all, then keys and values stand as they are stored.
-#[inline]
-fn guessed(heap: &Heap, bytes: &[u8], start: usize, pairs: Pairs, depth: u32) -> (usize, usize) {
-    let Some(shape) = shapes::guess(pairs.count(), &bytes[start..]) else {
-        return (0, start);
-    };
-    let mut next = start;
-    for (met, key) in shape.keys().iter().enumerate() {
-        let place = pairs.value(key.place.into());
-        let Some((value, slot)) = key.code.end(bytes, next).zip(place) else {
-            pairs.unsort(&shape.keys()[..met]);
-            return (met, next);
-        };
-        next = child(heap, bytes, value, slot, depth);
-    }
-    pairs.fill_keys(shape.sorted());
-    (pairs.count(), next)
 }
 
 /// A container that waits for children.
@@ -238,31 +187,30 @@ enum Open {
         improper: bool,
         tail: Slot,
     },
-    /// How many keys and values were met, and where the map goes: it is there already, or its words are apart.
+    /// Keys and values, and where the map goes when it is made of them.
     Map {
-        pairs: Pairs,
-        met: usize,
+        slots: Slots,
+        words: Apart,
         place: Slot,
-        apart: Option<Box<Apart>>,
     },
 }
 
 /// As `child`, for containers of any size and any number of levels.
+#[cold]
 #[inline(never)]
 fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
-    let mut open: SmallVec<[Open; 8]> = SmallVec::new();
+    let mut open: Vec<Open> = Vec::new();
     let mut next = Some(place);
     while let Some(slot) = next {
-        match leaf(heap, bytes, at) {
-            Some((word, end)) => {
-                slot.fill(word);
-                at = end;
-            }
-            None => {
-                let container;
-                (container, at) = begin(heap, bytes, at, slot);
-                open.push(container);
-            }
+        if bytes[at] == FUN {
+            at = official(heap, bytes, at, slot);
+        } else if let Some((word, end)) = leaf(heap, bytes, at) {
+            slot.fill(word);
+            at = end;
+        } else {
+            let container;
+            (container, at) = begin(heap, bytes, at, slot);
+            open.push(container);
         }
         next = following(heap, &mut open);
     }
@@ -270,11 +218,10 @@ fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
 }
 
 /// The slot of the next child; containers that have no more are ended.
-#[inline]
-fn following(heap: &Heap, open: &mut SmallVec<[Open; 8]>) -> Option<Slot> {
+fn following(heap: &Heap, open: &mut Vec<Open>) -> Option<Slot> {
     while let Some(top) = open.last_mut() {
         let slot = match top {
-            Open::Tuple(slots) => slots.next(),
+            Open::Tuple(slots) | Open::Map { slots, .. } => slots.next(),
             Open::List {
                 left: 0,
                 improper,
@@ -286,57 +233,42 @@ fn following(heap: &Heap, open: &mut SmallVec<[Open; 8]>) -> Option<Slot> {
                 (*tail, *left) = (rest, *left - 1);
                 Some(head)
             }
-            Open::Map { pairs, met, .. } => {
-                *met += 1;
-                pairs.slot(*met - 1)
-            }
         };
         if slot.is_some() {
             return slot;
         }
-        if let Some(Open::Map {
-            pairs,
-            place,
-            apart,
-            ..
-        }) = open.pop()
-        {
-            end_map(heap, pairs, place, apart);
+        if let Some(Open::Map { words, place, .. }) = open.pop() {
+            place.fill(words.map(heap));
         }
     }
     None
 }
 
-#[inline]
-fn end_map(heap: &Heap, pairs: Pairs, place: Slot, apart: Option<Box<Apart>>) {
-    match apart {
-        Some(words) => place.fill(words.map(heap)),
-        None => {
-            if let Some(other) = heap.end_map(pairs) {
-                place.fill(other);
-            }
-        }
-    }
-}
-
 /// Opens the container at `at`, which goes to `place`; its children begin at the place given.
-#[inline]
 fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
-    let (count, next) = length(bytes, at + 1);
-    let count = count as usize;
+    let (next, children) = head(bytes, at);
+    let children = children as usize;
     let container = match bytes[at] {
         TUPLE => {
-            let (word, slots) = heap.tuple(count);
+            let (word, slots) = heap.tuple(children);
             place.fill(word);
             Open::Tuple(slots)
         }
-        MAP => open_map(heap, count, place),
+        MAP | TREE_MAP => {
+            let (words, slots) = Apart::new(children / 2);
+            Open::Map {
+                slots,
+                words,
+                place,
+            }
+        }
         tag => {
             // Where no cell follows there is `[]`, or the tail.
             place.fill(layout::NIL);
+            let improper = tag == ILIST;
             Open::List {
-                left: count,
-                improper: tag == ILIST,
+                left: children - usize::from(improper),
+                improper,
                 tail: place,
             }
         }
@@ -344,28 +276,8 @@ fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
     (container, next)
 }
 
-#[inline]
-fn open_map(heap: &Heap, count: usize, place: Slot) -> Open {
-    let (pairs, apart) = match heap.open_map(count) {
-        Some((word, pairs)) => {
-            place.fill(word);
-            (pairs, None)
-        }
-        None => {
-            let (words, pairs) = Apart::new(count);
-            (pairs, Some(Box::new(words)))
-        }
-    };
-    Open::Map {
-        pairs,
-        met: 0,
-        place,
-        apart,
-    }
-}
-
 /// The LEB128 number at `at`, and the place behind it.
-#[inline]
+#[inline(always)]
 fn length(bytes: &[u8], mut at: usize) -> (u64, usize) {
     let (mut n, mut shift) = (0, 0);
     loop {
@@ -379,20 +291,25 @@ fn length(bytes: &[u8], mut at: usize) -> (u64, usize) {
     }
 }
 
-/// The term at `at` and the place behind it, unless it is a container with children.
+/// The term at `at` and the place behind it, unless it is a container with children, or a fun.
 #[inline(always)]
 fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
     let (env, tag) = (heap.env(), bytes[at]);
     match tag {
         ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
         SMALL.. => Some((small(tag), at + 1)),
-        INT1..=INT8 => Some(integer(env, bytes, at)),
+        INT1..=INT8 => Some(integer(heap, bytes, at)),
         BIN => Some(binary(heap, bytes, at)),
-        LIST | ILIST => None,
+        LIST | ILIST | FUN | TREE_MAP => None,
         NIL => Some((layout::NIL, at + 1)),
         FLOAT => Some(float(heap, bytes, at)),
         TUPLE | MAP => (bytes[at + 1] == 0).then(|| (empty(env, tag), at + 2)),
-        _ => Some(rare_leaf(env, bytes, at)),
+        REF => Some(reference(heap, bytes, at)),
+        PID => Some(pid(heap, bytes, at)),
+        BLOB => Some(blob(heap, bytes, at)),
+        BIG_POS | BIG_NEG => Some(large_integer(heap, bytes, at)),
+        BITS => Some(bits(heap, bytes, at)),
+        _ => Some(rare_leaf(heap, bytes, at)),
     }
 }
 
@@ -428,15 +345,29 @@ fn number(bytes: &[u8], at: usize, length: usize) -> i64 {
 }
 
 #[inline(always)]
-fn integer(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+fn integer(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let length = (bytes[at] - INT1 + 1) as usize;
     let end = at + 1 + length;
     let value = number(bytes, at + 1, length);
-    let word = layout::small_word(value).unwrap_or_else(|| {
-        // SAFETY: `env` is the running call's or a message's.
-        unsafe { enif_make_int64(env, value) }
-    });
-    (word, end)
+    (
+        layout::small_word(value).unwrap_or_else(|| boxed_int(heap, value)),
+        end,
+    )
+}
+
+#[inline(never)]
+fn boxed_int(heap: &Heap, value: i64) -> Word {
+    heap.int(value)
+}
+
+#[inline(never)]
+fn large_integer(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+    let (n, start) = length(bytes, at + 1);
+    let end = start + n as usize;
+    match heap.integer(bytes[at] == BIG_NEG, &bytes[start..end]) {
+        Some(word) => (word, end),
+        None => rare_leaf(heap, bytes, at),
+    }
 }
 
 #[inline(always)]
@@ -451,7 +382,7 @@ fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
 
 #[inline]
 fn float(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let bits = little_endian(&bytes[at + 1..at + 9]) as u64;
+    let bits = number(bytes, at + 1, 8) as u64;
     (heap.float(f64::from_bits(bits)), at + 9)
 }
 
@@ -462,31 +393,76 @@ fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     (heap.binary(bytes, start, end), end)
 }
 
+#[inline(never)]
+fn bits(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+    const WHOLE: usize = 64;
+    let (count, start) = length(bytes, at + 1);
+    let (whole, more) = (count as usize / 8, count as usize % 8);
+    let end = start + whole + 1;
+    let made = boxed::part_header().filter(|_| whole < WHOLE);
+    let word = made.and_then(|_| {
+        let binary = heap.binary(bytes, start, end);
+        heap.bits(binary, whole, more)
+    });
+    match word {
+        Some(word) => (word, end),
+        None => rare_leaf(heap, bytes, at),
+    }
+}
+
+#[inline(never)]
+fn reference(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+    let (count, start) = (usize::from(bytes[at + 1]), at + 2);
+    let end = start + 4 * count;
+    let number = |i: usize| number(bytes, start + 4 * i, 4) as u32;
+    let numbers = [number(0), number(1), number(2)];
+    // One that may keep something alive has other words.
+    let is_plain = count == numbers.len() && !identifiers::may_be_magic(&numbers);
+    match is_plain.then(|| heap.reference(numbers)).flatten() {
+        Some(word) => (word, end),
+        None => rare_leaf(heap, bytes, at),
+    }
+}
+
+#[inline(never)]
+fn pid(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+    let (id, next) = length(bytes, at + 1);
+    let (serial, end) = length(bytes, next);
+    let word = identifiers::local_pid_word(heap.env(), id as u32, serial as u32);
+    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+}
+
+#[inline(never)]
+fn blob(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+    let (len, next) = length(bytes, at + 1);
+    let end = next + HANDLE;
+    // SAFETY: as in `rare_leaf`.
+    let term = unsafe { TermRef::trusted(&bytes[at..end]) };
+    let word = binaries::term(heap.env(), term, len as usize);
+    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+}
+
 /// A reference to a resource of ours, to look at.
 pub fn sample_reference(env: *mut Env) -> Word {
     BLOBS.make(Blob::from_slice(&[])).term(env)
 }
 
-/// A binary that refers to the blob.
-fn shared_binary(env: *mut Env, blob: Blob) -> Word {
-    let (data, size) = (blob.as_ptr(), blob.len());
-    let held = BLOBS.make(blob);
-    // SAFETY: the bytes are the blob's, which the resource holds; a blob neither moves nor changes.
-    unsafe { held.binary(env, data, size) }
+/// Puts a term that official functions make in its place; gives the place behind it.
+#[cold]
+#[inline(never)]
+fn official(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
+    let (word, end) = rare_leaf(heap, bytes, at);
+    place.fill(word);
+    end
 }
 
+/// A term that official functions make, with all that is in it.
 #[cold]
-fn rare_leaf(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
-    // A fun is a leaf here, free variables included: it comes back as a whole.
+#[inline(never)]
+fn rare_leaf(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let end = at + skip(&bytes[at..]);
     // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one whole term.
     let term = unsafe { TermRef::trusted(&bytes[at..end]) };
-    let word = match (term.blob(), term.view()) {
-        (Some(blob), _) => Some(shared_binary(env, blob)),
-        (_, View::Pid(pid)) if pid.node == larder_term::Node::Local => {
-            identifiers::local_pid_word(env, pid.id, pid.serial)
-        }
-        _ => identifiers::decode(env, term),
-    };
+    let word = identifiers::decode(heap.env(), term);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
 }

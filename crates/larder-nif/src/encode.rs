@@ -1,320 +1,692 @@
-//! Terms of the BEAM to stored bytes, without recursion.
+//! Terms of the BEAM to stored bytes.
 //!
-//! An open container on the stack knows where its next child comes from: a tuple from an array of words, a list from its rest, a map from the
-//! emulator's iterator. Lists are walked twice, since the encoding begins with the length and says whether they are proper.
+//! A [`Writer`] reads a term's words where they lie and appends its bytes to a [`Buffer`]. Small integers and
+//! atoms are a part of whatever calls; each other kind of term has a function of its own, so that a
+//! rare kind costs where it is met, and its neighbours don't notice.
+//!
+//! ```text
+//!  term ─▶ small integer, atom
+//!       ╰▶ other ─▶ cell ─▶ list
+//!                ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun    (`boxed::kind`)
+//!                ╰▶ [], pid
+//!                          what has no proved layout ─▶ the external term format  (`identifiers`)
+//! ```
+//!
+//! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is written
+//! with a stack on the heap ([`Writer::deep`]), so no depth exhausts the thread's.
+//!
+//! # Modes
+//!
+//! As those of [`larder_term::Encoder`], whose bytes these are: index keys are written inline, exact keys
+//! and compressed rows may have anchors, other rows share binaries of more than 127 bytes with the emulator.
 
+use crate::binaries;
+use crate::boxed::{self, Kind};
+use crate::buffer::{Buffer, Place};
 use crate::sys::*;
-use crate::{atoms, identifiers, layout};
+use crate::{atoms, funs, identifiers, layout, trees};
 use larder::Table;
-use larder_term::object::{ObjectBuf, ObjectEncoder};
-use larder_term::MapToken;
-use larder_term::{Encoder, Mode};
-use smallvec::SmallVec;
+use larder_term::object::{
+    self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+};
+use larder_term::tags::*;
+use larder_term::{blob, order_key, Encoder, Mode, TermRef};
+use std::cell::Cell;
 
+pub use crate::buffer::place;
 pub use identifiers::Unreadable;
 
-enum Open {
-    Tuple {
-        next: *const Word,
-        left: usize,
-    },
-    List {
-        rest: Word,
-        left: usize,
-        improper: bool,
-    },
-    Map(Box<MapWalk>),
-}
+/// The most levels of containers that are written by calls within calls.
+const DEPTH: u32 = 64;
+/// The longest list whose length is one byte.
+const SHORT_LIST: usize = 127;
 
-/// A walk over a map's pairs.
-struct MapWalk {
+/// What a written run owes or shows.
+type Written = Result<(), Unreadable>;
+
+/// Appends terms to bytes.
+///
+/// Invariant: the bytes are whole terms in its mode, but for what was begun when something could not be read. The writer owns one count for
+/// each handle among those from `first` on.
+pub struct Writer<'p> {
     env: *mut Env,
-    iterator: MapIterator,
-    token: Option<MapToken>,
-    left: usize,
-    value: Option<Word>,
-}
-
-impl MapWalk {
-    fn new(env: *mut Env, map: Word, token: MapToken, left: usize) -> Option<Box<MapWalk>> {
-        let mut walk = Box::new(MapWalk {
-            env,
-            iterator: MapIterator::empty(),
-            token: Some(token),
-            left,
-            value: None,
-        });
-        // SAFETY: `env` and the term are the running call's; the iterator stays where it is until it is destroyed.
-        let made =
-            unsafe { enif_map_iterator_create(env, map, &mut walk.iterator, MAP_ITERATOR_FIRST) };
-        if made == 0 {
-            std::mem::forget(walk);
-            return None;
-        }
-        Some(walk)
-    }
-
-    fn next(&mut self) -> Option<Word> {
-        if let Some(value) = self.value.take() {
-            return Some(value);
-        }
-        self.left = self.left.checked_sub(1)?;
-        let (mut key, mut value) = (0, 0);
-        // SAFETY: the iterator was created for a map of the running call and not destroyed.
-        unsafe {
-            if enif_map_iterator_get_pair(self.env, &mut self.iterator, &mut key, &mut value) == 0 {
-                return None;
-            }
-            enif_map_iterator_next(self.env, &mut self.iterator);
-        }
-        self.value = Some(value);
-        Some(key)
-    }
-}
-
-impl Drop for MapWalk {
-    fn drop(&mut self) {
-        // SAFETY: created in `new`, destroyed once, in the call that made it.
-        unsafe { enif_map_iterator_destroy(self.env, &mut self.iterator) }
-    }
-}
-
-/// Pushes one term.
-#[inline]
-pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
-    if let Some(value) = layout::small(word) {
-        out.int(value);
-    } else if layout::is_atom(word) {
-        out.atom(atoms::from_word(env, word));
-    } else if word == layout::NIL {
-        out.nil();
-    } else {
-        return nested(env, word, out);
-    }
-    Ok(())
-}
-
-fn nested(env: *mut Env, root: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
-    let mut open: SmallVec<[Open; 8]> = SmallVec::new();
-    let mut next = Some(root);
-    while let Some(word) = next {
-        if let Some(container) = one(env, word, out)? {
-            open.push(container);
-        }
-        next = following(&mut open, out)?;
-    }
-    Ok(())
-}
-
-/// The next child of the innermost container that has one; containers that have none are closed.
-fn following(
-    open: &mut SmallVec<[Open; 8]>,
-    out: &mut Encoder<'_>,
-) -> Result<Option<Word>, Unreadable> {
-    while let Some(top) = open.last_mut() {
-        let child = match top {
-            Open::Tuple { left: 0, .. } => None,
-            Open::Tuple { next, left } => {
-                // SAFETY: `left` words of the tuple are still at `next`, and the tuple lives as long as the call.
-                let (word, after) = unsafe { (**next, next.add(1)) };
-                (*next, *left) = (after, *left - 1);
-                Some(word)
-            }
-            Open::List {
-                rest,
-                left,
-                improper,
-            } => list_child(rest, left, improper)?,
-            Open::Map(walk) => walk.next(),
-        };
-        if child.is_some() {
-            return Ok(child);
-        }
-        if let Some(Open::Map(mut walk)) = open.pop() {
-            if let Some(token) = walk.token.take() {
-                out.end_map(token).map_err(|_| Unreadable)?;
-            }
-        }
-    }
-    Ok(None)
-}
-
-fn list_child(
-    rest: &mut Word,
-    left: &mut usize,
-    improper: &mut bool,
-) -> Result<Option<Word>, Unreadable> {
-    if *left > 0 {
-        let (head, tail) = layout::cell(*rest).ok_or(Unreadable)?;
-        (*rest, *left) = (tail, *left - 1);
-        return Ok(Some(head));
-    }
-    Ok(std::mem::take(improper).then_some(*rest))
-}
-
-/// Pushes a leaf, or a container's head.
-fn one(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>, Unreadable> {
-    if let Some(value) = layout::small(word) {
-        out.int(value);
-        return Ok(None);
-    }
-    if layout::is_atom(word) {
-        out.atom(atoms::from_word(env, word));
-        return Ok(None);
-    }
-    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the emulator ends the node.
-    if layout::is_strange(word) {
-        return identifiers::encode_through_etf(env, word, out).map(|()| None);
-    }
-    // SAFETY: `env` and the term are the running call's, and of a kind that the emulator has a type for.
-    match unsafe { enif_term_type(env, word) } {
-        term_type::TUPLE => Ok(begin_tuple(word, out)),
-        term_type::LIST => Ok(begin_list(word, out)),
-        term_type::MAP => begin_map(env, word, out),
-        term_type::BITSTRING => bitstring(env, word, out).map(|()| None),
-        term_type::INTEGER => integer(env, word, out).map(|()| None),
-        term_type::FLOAT => float(env, word, out).map(|()| None),
-        term_type::PID => identifiers::encode_pid(env, word, out).map(|()| None),
-        term_type::REFERENCE => identifiers::encode_reference(env, word, out).map(|()| None),
-        _ => identifiers::encode_through_etf(env, word, out).map(|()| None),
-    }
-}
-
-fn begin_tuple(word: Word, out: &mut Encoder<'_>) -> Option<Open> {
-    let elements = layout::tuple(word)?;
-    out.begin_tuple(elements.len());
-    Some(Open::Tuple {
-        next: elements.as_ptr(),
-        left: elements.len(),
-    })
-}
-
-fn begin_list(word: Word, out: &mut Encoder<'_>) -> Option<Open> {
-    let (mut left, mut rest) = (0, word);
-    while let Some((_, tail)) = layout::cell(rest) {
-        (left, rest) = (left + 1, tail);
-    }
-    if left == 0 {
-        out.nil();
-        return None;
-    }
-    let improper = rest != layout::NIL;
-    if improper {
-        out.begin_improper(left);
-    } else {
-        out.begin_list(left);
-    }
-    Some(Open::List {
-        rest: word,
-        left,
-        improper,
-    })
-}
-
-fn begin_map(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<Option<Open>, Unreadable> {
-    let mut size = 0;
-    // SAFETY: `env` and the term are the running call's.
-    if unsafe { enif_get_map_size(env, word, &mut size) } == 0 {
-        return Err(Unreadable);
-    }
-    let token = out.begin_map(size);
-    MapWalk::new(env, word, token, size)
-        .map(|walk| Some(Open::Map(walk)))
-        .ok_or(Unreadable)
-}
-
-/// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the running call.
-#[inline]
-pub fn binary_bytes<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
-    match layout::heap_binary(word) {
-        Some(bytes) => Some(bytes),
-        None => any_binary(env, word),
-    }
-}
-
-fn any_binary<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
-    let mut binary = Binary::empty();
-    // SAFETY: `env` and the term are the running call's.
-    if unsafe { enif_inspect_binary(env, word, &mut binary) } == 0 {
-        return None;
-    }
-    if binary.size == 0 {
-        return Some(&[]);
-    }
-    // SAFETY: on success there are `size` bytes at `data`, alive as long as the term and the call.
-    Some(unsafe { std::slice::from_raw_parts(binary.data, binary.size) })
-}
-
-fn bitstring(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
-    match binary_bytes(env, word) {
-        Some(bytes) => {
-            out.binary(bytes);
-            Ok(())
-        }
-        None => identifiers::encode_through_etf(env, word, out),
-    }
-}
-
-fn integer(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
-    let mut value = 0;
-    // SAFETY: `env` and the term are the running call's.
-    if unsafe { enif_get_int64(env, word, &mut value) } != 0 {
-        out.int(value);
-        return Ok(());
-    }
-    identifiers::encode_through_etf(env, word, out)
-}
-
-fn float(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
-    let mut value = 0.0;
-    // SAFETY: `env` and the term are the running call's.
-    if unsafe { enif_get_double(env, word, &mut value) } == 0 {
-        return Err(Unreadable);
-    }
-    out.float(value);
-    Ok(())
-}
-
-/// What a term is not: an object of the table.
-#[derive(Debug)]
-pub struct NoObject;
-
-/// Encodes a tuple as an object of the table.
-#[inline]
-pub fn object(
-    env: *mut Env,
-    word: Word,
-    table: &Table,
-    buffer: &mut ObjectBuf,
-) -> Result<(), NoObject> {
-    let elements = layout::tuple(word).ok_or(NoObject)?;
-    let keypos = table.keypos();
-    let key = *elements.get(keypos - 1).ok_or(NoObject)?;
-    let mut enc = ObjectEncoder::new(
-        buffer,
-        elements.len(),
-        keypos,
-        table.key_form(),
-        table.compressed(),
-    );
-    enc.key(|out| term(env, key, out)).map_err(|_| NoObject)?;
-    enc.elements(elements.len() - 1, |out| {
-        elements
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| i + 1 != keypos)
-            .try_for_each(|(_, &word)| term(env, word, out))
-    })
-    .map_err(|_| NoObject)?;
-    enc.finish().then_some(()).ok_or(NoObject)
-}
-
-/// Encodes a term, in a mode, to the end of a buffer.
-pub fn to_bytes(
-    env: *mut Env,
-    word: Word,
+    out: Buffer<'p>,
     mode: Mode,
-    out: &mut Vec<u8>,
-) -> Result<(), Unreadable> {
-    term(env, word, &mut Encoder::new(out, mode))
+    /// Where the terms begin.
+    first: usize,
+    /// A handle was written, whose count is the writer's.
+    handles: Cell<bool>,
+    /// A −0.0 was written.
+    negative_zero: bool,
+    /// In inline mode: a reference that may keep something alive was written, which keeps nothing here.
+    kept: bool,
+}
+
+impl std::ops::Deref for Writer<'_> {
+    type Target = [u8];
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        &self.out
+    }
+}
+
+impl Drop for Writer<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.handles.get() {
+            self.release();
+        }
+    }
+}
+
+impl<'p> Writer<'p> {
+    /// Nothing yet.
+    #[inline(always)]
+    pub fn at(place: &'p mut Place, env: *mut Env, mode: Mode) -> Self {
+        Writer {
+            env,
+            out: Buffer::at(place),
+            mode,
+            first: 0,
+            handles: Cell::new(false),
+            negative_zero: false,
+            kept: false,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn release(&mut self) {
+        // SAFETY: the bytes from `first` on are heads of terms that were written here, whose counts this writer owns; nobody reads them afterwards.
+        unsafe { blob::release_all(&self.out[self.first..]) }
+        self.handles.set(false);
+    }
+
+    /// The one term that was written.
+    #[inline]
+    pub fn as_term(&self) -> TermRef<'_> {
+        // SAFETY: callers write one term, whole; the writer holds the counts of its handles while it is borrowed.
+        unsafe { TermRef::trusted(&self.out) }
+    }
+
+    /// Writes a term.
+    #[inline(always)]
+    pub fn term(&mut self, word: Word) -> Written {
+        self.child(word, DEPTH)
+    }
+
+    /// Writes a term with no more than so many levels of containers by calls within calls.
+    #[inline(always)]
+    fn child(&mut self, word: Word, depth: u32) -> Written {
+        if let Some(n) = layout::small(word) {
+            self.small(n);
+        } else if layout::is_atom(word) {
+            self.atom(word);
+        } else {
+            return self.other(word, depth);
+        }
+        Ok(())
+    }
+
+    /// A small integer.
+    #[inline(always)]
+    fn small(&mut self, n: i64) {
+        match small_parts(n) {
+            (tag, 0) => self.out.byte(tag),
+            (tag, used) => self.out.tagged(tag, n as u64, used),
+        }
+    }
+
+    #[inline(never)]
+    fn atom(&mut self, word: Word) {
+        let id = atoms::id_of(self.env, word);
+        let used = (4 - id.leading_zeros() as usize / 8).max(1);
+        self.out.tagged(ATOM1 + used as u8 - 1, u64::from(id), used);
+    }
+
+    /// As `child`, for another term than a small integer or an atom.
+    #[inline(never)]
+    fn other(&mut self, word: Word, depth: u32) -> Written {
+        if layout::is_boxed(word) {
+            self.boxed(word, depth)
+        } else if layout::is_cell(word) {
+            self.list(word, depth)
+        } else if word == layout::NIL {
+            self.out.byte(NIL);
+            Ok(())
+        } else if layout::is_local_pid(word) {
+            self.pid(word)
+        } else {
+            self.official(word)
+        }
+    }
+
+    #[inline(always)]
+    fn boxed(&mut self, word: Word, depth: u32) -> Written {
+        match boxed::kind(word) {
+            Kind::Tuple => match layout::tuple(word) {
+                Some(elements) => self.tuple(elements, word, depth),
+                None => Err(Unreadable),
+            },
+            Kind::HeapBinary => match layout::heap_binary(word) {
+                Some(bytes) => {
+                    self.inline_binary(bytes);
+                    Ok(())
+                }
+                None => self.official(word),
+            },
+            Kind::SharedBinary | Kind::PartOfBinary => self.bits(word),
+            Kind::Map => self.map(word, depth),
+            Kind::Float => {
+                self.float(boxed::float_bits(word));
+                Ok(())
+            }
+            Kind::Positive => self.integer(false, boxed::digits(word)),
+            Kind::Negative => self.integer(true, boxed::digits(word)),
+            Kind::Reference => self.reference(word),
+            Kind::Fun => self.fun(word, depth),
+            Kind::Other => self.official(word),
+        }
+    }
+
+    #[inline]
+    fn tuple(&mut self, elements: &[Word], word: Word, depth: u32) -> Written {
+        let Some(depth) = depth.checked_sub(1) else {
+            return self.deep(word);
+        };
+        self.out.head(TUPLE, elements.len());
+        elements.iter().try_for_each(|&e| self.child(e, depth))
+    }
+
+    /// A list: its length is written first, so one byte is kept for it, and more are put in where it is longer.
+    #[inline(never)]
+    fn list(&mut self, word: Word, depth: u32) -> Written {
+        let Some(depth) = depth.checked_sub(1) else {
+            return self.deep(word);
+        };
+        let at = self.out.len();
+        self.out.head(LIST, 0);
+        let (mut count, mut rest) = (0, word);
+        while let Some((head, tail)) = layout::cell(rest) {
+            if count == SHORT_LIST {
+                // Begun again, now that it is known to be long.
+                self.forget(at);
+                return self.long_list(word, depth);
+            }
+            self.child(head, depth)?;
+            (count, rest) = (count + 1, tail);
+        }
+        self.out.change(at + 1, |_| count as u8);
+        if rest != layout::NIL {
+            self.out.change(at, |_| ILIST);
+            return self.child(rest, depth);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn long_list(&mut self, word: Word, depth: u32) -> Written {
+        let (count, tail) = list_length(word);
+        let tag = if tail == layout::NIL { LIST } else { ILIST };
+        self.out.head(tag, count);
+        let mut rest = word;
+        while let Some((head, tail)) = layout::cell(rest) {
+            self.child(head, depth)?;
+            rest = tail;
+        }
+        match tag {
+            LIST => Ok(()),
+            _ => self.child(tail, depth),
+        }
+    }
+
+    /// Takes back what was written from a place on.
+    fn forget(&mut self, at: usize) {
+        if self.handles.get() {
+            // SAFETY: as in `release`, of whole terms and heads that are gone after the next line.
+            unsafe { blob::release_all(&self.out[at..]) }
+        }
+        self.out.truncate(at);
+    }
+
+    #[inline]
+    fn inline_binary(&mut self, bytes: &[u8]) {
+        self.out.head(BIN, bytes.len());
+        self.out.slice(bytes);
+    }
+
+    /// A binary that does not lie on a heap whole, or a bitstring.
+    #[inline(never)]
+    fn bits(&mut self, word: Word) -> Written {
+        let Some(bits) = boxed::bits(word) else {
+            return self.official(word);
+        };
+        if bits.more > 0 {
+            let whole = bits.bytes.len() - 1;
+            self.out.head(BITS, 8 * whole + bits.more);
+            self.out.slice(&bits.bytes[..whole]);
+            self.out
+                .byte(bits.bytes[whole] & (0xFFu8 << (8 - bits.more)));
+        } else if self.mode != Mode::Shared || bits.bytes.len() <= INLINE_BINARY {
+            self.inline_binary(bits.bytes);
+        } else {
+            let handle = binaries::blob(bits.bytes, bits.shared).into_handle();
+            self.handles.set(true);
+            self.out.head(BLOB, bits.bytes.len());
+            self.out.slice(&handle);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn float(&mut self, bits: u64) {
+        self.negative_zero |= bits == 1 << 63;
+        self.out.tagged(FLOAT, bits, 8);
+    }
+
+    /// An integer of more than 60 bits, by its digits.
+    #[inline(never)]
+    fn integer(&mut self, negative: bool, digits: &[Word]) -> Written {
+        if let &[digit] = digits {
+            let n = match negative {
+                true => 0i64.checked_sub_unsigned(digit as u64),
+                false => i64::try_from(digit).ok(),
+            };
+            if let Some(n) = n {
+                self.small(n);
+                return Ok(());
+            }
+        }
+        let zeros = digits
+            .last()
+            .map_or(0, |last| last.leading_zeros() as usize / 8);
+        let bytes = 8 * digits.len() - zeros;
+        self.out
+            .head(if negative { BIG_NEG } else { BIG_POS }, bytes);
+        let end = self.out.len() + bytes;
+        digits
+            .iter()
+            .for_each(|digit| self.out.slice(&(*digit as u64).to_le_bytes()));
+        self.out.truncate(end);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn pid(&mut self, word: Word) -> Written {
+        let Some(pids) = layout::pids() else {
+            return self.official(word);
+        };
+        let (id, serial) = pids.parts(word);
+        self.out.head(PID, id as usize);
+        self.out.varint(u64::from(serial));
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn reference(&mut self, word: Word) -> Written {
+        let Some(numbers) = boxed::reference(word) else {
+            return self.kept_reference(word);
+        };
+        let [a, b, c] = numbers;
+        self.out.head(REF, numbers.len());
+        self.out
+            .slice(&(u64::from(a) | u64::from(b) << 32).to_le_bytes());
+        self.out.slice(&c.to_le_bytes());
+        Ok(())
+    }
+
+    /// A reference that may keep something alive, or is of another node.
+    #[cold]
+    fn kept_reference(&mut self, word: Word) -> Written {
+        let (mode, kept) = (self.mode, &mut self.kept);
+        let mut bytes = Vec::new();
+        let mut enc = Encoder::new(&mut bytes, mode);
+        *kept |= identifiers::encode_reference(self.env, word, &mut enc)?;
+        self.handles.set(self.handles.get() | enc.has_handles());
+        self.out.slice(&bytes);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn fun(&mut self, word: Word, depth: u32) -> Written {
+        let Some(code) = funs::code(self.env, word) else {
+            return self.official(word);
+        };
+        if depth == 0 && code.free > 0 {
+            return self.deep(word);
+        }
+        self.out.slice(&code.bytes);
+        boxed::fun(word, code.free)
+            .iter()
+            .try_for_each(|&free| self.child(free, depth - 1))
+    }
+
+    #[inline(never)]
+    fn map(&mut self, word: Word, depth: u32) -> Written {
+        let Some(depth) = depth.checked_sub(1) else {
+            return self.deep(word);
+        };
+        if !trees::is_order_known() {
+            return self.official(word);
+        }
+        match layout::flatmap(word) {
+            Some((keys, values)) => {
+                self.out.head(MAP, keys.len());
+                for (&key, &value) in keys.iter().zip(values) {
+                    self.child(key, depth)?;
+                    self.child(value, depth)?;
+                }
+                Ok(())
+            }
+            None if self.mode == Mode::Inline => self.official(word),
+            None => self.tree(word, depth),
+        }
+    }
+
+    /// A large map, as its tree lies.
+    #[inline(never)]
+    fn tree(&mut self, word: Word, depth: u32) -> Written {
+        let Some(tree) = trees::read(word) else {
+            return self.official(word);
+        };
+        self.tree_head(&tree);
+        for &cell in &tree.pairs {
+            let (key, value) = layout::cell(cell).ok_or(Unreadable)?;
+            self.child(key, depth)?;
+            self.child(value, depth)?;
+        }
+        Ok(())
+    }
+
+    fn tree_head(&mut self, tree: &trees::Tree) {
+        self.out.head(TREE_MAP, tree.pairs.len());
+        self.out.varint(tree.shape.len() as u64);
+        self.out.slice(&tree.shape);
+    }
+
+    /// A term of any depth: the children that are yet to be written are on a stack.
+    #[cold]
+    #[inline(never)]
+    fn deep(&mut self, word: Word) -> Written {
+        let mut open = vec![vec![word].into_iter()];
+        while let Some(top) = open.last_mut() {
+            let Some(word) = top.next() else {
+                open.pop();
+                continue;
+            };
+            match self.children(word)? {
+                Some(children) => open.push(children.into_iter()),
+                // It has no children, or few.
+                None => self.child(word, 1)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the head of a container; its children are to be written next. None, and nothing is written, for what is none.
+    fn children(&mut self, word: Word) -> Result<Option<Vec<Word>>, Unreadable> {
+        if layout::is_cell(word) {
+            let (count, tail) = list_length(word);
+            let is_proper = tail == layout::NIL;
+            self.out.head(if is_proper { LIST } else { ILIST }, count);
+            let mut all = Vec::with_capacity(count + 1);
+            let mut rest = word;
+            while let Some((head, tail)) = layout::cell(rest) {
+                all.push(head);
+                rest = tail;
+            }
+            all.extend(Some(tail).filter(|_| !is_proper));
+            return Ok(Some(all));
+        }
+        if let Some(elements) = layout::tuple(word) {
+            self.out.head(TUPLE, elements.len());
+            return Ok(Some(elements.to_vec()));
+        }
+        if !layout::is_boxed(word) {
+            return Ok(None);
+        }
+        Ok(match boxed::kind(word) {
+            Kind::Map if trees::is_order_known() => match layout::flatmap(word) {
+                Some((keys, values)) => {
+                    self.out.head(MAP, keys.len());
+                    let pairs = keys.iter().zip(values);
+                    Some(pairs.flat_map(|(&key, &value)| [key, value]).collect())
+                }
+                None if self.mode == Mode::Inline => None,
+                None => trees::read(word).map(|tree| {
+                    self.tree_head(&tree);
+                    let pairs = tree.pairs.iter().filter_map(|&cell| layout::cell(cell));
+                    pairs.flat_map(|(key, value)| [key, value]).collect()
+                }),
+            },
+            Kind::Fun => funs::code(self.env, word).map(|code| {
+                self.out.slice(&code.bytes);
+                boxed::fun(word, code.free).to_vec()
+            }),
+            _ => None,
+        })
+    }
+
+    /// A term that official functions have to read.
+    #[cold]
+    #[inline(never)]
+    fn official(&mut self, word: Word) -> Written {
+        let mut bytes = Vec::new();
+        let mut enc = Encoder::new(&mut bytes, self.mode);
+        let kept = identifiers::encode(self.env, word, &mut enc);
+        self.handles.set(self.handles.get() | enc.has_handles());
+        self.negative_zero |= enc.has_negative_zero();
+        self.out.slice(&bytes);
+        self.kept |= kept?;
+        Ok(())
+    }
+
+    /// Writes the index key of a term.
+    #[inline(always)]
+    pub fn key(&mut self, word: Word, form: KeyForm) -> Written {
+        match (form, layout::small(word)) {
+            (KeyForm::Hash { .. }, Some(n)) => self.small(n),
+            (KeyForm::Ordered, Some(n)) => match order_key::of_int(n) {
+                Some((first, rest, used)) => self.out.tagged(first, u64::from_le_bytes(rest), used),
+                None => return self.other_key(word, form),
+            },
+            _ => return self.other_key(word, form),
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
+        let KeyForm::Hash { legacy_zero } = form else {
+            let mut place = place();
+            let mut exact = Writer::at(&mut place, self.env, Mode::Inline);
+            exact.term(word)?;
+            self.order_key(exact.as_term());
+            return Ok(());
+        };
+        let start = self.out.len();
+        self.term(word)?;
+        if legacy_zero && self.negative_zero {
+            self.without_negative_zero(start);
+        }
+        Ok(())
+    }
+
+    /// Makes 0.0 of each −0.0 in the term that begins at `start`.
+    #[cold]
+    fn without_negative_zero(&mut self, start: usize) {
+        // SAFETY: one whole term in inline mode, without handles.
+        let term = unsafe { TermRef::trusted(&self.out[start..]) };
+        let plain = larder_term::without_negative_zero(term);
+        self.out.truncate(start);
+        self.out.slice(&plain);
+    }
+
+    /// Writes the order key of a term. Whether the term comes back from it.
+    fn order_key(&mut self, term: TermRef<'_>) -> bool {
+        let most = 2 * term.bytes().len() + 64;
+        if let Some((len, comes_back)) = order_key::encode_flat(term, self.out.spare(most)) {
+            // SAFETY: it wrote so many bytes.
+            unsafe { self.out.written(len) }
+            return comes_back;
+        }
+        let mut bytes = Vec::with_capacity(most);
+        order_key::encode(term, &mut bytes);
+        self.out.slice(&bytes);
+        order_key::comes_back(term)
+    }
+}
+
+/// The number of cells of a list, and what is behind the last.
+fn list_length(word: Word) -> (usize, Word) {
+    let (mut count, mut rest) = (0, word);
+    while let Some((_, tail)) = layout::cell(rest) {
+        (count, rest) = (count + 1, tail);
+    }
+    (count, rest)
+}
+
+/// The tag of an integer, and how many of its bytes follow.
+#[inline(always)]
+fn small_parts(n: i64) -> (u8, usize) {
+    if (0..=127).contains(&n) {
+        return (SMALL + n as u8, 0);
+    }
+    let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
+    let used = bits.div_ceil(8);
+    (INT1 + used as u8 - 1, used)
+}
+
+/// An object's key and value, as a table keeps them.
+pub struct Row<'p> {
+    key: Writer<'p>,
+    value: Writer<'p>,
+}
+
+impl<'p> Row<'p> {
+    /// Nothing yet.
+    #[inline(always)]
+    pub fn at([key, value]: [&'p mut Place; 2], env: *mut Env) -> Self {
+        Row {
+            key: Writer::at(key, env, Mode::Inline),
+            value: Writer::at(value, env, Mode::Shared),
+        }
+    }
+
+    /// Writes the object that the elements are. `Unreadable` also if they are too few to have a key.
+    #[inline(always)]
+    pub fn write(&mut self, table: &Table, elements: &[Word]) -> Written {
+        let (keypos, form) = (table.keypos(), table.key_form());
+        let &word = elements.get(keypos - 1).ok_or(Unreadable)?;
+        let flags = match form {
+            KeyForm::Hash { .. } => 0,
+            KeyForm::Ordered => FROM_ORDER,
+        };
+        let value = &mut self.value;
+        if table.compressed() {
+            value.mode = Mode::Anchored;
+        }
+        value
+            .out
+            .varint((elements.len() << FLAG_BITS) as u64 | u64::from(flags));
+        value.first = value.out.len();
+        match layout::small(word) {
+            Some(_) => self.key.key(word, form)?,
+            None => self.other_key(word, form)?,
+        }
+        let value = &mut self.value;
+        for (i, &element) in elements.iter().enumerate() {
+            if i + 1 != keypos {
+                value.term(element)?;
+            }
+        }
+        if value.handles.get() || table.compressed() {
+            self.finish(table);
+        }
+        Ok(())
+    }
+
+    /// The object that was written.
+    #[inline(always)]
+    pub fn object(&self) -> ObjectRef<'_> {
+        // SAFETY: key and value are as an encoder would have written them; the counts of its handles are held by the value's writer, or by those to
+        // whom they were given.
+        unsafe { ObjectRef::trusted(&self.key.out, &self.value.out) }
+    }
+
+    /// Gives the counts of its handles up; whether there are any. The object is as it was, and whoever kept it has them.
+    #[inline]
+    pub fn give_up(&self) -> bool {
+        self.value.handles.take()
+    }
+
+    /// Takes the counts back that were given up, and that nobody wanted.
+    pub fn take_back(&self) {
+        self.value.handles.set(true);
+    }
+
+    /// Writes a key that is no small integer: the index key, and the key itself in front of the value where it does not come back from that.
+    #[inline(never)]
+    fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
+        let Row { key, value } = self;
+        match form {
+            KeyForm::Hash { legacy_zero } => {
+                key.term(word)?;
+                if key.kept || (legacy_zero && key.negative_zero) {
+                    self.keep_exact(word)?;
+                }
+            }
+            KeyForm::Ordered => {
+                let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
+                value.term(word)?;
+                value.mode = mode;
+                // SAFETY: one whole term was written there; its handles' counts are the writer's.
+                let exact = unsafe { TermRef::trusted(&value.out[value.first..]) };
+                if key.order_key(exact) && !value.handles.get() {
+                    value.out.truncate(value.first);
+                } else {
+                    value.out.change(0, |head| head ^ (FROM_ORDER | EXACT_KEY));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the key itself in the value: its index key lacks what it keeps alive, or the sign of a zero.
+    #[cold]
+    fn keep_exact(&mut self, word: Word) -> Written {
+        let Row { key, value } = self;
+        let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
+        value.term(word)?;
+        value.mode = mode;
+        value.out.change(0, |head| head | EXACT_KEY);
+        if key.negative_zero {
+            key.without_negative_zero(0);
+        }
+        Ok(())
+    }
+
+    /// Notes handles in the value's head; compresses a value without.
+    #[inline(never)]
+    fn finish(&mut self, table: &Table) {
+        let value = &mut self.value;
+        if value.handles.get() {
+            value.out.change(0, |head| head | HAS_HANDLES);
+        } else if table.compressed() {
+            if let Some(packed) = object::compressed(&value.out) {
+                value.out.replace(packed);
+            }
+        }
+    }
+}
+
+/// Pushes one term to an encoder.
+pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Written {
+    let mut place = place();
+    let mut writer = Writer::at(&mut place, env, out.mode());
+    writer.term(word)?;
+    let handles = writer.handles.take();
+    // SAFETY: one whole term in the encoder's mode; the counts of its handles were the writer's, which has given them up.
+    unsafe { out.adopt(&writer, handles, writer.negative_zero) };
+    Ok(())
 }

@@ -19,12 +19,11 @@
 //! 2. What was taken belongs to the term for which it was, and is that term, whole, when the call ends. If a panic passes, words that wait become `[]`.
 //! 3. So whenever the emulator may collect garbage, the heap is a row of whole terms, one behind the other: it walks over them.
 //!
-//! What lies otherwise than this library knows, or on top of memory that is counted (a binary over 64 bytes, a large map, a large integer), is made by the
-//! official functions.
+//! What lies otherwise than this library knows, or on top of memory that is counted (a binary over 64 bytes), is made by the official functions.
 
+use crate::boxed;
 use crate::layout::{self, NIL};
 use crate::room;
-use crate::shapes::{self, StoredKey};
 use crate::sys::*;
 use std::cell::Cell;
 
@@ -34,6 +33,8 @@ const LARGEST: usize = 1024;
 static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
 /// The most words that a block has beyond those that are needed.
 const AHEAD: usize = 512;
+/// The largest map whose keys lie in order.
+pub const MOST_IN_ORDER: usize = 32;
 /// The longest binary that lies on a heap whole.
 const WHOLE: usize = 64;
 /// Bytes of a word.
@@ -120,74 +121,55 @@ impl Drop for Cells {
     }
 }
 
-/// A map's keys and values, which wait in some order for the emulator's.
-#[derive(Clone, Copy)]
-pub struct Pairs {
-    keys: *mut Word,
-    values: *mut Word,
-    count: usize,
+/// A list that grows at its end.
+pub struct Lengthening<'h> {
+    heap: &'h Heap,
+    list: Word,
+    /// The tail of its last cell.
+    tail: Option<Slot>,
+    len: usize,
 }
 
-impl Pairs {
-    /// The slot of this number, from 0: each key and its value in turn.
-    #[inline]
-    pub fn slot(&self, number: usize) -> Option<Slot> {
-        let (pair, words) = match number % 2 {
-            0 => (number / 2, self.keys),
-            _ => (number / 2, self.values),
-        };
-        // SAFETY: there are so many keys and so many values.
-        (pair < self.count).then(|| Slot(unsafe { words.add(pair) }))
-    }
-
-    /// How many there are.
-    #[inline]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The slot of the value at a place of the map.
-    #[inline]
-    pub fn value(&self, place: usize) -> Option<Slot> {
-        // SAFETY: there are so many values.
-        (place < self.count).then(|| Slot(unsafe { self.values.add(place) }))
-    }
-
-    /// Fills in all keys, as they are in the map.
-    #[inline]
-    pub fn fill_keys(&self, keys: &[Word]) {
-        for (i, &key) in keys.iter().take(self.count).enumerate() {
-            // SAFETY: there are so many keys.
-            Slot(unsafe { self.keys.add(i) }).fill(key);
+impl<'h> Lengthening<'h> {
+    /// No element.
+    #[inline(always)]
+    pub fn new(heap: &'h Heap) -> Self {
+        Lengthening {
+            heap,
+            list: NIL,
+            tail: None,
+            len: 0,
         }
     }
 
-    /// Brings the values of these keys, the first that are stored, from their places in the map to those where they are stored, and fills in the keys. The
-    /// slots of other values must be empty; all are there, whole, when this is done.
-    pub fn unsort(&self, stored: &[StoredKey]) {
-        // SAFETY: nobody else uses the map's words: it is in no other term yet.
-        let (keys, values) = unsafe { self.words() };
-        let mut placed = [NIL; shapes::MOST];
-        for (value, key) in placed.iter_mut().zip(stored) {
-            *value = std::mem::replace(&mut values[usize::from(key.place)], NIL);
+    /// The slot of a further element.
+    #[inline(always)]
+    pub fn next(&mut self) -> Slot {
+        let (cell, head, tail) = self.heap.open_cell();
+        match self.tail.replace(tail) {
+            Some(before) => before.fill(cell),
+            None => self.list = cell,
         }
-        for (i, key) in stored.iter().enumerate() {
-            (keys[i], values[i]) = (key.word, placed[i]);
-        }
+        self.len += 1;
+        head
     }
 
-    /// Both as words.
-    ///
-    /// # Safety
-    /// Nobody else reads or fills the slots meanwhile.
-    unsafe fn words<'a>(&self) -> (&'a mut [Word], &'a mut [Word]) {
-        // SAFETY: 1. both are so many words of a block, apart from each other, or of a vector of such a length; 2. nobody else uses them, says the caller.
-        unsafe {
-            (
-                std::slice::from_raw_parts_mut(self.keys, self.count),
-                std::slice::from_raw_parts_mut(self.values, self.count),
-            )
-        }
+    /// The heap that it lies on.
+    #[inline(always)]
+    pub fn heap(&self) -> &'h Heap {
+        self.heap
+    }
+
+    /// The list.
+    #[inline(always)]
+    pub fn list(&self) -> Word {
+        self.list
+    }
+
+    /// How many elements it has.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
     }
 }
 
@@ -270,24 +252,6 @@ impl Heap {
         (layout::boxed(place), slots)
     }
 
-    /// A list of one tuple, and the slots of the tuple's elements, one at least.
-    #[inline(always)]
-    pub fn tuple_in_list(&self, arity: usize) -> (Word, Slots) {
-        let place = self.take(2 + arity + 1);
-        // SAFETY: as many words were taken: the cell's, then the tuple's.
-        let slots = unsafe {
-            let tuple = place.add(2);
-            place.write(layout::boxed(tuple));
-            place.add(1).write(NIL);
-            tuple.write(layout::arity_header(arity));
-            Slots {
-                first: tuple.add(1),
-                left: arity,
-            }
-        };
-        (layout::cell_word(place), slots)
-    }
-
     /// A tuple of these elements, one at least.
     #[inline]
     pub fn tuple_of(&self, elements: &[Word]) -> Word {
@@ -305,6 +269,15 @@ impl Heap {
     pub fn cells(&self, count: usize) -> (Word, Cells) {
         let next = self.take(2 * count);
         (layout::cell_word(next), Cells { next, left: count })
+    }
+
+    /// A list of so many cells, one at least, and the slot of what is behind the last, to be filled after all others.
+    #[inline]
+    pub fn improper(&self, count: usize) -> (Word, Cells, Slot) {
+        let next = self.take(2 * count);
+        // SAFETY: as many words were taken; the last is the tail of the last cell.
+        let tail = Slot(unsafe { next.add(2 * count - 1) });
+        (layout::cell_word(next), Cells { next, left: count }, tail)
     }
 
     /// A cell, and the slots of its head and its tail.
@@ -415,44 +388,108 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// A map of a few pairs, whose keys and values are to be filled in, in any order; then `end_map` must be called. None if maps of so many pairs are
-    /// made by the official function alone.
+    /// A map of a few pairs, and the slots of its keys and of its values, both in the order of the keys. None if it isn't known how one lies.
     #[inline]
-    pub fn open_map(&self, count: usize) -> Option<(Word, Pairs)> {
-        if count > shapes::MOST {
-            return None;
-        }
-        let header = layout::flatmap_header()?;
-        let words = 4 + 2 * count;
-        let place = self.take(words);
+    pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
+        let header = layout::flatmap_header().filter(|_| count <= MOST_IN_ORDER)?;
+        let place = self.take(4 + 2 * count);
         // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a tuple.
-        let pairs = unsafe {
-            for i in 3..words {
-                place.add(i).write(NIL);
-            }
+        let (keys, values) = unsafe {
             let keys = place.add(3 + count);
             place.write(header);
             place.add(1).write(count);
             place.add(2).write(layout::boxed(keys));
             keys.write(layout::arity_header(count));
-            Pairs {
-                keys: keys.add(1),
-                values: place.add(3),
-                count,
-            }
+            (keys.add(1), place.add(3))
         };
-        Some((layout::boxed(place), pairs))
+        let slots = |first| Slots { first, left: count };
+        Some((layout::boxed(place), slots(keys), slots(values)))
     }
 
-    /// Ends a map that `open_map` made, all of whose slots were filled: brings the pairs in order. Gives another map in its place where this library can't tell
-    /// the order.
-    pub fn end_map(&self, pairs: Pairs) -> Option<Word> {
-        // SAFETY: the map is in no other term yet: nobody else uses its words.
-        let (keys, values) = unsafe { pairs.words() };
-        if shapes::sort(self.env, keys, values) {
-            return None;
+    /// Puts the root of a large map in a slot: its header, the number of its pairs, and the slots of its children.
+    pub fn root(&self, slot: Slot, header: Word, pairs: usize, children: usize) -> Slots {
+        let place = self.take(2 + children);
+        // SAFETY: as many words were taken.
+        unsafe {
+            place.write(header);
+            place.add(1).write(pairs);
+            slot.fill(layout::boxed(place));
+            Slots {
+                first: place.add(2),
+                left: children,
+            }
         }
-        Some(self.official_map(keys, values))
+    }
+
+    /// As `root`, for another node, which has no number of pairs.
+    #[inline]
+    pub fn node(&self, slot: Slot, header: Word, children: usize) -> Slots {
+        let place = self.take(1 + children);
+        // SAFETY: as many words were taken.
+        unsafe {
+            place.write(header);
+            slot.fill(layout::boxed(place));
+            Slots {
+                first: place.add(1),
+                left: children,
+            }
+        }
+    }
+
+    /// An integer of more than 60 bits, by the bytes of its magnitude, low ones first; None if it isn't known how one lies.
+    #[inline]
+    pub fn integer(&self, negative: bool, magnitude: &[u8]) -> Option<Word> {
+        let digits = magnitude.len().div_ceil(WORD);
+        let header = boxed::integer_header(negative, digits)?;
+        let place = self.take(1 + digits);
+        // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
+        unsafe {
+            place.write(header);
+            place.add(digits).write(0);
+            let data = place.add(1).cast::<u8>();
+            data.copy_from_nonoverlapping(magnitude.as_ptr(), magnitude.len());
+        }
+        Some(layout::boxed(place))
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn int(&self, value: i64) -> Word {
+        layout::small_word(value).unwrap_or_else(|| {
+            let magnitude = value.unsigned_abs().to_le_bytes();
+            self.integer(value < 0, &magnitude).unwrap_or_else(|| {
+                // SAFETY: the environment may be used.
+                unsafe { enif_make_int64(self.env, value) }
+            })
+        })
+    }
+
+    /// A reference of this node that keeps nothing alive; None if it isn't known how one lies.
+    #[inline]
+    pub fn reference(&self, numbers: boxed::Numbers) -> Option<Word> {
+        let words = boxed::reference_words(numbers)?;
+        let place = self.take(words.len());
+        // SAFETY: as many words were taken.
+        unsafe { place.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        Some(layout::boxed(place))
+    }
+
+    /// The bits of a binary that lies on a heap whole, but for those of its last byte that are too many; None if it isn't known how they lie.
+    pub fn bits(&self, binary: Word, whole: usize, more: usize) -> Option<Word> {
+        let header = boxed::part_header()?;
+        let place = self.take(5);
+        // SAFETY: as many words were taken.
+        unsafe {
+            let words = [header, whole, 0, more, binary];
+            place.copy_from_nonoverlapping(words.as_ptr(), words.len());
+        }
+        Some(layout::boxed(place))
+    }
+
+    /// The slots of the free variables of a fun that was just made in this environment.
+    pub fn free_variables(&self, fun: Word, count: usize) -> Slots {
+        let first = boxed::fun(fun, count).as_ptr().cast_mut();
+        Slots { first, left: count }
     }
 
     /// A map of these keys and values.
@@ -483,26 +520,24 @@ impl Heap {
     }
 }
 
-/// Words that wait for a map that is too large to be filled in where it will lie.
+/// Words that wait for a map that the emulator makes.
 pub struct Apart(Box<[Word]>);
 
 impl Apart {
-    /// Room for so many pairs, and their slots, which are to be filled while this lives.
-    pub fn new(count: usize) -> (Self, Pairs) {
-        let mut words = vec![NIL; 2 * count].into_boxed_slice();
-        let keys = words.as_mut_ptr();
-        let pairs = Pairs {
-            keys,
-            // SAFETY: there are twice as many words.
-            values: unsafe { keys.add(count) },
-            count,
+    /// Room for so many pairs, and their slots, each key's and then its value's, which are to be filled while this lives.
+    pub fn new(pairs: usize) -> (Self, Slots) {
+        let mut words = vec![NIL; 2 * pairs].into_boxed_slice();
+        let slots = Slots {
+            first: words.as_mut_ptr(),
+            left: words.len(),
         };
-        (Apart(words), pairs)
+        (Apart(words), slots)
     }
 
     /// The map, once all slots were filled.
     pub fn map(&self, heap: &Heap) -> Word {
-        let (keys, values) = self.0.split_at(self.0.len() / 2);
-        heap.official_map(keys, values)
+        let half = |odd: usize| self.0.iter().skip(odd).step_by(2).copied().collect();
+        let (keys, values): (Vec<Word>, Vec<Word>) = (half(0), half(1));
+        heap.official_map(&keys, &values)
     }
 }

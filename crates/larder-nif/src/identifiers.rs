@@ -1,5 +1,6 @@
-//! Terms that the NIF interface cannot open: references, ports, funs, big integers, bitstrings, pids of other nodes. They pass through
-//! the external term format, which every release reads and writes.
+//! Terms whose words are not read: ports, identifiers of other nodes, references that keep something alive, and every kind whose layout was
+//! not proved (see [`boxed`](crate::boxed)). They pass through official functions, or the external term format, which every release reads
+//! and writes.
 //!
 //! *This node.* An identifier of this node carries the node's name in the external format, and the name may change while we run. What the
 //! name was when last looked at is remembered; a name that differs makes us look again, and what we write carries a *canary*, a pid of this
@@ -216,9 +217,9 @@ fn anchor(word: Word, reference: bool) -> Anchor {
 }
 
 /// The numbers of a reference.
-type Numbers = SmallVec<[u32; 5]>;
+pub type Numbers = SmallVec<[u32; 5]>;
 
-fn parse_reference(etf: &[u8]) -> Option<(String, u32, Numbers)> {
+pub fn parse_reference(etf: &[u8]) -> Option<(String, u32, Numbers)> {
     if etf.get(1) != Some(&90) {
         return None;
     }
@@ -230,7 +231,7 @@ fn parse_reference(etf: &[u8]) -> Option<(String, u32, Numbers)> {
 }
 
 /// Whether a reference of this node with these numbers may keep something alive.
-fn may_be_magic(words: &[u32]) -> bool {
+pub fn may_be_magic(words: &[u32]) -> bool {
     // Ordering: Relaxed; written at load, before any other function of the library can run.
     !MAGIC_KNOWN.load(Ordering::Relaxed) || words.get(1).is_some_and(|w| w & MAGIC != 0)
 }
@@ -280,53 +281,81 @@ fn is_integer(words: usize) -> bool {
 #[derive(Debug)]
 pub struct Unreadable;
 
-/// Encodes a reference.
+/// Encodes a reference. In inline mode: whether it may keep something alive, which it does not there.
 pub fn encode_reference(
     env: *mut Env,
     word: Word,
     out: &mut Encoder<'_>,
-) -> Result<(), Unreadable> {
+) -> Result<bool, Unreadable> {
     let (text, creation, words) = external_format(env, word, parse_reference).ok_or(Unreadable)?;
     let node = node_of(env, &text, creation);
-    if node == Node::Local && may_be_magic(&words) && out.mode() != Mode::Inline {
+    let kept = node == Node::Local && may_be_magic(&words);
+    if kept && out.mode() != Mode::Inline {
         out.reference_kept(&words, anchor(word, true));
     } else {
         out.reference(node, &words);
     }
-    Ok(())
+    Ok(kept)
 }
 
-/// Encodes a pid.
-pub fn encode_pid(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<(), Unreadable> {
-    if let (true, Some(pids)) = (layout::is_local_pid(word), layout::pids()) {
-        let (id, serial) = pids.parts(word);
-        out.pid(Node::Local, id, serial);
-        return Ok(());
+/// Encodes a term by official functions. In inline mode: whether something in it may keep something alive, which it does not there.
+pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, Unreadable> {
+    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the emulator ends the node.
+    if layout::is_strange(word) {
+        return encode_through_etf(env, word, out);
+    }
+    // SAFETY: `env` and the term are the running call's, and of a kind that the emulator has a type for.
+    match unsafe { enif_term_type(env, word) } {
+        term_type::BITSTRING => {
+            if let Some(bytes) = crate::binaries::bytes(env, word) {
+                out.binary(bytes);
+                return Ok(false);
+            }
+        }
+        term_type::INTEGER => {
+            let mut value = 0;
+            // SAFETY: as above.
+            if unsafe { enif_get_int64(env, word, &mut value) } != 0 {
+                out.int(value);
+                return Ok(false);
+            }
+        }
+        term_type::FLOAT => {
+            let mut value = 0.0;
+            // SAFETY: as above.
+            if unsafe { enif_get_double(env, word, &mut value) } != 0 {
+                out.float(value);
+                return Ok(false);
+            }
+        }
+        term_type::REFERENCE => return encode_reference(env, word, out),
+        _ => {}
     }
     encode_through_etf(env, word, out)
 }
 
-/// Encodes any term by its external format. What it refers to inside is anchored as a whole.
-pub fn encode_through_etf(
+/// Encodes any term by its external format, as `encode`. What it refers to inside is anchored as a whole.
+fn encode_through_etf(
     env: *mut Env,
     word: Word,
     out: &mut Encoder<'_>,
-) -> Result<(), Unreadable> {
+) -> Result<bool, Unreadable> {
     let mut bytes = Vec::new();
-    external_format(env, word, |etf| decode_etf(env, etf, &mut bytes))?;
-    // SAFETY: `decode_etf` wrote one whole term in inline mode, without handles.
+    to_bytes(env, word, &mut bytes)?;
+    // SAFETY: one whole term in inline mode, without handles.
     let term = unsafe { TermRef::trusted(&bytes) };
-    let places = if out.mode() == Mode::Inline {
-        Vec::new()
-    } else {
-        magic_places(term)
-    };
-    if places.is_empty() {
+    let places = magic_places(term);
+    if places.is_empty() || out.mode() == Mode::Inline {
         out.term(term);
     } else {
         encode_anchored(word, &bytes, &places, out);
     }
-    Ok(())
+    Ok(!places.is_empty())
+}
+
+/// Appends the bytes of a term, in inline mode, by its external format.
+pub fn to_bytes(env: *mut Env, word: Word, out: &mut Vec<u8>) -> Result<(), Unreadable> {
+    external_format(env, word, |etf| decode_etf(env, etf, out))
 }
 
 fn decode_etf(env: *mut Env, etf: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
@@ -405,7 +434,7 @@ pub fn local_pid_word(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
     }
 }
 
-/// The term of a stored reference, pid, port, fun, big integer or bitstring.
+/// The term of stored bytes, through the external format.
 pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
     if let Some(anchor) = term.anchor() {
         let kept = anchor

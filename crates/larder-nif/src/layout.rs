@@ -25,6 +25,7 @@
 //! Small integers, atoms and `[]` have looked like this since R13; [`check`] refuses to load if they do not. For pids a formula is
 //! looked for with pids that are made for the purpose; if none fits, pids go through the external format, which is slower and right.
 
+use crate::boxed::{self, Kind};
 use crate::sys::*;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -57,7 +58,7 @@ pub fn is_immediate(word: Word) -> bool {
 }
 
 /// Those bits of a header that say what it is the header of.
-const HEADER: Word = 0x3F;
+pub const HEADER: Word = 0x3F;
 /// What they are for a binary that lies on a heap whole; 0, which is a tuple's, before that was looked at.
 static HEAP_BINARY: AtomicUsize = AtomicUsize::new(0);
 /// How many of these units, as a power of two, its size has in a byte: releases differ.
@@ -192,16 +193,21 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     }
 }
 
-/// Whether the term is small and holds on to nothing else: an immediate, a binary that is no part of another, or a short tuple of immediates.
+/// Whether the term holds on to nothing else and no float: an immediate, a large integer, a reference that keeps nothing alive, a binary that is no part of
+/// another, or a short tuple of immediates.
 #[inline]
 pub fn is_compact(word: Word) -> bool {
-    is_immediate(word) || is_compact_boxed(word)
+    is_immediate(word) || (is_boxed(word) && is_compact_boxed(word))
 }
 
 fn is_compact_boxed(word: Word) -> bool {
-    match tuple(word) {
-        Some(elements) => elements.len() <= 8 && elements.iter().all(|&e| is_immediate(e)),
-        None => heap_binary(word).is_some(),
+    match boxed::kind(word) {
+        Kind::Tuple => tuple(word).is_some_and(|elements| {
+            elements.len() <= 8 && elements.iter().all(|&e| is_immediate(e))
+        }),
+        Kind::HeapBinary | Kind::Positive | Kind::Negative => true,
+        Kind::Reference => boxed::reference(word).is_some(),
+        _ => false,
     }
 }
 
@@ -242,9 +248,9 @@ pub struct Pids {
     id_bits: u32,
     /// The bits of the serial, above.
     serial_bits: u32,
-    /// What each bit of id and serial adds to the word of the pid with neither.
+    /// The word of the pid with neither, and what each byte of id and serial adds to it.
     zero: Word,
-    bits: [Word; 64],
+    bytes: Box<[[Word; 256]; 8]>,
 }
 
 impl Pids {
@@ -263,13 +269,11 @@ impl Pids {
         if u64::from(id) >> self.id_bits != 0 || u64::from(serial) >> self.serial_bits != 0 {
             return None;
         }
-        let mut left = u64::from(serial) << 32 | u64::from(id);
-        let mut word = self.zero;
-        while left != 0 {
-            word ^= self.bits[left.trailing_zeros() as usize];
-            left &= left - 1;
-        }
-        Some(word)
+        let [a, b, c, d] = id.to_le_bytes().map(usize::from);
+        let [e, f, g, h] = serial.to_le_bytes().map(usize::from);
+        let of = &self.bytes;
+        let id = of[0][a] ^ of[1][b] ^ of[2][c] ^ of[3][d];
+        Some(self.zero ^ id ^ of[4][e] ^ of[5][f] ^ of[6][g] ^ of[7][h])
     }
 
     /// Looks for the formula. `make` gives the word of the local pid with an id and serial, through the external format.
@@ -294,11 +298,18 @@ impl Pids {
         for bit in 0..serial_bits {
             bits[32 + bit as usize] = make(0, 1 << bit)? ^ zero;
         }
+        let mut bytes = Box::new([[0; 256]; 8]);
+        for (table, bits) in bytes.iter_mut().zip(bits.chunks(8)) {
+            for (byte, sum) in table.iter_mut().enumerate() {
+                let set = bits.iter().enumerate().filter(|(i, _)| byte >> i & 1 == 1);
+                *sum = set.fold(0, |sum, (_, bit)| sum ^ bit);
+            }
+        }
         Some(Pids {
             id_bits,
             serial_bits,
             zero,
-            bits,
+            bytes,
         })
     }
 
@@ -454,7 +465,7 @@ fn find_heap_binaries(env: *mut Env) {
 /// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks over them.
 fn find_flatmaps(env: *mut Env) {
     // The largest is the largest that is written here.
-    let samples = [0, 1, 3, 8, crate::shapes::MOST as i64].map(|size| {
+    let samples = [0, 1, 3, 8, crate::heap::MOST_IN_ORDER as i64].map(|size| {
         let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
         let values: Vec<Word> = keys.iter().map(|key| key + (1 << 10)).collect();
         let mut map = NIL;

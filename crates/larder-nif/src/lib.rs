@@ -6,10 +6,11 @@
 //! |---|---|
 //! | [`sys`] | the C interface of the BEAM, as far as used |
 //! | [`layout`] | what is known of a term's bits, tried at load |
-//! | [`atoms`], [`identifiers`] | atoms both ways; references, pids, ports and funs both ways |
-//! | [`encode`], [`decode`] | the two walkers |
-//! | [`quick`] | small terms to bytes, without walking |
-//! | [`room`], [`heap`], [`shapes`] | where results are written |
+//! | [`atoms`], [`identifiers`] | atoms both ways; what goes through the external term format |
+//! | [`boxed`] | how boxed terms lie, kind by kind, tried at load |
+//! | [`encode`], [`decode`] | terms to bytes and back: one writer, one reader |
+//! | [`binaries`], [`funs`], [`trees`] | what is shared with the emulator, or lies in a tree |
+//! | [`buffer`], [`room`], [`heap`] | where bytes and results are written |
 //! | [`call`] | how every call begins and ends: no panic passes |
 //! | [`resource`], [`magic`] | Rust values that the BEAM's garbage collector owns, and where they lie |
 //! | [`owners`], [`tables`] | processes as owners; table ids |
@@ -32,26 +33,32 @@
 #![deny(clippy::all)]
 
 mod atoms;
+mod binaries;
+mod boxed;
+mod buffer;
 mod call;
 mod decode;
 mod encode;
+mod funs;
 mod heap;
 mod identifiers;
-mod key_sets;
 mod layout;
 mod magic;
 mod ops;
 mod owners;
-mod quick;
 mod resource;
 mod room;
-mod scratch;
-mod shapes;
 mod sys;
 mod tables;
+mod trees;
 
 use std::ffi::{c_int, c_void, CStr};
 use sys::{Entry, Env, Word};
+
+/// Terms are freed by other threads than those that took their memory, which the C library's allocator
+/// would seldom give back to the system.
+#[global_allocator]
+static HEAP: larder::Allocator = larder::Allocator;
 
 entries! {
     {
@@ -69,6 +76,7 @@ entries! {
         fault => structures::fault;
         guard_of_next => admin::guard_of_next;
         info => info::info;
+        info_list => info::info_list;
         insert => single::insert;
         insert_new => single::insert_new;
         insert_list => insert::insert_list;
@@ -130,7 +138,8 @@ entries! {
         structures / 0;
         fault / 1;
         guard_of_next / 2;
-        info / 1;
+        info / 2;
+        info_list / 2;
         insert / 2;
         insert_new / 2;
         insert_list / 2;
@@ -186,7 +195,7 @@ fn identity() -> *mut c_void {
 }
 
 /// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the library must not be used.
-fn prepare(env: *mut Env) -> bool {
+fn prepare(env: *mut Env, info: Word) -> bool {
     if let Err(why) = layout::check(env) {
         eprintln!("larder: this Erlang release is not supported: {why}");
         return false;
@@ -198,8 +207,15 @@ fn prepare(env: *mut Env) -> bool {
     }
     identifiers::check_magic(env, decode::sample_reference(env));
     identifiers::check_integers();
-    room::check(env);
-    magic::check(env, &samples(env));
+    if boxed::is_wanted("room") {
+        room::check(env);
+    }
+    if boxed::is_wanted("magic") {
+        magic::check(env, &samples(env));
+    }
+    boxed::check(env, &boxed::Samples::of(info));
+    binaries::ready();
+    trees::check(&heap::Heap::new(env));
     true
 }
 
@@ -219,9 +235,9 @@ fn open_resources(env: *mut Env) -> bool {
         && ops::spec::PROGRAMS.open(env, c"larder_program", None)
 }
 
-unsafe extern "C" fn load(env: *mut Env, data: *mut *mut c_void, _info: Word) -> c_int {
+unsafe extern "C" fn load(env: *mut Env, data: *mut *mut c_void, info: Word) -> c_int {
     let mut ready = false;
-    call::outside(env, || ready = prepare(env));
+    call::outside(env, || ready = prepare(env, info));
     if !ready {
         return 1;
     }

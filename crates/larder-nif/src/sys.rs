@@ -58,7 +58,8 @@ pub struct Binary {
     pub size: usize,
     /// Where they lie.
     pub data: *mut u8,
-    ref_bin: *mut c_void,
+    /// What is counted, of one that was allocated or that a call made.
+    pub counted: *mut c_void,
     spare: [*mut c_void; 2],
 }
 
@@ -68,22 +69,19 @@ impl Binary {
         Binary {
             size: 0,
             data: std::ptr::null_mut(),
-            ref_bin: std::ptr::null_mut(),
+            counted: std::ptr::null_mut(),
             spare: [std::ptr::null_mut(); 2],
         }
     }
-}
 
-/// `ErlNifMapIterator`.
-#[repr(C)]
-pub struct MapIterator {
-    data: [usize; 7],
-}
-
-impl MapIterator {
-    /// Memory for an iterator that a call fills in.
-    pub const fn empty() -> Self {
-        MapIterator { data: [0; 7] }
+    /// As `enif_alloc_binary` fills it in.
+    pub const fn of(size: usize, data: *mut u8, counted: *mut c_void) -> Self {
+        Binary {
+            size,
+            data,
+            counted,
+            spare: [std::ptr::null_mut(); 2],
+        }
     }
 }
 
@@ -125,8 +123,6 @@ pub const RT_TAKEOVER: c_uint = 2;
 pub const LATIN1: c_uint = 1;
 /// Nanoseconds (`ErlNifTimeUnit`).
 pub const NANOSECONDS: c_int = 3;
-/// Iterate from the first pair.
-pub const MAP_ITERATOR_FIRST: c_uint = 1;
 
 /// What kind of term a word is (`ErlNifTermType`).
 pub mod term_type {
@@ -137,16 +133,8 @@ pub mod term_type {
     pub const FLOAT: c_int = 3;
     /// An integer of any size.
     pub const INTEGER: c_int = 5;
-    /// A list, the empty one included.
-    pub const LIST: c_int = 6;
-    /// A map.
-    pub const MAP: c_int = 7;
-    /// A pid.
-    pub const PID: c_int = 8;
     /// A reference.
     pub const REFERENCE: c_int = 10;
-    /// A tuple.
-    pub const TUPLE: c_int = 11;
 }
 
 /// `ErlNifEntry`.
@@ -223,7 +211,9 @@ extern "C" {
 
     pub fn enif_term_type(env: *mut Env, term: Word) -> c_int;
     pub fn enif_inspect_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
+    pub fn enif_alloc_binary(size: usize, binary: *mut Binary) -> c_int;
     pub fn enif_release_binary(binary: *mut Binary);
+    pub fn enif_make_binary(env: *mut Env, binary: *mut Binary) -> Word;
     pub fn enif_make_new_binary(env: *mut Env, size: usize, term: *mut Word) -> *mut u8;
     pub fn enif_term_to_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
     pub fn enif_binary_to_term(
@@ -257,21 +247,6 @@ extern "C" {
         elements: *mut *const Word,
     ) -> c_int;
     pub fn enif_make_tuple_from_array(env: *mut Env, terms: *const Word, count: c_uint) -> Word;
-    pub fn enif_get_map_size(env: *mut Env, term: Word, size: *mut usize) -> c_int;
-    pub fn enif_map_iterator_create(
-        env: *mut Env,
-        map: Word,
-        iterator: *mut MapIterator,
-        entry: c_uint,
-    ) -> c_int;
-    pub fn enif_map_iterator_destroy(env: *mut Env, iterator: *mut MapIterator);
-    pub fn enif_map_iterator_next(env: *mut Env, iterator: *mut MapIterator) -> c_int;
-    pub fn enif_map_iterator_get_pair(
-        env: *mut Env,
-        iterator: *mut MapIterator,
-        key: *mut Word,
-        value: *mut Word,
-    ) -> c_int;
     pub fn enif_make_map_from_arrays(
         env: *mut Env,
         keys: *const Word,

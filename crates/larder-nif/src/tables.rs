@@ -92,7 +92,7 @@ pub fn with<R>(
 }
 
 /// As `with`, with what the thread keeps for its operations.
-#[inline]
+#[inline(always)]
 pub fn with_local<R>(
     call: &Call<'_>,
     id: Word,
@@ -112,37 +112,6 @@ pub fn with_local<R>(
             None => return Err(Raise::Cause(atoms::TYPE)),
         };
         f(table, local)
-    })
-}
-
-/// As `with_local`, with a short way that mostly does; where it gives none, having done nothing, the long way begins anew.
-#[inline(always)]
-pub fn with_local_first<R>(
-    call: &Call<'_>,
-    id: Word,
-    short: impl FnOnce(&Table, &mut Local) -> Option<R>,
-    long: impl FnOnce(&Call<'_>, &Arc<Table>, &mut Local) -> Result<R, Raise>,
-) -> Result<R, Raise> {
-    larder::with_local_untrimmed(|local| {
-        let guard;
-        let table = if layout::is_atom(id) {
-            guard = local.pin();
-            ENGINE
-                .named(atoms::from_word(call.env, id), &guard)
-                .ok_or(Raise::Cause(atoms::ID))?
-        } else {
-            // Also any other reference: it never was a table's.
-            let table = TABLES.get(call.env, id);
-            &table.ok_or(Raise::Cause(atoms::TYPE))?.0
-        };
-        if table.is_simple() {
-            if let Some(result) = short(table, local) {
-                return Ok(result);
-            }
-        }
-        let result = long(call, table, local);
-        local.trim();
-        result
     })
 }
 

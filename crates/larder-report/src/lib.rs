@@ -32,6 +32,7 @@ mod tables;
 mod tree;
 mod verdict;
 mod versus;
+mod wide;
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ pub enum Error {
     #[error("{0} and another file are both of the study {1}")]
     Twice(PathBuf, String),
     /// The folder has nothing to tell.
-    #[error("{0} has no study's result (*.json, or bench.csv of `make bench`)")]
+    #[error("{0} has no study's result (*.json, bench.csv of `make bench` or wide.csv of `make bench-wide`)")]
     Nothing(PathBuf),
 }
 

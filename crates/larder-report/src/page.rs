@@ -3,7 +3,7 @@
 use crate::chart::Chart;
 use crate::read::Findings;
 use crate::style::{DASHES, MARKERS};
-use crate::{study, summary, svg, tree, versus};
+use crate::{study, summary, svg, tree, versus, wide};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 const SHEET: &str = include_str!("../assets/page.css");
@@ -31,6 +31,7 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
                 main {
                     (summary::summary(here, charts))
                     @if let Some(there) = there { (versus::section(here, there, charts)) }
+                    @if let Some(run) = &here.wide { (wide::section(run)) }
                     @for one in &here.studies { (study::section(one, charts)) }
                     @if let Some(tree) = &here.tree { (tree::section(tree)) }
                 }
@@ -77,6 +78,7 @@ fn contents(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Mark
             ul {
                 li { a href="#summary" { "Who wins where" } }
                 @if there.is_some() { li { a href="#versus" { "Beside the other run" } } }
+                @if here.wide.is_some() { li { a href="#wide" { "Every function, every kind of row" } } }
                 @for one in &here.studies {
                     li { a href=(format!("#{}", study::anchor(one))) { (one.title) } " "
                         span.none { (charts.iter().filter(|chart| chart.study == one.study).count()) " plots" } }

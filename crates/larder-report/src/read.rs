@@ -1,7 +1,8 @@
-//! The files of a folder: studies, a tree's recording, and `bench.csv` of `make bench`.
+//! The files of a folder: studies, a tree's recording, `bench.csv` of `make bench` and `wide.csv` of `make bench-wide`.
 
 use crate::result::{Recording, Study};
-use crate::{bench_csv, Error};
+use crate::wide::Wide;
+use crate::{bench_csv, wide, Error};
 use std::path::{Path, PathBuf};
 
 /// All that a folder has to tell.
@@ -13,15 +14,19 @@ pub struct Findings {
     pub studies: Vec<Study>,
     /// A tree that adapted.
     pub tree: Option<Recording>,
+    /// The cells of `make bench-wide`.
+    pub(crate) wide: Option<Wide>,
 }
 
 /// The recording's file.
 const TREE: &str = "catree-adapting.json";
 /// The file of `make bench`.
 const BENCH: &str = "bench.csv";
+/// The file of `make bench-wide`.
+const WIDE: &str = "wide.csv";
 
 impl Findings {
-    /// Reads every `*.json` of the folder, and `bench.csv`. Files in folders below are not looked at.
+    /// Reads every `*.json` of the folder, `bench.csv` and `wide.csv`. Files in folders below are not looked at.
     ///
     /// # Errors
     /// [`Error`], also if there is nothing.
@@ -33,7 +38,7 @@ impl Findings {
         for path in files(folder)? {
             found.take(&path)?;
         }
-        if found.studies.is_empty() && found.tree.is_none() {
+        if found.studies.is_empty() && found.tree.is_none() && found.wide.is_none() {
             return Err(Error::Nothing(folder.to_path_buf()));
         }
         found
@@ -46,6 +51,10 @@ impl Findings {
         let name = path.file_name().unwrap_or_default();
         if name == TREE {
             self.tree = Some(Recording::read(path).map_err(|error| at(path, error))?);
+            return Ok(());
+        }
+        if name == WIDE {
+            self.wide = Some(wide::read(path)?);
             return Ok(());
         }
         let study = if name == BENCH {

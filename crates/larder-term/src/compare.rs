@@ -1,10 +1,14 @@
 //! Identity (`=:=`) and term order (`==`, `<`), without recursion.
 //!
 //! Two terms are compared in lockstep: one cursor in each, and a stack of what the open containers still have in common. A difference ends
-//! the walk, so neither cursor ever has to skip a subterm. The pairs of a map are stored in the order of bytes, not of terms: two maps
-//! of one size (over 1) and different bytes are compared by their order keys, which list the keys in term order.
+//! the walk, so neither cursor ever has to skip a subterm. Two maps of one size (over 1) and different bytes are compared by their order
+//! keys, which list all keys before all values.
+//!
+//! A map of many pairs may have one of two forms: sorted (`MAP`), or in the order of the host's tree (`TREE_MAP`). Two maps of one form
+//! are identical if their bytes are; of different forms, if the sorted forms are.
 
 use crate::{
+    atom::Atom,
     encoder::{is_negative_zero, Encoder, Mode},
     node::Node,
     number,
@@ -17,7 +21,10 @@ use crate::{
 use smallvec::SmallVec;
 use std::{
     cmp::Ordering,
-    sync::atomic::{AtomicBool, Ordering as Memory},
+    sync::{
+        atomic::{AtomicBool, Ordering as Memory},
+        OnceLock,
+    },
 };
 
 static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
@@ -39,7 +46,8 @@ impl TermRef<'_> {
     /// Whether both are the same term: Erlang's `=:=`.
     ///
     /// # Complexity
-    /// One comparison of bytes; a walk only if they differ and something in them is kept outside (or legacy zeros are about).
+    /// One comparison of bytes; a walk only if they differ and something in them is kept outside, or is a map in the order of a tree (or legacy
+    /// zeros are about).
     #[inline]
     pub fn identical(self, other: TermRef<'_>) -> bool {
         self.bytes() == other.bytes() || identical_apart(self.bytes(), other.bytes())
@@ -70,13 +78,47 @@ impl TermRef<'_> {
     }
 }
 
-/// The order of a map's keys in its encoding: by their inline bytes.
-pub(crate) fn key_order(a: &[u8], b: &[u8], handles: bool) -> Ordering {
-    if !handles || !(crate::blob::has_handles(a) || crate::blob::has_handles(b)) {
-        return a.cmp(b);
-    }
-    inline(a).cmp(&inline(b))
+/// How the host orders two atoms as keys of one map, where it isn't by their texts.
+pub type AtomOrder = fn(Atom, Atom) -> Ordering;
+
+static ATOM_ORDER: OnceLock<AtomOrder> = OnceLock::new();
+static TREE_MAPS: AtomicBool = AtomicBool::new(false);
+
+/// Says how the host orders atoms that are keys of one map. To be called before any map is encoded;
+/// a later call changes nothing. Until then, and by default, their texts are compared.
+pub fn set_atom_order(order: AtomOrder) {
+    let _the_first_counts = ATOM_ORDER.set(order);
 }
+
+/// The order of a map's keys in its encoding, which is the host's: as `cmp_exact`, except that the
+/// host may have an order of its own for keys that are atoms.
+pub fn key_order(a: TermRef<'_>, b: TermRef<'_>) -> Ordering {
+    match (ATOM_ORDER.get(), a.as_atom(), b.as_atom()) {
+        (Some(order), Some(a), Some(b)) => order(a, b),
+        _ => a.cmp_exact(b),
+    }
+}
+
+/// Says that maps are written in the order of the host's tree from now on.
+pub fn set_tree_maps() {
+    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
+    TREE_MAPS.store(true, Memory::Relaxed);
+}
+
+/// Whether a map may have two forms in this process, so that identical terms may differ in their bytes.
+#[inline]
+pub fn tree_maps() -> bool {
+    // Ordering: Relaxed; pairs with the store of `set_tree_maps`, see there.
+    TREE_MAPS.load(Memory::Relaxed)
+}
+
+/// Whether a map in the order of the host's tree lies somewhere in a run of whole terms.
+pub(crate) fn has_tree_map(run: &[u8]) -> bool {
+    tree_maps() && run.len() >= SHORTEST_TREE && Heads::new(run).any(|(at, _)| run[at] == TREE_MAP)
+}
+
+/// No map in the order of the host's tree is shorter: it has 33 pairs at least.
+const SHORTEST_TREE: usize = 2 * 33;
 
 fn inline(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
@@ -88,9 +130,10 @@ fn inline(bytes: &[u8]) -> Vec<u8> {
 fn identical_apart(a: &[u8], b: &[u8]) -> bool {
     let handles = |t: &[u8]| crate::blob::has_handles(t);
     if legacy_zero() && (has_negative_zero(a) || has_negative_zero(b)) {
-        return without_negative_zero(a) == without_negative_zero(b);
+        let plain = |bytes| without_negative_zero(TermRef::within(bytes));
+        return plain(a) == plain(b);
     }
-    (handles(a) || handles(b)) && in_step(a, b)
+    (handles(a) || handles(b) || has_tree_map(a) || has_tree_map(b)) && in_step(a, b)
 }
 
 /// Whether a −0.0 lies somewhere in a term.
@@ -103,7 +146,8 @@ pub(crate) fn has_negative_zero(bytes: &[u8]) -> bool {
 /// The inline bytes of a term with 0.0 for every −0.0.
 ///
 /// The size of a float does not change, so only the order of a map's pairs may: the term is encoded anew, head by head.
-pub(crate) fn without_negative_zero(bytes: &[u8]) -> Vec<u8> {
+pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
+    let bytes = term.bytes();
     let plain = inline(bytes);
     let mut out = Vec::with_capacity(plain.len());
     let mut enc = Encoder::new(&mut out, Mode::Inline);
@@ -115,7 +159,7 @@ pub(crate) fn without_negative_zero(bytes: &[u8]) -> Vec<u8> {
         pending = pending - 1 + children;
         match plain[at] {
             FLOAT if is_negative_zero(&plain[at..end]) => enc.float(0.0),
-            MAP => maps.push((enc.begin_map(children as usize / 2), pending - children)),
+            MAP | TREE_MAP => maps.push((enc.begin_map(children as usize / 2), pending - children)),
             _ => enc.raw_head(&plain[at..end], children),
         }
         while maps.last().is_some_and(|&(_, around)| around == pending) {
@@ -130,6 +174,14 @@ pub(crate) fn without_negative_zero(bytes: &[u8]) -> Vec<u8> {
 fn in_step(a: &[u8], b: &[u8]) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     while pending > 0 {
+        if let (MAP, TREE_MAP) | (TREE_MAP, MAP) = (a[i], b[j]) {
+            let (i_end, j_end) = (end_of(a, i), end_of(b, j));
+            if inline(&a[i..i_end]) != inline(&b[j..j_end]) {
+                return false;
+            }
+            (i, j, pending) = (i_end, j_end, pending - 1);
+            continue;
+        }
         let ((i_end, children), (j_end, _)) = (head(a, i), head(b, j));
         let (x, y) = (TermRef::within(&a[i..i_end]), TermRef::within(&b[j..j_end]));
         let same = x.bytes() == y.bytes()

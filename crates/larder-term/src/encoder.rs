@@ -10,10 +10,11 @@
 
 use crate::{
     atom::Atom,
-    blob::{self, Anchor, Blob},
+    blob::{Anchor, Blob},
+    compare,
     map_order::Moves,
     node::{Node, NodeName},
-    skip::Heads,
+    skip::{head, Heads},
     tags::*,
     varint,
     view::{RefRef, TermRef, View},
@@ -281,8 +282,7 @@ impl<'b> Encoder<'b> {
             return Ok(());
         }
         let outermost = maps.frames.is_empty();
-        maps.moves
-            .end_map(self.out, &marks, outermost, self.handles)
+        maps.moves.end_map(self.out, &marks, outermost)
     }
 
     /// A binary. In shared mode one over 127 bytes is put outside, which copies it once.
@@ -311,7 +311,7 @@ impl<'b> Encoder<'b> {
         self.handles = true;
         self.out.push(BLOB);
         varint::push(self.out, blob.len() as u64);
-        self.out.extend_from_slice(&blob::handle_of(blob.0));
+        self.out.extend_from_slice(&blob.into_handle());
     }
 
     /// The first `bits` bits of `bytes`: a binary if they are whole bytes. Bits beyond the end of `bytes` are not there.
@@ -368,7 +368,7 @@ impl<'b> Encoder<'b> {
         self.handles = true;
         self.out.push(REF_KEPT);
         self.words(words);
-        self.out.extend_from_slice(&blob::handle_of(anchor.0));
+        self.out.extend_from_slice(&anchor.into_handle());
     }
 
     fn words(&mut self, words: &[u32]) {
@@ -430,6 +430,9 @@ impl<'b> Encoder<'b> {
 
     /// Copies runs of heads as they are; only what the mode keeps elsewhere is written anew.
     fn long_term(&mut self, bytes: &[u8]) {
+        if self.mode == Mode::Inline && compare::has_tree_map(bytes) {
+            return self.sorted(bytes);
+        }
         let mut copied = 0;
         for (start, end) in Heads::new(bytes) {
             let moves = match bytes[start] {
@@ -448,6 +451,42 @@ impl<'b> Encoder<'b> {
             }
         }
         self.out.extend_from_slice(&bytes[copied..]);
+    }
+
+    /// As `long_term`, with the pairs of all maps sorted, whose order in the bytes may be that of a tree.
+    #[cold]
+    fn sorted(&mut self, bytes: &[u8]) {
+        let mut inner = Encoder::new(self.out, self.mode);
+        // The open maps: their token, and how many terms were pending around them.
+        let mut maps = Vec::new();
+        let mut pending = 1;
+        for (at, end) in Heads::new(bytes) {
+            let children = head(bytes, at).1;
+            pending = pending - 1 + children;
+            match bytes[at] {
+                TREE_MAP => maps.push((inner.begin_map(children as usize / 2), pending - children)),
+                _ if children == 0 => inner.term(TermRef::within(&bytes[at..end])),
+                _ => inner.raw_head(&bytes[at..end], children),
+            }
+            while maps.last().is_some_and(|&(_, around)| around == pending) {
+                // The keys of a map of the host's are all different.
+                let _ended = maps.pop().map(|(token, _)| inner.end_map(token));
+            }
+        }
+        let zero = inner.negative_zero;
+        self.negative_zero |= zero;
+    }
+
+    /// Takes over one whole term that was written elsewhere, with the counts of its handles.
+    ///
+    /// # Safety
+    /// The bytes are what an encoder of this mode would have written in this process; the caller owns one count for each handle in
+    /// them and gives it up. `handles` and `negative_zero` say whether a handle and a −0.0 are among them.
+    pub unsafe fn adopt(&mut self, term: &[u8], handles: bool, negative_zero: bool) {
+        self.begin(0);
+        self.out.extend_from_slice(term);
+        self.handles |= handles;
+        self.negative_zero |= negative_zero;
     }
 
     /// A head that an encoder wrote in inline mode, and that is no map's.

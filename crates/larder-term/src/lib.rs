@@ -27,8 +27,8 @@
 //! # Bytes
 //!
 //! A term is one run of bytes that says where it ends; no encoding is a prefix of another. An [`Encoder`] writes it head by head. The
-//! encoding is canonical: in inline mode two terms are identical exactly when their bytes are. In shared mode a binary over 127 bytes lies outside, counted, and the bytes
-//! hold a handle to it ([`blob`] tells who owns which count). An [`order_key`] is another run of bytes for the same term, which compares as
+//! encoding is canonical in inline mode: two terms are identical exactly when their bytes are. In shared mode a binary over 127 bytes lies outside, counted, and the bytes
+//! hold a handle to it ([`blob`] tells who owns which count); a large map may have its pairs in the order of the host's tree. An [`order_key`] is another run of bytes for the same term, which compares as
 //! terms do.
 //!
 //! ```
@@ -66,8 +66,9 @@
 //! * Nothing that a stranger sends panics: [`etf`] and [`text`] check what they read. [`TermRef::trusted`] and its kin are `unsafe`, because they
 //!   do not.
 //! * Atoms are for ever ([`atom`]), and so is what parsing an untrusted text costs.
-//! * Two switches belong to the whole process, and the door sets them when it is loaded: [`set_legacy_zero`] (hosts that take −0.0 for 0.0) and [`node::set_local`]
-//!   (what this node is called, which only comparing its identifiers with other nodes' asks for).
+//! * Some switches belong to the whole process, and the host sets them when it is loaded: [`set_legacy_zero`] (hosts that take −0.0 for 0.0), [`set_atom_order`] and
+//!   [`set_tree_maps`] (how the host keeps its maps), [`blob::set_host_binaries`] (how it counts its binaries). [`node::set_local`] says what this node is called,
+//!   which only comparing its identifiers with other nodes' asks for.
 //!
 //! `unsafe` code lives in [`blob`] alone, where handles become pointers.
 
@@ -92,12 +93,15 @@ mod varint;
 mod view;
 
 pub use atom::{atoms, Atom, AtomError};
-pub use compare::{legacy_zero, set_legacy_zero};
+pub use compare::{
+    key_order, legacy_zero, set_atom_order, set_legacy_zero, set_tree_maps, tree_maps,
+    without_negative_zero, AtomOrder,
+};
 pub use encoder::{DuplicateKey, Encoder, MapToken, Mode};
 #[doc(hidden)]
 pub use macros::Literal;
 pub use node::{Node, NodeName};
-pub use skip::skip;
+pub use skip::{head, skip};
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};
 pub use view::{
     little_endian, BigRef, FunRef, Kind, ListRef, MapRef, Pairs, PidRef, PortRef, RefRef, TermRef,

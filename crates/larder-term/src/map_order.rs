@@ -12,7 +12,7 @@
 //! Invariants: a move permutes the bytes from its map's first key to the map's end, and no others, so places around it stay what they are. A map has a
 //! head before its first key, so that moves within each other begin at different places.
 
-use crate::{compare, encoder::DuplicateKey};
+use crate::{compare, encoder::DuplicateKey, view::TermRef};
 use std::collections::BTreeMap;
 
 /// The pairs of a map, in the order that is wanted, as where they begin and end.
@@ -32,7 +32,6 @@ impl Moves {
         out: &mut [u8],
         marks: &[usize],
         outermost: bool,
-        handles: bool,
     ) -> Result<(), DuplicateKey> {
         let (Some(&start), end) = (marks.first(), out.len()) else {
             return Ok(());
@@ -43,7 +42,7 @@ impl Moves {
                     .chunks(2)
                     .for_each(|pair| self.settle(out, pair[0], pair[1]));
             }
-            if let Some(runs) = order_of(out, marks, handles)? {
+            if let Some(runs) = order_of(out, marks)? {
                 self.0.insert(start, Move { end, runs });
             }
         }
@@ -80,14 +79,10 @@ impl Moves {
 }
 
 /// The pairs by their keys, unless they are in order as they are.
-fn order_of(
-    out: &[u8],
-    marks: &[usize],
-    handles: bool,
-) -> Result<Option<Vec<(usize, usize)>>, DuplicateKey> {
+fn order_of(out: &[u8], marks: &[usize]) -> Result<Option<Vec<(usize, usize)>>, DuplicateKey> {
     let pairs = marks.len() / 2;
-    let key = |i: usize| &out[marks[2 * i]..marks[2 * i + 1]];
-    let order = |&a: &usize, &b: &usize| compare::key_order(key(a), key(b), handles);
+    let key = |i: usize| TermRef::within(&out[marks[2 * i]..marks[2 * i + 1]]);
+    let order = |&a: &usize, &b: &usize| compare::key_order(key(a), key(b));
     if (1..pairs).all(|i| order(&(i - 1), &i).is_lt()) {
         return Ok(None);
     }

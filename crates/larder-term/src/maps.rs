@@ -1,12 +1,15 @@
 //! Where the keys and values of a term's maps begin, found in one pass.
 //!
-//! Order keys and texts have a map's keys in term order, but its pairs are stored in the order of bytes, so its values are visited out
+//! Order keys and texts have all of a map's keys in term order, but its pairs are stored side by side, perhaps as the host's tree has them, so its values are visited out
 //! of order. Skipping to them map by map would cost the square of the depth of nested maps; this pass costs the term once.
 //!
 //! Invariant of the pass: `boundary` is the value of `pending` at which the next term to begin is a child of the innermost map (or comes right
 //! after it, once all its places are filled), as in the encoder.
 
-use crate::{skip::head, tags::MAP};
+use crate::{
+    skip::head,
+    tags::{MAP, TREE_MAP},
+};
 
 /// The places of all maps with more than one pair.
 pub(crate) struct MapIndex {
@@ -36,7 +39,7 @@ impl MapIndex {
             }
             let (next, children) = head(bytes, at);
             pending = pending - 1 + children;
-            if bytes[at] == MAP && children > 2 {
+            if matches!(bytes[at], MAP | TREE_MAP) && children > 2 {
                 frames.push(index.open(at, children as usize / 2, boundary));
                 boundary = pending;
             }

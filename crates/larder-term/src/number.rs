@@ -7,7 +7,7 @@ mod ops;
 
 use crate::{
     compare::legacy_zero,
-    encoder::Encoder,
+    encoder::{push_int, Encoder, Mode},
     view::{BigRef, TermRef, View},
 };
 use num_bigint::{BigInt, Sign};
@@ -85,6 +85,20 @@ impl Number {
     /// Whether it is an integer.
     pub fn is_integer(&self) -> bool {
         !matches!(self, Number::Float(_))
+    }
+
+    /// Appends it as a term.
+    #[inline]
+    pub fn push(&self, out: &mut Vec<u8>) {
+        match self {
+            Number::Int(n) => push_int(out, *n),
+            other => other.push_any(out),
+        }
+    }
+
+    #[cold]
+    fn push_any(&self, out: &mut Vec<u8>) {
+        self.encode(&mut Encoder::new(out, Mode::Inline));
     }
 
     /// Pushes it as a term.

@@ -374,17 +374,26 @@ fn push_text(atom: Atom, out: &mut Vec<u8>) {
 }
 
 fn push_bits(bytes: &[u8], bits: usize, out: &mut Vec<u8>) {
+    out.reserve(bytes.len() + 16);
     out.push(BITSTRING);
-    let mut rest = bytes;
-    while let Some(zero) = rest.iter().position(|&b| b == 0) {
-        out.extend_from_slice(&rest[..zero]);
-        out.extend_from_slice(&[0, 0xFF]);
-        rest = &rest[zero + 1..];
+    for chunk in bytes.chunks(8) {
+        match <[u8; 8]>::try_from(chunk) {
+            Ok([0, 0, 0, 0, 0, 0, 0, 0]) => out.extend_from_slice(&EIGHT_ZEROS),
+            Ok(eight) if !eight.contains(&0) => out.extend_from_slice(&eight),
+            _ => chunk.iter().for_each(|&byte| match byte {
+                0 => out.extend_from_slice(&[0, 0xFF]),
+                _ => out.push(byte),
+            }),
+        }
     }
-    out.extend_from_slice(rest);
     let in_last = bits - 8 * bytes.len().saturating_sub(1);
     out.extend_from_slice(&[0, in_last as u8]);
 }
+
+/// Eight bytes that are zero, each with its mark.
+pub(super) const EIGHT_ZEROS: [u8; 16] = [
+    0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
+];
 
 /// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says in which order they were.
 fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {

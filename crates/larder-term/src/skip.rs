@@ -10,7 +10,7 @@ use crate::{tags::*, varint};
 /// # Panics
 /// Panics on bytes that no encoder wrote.
 #[inline]
-pub(crate) fn head(bytes: &[u8], at: usize) -> (usize, u64) {
+pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
     let tag = bytes[at];
     if tag >= SMALL || tag == NIL {
         return (at + 1, 0);
@@ -42,6 +42,11 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
         MAP => {
             let (n, at) = varint::read(bytes, at + 1);
             (at, 2 * n)
+        }
+        TREE_MAP => {
+            let (n, at) = varint::read(bytes, at + 1);
+            let (shape, at) = varint::read(bytes, at);
+            (at + shape as usize, 2 * n)
         }
         BLOB => leaf(varint::read(bytes, at + 1).1 + HANDLE),
         BITS => {

@@ -50,6 +50,9 @@ pub const REF_KEPT: u8 = 0x1E;
 pub const FUN: u8 = 0x1F;
 /// `fun M:F/A`.
 pub const EXPORT: u8 = 0x20;
+/// A map of many pairs, in the order of the host's tree: the number of pairs, the length of what
+/// says how the tree branches, that, and the pairs. Index keys never hold one.
+pub const TREE_MAP: u8 = 0x21;
 
 /// The bytes of a handle.
 pub const HANDLE: usize = 8;

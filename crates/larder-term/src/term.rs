@@ -304,7 +304,7 @@ impl hash::Hash for Term {
         let term = self.as_ref();
         let zero = crate::legacy_zero() && crate::compare::has_negative_zero(self.bytes());
         match (zero, self.run.has_handles()) {
-            (true, _) => state.write(&crate::compare::without_negative_zero(self.bytes())),
+            (true, _) => state.write(&crate::compare::without_negative_zero(self.as_ref())),
             (false, false) => state.write(self.bytes()),
             (false, true) => {
                 let mut inline = Vec::new();
@@ -391,6 +391,12 @@ impl TermBuf {
     pub fn clear(&mut self) {
         self.run.clear();
         self.complete = false;
+    }
+
+    /// Bytes of memory that it has taken.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.run.capacity()
     }
 
     /// Replaces what it holds by what a closure pushes.

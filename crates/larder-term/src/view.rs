@@ -395,7 +395,11 @@ impl<'a> TermRef<'a> {
                 let (n, at) = varint::read(bytes, 1);
                 View::Map(MapRef(Terms::new(&bytes[at..], 2 * n as usize)))
             }
-            BLOB => View::Bin(blob::payload(self).bytes()),
+            TREE_MAP => {
+                let (at, children) = head(bytes, 0);
+                View::Map(MapRef(Terms::new(&bytes[at..], children as usize)))
+            }
+            BLOB => View::Bin(blob::bytes(self)),
             BITS => {
                 let (bits, at) = varint::read(bytes, 1);
                 let bits = bits as usize;
@@ -494,12 +498,36 @@ impl<'a> TermRef<'a> {
 
     /// A count of one's own on a binary that is kept outside; `None` for everything else, inline binaries too.
     pub fn blob(self) -> Option<Blob> {
-        (self.0[0] == BLOB).then(|| Blob(blob::owned_payload(self)))
+        (self.0[0] == BLOB).then(|| Blob(blob::owned(self)))
+    }
+
+    /// The host's owner of a binary that is kept outside, if there is one of this type.
+    #[inline]
+    pub fn blob_owner<T: std::any::Any>(self) -> Option<&'a T> {
+        if self.0[0] != BLOB {
+            return None;
+        }
+        blob::payload(self)?.owner()
+    }
+
+    /// The address of the host's binary that a binary is, if it is kept outside as one ([`Blob::of_host`]).
+    #[inline]
+    pub fn host_binary(self) -> Option<usize> {
+        if self.0[0] != BLOB {
+            return None;
+        }
+        blob::host_address(self)
     }
 
     /// A count of one's own on what a reference keeps alive; `None` for everything else.
     pub fn anchor(self) -> Option<Anchor> {
-        (self.0[0] == REF_KEPT).then(|| Anchor(blob::owned_payload(self)))
+        if self.0[0] != REF_KEPT {
+            return None;
+        }
+        match blob::owned(self) {
+            blob::Kept::Payload(payload) => Some(Anchor(payload)),
+            blob::Kept::Host(_) => None,
+        }
     }
 
     /// Whether a handle lies somewhere in it.
@@ -610,7 +638,7 @@ pub(crate) fn kind_at(bytes: &[u8], at: usize) -> Kind {
         NIL => Kind::Nil,
         LIST | ILIST => Kind::List,
         TUPLE => Kind::Tuple,
-        MAP => Kind::Map,
+        MAP | TREE_MAP => Kind::Map,
         BIN..=BITS => Kind::Bitstring,
         PID | PID_EXT => Kind::Pid,
         PORT | PORT_EXT => Kind::Port,

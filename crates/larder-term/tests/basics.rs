@@ -294,7 +294,9 @@ fn objects_come_back() {
                 object::encode(tuple.as_ref(), keypos, form, compress, &mut object).unwrap();
                 let compressed = object.value()[0] & object::COMPRESSED != 0;
                 assert_eq!(compressed, compress);
-                assert_eq!(object::value_has_handles(object.value()), !compress);
+                // A key's own binary lies in the index key.
+                let outside = !compress && keypos != 4;
+                assert_eq!(object::value_has_handles(object.value()), outside);
                 let mut scratch = Vec::new();
                 let view = object.view(keypos, &mut scratch);
                 assert_eq!((view.arity(), view.keypos()), (6, keypos));

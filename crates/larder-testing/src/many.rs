@@ -18,6 +18,7 @@ pub enum Op {
     Get(u16),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
+    Step(Option<u16>),
 }
 
 /// Operations on so many keys.
@@ -32,6 +33,8 @@ pub fn op(keys: u16) -> impl Strategy<Value = Op> {
         2 => (0..keys, prop::collection::vec(size(), 1..4)).prop_map(|(k, n)| Op::RemoveSame(k, n)),
         2 => (0..keys).prop_map(Op::Get),
         1 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
+        2 => (0..keys).prop_map(|k| Op::Step(Some(k))),
+        1 => Just(Op::Step(None)),
     ]
 }
 
@@ -73,7 +76,7 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
                 seen.push(objects.remove_same(&value, &mut |v| v == value));
             }
         }
-        Op::Get(_) | Op::Scan(..) => {}
+        Op::Get(_) | Op::Scan(..) | Op::Step(_) => {}
     }
     seen.extend([objects.count(), usize::from(objects.is_empty())]);
     seen
@@ -83,6 +86,7 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
 pub fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Rows {
     let k = match op {
         Op::Scan(k, which, want) => return scan(index, *k, *which, *want, how),
+        Op::Step(k) => return step(index, *k, how),
         Op::Get(k) | Op::Push(k, _) | Op::RemoveIf(k, _) | Op::Replace(k, ..) => *k,
         Op::Mixed(k, _) | Op::Once(k, _) | Op::RemoveSame(k, _) => *k,
     };
@@ -100,6 +104,20 @@ pub fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Rows {
     assert_eq!(index.contains(&pin(), key(&bytes, how)), n > 0);
     seen.extend(values.into_iter().map(|v| (vec![], v)));
     seen
+}
+
+/// Whether the key is there, and the first entry of the next.
+fn step(index: &dyn Multi, k: Option<u16>, how: Hashes) -> Rows {
+    let (bytes, guard, mut batch) = (k.map(key_bytes), pin(), Batch::default());
+    let from = bytes.as_ref().map(|bytes| key(bytes, how));
+    let here = index.step(&guard, from, &mut batch);
+    let there = from.is_some_and(|key| index.contains(&guard, key));
+    assert_eq!(here, there);
+    assert!(!batch.is_empty() || batch.done);
+    let found = (0..batch.len()).take(1);
+    found
+        .map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec()))
+        .collect()
 }
 
 fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows {

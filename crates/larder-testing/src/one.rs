@@ -21,7 +21,7 @@ pub enum Op {
     QuickPut(u16, usize, bool),
     QuickRemove(u16, bool),
     UpdateWith(u16, usize),
-    After(u16, u8),
+    Step(Option<u16>, u8),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
 }
@@ -41,7 +41,8 @@ pub fn op(keys: u16) -> impl Strategy<Value = Op> {
         6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, may)| Op::QuickPut(k, n, may)),
         4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, may)| Op::QuickRemove(k, may)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| Op::UpdateWith(k, n)),
-        2 => (0..keys, 0..8u8).prop_map(|(k, how)| Op::After(k, how)),
+        2 => (0..keys, 0..2u8).prop_map(|(k, way)| Op::Step(Some(k), way)),
+        1 => (0..2u8).prop_map(|way| Op::Step(None, way)),
         1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
     ]
 }
@@ -170,12 +171,13 @@ fn get_short_many(
     found.fold(false, |long, (got, out)| note_short(got, out, seen) || long)
 }
 
-fn after(index: &dyn Unique, k: u16, how: Hashes, which: u8, seen: &mut Rows) -> bool {
-    let (bytes, guard, mut batch) = (key_bytes(k), pin(), Batch::default());
-    batch.want = usize::from(which / 2);
+fn step(index: &dyn Unique, k: Option<u16>, how: Hashes, which: u8, seen: &mut Rows) -> bool {
+    let (bytes, guard, mut batch) = (k.map(key_bytes), pin(), Batch::default());
+    let from = bytes.as_ref().map(|bytes| key(bytes, how));
     let direction = DIRECTIONS[usize::from(which % 2)];
-    let here = index.after(&guard, key(&bytes, how), direction, &mut batch);
-    assert_eq!(here, index.contains(&guard, key(&bytes, how)));
+    let here = index.step(&guard, from, direction, &mut batch);
+    let there = from.is_some_and(|key| index.contains(&guard, key));
+    assert_eq!(here, there);
     let first = (!batch.is_empty()).then(|| (batch.key(0), batch.value(0)));
     assert!(first.is_some() || batch.done);
     note(seen, first.map(|(key, _)| key));
@@ -216,7 +218,7 @@ pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
         Op::GetShortMany(k, n, far) => get_short_many(index, (k, n, far), how, &mut seen),
         Op::QuickPut(k, n, may) => quick(index, k, how, Some(n), may, &mut seen),
         Op::QuickRemove(k, may) => quick(index, k, how, None, may, &mut seen),
-        Op::After(k, which) => after(index, k, how, which, &mut seen),
+        Op::Step(k, which) => step(index, k, how, which, &mut seen),
         Op::Scan(k, which, want) => return scan(index, k, how, which, want),
     };
     seen.push((vec![u8::from(changed)], Vec::new()));

@@ -128,9 +128,9 @@ impl Registers for Box<dyn Unique> {
             return self.contains(&pin(), key(&bytes, Hashes::Good));
         }
         let mut batch = Batch::default();
-        self.after(
+        self.step(
             &pin(),
-            key(&bytes, Hashes::Good),
+            Some(key(&bytes, Hashes::Good)),
             Direction::Forward,
             &mut batch,
         )

@@ -1,8 +1,9 @@
-//! What a thread read ahead of a traversal.
+//! The read-ahead cursor: what a thread read beyond its last step from key to key.
 //!
-//! Who goes from key to key through a set or ordered_set mostly goes on from the key of the last answer. So the second such step reads some more
-//! entries than it needs, the next time more of them, and the steps that follow are answered from what was read, for as long as the table's watch says that
-//! nothing has changed (see `scan::watch`): a step then looks at no leaf.
+//! Who goes from key to key through a table mostly goes on from the key of the last answer. So the
+//! second such step reads some more entries than it needs, the next time more of them, and the steps
+//! that follow are answered from what was read, for as long as the table's watch says that nothing
+//! has changed (see `scan::watch`): a step then looks at no leaf.
 //!
 //! ```text
 //!   next(k1) -> k2     reads k2                          unwatched
@@ -10,14 +11,19 @@
 //!   next(k3) -> k4     from what was read
 //! ```
 //!
-//! A table that others change all the time would have its watch armed, and disarmed, at each step. There the index is asked whether the leaf that was read is as
-//! it was (`Unique::unchanged`): a step then finds its leaf, and no more. After a change of the table the thread goes on so for a while, without the watch; after a
-//! change of the leaf it reads nothing ahead for some steps.
+//! A table that others change all the time would have its watch armed, and disarmed, at each step.
+//! There the index is asked whether the leaf that was read is as it was (`Unique::unchanged`): a step
+//! then finds its leaf, and no more. After a change of the table the thread goes on so for a while,
+//! without the watch; after a change of the leaf it reads nothing ahead for some steps. A step that
+//! reads nothing ahead costs little (`Unique::step`), so a drain, which deletes each key that it has
+//! passed, needs no read-ahead.
 //!
-//! A door that showed the key of an answer as a number of its own, which stands for that key for ever, may ask for the next step by that number: then the
-//! key is neither written nor compared.
+//! A host that showed the key of an answer as a number of its own, which stands for that key for
+//! ever, may ask for the next step by that number: then the key is neither written nor compared.
 //!
-//! What is kept are copies of bytes. Entries whose values hold handles are never answered from here: nobody counts those copies' handles.
+//! What is kept are copies of bytes. Entries whose values hold handles are never answered from here:
+//! nobody counts those copies' handles. Of a bag, keys are answered from here, and never objects:
+//! what was read may have some of a key's objects without the others.
 
 use crate::raw;
 use crate::scan::Watched;
@@ -26,54 +32,56 @@ use larder_index::{Batch, Direction, Seen};
 /// Entries that are read ahead at first, and at most.
 const FIRST: usize = 8;
 const MOST: usize = 512;
-/// Steps without reading ahead after what had been read was changed; and readings without the watch after the table was.
+/// Steps without reading ahead after what had been read was changed; and readings without the watch
+/// after the table was.
 const PAUSE: u32 = 64;
 /// More bytes than this are not kept.
 const KEEP: usize = 1 << 20;
 
 /// Where a step that goes on from the last answer begins.
 #[derive(Clone, Copy, Debug)]
-pub enum StepFrom<'k> {
+pub(crate) enum StepFrom<'k> {
     /// An index key.
     Key(&'k [u8]),
     /// The key that was shown as this number, which is not 0.
     Shown(u64),
 }
 
+/// What lies behind a key, as far as was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Behind<'a> {
+    /// A key, and the first value under it.
+    Entry(&'a [u8], &'a [u8]),
+    /// Nothing: the key is the last.
+    End,
+}
+
 /// See the module.
+#[derive(Default)]
 pub(crate) struct Ahead {
     /// The number of the table's watch; 0 for none.
     table: u64,
     /// None if what was read is not watched.
     watched: Option<Watched>,
-    way: Direction,
+    backward: bool,
+    /// A key has one entry at most.
+    unique: bool,
+    /// What was read.
     batch: Batch,
-    /// The entry of the last answer.
+    /// Where the next step reads; it becomes `batch` when the step has an answer.
+    pub(crate) spare: Batch,
+    /// Where the next step writes a position.
+    pub(crate) position: Vec<u8>,
+    /// The entry of the last answer: the first of its key.
     at: usize,
     /// What its key was shown as; 0 if it was not.
     shown: u64,
-    /// How many entries to read ahead the next time.
+    /// How many entries were read ahead the last time; 0 for none.
     more: usize,
     /// Steps until something is read ahead again.
     pause: u32,
     /// Readings until the watch is asked again.
     unwatched: u32,
-}
-
-impl Default for Ahead {
-    fn default() -> Self {
-        Ahead {
-            table: 0,
-            watched: None,
-            way: Direction::Forward,
-            batch: Batch::default(),
-            at: 0,
-            shown: 0,
-            more: FIRST,
-            pause: 0,
-            unwatched: 0,
-        }
-    }
 }
 
 /// Whether two keys are the same: mostly they are, and short.
@@ -96,7 +104,7 @@ impl Ahead {
     #[inline(always)]
     fn goes_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
         self.table == table
-            && self.way == way
+            && self.backward == (way == Direction::Backward)
             && self.at < self.batch.len()
             && match from {
                 StepFrom::Key(key) => same(self.batch.key(self.at), key),
@@ -116,7 +124,42 @@ impl Ahead {
         self.shown = number;
     }
 
-    /// The entry behind another, if it was read and `holds` says that it still is what the table has.
+    /// The first entry of the key behind that of the last answer; the number of entries if there is
+    /// none at all. None if it was not read.
+    #[inline(always)]
+    fn behind(&self) -> Option<usize> {
+        let next = self.at + 1;
+        match self.batch.entries.get(next) {
+            Some(_) if self.unique => Some(next),
+            Some(_) => self.behind_equals(next),
+            None => self.batch.done.then_some(next),
+        }
+    }
+
+    /// As `behind`, where the key of the last answer may have several entries.
+    fn behind_equals(&self, mut next: usize) -> Option<usize> {
+        let key = self.batch.key(self.at);
+        while next < self.batch.len() && same(self.batch.key(next), key) {
+            next += 1;
+        }
+        (next < self.batch.len() || self.batch.done).then_some(next)
+    }
+
+    /// Goes to an entry and gives it, unless its value holds handles; at the end, says so.
+    #[inline(always)]
+    fn go_to(&mut self, next: usize) -> Option<Behind<'_>> {
+        if next >= self.batch.len() {
+            return Some(Behind::End);
+        }
+        let (key, value) = self.batch.entry(next);
+        if raw::has_handles(value) {
+            return None;
+        }
+        (self.at, self.shown) = (next, 0);
+        Some(Behind::Entry(key, value))
+    }
+
+    /// What lies behind a key, if it was read and `holds` says that it still is what the table has.
     #[inline(always)]
     pub(crate) fn next(
         &mut self,
@@ -124,29 +167,20 @@ impl Ahead {
         from: StepFrom<'_>,
         way: Direction,
         holds: impl FnOnce(Watched) -> bool,
-    ) -> Option<(&[u8], &[u8])> {
+    ) -> Option<Behind<'_>> {
         let watched = self.watched?;
-        let next = self.at + 1;
-        if next >= self.batch.len() || !self.goes_on(table, from, way) || !holds(watched) {
+        if !self.goes_on(table, from, way) {
             return None;
         }
-        let (key, value) = self.batch.entry(next);
-        if raw::has_handles(value) {
+        let next = self.behind()?;
+        if !holds(watched) {
             return None;
         }
-        (self.at, self.shown) = (next, 0);
-        Some((key, value))
+        self.go_to(next)
     }
 
-    /// Whether there is an entry that `next_unchanged` could give: who would have to pin the epoch for that asks first.
-    #[inline]
-    pub(crate) fn may_go_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
-        self.batch.seen.is_some()
-            && self.at + 1 < self.batch.len()
-            && self.goes_on(table, from, way)
-    }
-
-    /// As `next`, after the table was changed: if `same` says of the key of the last answer that what was read around it was not.
+    /// As `next`, after the table was changed: if `same` says of the key of the last answer that what
+    /// was read around it was not.
     #[inline]
     pub(crate) fn next_unchanged(
         &mut self,
@@ -154,35 +188,34 @@ impl Ahead {
         from: StepFrom<'_>,
         way: Direction,
         same: impl FnOnce(&[u8], Seen) -> bool,
-    ) -> Option<(&[u8], &[u8])> {
+    ) -> Option<Behind<'_>> {
         let seen = self.batch.seen?;
-        if !self.may_go_on(table, from, way) || !same(self.batch.key(self.at), seen) {
+        if !self.goes_on(table, from, way) {
             return None;
         }
-        let next = self.at + 1;
-        let (key, value) = self.batch.entry(next);
-        if raw::has_handles(value) {
+        let next = self.behind()?;
+        if !same(self.batch.key(self.at), seen) {
             return None;
         }
         if self.watched.take().is_some() {
             self.unwatched = PAUSE;
         }
-        (self.at, self.shown) = (next, 0);
-        Some((key, value))
+        self.go_to(next)
     }
 
-    /// How many entries a step from `key`, which was not answered from here, should read ahead, and whether they are to be watched.
+    /// How many entries a step from `key`, which was not answered from here, should read ahead, and
+    /// whether they are to be watched.
     #[inline]
     pub(crate) fn wanted(&mut self, table: u64, key: &[u8], way: Direction) -> (usize, bool) {
         if !self.goes_on(table, StepFrom::Key(key), way) {
-            self.more = FIRST;
+            self.more = 0;
             return (0, false);
         }
         let tells = self.batch.seen.is_some();
-        if (self.watched.is_some() || tells) && self.at + 1 < self.batch.len() {
+        if (self.watched.is_some() || tells) && self.behind().is_some() {
             // There was an answer, and it did not hold.
             self.pause = PAUSE;
-            self.more = FIRST;
+            self.more = 0;
         }
         if self.pause > 0 {
             self.pause -= 1;
@@ -190,30 +223,36 @@ impl Ahead {
         }
         let watch = self.unwatched == 0 || !tells;
         self.unwatched = self.unwatched.saturating_sub(1);
-        let more = self.more;
-        self.more = (4 * more).min(MOST);
-        (more, watch)
+        self.more = (4 * self.more).clamp(FIRST, MOST);
+        (self.more, watch)
     }
 
-    /// Keeps what a step has read, of which entry `at` was the answer, unless it is much. The batch is exchanged for another.
+    /// Keeps what a step has read into `spare`, of which the first entry was the answer, unless it
+    /// is much.
     #[inline]
     pub(crate) fn keep(
         &mut self,
         table: u64,
         watched: Option<Watched>,
         way: Direction,
-        batch: &mut Batch,
-        at: usize,
+        unique: bool,
     ) {
-        std::mem::swap(&mut self.batch, batch);
+        std::mem::swap(&mut self.batch, &mut self.spare);
         if self.batch.bytes.capacity() > KEEP {
             *self = Ahead::default();
             return;
         }
         self.table = table;
         self.watched = watched;
-        self.way = way;
-        self.at = at;
-        self.shown = 0;
+        self.backward = way == Direction::Backward;
+        self.unique = unique;
+        self.at = 0;
+    }
+
+    /// Puts a batch back that was taken from `spare`, unless it is large.
+    pub(crate) fn put_back(&mut self, batch: Batch) {
+        if batch.bytes.capacity() <= KEEP {
+            self.spare = batch;
+        }
     }
 }

@@ -23,6 +23,8 @@ pub struct Budget {
     units: u64,
     spent: u64,
     until: Option<Instant>,
+    /// How long the slice may last from the first look at the clock on, for one whose first units cost less than a look.
+    last: Option<Duration>,
     look: u32,
     late: bool,
 }
@@ -34,6 +36,7 @@ impl Budget {
             units: u64::from(units),
             spent: 0,
             until: Some(Instant::now() + time),
+            last: None,
             look: CLOCK_EVERY,
             late: false,
         }
@@ -46,7 +49,11 @@ impl Budget {
 
     /// As `slice`, for a scan: its rows cost a tenth of what a change does.
     pub fn scan() -> Self {
-        Self::new(20_000, Duration::from_micros(500))
+        Budget {
+            units: 20_000,
+            last: Some(Duration::from_micros(500)),
+            ..Self::unlimited()
+        }
     }
 
     /// No limit.
@@ -55,6 +62,7 @@ impl Budget {
             units: u64::MAX,
             spent: 0,
             until: None,
+            last: None,
             look: CLOCK_EVERY,
             late: false,
         }
@@ -67,9 +75,20 @@ impl Budget {
             self.look -= units;
         } else {
             self.look = CLOCK_EVERY;
-            self.late = self.until.is_some_and(|until| Instant::now() >= until);
+            self.look_at_clock();
         }
         !self.is_exhausted()
+    }
+
+    fn look_at_clock(&mut self) {
+        if self.until.is_none() && self.last.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        if let Some(time) = self.last.take() {
+            self.until = Some(now + time);
+        }
+        self.late = self.until.is_some_and(|until| now >= until);
     }
 
     /// Whether the slice should end.

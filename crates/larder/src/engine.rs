@@ -53,6 +53,7 @@ pub struct Engine(pub(crate) Arc<Inner>);
 impl Engine {
     /// An engine without tables.
     pub fn new(door: Arc<dyn Door>) -> Self {
+        larder_index::on_garbage(crate::reaper::wake);
         Engine(Arc::new(Inner {
             registry: Registry::new(),
             owners: Owners::new(),

@@ -371,7 +371,7 @@ impl Table {
         value: &[u8],
     ) -> Result<crate::write::Written, Error> {
         match index(at) {
-            Index::One(ix) => Ok(self.put_one(at, &**ix, key, value, |_| true).0),
+            Index::One(ix) => Ok(self.put_one(at, &**ix, key, (value, false), |_| true).0),
             Index::Many(ix) => {
                 let dedupe = self.kind() == crate::options::TableKind::Bag;
                 self.change_many(at, &**ix, key, &mut |held| {

@@ -76,9 +76,15 @@ impl Table {
         })
     }
 
+    /// Who has the table fixed, since when.
+    pub fn fixed(&self) -> Option<Fixed> {
+        // Mostly nobody has: that is one load.
+        self.fixation.is_fixed().then(|| self.fixation.report())?
+    }
+
     /// Who has the table fixed. As many as `info` names, without the rest of it.
     pub fn fixers(&self) -> Vec<OwnerId> {
-        let fixed = self.fixation.report();
+        let fixed = self.fixed();
         let by = fixed.into_iter().flat_map(|fixed| fixed.by);
         by.map(|(owner, _)| owner).collect()
     }

@@ -24,9 +24,9 @@
 //! | `engine`, `registry`, `owner`, `options`, `info` | tables as a whole: made, found, renamed, given away, inherited, dropped |
 //! | `table`, `store`, `write` | the state word, how an operation begins, how anything is written |
 //! | `read`, `ops`, `update`, `traverse` | operations by key |
-//! | `quick` | the same, as they nearly always are |
 //! | `gate` | lists, all at once |
 //! | [`scan`] | match specifications over many objects, in slices |
+//! | `local`, `keys`, `ahead`, `leavings` | what a thread keeps; lists of keys; the read-ahead cursor; counts that are given back later |
 //! | `fixation`, `counters`, `budget`, `scratch` | what the above need |
 //! | `reaper`, `pace` | frees behind everybody's back, no faster than need be |
 //! | [`mod@file`] | tables in files |
@@ -42,6 +42,7 @@
 //! | list insert, list insert_new | the closing of the gate |
 //! | delete_all_objects | the exchange of the state word |
 //! | dropping a table | the setting of the state word's `DEAD` bit |
+//! | select, count of one key (`select_point`, `count_point`) | as lookup; `delete_point` as delete |
 //! | select, count, each, fold, save | none as a whole: each leaf's worth of objects at one instant |
 //! | select_delete, select_replace | each object (in a bag, each key) as a write of its own |
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
@@ -68,7 +69,6 @@ mod ops;
 mod options;
 mod owner;
 mod pace;
-mod quick;
 #[allow(unsafe_code)]
 mod raw;
 mod read;
@@ -82,7 +82,6 @@ mod traverse;
 mod update;
 mod write;
 
-pub use ahead::StepFrom;
 pub use budget::{Budget, Step};
 pub use engine::{Door, Engine, NoDoor};
 pub use error::{Error, FileError};
@@ -94,12 +93,14 @@ pub use local::{with_local, with_local_untrimmed, Local};
 pub use options::{structures, Access, Concurrency, Options, Structure, StructureValue, TableKind};
 pub use owner::{OwnerId, Who};
 pub use read::Stored;
-pub use scan::{CountJob, DeleteJob, Output, ReplaceJob, ScanStep, SelectJob, Show, Watched};
+pub use scan::{
+    CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, Watched,
+};
 pub use table::{Table, TableId};
 pub use traverse::Slot;
-pub use update::{CounterOp, NewRow};
+pub use update::{CounterOp, NewRow, Sums};
 
-pub use larder_index::{Direction, Guard, TOGETHER};
+pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 
 /// The README's Rust, so that it compiles and runs.
 #[cfg(doctest)]

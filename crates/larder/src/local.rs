@@ -8,7 +8,7 @@ use crate::keys::KeyList;
 use crate::scratch::Values;
 use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::Shorts;
-use larder_term::object::ObjectBuf;
+use larder_term::TermBuf;
 use std::cell::Cell;
 
 /// A buffer that has grown beyond this is not kept.
@@ -30,9 +30,9 @@ pub struct Local {
     /// For whoever has the `Local`: to be taken, used and put back.
     pub bytes: Vec<u8>,
     /// As `bytes`.
-    pub object: ObjectBuf,
-    /// As `bytes`.
     pub keys: KeyList,
+    /// As `bytes`.
+    pub spare_terms: Option<Box<TermBuf>>,
     /// For whoever has the `Local`: work that was done and not yet told to the host.
     pub untold: Cell<u32>,
 }
@@ -47,8 +47,8 @@ impl Local {
             plain: Vec::new(),
             ahead: Ahead::default(),
             bytes: Vec::new(),
-            object: ObjectBuf::new(),
             keys: KeyList::new(),
+            spare_terms: None,
             untold: Cell::new(0),
         }
     }
@@ -63,18 +63,23 @@ impl Local {
         self.epoch.pin()
     }
 
-    /// Whether the last answer of [`Table::quick_step`](crate::Table::quick_step) on this thread showed its key as this number, which is not 0. Then
-    /// [`StepFrom::Shown`](crate::StepFrom) goes on from there, if the table is the same.
+    /// Whether the last answer of [`Table::step_in`](crate::Table::step_in) or
+    /// [`Table::step_on`](crate::Table::step_on) on this thread showed its key as this number, which is
+    /// not 0. Then `step_on` may go on from there, if the table is the same.
     #[inline(always)]
     pub fn has_shown(&self, number: u64) -> bool {
         self.ahead.has_shown(number)
     }
 
     /// Gives buffers back that have become large.
-    #[inline]
+    #[inline(always)]
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
-        if own + self.bytes.capacity() + self.object.capacity() + self.keys.capacity() > KEEP {
+        let terms = self
+            .spare_terms
+            .as_ref()
+            .map_or(0, |terms| terms.capacity());
+        if own + self.bytes.capacity() + self.keys.capacity() + terms > KEEP {
             self.shrink();
         }
     }
@@ -85,8 +90,8 @@ impl Local {
         self.values = Values::default();
         self.plain = Vec::new();
         self.bytes = Vec::new();
-        self.object = ObjectBuf::new();
         self.keys = KeyList::new();
+        self.spare_terms = None;
     }
 }
 
@@ -95,14 +100,16 @@ thread_local! {
 }
 
 /// Calls `f` with this thread's [`Local`]; with a fresh one if it is in use further up the stack.
-#[inline]
+#[inline(always)]
 pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
-    // What `f` gives must not pass through the thread's key: it would be moved there and back.
-    let mut local = LOCAL.take().unwrap_or_else(fresh);
-    let result = f(&mut local);
-    local.trim();
-    LOCAL.set(Some(local));
-    result
+    // The thread's key is looked up once.
+    LOCAL.with(|cell| {
+        let mut local = cell.take().unwrap_or_else(fresh);
+        let result = f(&mut local);
+        local.trim();
+        cell.set(Some(local));
+        result
+    })
 }
 
 /// As [`with_local`], for who mostly leaves the buffers alone: whoever has used them calls [`Local::trim`].

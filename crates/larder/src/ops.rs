@@ -21,10 +21,10 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn insert(&self, who: OwnerId, object: &ObjectBuf) -> Result<(), Error> {
-        with_local(|local| self.insert_in(local, who, object.borrow()))
+        with_local(|local| self.insert_in(local, who, object.borrow())).map(|_| ())
     }
 
-    /// As `insert`, for doors.
+    /// As `insert`, for doors. Whether the table has the counts of the object's handles, if they were given ([`ObjectRef::giving`]).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -34,11 +34,15 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         object: ObjectRef<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(object.key());
-        self.writing_under(&local.pin(), |at| {
-            Ok((self.put(at, key, object.value())?, ()))
+        self.writing_under(&local.pin(), |at| match &at.store.index {
+            Index::One(ix) => {
+                let value = (object.value(), object.is_given());
+                Ok((self.put_one(at, &**ix, key, value, |_| true).0, true))
+            }
+            Index::Many(_) => Ok((self.put(at, key, object.value())?, false)),
         })
     }
 
@@ -50,7 +54,7 @@ impl Table {
         with_local(|local| self.insert_new_in(local, who, object.borrow()))
     }
 
-    /// As `insert_new`, for doors.
+    /// As `insert_new`, for doors. If the counts of the object's handles were given, a set or ordered_set has them if it inserted the object.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -67,7 +71,7 @@ impl Table {
             let mut inserted = false;
             let written = match &at.store.index {
                 Index::One(ix) => {
-                    let value = object.value();
+                    let value = (object.value(), object.is_given());
                     let (written, was) = self.put_one(at, &**ix, key, value, |old| old.is_none());
                     inserted = was == Was::Absent;
                     written

@@ -48,11 +48,11 @@ impl Pace {
         Pace(Instant::now())
     }
 
-    /// After each bit of work: rests if the piece is over. `backlog` and `awaited` as `rest` wants them.
-    pub(crate) fn breathe(&mut self, look: impl FnOnce() -> (usize, bool)) {
+    /// After each bit of work: rests if the piece is over, and says whether it was. `backlog` and `awaited` as `rest` wants them.
+    pub(crate) fn breathe(&mut self, look: impl FnOnce() -> (usize, bool)) -> bool {
         let worked = self.0.elapsed();
         if worked < PIECE {
-            return;
+            return false;
         }
         let (backlog, awaited) = look();
         let rest = rest(worked, backlog, awaited);
@@ -62,6 +62,7 @@ impl Pace {
             thread::sleep(rest);
         }
         *self = Pace::new();
+        true
     }
 
     /// The worker has waited for work: that was rest enough.

@@ -103,7 +103,7 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
-    #[inline]
+    #[inline(always)]
     pub fn lookup_in(
         &self,
         local: &mut Local,
@@ -159,13 +159,39 @@ impl Table {
         let guard = local.pin();
         let at = self.begin(&guard)?;
         let mut near = Near::new();
+        let is_far = at.store.is_far(MANY_TO_READ);
         for from in (0..keys.len()).step_by(TOGETHER) {
             near.fill(self, keys, from);
-            at.store.prefetch(&guard, near.keys(), MANY_TO_READ);
+            // Short values are copied at once, after the ways to all of their leaves were asked for.
+            let unique = match &at.store.index {
+                Index::One(ix) => Some(ix),
+                Index::Many(_) => None,
+            };
+            match unique {
+                Some(ix) => ix.get_short_many(&guard, near.keys(), is_far, &mut local.shorts),
+                None => at.store.prefetch(&guard, near.keys(), MANY_TO_READ),
+            }
             for (i, &key) in near.keys().iter().enumerate() {
-                self.visit_in(local, &at, key, |stored| {
-                    visit(from + i, Some(stored));
-                });
+                let Local { shorts, plain, .. } = &mut *local;
+                match unique.map(|_| shorts.get(i)) {
+                    Some((Got::Absent, _)) => {}
+                    Some((Got::Short(len), bytes)) => {
+                        let (key, keypos) = (key.bytes, self.keypos());
+                        let stored = Stored {
+                            key,
+                            bytes,
+                            len,
+                            keypos,
+                            plain,
+                        };
+                        visit(from + i, Some(stored));
+                    }
+                    Some((Got::Long, _)) | None => {
+                        self.visit_in(local, &at, key, |stored| {
+                            visit(from + i, Some(stored));
+                        });
+                    }
+                }
                 if !visit(from + i, None) {
                     return Ok(());
                 }
@@ -186,7 +212,7 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
-    #[inline]
+    #[inline(always)]
     pub fn member_in(&self, local: &mut Local, who: impl Who, key: &[u8]) -> Result<bool, Error> {
         self.may_read(who)?;
         let guard = local.pin();
@@ -212,7 +238,7 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `Position`.
-    #[inline]
+    #[inline(always)]
     pub fn lookup_element_in(
         &self,
         local: &mut Local,
@@ -301,7 +327,7 @@ impl Table {
     }
 
     /// As `visit`, for a key with its hash.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn visit_in(
         &self,
         local: &mut Local,
@@ -351,7 +377,10 @@ impl Table {
     #[inline]
     pub(crate) fn same(&self, key: &[u8], a: &[u8], b: &[u8]) -> bool {
         a == b
-            || ((raw::has_handles(a) || raw::has_handles(b) || may_be_zeros(a, b))
+            || ((raw::has_handles(a)
+                || raw::has_handles(b)
+                || may_hold_large_maps(a, b)
+                || may_be_zeros(a, b))
                 && self.same_elements(key, a, b))
     }
 
@@ -365,7 +394,7 @@ impl Table {
 }
 
 /// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it, and its length.
-#[inline]
+#[inline(always)]
 fn copy_of<'v>(
     ix: &dyn Unique,
     guard: &Guard,
@@ -382,6 +411,14 @@ fn copy_of<'v>(
             ix.get(guard, key, long).then_some((&long[..], long.len()))
         }
     }
+}
+
+/// Whether different values may be identical because a large map in them has two forms.
+#[inline]
+fn may_hold_large_maps(a: &[u8], b: &[u8]) -> bool {
+    // So many bytes at least for its keys and values.
+    const SHORTEST: usize = 2 * 33;
+    a.len().min(b.len()) >= SHORTEST && larder_term::tree_maps()
 }
 
 /// Whether different values may be identical because the host's `=:=` takes -0.0 for 0.0: then they differ first in their flags (one keeps

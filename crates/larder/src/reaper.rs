@@ -1,7 +1,8 @@
 //! The reaper: a background thread that frees what tables leave behind, in small pieces, so that no caller pays for the size of a table.
 //!
 //! It is started by the first work and never ends. Work that readers may still be looking at waits until the epoch has moved past them;
-//! while any waits, the thread moves the epoch on by itself, so that memory comes back although nobody uses a table any more.
+//! while any waits, the thread moves the epoch on by itself, so that memory comes back although nobody uses a table any more. Once a second
+//! it gives pages that were freed, by whomever, to the system.
 //!
 //! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left to it, it works faster; at last helpers come, which go
 //! when the worst is over. So a program that fills and drops tables in a loop can't outrun it: to fill a table takes several times as long as to free it.
@@ -26,6 +27,9 @@ const WEIGHT: usize = 8 << 10;
 
 /// The longest pause between two attempts to move the epoch on.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
+
+/// So often are free pages given to the system.
+const TRIM: Duration = Duration::from_secs(1);
 
 /// What the reaper is asked to do.
 enum Work {
@@ -151,18 +155,50 @@ fn send(work: Work) {
     WAKE.notify_one();
     if alone {
         // No thread could be started: the caller does the work.
-        work_off(&mut Pace::new(), || true);
+        work_off(&mut Worker::new(), || true);
+    }
+}
+
+/// A thread's clocks.
+struct Worker {
+    pace: Pace,
+    trimmed: Instant,
+}
+
+impl Worker {
+    fn new() -> Self {
+        Worker {
+            pace: Pace::new(),
+            trimmed: Instant::now(),
+        }
+    }
+
+    /// After each bit of work.
+    fn breathe(&mut self) {
+        // Ordering: Relaxed; looked at again after the next piece.
+        let awaited = || AWAITED.load(Ordering::Relaxed) > 0;
+        if self.pace.breathe(|| (backlog(), awaited())) {
+            self.trim();
+        }
+    }
+
+    /// Gives free pages to the system when it is time.
+    fn trim(&mut self) {
+        if self.trimmed.elapsed() >= TRIM {
+            larder_index::trim();
+            self.trimmed = Instant::now();
+        }
     }
 }
 
 /// Whether something waits for readers to go.
 fn waits() -> bool {
     // Ordering: Relaxed; looked at again until it holds.
-    leavings::wait() || WAITING.load(Ordering::Relaxed) > 0
+    leavings::wait() || WAITING.load(Ordering::Relaxed) > 0 || larder_index::garbage_waits()
 }
 
 /// Makes sure that the thread is there to see what waits.
-fn wake() {
+pub(crate) fn wake() {
     start(&mut QUEUE.lock());
     WAKE.notify_one();
 }
@@ -188,11 +224,11 @@ fn take() -> Option<Work> {
 }
 
 /// Does what there is to do, while `go_on` says so.
-fn work_off(pace: &mut Pace, go_on: impl Fn() -> bool) -> bool {
+fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
     let mut some = false;
     while go_on() {
         let Some(work) = take() else { break };
-        run(work, pace);
+        run(work, worker);
         some = true;
     }
     some
@@ -201,11 +237,12 @@ fn work_off(pace: &mut Pace, go_on: impl Fn() -> bool) -> bool {
 /// The thread.
 fn main() {
     let mut nap = Duration::from_micros(200);
-    let mut pace = Pace::new();
+    let mut worker = Worker::new();
     loop {
-        if work_off(&mut pace, || true) {
+        if work_off(&mut worker, || true) {
             nap = Duration::from_micros(200);
         }
+        worker.trim();
         let mut queue = QUEUE.lock();
         if !queue.work.is_empty() {
             continue;
@@ -221,17 +258,17 @@ fn main() {
             larder_index::pin().flush();
             nap = (nap * 2).min(LONGEST_NAP);
         }
-        pace.rested();
+        worker.pace.rested();
     }
 }
 
 /// A thread that helps as long as there is too much to free.
 fn help() {
-    work_off(&mut Pace::new(), || backlog() > pace::CALM);
+    work_off(&mut Worker::new(), || backlog() > pace::CALM);
     QUEUE.lock().helpers -= 1;
 }
 
-fn run(work: Work, pace: &mut Pace) {
+fn run(work: Work, worker: &mut Worker) {
     // A panic here would end the thread and leak everything after it; nothing shared is left half done by one.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Retired(store, share) => later(store, share),
@@ -239,7 +276,7 @@ fn run(work: Work, pace: &mut Pace) {
             while !store.free_some(BIT) {
                 // What it frees must not heap up before the collector: a flush takes as much off as a bit can put there.
                 larder_index::pin().flush();
-                breathe(pace);
+                worker.breathe();
             }
             drop(store);
             drop(share);
@@ -250,14 +287,14 @@ fn run(work: Work, pace: &mut Pace) {
         }
         Work::Bits(mut f, share) => {
             while !f() {
-                breathe(pace);
+                worker.breathe();
             }
             drop(share);
         }
     }));
     drop(outcome);
     QUEUE.lock().busy -= 1;
-    breathe(pace);
+    worker.breathe();
 }
 
 /// Comes back to a store when its readers are gone.
@@ -271,11 +308,6 @@ fn later(store: Retired<Store>, share: Share) {
         WAITING.fetch_sub(1, Ordering::Relaxed);
     });
     guard.flush();
-}
-
-fn breathe(pace: &mut Pace) {
-    // Ordering: Relaxed; looked at again after the next piece.
-    pace.breathe(|| (backlog(), AWAITED.load(Ordering::Relaxed) > 0));
 }
 
 #[cfg(test)]

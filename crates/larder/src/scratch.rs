@@ -73,31 +73,3 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
     }
     result
 }
-
-thread_local! {
-    static PLAIN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
-/// A buffer for one object's plain bytes, which the thread keeps.
-pub(crate) struct Plain(Vec<u8>);
-
-impl Default for Plain {
-    fn default() -> Self {
-        Plain(PLAIN.take())
-    }
-}
-
-impl Plain {
-    /// The buffer, with anything in it.
-    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.0
-    }
-}
-
-impl Drop for Plain {
-    fn drop(&mut self) {
-        if self.0.capacity() <= KEEP {
-            PLAIN.set(std::mem::take(&mut self.0));
-        }
-    }
-}

@@ -49,7 +49,6 @@ pub struct Table {
     keypos: usize,
     kind: TableKind,
     compressed: bool,
-    simple: bool,
     pub(crate) options: Box<Options>,
     pub(crate) form: KeyForm,
     pub(crate) seed: Seed,
@@ -123,7 +122,6 @@ impl Table {
             keypos: options.keypos,
             kind: options.kind,
             compressed: options.compressed,
-            simple: options.kind.is_unique() && !options.compressed,
             form,
             cell: EpochCell::new(Store::new(&options, &seed)),
             seed,
@@ -216,18 +214,6 @@ impl Table {
         self.cell.load(&larder_index::pin()).tag() & DEAD == 0
     }
 
-    /// Whether the short ways are of use: the table is a set or ordered_set that doesn't compress.
-    #[inline]
-    pub fn is_simple(&self) -> bool {
-        self.simple
-    }
-
-    /// Whether an object's value is the other elements' bytes behind a head: true of elements that hold neither a handle nor a -0.0.
-    #[inline]
-    pub fn keeps_plain(&self) -> bool {
-        !self.compressed
-    }
-
     /// The form of this table's keys, for those who encode objects themselves.
     #[inline]
     pub fn key_form(&self) -> KeyForm {
@@ -305,7 +291,7 @@ impl Table {
     }
 
     /// The right to read as far as it does not depend on the table's life, which `begin` looks at.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_read(&self, who: impl Who) -> Result<(), Error> {
         if self.access() == Access::Private && self.owner() != who.owner() {
             return self.refuse();
@@ -313,9 +299,12 @@ impl Table {
         Ok(())
     }
 
-    /// The right to write, as `may_read`.
-    #[inline]
-    pub(crate) fn may_write(&self, who: impl Who) -> Result<(), Error> {
+    /// The right to write, as far as it does not depend on the table's life, which each operation looks at.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    #[inline(always)]
+    pub fn may_write(&self, who: impl Who) -> Result<(), Error> {
         if self.access() != Access::Public && self.owner() != who.owner() {
             return self.refuse();
         }
@@ -326,26 +315,21 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable` when the table is dead, `Busy` when its gate is closed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin<'g>(&self, guard: &'g Guard) -> Result<At<'g>, Error> {
-        let seen = self.cell.load(guard);
-        match (seen.tag(), seen.get()) {
-            (0, Some(store)) => Ok(At {
-                guard,
-                seen,
-                store,
-                batch: false,
-            }),
-            (tag, Some(_)) if tag & DEAD == 0 => Err(Error::Busy),
-            _ => Err(Error::NoTable),
-        }
+        self.begin_open(guard)
+            .ok_or_else(|| self.why_not_open(guard))
     }
 
-    /// The store, for somebody who reads, as `begin` gives it.
-    #[inline(always)]
-    pub(crate) fn open_store<'g>(&self, guard: &'g Guard) -> Option<&'g Store> {
+    /// Why an operation can't begin.
+    #[cold]
+    fn why_not_open(&self, guard: &Guard) -> Error {
         let seen = self.cell.load(guard);
-        seen.get().filter(|_| seen.tag() == 0)
+        match seen.get() {
+            // It may be open again by now: the operation begins anew.
+            Some(_) if seen.tag() & DEAD == 0 => Error::Busy,
+            _ => Error::NoTable,
+        }
     }
 
     /// As `begin`, when nobody asks why not.

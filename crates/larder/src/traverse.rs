@@ -1,14 +1,17 @@
 //! Going from key to key: first, next, last, prev, and slots.
 //!
-//! A step is one short scan from a position; it needs nothing to be fixed. Hash order and key order both survive whatever else happens to the table:
-//! a key that is there throughout is met exactly once.
+//! A step asks the index for the entry next to a key; it needs nothing to be fixed. Hash order and
+//! key order both survive whatever else happens to the table: a key that is there throughout is met
+//! exactly once.
 //!
-//! Who goes on and on through a set or ordered_set is answered from what the thread read ahead, while the table, or the leaf, does not change (see `ahead`).
+//! Who goes on and on is answered from what the thread read ahead, while the table, or the leaf, does
+//! not change (see `ahead`).
 //!
-//! Linearisation point: the load of the leaf's version that the scan's check confirms; for an answer that was read ahead, the look at the watch, or the load of
-//! the version that says that the leaf is as it was.
+//! Linearisation point: the load of the leaf's version that the index's check confirms; for an answer
+//! that was read ahead, the look at the watch, or the load of the version that says that the leaf is
+//! as it was.
 
-use crate::ahead::{Ahead, StepFrom};
+use crate::ahead::{Ahead, Behind, StepFrom};
 use crate::error::Error;
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
@@ -162,11 +165,22 @@ impl Table {
         visit: &mut Visit<'_>,
         all: bool,
     ) -> Result<bool, Error> {
-        let mut visit = |stored: Stored<'_>| visit(&stored.view());
-        with_local(|local| self.step_in(local, who, from, direction, all, &mut visit))
+        let visit = |stored: Stored<'_>| {
+            visit(&stored.view());
+            0
+        };
+        with_local(|local| self.step_in(local, who, from, (direction, all), visit))
     }
 
-    /// One step, for doors: from a key, or from the edge for none, to the next key. Calls `visit` with the first object under it, or with `all`.
+    /// One step, for hosts: from a key, or from the edge for none, to the next key in a direction.
+    /// Calls `visit` with the first object under it, or with `all` each. Its answer is a number that
+    /// stands for the key for ever, or 0 for none: see [`Local::has_shown`].
+    ///
+    /// 1. A step that goes on from the last is answered from what was read ahead, if that holds.
+    /// 2. Otherwise the index is asked for the entry next to the key, or, where steps go on and on,
+    ///    for some more.
+    /// 3. In a table without order the key must be there, or have been deleted since the table was
+    ///    fixed.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
@@ -176,30 +190,54 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         from: Option<&[u8]>,
-        direction: Direction,
-        all: bool,
-        visit: &mut dyn FnMut(Stored<'_>),
+        (direction, all): (Direction, bool),
+        mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         self.may_read(who)?;
         let way = self.way(direction);
-        if let Some(key) = from {
-            let from = StepFrom::Key(key);
-            if let Some((key, value)) = self.read_ahead(&mut local.ahead, from, way) {
-                visit(Stored::new(key, value, self.keypos(), &mut local.plain));
-                return Ok(true);
+        if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
+            let behind = self.read_ahead(&mut local.ahead, StepFrom::Key(key), way);
+            if let Some(behind) = behind {
+                let shown = self.show(behind, &mut local.plain, &mut visit);
+                return Ok(note(&mut local.ahead, shown));
             }
         }
-        self.look(local, from, way, all, visit)
+        self.look(local, from, (way, all), &mut visit)
     }
 
-    /// The entry behind another, from what was read ahead. It has no handles, so nobody has to be kept from giving them back meanwhile.
+    /// A step that goes on from the key that was shown as this number. None, and nothing was done, if
+    /// it can't be answered from what was read ahead.
+    #[inline]
+    pub fn step_on(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        number: u64,
+        direction: Direction,
+        mut visit: impl FnMut(Stored<'_>) -> u64,
+    ) -> Option<bool> {
+        self.may_read(who).ok()?;
+        let (from, way) = (StepFrom::Shown(number), self.way(direction));
+        let behind = self.read_ahead(&mut local.ahead, from, way)?;
+        let shown = self.show(behind, &mut local.plain, &mut visit);
+        Some(note(&mut local.ahead, shown))
+    }
+
+    /// Whether a step may be answered from what was read ahead.
     #[inline(always)]
-    pub(crate) fn read_ahead<'l>(
+    fn reads_ahead(&self, all: bool) -> bool {
+        !all || self.kind().is_unique()
+    }
+
+    /// What lies behind a key, from what was read ahead. It has no handles, so nobody has to be kept
+    /// from giving them back meanwhile.
+    #[inline(always)]
+    fn read_ahead<'l>(
         &self,
         ahead: &'l mut Ahead,
         from: StepFrom<'_>,
         way: Direction,
-    ) -> Option<(&'l [u8], &'l [u8])> {
+    ) -> Option<Behind<'l>> {
         if self.cell.tag() != 0 {
             // Dead or busy: `begin` says which.
             return None;
@@ -210,136 +248,120 @@ impl Table {
 
     /// As `read_ahead`, after the table was changed: if the leaf that was read was not.
     #[inline]
-    pub(crate) fn read_unchanged<'l>(
+    fn read_unchanged<'l>(
         &self,
         at: &At<'_>,
         ahead: &'l mut Ahead,
-        from: StepFrom<'_>,
+        key: &[u8],
         way: Direction,
-    ) -> Option<(&'l [u8], &'l [u8])> {
+    ) -> Option<Behind<'l>> {
         let same = |key: &[u8], seen| at.unchanged(self.key(key), seen);
-        ahead.next_unchanged(self.fixation.watch().number(), from, way, same)
+        let table = self.fixation.watch().number();
+        ahead.next_unchanged(table, StepFrom::Key(key), way, same)
+    }
+
+    /// Shows what lies behind a key. None at the end, else what the key was shown as.
+    #[inline(always)]
+    fn show(
+        &self,
+        behind: Behind<'_>,
+        plain: &mut Vec<u8>,
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
+    ) -> Option<u64> {
+        match behind {
+            Behind::Entry(key, value) => Some(visit(Stored::new(key, value, self.keypos(), plain))),
+            Behind::End => None,
+        }
     }
 
     /// A step that looks at leaves.
+    #[inline(never)]
     fn look(
         &self,
         local: &mut Local,
         from: Option<&[u8]>,
-        way: Direction,
-        all: bool,
-        visit: &mut dyn FnMut(Stored<'_>),
+        (way, all): (Direction, bool),
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         let guard = local.pin();
         let at = self.begin(&guard)?;
         let watch = self.fixation.watch();
-        let table = watch.number();
-        let unique = self.kind().is_unique();
         let (mut watched, mut more) = (None, 0);
-        if let (Some(key), true) = (from, unique) {
-            let from = StepFrom::Key(key);
-            if let Some((key, value)) = self.read_unchanged(&at, &mut local.ahead, from, way) {
-                visit(Stored::new(key, value, self.keypos(), &mut local.plain));
-                return Ok(true);
+        if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
+            if let Some(behind) = self.read_unchanged(&at, &mut local.ahead, key, way) {
+                let shown = self.show(behind, &mut local.plain, visit);
+                return Ok(note(&mut local.ahead, shown));
             }
             let watching;
-            (more, watching) = local.ahead.wanted(table, key, way);
+            (more, watching) = local.ahead.wanted(watch.number(), key, way);
             // A store that was replaced before the watch was armed is watched by nobody.
             watched = watching
                 .then(|| watch.arm())
                 .filter(|_| self.cell.holds(at.seen, &guard));
         }
-        scratch::with(|s| {
-            let i = self.go(&at, from, way, more, s)?;
-            let found = self.give(&at, (s, local), i, way, visit, all);
-            if unique {
-                let ahead = &mut local.ahead;
-                ahead.keep(table, watched, way, &mut s.batch, i);
-            }
-            Ok(found)
-        })
-    }
-
-    /// Reads what lies behind a key, or at the edge for none: an entry, and `more`. Gives the place of that entry in the batch.
-    fn go(
-        &self,
-        at: &At<'_>,
-        from: Option<&[u8]>,
-        way: Direction,
-        more: usize,
-        s: &mut Scratch,
-    ) -> Result<usize, Error> {
-        Ok(match from {
-            None => {
-                s.batch.want = 1 + more;
-                at.scan(Start::Edge, way, &mut s.batch);
-                0
-            }
-            Some(key) if self.kind().is_ordered() => {
-                at.past(self.key(key), 1 + more, s, way);
-                0
-            }
-            Some(key) => self.after(at, key, more, s)?,
-        })
-    }
-
-    /// Finds the entry after a key of an unordered table: its place in the batch.
-    fn after(
-        &self,
-        at: &At<'_>,
-        bytes: &[u8],
-        more: usize,
-        s: &mut Scratch,
-    ) -> Result<usize, Error> {
-        let key = self.key(bytes);
-        at.position(key, &mut s.position);
-        s.batch.want = 2 + more;
-        at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
-        let is_here = !s.batch.is_empty() && s.batch.key(0) == bytes;
-        if !is_here {
-            if !self.kind().is_unique() && self.fixation.is_fixed() {
-                // Who is taking its last objects out remembers the key before this has an answer. Were it back meanwhile, it would still be known.
-                let _ = at.store.contains(at.guard, key);
-            }
-            let known = self.fixation.is_fixed() && self.fixation.was_deleted(at.guard, key);
-            return if known { Ok(0) } else { Err(Error::BadKey) };
+        let from = from.map(|key| self.key(key));
+        let here = at.go(from, way, more, &mut local.ahead);
+        if let (Some(key), false, false) = (from, here, self.kind().is_ordered()) {
+            self.check_deleted(&at, key)?;
         }
-        if s.batch.len() > 1 && s.batch.key(1) != bytes {
-            return Ok(1);
+        if !self.reads_ahead(all) {
+            return Ok(self.give_all(&at, local, visit));
         }
-        at.past(key, 1 + more, s, Direction::Forward);
-        Ok(0)
+        let Ahead { spare, .. } = &local.ahead;
+        let behind = match spare.is_empty() {
+            true => Behind::End,
+            false => Behind::Entry(spare.key(0), spare.value(0)),
+        };
+        let shown = self.show(behind, &mut local.plain, visit);
+        if shown.is_some() {
+            let unique = self.kind().is_unique();
+            local.ahead.keep(watch.number(), watched, way, unique);
+        }
+        Ok(note(&mut local.ahead, shown))
     }
 
-    /// Visits entry `i` of the batch, or all objects under its key.
-    fn give(
+    /// Whether a key that is not in the table, which has no order, was deleted since it was fixed.
+    ///
+    /// # Errors
+    /// `BadKey` if it was not.
+    #[cold]
+    fn check_deleted(&self, at: &At<'_>, key: Key<'_>) -> Result<(), Error> {
+        if !self.fixation.is_fixed() {
+            return Err(Error::BadKey);
+        }
+        if !self.kind().is_unique() {
+            // Who is taking its last objects out remembers the key before this has an answer. Were
+            // it back meanwhile, it would still be known.
+            let _ = at.store.contains(at.guard, key);
+        }
+        match self.fixation.was_deleted(at.guard, key) {
+            true => Ok(()),
+            false => Err(Error::BadKey),
+        }
+    }
+
+    /// Visits all objects of a bag under the key that was read, or under the next that has some.
+    fn give_all(
         &self,
         at: &At<'_>,
-        (s, local): (&mut Scratch, &mut Local),
-        mut i: usize,
-        way: Direction,
-        visit: &mut dyn FnMut(Stored<'_>),
-        all: bool,
+        local: &mut Local,
+        visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> bool {
-        while i < s.batch.len() {
-            if !all || self.kind().is_unique() {
-                visit(Stored::new(
-                    s.batch.key(i),
-                    s.batch.value(i),
-                    self.keypos(),
-                    &mut s.plain,
-                ));
-                return true;
+        loop {
+            let batch = std::mem::take(&mut local.ahead.spare);
+            let key = (!batch.is_empty()).then(|| self.key(batch.key(0)));
+            let see = |stored: Stored<'_>| {
+                visit(stored);
+            };
+            let some = key.map(|key| self.visit_in(local, at, key, see) > 0);
+            if some == Some(false) {
+                // The key went between the step and the look-up: on to the next.
+                at.go(key, Direction::Forward, 0, &mut local.ahead);
+                continue;
             }
-            let key = s.batch.key(i).to_vec();
-            if self.visit_in(local, at, self.key(&key), &mut *visit) > 0 {
-                return true;
-            }
-            // The key went between the scan and the look-up: on to the next.
-            at.past(self.key(&key), 1, s, way);
-            i = 0;
+            local.ahead.put_back(batch);
+            return some.is_some();
         }
-        false
     }
 
     /// Calls `visit` with each object in slot `i`, from 0. An ordered_set has one slot an object, in order; O(i). The others have a number of slots that follows
@@ -407,7 +429,8 @@ impl Table {
         let slot_of = |hash: u64| hash.checked_shr(u64::BITS - bits).unwrap_or(0);
         let hash = (i as u64).checked_shl(u64::BITS - bits).unwrap_or(0);
         at.position(Key { bytes: &[], hash }, &mut s.position);
-        s.batch.want = 0;
+        // About as many as a slot has, and what shows that it has no more.
+        s.batch.want = 2 * SLOT_LOAD;
         at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
         let mut seen = 0;
         loop {
@@ -427,6 +450,15 @@ impl Table {
     }
 }
 
+/// Notes what the key of an answer was shown as. Whether there was an answer.
+#[inline(always)]
+fn note(ahead: &mut Ahead, shown: Option<u64>) -> bool {
+    if let Some(number) = shown {
+        ahead.show(number);
+    }
+    shown.is_some()
+}
+
 impl At<'_> {
     /// A scan of the index, whichever kind it is.
     pub(crate) fn scan(&self, start: Start<'_>, direction: Direction, batch: &mut Batch) {
@@ -442,6 +474,26 @@ impl At<'_> {
             Index::One(ix) => ix.unchanged(self.guard, key, seen),
             Index::Many(_) => false,
         }
+    }
+
+    /// Reads the entry next to a key, or the first of the direction for none, into the cursor's spare
+    /// batch, and if `more` is not 0, about so many behind it. Whether the key is there.
+    #[inline]
+    fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut Ahead) -> bool {
+        let batch = &mut ahead.spare;
+        match (key, &self.store.index) {
+            (Some(key), _) if more > 0 => self.go_far(key, way, 1 + more, ahead),
+            (_, Index::One(ix)) => ix.step(self.guard, key, way, batch),
+            (_, Index::Many(ix)) => ix.step(self.guard, key, batch),
+        }
+    }
+
+    fn go_far(&self, key: Key<'_>, way: Direction, want: usize, ahead: &mut Ahead) -> bool {
+        let here = self.store.contains(self.guard, key);
+        self.end_position(key, &mut ahead.position);
+        ahead.spare.want = want;
+        self.scan(Start::Past(&ahead.position), way, &mut ahead.spare);
+        here
     }
 
     /// The position of a key: the one before all its objects, going forward.

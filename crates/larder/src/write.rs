@@ -28,6 +28,23 @@ pub(crate) enum Written {
     Full,
 }
 
+/// What a change makes of an entry.
+pub(crate) struct Edit<'v> {
+    pub(crate) change: Change<'v>,
+    /// The new value has the handles of the old one, each as often: the counts stay as they are.
+    pub(crate) same_handles: bool,
+}
+
+impl<'v> From<Change<'v>> for Edit<'v> {
+    #[inline]
+    fn from(change: Change<'v>) -> Self {
+        Edit {
+            change,
+            same_handles: false,
+        }
+    }
+}
+
 /// Handles of old values, whose counts are given back when no reader copies them any more. Forgotten, when an index panics, they are given back never.
 #[derive(Default)]
 struct Leavings(Handles);
@@ -68,7 +85,7 @@ impl Table {
         ix: &dyn Unique,
         key: Key<'_>,
         spare: Option<&mut Vec<u8>>,
-        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Change<'v>, Error>,
+        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit<'v>, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
         let mut leavings = Leavings::default();
@@ -79,8 +96,11 @@ impl Table {
                 outcome = Ok(Written::Moved);
                 return Change::Keep;
             }
-            let change = match f(old, scratch) {
-                Ok(change) => change,
+            let Edit {
+                change,
+                same_handles,
+            } = match f(old, scratch) {
+                Ok(edit) => edit,
                 Err(error) => {
                     outcome = Err(error);
                     return Change::Keep;
@@ -94,6 +114,7 @@ impl Table {
             // (2), (3)
             match change {
                 Change::Keep => return change,
+                Change::Put(_) | Change::PutScratch if same_handles => {}
                 Change::Put(value) => raw::retain_value(value),
                 Change::PutScratch => raw::retain_value(scratch),
                 Change::Remove if old.is_some() => self.note_removal(key),
@@ -101,7 +122,7 @@ impl Table {
             }
             let stays = !matches!(change, Change::Remove);
             delta = i64::from(stays) - i64::from(old.is_some());
-            if let Some(old) = old {
+            if let (Some(old), false) = (old, same_handles) {
                 leavings.note(old);
             }
             change
@@ -117,14 +138,14 @@ impl Table {
     }
 
     /// Stores a value in a set or ordered_set, if `may` consents, which sees what is under the key, under the lock; gives what was there. As
-    /// `change_one` with `Change::Put`, and quicker.
+    /// `change_one` with `Change::Put`, and quicker. If the counts of the value's handles are `given`, the table has them once the value is stored.
     #[inline]
     pub(crate) fn put_one(
         &self,
         at: &At<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        value: &[u8],
+        (value, given): (&[u8], bool),
         mut may: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Was) {
         let mut written = Written::Done;
@@ -143,7 +164,9 @@ impl Table {
                 return false;
             }
             // (2)
-            raw::retain_value(value);
+            if !given {
+                raw::retain_value(value);
+            }
             if let Some(old) = old {
                 leavings.note(old);
             }
@@ -244,14 +267,6 @@ impl Table {
     }
 
     /// Runs a write until the state word did not change under it.
-    pub(crate) fn writing<R>(
-        &self,
-        f: impl FnMut(&At<'_>) -> Result<(Written, R), Error>,
-    ) -> Result<R, Error> {
-        self.writing_under(&larder_index::pin(), f)
-    }
-
-    /// As `writing`, under a guard that the caller has.
     #[inline]
     pub(crate) fn writing_under<R>(
         &self,

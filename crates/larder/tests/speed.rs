@@ -78,12 +78,7 @@ fn single_operations() {
             500_000
         );
         let scan = start.elapsed().as_nanos() / N as u128;
-        let mut counter = larder::CounterOp {
-            pos: 2,
-            incr: 1.into(),
-            limit: None,
-        };
-        counter.pos = 2;
+        let counter = larder::CounterOp::new(2, 1.into());
         let mut out = Vec::new();
         let start = Instant::now();
         for key in &keys {

@@ -2,9 +2,10 @@
 //! nothing kept between them, as a door does it. Each answer is decoded and given back, to be checked.
 
 use larder::api::{Builder, Larder, Table};
-use larder::{with_local, Budget, Error, Step, StructureValue, TableKind};
+use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, Sums, TableKind};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
+use larder_term::number::Number;
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{atoms, order_key, term, Encoder, Mode, Term, TermBuf};
 use std::sync::Arc;
@@ -182,13 +183,13 @@ impl EngineHand<'_> {
                 local,
                 self.who,
                 from,
-                Direction::Forward,
-                false,
-                &mut |stored| {
+                (Direction::Forward, false),
+                |stored| {
                     found = match stored.int_key_or_view() {
                         Ok(n) => Some(n),
                         Err(view) => view.key().as_int(),
                     };
+                    0
                 },
             )
         });
@@ -236,9 +237,16 @@ impl Hand for EngineHand<'_> {
 
     fn add(&mut self, key: i64) -> Option<i64> {
         self.set_key(key);
-        sure(with_local(|local| {
-            self.engine().add_in(local, self.who, &self.key, None, 1)
-        }))
+        let (op, mut sums) = (CounterOp::new(2, Number::Int(1)), Sums::new());
+        let done = with_local(|local| {
+            let ops = std::slice::from_ref(&op);
+            let engine = self.engine();
+            engine.update_counter_in(local, self.who, &self.key, ops, None, &mut sums)
+        });
+        match (done, sums.pop()) {
+            (Ok(()), Some(Number::Int(sum))) => Some(sum),
+            _ => None,
+        }
     }
 
     fn first(&mut self) -> Next {

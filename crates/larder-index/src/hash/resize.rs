@@ -162,7 +162,7 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
-        if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) {
+        if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) && !is_lopsided(leaf.leaf()) {
             self.shrink(guard, hash, leaf);
         }
     }
@@ -194,6 +194,9 @@ impl<R: KeyRule> HashOrder<R> {
             return Err(leaf);
         };
         let live = leaf.leaf().live() + buddy.leaf().live();
+        if lopsided(leaf.leaf().count(), buddy.leaf().count()) {
+            return Err(leaf);
+        }
         if !self
             .sizes
             .unite(shape.class.min(buddy.leaf().shape().class), live)
@@ -272,6 +275,22 @@ impl<R: KeyRule> HashOrder<R> {
                 .unite(&self.shared, [leaf, buddy], hash, new, guard);
         }
     }
+}
+
+/// So few entries may lie anywhere in a leaf.
+pub(crate) const FEW: usize = 8;
+
+/// Whether nearly all entries would be in one half of a leaf with so many in each. Who removes from
+/// one end on leaves such leaves. In a smaller one most entries would be guests, far from home.
+fn lopsided(first: usize, second: usize) -> bool {
+    first + second > FEW && 4 * first.min(second) < first + second
+}
+
+/// As `lopsided`, by the buckets of a leaf.
+fn is_lopsided(leaf: Leaf<'_>) -> bool {
+    let (half, count) = (leaf.shape().buckets as usize / 2, leaf.count());
+    let first: usize = (0..half).map(|bucket| leaf.entries_of(bucket)).sum();
+    half > 0 && lopsided(first.min(count), count - first.min(count))
 }
 
 /// Puts the items of the right behind the others; says how many those are.

@@ -84,14 +84,17 @@ impl<'a> Held<'a> {
         }
         let mut end = self.prefix.clone();
         end.push(PAST_NUMBERS);
-        let wish = Wish {
-            start: Start::Past(&end),
-            direction: Direction::Backward,
-            within: &self.prefix,
-            limit: 1,
-        };
+        let tree = &self.bag.tree;
         with_run(|run| {
-            self.bag.tree.scan(self.guard, &wish, run, &mut Vec::new());
+            if !tree.last_within(self.guard, (&self.prefix, &end), run) {
+                let wish = Wish {
+                    start: Start::Past(&end),
+                    direction: Direction::Backward,
+                    within: &self.prefix,
+                    limit: 1,
+                };
+                tree.scan(self.guard, &wish, run, &mut Vec::new());
+            }
             match run.len() {
                 0 => 0,
                 _ => number(run.position(0)) + 1,
@@ -110,12 +113,23 @@ impl<'a> Held<'a> {
     /// Calls `f` with position and value of each entry, until it answers false. Who has seen all of them knows how many there are.
     fn entries(&self, f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         let (mut n, mut next, mut all) = (0, 0, true);
-        self.entries_from(&self.prefix, &mut |position, value| {
+        let mut one = |position: &[u8], value: &[u8]| {
             n += 1;
             next = number(position) + 1;
             all = f(position, value);
             all
+        };
+        let told = with_run(|run| {
+            // Nearly all keys' entries lie in one leaf.
+            let told = self.bag.tree.entries_within(self.guard, &self.prefix, run);
+            if told {
+                (0..run.len()).all(|i| one(run.position(i), run.value(i)));
+            }
+            told
         });
+        if !told {
+            self.entries_from(&self.prefix, &mut one);
+        }
         if all {
             self.count.set(Some(n));
             self.next.set(Some(next));
@@ -282,11 +296,7 @@ impl Objects for Held<'_> {
         if let Some(count) = self.count.get() {
             return count == 0;
         }
-        let (mut none, range) = (true, (&self.prefix[..], &self.prefix[..]));
-        runs(&self.bag.tree, self.guard, range, 1, &mut |_| {
-            none = false;
-            false
-        });
+        let none = !self.bag.has_any(self.guard, &self.prefix);
         if none {
             self.count.set(Some(0));
             self.next.set(Some(0));

@@ -347,6 +347,23 @@ impl Route for Btree {
     }
 
     #[inline]
+    fn find_edge<'g>(&self, end: End, guard: &'g Guard) -> Leaf<'g> {
+        let mut child = self.root.load(guard);
+        loop {
+            match child {
+                Child::Leaf(leaf) => return leaf,
+                Child::Node(node) => {
+                    let at = match end {
+                        End::Low => 0,
+                        End::High => node.seps().len(),
+                    };
+                    child = node.children[at].load(guard);
+                }
+            }
+        }
+    }
+
+    #[inline]
     fn tail<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Option<Leaf<'g>> {
         // Ordering: Relaxed, a hint.
         if position.first() < self.tail_from.load(Relaxed) {

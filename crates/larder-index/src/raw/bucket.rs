@@ -52,17 +52,7 @@ impl Hit<'_> {
     /// Appends the value, which is in the bucket, to `out`.
     #[inline(always)]
     pub(crate) fn copy(&self, out: &mut Vec<u8>) {
-        let (from, len) = (out.len(), self.value_len());
-        // Whole words are written, the last of them beyond the end.
-        out.reserve(len + 8);
-        // SAFETY: `from` is within the vector's memory.
-        let to = unsafe { out.as_mut_ptr().add(from) };
-        self.bucket.each_word(self.from, len, |done, word| {
-            // SAFETY: `done < len`, and there is room for `len + 8` bytes.
-            unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
-        });
-        // SAFETY: 1. there is room; 2. all `len` bytes were written.
-        unsafe { out.set_len(from + len) };
+        copy_out(self.bucket, self.from, self.end, out);
     }
 
     /// Copies the value, which is in the bucket, to `out`, if it has room there.
@@ -80,6 +70,22 @@ impl Hit<'_> {
         });
         Got::Short(len)
     }
+}
+
+/// Appends the bytes of a bucket from `at` to `end` to `out`.
+#[inline(always)]
+pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<u8>) {
+    let (from, len) = (out.len(), end - at);
+    // Whole words are written, the last of them beyond the end.
+    out.reserve(len + 8);
+    // SAFETY: `from` is within the vector's memory.
+    let to = unsafe { out.as_mut_ptr().add(from) };
+    bucket.each_word(at, len, |done, word| {
+        // SAFETY: `done < len`, and there is room for `len + 8` bytes.
+        unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
+    });
+    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    unsafe { out.set_len(from + len) };
 }
 
 /// The top bits of the lanes whose tags are those of `wanted`.

@@ -141,17 +141,20 @@ impl Locked<'_> {
         }
     }
 
-    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here, or was passed on from here: if there is neither any
-    /// more nothing was passed on from there.
+    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here, or
+    /// was passed on from here: of the eighths of the tags of which there is neither, nothing was
+    /// passed on from there any more.
     fn forget_passed(&mut self, at: usize) {
         let mut at = at;
         loop {
             let before = self.leaf.shape().before(at);
             let (bucket, other) = (self.leaf.bucket(at), self.leaf.bucket(before));
-            if passed_any(bucket.word(0)) || has_guests(bucket) || !passed_any(other.word(0)) {
+            let still = bucket.word(0) & PASSED | guests(bucket) << 8;
+            let (head, kept) = (other.word(0), other.word(0) & (still | !PASSED));
+            if kept == head {
                 return;
             }
-            other.set_word(0, other.word(0) & !0xFF00);
+            other.set_word(0, kept);
             at = before;
         }
     }
@@ -196,14 +199,17 @@ impl Locked<'_> {
     }
 }
 
-fn passed_any(head: u64) -> bool {
-    head & 0xFF00 != 0
-}
+/// The part of a bucket's first word that says which eighths of the tags were passed on.
+const PASSED: u64 = 0xFF00;
 
-/// Whether entries of the bucket are guests.
-fn has_guests(bucket: Bucket<'_>) -> bool {
-    let n = entries(bucket.word(0));
-    (1..=n).any(|i| lane(bucket, i) & usize::from(GUEST) != 0)
+/// The eighths of the tags of a bucket's guests.
+fn guests(bucket: Bucket<'_>) -> u64 {
+    (1..=entries(bucket.word(0)))
+        .map(|i| lane(bucket, i) as u16)
+        .filter(|lane| lane & GUEST != 0)
+        .fold(0, |all, lane| {
+            all | u64::from(eighth(((lane & TAG) >> 8) as u8))
+        })
 }
 
 /// Takes the object of lane `i` of `n`, which begins at `from`, out of a bucket: those below it, from `lowest` on, move up by its `gap` bytes, and their

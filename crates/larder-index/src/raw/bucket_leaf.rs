@@ -225,6 +225,11 @@ impl<'g> Leaf<'g> {
         self.head().count.load(Relaxed) as usize
     }
 
+    /// Entries of a bucket, as of some moment.
+    pub(crate) fn entries_of(self, bucket: usize) -> usize {
+        super::bucket::entries(self.bucket(bucket).word(0))
+    }
+
     /// Bytes of objects and lanes, as of some moment.
     pub(crate) fn live(self) -> usize {
         // Ordering: Relaxed, a hint unless the lock is held.

@@ -20,6 +20,29 @@ static HEAP: System = System;
 #[cfg(larder_model)]
 static HEAP: super::quarantine::Quarantine = super::quarantine::Quarantine;
 
+/// An allocator for a program's other memory whose free pages [`trim`] gives back, whichever thread freed
+/// them. The C library's keeps most of what one thread took and another freed.
+#[cfg(not(any(miri, larder_model, larder_sanitize)))]
+pub use mimalloc::MiMalloc as Allocator;
+#[cfg(any(miri, larder_model, larder_sanitize))]
+pub use std::alloc::System as Allocator;
+
+/// Gives free pages to the system. mimalloc puts it off until some thread allocates again, which may be never.
+///
+/// # Complexity
+/// Looks at a bit for each 64 KiB that the process has ever used, and calls the system for each run of pages
+/// that were freed since the last time. Other threads allocate and free meanwhile.
+pub fn trim() {
+    #[cfg(not(any(miri, larder_model, larder_sanitize)))]
+    {
+        unsafe extern "C" {
+            fn mi_collect(force: bool);
+        }
+        // SAFETY: any thread may call it at any time. mimalloc is linked, as `Allocator` and `HEAP` use it.
+        unsafe { mi_collect(true) }
+    }
+}
+
 /// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions alone, for tests.
 #[cfg(debug_assertions)]
 pub fn bytes_taken() -> isize {

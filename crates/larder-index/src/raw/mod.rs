@@ -25,6 +25,7 @@ pub(crate) mod btree;
 pub(crate) mod bucket;
 pub(crate) mod bucket_change;
 pub(crate) mod bucket_leaf;
+pub(crate) mod bucket_next;
 pub(crate) mod bucket_slot;
 pub(crate) mod bucket_words;
 pub(crate) mod entries;

@@ -29,7 +29,7 @@ const MET: i32 = 250;
 const QUIET: i32 = -1;
 /// The contention at which a leaf splits early.
 const HOT: i32 = 1000;
-pub(crate) use scan::Wish;
+pub(crate) use scan::{From, Wish};
 
 /// Entries at positions.
 pub(crate) struct Tree<R> {

@@ -1,6 +1,7 @@
 //! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
 
 use super::Tree;
+use crate::raw::leaf::Leaf;
 use crate::raw::sought::Sought;
 use crate::raw::view::View;
 use crate::raw::words::Torn;
@@ -23,80 +24,171 @@ pub(crate) struct Wish<'a> {
     pub(crate) limit: usize,
 }
 
+/// Where [`Tree::step`] begins.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a> {
+    /// At the first position of the direction.
+    Edge,
+    /// At this one.
+    Position(&'a [u8]),
+    /// Forward, from these bytes, which come behind all positions that begin with the first
+    /// `within` of them.
+    Behind { bytes: &'a [u8], within: usize },
+}
+
+/// The first entry of the leaf that is not before where a step begins, or backward, behind the last
+/// that is; and whether what it begins at is there. None if the leaf can't tell.
+#[inline(always)]
+fn step_from(
+    view: &View<'_>,
+    from: From<'_>,
+    forward: bool,
+) -> Result<Option<(usize, bool)>, Torn> {
+    Ok(match from {
+        From::Edge if forward => Some((0, false)),
+        From::Edge => Some((view.len(), false)),
+        From::Position(bytes) => {
+            let (i, found) = view.search_any(bytes)?;
+            Some((i + usize::from(found && forward), found))
+        }
+        From::Behind { bytes, within } => {
+            let (i, _) = view.search_any(bytes)?;
+            let beginning = view.behind_prefix(&bytes[..within]);
+            match (i.checked_sub(1), beginning) {
+                (Some(last), Some(beginning)) => Some((i, view.begins_with(last, beginning)?)),
+                // Those that begin so may end with the leaf before.
+                _ => None,
+            }
+        }
+    })
+}
+
 impl<R: Route> Tree<R> {
-    /// Appends the values of all entries whose positions begin so to `run`, without their positions, as of one instant, if it can be told from one leaf which those
-    /// are. Otherwise false, whatever was appended: then `scan` must do it.
-    #[inline]
-    pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
+    /// Calls `one` with the number in its leaf of each entry whose position begins so, until it answers false, as of one instant, if it can be told from one
+    /// leaf which those are. Otherwise false, whatever was called: then `scan` must do it.
+    #[inline(always)]
+    fn each_within(
+        &self,
+        guard: &Guard,
+        within: &[u8],
+        mut one: impl FnMut(&View<'_>, usize) -> Result<bool, Torn>,
+    ) -> bool {
         // What begins so comes after `within` itself: none is in a leaf before the one that would have that.
         let Ok(view) = self.route.find(Sought::new(within), guard).read() else {
             return false;
         };
-        let copy = || -> Result<bool, Torn> {
+        let mut look = || -> Result<bool, Torn> {
             let (first, _) = view.search_any(within)?;
             let Some(sought) = view.behind_prefix(within) else {
                 return Ok(first < view.len());
             };
             for i in first..view.len() {
-                if !view.begins_with(i, sought)? {
+                if !view.begins_with(i, sought)? || !one(&view, i)? {
                     return Ok(true);
                 }
-                let from = run.bytes.len();
-                view.copy_value(&view.record_of(i)?, &mut run.bytes)?;
-                run.end_entry(from, from, None);
             }
             // The next leaf may have more.
             Ok(false)
         };
-        matches!({ copy }(), Ok(true)) && view.holds()
+        matches!(look(), Ok(true)) && view.holds()
     }
 
-    /// As `scan` into a batch, for one entry that lies in the same leaf as the position it is sought from. Otherwise false: then `scan` must do it.
+    /// Appends the values of all entries whose positions begin so to `run`, without their positions. As `each_within`.
     #[inline]
-    pub(crate) fn scan_one(
+    pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
+        self.each_within(guard, within, |view, i| {
+            let from = run.bytes.len();
+            view.copy_value(&view.record_of(i)?, &mut run.bytes)?;
+            run.end_entry(from, from, None);
+            Ok(true)
+        })
+    }
+
+    /// Appends all entries whose positions begin so to `run`, if they are not too long for a batch. As `each_within`.
+    #[inline]
+    pub(crate) fn entries_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
+        self.each_within(guard, within, |view, i| {
+            if run.bytes.len() > BATCH_BYTES {
+                return Err(Torn);
+            }
+            view.collect_whole(i, run).map(|()| true)
+        })
+    }
+
+    /// Whether there is an entry whose position begins so. None if it can't be told from one leaf.
+    #[inline]
+    pub(crate) fn any_within(&self, guard: &Guard, within: &[u8]) -> Option<bool> {
+        let mut any = false;
+        let told = self.each_within(guard, within, |_, _| {
+            any = true;
+            Ok(false)
+        });
+        told.then_some(any)
+    }
+
+    /// Appends the last entry before `end` to `run`, if its position begins so, which no other before `end` does then. As `each_within`.
+    #[inline]
+    pub(crate) fn last_within(
         &self,
         guard: &Guard,
-        start: Start<'_>,
+        (within, end): (&[u8], &[u8]),
+        run: &mut Run,
+    ) -> bool {
+        let Ok(view) = self.route.find(Sought::new(end), guard).read() else {
+            return false;
+        };
+        let mut look = || -> Result<bool, Torn> {
+            let (i, _) = view.search_any(end)?;
+            let Some(last) = i.checked_sub(1) else {
+                return Ok(false);
+            };
+            view.collect_whole(last, run)?;
+            if !run.last_begins_with(within) {
+                run.pop();
+            }
+            Ok(true)
+        };
+        matches!(look(), Ok(true)) && view.holds()
+    }
+
+    /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether what
+    /// `from` says is there. At the end of all the batch stays empty and is `done`. None if it can't
+    /// be told from one leaf, or a writer was at work: then a scan must do it.
+    #[inline]
+    pub(crate) fn step(
+        &self,
+        guard: &Guard,
+        from: From<'_>,
         direction: Direction,
         batch: &mut Batch,
-    ) -> bool {
-        let (position, past) = match start {
-            Start::Edge => return false,
-            Start::At(position) => (position, false),
-            Start::Past(position) => (position, true),
-        };
+    ) -> Option<bool> {
+        batch.clear();
         let forward = direction == Direction::Forward;
-        let sought = Sought::new(position);
-        let leaf = self.route.find(sought, guard);
-        let prefix = leaf.prefix_len();
-        let (Ok(view), Some(suffix)) = (leaf.read(), sought.suffix(prefix)) else {
-            return false;
+        let leaf = match from {
+            From::Edge => self.edge(forward, guard),
+            From::Position(bytes) | From::Behind { bytes, .. } => {
+                self.route.find(Sought::new(bytes), guard)
+            }
         };
-        let look = || -> Result<bool, Torn> {
-            let spot = view.search(sought.head(prefix), suffix)?;
-            let (i, found) = (spot.i, spot.record.is_some());
-            let i = match forward {
-                true => Some(i + usize::from(found && past)).filter(|&i| i < view.len()),
-                false => (i + usize::from(found && !past)).checked_sub(1),
-            };
-            batch.clear();
-            i.map_or(Ok(false), |i| view.only(i, batch).map(|()| true))
+        let view = leaf.read().ok()?;
+        let (spot, found) = step_from(&view, from, forward).ok()??;
+        let next = match forward {
+            true => Some(spot).filter(|&i| i < view.len()),
+            false => spot.checked_sub(1),
         };
-        if !matches!({ look }(), Ok(true)) || !view.holds() {
-            return false;
+        match next {
+            Some(i) => view.only(i, batch).ok()?,
+            // There is nothing behind the last leaf, whose range has no end.
+            None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
+            None => return None,
         }
-        let Batch {
-            bytes,
-            entries,
-            resume,
-            ..
-        } = batch;
-        resume.extend_from_slice(&bytes[..entries[0].1]);
-        if forward {
-            // Positions are prefix-free: nothing lies between.
-            resume.push(0);
-        }
-        true
+        view.holds().then_some(found)
+    }
+
+    /// The first leaf or the last. It may be obsolete.
+    fn edge<'g>(&self, first: bool, guard: &'g Guard) -> Leaf<'g> {
+        let end = if first { End::Low } else { End::High };
+        self.route.find_edge(end, guard)
     }
 
     /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one instant: none only at the end. `resume` gets

@@ -2,8 +2,8 @@
 
 use super::{info, options};
 use crate::atoms::{self, Known};
+use crate::binaries::bytes as binary_bytes;
 use crate::call::{boolean, with_env, Call, Raise, Reply, BADARG};
-use crate::encode::binary_bytes;
 use crate::identifiers;
 use crate::owners::{self, ENGINE};
 use crate::sys::*;

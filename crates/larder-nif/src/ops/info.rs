@@ -1,31 +1,93 @@
 //! What is known of a table.
 
 use crate::atoms::{self, Known};
-use crate::call::{boolean, with_env, Call, Raise, Reply};
-use crate::owners;
+use crate::call::{boolean, with_env, Call, Raise, Reply, BADARG};
 use crate::sys::*;
-use crate::tables;
-use larder::{Access, Concurrency, Error, Info, OwnerId, Table, TableKind};
+use crate::{layout, owners, tables};
+use larder::{Access, Concurrency, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
-/// info(Table) -> {Id, Name, Named, Type, KeyPos, Protection, Owner, Heir, Size, MemoryBytes, Compressed, WriteConcurrency,
-/// ReadConcurrency, DecentralizedCounters, Structure, SafeFixed, Stats, MoreStats} | undefined. Items are put in their places by the Erlang side.
+/// info(Table, Item) -> Fact | undefined. Of a table that is gone nothing is known, whatever is asked.
 pub fn info(call: &Call<'_>) -> Reply {
-    let table = match tables::get(call, call.args[0]) {
-        Ok(table) => table,
-        Err(Raise::Cause(atoms::ID)) => return Ok(atoms::UNDEFINED.word()),
-        Err(other) => return Err(other),
-    };
-    if owners::settle(call.env, &table) || settle_fixers(call, &table) {
+    about(call, |table| fact(call, table, call.args[1]))
+}
+
+/// info_list(Table, Items) -> [Fact] | undefined.
+pub fn info_list(call: &Call<'_>) -> Reply {
+    about(call, |table| {
+        let (mut facts, mut rest) = (Vec::new(), call.args[1]);
+        while let Some((item, tail)) = layout::cell(rest) {
+            facts.push(fact(call, table, item)?);
+            rest = tail;
+        }
+        Ok(call.list(&facts))
+    })
+}
+
+/// Runs `f` with the call's table, whose owner lives; `undefined` if there is none.
+#[inline(always)]
+fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
+    let found = tables::with(call, call.args[0], |table| {
+        // Who asks lives.
+        if table.owner() != tables::who(call) && owners::settle(call.env, table) {
+            return Err(Raise::Again);
+        }
+        if !table.is_alive() {
+            return Err(Raise::Cause(atoms::ID));
+        }
+        f(table)
+    });
+    match found {
+        Err(Raise::Cause(atoms::ID)) => Ok(atoms::UNDEFINED.word()),
+        other => other,
+    }
+}
+
+/// What is known of a table by this name. Most facts are as `info/2` gives them; the Erlang side makes
+/// those items of the others.
+fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
+    let is = |known: Known| item == known.word();
+    let int = |n: usize| call.int(n as i64);
+    let options = table.options();
+    Ok(match () {
+        _ if is(atoms::SIZE) => int(tables::answer(call, table, table.settled_size())?),
+        _ if is(atoms::MEMORY) => int(table.memory().div_ceil(size_of::<Word>())),
+        _ if is(atoms::OWNER) => owners::pid(table.owner()).pid,
+        _ if is(atoms::TYPE) => kind(table.kind()).word(),
+        _ if is(atoms::NAME) => atoms::to_word(call.env, table.name()),
+        _ if is(atoms::ID) => tables::reference(call.env, table),
+        _ if is(atoms::KEYPOS) => int(table.keypos()),
+        _ if is(atoms::PROTECTION) => access(table.access()).word(),
+        _ if is(atoms::NAMED_TABLE) => boolean(table.is_named()),
+        _ if is(atoms::COMPRESSED) => boolean(table.compressed()),
+        _ if is(atoms::READ_CONCURRENCY) => boolean(options.read_concurrency),
+        _ if is(atoms::WRITE_CONCURRENCY) => concurrency(options.write_concurrency).word(),
+        _ if is(atoms::DECENTRALIZED_COUNTERS) => boolean(options.decentralized_counters),
+        _ if is(atoms::HEIR) => heir(call, table),
+        _ if is(atoms::FIXED) => boolean(fixation(call, table)?.is_some()),
+        _ if is(atoms::SAFE_FIXED) => fixed(call, fixation(call, table)?),
+        _ if is(atoms::STRUCTURE) => {
+            let name = larder_term::Atom::try_new(&options.structure);
+            atoms::to_word(call.env, name.unwrap_or(larder_term::atoms::UNDEFINED))
+        }
+        _ if is(atoms::STATS) => stats(call, table),
+        _ => return Err(BADARG),
+    })
+}
+
+/// The heir, if there is one that lives.
+fn heir(call: &Call<'_>, table: &Table) -> Word {
+    let heir = table.heir().map(owners::pid);
+    heir.filter(|&heir| owners::is_alive(call.env, heir))
+        .map_or(atoms::NONE.word(), |heir| heir.pid)
+}
+
+/// Who has the table fixed, of those that live.
+fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
+    if settle_fixers(call, table) {
         return Err(Raise::Again);
     }
-    let size = match table.settled_size() {
-        Err(Error::NoTable) => return Ok(atoms::UNDEFINED.word()),
-        size => tables::answer(call, &table, size)?,
-    };
-    Ok(table.info().map_or(atoms::UNDEFINED.word(), |info| {
-        tuple(call, &table, &Info { size, ..info })
-    }))
+    Ok(table.fixed())
 }
 
 /// Sees to processes that have fixed the table and are gone.
@@ -39,7 +101,8 @@ fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
     !gone.is_empty()
 }
 
-fn tuple(call: &Call<'_>, table: &Arc<Table>, info: &Info) -> Word {
+/// {{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, [{Name, Figure}]}.
+fn stats(call: &Call<'_>, table: &Table) -> Word {
     let stats = table.stats();
     let int = |n: usize| call.int(n as i64);
     let figures = [
@@ -58,34 +121,12 @@ fn tuple(call: &Call<'_>, table: &Arc<Table>, info: &Info) -> Word {
             Some(call.tuple(&[atoms::to_word(call.env, name), int(*n as usize)]))
         })
         .collect();
-    call.tuple(&[
-        tables::reference(call.env, table),
-        atoms::to_word(call.env, info.name),
-        boolean(info.named),
-        kind(info.kind).word(),
-        int(info.keypos),
-        access(info.access).word(),
-        owners::pid(info.owner).pid,
-        info.heir
-            .map_or(atoms::NONE.word(), |heir| owners::pid(heir).pid),
-        int(info.size),
-        int(info.memory),
-        boolean(info.compressed),
-        concurrency(info.write_concurrency).word(),
-        boolean(info.read_concurrency),
-        boolean(info.decentralized_counters),
-        atoms::to_word(
-            call.env,
-            larder_term::Atom::try_new(&info.structure).unwrap_or(larder_term::atoms::UNDEFINED),
-        ),
-        fixed(call, info),
-        call.tuple(&figures.map(int)),
-        call.list(&more),
-    ])
+    call.tuple(&[call.tuple(&figures.map(int)), call.list(&more)])
 }
 
-fn fixed(call: &Call<'_>, info: &Info) -> Word {
-    let Some(fixed) = &info.safe_fixed else {
+/// {MonotonicNs, SystemNs, [{Pid, Times}]} | false.
+fn fixed(call: &Call<'_>, fixed: Option<Fixed>) -> Word {
+    let Some(fixed) = fixed else {
         return atoms::FALSE.word();
     };
     let by: Vec<Word> = fixed

@@ -11,13 +11,12 @@
 use super::single::weight;
 use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
-use crate::encode;
+use crate::encode::{place, Row};
+use crate::entry;
 use crate::layout;
-use crate::quick::{place, row, Bytes};
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
-use crate::{entry, scratch};
 use larder::{Budget, ListJob, ObjectList, Step, Table};
 use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
@@ -142,32 +141,22 @@ fn gather(
     mut rest: Word,
     budget: &mut Budget,
 ) -> Result<Word, Raise> {
-    let (plain, keypos, form) = (table.keeps_plain(), table.keypos(), table.key_form());
-    scratch::with_object(|object| {
-        while let Some((tuple, tail)) = layout::cell(rest) {
-            let elements = layout::tuple(tuple).ok_or(BADARG)?;
-            let (mut key_place, mut value_place) = (place(), place());
-            let (mut key, mut value) = (Bytes::at(&mut key_place), Bytes::at(&mut value_place));
-            let room = [&mut key, &mut value];
-            let small = plain.then(|| row(room, call.env, elements, keypos, form));
-            let made = match small.flatten() {
-                Some(small) => small,
-                None => {
-                    encode::object(call.env, tuple, table, object).map_err(|_| BADARG)?;
-                    object.borrow()
-                }
-            };
-            list.push_ref(made);
-            rest = tail;
-            let (plain, copied) = (
-                made.key().len() + made.value().len(),
-                outside_bytes(made.value()),
-            );
-            let bytes = weight(plain, copied);
-            if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
-                return Ok(rest);
-            }
+    while let Some((tuple, tail)) = layout::cell(rest) {
+        let elements = layout::tuple(tuple).ok_or(BADARG)?;
+        let (mut key, mut value) = (place(), place());
+        let mut row = Row::at([&mut key, &mut value], call.env);
+        row.write(table, elements).map_err(|_| BADARG)?;
+        let object = row.object();
+        list.push_ref(object);
+        rest = tail;
+        let (plain, copied) = (
+            object.key().len() + object.value().len(),
+            outside_bytes(object.value()),
+        );
+        let bytes = weight(plain, copied);
+        if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
+            return Ok(rest);
         }
-        (rest == layout::NIL).then_some(rest).ok_or(BADARG)
-    })
+    }
+    (rest == layout::NIL).then_some(rest).ok_or(BADARG)
 }

@@ -4,21 +4,21 @@
 //! how an ordered_set is scanned when everything is wanted. With a limit, and in a bag, whose objects of one key come in the order of their arrival, the scan
 //! goes the way that was asked for; what a slice found is put in front back to front, and Erlang reverses the whole.
 
-use super::spec::{self, Compiled, Surroundings, PROGRAMS};
+use super::spec::{self, Compiled, Surroundings, What, PROGRAMS};
 use crate::atoms;
 use crate::call::{Call, Raise, Reply, BADARG};
-use crate::encode;
 use crate::layout;
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::{decode, entry};
 use larder::{
-    Budget, CountJob, DeleteJob, Direction, Output, ReplaceJob, ScanStep, SelectJob, Step, Table,
-    TableKind,
+    Budget, CountJob, DeleteJob, Direction, Output, Point, ReplaceJob, ScanStep, SelectJob, Step,
+    Table, TableKind,
 };
 use larder_matchspec::{Pattern, Program};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A scan between two slices.
@@ -49,27 +49,48 @@ struct Again {
 /// Scans.
 pub static SCANS: Kind<Scan> = Kind::new();
 
-/// The program that the arguments ask for. The table's error comes before that of the specification.
-fn program(
-    call: &Call<'_>,
-    table: &Arc<Table>,
-    kind: Word,
-    spec: Word,
-) -> Result<Arc<Program>, Raise> {
-    answer(call, table, table.check_read(who(call)))?;
-    compile(call, kind, spec)
+/// What a kind of select makes programs of.
+fn what(kind: Word) -> What {
+    if kind == atoms::MATCH.word() {
+        Some(Pattern::Bindings)
+    } else if kind == atoms::MATCH_OBJECT.word() {
+        Some(Pattern::Object)
+    } else {
+        None
+    }
 }
 
-fn compile(call: &Call<'_>, kind: Word, spec: Word) -> Result<Arc<Program>, Raise> {
-    if kind == atoms::MATCH.word() {
-        spec::pattern(call, spec, Pattern::Bindings)
-    } else if kind == atoms::MATCH_OBJECT.word() {
-        spec::pattern(call, spec, Pattern::Object)
-    } else if spec == layout::NIL {
-        spec::nothing()
-    } else {
-        spec::compile(call, spec)
+/// The program that the arguments ask for.
+fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Arc<Program>, Raise> {
+    if what.is_none() && spec == layout::NIL {
+        return spec::nothing();
     }
+    spec::prepare(call, spec, what, None, |prepared| Ok(prepared.program))
+}
+
+/// Calls `at` with the key that the specification names and the program for the rest of it, or `all` with its program.
+fn prepared(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    (what, spec): (What, Word),
+    at: impl FnOnce(Point<'_>) -> Result<Word, larder::Error>,
+    all: impl FnOnce(Arc<Program>, Surroundings) -> Reply,
+) -> Reply {
+    if what.is_none() && spec == layout::NIL {
+        return all(spec::nothing()?, Surroundings::none());
+    }
+    spec::prepare(call, spec, what, Some(table.keypos()), |prepared| {
+        let around = Surroundings::new(call, &prepared.program)?;
+        let Some(key) = prepared.key else {
+            return all(prepared.program, around);
+        };
+        let point = Point {
+            key,
+            program: &prepared.program,
+            context: &around.context(),
+        };
+        answer(call, table, at(point))
+    })
 }
 
 /// The way that a word says.
@@ -90,12 +111,26 @@ fn opposite(direction: Direction) -> Direction {
 
 /// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    let program = program(call, &table, call.args[1], call.args[2])?;
-    let way = opposite(direction(call.args[3]));
-    let around = Surroundings::new(call, &program)?;
-    let job = answer(call, &table, table.select(who(call), program, way, None))?;
-    begin(call, table, around, Job::All(job))
+    tables::with(call, call.args[0], |table| {
+        let who = who(call);
+        // The table's error comes before that of the specification.
+        answer(call, table, table.check_read(who))?;
+        let at = |point: Point<'_>| {
+            let mut words = SmallVec::<[Word; 8]>::new();
+            larder::with_local(|local| {
+                table.select_point(local, who, point, &mut |output| {
+                    words.push(word(call, &output));
+                })
+            })?;
+            Ok(call.list(&words))
+        };
+        let all = |program, around| {
+            let way = opposite(direction(call.args[3]));
+            let job = answer(call, table, table.select(who, program, way, None))?;
+            begin(call, Arc::clone(table), around, Job::All(job))
+        };
+        prepared(call, table, (what(call.args[1]), call.args[2]), at, all)
+    })
 }
 
 /// every(Table) -> [Object] | {more, [Object]}; see `all_in_order`.
@@ -108,7 +143,8 @@ pub fn every(call: &Call<'_>) -> Reply {
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more, ...}; see `finish_some`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
-    let program = program(call, &table, call.args[1], call.args[2])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let program = compile(call, what(call.args[1]), call.args[2])?;
     let limit = limit(call.args[3])?;
     let direction = direction(call.args[4]);
     let around = Surroundings::new(call, &program)?;
@@ -146,7 +182,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     let Some(Compiled(program)) = PROGRAMS.get(call.env, program) else {
         return Err(BADARG);
     };
-    let place = encode::binary_bytes(call.env, place).ok_or(BADARG)?;
+    let place = crate::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(amount)?, direction(way));
     let table = tables::get(call, id)?;
     let again = Again {
@@ -172,36 +208,45 @@ pub fn select_again(call: &Call<'_>) -> Reply {
 
 /// select_count(Table, Spec) -> Count.
 pub fn select_count(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    let program = program(call, &table, atoms::SELECT.word(), call.args[1])?;
-    let around = Surroundings::new(call, &program)?;
-    let job = answer(call, &table, table.select_count(who(call), program))?;
-    begin(call, table, around, Job::Count(job))
-}
-
-/// The program of something that writes.
-fn writing(call: &Call<'_>, table: &Arc<Table>) -> Result<Arc<Program>, Raise> {
-    answer(call, table, table.check_write(who(call)))?;
-    compile(call, atoms::SELECT.word(), call.args[1])
+    tables::with(call, call.args[0], |table| {
+        let who = who(call);
+        answer(call, table, table.check_read(who))?;
+        let at = |point: Point<'_>| {
+            let count = larder::with_local(|local| table.count_point(local, who, point))?;
+            Ok(call.int(count as i64))
+        };
+        let all = |program, around| {
+            let job = answer(call, table, table.select_count(who, program))?;
+            begin(call, Arc::clone(table), around, Job::Count(job))
+        };
+        prepared(call, table, (None, call.args[1]), at, all)
+    })
 }
 
 /// select_delete(Table, Spec) -> Count.
 pub fn select_delete(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    let program = writing(call, &table)?;
-    let around = Surroundings::new(call, &program)?;
-    let job = answer(call, &table, table.select_delete(who(call), program))?;
-    begin(call, table, around, Job::Delete(job))
+    delete(call, None)
 }
 
 /// match_delete(Table, Pattern) -> Count.
 pub fn match_delete(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_write(who(call)))?;
-    let program = spec::pattern(call, call.args[1], Pattern::True)?;
-    let around = Surroundings::new(call, &program)?;
-    let job = answer(call, &table, table.select_delete(who(call), program))?;
-    begin(call, table, around, Job::Delete(job))
+    delete(call, Some(Pattern::True))
+}
+
+fn delete(call: &Call<'_>, what: What) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let who = who(call);
+        answer(call, table, table.check_write(who))?;
+        let at = |point: Point<'_>| {
+            let count = larder::with_local(|local| table.delete_point(local, who, point))?;
+            Ok(call.int(count as i64))
+        };
+        let all = |program, around| {
+            let job = answer(call, table, table.select_delete(who, program))?;
+            begin(call, Arc::clone(table), around, Job::Delete(job))
+        };
+        prepared(call, table, (what, call.args[1]), at, all)
+    })
 }
 
 /// select_replace(Table, Spec) -> Count.
@@ -211,7 +256,8 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
         answer(call, &table, table.check_write(who(call)))?;
         return Err(Raise::Cause(atoms::TABLE_TYPE));
     }
-    let program = writing(call, &table)?;
+    answer(call, &table, table.check_write(who(call)))?;
+    let program = compile(call, None, call.args[1])?;
     let around = Surroundings::new(call, &program)?;
     let job = answer(call, &table, table.select_replace(who(call), program))?;
     begin(call, table, around, Job::Replace(job))

@@ -9,7 +9,7 @@ use crate::sys::*;
 use crate::{decode, entry, identifiers, layout};
 use larder::Budget;
 use larder_matchspec::{
-    compile_pattern, CompileError, Context, Fault, Outcome, Pattern, Program, Scratch,
+    compile_pattern, BoundKey, CompileError, Context, Fault, Outcome, Pattern, Program, Scratch,
 };
 use larder_term::{Mode, Term, TermBuf, TermRef};
 use std::cell::{Cell, RefCell};
@@ -61,7 +61,7 @@ fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
 }
 
 /// What a program is made of: a match specification, or a pattern and what becomes of the rows that fit.
-type What = Option<Pattern>;
+pub type What = Option<Pattern>;
 
 /// A program that was compiled on this thread, and what of. Specifications that hold handles are not kept: a handle has other bytes each time.
 struct Kept {
@@ -81,24 +81,27 @@ thread_local! {
     static PROGRAMS_KEPT: RefCell<Vec<Option<Kept>>> = const { RefCell::new(Vec::new()) };
     /// Where specifications are encoded.
     static SPEC: Cell<Option<TermBuf>> = const { Cell::new(None) };
+    /// Where what is left of a specification without its key is put together.
+    static REST: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// The place of a specification among those kept: any place will do, but the same each time.
 fn place(bytes: &[u8], what: What) -> usize {
     let seed = what.map_or(0, |pattern| pattern as u64 + 1);
-    let mix = |hash: u64, bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        (hash ^ u64::from_le_bytes(word))
+    let mix = |hash: u64, word: u64| {
+        (hash ^ word)
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
             .rotate_left(29)
     };
-    let hash = bytes.chunks(8).fold(seed, mix);
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder().iter().map(|&byte| u64::from(byte));
+    let words = words.map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+    let hash = words.chain(rest).fold(seed, mix);
     (hash >> 7) as usize % KEPT
 }
 
-/// The program for a specification that was encoded: one that is kept, or a new one.
-fn program_of(spec: TermRef<'_>, what: What) -> Result<Arc<Program>, CompileError> {
+/// The program for a specification that was encoded: one that is kept, or a new one. `keeps`: whether it may be kept.
+fn program_of(spec: TermRef<'_>, what: What, keeps: bool) -> Result<Arc<Program>, CompileError> {
     let bytes = spec.bytes();
     let make = || {
         Ok(Arc::new(match what {
@@ -106,7 +109,7 @@ fn program_of(spec: TermRef<'_>, what: What) -> Result<Arc<Program>, CompileErro
             Some(pattern) => compile_pattern(spec, pattern)?,
         }))
     };
-    if bytes.len() > LONGEST_KEPT || spec.has_handles() {
+    if bytes.len() > LONGEST_KEPT || !keeps {
         return make();
     }
     PROGRAMS_KEPT.with_borrow_mut(|kept| {
@@ -127,22 +130,60 @@ fn program_of(spec: TermRef<'_>, what: What) -> Result<Arc<Program>, CompileErro
     })
 }
 
-/// The program for a specification that is a term of the host.
-fn program(call: &Call<'_>, word: Word, what: What) -> Result<Arc<Program>, Raise> {
+/// What a specification came to.
+pub struct Prepared<'a> {
+    /// The key of what it looks for, if it names one: then the program is that for the rest of it.
+    pub key: Option<TermRef<'a>>,
+    /// Its program.
+    pub program: Arc<Program>,
+}
+
+/// Calls `f` with what a specification that is a term of the host comes to. With a position of the key, its key and its rest are told apart.
+pub fn prepare<R>(
+    call: &Call<'_>,
+    word: Word,
+    what: What,
+    keypos: Option<usize>,
+    f: impl FnOnce(Prepared<'_>) -> Result<R, Raise>,
+) -> Result<R, Raise> {
     let mut buffer = SPEC.take().unwrap_or_else(|| TermBuf::new(Mode::Shared));
     buffer
         .encode(|out| encode::term(call.env, word, out))
         .map_err(|_| BADARG)?;
     let spec = buffer.term().ok_or(BADARG)?;
-    let (program, modest) = (program_of(spec, what), spec.bytes().len() <= LONGEST_KEPT);
-    // A buffer that holds handles would keep alive what they lead to.
-    if modest && !spec.has_handles() {
-        SPEC.set(Some(buffer));
-    }
-    program.map_err(|error| match (what, error.what) {
+    let plain = !spec.has_handles();
+    let bound = keypos.and_then(|keypos| match what {
+        None => BoundKey::of_spec(spec, keypos),
+        Some(_) => BoundKey::of_pattern(spec, keypos),
+    });
+    let program = match &bound {
+        None => program_of(spec, what, plain),
+        Some(bound) => {
+            let mut rest = REST.take();
+            let without = bound.write_rest(&mut rest);
+            let program = program_of(without, what, plain || !without.has_handles());
+            if rest.capacity() <= LONGEST_KEPT {
+                REST.set(rest);
+            }
+            program
+        }
+    };
+    let program = program.map_err(|error| match (what, error.what) {
         (None, Fault::TooDeep) => Raise::Cause(atoms::SYSTEM_LIMIT),
         _ => BADARG,
-    })
+    })?;
+    let key = bound.map(|bound| bound.key);
+    let result = f(Prepared { key, program });
+    // A buffer that holds handles would keep alive what they lead to.
+    if plain && spec.bytes().len() <= LONGEST_KEPT {
+        SPEC.set(Some(buffer));
+    }
+    result
+}
+
+/// The program for a specification that is a term of the host.
+fn program(call: &Call<'_>, word: Word, what: What) -> Result<Arc<Program>, Raise> {
+    prepare(call, word, what, None, |prepared| Ok(prepared.program))
 }
 
 /// Compiles a match specification.
@@ -161,11 +202,6 @@ pub fn nothing() -> Result<Arc<Program>, Raise> {
     Program::compile(spec.as_ref())
         .map(Arc::new)
         .map_err(|_| BADARG)
-}
-
-/// Compiles a pattern of match, match_object or match_delete.
-pub fn pattern(call: &Call<'_>, pattern: Word, what: Pattern) -> Result<Arc<Program>, Raise> {
-    program(call, pattern, Some(what))
 }
 
 /// compile(Spec) -> reference().

@@ -1,57 +1,58 @@
 //! Going from key to key, and slots.
 
 use super::select;
-use super::single::{spend, with_key, with_local_key, with_quick_key, Shown};
+use super::single::{spend, with_key, Shown};
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::{decode, layout};
-use larder::{Direction, Error, Local, Slot, StepFrom, Stored, Table, Watched};
+use larder::{Direction, Error, Slot, Stored, Table, Watched};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// From the edge of a table, or from the key that the call names, to the next key; `see` is shown the first object under it, or all.
+/// From the edge of a table, or from the key that the call names, to the next key; `see` is shown the
+/// first object under it, or all, and answers as that of [`Table::step_in`].
+#[inline(always)]
 fn step(
     call: &Call<'_>,
     from_key: bool,
-    way: Direction,
-    all: bool,
-    see: &mut dyn FnMut(Stored<'_>),
+    (way, all): (Direction, bool),
+    mut see: impl FnMut(Stored<'_>) -> u64,
 ) -> Result<bool, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
-        step_in(call, (table, local), from_key, way, all, see)
+        if !from_key {
+            let stepped = table.step_in(local, asker(call), None, (way, all), &mut see);
+            return answer(call, table, stepped);
+        }
+        let asked = call.args[1];
+        // A key that is a word, which is the same term for ever, is known again as that word.
+        if layout::is_immediate(asked) && local.has_shown(asked as u64) && !all {
+            let stepped = table.step_on(local, asker(call), asked as u64, way, &mut see);
+            if let Some(found) = stepped {
+                return Ok(found);
+            }
+        }
+        check_start(call, table)?;
+        with_key(call, table, asked, |key| {
+            match table.step_in(local, asker(call), Some(key), (way, all), &mut see) {
+                // A key that cannot be gone on from is a bad argument without a cause.
+                Err(Error::BadKey) => Err(BADARG),
+                other => answer(call, table, other),
+            }
+        })
     })
 }
 
-fn step_in(
-    call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
-    from_key: bool,
-    way: Direction,
-    all: bool,
-    see: &mut dyn FnMut(Stored<'_>),
-) -> Result<bool, Raise> {
-    if !from_key {
-        return answer(
-            call,
-            table,
-            table.step_in(local, asker(call), None, way, all, see),
-        );
-    }
-    // In an ordered_set any key will do but this one.
+/// In an ordered_set a step may begin at any key but one.
+#[inline(always)]
+fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
         answer(call, table, table.check_read(who(call)))?;
         return Err(BADARG);
     }
-    with_local_key(call, table, local, call.args[1], |key, local| {
-        match table.step_in(local, asker(call), Some(key), way, all, see) {
-            // A key that cannot be gone on from is a bad argument without a cause.
-            Err(Error::BadKey) => Err(BADARG),
-            other => answer(call, table, other),
-        }
-    })
+    Ok(())
 }
 
 /// The key of an object.
@@ -66,101 +67,50 @@ fn shown_key(call: &Call<'_>, stored: Stored<'_>) -> Word {
     }
 }
 
-/// The first key, or the last.
-fn to_edge(call: &Call<'_>, way: Direction) -> Reply {
+/// The first key, the last, or that next to the one that the call names.
+#[inline(always)]
+fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut key = atoms::END_OF_TABLE.word();
-    step(call, false, way, false, &mut |stored| {
-        key = shown_key(call, stored)
-    })?;
-    Ok(key)
-}
-
-/// The key behind the one that the call names, or before it: mostly it was read ahead.
-#[inline(always)]
-fn to_key(call: &Call<'_>, way: Direction) -> Reply {
-    tables::with_local_first(
-        call,
-        call.args[0],
-        |table, local| quick_key(call, table, local, way),
-        |call, table, local| any_key(call, (table, local), way),
-    )
-}
-
-/// What nearly all steps are: they go on from the last answer. A key that is a word (which is the same term for ever) is known again as that word.
-#[inline(always)]
-fn quick_key(call: &Call<'_>, table: &Table, local: &mut Local, way: Direction) -> Option<Word> {
-    let asked = call.args[1];
-    // In an ordered_set no step begins there, even if it is a key.
-    if asked == atoms::END_OF_TABLE.word() {
-        return None;
-    }
-    if layout::is_immediate(asked) && local.has_shown(asked as u64) {
-        let from = StepFrom::Shown(asked as u64);
-        return table.quick_step(local, asker(call), from, way, |stored| show(call, stored));
-    }
-    key_behind(call, table, local, way)
-}
-
-/// As `quick_key`, for a key that is no word, or comes for the first time.
-#[inline(never)]
-fn key_behind(call: &Call<'_>, table: &Table, local: &mut Local, way: Direction) -> Option<Word> {
-    with_quick_key(call, table, call.args[1], |key| {
-        let from = StepFrom::Key(key);
-        table.quick_step(local, asker(call), from, way, |stored| {
-            show_apart(call, stored)
-        })
-    })
-}
-
-/// The key of an object, and the number that it is known by again, if it is a word.
-#[inline(always)]
-fn show(call: &Call<'_>, stored: Stored<'_>) -> (Word, u64) {
-    let word = shown_key(call, stored);
-    let is_word = layout::is_immediate(word);
-    (word, if is_word { word as u64 } else { 0 })
-}
-
-/// As `show`, which is a part of another function otherwise.
-#[inline(never)]
-fn show_apart(call: &Call<'_>, stored: Stored<'_>) -> (Word, u64) {
-    show(call, stored)
-}
-
-#[inline(never)]
-fn any_key(call: &Call<'_>, at: (&Arc<Table>, &mut Local), way: Direction) -> Reply {
-    let mut key = atoms::END_OF_TABLE.word();
-    step_in(call, at, true, way, false, &mut |stored| {
-        key = shown_key(call, stored)
+    step(call, from_key, (way, false), |stored| {
+        key = shown_key(call, stored);
+        // The end of the table isn't gone on from, even if it is a key.
+        let known = layout::is_immediate(key) && key != atoms::END_OF_TABLE.word();
+        if known {
+            key as u64
+        } else {
+            0
+        }
     })?;
     Ok(key)
 }
 
 fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
-    step(call, from_key, way, true, &mut |stored| {
+    step(call, from_key, (way, true), |stored| {
         found.see(call, &stored.view());
+        0
     })?;
     Ok(found.pair(call))
 }
 
 /// first(Table) -> Key | '$end_of_table'.
 pub fn first(call: &Call<'_>) -> Reply {
-    to_edge(call, Direction::Forward)
+    to_key(call, false, Direction::Forward)
 }
 
 /// last(Table) -> Key | '$end_of_table'.
 pub fn last(call: &Call<'_>) -> Reply {
-    to_edge(call, Direction::Backward)
+    to_key(call, false, Direction::Backward)
 }
 
 /// next(Table, Key) -> Key | '$end_of_table'.
 pub fn next(call: &Call<'_>) -> Reply {
-    to_key(call, Direction::Forward)
+    to_key(call, true, Direction::Forward)
 }
 
 /// prev(Table, Key) -> Key | '$end_of_table'.
 pub fn prev(call: &Call<'_>) -> Reply {
-    to_key(call, Direction::Backward)
+    to_key(call, true, Direction::Backward)
 }
 
 /// first_lookup(Table) -> {Key, [Object]} | '$end_of_table'.

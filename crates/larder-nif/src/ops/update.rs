@@ -1,17 +1,16 @@
 //! update_counter and update_element.
 
-use super::single::{with_key, with_local_key, with_quick_key};
-use crate::atoms::{self, Known};
+use super::single::{spend, with_key};
+use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::encode;
+use crate::decode;
+use crate::encode::{self, Unreadable};
 use crate::layout;
-use crate::quick::{place, Bytes};
 use crate::sys::*;
-use crate::tables::{self, answer, asker, natural, who};
-use crate::{decode, encode::Unreadable};
-use larder::{CounterOp, Error, Local, NewRow, OwnerId, Table};
+use crate::tables::{self, answer, asker, who};
+use larder::{CounterOp, Error, Local, NewRow, Sums, Table};
 use larder_term::number::Number;
-use larder_term::{Mode, Term, TermBuf, TermRef};
+use larder_term::{Encoder, Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -32,99 +31,79 @@ impl Taken {
 }
 
 /// An integer of any size.
+#[inline]
 fn integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
-    if let Some(value) = layout::small(word) {
-        return Ok(Number::Int(value));
+    match layout::small(word) {
+        Some(value) => Ok(Number::Int(value)),
+        None => large_integer(call, word),
     }
+}
+
+#[cold]
+fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
     let taken = Taken::new(call, word)?;
     Number::from_term(taken.term()?)
         .filter(Number::is_integer)
         .ok_or(BADARG)
 }
 
-/// What to do, and whether it was said as a list.
-struct Ops {
-    ops: SmallVec<[CounterOp; 4]>,
-    many: bool,
-}
+/// What to do to counters.
+type CounterOps = SmallVec<[CounterOp; 2]>;
 
-/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples. For something that
+/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples; whether it is a list. For something that
 /// is none, and what follows it, stands an op that the engine refuses when it comes to it: a float added at a place that was named before. With
 /// none before it is an error at once.
-fn counter_ops(call: &Call<'_>, table: &Table, word: Word) -> Result<Ops, Raise> {
-    let mut ops = SmallVec::new();
-    if layout::tuple(word).is_some() {
-        ops.push(counter_op(call, word)?);
-        return Ok(Ops { ops, many: false });
+#[inline]
+fn counter_ops(
+    call: &Call<'_>,
+    table: &Table,
+    word: Word,
+    ops: &mut CounterOps,
+) -> Result<bool, Raise> {
+    if !layout::is_cell(word) {
+        ops.push(match layout::tuple(word) {
+            Some(parts) => counter_op(call, parts)?,
+            None if word == layout::NIL => return Ok(true),
+            None => CounterOp::new(table.keypos() + 1, integer(call, word)?),
+        });
+        return Ok(false);
     }
     let mut rest = word;
     while let Some((op, tail)) = layout::cell(rest) {
-        match (counter_op(call, op), ops.first()) {
+        let parts = layout::tuple(op).ok_or(BADARG);
+        match (parts.and_then(|parts| counter_op(call, parts)), ops.first()) {
             (Ok(op), _) => ops.push(op),
-            (Err(_), Some(CounterOp { pos, .. })) => {
-                return Ok(Ops {
-                    ops: refused(ops.clone(), *pos),
-                    many: true,
-                })
-            }
+            (Err(_), Some(_)) => break,
             (Err(error), None) => return Err(error),
         }
         rest = tail;
     }
-    match ops.first() {
-        _ if rest == layout::NIL => Ok(Ops { ops, many: true }),
-        Some(CounterOp { pos, .. }) => Ok(Ops {
-            ops: refused(ops.clone(), *pos),
-            many: true,
-        }),
-        None => {
-            ops.push(CounterOp {
-                pos: table.keypos() + 1,
-                incr: integer(call, word)?,
-                limit: None,
-            });
-            Ok(Ops { ops, many: false })
-        }
+    if rest != layout::NIL {
+        let named = ops.first().map_or(0, CounterOp::pos);
+        ops.push(CounterOp::new(named, Number::Float(0.0)));
     }
+    Ok(true)
 }
 
-fn refused(mut ops: SmallVec<[CounterOp; 4]>, pos: usize) -> SmallVec<[CounterOp; 4]> {
-    ops.push(CounterOp {
-        pos,
-        incr: Number::Float(0.0),
-        limit: None,
-    });
-    ops
-}
-
-fn counter_op(call: &Call<'_>, op: Word) -> Result<CounterOp, Raise> {
-    let parts = layout::tuple(op).ok_or(BADARG)?;
-    let limit = match parts {
-        [_, _] => None,
-        [_, _, threshold, value] => Some((integer(call, *threshold)?, integer(call, *value)?)),
-        _ => return Err(BADARG),
-    };
-    Ok(CounterOp {
-        pos: position(parts[0])?,
-        incr: integer(call, parts[1])?,
-        limit,
-    })
+#[inline]
+fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
+    match *parts {
+        [pos, incr] => Ok(CounterOp::new(position(pos)?, integer(call, incr)?)),
+        [pos, incr, threshold, value] => Ok(CounterOp::limited(
+            position(pos)?,
+            integer(call, incr)?,
+            integer(call, threshold)?,
+            integer(call, value)?,
+        )),
+        _ => Err(BADARG),
+    }
 }
 
 /// A position; one that cannot be is 0, which no object has.
+#[inline]
 fn position(word: Word) -> Result<usize, Raise> {
     let position = layout::small(word).ok_or(BADARG)?;
     Ok(usize::try_from(position).unwrap_or(0))
-}
-
-/// What an update of either sort takes: the right to write and a table of unique keys, before anything else is looked at.
-fn check(call: &Call<'_>, table: &Arc<Table>, otherwise: Known) -> Result<OwnerId, Raise> {
-    let who = who(call);
-    answer(call, table, table.check_write(who))?;
-    if !table.kind().is_unique() {
-        return Err(Raise::Cause(otherwise));
-    }
-    Ok(who)
 }
 
 /// update_counter(Table, Key, Ops) -> Value | [Value].
@@ -137,135 +116,94 @@ pub fn update_counter_default(call: &Call<'_>) -> Reply {
     counter(call, Some(call.args[3]))
 }
 
-/// Increment | {Pos, Increment}, both small.
 #[inline]
-fn simple_op(op: Word) -> Option<(Option<usize>, i64)> {
-    if let Some(incr) = layout::small(op) {
-        return Some((None, incr));
-    }
-    match layout::tuple(op)? {
-        &[pos, incr] => Some((Some(natural(pos).ok()?), layout::small(incr)?)),
-        _ => None,
-    }
-}
-
-/// What nearly all updates of counters are: a small increment of one element that is there, of an object that is there.
-#[inline]
-fn simple_counter(call: &Call<'_>) -> Result<Option<Word>, Raise> {
-    let Some((pos, incr)) = simple_op(call.args[2]) else {
-        return Ok(None);
-    };
-    tables::with_local_first(
-        call,
-        call.args[0],
-        |table, local| {
-            with_quick_key(call, table, call.args[1], |key| {
-                let sum = table.quick_add(local, asker(call), key, pos, incr)?;
-                Some(Some(call.int(sum)))
-            })
-        },
-        |call, table, local| add(call, (table, local), pos, incr),
-    )
-}
-
-#[inline(never)]
-fn add(
-    call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
-    pos: Option<usize>,
-    incr: i64,
-) -> Result<Option<Word>, Raise> {
-    with_local_key(call, table, local, call.args[1], |key, local| {
-        let sum = table.add_in(local, asker(call), key, pos, incr);
-        Ok(answer(call, table, sum)?.map(|sum| call.int(sum)))
-    })
-}
-
-/// As `simple_counter`, for a list of such updates.
-fn simple_counters(call: &Call<'_>) -> Result<Option<Word>, Raise> {
-    let mut steps: SmallVec<[(Option<usize>, i64); 4]> = SmallVec::new();
-    let mut rest = call.args[2];
-    while let Some((op, tail)) = layout::cell(rest) {
-        match simple_op(op) {
-            // In a list, an increment alone is none.
-            Some(step @ (Some(_), _)) if steps.len() < 16 => steps.push(step),
-            _ => return Ok(None),
-        }
-        rest = tail;
-    }
-    if steps.is_empty() || rest != layout::NIL {
-        return Ok(None);
-    }
-    tables::with_local(call, call.args[0], |table, local| {
-        with_local_key(call, table, local, call.args[1], |key, local| {
-            let mut sums = SmallVec::new();
-            let done = table.add_many_in(local, asker(call), key, &steps, &mut sums);
-            if !answer(call, table, done)? {
-                return Ok(None);
-            }
-            let words: SmallVec<[Word; 4]> = sums.iter().map(|&sum| call.int(sum)).collect();
-            Ok(Some(call.list(&words)))
-        })
-    })
-}
-
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
-    let is_row = default.is_none_or(|default| layout::tuple(default).is_some());
-    if is_row {
-        let sums = if layout::is_cell(call.args[2]) {
-            simple_counters(call)?
-        } else {
-            simple_counter(call)?
+    tables::with_local(call, call.args[0], |table, local| {
+        let mut ops = CounterOps::new();
+        let many = match counter_ops(call, table, call.args[2], &mut ops) {
+            Ok(many) if is_row(default) => many,
+            other => return Err(refuse_counter(call, table, default, other.err())),
         };
-        if let Some(sums) = sums {
-            return Ok(sums);
+        let mut sums = Sums::new();
+        let result = with_key(call, table, call.args[1], |key| {
+            match table.update_counter_in(local, asker(call), key, &ops, None, &mut sums) {
+                Err(Error::BadKey) if default.is_some() => with_row(call, default, |row| {
+                    let done =
+                        table.update_counter_in(local, asker(call), key, &ops, row, &mut sums);
+                    done.or_else(|error| refused(call, table, error))
+                }),
+                other => answer(call, table, other),
+            }
+        });
+        result?;
+        spend(call, sums.len());
+        if let (false, [sum]) = (many, &sums[..]) {
+            return Ok(number(call, sum));
         }
-    }
-    any_counter(call, default)
+        let sums = sums.iter().rev();
+        Ok(sums.fold(layout::NIL, |list, sum| {
+            call.heap.cell(number(call, sum), list)
+        }))
+    })
 }
 
+/// Why `update_counter` is refused for what is seen in its arguments: the ops, if there is an error in them, or else the default.
 #[cold]
-fn any_counter(call: &Call<'_>, default: Option<Word>) -> Reply {
-    tables::with(call, call.args[0], |table| {
+fn refuse_counter(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    default: Option<Word>,
+    ops: Option<Raise>,
+) -> Raise {
+    let why = || -> Result<Raise, Raise> {
         // A default that is none is the first thing to be wrong here.
         answer(call, table, table.check_write(who(call)))?;
-        if default.is_some_and(|default| layout::tuple(default).is_none()) {
-            return Err(BADARG);
+        if !is_row(default) {
+            return Ok(BADARG);
         }
-        let who = check(call, table, atoms::TABLE_TYPE)?;
-        let mut values = Vec::new();
-        let ops = match counter_ops(call, table, call.args[2]) {
-            // A key that is not there is worse than anything that was to be done with it.
-            Err(_) if default.is_none() && !has_key(call, table)? => {
-                return Err(Raise::Cause(atoms::BADKEY))
-            }
-            other => other?,
-        };
-        with_row(call, default, |row| {
-            with_key(call, table, call.args[1], |key| {
-                match table.update_counter(who, key, &ops.ops, row, &mut values) {
-                    Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
-                    other => answer(call, table, other),
-                }
-            })
-        })?;
-        let words: SmallVec<[Word; 4]> = values.iter().map(|value| number(call, value)).collect();
-        match (ops.many, words.first()) {
-            (false, Some(&value)) => Ok(value),
-            _ => Ok(call.list(&words)),
+        if !table.kind().is_unique() {
+            return Ok(Raise::Cause(atoms::TABLE_TYPE));
         }
-    })
+        // A key that is not there is worse than anything that was to be done with it.
+        if default.is_none() && !has_key(call, table)? {
+            return Ok(Raise::Cause(atoms::BADKEY));
+        }
+        Ok(ops.unwrap_or(BADARG))
+    };
+    why().unwrap_or_else(|raise| raise)
 }
 
+/// What the engine refuses of a call with a default.
+#[cold]
+fn refused<R>(call: &Call<'_>, table: &Arc<Table>, error: Error) -> Result<R, Raise> {
+    match error {
+        Error::BadDefault => Err(Raise::Cause(atoms::DEFAULT)),
+        other => answer(call, table, Err(other)),
+    }
+}
+
+#[inline]
 fn number(call: &Call<'_>, value: &Number) -> Word {
     match value {
         Number::Int(value) => call.int(*value),
-        other => Term::build(|out| other.encode(out))
-            .map_or(layout::NIL, |term| decode::term(&call.heap, term.as_ref())),
+        large => large_number(call, large),
     }
 }
 
+#[cold]
+fn large_number(call: &Call<'_>, value: &Number) -> Word {
+    Term::build(|out| value.encode(out))
+        .map_or(layout::NIL, |term| decode::term(&call.heap, term.as_ref()))
+}
+
+/// Whether a default, if there is one, can be an object.
+#[inline]
+fn is_row(default: Option<Word>) -> bool {
+    default.is_none_or(|default| layout::tuple(default).is_some())
+}
+
 /// Runs `f` with the default object, if there is one.
+#[cold]
 fn with_row<R>(
     call: &Call<'_>,
     default: Option<Word>,
@@ -274,9 +212,6 @@ fn with_row<R>(
     let Some(default) = default else {
         return f(None);
     };
-    if layout::tuple(default).is_none() {
-        return Err(BADARG);
-    }
     let (tuple, key) = (Taken::new(call, default)?, Taken::new(call, call.args[1])?);
     f(Some(NewRow {
         key: key.term()?,
@@ -300,105 +235,105 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
     elements(call, Some(call.args[3]))
 }
 
-/// What nearly all updates of elements are: one small term in the place of an element that is there.
 #[inline]
-fn simple_element(call: &Call<'_>) -> Result<Option<bool>, Raise> {
-    let mut place = place();
-    let mut value = Bytes::at(&mut place);
-    let parts = layout::tuple(call.args[2]).unwrap_or(&[]);
-    let pos = match parts {
-        &[pos, new] if value.term(call.env, new).is_some() => natural(pos).ok(),
-        _ => None,
-    };
-    let Some(pos) = pos else { return Ok(None) };
-    tables::with_local_first(
-        call,
-        call.args[0],
-        |table, local| {
-            with_quick_key(call, table, call.args[1], |key| {
-                table.quick_set(local, asker(call), key, pos, value.as_term())?;
-                Some(Some(true))
-            })
-        },
-        |call, table, local| set(call, (table, local), pos, value.as_term()),
-    )
+fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        let mut terms = local.spare_terms.take().unwrap_or_default();
+        let done = replace(call, (table, local), default, &mut terms);
+        terms.clear();
+        local.spare_terms = Some(terms);
+        done.map(boolean)
+    })
 }
 
-#[inline(never)]
-fn set(
+/// `update_element`, whose new elements go through `terms`.
+#[inline]
+fn replace(
     call: &Call<'_>,
     (table, local): (&Arc<Table>, &mut Local),
-    pos: usize,
-    value: TermRef<'_>,
-) -> Result<Option<bool>, Raise> {
-    with_local_key(call, table, local, call.args[1], |key, local| {
-        answer(
-            call,
-            table,
-            table.set_in(local, asker(call), key, pos, value),
-        )
-    })
-}
-
-fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
-    if default.is_none() {
-        if let Some(set) = simple_element(call)? {
-            return Ok(boolean(set));
+    default: Option<Word>,
+    terms: &mut TermBuf,
+) -> Result<bool, Raise> {
+    let mut places = Places::new();
+    let read = terms.encode(|out| element_ops(call, call.args[2], &mut places, out));
+    let new = match (read, terms.term().and_then(TermRef::as_tuple)) {
+        (Ok(()), Some(new)) if is_row(default) => new,
+        _ => return refuse_element(call, table),
+    };
+    let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places.iter().copied().zip(new.iter()).collect();
+    let done = with_key(call, table, call.args[1], |key| {
+        let mut done = table.update_element_in(local, asker(call), key, &ops, None);
+        if let (Ok(false), Some(_)) = (&done, default) {
+            done = with_row(call, default, |row| {
+                Ok(table.update_element_in(local, asker(call), key, &ops, row))
+            })?;
         }
-    }
-    any_elements(call, default)
+        done.or_else(|error| match error {
+            Error::Position if places.contains(&NO_PLACE) => Err(BADARG),
+            Error::TableType => Err(Raise::Cause(atoms::NONE)),
+            error => refused(call, table, error),
+        })
+    });
+    spend(call, ops.len());
+    done
 }
 
+/// Refuses `update_element` for its arguments.
 #[cold]
-fn any_elements(call: &Call<'_>, default: Option<Word>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let who = check(call, table, atoms::NONE)?;
-        let (places, values) = element_ops(call, call.args[2])?;
-        let malformed = places.contains(&usize::MAX);
-        let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places
-            .into_iter()
-            .zip(&values)
-            .map(|(place, value)| Ok((place, value.term()?)))
-            .collect::<Result<_, Raise>>()?;
-        with_row(call, default, |row| {
-            with_key(call, table, call.args[1], |key| {
-                match table.update_element(who, key, &ops, row) {
-                    Err(Error::BadDefault) => Err(Raise::Cause(atoms::DEFAULT)),
-                    Err(Error::Position) if malformed => Err(BADARG),
-                    other => answer(call, table, other),
-                }
-            })
-        })
-        .map(boolean)
+fn refuse_element(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
+    answer(call, table, table.check_write(who(call)))?;
+    Err(if table.kind().is_unique() {
+        BADARG
+    } else {
+        Raise::Cause(atoms::NONE)
     })
 }
 
-type ElementOps = (SmallVec<[usize; 4]>, Vec<Taken>);
+/// The positions of new elements.
+type Places = SmallVec<[usize; 4]>;
 
-/// {Pos, Value} | [{Pos, Value}]. What is none becomes one for a position that no object has, which the engine refuses when it comes to it.
-fn element_ops(call: &Call<'_>, word: Word) -> Result<ElementOps, Raise> {
-    let mut ops: ElementOps = (SmallVec::new(), Vec::new());
-    let mut rest = word;
-    if layout::tuple(word).is_some() {
-        element_op(call, word, &mut ops)?;
-        return Ok(ops);
+/// A position that no object has, for what is no pair of a position and an element: the engine refuses it when it comes to it.
+const NO_PLACE: usize = usize::MAX;
+
+/// {Pos, Value} | [{Pos, Value}]. Pushes a tuple of the values.
+#[inline]
+fn element_ops(
+    call: &Call<'_>,
+    word: Word,
+    places: &mut Places,
+    out: &mut Encoder<'_>,
+) -> Result<(), Unreadable> {
+    if !layout::is_cell(word) && word != layout::NIL {
+        out.begin_tuple(1);
+        return element_op(call, word, places, out);
     }
+    let (mut count, mut rest) = (0, word);
+    while let Some((_, tail)) = layout::cell(rest) {
+        (count, rest) = (count + 1, tail);
+    }
+    out.begin_tuple(count + usize::from(rest != layout::NIL));
+    rest = word;
     while let Some((op, tail)) = layout::cell(rest) {
-        element_op(call, op, &mut ops)?;
+        element_op(call, op, places, out)?;
         rest = tail;
     }
     if rest != layout::NIL {
-        element_op(call, layout::NIL, &mut ops)?;
+        element_op(call, layout::NIL, places, out)?;
     }
-    Ok(ops)
+    Ok(())
 }
 
-fn element_op(call: &Call<'_>, op: Word, ops: &mut ElementOps) -> Result<(), Raise> {
+#[inline]
+fn element_op(
+    call: &Call<'_>,
+    op: Word,
+    places: &mut Places,
+    out: &mut Encoder<'_>,
+) -> Result<(), Unreadable> {
     let (place, value) = match layout::tuple(op) {
-        Some(&[place, value]) => (position(place).unwrap_or(usize::MAX), value),
-        _ => (usize::MAX, layout::NIL),
+        Some(&[place, value]) => (position(place).unwrap_or(NO_PLACE), value),
+        _ => (NO_PLACE, layout::NIL),
     };
-    ops.0.push(place);
-    ops.1.push(Taken::new(call, value)?);
-    Ok(())
+    places.push(place);
+    encode::term(call.env, value, out)
 }

@@ -9,14 +9,13 @@
 //! the counts still.
 
 use super::raw;
-use super::Payload;
+use super::Kept;
 use crate::tags::HANDLE;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
-/// Copies of handles, which own nothing.
+/// Copies of handles, which own nothing, each with the bytes that it leads to.
 #[derive(Debug, Default)]
-pub struct Handles(SmallVec<[[u8; HANDLE]; 4]>);
+pub struct Handles(SmallVec<[([u8; HANDLE], usize); 4]>);
 
 impl Handles {
     /// Copies the handles of a run of whole terms that an encoder wrote.
@@ -36,11 +35,10 @@ impl Handles {
     /// Each was noted from a run that an encoder wrote in this process and whose counts somebody owns who gives them up, and lets nobody take the handles
     /// of that run for counted once `counts` has been dropped.
     pub unsafe fn own(self, counts: &mut Counts) {
-        for handle in self.0 {
+        for (handle, len) in self.0 {
             // SAFETY: 1. the handle came out of a run that an encoder wrote; 2. its count is the caller's to give up, which it does.
-            let payload = unsafe { raw::adopt(handle) };
-            counts.bytes += payload.len;
-            counts.all.push(payload);
+            counts.all.push(unsafe { raw::adopt(handle, len) });
+            counts.bytes += len;
         }
     }
 }
@@ -48,7 +46,7 @@ impl Handles {
 /// Counts on blobs and anchors, given back when dropped.
 #[derive(Default)]
 pub struct Counts {
-    all: Vec<Arc<Payload>>,
+    all: Vec<Kept>,
     bytes: usize,
 }
 

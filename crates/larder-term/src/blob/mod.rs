@@ -3,6 +3,8 @@
 //! ```text
 //!  ... BLOB  length  handle ─┐     ... BLOB  length  handle ─┐
 //!                            └──────────▶ Payload ◀──────────┘      one count for each handle in any counted run of bytes
+//!
+//!  ... BLOB  length  handle | 1 ───▶ a binary of the host's         counted as the host counts it (see [`HostBinaries`])
 //! ```
 //!
 //! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. Whoever owns the bytes owns those counts:
@@ -11,20 +13,24 @@
 //! they refer to, and nothing worse.
 
 mod handles;
+mod owner;
 mod raw;
 
 pub use handles::{Counts, Handles};
-pub(crate) use raw::{clear_value, handle_of, outside_bytes, owned_payload, payload, Counted};
+pub(crate) use raw::{
+    bytes, clear_value, handle_of, host_address, outside_bytes, owned, payload, Counted,
+};
 pub use raw::{release_all, retain_all};
 
 use crate::{skip::Heads, tags::*};
+use owner::Owner;
 use std::{
     any::Any,
     fmt,
     ops::Deref,
     sync::{
         atomic::{AtomicUsize, Ordering},
-        Arc,
+        Arc, OnceLock,
     },
 };
 
@@ -43,23 +49,9 @@ pub fn live_bytes() -> usize {
     LIVE_BYTES.load(Ordering::Relaxed)
 }
 
-trait Owner: Send + Sync {
-    fn bytes(&self) -> &[u8];
-    fn any(&self) -> &dyn Any;
-}
-
-impl<T: AsRef<[u8]> + Any + Send + Sync> Owner for T {
-    fn bytes(&self) -> &[u8] {
-        self.as_ref()
-    }
-    fn any(&self) -> &dyn Any {
-        self
-    }
-}
-
 enum Content {
     Slice(Box<[u8]>),
-    Owner(Box<dyn Owner>),
+    Owner(Owner),
     Anchor(Arc<dyn Any + Send + Sync>),
 }
 
@@ -93,6 +85,17 @@ impl Payload {
     }
 }
 
+impl Payload {
+    /// The host's owner of a blob's bytes, if it is of this type.
+    #[inline]
+    pub(crate) fn owner<T: Any>(&self) -> Option<&T> {
+        match &self.content {
+            Content::Owner(owner) => owner.value(),
+            _ => None,
+        }
+    }
+}
+
 impl Drop for Payload {
     fn drop(&mut self) {
         // Ordering: Relaxed twice; statistics, as in `live_count`.
@@ -101,32 +104,92 @@ impl Drop for Payload {
     }
 }
 
-/// A binary kept once and counted. Cloning takes a count, no copy. Derefs to its bytes.
+/// A binary that is counted, by this library or by the host. Cloning takes a count, no copy. Derefs to its bytes.
 #[derive(Clone)]
-pub struct Blob(pub(crate) Arc<Payload>);
+pub struct Blob(pub(crate) Kept);
+
+/// One count.
+#[derive(Clone)]
+pub(crate) enum Kept {
+    /// On something of this library's.
+    Payload(Arc<Payload>),
+    /// On a binary of the host's.
+    Host(HostBinary),
+}
+
+/// How a host counts binaries of its own, which are named by their addresses, even numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct HostBinaries {
+    /// Takes one more count of a binary that somebody holds.
+    pub hold: unsafe fn(usize),
+    /// Gives one count back.
+    pub release: unsafe fn(usize),
+    /// Where the bytes of a binary begin, for as long as somebody holds it.
+    pub bytes: unsafe fn(usize) -> *const u8,
+}
+
+static HOST: OnceLock<HostBinaries> = OnceLock::new();
+
+/// Says how the host of this process counts its binaries. A later call changes nothing.
+///
+/// # Safety
+/// The functions do what is said of them, for addresses that [`Blob::of_host`] was given, on any thread.
+pub unsafe fn set_host_binaries(host: HostBinaries) {
+    let _the_first_counts = HOST.set(host);
+}
+
+/// A count on a binary of the host's.
+///
+/// Invariant: it is this value's to give back; the binary has so many bytes at least.
+pub(crate) struct HostBinary {
+    address: usize,
+    len: usize,
+}
 
 impl Blob {
     /// A blob with a copy of these bytes.
     pub fn from_slice(bytes: &[u8]) -> Blob {
-        Blob(Payload::new(Content::Slice(bytes.into())))
+        Blob(Kept::Payload(Payload::new(Content::Slice(bytes.into()))))
+    }
+
+    /// The first bytes of a binary that the host counts.
+    ///
+    /// # Safety
+    /// The host counts a binary at this even address (see [`set_host_binaries`]), which has so many bytes at least; the caller gives one
+    /// count of it up.
+    #[inline]
+    pub unsafe fn of_host(address: usize, len: usize) -> Blob {
+        Blob(Kept::Host(HostBinary { address, len }))
     }
 
     /// A blob whose bytes lie in something that a door owns. Its `as_ref` must give the same bytes each time: they are the term's value.
     pub fn from_owner<T: AsRef<[u8]> + Any + Send + Sync>(owner: T) -> Blob {
-        Blob(Payload::new(Content::Owner(Box::new(owner))))
+        Blob(Kept::Payload(Payload::new(Content::Owner(Owner::new(
+            owner,
+        )))))
     }
 
     /// The owner that [`Blob::from_owner`] was given, if it is of this type.
     pub fn owner<T: Any>(&self) -> Option<&T> {
-        match &self.0.content {
-            Content::Owner(owner) => owner.any().downcast_ref(),
-            _ => None,
+        match &self.0 {
+            Kept::Payload(payload) => payload.owner(),
+            Kept::Host(_) => None,
         }
+    }
+
+    /// The handle of the blob, for those who write bytes themselves: it owns the count that this was.
+    #[inline]
+    pub fn into_handle(self) -> [u8; HANDLE] {
+        handle_of(self.0)
     }
 
     /// Whether both are the same blob, not only equal bytes.
     pub fn same(&self, other: &Blob) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        match (&self.0, &other.0) {
+            (Kept::Payload(a), Kept::Payload(b)) => Arc::ptr_eq(a, b),
+            (Kept::Host(a), Kept::Host(b)) => (a.address, a.len) == (b.address, b.len),
+            _ => false,
+        }
     }
 }
 
@@ -134,7 +197,10 @@ impl Deref for Blob {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        self.0.bytes()
+        match &self.0 {
+            Kept::Payload(payload) => payload.bytes(),
+            Kept::Host(binary) => binary.bytes(),
+        }
     }
 }
 
@@ -158,6 +224,11 @@ impl Anchor {
     /// An anchor that holds `kept` until the last term with it is gone.
     pub fn new(kept: Arc<dyn Any + Send + Sync>) -> Anchor {
         Anchor(Payload::new(Content::Anchor(kept)))
+    }
+
+    /// The handle of the anchor, as [`Blob::into_handle`].
+    pub fn into_handle(self) -> [u8; HANDLE] {
+        handle_of(Kept::Payload(self.0))
     }
 
     /// What it holds.

@@ -1,7 +1,7 @@
 //! Handles: the only place of this crate that turns bytes into pointers. Everything here is `unsafe` for one reason:
 //! a handle that no counted run of bytes owns points at nothing.
 
-use super::{is_handle_tag, Payload};
+use super::{is_handle_tag, HostBinaries, HostBinary, Kept, Payload, HOST};
 use crate::{
     encoder::{Encoder, Mode},
     skip::Heads,
@@ -11,10 +11,50 @@ use crate::{
 };
 use std::sync::Arc;
 
+/// Set in the handle of a binary of the host's.
+const HOST_BIT: u64 = 1;
+
+fn host() -> &'static HostBinaries {
+    match HOST.get() {
+        Some(host) => host,
+        None => unreachable!("a binary of a host that said nothing of its binaries"),
+    }
+}
+
+impl HostBinary {
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the invariant; `host` is as `set_host_binaries` was told.
+        unsafe { std::slice::from_raw_parts((host().bytes)(self.address), self.len) }
+    }
+}
+
+impl Clone for HostBinary {
+    fn clone(&self) -> Self {
+        // SAFETY: this value holds the binary meanwhile; the new count is the clone's.
+        unsafe { (host().hold)(self.address) }
+        HostBinary { ..*self }
+    }
+}
+
+impl Drop for HostBinary {
+    fn drop(&mut self) {
+        // SAFETY: the count is this value's, given back once.
+        unsafe { (host().release)(self.address) }
+    }
+}
+
 /// Turns a count into a handle, which then owns it.
-pub(crate) fn handle_of(payload: Arc<Payload>) -> [u8; HANDLE] {
-    let address = Arc::into_raw(payload).expose_provenance() as u64;
-    address.to_le_bytes()
+#[inline]
+pub(crate) fn handle_of(kept: Kept) -> [u8; HANDLE] {
+    let handle = match kept {
+        Kept::Payload(payload) => Arc::into_raw(payload).expose_provenance() as u64,
+        Kept::Host(binary) => {
+            let binary = std::mem::ManuallyDrop::new(binary);
+            binary.address as u64 | HOST_BIT
+        }
+    };
+    handle.to_le_bytes()
 }
 
 /// The handle that ends at `end`.
@@ -25,46 +65,51 @@ fn handle_at(bytes: &[u8], end: usize) -> [u8; HANDLE] {
     handle
 }
 
-#[inline]
-fn pointer(handle: [u8; HANDLE]) -> *const Payload {
-    std::ptr::with_exposed_provenance(u64::from_le_bytes(handle) as usize)
+/// What a handle leads to.
+#[derive(Clone, Copy)]
+enum Target {
+    Payload(*const Payload),
+    Host(usize),
 }
 
-/// What a handle refers to.
-///
-/// # Safety
-/// `handle` was made by [`handle_of`], and a count that it owns is held by somebody for all of `'a`.
 #[inline]
-unsafe fn borrow<'a>(handle: [u8; HANDLE]) -> &'a Payload {
-    // SAFETY: the pointer came from `Arc::into_raw` (the caller says so), and the count that is held keeps it alive for 'a.
-    unsafe { &*pointer(handle) }
+fn target(handle: [u8; HANDLE]) -> Target {
+    let word = u64::from_le_bytes(handle);
+    if word & HOST_BIT != 0 {
+        return Target::Host((word & !HOST_BIT) as usize);
+    }
+    Target::Payload(std::ptr::with_exposed_provenance(word as usize))
 }
 
-/// A count of one's own on what a handle refers to.
+/// Takes one more count of what a handle leads to.
 ///
 /// # Safety
-/// As for [`borrow`], for the time of the call.
-unsafe fn owned(handle: [u8; HANDLE]) -> Arc<Payload> {
-    let pointer = pointer(handle);
-    // SAFETY: 1. the pointer came from `Arc::into_raw` of an `Arc<Payload>`; 2. the strong count is at least one during the call,
-    // since the caller's is held; 3. the count that `increment` adds is the one that `from_raw` takes over.
+/// `handle` was made by [`handle_of`], and a count that it owns is held by somebody during the call.
+#[inline]
+unsafe fn retain(handle: [u8; HANDLE]) {
+    // SAFETY: 1. the pointer came from `Arc::into_raw`, or the address from a host's binary; 2. a count is held: both the caller says.
     unsafe {
-        Arc::increment_strong_count(pointer);
-        Arc::from_raw(pointer)
+        match target(handle) {
+            Target::Payload(pointer) => Arc::increment_strong_count(pointer),
+            Target::Host(address) => (host().hold)(address),
+        }
     }
 }
 
-/// The count that a handle owns.
+/// The count that a handle owns; `len` is what stands before it.
 ///
 /// # Safety
 /// `handle` was made by [`handle_of`], and the caller owns its count, which the result takes over.
-pub(super) unsafe fn adopt(handle: [u8; HANDLE]) -> Arc<Payload> {
-    // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<Payload>`, whose count is the caller's to give.
-    unsafe { Arc::from_raw(pointer(handle)) }
+pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
+    match target(handle) {
+        // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<Payload>`, whose count is the caller's to give.
+        Target::Payload(pointer) => Kept::Payload(unsafe { Arc::from_raw(pointer) }),
+        Target::Host(address) => Kept::Host(HostBinary { address, len }),
+    }
 }
 
-/// The handles of a run of whole terms.
-pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = [u8; HANDLE]> + '_ {
+/// The handles of a run of whole terms, each with the bytes that it leads to, if it is a blob's.
+pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)> + '_ {
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]
     } else {
@@ -72,7 +117,16 @@ pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = [u8; HANDLE]> + '_ {
     };
     Heads::new(run)
         .filter(|&(at, _)| is_handle_tag(run[at]))
-        .map(|(_, end)| handle_at(run, end))
+        .map(|(at, end)| (handle_at(run, end), blob_len(&run[at..])))
+}
+
+/// The bytes that a blob has; 0 for another term.
+#[inline]
+fn blob_len(term: &[u8]) -> usize {
+    match term[0] {
+        BLOB => varint::read(term, 1).0 as usize,
+        _ => 0,
+    }
 }
 
 /// Takes one count for each handle in a run of whole terms (none, one or many), for a copy of the run that is to be kept.
@@ -80,9 +134,9 @@ pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = [u8; HANDLE]> + '_ {
 /// # Safety
 /// An encoder wrote the run in this process, and somebody holds the counts of its handles during the call.
 pub unsafe fn retain_all(run: &[u8]) {
-    for handle in handles(run) {
+    for (handle, _) in handles(run) {
         // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. its count is held during the call: both the caller says.
-        unsafe { Arc::increment_strong_count(pointer(handle)) }
+        unsafe { retain(handle) }
     }
 }
 
@@ -92,9 +146,9 @@ pub unsafe fn retain_all(run: &[u8]) {
 /// An encoder wrote the run in this process; the caller owns the counts of its handles, gives them up, and lets nobody read the run's
 /// handles afterwards.
 pub unsafe fn release_all(run: &[u8]) {
-    for handle in handles(run) {
+    for (handle, len) in handles(run) {
         // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. the count given back is the caller's own.
-        unsafe { Arc::decrement_strong_count(pointer(handle)) }
+        drop(unsafe { adopt(handle, len) });
     }
 }
 
@@ -111,20 +165,54 @@ pub fn outside_bytes(run: &[u8]) -> usize {
         .sum()
 }
 
-/// What the handle at the end of a term's head refers to; the term is a `BLOB` or a `REF_KEPT`.
+/// The handle at the end of a term's head; the term is a `BLOB` or a `REF_KEPT`.
 #[inline]
-pub(crate) fn payload(term: TermRef<'_>) -> &Payload {
+fn handle_in(term: TermRef<'_>) -> [u8; HANDLE] {
     debug_assert!(is_handle_tag(term.bytes()[0]));
-    // SAFETY: 1. the tag says that the bytes end with a handle that an encoder wrote; 2. whoever made the `TermRef` promised
-    // that its count is held for the lifetime of the term, which is the result's.
-    unsafe { borrow(handle_at(term.bytes(), term.bytes().len())) }
+    handle_at(term.bytes(), term.bytes().len())
 }
 
-/// A count of one's own on what [`payload`] gives.
-pub(crate) fn owned_payload(term: TermRef<'_>) -> Arc<Payload> {
-    debug_assert!(is_handle_tag(term.bytes()[0]));
-    // SAFETY: as in `payload`; the call ends before the term's lifetime does.
-    unsafe { owned(handle_at(term.bytes(), term.bytes().len())) }
+/// What the handle of a term leads to, if it is something of this library's.
+#[inline]
+pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
+    match target(handle_in(term)) {
+        // SAFETY: 1. the tag says that the bytes end with a handle that an encoder wrote; 2. whoever made the `TermRef` promised
+        // that its count is held for the lifetime of the term, which is the result's.
+        Target::Payload(pointer) => Some(unsafe { &*pointer }),
+        Target::Host(_) => None,
+    }
+}
+
+/// The address of the host's binary that a blob is.
+#[inline]
+pub(crate) fn host_address(term: TermRef<'_>) -> Option<usize> {
+    match target(handle_in(term)) {
+        Target::Payload(_) => None,
+        Target::Host(address) => Some(address),
+    }
+}
+
+/// The bytes of a blob.
+#[inline]
+pub(crate) fn bytes(term: TermRef<'_>) -> &[u8] {
+    match target(handle_in(term)) {
+        // SAFETY: as in `payload`.
+        Target::Payload(pointer) => unsafe { &*pointer }.bytes(),
+        // SAFETY: as in `payload`; the host's binary has as many bytes as stand before the handle.
+        Target::Host(address) => unsafe {
+            std::slice::from_raw_parts((host().bytes)(address), blob_len(term.bytes()))
+        },
+    }
+}
+
+/// A count of one's own on what the handle of a term leads to.
+pub(crate) fn owned(term: TermRef<'_>) -> Kept {
+    let handle = handle_in(term);
+    // SAFETY: as in `payload`; the count that is taken is the result's.
+    unsafe {
+        retain(handle);
+        adopt(handle, blob_len(term.bytes()))
+    }
 }
 
 /// A run of whole terms that owns the counts of its handles.
@@ -169,6 +257,12 @@ impl Counted<Vec<u8>> {
     pub(crate) fn clear(&mut self) {
         self.release();
         self.bytes.clear();
+    }
+
+    /// Bytes of memory that it has taken.
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Replaces what it holds by what a closure pushes; also gives what the closure returned, and whether it pushed one complete term.

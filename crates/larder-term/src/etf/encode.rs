@@ -5,7 +5,7 @@ use crate::{
     atom::Atom,
     node::{Node, NodeName},
     skip::Heads,
-    tags::{FUN, ILIST, INT1, INT8, LIST, MAP, SMALL, TUPLE},
+    tags::{FUN, ILIST, INT1, INT8, LIST, MAP, SMALL, TREE_MAP, TUPLE},
     view::{BigRef, FunRef, TermRef, View},
 };
 
@@ -77,7 +77,7 @@ impl Writer<'_> {
             ILIST => self.counted(tag::LIST, n - 1),
             TUPLE if n < 256 => self.out.extend_from_slice(&[tag::SMALL_TUPLE, n as u8]),
             TUPLE => self.counted(tag::LARGE_TUPLE, n),
-            MAP => self.counted(tag::MAP, n / 2),
+            MAP | TREE_MAP => self.counted(tag::MAP, n / 2),
             FUN => {
                 if let View::Fun(fun) = TermRef::within(&bytes[at..end]).view() {
                     self.fun(fun, around);

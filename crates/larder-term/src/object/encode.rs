@@ -88,7 +88,8 @@ impl<'b> ObjectEncoder<'b> {
 
     #[inline]
     fn hash_key<R>(&mut self, legacy_zero: bool, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
-        let mode = self.mode();
+        // What the index key has anyway need not be kept outside, too.
+        let mode = Mode::Anchored;
         let key = &mut self.object.key;
         let mut enc = Encoder::new(key, mode);
         let result = push(&mut enc);
@@ -112,14 +113,14 @@ impl<'b> ObjectEncoder<'b> {
         }
         let exact = TermRef::within(&value[self.header..]);
         match zero {
-            true => *key = without_negative_zero(exact.bytes()),
+            true => *key = without_negative_zero(exact),
             false => Encoder::new(key, Mode::Inline).term(exact),
         }
     }
 
     #[inline]
     fn ordered_key<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
-        let mode = self.mode();
+        let mode = Mode::Anchored;
         let ObjectBuf { key, value } = &mut *self.object;
         let mut enc = Encoder::new(value, mode);
         let result = push(&mut enc);
@@ -174,22 +175,26 @@ impl<'b> ObjectEncoder<'b> {
 
     /// Compresses what follows the header, if that makes it smaller.
     fn pack(&mut self) {
-        let value = &mut self.object.value;
-        let plain = &value[self.header..];
-        if plain.len() < SHORTEST_COMPRESSED {
-            return;
+        if let Some(packed) = compressed(&self.object.value) {
+            self.object.value = packed;
         }
-        let packed = lz4_flex::block::compress(plain);
-        let mut length = Vec::with_capacity(10);
-        varint::push(&mut length, plain.len() as u64);
-        if packed.len() + length.len() >= plain.len() {
-            return;
-        }
-        value.truncate(self.header);
-        value.extend_from_slice(&length);
-        value.extend_from_slice(&packed);
-        value[0] |= COMPRESSED;
     }
+}
+
+/// A value without handles, compressed; None if that does not make it smaller.
+pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
+    let header = varint::read(value, 0).1;
+    let plain = &value[header..];
+    if plain.len() < SHORTEST_COMPRESSED {
+        return None;
+    }
+    let packed = lz4_flex::block::compress(plain);
+    let mut whole = Vec::with_capacity(header + 10 + packed.len());
+    whole.extend_from_slice(&value[..header]);
+    whole[0] |= COMPRESSED;
+    varint::push(&mut whole, plain.len() as u64);
+    whole.extend_from_slice(&packed);
+    (whole.len() < value.len()).then_some(whole)
 }
 
 impl Drop for ObjectEncoder<'_> {

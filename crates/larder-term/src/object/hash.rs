@@ -2,7 +2,7 @@
 
 use super::{view::unpack, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
-    compare::{legacy_zero, without_negative_zero},
+    compare::{has_tree_map, legacy_zero, without_negative_zero},
     encoder::{Encoder, Mode},
     hash::Seed,
     skip::end_of,
@@ -25,7 +25,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let seed = SEED.get_or_init(Seed::random);
     let (header, at) = varint::read(value, 0);
     let flags = header as u8;
-    let plain = flags & (HAS_HANDLES | COMPRESSED) == 0;
+    let plain = flags & (HAS_HANDLES | COMPRESSED) == 0 && !has_tree_map(&value[at..]);
     if plain && flags & EXACT_KEY == 0 && !(legacy_zero() && may_hold_zero(&value[at..])) {
         return seed.hash(&value[at..]);
     }
@@ -42,7 +42,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let mut canonical = Vec::with_capacity(others.len());
     for term in Terms::new(others, arity - 1) {
         if legacy_zero() {
-            canonical.extend_from_slice(&without_negative_zero(term.bytes()));
+            canonical.extend_from_slice(&without_negative_zero(term));
         } else {
             Encoder::new(&mut canonical, Mode::Inline).term(term);
         }

@@ -15,11 +15,9 @@ mod hash;
 pub mod patch;
 mod view;
 
-pub use encode::{encode, ObjectEncoder};
+pub use encode::{compressed, encode, ObjectEncoder};
 pub use hash::hash;
-pub use view::{
-    beside_key, index_key_is_key, ordered_int, plain_terms, ObjectElements, ObjectView,
-};
+pub use view::{beside_key, index_key_is_key, ordered_int, ObjectElements, ObjectView};
 
 use crate::blob::{self, Handles};
 
@@ -88,6 +86,7 @@ impl ObjectBuf {
         ObjectRef {
             key: &self.key,
             value: &self.value,
+            given: false,
         }
     }
 
@@ -136,6 +135,7 @@ impl ObjectBuf {
 pub struct ObjectRef<'a> {
     key: &'a [u8],
     value: &'a [u8],
+    given: bool,
 }
 
 impl<'a> ObjectRef<'a> {
@@ -146,7 +146,26 @@ impl<'a> ObjectRef<'a> {
     /// are held by somebody for all of `'a`.
     #[inline]
     pub unsafe fn trusted(key: &'a [u8], value: &'a [u8]) -> Self {
-        ObjectRef { key, value }
+        ObjectRef {
+            key,
+            value,
+            given: false,
+        }
+    }
+
+    /// The same object, whose owner gives the counts of its handles to whoever keeps the value, and takes them back if nobody does.
+    #[inline]
+    pub fn giving(self) -> Self {
+        ObjectRef {
+            given: true,
+            ..self
+        }
+    }
+
+    /// Whether the counts are given.
+    #[inline]
+    pub fn is_given(&self) -> bool {
+        self.given
     }
 
     /// The index key.

@@ -1,96 +1,138 @@
-//! Changing one element of a stored value without taking the object apart.
+//! Changing some elements of a stored value without taking the object apart.
+//!
+//! ```text
+//!  value     head [exact key] | e1 | e2 | e4 | e5 …         (the key is the third)
+//!                               copied ╯ ▲ ╰ e4 is next: what is before it will be copied, and a term in its place
+//! ```
 
-use super::{COMPRESSED, EXACT_KEY, FLAG_BITS};
-use crate::{
-    encoder::push_int,
-    skip::end_of,
-    tags::{INT1, INT8, SMALL},
-    varint,
-    view::{little_endian, TermRef},
-};
+use super::{COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use crate::blob;
+use crate::skip::{end_of, skip};
+use crate::varint;
+use crate::view::TermRef;
 
-/// Where the element at `position` lies in a value; `None` for a compressed value, the key's position, or one that the object has not.
-fn place(value: &[u8], keypos: usize, position: usize) -> Option<(usize, usize)> {
-    let (header, mut at) = varint::read(value, 0);
-    let flags = header as u8 & ((1 << FLAG_BITS) - 1);
-    let arity = (header >> FLAG_BITS) as usize;
-    if flags & COMPRESSED != 0 || position == keypos || !(1..=arity).contains(&position) {
-        return None;
-    }
-    if flags & EXACT_KEY != 0 {
-        at = end_of(value, at);
-    }
-    for _ in 0..position - 1 - usize::from(position > keypos) {
-        at = end_of(value, at);
-    }
-    Some((at, end_of_leaf(value, at)))
-}
-
-/// [`end_of`], quick for integers.
-#[inline]
-fn end_of_leaf(value: &[u8], at: usize) -> usize {
-    match value[at] {
-        SMALL.. => at + 1,
-        tag @ INT1..=INT8 => at + 2 + usize::from(tag - INT1),
-        _ => end_of(value, at),
-    }
-}
-
-/// Appends a run of bytes that is mostly empty or one byte.
-#[inline]
-fn append(out: &mut Vec<u8>, bytes: &[u8]) {
-    match bytes {
-        [] => {}
-        &[byte] => out.push(byte),
-        _ => out.extend_from_slice(bytes),
-    }
-}
-
-/// Appends to `out` the value with `n` added to its integer at `position`, and gives the sum. `None`, and nothing written, where it is not as
-/// simple as that: a compressed value, no such element, an integer that does not fit before or afterwards, anything else than an integer.
-///
-/// # Complexity
-/// Linear in the value.
-#[inline]
-pub fn add(value: &[u8], keypos: usize, position: usize, n: i64, out: &mut Vec<u8>) -> Option<i64> {
-    // Mostly the element behind the key, at the front of the value.
-    let (start, end) = match super::beside_key(value) {
-        Some((2.., others)) if (keypos, position) == (1, 2) => (1, 1 + end_of_leaf(others, 0)),
-        _ => place(value, keypos, position)?,
-    };
-    let old = match value[start] {
-        tag @ SMALL.. => i64::from(tag - SMALL),
-        INT1..=INT8 => little_endian(&value[start + 1..end]),
-        _ => return None,
-    };
-    let sum = old.checked_add(n)?;
-    out.reserve(value.len() + 9);
-    append(out, &value[..start]);
-    push_int(out, sum);
-    append(out, &value[end..]);
-    Some(sum)
-}
-
-/// Appends to `out` the value with `term`, which holds no handle, in the place of its element at `position`. False, and nothing written, where
-/// it is not as simple as that: a compressed value, no such element.
-///
-/// # Complexity
-/// Linear in the value and the term.
-#[inline]
-pub fn set(
-    value: &[u8],
+/// A walk over the elements of a value that is not compressed, which writes the value anew.
+pub struct Patch<'v, 'o> {
+    value: &'v [u8],
+    arity: usize,
     keypos: usize,
+    /// The element that begins at `at`; the key has no bytes there.
     position: usize,
-    term: TermRef<'_>,
-    out: &mut Vec<u8>,
-) -> bool {
-    let Some((start, end)) = place(value, keypos, position) else {
-        return false;
-    };
-    out.extend_from_slice(&value[..start]);
-    out.extend_from_slice(term.bytes());
-    out.extend_from_slice(&value[end..]);
-    true
+    at: usize,
+    /// How much of the value is written, or was put otherwise.
+    done: usize,
+    /// Whether a term with a handle went or came.
+    changed: bool,
+    /// Whether a term with a handle came.
+    handles: bool,
+    out: &'o mut Vec<u8>,
+}
+
+impl<'v, 'o> Patch<'v, 'o> {
+    /// Begins to write a value that is not compressed to `out`, which is empty; `keypos` is the one it was encoded with.
+    #[inline(always)]
+    pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
+        let (header, mut at) = match value[0] {
+            header @ 0..0x80 => (u64::from(header), 1),
+            _ => varint::read(value, 0),
+        };
+        debug_assert_eq!(header as u8 & COMPRESSED, 0);
+        if header as u8 & EXACT_KEY != 0 {
+            at = end_of(value, at);
+        }
+        out.reserve(value.len() + 16);
+        Patch {
+            value,
+            arity: (header >> FLAG_BITS) as usize,
+            keypos,
+            position: 1,
+            at,
+            done: 0,
+            changed: false,
+            handles: false,
+            out,
+        }
+    }
+
+    /// Whether there is an element at a position, from 1, that may be replaced: the key may not.
+    #[inline]
+    pub fn has(&self, position: usize) -> bool {
+        position.wrapping_sub(1) < self.arity && position != self.keypos
+    }
+
+    /// The element at a position that the value has. It is not before the last that was asked for or put.
+    ///
+    /// # Complexity
+    /// Linear in the heads of the terms from there on.
+    #[inline(always)]
+    pub fn element(&mut self, position: usize) -> TermRef<'v> {
+        debug_assert!(self.has(position) && self.position <= position);
+        while self.position < position {
+            if self.position != self.keypos {
+                self.at += skip(&self.value[self.at..]);
+            }
+            self.position += 1;
+        }
+        let rest = &self.value[self.at..];
+        TermRef::within(&rest[..skip(rest)])
+    }
+
+    /// Has `write` append one term, which holds no handle, in the place of the element that was asked for last.
+    #[inline(always)]
+    pub fn put_with(&mut self, old: TermRef<'v>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.copy(self.at);
+        write(self.out);
+        self.changed |= super::value_has_handles(self.value) && blob::has_handles(old.bytes());
+        self.at += old.bytes().len();
+        (self.position, self.done) = (self.position + 1, self.at);
+    }
+
+    /// Puts a term in the place of the element that was asked for last.
+    #[inline(always)]
+    pub fn put(&mut self, old: TermRef<'v>, new: TermRef<'_>) {
+        self.handles |= new.has_handles();
+        self.put_with(old, |out| out.extend_from_slice(new.bytes()));
+    }
+
+    /// Writes the rest. Whether the handles are those of before, each as often.
+    #[inline(always)]
+    pub fn finish(mut self) -> bool {
+        self.copy(self.value.len());
+        if self.handles {
+            self.out[0] |= HAS_HANDLES;
+        }
+        !self.changed && !self.handles
+    }
+
+    #[inline(always)]
+    fn copy(&mut self, to: usize) {
+        match &self.value[self.done..to] {
+            [] => {}
+            &[byte] => self.out.push(byte),
+            bytes => self.out.extend_from_slice(bytes),
+        }
+    }
+}
+
+/// The value without compression: itself, or what is unpacked to `plain`.
+#[inline]
+pub fn plain_value<'v>(value: &'v [u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
+    if value[0] & COMPRESSED == 0 {
+        return value;
+    }
+    unpacked(value, plain)
+}
+
+#[cold]
+fn unpacked<'v>(value: &[u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
+    let at = varint::read(value, 0).1;
+    let mut terms = Vec::new();
+    super::view::unpack(&value[at..], &mut terms);
+    plain.clear();
+    plain.extend_from_slice(&value[..at]);
+    plain[0] &= !COMPRESSED;
+    plain.extend_from_slice(&terms);
+    plain
 }
 
 #[cfg(test)]
@@ -107,72 +149,74 @@ mod tests {
         object
     }
 
+    /// The tuple with other elements, as it is spliced, and as it is encoded.
+    fn both(
+        before: &Term,
+        keypos: usize,
+        form: KeyForm,
+        new: &[(usize, Term)],
+    ) -> (Vec<u8>, Vec<u8>) {
+        let stored = object(before, keypos, form, false);
+        let tuple = before.as_ref().as_tuple().unwrap();
+        let mut all: Vec<Term> = tuple.iter().map(Term::from).collect();
+        let mut spliced = Vec::new();
+        let mut patch = Patch::new(stored.value(), keypos, &mut spliced);
+        for position in 0..all.len() + 2 {
+            let may = (1..=all.len()).contains(&position) && position != keypos;
+            assert_eq!(patch.has(position), may);
+        }
+        for (position, term) in new {
+            let old = patch.element(*position);
+            assert!(old.identical(all[position - 1].as_ref()));
+            patch.put(old, term.as_ref());
+            all[position - 1] = term.clone();
+        }
+        assert!(patch.finish());
+        let whole = object(&Term::tuple(all), keypos, form, false);
+        (spliced, whole.value().to_vec())
+    }
+
     #[test]
-    fn one_element_changes_and_the_others_stay() {
+    fn some_elements_change_and_the_others_stay() {
+        let before = term!({[a], 100, "bin", (-7), {x, 1.5}});
+        let terms = [term!(1), term!({x, "y"}), Term::from(1i64 << 40), term!([])];
         for form in FORMS {
-            for keypos in 1..=4 {
-                let before = term!({[a], 100, "bin", (-7)});
-                let stored = object(&before, keypos, form, false);
-                for position in 0..=5 {
-                    for n in [0, 1, 27, 28, 1 << 40, -93, -300, i64::MAX - 50] {
-                        let mut out = vec![9];
-                        let sum = add(stored.value(), keypos, position, n, &mut out);
-                        let old = match position {
-                            2 => Some(100),
-                            4 => Some(-7),
-                            _ => None,
-                        };
-                        let expected = old
-                            .filter(|_| position != keypos)
-                            .and_then(|old: i64| old.checked_add(n));
-                        assert_eq!(sum, expected);
-                        let Some(sum) = sum else {
-                            assert_eq!(out, [9]);
-                            continue;
-                        };
-                        let mut elements: Vec<Term> = before
-                            .as_ref()
-                            .as_tuple()
-                            .unwrap()
-                            .iter()
-                            .map(Term::from)
-                            .collect();
-                        elements[position - 1] = Term::from(sum);
-                        let after = object(&Term::tuple(elements), keypos, form, false);
-                        assert_eq!(&out[1..], after.value());
-                    }
-                    let mut out = Vec::new();
-                    let new = term!({x, "y"});
-                    let set = set(stored.value(), keypos, position, new.as_ref(), &mut out);
-                    assert_eq!(set, (1..=4).contains(&position) && position != keypos);
-                    if set {
-                        let mut elements: Vec<Term> = before
-                            .as_ref()
-                            .as_tuple()
-                            .unwrap()
-                            .iter()
-                            .map(Term::from)
-                            .collect();
-                        elements[position - 1] = new.clone();
-                        let after = object(&Term::tuple(elements), keypos, form, false);
-                        assert_eq!(out, after.value());
-                    }
+            for keypos in 1..=5 {
+                for chosen in 0..1 << 5 {
+                    let new: Vec<_> = (1..=5)
+                        .filter(|position| chosen >> (position - 1) & 1 == 1 && *position != keypos)
+                        .map(|position| (position, terms[(position + chosen) % 4].clone()))
+                        .collect();
+                    let (spliced, whole) = both(&before, keypos, form, &new);
+                    assert_eq!(spliced, whole, "{keypos} {new:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn compressed_values_are_left_alone() {
-        let long = Term::tuple([
+    fn a_row_may_have_many_elements() {
+        let before = Term::tuple((0..200).map(Term::from));
+        let new = [(2, term!(x)), (77, term!("y")), (200, term!(z))];
+        let (spliced, whole) = both(&before, 1, FORMS[0], &new);
+        assert_eq!(spliced, whole);
+    }
+
+    #[test]
+    fn a_compressed_value_is_unpacked() {
+        let long = [
             Term::from(1),
             Term::from(2),
             Term::list(vec![term!(word); 100]),
-        ]);
-        let stored = object(&long, 1, FORMS[0], true);
-        let mut out = Vec::new();
-        assert_eq!(add(stored.value(), 1, 2, 1, &mut out), None);
-        assert!(!set(stored.value(), 1, 2, term!(3).as_ref(), &mut out));
-        assert!(out.is_empty());
+        ];
+        let long = Term::tuple(long);
+        let (packed, whole) = (
+            object(&long, 1, FORMS[0], true),
+            object(&long, 1, FORMS[0], false),
+        );
+        assert!(packed.value().len() < whole.value().len());
+        let mut plain = Vec::new();
+        assert_eq!(plain_value(packed.value(), &mut plain), whole.value());
+        assert_eq!(plain_value(whole.value(), &mut Vec::new()), whole.value());
     }
 }

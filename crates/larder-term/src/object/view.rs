@@ -11,30 +11,28 @@ use crate::{
 };
 use std::fmt;
 
-/// The arity and the elements without the key, of an object whose value says nothing of its key and is not compressed: its key is the term of the
-/// index key that is written like it (`1`, not `1.0`).
-#[inline]
-pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
-    match value.split_first() {
-        Some((&header, others)) if header & (0x80 | EXACT_KEY | COMPRESSED) == 0 => {
-            Some((usize::from(header >> FLAG_BITS), others))
+/// The arity, the flags and what follows, of an object of up to 1,023 elements.
+#[inline(always)]
+fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
+    let (&first, rest) = value.split_first()?;
+    let low = usize::from(first & 0x7F) >> FLAG_BITS;
+    if first < 0x80 {
+        return Some((low, first, rest));
+    }
+    match rest.split_first() {
+        Some((&second, rest)) if second < 0x80 => {
+            Some((low | usize::from(second) << (7 - FLAG_BITS), first, rest))
         }
         _ => None,
     }
 }
 
-/// The arity, whether the exact key lies in front, and the terms: that key, if it does, and the elements without the key. None of an object that is
-/// compressed, or has eight elements or more.
-#[inline]
-pub fn plain_terms(value: &[u8]) -> Option<(usize, bool, &[u8])> {
-    match value.split_first() {
-        Some((&header, terms)) if header & (0x80 | COMPRESSED) == 0 => Some((
-            usize::from(header >> FLAG_BITS),
-            header & EXACT_KEY != 0,
-            terms,
-        )),
-        _ => None,
-    }
+/// The arity and the elements without the key, of an object whose value says nothing of its key and is not compressed: its key is the term of the
+/// index key that is written like it (`1`, not `1.0`).
+#[inline(always)]
+pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
+    let (arity, flags, others) = head_of(value)?;
+    (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
 }
 
 /// Whether the key of an object is its index key, as in hash order it mostly is. Sometimes it is, and this can't tell.

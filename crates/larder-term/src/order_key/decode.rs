@@ -4,7 +4,7 @@
 //! fraction. Of the other terms those come back whose order keys hold all of them in the order of the encoding: binaries, bitstrings, `[]`, and
 //! tuples of what comes back. Lists could, but their elements would have to be counted first; atoms could, but would have to be looked up.
 
-use super::{BITSTRING, NIL_KEY, TUPLE_KEY};
+use super::{BITSTRING, EIGHT_ZEROS, NIL_KEY, TUPLE_KEY};
 use crate::{
     encoder::{push_int, Encoder, Mode},
     order_key::numbers::{to_int, LENGTHS, LONG, ZERO},
@@ -111,6 +111,9 @@ impl Reader<'_> {
         // 1. Where it ends, and how many zeros are in it.
         let (mut at, mut zeros) = (from, 0);
         loop {
+            while self.key[at..].starts_with(&EIGHT_ZEROS) {
+                (at, zeros) = (at + 16, zeros + 8);
+            }
             at += self.key[at..].iter().position(|&b| b == 0).unwrap_or(0);
             if self.key[at + 1] != 0xFF {
                 break;
@@ -130,9 +133,18 @@ impl Reader<'_> {
         }
         // 3. The bytes: each zero without the mark behind it.
         let mut rest = &self.key[from..at];
+        out.reserve(bytes);
+        while let Some(behind) = rest.strip_prefix(&EIGHT_ZEROS) {
+            out.extend_from_slice(&[0; 8]);
+            rest = behind;
+        }
         while let Some(zero) = rest.iter().position(|&b| b == 0) {
             out.extend_from_slice(&rest[..=zero]);
             rest = &rest[zero + 2..];
+            while let Some(behind) = rest.strip_prefix(&EIGHT_ZEROS) {
+                out.extend_from_slice(&[0; 8]);
+                rest = behind;
+            }
         }
         out.extend_from_slice(rest);
     }

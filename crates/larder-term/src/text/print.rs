@@ -113,7 +113,7 @@ impl Printer<'_> {
                 self.open.push(Open::Tail);
                 self.sequence("[", children - 1, "");
             }
-            MAP => self.map(start, children),
+            MAP | TREE_MAP => self.map(start, children),
             FUN => {
                 // The free variables are not part of the text.
                 self.leaf(start, end);

@@ -192,11 +192,7 @@ impl Table {
         default: Option<TermRef<'_>>,
     ) -> Result<Term, Error> {
         let bytes = self.key(key);
-        let op = CounterOp {
-            pos,
-            incr: Number::Int(incr),
-            limit: None,
-        };
+        let op = CounterOp::new(pos, Number::Int(incr));
         let row = default.map(|tuple| NewRow {
             key: key.as_term(),
             tuple,

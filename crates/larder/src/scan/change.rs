@@ -6,6 +6,7 @@
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of them matches. So each change of one object (of
 //! one key in a bag) is atomic; the whole is not.
 
+use super::buffers::Buffers;
 use super::select::{cost, weight, Scan};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -14,8 +15,8 @@ use crate::owner::OwnerId;
 use crate::raw;
 use crate::store::Index;
 use crate::table::{At, Table};
-use crate::write::Held;
-use larder_index::{Change, Direction};
+use crate::write::{Held, Written};
+use larder_index::{Change, Direction, Was};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
@@ -109,17 +110,22 @@ impl Work {
         loop {
             let guard = larder_index::pin();
             let at = table.begin(&guard)?;
-            let scan = &mut self.scan;
-            let before = scan.cursor.to_bytes();
-            let usable = scan.cursor.fill(&table, &at, 0, &mut scan.batch);
+            let Scan { cursor, lent, .. } = &mut self.scan;
+            let Buffers {
+                batch,
+                plain,
+                scratch,
+            } = &mut **lent;
+            let before = cursor.to_bytes();
+            let usable = cursor.fill(&table, &at, 0, batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
             for i in 0..usable {
-                let (key, value) = (scan.batch.key(i), scan.batch.value(i));
-                let object = raw::view(key, value, table.keypos(), &mut scan.plain);
+                let (key, value) = (batch.key(i), batch.value(i));
+                let object = raw::view(key, value, table.keypos(), plain);
                 let dealt = !table.kind().is_unique() && self.dealt == key;
-                if !dealt && wanted(&self.program, &object, ctx, &mut scan.scratch) {
+                if !dealt && wanted(&self.program, &object, ctx, scratch) {
                     let mut turn = Turn {
                         program: &self.program,
                         ctx,
@@ -132,8 +138,8 @@ impl Work {
                         Err(error) => {
                             // To be met again, from the entry on.
                             match i.checked_sub(1) {
-                                Some(last) => scan.cursor.stop(&table, &at, &scan.batch, last),
-                                None => scan.cursor.go_to(&before)?,
+                                Some(last) => cursor.stop(&table, &at, batch, last),
+                                None => cursor.go_to(&before)?,
                             }
                             return Err(error);
                         }
@@ -144,7 +150,7 @@ impl Work {
                 }
                 if !budget.spend(cost(weight, value)) {
                     if i + 1 < usable {
-                        scan.cursor.stop(&table, &at, &scan.batch, i);
+                        cursor.stop(&table, &at, batch, i);
                     }
                     return Ok(Step::More);
                 }
@@ -187,13 +193,30 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    fn delete(&mut self, table: &Table) -> Result<u64, Error> {
-        let (key, seen) = (self.key, self.value);
-        let one = table.kind().is_unique();
-        let gone = table.delete_where(key, &mut |value| {
-            (one && value == seen) || self.is_true(table, value)
-        })?;
-        Ok(gone as u64)
+    /// Deletes the object as it was read, or what it has become if that matches, too; in a bag, those of the key's objects that match.
+    fn delete(&mut self, table: &Table, at: &At<'_>) -> Result<u64, Error> {
+        let key = table.key(self.key);
+        let mut gone = 0;
+        let written = match &at.store.index {
+            Index::One(ix) => {
+                let read = self.value;
+                let (written, was) = table.remove_one(at, &**ix, key, |value| {
+                    value == read || self.is_true(table, value)
+                });
+                gone = u64::from(was == Was::Present);
+                written
+            }
+            Index::Many(ix) => table.change_many(at, &**ix, key, &mut |held| {
+                gone = held.remove_if(&mut |value| self.is_true(table, value)) as u64;
+                Ok(())
+            })?,
+        };
+        // What moved is met again by the scan.
+        match written {
+            Written::Moved => Err(Error::Busy),
+            Written::Full => Err(table.full(at)),
+            Written::Done => Ok(gone),
+        }
     }
 
     /// `prepared` is memory for the new object.
@@ -215,18 +238,18 @@ impl Turn<'_> {
                 let mut anew = ObjectBuf::new();
                 table.change_one(at, &**ix, key, None, &mut |old, scratch| {
                     let Some(old) = old else {
-                        return Ok(Change::Keep);
+                        return Ok(Change::Keep.into());
                     };
                     let new = if old == read {
                         &*prepared
                     } else if self.replacement(table, old, &mut anew)? {
                         &anew
                     } else {
-                        return Ok(Change::Keep);
+                        return Ok(Change::Keep.into());
                     };
                     count = 1;
                     scratch.extend_from_slice(new.value());
-                    Ok(Change::PutScratch)
+                    Ok(Change::PutScratch.into())
                 })?
             }
             Index::Many(ix) => table.change_many(at, &**ix, key, &mut |held| {
@@ -275,7 +298,7 @@ impl DeleteJob {
     /// # Errors
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let mut act = |table: &Table, _: &At<'_>, turn: &mut Turn<'_>| turn.delete(table);
+        let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| turn.delete(table, at);
         self.work.step(budget, ctx, &Program::is_true, &mut act)
     }
 

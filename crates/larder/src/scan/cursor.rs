@@ -124,6 +124,12 @@ impl Cursor {
         }
     }
 
+    /// Whether nothing is left on the path.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.place == Place::End
+    }
+
     /// Whether the path is one of keys, and it has been under all of them. Several keys of an ordered_set are a part of it as any other, as
     /// in `ets`: there one learns only by going on that nothing is left.
     pub(crate) fn is_over(&self) -> bool {
@@ -213,17 +219,12 @@ fn path(table: &Table, program: &Program, way: Direction) -> Path {
     }
 }
 
-/// Leaves each key once: in order for an ordered_set, else where it came first.
+/// Leaves each key once, in the scan's order for an ordered_set.
 fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, way: Direction) {
-    if ordered {
-        keys.sort();
-        keys.dedup();
-        if way == Direction::Backward {
-            keys.reverse();
-        }
-    } else if keys.len() > 1 {
-        let mut seen = std::collections::HashSet::new();
-        keys.retain(|key| seen.insert(key.clone()));
+    keys.sort_unstable();
+    keys.dedup();
+    if ordered && way == Direction::Backward {
+        keys.reverse();
     }
 }
 
@@ -247,6 +248,10 @@ fn under_key(
             (batch.len(), Place::Begin)
         }
         Index::Many(ix) => {
+            if *place == Place::Begin && batch.want == 0 {
+                // Most keys have few objects, and those behind them are of no use.
+                batch.want = FEW;
+            }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);
             let start = match place {

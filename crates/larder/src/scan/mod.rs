@@ -6,17 +6,22 @@
 //!
 //! A fold is no scan: it takes chunks (see `fold`).
 //!
+//! A specification whose only clause names the key is no scan either, but a lookup (see `point`).
+//!
 //! The program's plan says where to look: nowhere, under some keys, in a range of an ordered_set, everywhere.
 
+mod buffers;
 mod change;
 mod cursor;
 mod fold;
+mod point;
 mod select;
 mod watch;
 
 pub use change::{DeleteJob, ReplaceJob};
 pub(crate) use cursor::Cursor;
 pub use fold::Show;
+pub use point::Point;
 pub use select::{CountJob, Output, ScanStep, SelectJob};
 pub(crate) use watch::Watch;
 pub use watch::Watched;

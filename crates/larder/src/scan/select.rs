@@ -1,12 +1,13 @@
 //! Reading scans: select and count.
 
+use super::buffers::{Buffers, Lent};
 use super::Cursor;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::owner::OwnerId;
 use crate::raw;
 use crate::table::Table;
-use larder_index::{Batch, Direction};
+use larder_index::Direction;
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
@@ -45,9 +46,7 @@ pub(crate) struct Scan {
     pub(crate) table: Arc<Table>,
     pub(crate) program: Option<Arc<Program>>,
     pub(crate) cursor: Cursor,
-    pub(crate) batch: Batch,
-    pub(crate) plain: Vec<u8>,
-    pub(crate) scratch: Scratch,
+    pub(crate) lent: Lent,
 }
 
 impl Scan {
@@ -56,13 +55,11 @@ impl Scan {
             cursor: Cursor::new(table, program.as_deref(), way),
             table: Arc::clone(table),
             program,
-            batch: Batch::default(),
-            plain: Vec::new(),
-            scratch: Scratch::default(),
+            lent: Lent::new(),
         }
     }
 
-    /// One slice: calls `row` with one object after the other, until it wants to pause, the budget is used up (`More`) or the scan is at its end (`Done`).
+    /// One slice: calls `row` with the program and one object after the other, until it wants to pause, the budget is used up (`More`) or the scan is at its end (`Done`).
     /// `few` is how many rows may be of use (0: any number).
     ///
     /// # Errors
@@ -72,17 +69,21 @@ impl Scan {
         &mut self,
         budget: &mut Budget,
         few: usize,
-        mut row: impl FnMut(&ObjectView<'_>, &mut Scratch) -> Go,
+        mut row: impl FnMut(Option<&Program>, &ObjectView<'_>, &mut Scratch) -> Go,
     ) -> Result<Step, Error> {
         let Scan {
             table,
             program,
             cursor,
+            lent,
+        } = self;
+        let Buffers {
             batch,
             plain,
             scratch,
-        } = self;
-        let (weight, keypos) = (weight(program.as_deref()), table.keypos());
+        } = &mut **lent;
+        let program = program.as_deref();
+        let (weight, keypos) = (weight(program), table.keypos());
         loop {
             // Pinned anew for each leaf's worth; results are given while it is.
             let guard = larder_index::pin();
@@ -94,13 +95,16 @@ impl Scan {
             for i in 0..usable {
                 let value = batch.value(i);
                 let object = raw::view(batch.key(i), value, keypos, plain);
-                let go = row(&object, scratch);
+                let go = row(program, &object, scratch);
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {
                         cursor.stop(table, &at, batch, i);
                     }
                     return Ok(Step::More);
                 }
+            }
+            if cursor.is_at_end() {
+                return Ok(Step::Done);
             }
         }
     }
@@ -171,8 +175,7 @@ impl Table {
     ) -> Result<CountJob, Error> {
         self.check_read(who)?;
         Ok(CountJob {
-            scan: Scan::new(self, Some(Arc::clone(&program)), Direction::Forward),
-            program,
+            scan: Scan::new(self, Some(program), Direction::Forward),
             count: 0,
         })
     }
@@ -210,12 +213,11 @@ impl SelectJob {
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
-        let program = self.scan.program.clone();
         let limit = &mut self.limit;
         let mut full = false;
         let few = limit.unwrap_or(0);
-        let step = self.scan.rows(budget, few, |object, scratch| {
-            let found = match &program {
+        let step = self.scan.rows(budget, few, |program, object, scratch| {
+            let found = match program {
                 None => Some(Outcome::Object),
                 Some(program) => program.run(object, ctx, scratch),
             };
@@ -275,7 +277,6 @@ pub(crate) fn weight(program: Option<&Program>) -> u32 {
 /// A count under way.
 pub struct CountJob {
     scan: Scan,
-    program: Arc<Program>,
     count: u64,
 }
 
@@ -285,9 +286,10 @@ impl CountJob {
     /// # Errors
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let (program, count) = (&self.program, &mut self.count);
-        self.scan.rows(budget, 0, |object, scratch| {
-            *count += u64::from(program.is_true(object, ctx, scratch));
+        let count = &mut self.count;
+        self.scan.rows(budget, 0, |program, object, scratch| {
+            let is_true = program.is_none_or(|program| program.is_true(object, ctx, scratch));
+            *count += u64::from(is_true);
             Go::On
         })
     }

@@ -1,0 +1,185 @@
+//! Binaries that rows share with the emulator.
+//!
+//! A binary of more than 127 bytes that the emulator counts already is not copied into a table: the table
+//! holds a count of it, and gives terms that refer to the same bytes. Two are copied all the same: a
+//! small part of a large binary, which would keep all of it alive, and one that the emulator may still
+//! append to. Copies are the emulator's binaries, too, so they come back without another copy.
+
+use crate::boxed::{self, Counted, SharedBinary};
+use crate::decode::BLOBS;
+use crate::layout;
+use crate::sys::*;
+use larder_term::blob::{Blob, HostBinaries};
+use larder_term::TermRef;
+
+/// A part is copied if the whole has more than so many times its bytes.
+const MOST_OF_WHOLE: usize = 2;
+
+/// Some bytes of a counted binary.
+///
+/// Invariant: this holds one count; the bytes lie in the binary.
+struct Held {
+    counted: *mut Counted,
+    bytes: *const u8,
+    len: usize,
+}
+
+// SAFETY: the bytes don't change while a count is held, and the count is atomic.
+unsafe impl Send for Held {}
+// SAFETY: as above.
+unsafe impl Sync for Held {}
+
+impl AsRef<[u8]> for Held {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the invariant.
+        unsafe { std::slice::from_raw_parts(self.bytes, self.len) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the count is this value's, given back once.
+        unsafe { boxed::release(self.counted, self.bytes, self.len) }
+    }
+}
+
+/// A blob of these bytes, which are those of the shared binary, if there is one.
+pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
+    match shared {
+        Some(shared) if is_kept(bytes, &shared) => {
+            // SAFETY: the term that was read holds the binary during the call.
+            unsafe { boxed::hold(shared.binary) }
+            if bytes.as_ptr() == shared.whole.0 {
+                // SAFETY: the bytes are the binary's first, and the count is the blob's.
+                return unsafe { Blob::of_host(shared.binary as usize, bytes.len()) };
+            }
+            Blob::from_owner(Held {
+                counted: shared.binary,
+                bytes: bytes.as_ptr(),
+                len: bytes.len(),
+            })
+        }
+        _ => copy(bytes),
+    }
+}
+
+fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {
+    let (start, size) = shared.whole;
+    !shared.is_written
+        && size <= bytes.len().saturating_mul(MOST_OF_WHOLE)
+        // Otherwise a term made of the count would have other bytes: those of a resource are elsewhere.
+        && boxed::is_whole(shared.binary, start)
+}
+
+/// A blob of a copy.
+fn copy(bytes: &[u8]) -> Blob {
+    if !boxed::is_counted_known() {
+        return Blob::from_slice(bytes);
+    }
+    let mut binary = Binary::empty();
+    // SAFETY: on success the call gives memory for as many bytes as asked, and a count of it, which are nobody else's.
+    unsafe {
+        if enif_alloc_binary(bytes.len(), &mut binary) == 0 {
+            return Blob::from_slice(bytes);
+        }
+        binary
+            .data
+            .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+    }
+    // SAFETY: as many bytes were asked for, and the count is the blob's.
+    unsafe { Blob::of_host(binary.counted as usize, bytes.len()) }
+}
+
+/// The binary that a stored term refers to, which is a blob.
+pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
+    if let Some(address) = term.host_binary() {
+        // SAFETY: the stored term holds the binary during the call, and its bytes are so many.
+        return unsafe { of_counted(env, address as *mut Counted, boxed::own_bytes(address), len) };
+    }
+    match term.blob_owner::<Held>() {
+        // SAFETY: as above.
+        Some(held) => unsafe { of_counted(env, held.counted, held.bytes, held.len) },
+        None => term.blob().map(|blob| resource_binary(env, blob)),
+    }
+}
+
+/// A binary of some bytes of a counted one.
+///
+/// # Safety
+/// Somebody holds the counted binary during the call, and the bytes lie in it.
+unsafe fn of_counted(
+    env: *mut Env,
+    counted: *mut Counted,
+    bytes: *const u8,
+    len: usize,
+) -> Option<Word> {
+    // SAFETY: the caller's promise; the count that is added is the new term's.
+    let word = unsafe {
+        boxed::hold(counted);
+        boxed::term_of(env, counted, bytes, len)
+    };
+    let whole = boxed::bits(word)?.bytes;
+    if whole.len() == len {
+        return Some(word);
+    }
+    let offset = bytes as usize - whole.as_ptr() as usize;
+    // SAFETY: the bytes lie in the whole.
+    Some(unsafe { enif_make_sub_binary(env, word, offset, len) })
+}
+
+/// Tells the term layer how the emulator's binaries are counted, if that is known.
+pub fn ready() {
+    unsafe fn hold(address: usize) {
+        // SAFETY: the caller's promise: somebody holds it.
+        unsafe { boxed::hold(address as *mut Counted) }
+    }
+    unsafe fn release(address: usize) {
+        // SAFETY: the caller's promise: the count is given up.
+        unsafe { boxed::release(address as *mut Counted, boxed::own_bytes(address), 0) }
+    }
+    unsafe fn bytes(address: usize) -> *const u8 {
+        boxed::own_bytes(address)
+    }
+    if boxed::is_counted_known() {
+        // SAFETY: the functions do what is said, for counted binaries of the emulator, on any thread.
+        unsafe {
+            larder_term::blob::set_host_binaries(HostBinaries {
+                hold,
+                release,
+                bytes,
+            });
+        }
+    }
+}
+
+/// A binary that refers to a blob of the engine's own.
+#[cold]
+fn resource_binary(env: *mut Env, blob: Blob) -> Word {
+    let (data, size) = (blob.as_ptr(), blob.len());
+    let held = BLOBS.make(blob);
+    // SAFETY: the bytes are the blob's, which the resource holds; a blob neither moves nor changes.
+    unsafe { held.binary(env, data, size) }
+}
+
+/// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the running call.
+#[inline]
+pub fn bytes<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
+    match layout::heap_binary(word) {
+        Some(bytes) => Some(bytes),
+        None => any_bytes(env, word),
+    }
+}
+
+fn any_bytes<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
+    let mut binary = Binary::empty();
+    // SAFETY: `env` and the term are the running call's.
+    if unsafe { enif_inspect_binary(env, word, &mut binary) } == 0 {
+        return None;
+    }
+    if binary.size == 0 {
+        return Some(&[]);
+    }
+    // SAFETY: on success there are `size` bytes at `data`, alive as long as the term and the call.
+    Some(unsafe { std::slice::from_raw_parts(binary.data, binary.size) })
+}

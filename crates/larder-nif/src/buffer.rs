@@ -1,0 +1,203 @@
+//! A run of bytes that begins on the stack and moves to the heap when it outgrows that.
+//!
+//! Keys and rows are mostly short. Their bytes are written to a [`Place`] on the caller's stack, and
+//! no allocator is asked. A write reserves what it needs first, so the stores themselves check nothing.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+/// Bytes on the stack.
+const ON_STACK: usize = 2048;
+
+/// Where a buffer begins: on the stack, unwritten.
+pub type Place = MaybeUninit<[u8; ON_STACK]>;
+
+/// A place.
+#[inline(always)]
+pub fn place() -> Place {
+    MaybeUninit::uninit()
+}
+
+/// Bytes, on the stack or the heap.
+///
+/// Invariant: `start` leads to `capacity` bytes, of the place or of `heap`, which nobody else uses; the
+/// first `len` of them are written.
+pub struct Buffer<'p> {
+    start: *mut u8,
+    len: usize,
+    capacity: usize,
+    heap: Vec<u8>,
+    place: PhantomData<&'p mut Place>,
+}
+
+impl std::ops::Deref for Buffer<'_> {
+    type Target = [u8];
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the first `len` bytes are written, says the invariant.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl<'p> Buffer<'p> {
+    /// Nothing yet.
+    #[inline(always)]
+    pub fn at(place: &'p mut Place) -> Self {
+        Buffer {
+            start: place.as_mut_ptr().cast(),
+            len: 0,
+            capacity: ON_STACK,
+            heap: Vec::new(),
+            place: PhantomData,
+        }
+    }
+
+    /// Makes sure that `more` bytes can be appended.
+    #[inline(always)]
+    pub fn reserve(&mut self, more: usize) {
+        if self.capacity - self.len < more {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, more: usize) {
+        let capacity = (self.len + more).next_power_of_two().max(2 * ON_STACK);
+        let mut heap = Vec::with_capacity(capacity);
+        heap.extend_from_slice(self);
+        self.heap = heap;
+        (self.start, self.capacity) = (self.heap.as_mut_ptr(), self.heap.capacity());
+    }
+
+    /// Bytes that may be written behind those that are, so many at least.
+    #[inline]
+    pub fn spare(&mut self, at_least: usize) -> &mut [MaybeUninit<u8>] {
+        self.reserve(at_least);
+        // SAFETY: the bytes behind the first `len` are the buffer's, up to its capacity; they may be unwritten.
+        unsafe {
+            let free = self.start.add(self.len).cast();
+            std::slice::from_raw_parts_mut(free, self.capacity - self.len)
+        }
+    }
+
+    /// Counts bytes that were written to `spare`.
+    ///
+    /// # Safety
+    /// So many of them were.
+    #[inline]
+    pub unsafe fn written(&mut self, count: usize) {
+        self.len += count;
+    }
+
+    /// A tag, and eight bytes, low ones first, of which the first `used` count.
+    #[inline(always)]
+    pub fn tagged(&mut self, tag: u8, payload: u64, used: usize) {
+        self.reserve(9);
+        // SAFETY: there is room for nine bytes, and `used` is eight at most.
+        unsafe {
+            let end = self.start.add(self.len);
+            // One store for what mostly counts: a load of it then need not wait until it is in the cache.
+            (end.cast::<u64>()).write_unaligned((payload << 8 | u64::from(tag)).to_le());
+            end.add(8).write((payload >> 56) as u8);
+        }
+        self.len += 1 + used.min(8);
+    }
+
+    /// A byte.
+    #[inline(always)]
+    pub fn byte(&mut self, byte: u8) {
+        self.reserve(1);
+        // SAFETY: there is room for it.
+        unsafe { self.start.add(self.len).write(byte) }
+        self.len += 1;
+    }
+
+    /// Some bytes.
+    #[inline(always)]
+    pub fn slice(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        // SAFETY: there is room for them; nobody else has the buffer's memory.
+        unsafe {
+            let end = self.start.add(self.len);
+            end.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        self.len += bytes.len();
+    }
+
+    /// A tag and a count, as LEB128.
+    #[inline(always)]
+    pub fn head(&mut self, tag: u8, count: usize) {
+        self.byte(tag);
+        self.varint(count as u64);
+    }
+
+    /// A count as LEB128.
+    #[inline(always)]
+    pub fn varint(&mut self, count: u64) {
+        if count < 0x80 {
+            self.byte(count as u8);
+        } else {
+            self.long_varint(count);
+        }
+    }
+
+    #[inline(never)]
+    fn long_varint(&mut self, mut count: u64) {
+        while count >= 0x80 {
+            self.byte(count as u8 | 0x80);
+            count >>= 7;
+        }
+        self.byte(count as u8);
+    }
+
+    /// Makes another byte of one that was written.
+    #[inline]
+    pub fn change(&mut self, at: usize, f: impl FnOnce(u8) -> u8) {
+        assert!(at < self.len);
+        // SAFETY: within what was written.
+        unsafe {
+            let byte = self.start.add(at);
+            byte.write(f(byte.read()));
+        }
+    }
+
+    /// Forgets all but the first bytes.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Has other bytes from now on.
+    pub fn replace(&mut self, bytes: Vec<u8>) {
+        self.heap = bytes;
+        self.len = self.heap.len();
+        (self.start, self.capacity) = (self.heap.as_mut_ptr(), self.heap.capacity());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_move_to_the_heap() {
+        let mut place = place();
+        let mut buffer = Buffer::at(&mut place);
+        let mut expected = Vec::new();
+        for i in 0..5000u64 {
+            buffer.tagged(7, i, 2);
+            expected.extend_from_slice(&[7, i as u8, (i >> 8) as u8]);
+        }
+        buffer.head(9, 300);
+        expected.extend_from_slice(&[9, 0xAC, 2]);
+        buffer.change(0, |byte| byte + 1);
+        expected[0] = 8;
+        assert_eq!(*buffer, expected[..]);
+        buffer.truncate(4);
+        assert_eq!(*buffer, expected[..4]);
+        buffer.replace(b"xyz".to_vec());
+        buffer.byte(b'!');
+        assert_eq!(*buffer, *b"xyz!");
+    }
+}

@@ -1,0 +1,152 @@
+//! Funs: what is stored of one, and how it comes back.
+//!
+//! ```text
+//!  FUN module arity … free │ free variables         stored: all but the variables is the same for the same code
+//!  header entry • … │ free variables                on a heap
+//! ```
+//!
+//! What a fun is a fun of is learnt once a thread, through the external term format, and known again by
+//! the entry's word, or by its bytes, of a thousand at the most. A fun is made as a copy of a *template*, a fun of the same
+//! code with `[]` for its free variables, which are then filled in. A template keeps the emulator's
+//! entry alive, so that its word means nothing else.
+
+use crate::boxed;
+use crate::decode;
+use crate::heap::{Heap, Slot};
+use crate::identifiers::{self, KeptTerm};
+use crate::layout::NIL;
+use crate::sys::*;
+use larder_term::{tags, TermRef, View};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Code that funs are of.
+pub struct Code {
+    /// How it is stored: a fun up to its free variables.
+    pub bytes: Box<[u8]>,
+    /// How many of these there are.
+    pub free: usize,
+    template: KeptTerm,
+}
+
+/// The most that a thread remembers, by entries and by bytes.
+const KEPT: usize = 1024;
+
+/// What is known of some code, each at a place that its entry, or its bytes, lead to.
+#[derive(Default)]
+struct Known {
+    by_entry: Vec<Option<(Word, Rc<Code>)>>,
+    by_bytes: Vec<Option<Rc<Code>>>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<Known> = RefCell::default();
+}
+
+impl Known {
+    #[inline]
+    fn of_entry(&self, entry: Word) -> Option<Rc<Code>> {
+        match self.by_entry.get(place(entry as u64))? {
+            Some((known, code)) if *known == entry => Some(Rc::clone(code)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn of_bytes(&self, bytes: &[u8]) -> Option<Rc<Code>> {
+        let known = self.by_bytes.get(place(mix(bytes)))?.as_ref();
+        known.filter(|code| *code.bytes == *bytes).cloned()
+    }
+
+    fn add(&mut self, entry: Word, code: &Rc<Code>) {
+        self.by_entry.resize_with(KEPT, || None);
+        self.by_bytes.resize_with(KEPT, || None);
+        self.by_entry[place(entry as u64)] = Some((entry, Rc::clone(code)));
+        self.by_bytes[place(mix(&code.bytes))] = Some(Rc::clone(code));
+    }
+}
+
+#[inline]
+fn place(number: u64) -> usize {
+    (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT
+}
+
+/// A number for some bytes: funs of a module differ in their last ones, modules in those before.
+#[inline]
+fn mix(bytes: &[u8]) -> u64 {
+    let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |&bytes| u64::from_le_bytes(bytes));
+    word(bytes.last_chunk()).rotate_left(17) ^ word(bytes.first_chunk())
+}
+
+/// The code of a fun; None if the fun has to go through the external term format.
+pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
+    let entry = boxed::fun_entry(word);
+    if let Some(code) = KNOWN.with_borrow(|known| known.of_entry(entry)) {
+        return Some(code);
+    }
+    let mut bytes = Vec::new();
+    identifiers::to_bytes(env, word, &mut bytes).ok()?;
+    // SAFETY: one whole term, without handles.
+    let head = head_of(unsafe { TermRef::trusted(&bytes) })?;
+    of_head(env, &bytes[..head]).filter(|_| is_known(entry))
+}
+
+fn is_known(entry: Word) -> bool {
+    KNOWN.with_borrow(|known| known.of_entry(entry).is_some())
+}
+
+/// Where the free variables of a fun begin.
+fn head_of(term: TermRef<'_>) -> Option<usize> {
+    match term.view() {
+        View::Fun(fun) => {
+            let free: usize = fun.free().map(|term| term.bytes().len()).sum();
+            Some(term.bytes().len() - free)
+        }
+        View::Export { .. } => Some(term.bytes().len()),
+        _ => None,
+    }
+}
+
+/// The code that these bytes are of.
+fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
+    if let Some(code) = KNOWN.with_borrow(|known| known.of_bytes(head)) {
+        return Some(code);
+    }
+    let mut bytes = head.to_vec();
+    let free = larder_term::head(&bytes, 0).1 as usize;
+    bytes.resize(head.len() + free, tags::NIL);
+    // SAFETY: a fun with as many free variables as its head says, each `[]`: one whole term.
+    let word = identifiers::decode(env, unsafe { TermRef::trusted(&bytes) })?;
+    if boxed::kind(word) != boxed::Kind::Fun || boxed::fun(word, free).iter().any(|&w| w != NIL) {
+        return None;
+    }
+    let code = Rc::new(Code {
+        bytes: head.into(),
+        free,
+        template: KeptTerm::new(word, false),
+    });
+    KNOWN.with_borrow_mut(|known| known.add(boxed::fun_entry(word), &code));
+    Some(code)
+}
+
+/// Makes the fun whose head lies from `at` to `next`, and puts it in its place; gives the place behind its free variables. None if the fun has
+/// to go through the external term format.
+pub fn make(
+    heap: &Heap,
+    bytes: &[u8],
+    (at, mut next): (usize, usize),
+    place: Slot,
+    depth: u32,
+) -> Option<usize> {
+    if !boxed::is_fun_known() {
+        return None;
+    }
+    let code = of_head(heap.env(), &bytes[at..next])?;
+    let word = code.template.copy(heap.env());
+    place.fill(word);
+    let mut slots = heap.free_variables(word, code.free);
+    while let Some(slot) = slots.next() {
+        next = decode::child(heap, bytes, next, slot, depth);
+    }
+    Some(next)
+}

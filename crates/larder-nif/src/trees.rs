@@ -1,0 +1,320 @@
+//! Maps: whether the order of their pairs is known, and the trees of large ones.
+//!
+//! A small map has its keys in order (see [`larder_term::key_order`]). A large one is a tree by the hashes of its keys: a node has a bit for
+//! each of 16 children that is there, and a child is another node or a pair. Stored, such a map has its pairs as they are met from left to
+//! right, and in front its *shape*: for each node, from left to right and from the top, which children are there and which of these
+//! are nodes, as two numbers of 16 bits. So its tree is written as it was, and no key is hashed.
+//!
+//! ```text
+//!  root  header | size | • | • | …        TREE_MAP 35 │ 4 │ 0b0011 0b0010  0b1001 0 │ k1 v1  k2 v2  k3 v3
+//!                        │   ╰▶ node  header | • | •           root           node
+//!                        ╰▶ [k1 | v1]          │   ╰▶ [k3 | v3]
+//!                                              ╰▶ [k2 | v2]
+//! ```
+
+use crate::decode;
+use crate::heap::{Heap, Slot};
+use crate::layout::{self, place, NIL};
+use crate::sys::*;
+use crate::{atoms, boxed};
+use smallvec::SmallVec;
+use std::cmp::Ordering as Order;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Whether the pairs of maps may be stored as they lie.
+static ORDER_KNOWN: AtomicBool = AtomicBool::new(false);
+
+/// The headers of a root with all children, of another root and of a node; the two latter without the bits that say which children are there.
+static FULL_ROOT: AtomicUsize = AtomicUsize::new(0);
+static ROOT: AtomicUsize = AtomicUsize::new(0);
+static NODE: AtomicUsize = AtomicUsize::new(0);
+
+/// Where a header says which children are there.
+const PRESENT: u32 = 16;
+const ALL: Word = 0xFFFF;
+/// Levels of nodes; a tree is deeper only if many hashes of 32 bits are equal.
+const LEVELS: u32 = 32;
+
+/// Whether the order in which a small map's keys lie is known.
+#[inline(always)]
+pub fn is_order_known() -> bool {
+    // Ordering: Relaxed; written at load, before any other function of the library can run.
+    ORDER_KNOWN.load(Ordering::Relaxed)
+}
+
+fn headers() -> [Word; 3] {
+    // Ordering: Relaxed, as in `is_order_known`.
+    [&FULL_ROOT, &ROOT, &NODE].map(|header| header.load(Ordering::Relaxed))
+}
+
+/// A large map, read.
+#[derive(Default)]
+pub struct Tree {
+    pub shape: SmallVec<[u8; 256]>,
+    /// The cells of the pairs.
+    pub pairs: SmallVec<[Word; 64]>,
+}
+
+/// Reads a large map; None if it is not known how it lies.
+pub fn read(word: Word) -> Option<Tree> {
+    let headers = headers();
+    if headers[0] == 0 {
+        return None;
+    }
+    // SAFETY: a map points at its header.
+    let header = unsafe { *place(word) };
+    if header != headers[0] && header & !(ALL << PRESENT) != headers[1] {
+        return None;
+    }
+    let mut tree = Tree::default();
+    // SAFETY: the size follows the header of a root.
+    let size = unsafe { *place(word).add(1) };
+    tree.node(headers[2], place(word), 2, LEVELS)?;
+    (tree.pairs.len() == size).then_some(tree)
+}
+
+impl Tree {
+    /// Adds the node that lies at `at`, whose children lie so many words behind.
+    fn node(&mut self, node: Word, at: *const Word, first: usize, levels: u32) -> Option<()> {
+        let levels = levels.checked_sub(1)?;
+        // SAFETY: a node of a map of the running call: its header, and as many children as that has bits, saw `find_trees`.
+        let children = unsafe {
+            let present = *at >> PRESENT & ALL;
+            std::slice::from_raw_parts(at.add(first), present.count_ones() as usize)
+        };
+        // SAFETY: as above.
+        let present = unsafe { *at } >> PRESENT & ALL;
+        let (mut left, mut nodes) = (present, 0);
+        for &child in children {
+            let bit = left & left.wrapping_neg();
+            left ^= bit;
+            nodes |= if layout::is_cell(child) { 0 } else { bit };
+        }
+        for number in [present, nodes] {
+            self.shape.extend_from_slice(&(number as u16).to_le_bytes());
+        }
+        for &child in children {
+            if layout::is_cell(child) {
+                self.pairs.push(child);
+                continue;
+            }
+            // SAFETY: what is no cell points at a header.
+            if !layout::is_boxed(child) || unsafe { *place(child) } & !(ALL << PRESENT) != node {
+                return None;
+            }
+            self.node(node, place(child), 1, levels)?;
+        }
+        Some(())
+    }
+}
+
+/// Makes the map of a shape whose pairs begin at `next`, and puts it in its place; gives the place behind the pairs. None if it isn't known how maps lie.
+pub fn make(
+    heap: &Heap,
+    (bytes, shape): (&[u8], &[u8]),
+    (pairs, next): (usize, usize),
+    slot: Slot,
+    depth: u32,
+) -> Option<usize> {
+    let headers = headers();
+    if headers[0] == 0 {
+        return None;
+    }
+    let mut maker = Maker {
+        heap,
+        bytes,
+        shape,
+        next,
+        node: headers[2],
+        depth,
+    };
+    let (present, nodes) = maker.numbers()?;
+    let header = match present {
+        ALL => headers[0],
+        _ => headers[1] | present << PRESENT,
+    };
+    let children = heap.root(slot, header, pairs, present.count_ones() as usize);
+    maker.children(children, present, nodes)?;
+    Some(maker.next)
+}
+
+struct Maker<'m> {
+    heap: &'m Heap,
+    bytes: &'m [u8],
+    /// What is left of the shape.
+    shape: &'m [u8],
+    next: usize,
+    node: Word,
+    depth: u32,
+}
+
+impl Maker<'_> {
+    fn numbers(&mut self) -> Option<(Word, Word)> {
+        let (&[a, b, c, d], rest) = self.shape.split_first_chunk()?;
+        self.shape = rest;
+        Some((
+            Word::from(u16::from_le_bytes([a, b])),
+            Word::from(u16::from_le_bytes([c, d])),
+        ))
+    }
+
+    fn children(
+        &mut self,
+        mut slots: crate::heap::Slots,
+        present: Word,
+        nodes: Word,
+    ) -> Option<()> {
+        let mut left = present;
+        while let Some(slot) = slots.next() {
+            let bit = left & left.wrapping_neg();
+            left ^= bit;
+            if nodes & bit != 0 {
+                let (present, nodes) = self.numbers()?;
+                let header = self.node | present << PRESENT;
+                let children = self.heap.node(slot, header, present.count_ones() as usize);
+                self.children(children, present, nodes)?;
+            } else {
+                let (cell, head, tail) = self.heap.open_cell();
+                slot.fill(cell);
+                for half in [head, tail] {
+                    self.next = decode::child(self.heap, self.bytes, self.next, half, self.depth);
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// Looks how maps lie, by some that the emulator makes; `heap` is that of the load callback.
+pub fn check(heap: &Heap) {
+    if layout::flatmap_header().is_none() || !boxed::is_wanted("map") {
+        return;
+    }
+    let known = match atom_order(heap) {
+        Some(Order::Less) => true,
+        Some(_) => {
+            larder_term::set_atom_order(|a, b| atoms::index(a).cmp(&atoms::index(b)));
+            true
+        }
+        None => false,
+    };
+    // Ordering: Relaxed, as in `is_order_known`.
+    ORDER_KNOWN.store(known, Ordering::Relaxed);
+    if known && boxed::is_wanted("tree") && find_trees(heap).is_some() {
+        larder_term::set_tree_maps();
+    }
+}
+
+/// Of two atoms, the first by its text and last by its number, which comes first in a map: `Less` if the first does. None if maps have another order
+/// of keys than is known.
+fn atom_order(heap: &Heap) -> Option<Order> {
+    let atom = |text: &str| {
+        let atom = larder_term::Atom::new(text);
+        atoms::to_word(heap.env(), atom)
+    };
+    let (last, first) = (atom("larder_z"), atom("larder_a"));
+    let map = heap.official_map(&[last, first], &[NIL, NIL]);
+    let by_text = match layout::flatmap(map)?.0 {
+        [a, _] => *a == first,
+        _ => return None,
+    };
+    if !by_text
+        && (layout::atom_index(last) > layout::atom_index(first)
+            || layout::flatmap(map)?.0[0] != last)
+    {
+        return None;
+    }
+    // Keys of other kinds, in the order in which they are to lie.
+    let float = heap.float(-1.0);
+    let binary = heap.binary(b"k", 0, 1);
+    let keys = [
+        heap_int(heap, -3),
+        heap_int(heap, 2),
+        heap_int(heap, 700),
+        float,
+        heap.float(1.5),
+        atom("larder_only"),
+        heap.tuple_of(&[heap_int(heap, 1)]),
+        heap.tuple_of(&[heap_int(heap, 1), NIL]),
+        NIL,
+        heap.cell(heap_int(heap, 1), NIL),
+        binary,
+    ];
+    let mixed: Vec<Word> = (0..keys.len()).map(|i| keys[i * 7 % keys.len()]).collect();
+    let map = heap.official_map(&mixed, &mixed);
+    let in_order = layout::flatmap(map)?.0 == keys;
+    in_order.then_some(if by_text { Order::Less } else { Order::Greater })
+}
+
+fn heap_int(heap: &Heap, n: i64) -> Word {
+    // SAFETY: the environment is the heap's, which may be used.
+    layout::small_word(n).unwrap_or_else(|| unsafe { enif_make_int64(heap.env(), n) })
+}
+
+/// Learns the headers from maps of many sizes, each of which must come back as it was.
+fn find_trees(heap: &Heap) -> Option<()> {
+    let map = |count: usize, seed: usize| {
+        let number = |i: usize| heap_int(heap, (i * 7919 + seed * 104_729) as i64);
+        let keys: Vec<Word> = (0..count).map(number).collect();
+        heap.official_map(&keys, &keys)
+    };
+    let samples: Vec<Word> = (0..40)
+        .map(|seed| map(33 + seed % 5, seed))
+        .chain([100, 1000, 5000].map(|count| map(count, 1)))
+        .collect();
+    let header = |word: Word| {
+        // SAFETY: a map is a boxed term, which points at its header.
+        layout::is_boxed(word).then(|| unsafe { *place(word) })
+    };
+    let mut found = [0; 3];
+    for &word in &samples {
+        let root = header(word)?;
+        let at = usize::from(root >> PRESENT & ALL != ALL);
+        let base = if at == 0 {
+            root
+        } else {
+            root & !(ALL << PRESENT)
+        };
+        if found[at] != 0 && found[at] != base || layout::flatmap_header() == Some(root) {
+            return None;
+        }
+        found[at] = base;
+        // SAFETY: behind the header of a large map lie its size and its children, 16 at most, of which one bit each says that it is there.
+        let children = unsafe {
+            let count = (root >> PRESENT & ALL).count_ones() as usize;
+            std::slice::from_raw_parts(place(word).add(2), count)
+        };
+        for &child in children.iter().filter(|&&child| !layout::is_cell(child)) {
+            let node = header(child)? & !(ALL << PRESENT);
+            if found[2] != 0 && found[2] != node {
+                return None;
+            }
+            found[2] = node;
+        }
+    }
+    if found.contains(&0) {
+        return None;
+    }
+    for (place, header) in [&FULL_ROOT, &ROOT, &NODE].into_iter().zip(found) {
+        // Ordering: Relaxed, as in `is_order_known`.
+        place.store(header, Ordering::Relaxed);
+    }
+    if samples.iter().all(|&word| comes_back(heap, word)) {
+        return Some(());
+    }
+    // Ordering: as above.
+    FULL_ROOT.store(0, Ordering::Relaxed);
+    None
+}
+
+/// Whether a map of small integers that is written and read again is the same.
+fn comes_back(heap: &Heap, word: Word) -> bool {
+    let mut place = crate::buffer::place();
+    let mut writer = crate::encode::Writer::at(&mut place, heap.env(), larder_term::Mode::Shared);
+    if writer.term(word).is_err() || writer.first() != Some(&larder_term::tags::TREE_MAP) {
+        return false;
+    }
+    let again = decode::term(heap, writer.as_term());
+    // SAFETY: both are terms of the environment.
+    unsafe { enif_is_identical(word, again) != 0 }
+}

@@ -1,0 +1,124 @@
+//! Match specifications that name the key of what they look for: one lookup, and the program on what it finds.
+//!
+//! The program is the one for the rest of the specification (`larder_matchspec::BoundKey`), so an object must have the very key as well: in an ordered_set
+//! 1 finds 1.0.
+
+use super::buffers::Lent;
+use super::Output;
+use crate::error::Error;
+use crate::local::Local;
+use crate::owner::OwnerId;
+use crate::raw;
+use crate::table::Table;
+use larder_matchspec::{is_constant, Context, Outcome, Program};
+use larder_term::TermRef;
+
+/// A program, what it runs in, and the key that objects have to have.
+#[derive(Clone, Copy)]
+pub struct Point<'a> {
+    /// The key.
+    pub key: TermRef<'a>,
+    /// The program for an object with this key.
+    pub program: &'a Program,
+    /// What the program may ask.
+    pub context: &'a Context<'a>,
+}
+
+impl Table {
+    /// Gives `sink` the results for the objects under the key, in order of arrival.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`: then nothing was given.
+    ///
+    /// # Consistency
+    /// As `lookup`: all objects are seen as of one instant.
+    pub fn select_point(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<(), Error> {
+        let mut lent = Lent::new();
+        self.at_point(local, point, |local, key| {
+            self.lookup_in(local, who, key, |stored| {
+                let object = stored.view();
+                if !is_constant(object.key(), point.key) {
+                    return;
+                }
+                match point.program.run(&object, point.context, &mut lent.scratch) {
+                    Some(Outcome::Object) => sink(Output::Object(&object)),
+                    Some(Outcome::Term(term)) => sink(Output::Term(term)),
+                    None => {}
+                }
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Counts the objects under the key for which the program gives `true`. As `select_point`.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn count_point(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+    ) -> Result<u64, Error> {
+        let (mut lent, mut count) = (Lent::new(), 0);
+        self.at_point(local, point, |local, key| {
+            self.lookup_in(local, who, key, |stored| {
+                let object = stored.view();
+                count += u64::from(
+                    is_constant(object.key(), point.key)
+                        && point
+                            .program
+                            .is_true(&object, point.context, &mut lent.scratch),
+                );
+            })
+        })?;
+        Ok(count)
+    }
+
+    /// Deletes the objects under the key for which the program gives `true`, in one change; how many.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`.
+    pub fn delete_point(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+    ) -> Result<u64, Error> {
+        self.check_write(who)?;
+        let mut lent = Lent::new();
+        let gone = self.at_point(local, point, |local, key| {
+            let plain = &mut local.plain;
+            self.delete_where(key, &mut |value| {
+                let object = raw::view(key, value, self.keypos(), plain);
+                is_constant(object.key(), point.key)
+                    && point
+                        .program
+                        .is_true(&object, point.context, &mut lent.scratch)
+            })
+        })?;
+        Ok(gone as u64)
+    }
+
+    /// Calls `f` with the index key of a point.
+    #[inline]
+    fn at_point<R>(
+        &self,
+        local: &mut Local,
+        point: Point<'_>,
+        f: impl FnOnce(&mut Local, &[u8]) -> R,
+    ) -> R {
+        let mut key = std::mem::take(&mut local.bytes);
+        key.clear();
+        self.encode_key(point.key, &mut key);
+        let result = f(local, &key);
+        local.bytes = key;
+        result
+    }
+}

@@ -1,0 +1,255 @@
+%% @doc `make bench-instructions', the part on a running emulator: instructions of Larder's native
+%% functions, counted by callgrind.
+%%
+%% `scripts/instructions.sh' starts the emulator under callgrind so that only the time within the
+%% native functions counts. What is not counted: the Erlang wrappers, the garbage collector and
+%% the scheduler. Each operation is done on a table of its own, in a process whose heap needs no
+%% collection, once unmeasured and then in several rounds. Each round is one dump of callgrind.
+-module(larder_bench_instructions).
+
+-export([main/0]).
+-export([instrument/0, zero/0, dump/1]).
+
+-on_load(load/0).
+
+-define(ROWS, 1000).
+%% Tables have random seeds, so that several are needed for a stable mean.
+-define(ROUNDS, 3).
+%% Words. No round uses as much.
+-define(HEAP, 8_000_000).
+%% A list of so many rows is inserted before a slice looks at the clock, which would make the count
+%% depend on time.
+-define(LIST, 30).
+
+%% Prepares a table, and gives what is to be counted: a function that does the work and tells how
+%% many calls it was.
+-type operation() :: {Name :: string(), Prepare :: fun(() -> fun(() -> pos_integer()))}.
+
+load() ->
+    case os:getenv("LARDER_BENCH_MARKS") of
+        false -> ok;
+        Library -> erlang:load_nif(Library, 0)
+    end.
+
+-spec instrument() -> boolean().
+instrument() -> erlang:nif_error(not_loaded).
+
+-spec zero() -> ok.
+zero() -> erlang:nif_error(not_loaded).
+
+-spec dump(iodata()) -> ok.
+dump(_Text) -> erlang:nif_error(not_loaded).
+
+%% @doc Runs every operation and stops the node.
+-spec main() -> no_return().
+main() ->
+    Status = try
+                 true = instrument(),
+                 lists:foreach(fun operation/1, operations()),
+                 0
+             catch Class:Reason:Stack ->
+                     io:format(standard_error, "larder_bench_instructions: ~tp:~tp~n~tp~n",
+                               [Class, Reason, Stack]),
+                     1
+             end,
+    halt(Status, [{flush, true}]).
+
+-spec operation(operation()) -> ok.
+operation({Name, Prepare}) ->
+    Round = fun(Dump) ->
+                    larder_bench_measure:in_own_process(
+                      fun() ->
+                              Work = Prepare(),
+                              zero(),
+                              Dump(Work())
+                      end, ?HEAP)
+            end,
+    ok = Round(fun(_) -> ok end),
+    lists:foreach(fun(_) -> ok = Round(fun(Calls) -> dump(io_lib:format("~b ~s", [Calls, Name])) end) end,
+                  lists:seq(1, ?ROUNDS)).
+
+%%% The operations
+
+-spec operations() -> [operation()].
+operations() ->
+    by_kind_of_row() ++ of_sets() ++ of_ordered_sets() ++ of_bags() ++ of_tables() ++ of_scans().
+
+%% Every kind of row, looked up and inserted over.
+by_kind_of_row() ->
+    lists:append(
+      [[{"set of " ++ Kind ++ ": lookup",
+         fun() ->
+                 {T, Rows} = filled(set, Row),
+                 each(Rows, fun(R) -> [_] = larder:lookup(T, element(1, R)) end)
+         end},
+        {"set of " ++ Kind ++ ": insert over",
+         fun() ->
+                 {T, Rows} = filled(set, Row),
+                 each(Rows, fun(R) -> larder:insert(T, R) end)
+         end}]
+       || {Kind, Row} <- kinds()]).
+
+kinds() ->
+    [{"small integers", fun int/1},
+     {"records of 20 fields", fun record/1},
+     {"reference keys", fun(I) -> {make_ref(), I} end},
+     {"keys of 16 bytes", fun(I) -> {<<I:128>>, I} end},
+     {"tuple keys", fun(I) -> {{user, I}, I} end},
+     {"bignums", fun(I) -> {I, 1 bsl 70 + I} end},
+     {"bignum keys", fun(I) -> {1 bsl 70 + I, I} end},
+     {"2 KiB binaries", fun(I) -> {I, binary:copy(<<I>>, 2048)} end},
+     {"65-byte binaries", fun(I) -> {I, binary:copy(<<I>>, 65)} end},
+     {"maps of 3", fun(I) -> {I, #{name => I, size => 2 * I, state => ready}} end},
+     {"maps of 40", fun(I) -> {I, maps:from_list([{K, I + K} || K <- lists:seq(1, 40)])} end},
+     {"nested tuples", fun(I) -> {I, {a, {b, {c, I}, [1, 2, {d, 4}]}, {e, I}}} end},
+     {"strings", fun(I) -> {I, "a string of twenty-six signs"} end},
+     {"floats", fun(I) -> {I, I + 0.25} end},
+     {"funs", fun(I) -> {I, fun() -> I end} end},
+     {"pids and ports", fun(I) -> {I, self(), hd(erlang:ports())} end}].
+
+int(I) -> {I, I}.
+
+record(I) ->
+    {I, active, 1, 1000 * I, <<"sixteen bytes!!!">>, 2.5, "a string", undefined, [1, 2, 3], {2026, 11, 23}, true, I,
+     <<"short">>, [{key, I}], none, -I, 1 bsl 40 + I, infinity, [], ok}.
+
+of_sets() ->
+    [by_keys("set: lookup of an absent key", set, fun(T, K) -> [] = larder:lookup(T, -K) end),
+     by_keys("set: member", set, fun(T, K) -> true = larder:member(T, K) end),
+     by_keys("set: lookup_element", set, fun(T, K) -> K = larder:lookup_element(T, K, 2) end),
+     by_keys("set: insert_new of a key that is there", set, fun(T, K) -> false = larder:insert_new(T, {K, 0}) end),
+     {"set: insert of new rows",
+      fun() ->
+              T = larder:new(t, [set]),
+              each(rows(fun int/1), fun(R) -> larder:insert(T, R) end)
+      end},
+     {"set: insert_new of new rows",
+      fun() ->
+              T = larder:new(t, [set]),
+              each(rows(fun int/1), fun(R) -> true = larder:insert_new(T, R) end)
+      end},
+     by_keys("set: delete", set, fun(T, K) -> true = larder:delete(T, K) end),
+     by_keys("set: delete_object", set, fun(T, K) -> true = larder:delete_object(T, {K, K}) end),
+     by_keys("set: take", set, fun(T, K) -> [_] = larder:take(T, K) end),
+     by_keys("set: update_counter", set, fun(T, K) -> larder:update_counter(T, K, 1) end),
+     by_keys("set: update_counter with three operations", set,
+             fun(T, K) -> [_, _, _] = larder:update_counter(T, K, [{2, 1}, {2, 2}, {2, -1, 0, 0}]) end),
+     by_keys("set: update_counter with a default", set, fun(T, K) -> 1 = larder:update_counter(T, -K, 1, {0, 0}) end),
+     by_keys("set: update_element", set, fun(T, K) -> true = larder:update_element(T, K, {2, ready}) end),
+     by_keys("set: next of a random key", set, fun(T, K) -> larder:next(T, K) end),
+     {"set: first and next, in order", fun() -> {T, _} = filled(set, fun int/1), walk(T, fun larder:first/1, fun larder:next/2) end},
+     {"set: first and delete until it is empty",
+      fun() ->
+              {T, _} = filled(set, fun int/1),
+              fun() -> drain(T, larder:first(T), 0) end
+      end},
+     by_keys("named set: lookup", [set, named_table], fun(_, K) -> [_] = larder:lookup(larder_bench_named, K) end)].
+
+of_ordered_sets() ->
+    [by_keys("ordered_set: lookup", ordered_set, fun(T, K) -> [_] = larder:lookup(T, K) end),
+     by_keys("ordered_set: insert over", ordered_set, fun(T, K) -> larder:insert(T, {K, 0}) end),
+     {"ordered_set: insert of new rows",
+      fun() ->
+              T = larder:new(t, [ordered_set]),
+              each(rows(fun int/1), fun(R) -> larder:insert(T, R) end)
+      end},
+     {"ordered_set: insert at the end",
+      fun() ->
+              T = larder:new(t, [ordered_set]),
+              each(lists:sort(rows(fun int/1)), fun(R) -> larder:insert(T, R) end)
+      end},
+     {"ordered_set of reference keys: lookup",
+      fun() ->
+              {T, Rows} = filled(ordered_set, fun(I) -> {make_ref(), I} end),
+              each(Rows, fun(R) -> [_] = larder:lookup(T, element(1, R)) end)
+      end},
+     by_keys("ordered_set: delete", ordered_set, fun(T, K) -> larder:delete(T, K) end),
+     by_keys("ordered_set: next of a random key", ordered_set, fun(T, K) -> larder:next(T, K) end),
+     by_keys("ordered_set: prev of a random key", ordered_set, fun(T, K) -> larder:prev(T, K) end),
+     {"ordered_set: first and next, in order",
+      fun() -> {T, _} = filled(ordered_set, fun int/1), walk(T, fun larder:first/1, fun larder:next/2) end},
+     {"ordered_set: last and prev, in order",
+      fun() -> {T, _} = filled(ordered_set, fun int/1), walk(T, fun larder:last/1, fun larder:prev/2) end},
+     by_keys("ordered_set: select of ten rows by guards on the key", ordered_set,
+             fun(T, K) -> larder:select(T, [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}], ['$_']}]) end)].
+
+%% Eight objects under a key.
+of_bags() ->
+    [{"bag: insert of new objects",
+      fun() ->
+              T = larder:new(t, [bag]),
+              each(rows(fun in_bag/1), fun(R) -> larder:insert(T, R) end)
+      end},
+     in_bag("bag: insert of an object that is there", fun(T, R) -> larder:insert(T, R) end),
+     in_bag("bag: lookup of eight objects", fun(T, {K, _}) -> [_, _ | _] = larder:lookup(T, K) end),
+     in_bag("bag: member", fun(T, {K, _}) -> true = larder:member(T, K) end),
+     in_bag("bag: delete_object", fun(T, R) -> larder:delete_object(T, R) end),
+     {"bag: take of one object",
+      fun() ->
+              {T, Rows} = filled(bag, fun int/1),
+              each(Rows, fun({K, _}) -> [_] = larder:take(T, K) end)
+      end}].
+
+in_bag(I) -> {I rem (?ROWS div 8), I}.
+
+in_bag(Name, Fun) ->
+    {Name, fun() -> {T, Rows} = filled(bag, fun in_bag/1), each(Rows, fun(R) -> Fun(T, R) end) end}.
+
+of_tables() ->
+    [{"new and delete of an empty table",
+      fun() -> each(lists:seq(1, 200), fun(_) -> larder:delete(larder:new(t, [set])) end) end},
+     {"info of size",
+      fun() -> {T, Rows} = filled(set, fun int/1), each(Rows, fun(_) -> ?ROWS = larder:info(T, size) end) end},
+     {"insert of a list of " ++ integer_to_list(?LIST) ++ " new rows",
+      fun() ->
+              Tables = [larder:new(t, [set]) || _ <- lists:seq(1, 50)],
+              Rows = lists:sublist(rows(fun int/1), ?LIST),
+              each(Tables, fun(T) -> larder:insert(T, Rows) end)
+      end}].
+
+%% A scan of ?ROWS rows takes several slices, as all is slow under callgrind; the count is nearly
+%% the same however many there are.
+of_scans() ->
+    [by_keys("select with the key bound", set, fun(T, K) -> [_] = larder:select(T, [{{K, '$1'}, [], ['$1']}]) end),
+     by_keys("match_object with the key bound", set, fun(T, K) -> [_] = larder:match_object(T, {K, '_'}) end),
+     by_keys("match_delete with the key bound", set, fun(T, K) -> true = larder:match_delete(T, {K, '_'}) end),
+     scan("select_count of 1,000 rows by a guard", set,
+          fun(T) -> 500 = larder:select_count(T, [{{'_', '$1'}, [{'>', '$1', 500}], [true]}]) end),
+     scan("select of 1,000 rows with a body that builds", set,
+          fun(T) -> larder:select(T, [{{'$1', '$2'}, [], [{{'$2', '$1'}}]}]) end),
+     scan("match that finds one of 1,000 rows", set, fun(T) -> [[77]] = larder:match(T, {'$1', 77}) end),
+     scan("foldl over 1,000 rows", set, fun(T) -> larder:foldl(fun(_, N) -> N + 1 end, 0, T) end),
+     scan("tab2list of an ordered_set of 1,000 rows", ordered_set, fun larder:tab2list/1),
+     {"select_delete of 1,000 rows",
+      fun() ->
+              {T, _} = filled(set, fun int/1),
+              fun() -> ?ROWS = larder:select_delete(T, [{'_', [], [true]}]), 1 end
+      end}].
+
+by_keys(Name, Type, Fun) ->
+    {Name, fun() -> {T, Rows} = filled(Type, fun int/1), each(Rows, fun({K, _}) -> Fun(T, K) end) end}.
+
+scan(Name, Type, Fun) ->
+    {Name, fun() -> {T, _} = filled(Type, fun int/1), each([T, T, T], Fun) end}.
+
+%% The rows' keys are in no order.
+rows(Row) -> [Row(I * 617 rem ?ROWS + 1) || I <- lists:seq(1, ?ROWS)].
+
+filled(Type, Row) ->
+    T = larder:new(larder_bench_named, lists:flatten([Type])),
+    Rows = rows(Row),
+    %% Not as a list: the background thread would free that, beside what is counted.
+    lists:foreach(fun(R) -> larder:insert(T, R) end, Rows),
+    {T, Rows}.
+
+each(List, Fun) -> fun() -> lists:foreach(Fun, List), length(List) end.
+
+walk(T, First, Next) -> fun() -> steps(T, Next, First(T), 1) end.
+
+steps(_, _, '$end_of_table', N) -> N;
+steps(T, Next, Key, N) -> steps(T, Next, Next(T, Key), N + 1).
+
+drain(_, '$end_of_table', N) -> N;
+drain(T, Key, N) ->
+    true = larder:delete(T, Key),
+    drain(T, larder:first(T), N + 1).

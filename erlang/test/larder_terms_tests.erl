@@ -1,0 +1,154 @@
+%% @doc Every kind of term, as key and in a row, in each type of table, beside `ets'; the two forms of
+%% large maps; and the same where the layout of one kind of term, or of all, is not known.
+-module(larder_terms_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([all/0]).
+
+terms_test_() ->
+    [{timeout, 60, {atom_to_list(Type), fun() -> [row(Type, Options, Row) || Options <- [[], [compressed]], Row <- rows()] end}}
+     || Type <- types()].
+
+large_maps_test_() ->
+    [{timeout, 60, {atom_to_list(Type), fun() -> large_maps(Type) end}} || Type <- types()].
+
+%% Each proof fails by itself, and all together: the terms are the same by official functions.
+unproved_test_() ->
+    Kinds = ["integer", "reference", "binary", "fun", "map", "tree", "room", "magic"],
+    [{timeout, 120, {Kind, fun() -> unproved(Kind) end}} || Kind <- Kinds ++ [lists:flatten(lists:join(",", Kinds))]].
+
+unproved(Kinds) ->
+    Paths = lists:append([["-pa", filename:dirname(code:which(M))] || M <- [larder, ?MODULE]]),
+    {ok, Peer, _} = peer:start(#{connection => standard_io, args => Paths, env => [{"LARDER_UNPROVED", Kinds}]}),
+    try ?assertEqual(ok, peer:call(Peer, ?MODULE, all, [], 100000))
+    after peer:stop(Peer)
+    end.
+
+%% @doc All of it, for a node that knows less of the emulator.
+-spec all() -> ok.
+all() ->
+    [row(Type, [], Row) || Type <- types(), Row <- rows()],
+    [large_maps(Type) || Type <- [set, bag]],
+    ok.
+
+types() -> [set, ordered_set, bag, duplicate_bag].
+
+rows() ->
+    [Row || T <- terms(), Row <- [{T, 1, x}, {k, T, T}, {T, x, T, 1, T, 2, 3, 4, 5, T, 6}]].
+
+terms() ->
+    R = make_ref(),
+    Alias = try apply(erlang, alias, []) catch error:undef -> R end,
+    Large = binary:copy(<<"abc">>, 1000),
+    <<_:10/binary, Part:2500/binary, _/binary>> = Large,
+    <<_:10/binary, Small:200/binary, _/binary>> = Large,
+    <<First:2900/binary, _/binary>> = Large,
+    <<_:3, Odd:100/bitstring, _/bitstring>> = Large,
+    Appended = lists:foldl(fun(I, B) -> <<B/binary, I:64>> end, <<>>, lists:seq(1, 100)),
+    A = {some, free},
+    F = fun(X) -> {X, A, R} end,
+    G = fun() -> ok end,
+    Nested = fun(N, Wrap) -> lists:foldl(fun(I, Acc) -> Wrap(I, Acc) end, x, lists:seq(1, N)) end,
+    Map = fun(N) -> maps:from_list([{K, K} || K <- lists:seq(1, N)]) end,
+    [1, -1, 127, 128, -128, 1 bsl 40, 1 bsl 59 - 1, 1 bsl 59, -(1 bsl 59), 1 bsl 63 - 1, 1 bsl 63, -(1 bsl 63),
+     -(1 bsl 63) - 1, 1 bsl 64 - 1, 1 bsl 64, 1 bsl 300, -(1 bsl 2000),
+     1.5, -0.0, 0.0, 1.0e300, a, '', true, [], [1], [1 | 2], [a, b | c], "string",
+     lists:seq(1, 127), lists:seq(1, 128), lists:seq(1, 129), lists:seq(1, 5000), lists:seq(1, 200) ++ tail,
+     {}, {1}, {1, 2, 3}, list_to_tuple(lists:seq(1, 300)), self(), R, Alias, hd(erlang:ports()), list_to_pid("<0.7777.3>"),
+     <<>>, <<"x">>, binary:copy(<<7>>, 64), binary:copy(<<7>>, 65), binary:copy(<<7>>, 127), binary:copy(<<7>>, 128),
+     Large, Part, Small, First, Odd, Appended, <<1:1>>, <<5:13>>, <<Large/binary, 1:3>>,
+     #{}, #{a => 1}, #{b => 1, a => 2, c => #{}}, Map(32), Map(33), Map(1000),
+     maps:from_list([{integer_to_binary(I), Large} || I <- lists:seq(1, 40)]),
+     #{1 => a, 1.0 => b, "x" => c, <<"y">> => d, {z} => e, R => f, self() => g, F => h, a => i}, #{F => 1},
+     F, G, fun erlang:abs/1, fun lists:map/2, fun ?MODULE:all/0,
+     Nested(15, fun(I, T) -> {I, [T], #{k => T}} end), Nested(200, fun(I, T) -> [I, T] end),
+     Nested(200, fun(_, T) -> #{a => T, 1 => Map(3)} end), Nested(70, fun(_, T) -> (Map(40))#{1 := T, 2 := F} end),
+     {F, G, R, Large, #{F => G}}, atomics:new(1, []), {k, counters:new(1, [])}].
+
+row(Type, Options, Row) ->
+    L = larder:new(t, [Type | Options]),
+    E = ets:new(t, [Type | Options]),
+    Key = element(1, Row),
+    true = larder:insert(L, Row),
+    true = ets:insert(E, Row),
+    ?assert(ets:lookup(E, Key) =:= larder:lookup(L, Key)),
+    ?assert(larder:member(L, Key)),
+    ?assertNot(larder:insert_new(L, Row)),
+    ?assert([Row] =:= larder:tab2list(L)),
+    ?assert(Key =:= larder:first(L)),
+    ?assertEqual('$end_of_table', larder:next(L, Key)),
+    ?assert(ets:match_object(E, Row) =:= larder:match_object(L, Row)),
+    true = larder:insert(L, Row),
+    true = ets:insert(E, Row),
+    ?assert(ets:lookup(E, Key) =:= larder:lookup(L, Key)),
+    true = larder:delete_object(L, Row),
+    ?assertEqual([], larder:lookup(L, Key)),
+    true = larder:insert(L, [Row]),
+    ?assert([Row] =:= larder:take(L, Key)),
+    ?assertEqual(0, larder:info(L, size)),
+    true = larder:delete(L),
+    true = ets:delete(E).
+
+%% A large map has one form when it comes from the emulator, and another when the library makes it: from a
+%% file, or from a match specification. They are one map.
+large_maps(Type) ->
+    One = maps:from_list([{I, {I, <<I:800>>}} || I <- lists:seq(1, 40)]),
+    Two = maps:from_list([{I, I} || I <- lists:seq(1, 33)]),
+    Others = case Type of bag -> 100; duplicate_bag -> 100; _ -> 0 end,
+    [begin
+         Row = {1, X, a},
+         T = from_file(Type, [Row | [{1, X, I} || I <- lists:seq(1, N)]]),
+         Size = larder:info(T, size),
+         ?assert(lists:member(Row, larder:lookup(T, 1))),
+         true = larder:insert(T, Row),
+         ?assertEqual(case Type of duplicate_bag -> Size + 1; _ -> Size end, larder:info(T, size)),
+         ?assertMatch([Row | _], larder:match_object(T, Row)),
+         true = larder:delete_object(T, Row),
+         ?assertNot(lists:member(Row, larder:lookup(T, 1))),
+         true = larder:delete(T)
+     end || X <- [One, Two, {One, [Two]}], N <- lists:usort([0, Others])],
+    [begin
+         T = from_file(Type, [{Key, 1}]),
+         ?assert([{Key, 1}] =:= larder:lookup(T, Key)),
+         ?assert(Key =:= larder:first(T)),
+         ?assertEqual('$end_of_table', larder:next(T, Key)),
+         true = larder:delete(T, Key),
+         ?assertEqual(0, larder:info(T, size)),
+         true = larder:delete(T)
+     end || Key <- [One, Two, {One, [Two]}, #{One => 1, Two => 2}]],
+    specifications(Type, Two).
+
+specifications(Type, Map) ->
+    T = larder:new(t, [Type]),
+    true = larder:insert(T, {1, Map}),
+    Select = fun(Guards, Body) -> larder:select(T, [{{1, '$1'}, Guards, [Body]}]) end,
+    ?assertEqual([Map], Select([], Map)),
+    ?assertEqual([true], Select([{'=:=', '$1', {const, Map}}], true)),
+    ?assertEqual([true], Select([{'=:=', '$1', Map}], {is_map, '$1'})),
+    ?assertEqual([33], Select([{'==', '$1', Map}], {map_size, '$1'})),
+    ?assertEqual([7], Select([], {map_get, 7, '$1'})),
+    %% A pattern's keys come in another order than those of the map.
+    ?assertEqual([[5, 31, 2]], larder:match(T, {1, #{17 => '$2', 5 => '$0', 30 => '_', 31 => '$1', 2 => '$2'}})
+                                   ++ [[5, 31, 2] || larder:match(T, {1, #{5 => '$0', 31 => '$1', 2 => '$2'}}) =/= [[5, 31, 2]]]
+                                   ++ larder:match(T, {1, #{5 => '$0', 31 => '$1', 2 => '$2'}})),
+    Other = Map#{1 => 2},
+    larder:info(T, type) =:= set andalso
+        begin
+            ?assertEqual(1, larder:select_replace(T, [{{1, '$1'}, [], [{{1, Other}}]}])),
+            ?assert([{1, Other}] =:= larder:lookup(T, 1)),
+            true = larder:delete_object(T, {1, Other}),
+            ?assertEqual(0, larder:info(T, size))
+        end,
+    true = larder:delete(T).
+
+%% A table that has these rows as a file has them.
+from_file(Type, Rows) ->
+    File = "/tmp/larder_terms." ++ os:getpid(),
+    T = larder:new(t, [Type]),
+    true = larder:insert(T, Rows),
+    ok = larder:tab2file(T, File),
+    true = larder:delete(T),
+    {ok, Back} = larder:file2tab(File),
+    ok = file:delete(File),
+    Back.
