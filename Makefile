@@ -33,7 +33,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia rust-bench c install-c header lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia keep figures rust-bench c install-c header lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
@@ -42,7 +42,7 @@ help:
 	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
-	@echo '  make proof   the long form of everything that docs/promises.md names; a dated page under results/'
+	@echo '  make proof   the long form of everything that docs/promises.md names; a page in results/proof'
 	@echo '  make soak MINUTES=n, make fuzz MINUTES=n   mixed work for so long; coverage-guided fuzzing for so long'
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
@@ -56,6 +56,7 @@ help:
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-mnesia  Mnesia on ets and on Larder, RAM only'
+	@echo '  make keep FROM=results/wide   puts the figures of a run into results/latest and docs/performance.md'
 	@echo '  make bench-instructions  instructions per call beside the recorded ones; RECORD=1 records'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
@@ -146,7 +147,7 @@ demo-beams: beams
 	@scripts/erlc.sh $(DEMO) $(ERLFLAGS) $(DEMO_SRC)
 
 # Where the figures go, as larder_bench_env has it.
-BENCH_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/$(shell date +%Y-%m-%d)-make-bench)
+BENCH_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/bench)
 
 # The quick set: operations of ets and Larder, and each study in small; one folder, one report. About nine minutes on two cores, after building.
 bench: build demo-beams bench-beams rust-bench
@@ -163,7 +164,7 @@ bench-full:
 	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench-ets
 
 # A seeded fifth of the product of operations, types, kinds of rows and sizes; LARDER_BENCH_OPS, _KINDS, _TYPES and _SIZES choose cells.
-WIDE_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/$(shell date +%Y-%m-%d)-bench-wide)
+WIDE_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/wide)
 
 bench-wide: build demo-beams bench-beams
 	@LARDER_BENCH_OUT='$(WIDE_RESULTS)' erl -noinput +MIscs 4096 -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_wide main
@@ -181,7 +182,7 @@ bench-growth: build demo-beams bench-beams
 # The structures from Rust, beside their peers; libJudy is one of them where its header is installed.
 PEERS := peers$(if $(wildcard /usr/include/Judy.h),$(comma)judy)
 RUST_BENCH = $(TARGET)/release/larder-bench
-RUST_RESULTS ?= results/$(shell date +%Y-%m-%d)-bench-rust
+RUST_RESULTS ?= results/rust
 
 rust-bench: setup-rust
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
@@ -198,7 +199,7 @@ bench-rust-full: rust-bench
 # One study alone, or other options: STUDY=ets-2003, STUDY_OPTIONS='--seed 7 --only btree,default'.
 STUDY ?= all
 STUDY_OPTIONS ?=
-STUDY_RESULTS ?= results/$(shell date +%Y-%m-%d)-studies
+STUDY_RESULTS ?= results/studies
 
 bench-studies: build demo-beams bench-beams rust-bench
 	@$(RUST_BENCH) study $(STUDY) --quick --out '$(STUDY_RESULTS)' $(STUDY_OPTIONS)
@@ -211,7 +212,7 @@ bench-studies-full: build demo-beams bench-beams rust-bench
 
 # Stores from elsewhere: installs what they need, says what it could not get, and measures the rest, in minutes.
 PEERS_SCALE ?= --quick
-PEERS_RESULTS ?= results/$(shell date +%Y-%m-%d)-peers
+PEERS_RESULTS ?= results/peers
 bench-peers: setup-rust
 	@scripts/peers.sh debian jvm
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-peers --features all --target-dir '$(TARGET)'
@@ -228,6 +229,15 @@ bench-mnesia: build setup-mnesia demo-beams bench-beams
 RECORD ?=
 bench-instructions: setup-test
 	@MAKE='$(MAKE)' scripts/instructions.sh $(if $(RECORD),record)
+
+# Puts the figures of a run into results/latest, and from there into docs/performance.md.
+keep:
+	@scripts/keep.sh '$(FROM)'
+	@$(MAKE) --no-print-directory figures
+
+# Writes the tables of docs/performance.md anew; a test says when that is due.
+figures:
+	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- figures docs/performance.md results/latest
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

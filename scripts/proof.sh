@@ -6,7 +6,7 @@
 # The page shows the last run of each stage, so that they may be run one by one: what a stage found lies beside it, in STAGE.row.
 # PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and
 # the sanitizer's threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
-# results/DATE-proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran nothing.
+# results/proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran nothing.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 MAKE=${MAKE:-make}
 TARGET=${CARGO_TARGET_DIR:-$PWD/target}
 MINUTES=${PROOF_MINUTES:-30} TIMES=${PROOF_TIMES:-20} CASES=${PROOF_CASES:-500}
-OUT=${PROOF_OUT:-results/$(date +%Y-%m-%d)-proof}
+OUT=${PROOF_OUT:-results/proof}
 LOGS=_build/proof
 ONLY=$*
 STAGES=(isolation faults differential linearisability model memcheck sanitizers fuzz soak)

@@ -62,7 +62,7 @@ run(RunsOf, OwnRuns, OwnOperations, Least) ->
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", OwnRuns),
     Operations = larder_bench_env:number("LARDER_BENCH_OPERATIONS", OwnOperations),
     Rows = larder_bench_env:choice("LARDER_BENCH_ROWS", [Row || {Row, _, _} <- larder_bench_work:rows()]),
-    Folder = larder_bench_env:folder("make-bench"),
+    Folder = larder_bench_env:folder("bench"),
     Facts = larder_report:facts() ++ [{runs, Runs}, {operations, Operations}],
     Tasks = [{Size, tasks(Size, Rows, RunsOf(Size, Runs), Operations, Least)} || Size <- Sizes],
     put(left, lists:sum([Seconds || {_, Of} <- Tasks, {_, _, _, _, _, Seconds} <- Of])),

@@ -63,15 +63,12 @@ words(Name) ->
         Text -> string:lexemes(Text, ", ")
     end.
 
-%% @doc Where the files go: `LARDER_BENCH_OUT', or a folder under results with the date.
+%% @doc Where the files go: `LARDER_BENCH_OUT', or a folder of results.
 -spec folder(string()) -> file:filename().
 folder(What) ->
     case os:getenv("LARDER_BENCH_OUT") of
-        false ->
-            {{Year, Month, Day}, _} = calendar:local_time(),
-            lists:flatten(io_lib:format("results/~4..0b-~2..0b-~2..0b-~s", [Year, Month, Day, What]));
-        Folder ->
-            Folder
+        false -> filename:join("results", What);
+        Folder -> Folder
     end.
 
 %% @doc Seconds, for people.

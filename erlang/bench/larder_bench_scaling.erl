@@ -156,17 +156,19 @@ scenario(#{scenario := #{name := Name}, type := Type, processes := Processes} = 
 sides(#{rates := [{"larder", Larder} | Others]}) -> {Larder, hd(lists:reverse(lists:keysort(2, Others)))}.
 
 files(Outcomes, Facts) ->
-    Folder = larder_bench_env:folder("make-bench-scaling"),
+    Folder = larder_bench_env:folder("scaling"),
     Csv = filename:join(Folder, "scaling.csv"),
     Svg = filename:join(Folder, "scaling.svg"),
-    ok = larder_report:write(Csv, larder_report:csv(Facts, ["part", "scenario", "type", "processes", "table", "operations_a_second"],
-                                                    lists:append([lines(O) || O <- Outcomes]))),
+    ok = larder_report:write(Csv, larder_report:csv(Facts, ["part", "scenario", "type", "processes", "larder", "ets_best", "ets_options", "ratio"],
+                                                    [line(O) || O <- Outcomes])),
     ok = larder_report:write(Svg, svg(Outcomes)),
     io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
 
-lines(#{scenario := #{part := Part, name := Name}, type := Type, processes := Processes, rates := Rates}) ->
-    [[atom_to_list(Part), {text, Name}, atom_to_list(Type), integer_to_list(Processes), {text, Table},
-      integer_to_list(round(Rate))] || {Table, Rate} <- Rates].
+%% Operations a second of Larder, and of `ets' with the options that serve it best.
+line(#{scenario := #{part := Part, name := Name}, type := Type, processes := Processes} = O) ->
+    {Larder, {Options, Ets}} = sides(O),
+    [atom_to_list(Part), {text, Name}, atom_to_list(Type), integer_to_list(Processes), integer_to_list(round(Larder)),
+     integer_to_list(round(Ets)), {text, Options}, io_lib:format("~.3f", [Larder / Ets])].
 
 svg(Outcomes) ->
     larder_report:chart(

@@ -52,7 +52,7 @@ run() ->
     Share = larder_bench_env:share("LARDER_BENCH_SHARE", case Chosen of [] -> 0.2; _ -> 1.0 end),
     Seed = larder_bench_env:seed("LARDER_BENCH_SEED", 1),
     Rounds = larder_bench_env:number("LARDER_BENCH_RUNS", ?ROUNDS),
-    Folder = larder_bench_env:folder("bench-wide"),
+    Folder = larder_bench_env:folder("wide"),
     Places = [{Place, Cells} || Size <- Sizes, Place <- places(Types, Kinds, Size),
                                 Cells <- [[Op || Op <- Ops, is_cell(Op, Place), drawn(Op, Place, Seed, Share)]],
                                 Cells =/= []],

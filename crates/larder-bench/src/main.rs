@@ -19,7 +19,7 @@ static ALLOCATOR: counting::Counting = counting::Counting;
 struct Arguments {
     #[command(subcommand)]
     what: What,
-    /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/DATE-studies if not said). Of the others: a CSV file (none if not said).
+    /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/studies if not said). Of the others: a CSV file (none if not said).
     #[arg(long, global = true, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Measure only structures whose name has one of these in it, or is one of these if it is written `=NAME` (between commas).
@@ -41,6 +41,8 @@ enum What {
     Study(study::Options),
     /// Draws what studies left in a folder: one HTML page and SVG files; compares two runs.
     Report(drawn::Options),
+    /// Writes the tables of a Markdown page anew from the CSVs of a folder.
+    Figures(drawn::Page),
     /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
     #[command(hide = true)]
     Resident(resident::Options),
@@ -57,7 +59,8 @@ fn main() -> ExitCode {
         What::Growth(options) => growth::run(options, &only),
         What::Threads(options) => threads::run(options, &only),
         What::Skew(options) => skew::run(options, &only),
-        What::Report(options) => return draw(options, arguments.out.as_deref()),
+        What::Report(options) => return said(drawn::run(options, arguments.out.as_deref())),
+        What::Figures(page) => return said(drawn::figures(page)),
         What::Resident(options) => {
             resident::run(options);
             return ExitCode::SUCCESS;
@@ -79,8 +82,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn draw(options: &drawn::Options, out: Option<&std::path::Path>) -> ExitCode {
-    match drawn::run(options, out) {
+fn said(done: Result<(), String>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("larder-bench: {why}");

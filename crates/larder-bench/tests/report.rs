@@ -17,7 +17,7 @@ fn a_folder_of_results_becomes_a_page() {
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     let published = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../results/2026-11-22-make-bench/bench.csv"
+        "/../../results/latest/bench.csv"
     );
     std::fs::copy(published, folder.join("bench.csv")).expect("it is in the tree");
     let (dir, page) = (folder.display().to_string(), folder.join("page.html"));

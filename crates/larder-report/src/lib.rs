@@ -5,6 +5,8 @@
 //!  DIR/*.csv  ─┴─ read ── chart ───┤
 //!                  │       │       └─ svg      one plot;  scale: where things lie on it
 //!               result   verdict
+//!
+//!  *.csv ── figures ── tables in Markdown pages
 //!                        compare, tree (the animation)
 //! ```
 //!
@@ -19,6 +21,7 @@
 mod bench_csv;
 mod chart;
 mod compare;
+mod figures;
 mod number;
 mod page;
 mod read;
@@ -36,6 +39,7 @@ mod wide;
 
 use std::path::{Path, PathBuf};
 
+pub use figures::fill;
 pub use read::Findings;
 
 /// Why there is no report.
@@ -50,6 +54,9 @@ pub enum Error {
     /// Two studies of one name, which would be drawn over each other.
     #[error("{0} and another file are both of the study {1}")]
     Twice(PathBuf, String),
+    /// A table of a page can't be made.
+    #[error("{0}: figures {1}")]
+    Figures(PathBuf, String),
     /// The folder has nothing to tell.
     #[error("{0} has no study's result (*.json, bench.csv of `make bench` or wide.csv of `make bench-wide`)")]
     Nothing(PathBuf),

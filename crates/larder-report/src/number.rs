@@ -20,6 +20,27 @@ pub fn figure(number: f64) -> String {
     apart(whole) + rest
 }
 
+/// For a table whose columns are compared: at least three digits that count, two of them behind the point
+/// below ten: `0.50`, `31.2`, `1 204`.
+pub fn table(number: f64) -> String {
+    let decimals = match number.abs() {
+        _ if number.fract() == 0.0 && number.abs() >= 3.0 => 0,
+        size if size < 10.0 => 2,
+        size if size < 100.0 => 1,
+        _ => 0,
+    };
+    grouped(&format!("{number:.decimals$}"))
+}
+
+/// A whole number in groups of three digits, from five digits on; anything else as it is.
+pub fn grouped(text: &str) -> String {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        apart(text)
+    } else {
+        text.to_string()
+    }
+}
+
 /// A factor: `1.52×`.
 pub fn times(factor: f64) -> String {
     plain(factor, 3) + "×"

@@ -3,6 +3,7 @@
 //! A field is the median of the ratios of its cells (types of tables, by reference and by name). Its
 //! colour says how far from 1 it is; the number stands in it, so that nothing depends on colours.
 
+use crate::figures::quantile;
 use crate::tables::wide;
 use crate::Error;
 use maud::{html, Markup};
@@ -59,12 +60,6 @@ fn parse(text: &str) -> Result<Wide, String> {
         });
     }
     Ok(wide)
-}
-
-/// The part of `sorted` below which `part` of its figures lie, as the bench's own text has it.
-fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let place = (part * sorted.len() as f64).ceil() as usize;
-    sorted[place.clamp(1, sorted.len()) - 1]
 }
 
 fn sorted<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {

@@ -146,11 +146,9 @@ impl Options {
     }
 }
 
-/// Where results go if nobody says: `results/DATE-studies`.
+/// Where results go if nobody says.
 pub fn folder() -> PathBuf {
-    let date = run::now();
-    let day = date.split('T').next().unwrap_or("today");
-    PathBuf::from("results").join(format!("{day}-studies"))
+    PathBuf::from("results/studies")
 }
 
 /// Runs the study that was asked for, or all of them, and writes what they found into the folder, after each turn and at the end. Figures also go to the
