@@ -3,7 +3,8 @@
 .DEFAULT_GOAL := help
 .SUFFIXES:
 
-# cargo puts its products here; given to cargo explicitly, so that the library is found whatever configuration says.
+# cargo puts its products here; given to cargo explicitly, so that the library is found whatever
+# configuration says.
 TARGET  := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),$(CURDIR)/target)
 # The profile of the native library: release, or dev for a quick unoptimised build.
 PROFILE ?= release
@@ -64,7 +65,7 @@ help:
 	@echo
 	@echo 'More: README.md, CONTRIBUTING.md.'
 
-# --- set-up -----------------------------------------------------------------------------------------------------
+# --- set-up ---------------------------------------------------------------------------------------
 
 setup:
 	@scripts/setup.sh build
@@ -79,12 +80,12 @@ setup-proof:
 setup-mnesia:
 	@scripts/setup.sh mnesia
 
-# --- the library ------------------------------------------------------------------------------------------------
+# --- the library ----------------------------------------------------------------------------------
 
 build: setup nif beams
 
-# rebar3 and mix call this target, too. cargo decides what is to be done; the library is moved into its place in one
-# step, so that a running node that has the old one mapped is not disturbed.
+# rebar3 and mix call this target, too. cargo decides what is to be done; the library is moved into
+# its place in one step, so that a running node that has the old one mapped is not disturbed.
 nif: setup-rust
 	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-nif --target-dir '$(TARGET)' 1>&2
 	@mkdir -p priv
@@ -104,7 +105,7 @@ ebin:
 	@$(MAKE) --no-print-directory -s build QUIET=--quiet 1>&2
 	@echo '$(CURDIR)/$(EBIN)'
 
-# --- the library for C ------------------------------------------------------------------------------------------
+# --- the library for C ----------------------------------------------------------------------------
 
 CDIR    := _build/c
 PREFIX  ?= /usr/local
@@ -137,7 +138,7 @@ header: setup-rust
 shell: build
 	@erl -pa $(EBIN) -eval "{module, _} = code:ensure_loaded(larder), io:format(\"Larder is loaded: larder:new(t, []).~n\")"
 
-# --- the main job -----------------------------------------------------------------------------------------------
+# --- the main job ---------------------------------------------------------------------------------
 
 run: setup-run build demo-beams
 	@erl -noinput +P 1000000 -pa $(EBIN) $(DEMO) -s larder_demo main
@@ -149,13 +150,15 @@ demo-beams: beams
 # Where the figures go, as larder_bench_env has it.
 BENCH_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/bench)
 
-# The quick set: operations of ets and Larder, and each study in small; one folder, one report. About nine minutes on two cores, after building.
+# The quick set: operations of ets and Larder, and each study in small; one folder, one report.
+# About nine minutes on two cores, after building.
 bench: build demo-beams bench-beams rust-bench
 	@LARDER_BENCH_OUT='$(BENCH_RESULTS)' erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench quick
 	@$(RUST_BENCH) study all --quick --quiet --out '$(BENCH_RESULTS)' $(STUDY_OPTIONS)
 	@$(RUST_BENCH) report '$(BENCH_RESULTS)'
 
-# The report measures nothing: a quick build draws it. Keys that take room lie among the emulator's literals, for which it reserves 1 GiB: too little for 16 million.
+# The report measures nothing: a quick build draws it. Keys that take room lie among the emulator's
+# literals, for which it reserves 1 GiB: too little for 16 million.
 bench-ets: build demo-beams bench-beams
 	@LARDER_BENCH_OUT='$(BENCH_RESULTS)' erl -noinput +MIscs 16384 -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench main
 	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- report '$(BENCH_RESULTS)'
@@ -163,7 +166,8 @@ bench-ets: build demo-beams bench-beams
 bench-full:
 	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench-ets
 
-# A seeded fifth of the product of operations, types, kinds of rows and sizes; LARDER_BENCH_OPS, _KINDS, _TYPES and _SIZES choose cells.
+# A seeded fifth of the product of operations, types, kinds of rows and sizes; LARDER_BENCH_OPS,
+# _KINDS, _TYPES and _SIZES choose cells.
 WIDE_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/wide)
 
 bench-wide: build demo-beams bench-beams
@@ -179,7 +183,8 @@ bench-scaling: build demo-beams bench-beams
 bench-growth: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench growth
 
-# The structures from Rust, beside their peers; libJudy is one of them where its header is installed.
+# The structures from Rust, beside their peers; libJudy is one of them where its header is
+# installed.
 PEERS := peers$(if $(wildcard /usr/include/Judy.h),$(comma)judy)
 RUST_BENCH = $(TARGET)/release/larder-bench
 RUST_RESULTS ?= results/rust
@@ -210,7 +215,8 @@ bench-studies-full: build demo-beams bench-beams rust-bench
 	@$(RUST_BENCH) study $(STUDY) --full --out '$(STUDY_RESULTS)-full' $(STUDY_OPTIONS)
 	@$(RUST_BENCH) report '$(STUDY_RESULTS)-full'
 
-# Stores from elsewhere: installs what they need, says what it could not get, and measures the rest, in minutes.
+# Stores from elsewhere: installs what they need, says what it could not get, and measures the rest,
+# in minutes.
 PEERS_SCALE ?= --quick
 PEERS_RESULTS ?= results/peers
 bench-peers: setup-rust
@@ -243,7 +249,7 @@ bench-beams: beams
 	@mkdir -p $(BENCH)
 	@scripts/erlc.sh $(BENCH) $(ERLFLAGS) $(BENCH_SRC)
 
-# --- checks -----------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 test: setup-test
 	@MAKE='$(MAKE)' scripts/test.sh
@@ -252,13 +258,15 @@ test-beams: beams
 	@mkdir -p $(TESTBIN)
 	@scripts/erlc.sh $(TESTBIN) $(ERLFLAGS) -I erlang/test $(TEST_SRC)
 
-# Ten times the random cases, new ones each time. What it finds carries the seed that finds it again.
+# Ten times the random cases, new ones each time. What it finds carries the seed that finds it
+# again.
 hunt: setup-test build
 	@LARDER_SEED=random LARDER_CASES=$${LARDER_CASES:-1000} MAKE='$(MAKE)' scripts/test.sh erlang
 
 MINUTES ?= 5
 
-# Everything that docs/promises.md names, for hours; PROOF_MINUTES, PROOF_TIMES and PROOF_CASES say how long (scripts/proof.sh).
+# Everything that docs/promises.md names, for hours; PROOF_MINUTES, PROOF_TIMES and PROOF_CASES say
+# how long (scripts/proof.sh).
 proof: setup-proof
 	@MAKE='$(MAKE)' scripts/proof.sh
 

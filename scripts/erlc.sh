@@ -1,6 +1,6 @@
 #!/bin/bash
-# erlc.sh OUTDIR FLAGS... FILES...: compiles Erlang modules that are newer than their beams, parse transforms and
-# behaviours first (a module may be compiled with another one of the same list).
+# erlc.sh OUTDIR FLAGS... FILES...: compiles Erlang modules that are newer than their beams, parse
+# transforms and behaviours first (a module may be compiled with another one of the same list).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1; shift

@@ -1,13 +1,16 @@
 #!/bin/bash
-# Fuzzing guided by coverage: libFuzzer over the targets of fuzz/, with the stable compiler's own coverage counters.
+# Fuzzing guided by coverage: libFuzzer over the targets of fuzz/, with the stable compiler's own
+# coverage counters.
 #
 #   scripts/fuzz.sh MINUTES [TARGET...]    so many minutes in all, shared by the targets (all of them)
 #   scripts/fuzz.sh keep [TARGET...]       of all that was found, few and small inputs that together reach what all reach become fuzz/corpus/TARGET
 #
-# The first line says what is run. What was found that reaches new code goes to _build/fuzz/TARGET and stays there; an input that fails is
-# kept in _build/fuzz/failures and printed. Ends with `N passed, N failed`.
+# The first line says what is run. What was found that reaches new code goes to _build/fuzz/TARGET
+# and stays there; an input that fails is kept in _build/fuzz/failures and printed. Ends with
+# `N passed, N failed`.
 #
-# `make test` runs what is kept, so it is kept small: LARDER_KEEP_BYTES (60000) a target, the smallest inputs first; what is left out is said.
+# `make test` runs what is kept, so it is kept small: LARDER_KEEP_BYTES (60000) a target, the
+# smallest inputs first; what is left out is said.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -20,7 +23,8 @@ KEEP_BYTES=${LARDER_KEEP_BYTES:-60000}
 [[ $WHAT =~ ^([0-9]+|keep)$ ]] || die "fuzz.sh: '$WHAT' is neither a number of minutes nor 'keep'"
 command -v c++ >/dev/null || die "libFuzzer is C++: a c++ compiler is needed (apt-get install g++)"
 
-# The counters only: no sanitizer is needed for code without unsafe blocks of its own, and debug assertions are on.
+# The counters only: no sanitizer is needed for code without unsafe blocks of its own, and debug
+# assertions are on.
 build() {
   RUSTFLAGS="${RUSTFLAGS:-} -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

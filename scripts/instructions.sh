@@ -10,8 +10,9 @@
 # within its function `counted`. On the emulator, erlang/bench/larder_bench_instructions.erl runs
 # them; what is counted is all within the native functions: neither the code that the emulator's
 # compiler makes, nor its garbage collector, nor what other threads do. Each operation is done on
-# several tables, and each table is one dump of callgrind. The count is the mean per call. Hashes have
-# the same seeds each time and time slices end by the work that was done (instructions/steady.c).
+# several tables, and each table is one dump of callgrind. The count is the mean per call. Hashes
+# have the same seeds each time and time slices end by the work that was done
+# (instructions/steady.c).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -93,7 +94,8 @@ count() {
   { facts && echo "through,operation,instructions" && from_rust && from_erlang; } >"$NOW.new" && mv -f "$NOW.new" "$NOW"
 }
 
-# compare RECORDED COUNTED: a line for each operation; fails if one takes more, or is missing on either side.
+# compare RECORDED COUNTED: a line for each operation; fails if one takes more, or is missing on
+# either side.
 compare() {
   awk -v allowed="$ALLOWED" -v csv='^(rust|emulator),' '
     $0 !~ csv {next}
@@ -135,7 +137,8 @@ again() {
   done
 }
 
-# The gate is tried: with one recorded figure a tenth lower, that operation and no other has to fail.
+# The gate is tried: with one recorded figure a tenth lower, that operation and no other has to
+# fail.
 gate_holds() {
   local name='emulator: set of small integers: lookup' said
   awk -F, -v OFS=, '/^emulator,"set of small integers: lookup",/ {$NF = int($NF / 1.1)} {print}' "$NOW" >"$PLACE/planted.csv"

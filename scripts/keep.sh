@@ -1,6 +1,7 @@
 #!/bin/sh
-# scripts/keep.sh FOLDER: copies the files of FOLDER, and of its plots, that results/latest has, too, over those.
-# So results/latest holds one set of each bench, the last one that was worth keeping.
+# scripts/keep.sh FOLDER: copies the files of FOLDER, and of its plots, that results/latest has,
+# too, over those. So results/latest holds one set of each bench, the last one that was worth
+# keeping.
 set -eu
 cd "$(dirname "$0")/.."
 FROM=${1:-}

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Every check that needs no running: formatting, clippy, the compiler's warnings, xref, Dialyzer, and the rules of the
-# tree. Goes through all of them, and fails if any failed. Last line: `N passed, N failed`.
+# Every check that needs no running: formatting, clippy, the compiler's warnings, xref, Dialyzer,
+# and the rules of the tree. Goes through all of them, and fails if any failed. Last line:
+# `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

@@ -1,23 +1,30 @@
 #!/bin/bash
-# The native library in a real emulator under valgrind's memcheck: what is read or written beside a block of memory or after it was freed, and what is freed
-# twice or was never a block; in the library or, because of it, in the emulator.
+# The native library in a real emulator under valgrind's memcheck: what is read or written beside a
+# block of memory or after it was freed, and what is freed twice or was never a block; in the
+# library or, because of it, in the emulator.
 #
 #   scripts/memcheck.sh [TEST...]     LARDER_CASES (1): percent of the usual random cases; LARDER_MEMCHECK_SECONDS (1500): how long each run may take;
 #   LARDER_MEMCHECK_ROUNDS (60): what each process does to a table that several work on
 #
-# TEST is a module of erlang/test, MODULE:FUNCTION, or -MODULE:FUNCTION for all but that; larder_memcheck runs it, with all the time it needs.
+# TEST is a module of erlang/test, MODULE:FUNCTION, or -MODULE:FUNCTION for all but that;
+# larder_memcheck runs it, with all the time it needs.
 #
-# What depends on bytes that nobody wrote is *not* asked for (--undef-value-errors=no): the code that the emulator's compiler makes has 28,000 such reports
-# without Larder. Nor does an error count whose address is inside a block that is in use: that code has the processor's stack pointer go through the heaps of
-# processes, and memcheck takes what is below a stack pointer for lost. What lies before or after a block, or in one that was freed, nobody may touch.
-# Leaks are not asked for, either: the leaves of tables are led to by words that are more than addresses; leak_tests and crates/larder/tests/leaks.rs
-# count instead. Every allocator of the emulator that can be is off (+Mea min), and the library is built with the system's, so that memcheck knows each block.
-# The emulator writes code as it goes (--smc-check=all). Schedulers that wait don't spin, as valgrind lets one thread run at a time.
+# What depends on bytes that nobody wrote is *not* asked for (--undef-value-errors=no): the code
+# that the emulator's compiler makes has 28,000 such reports without Larder. Nor does an error count
+# whose address is inside a block that is in use: that code has the processor's stack pointer go
+# through the heaps of processes, and memcheck takes what is below a stack pointer for lost. What
+# lies before or after a block, or in one that was freed, nobody may touch. Leaks are not asked for,
+# either: the leaves of tables are led to by words that are more than addresses; leak_tests and
+# crates/larder/tests/leaks.rs count instead. Every allocator of the emulator that can be is off
+# (+Mea min), and the library is built with the system's, so that memcheck knows each block. The
+# emulator writes code as it goes (--smc-check=all). Schedulers that wait don't spin, as valgrind
+# lets one thread run at a time.
 #
-# Three runs: faults that are planted (crates/larder-index/src/raw/memory.rs), each of which must be found; random work on `ets` alone, which
-# says what errors the emulator has of its own; and the library, in which any other error counts, with or without a frame of the library. Before them, the programs in C
-# (crates/larder-capi/tests/c), with nothing left out but leaks.
-# The last line is `N passed, M failed`.
+# Three runs: faults that are planted (crates/larder-index/src/raw/memory.rs), each of which must be
+# found; random work on `ets` alone, which says what errors the emulator has of its own; and the
+# library, in which any other error counts, with or without a frame of the library. Before them, the
+# programs in C (crates/larder-capi/tests/c), with nothing left out but leaks. The last line is
+# `N passed, M failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -28,7 +35,8 @@ TARGET=${CARGO_TARGET_DIR:-$PWD/target}/memcheck
 SECONDS_EACH=${LARDER_MEMCHECK_SECONDS:-1500}
 export LARDER_SEED=${LARDER_SEED:-2026,11,21} LARDER_CASES=${LARDER_CASES:-1} ERL_CRASH_DUMP_SECONDS=0
 ALONE=(larder_memcheck:together_test_)
-# Left out: how long the heir of a thousand processes waits says nothing here, and two hundred thousand rows teach no more than a thousand.
+# Left out: how long the heir of a thousand processes waits says nothing here, and two hundred
+# thousand rows teach no more than a thousand.
 LIBRARY=(larder_memcheck larder_smoke_tests -larder_smoke_tests:heir_hears_first_test -larder_smoke_tests:long_work_lets_others_run_test_)
 passed=0 failed=0
 have valgrind || die "valgrind is needed (apt-get install valgrind)"
@@ -52,7 +60,8 @@ ROOTDIR=$(erl -noinput -eval 'io:put_chars(code:root_dir()), halt().')
 BINDIR=$(dirname "$(find "$ROOTDIR"/erts-*/bin -name beam.smp | sort | tail -n 1)")
 export ROOTDIR BINDIR EMU=beam PROGNAME=erl
 
-# emulator NAME TEST...: fails if a test does, or if it comes to no end. memcheck's words are in NAME.log, the tests' in NAME.out.
+# emulator NAME TEST...: fails if a test does, or if it comes to no end. memcheck's words are in
+# NAME.log, the tests' in NAME.out.
 emulator() {
   local name=$1 arguments start=$SECONDS status=0; shift
   mapfile -t arguments < <(erl -emu_args_exit +S 2:2 +SDcpu 1:1 +SDio 1 +A 1 +sbwt none +sbwtdcpu none +sbwtdio none +Mea min +P 1000000 \
@@ -66,7 +75,8 @@ emulator() {
   return "$status"
 }
 
-# What memcheck says in NAME.log of accesses beside blocks and in freed ones, and of frees: a paragraph each.
+# What memcheck says in NAME.log of accesses beside blocks and in freed ones, and of frees: a
+# paragraph each.
 errors() {
   sed -E 's/^==[0-9]+== ?//' "$PLACE/$1.log" |
     awk -v RS= -v ORS='\n\n' '/bytes (before|after) a block/ || / free.d(\n|$)/ || /(Invalid|Mismatched) free/'

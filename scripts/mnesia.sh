@@ -1,6 +1,6 @@
 #!/bin/bash
-# Mnesia for `make bench-mnesia`, from the sources in Debian's package erlang-src, compiled once as it
-# is and once with the parse transform: _build/mnesia/ets/mnesia/ebin and .../larder/mnesia/ebin.
+# Mnesia for `make bench-mnesia`, from the sources in Debian's package erlang-src, compiled once as
+# it is and once with the parse transform: _build/mnesia/ets/mnesia/ebin and .../larder/mnesia/ebin.
 #
 #   scripts/mnesia.sh [FLAGS...]   compiles what is missing and runs the bench; FLAGS are erl's
 #

@@ -1,10 +1,13 @@
 #!/bin/bash
-# Each protocol under a model checker: threads change at every touch of an atomic or a lock (crates/larder-index/src/sync), by chance, by PCT, and, in
-# small programs, in all orders of few changes. Histories must be linearizable; faults that are planted must be found. A build of its own.
+# Each protocol under a model checker: threads change at every touch of an atomic or a lock
+# (crates/larder-index/src/sync), by chance, by PCT, and, in small programs, in all orders of few
+# changes. Histories must be linearizable; faults that are planted must be found. A build of its
+# own.
 #
 #   scripts/model.sh [--long] [ARGUMENTS OF cargo test...]     LARDER_SOAK=n: n times as many executions (--long: 30 times)
 #
-# The last line says how many executions there were. A failing one prints a schedule; LARDER_SCHEDULE=... runs it again.
+# The last line says how many executions there were. A failing one prints a schedule;
+# LARDER_SCHEDULE=... runs it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ "${1:-}" = --long ]; then

@@ -1,10 +1,12 @@
 #!/bin/bash
-# The Erlang suites on the OTP of another Debian release: a small system of it is made in _build/otp by debootstrap (as root, some hundred megabytes),
-# and the suites run inside, beside the `ets` that is there. The native library is the one that was built here.
+# The Erlang suites on the OTP of another Debian release: a small system of it is made in _build/otp
+# by debootstrap (as root, some hundred megabytes), and the suites run inside, beside the `ets` that
+# is there. The native library is the one that was built here.
 #
 #   scripts/otp.sh RELEASE...     trixie has OTP 27, sid the newest     LARDER_ONLY, LARDER_SEED, LARDER_CASES as for `make test`
 #
-# Suites that need a network or a whole machine of their own kind are as on any machine; `make demo` is not run.
+# Suites that need a network or a whole machine of their own kind are as on any machine; `make demo`
+# is not run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Larder as a dependency: the library for C is installed, a tiny rebar3 project and tiny mix projects are made in a temporary folder, fetch this tree
-# as it is now (from a git repository made of it), build it, and use it. Nothing but git, cargo's own registry, rebar3
-# and mix is used: no Hex. Last line: `N passed, N failed`.
+# Larder as a dependency: the library for C is installed, a tiny rebar3 project and tiny mix
+# projects are made in a temporary folder, fetch this tree as it is now (from a git repository made
+# of it), build it, and use it. Nothing but git, cargo's own registry, rebar3 and mix is used: no
+# Hex. Last line: `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -11,8 +12,9 @@ WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 passed=0 failed=0
 
-# The crates that Larder uses are the same ones, so they need no building a second time. Larder's own are built anew,
-# in the dev profile: it is the way that is tested here, the release build has its own stage.
+# The crates that Larder uses are the same ones, so they need no building a second time. Larder's
+# own are built anew, in the dev profile: it is the way that is tested here, the release build has
+# its own stage.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$ROOT/target} PROFILE=${PACKAGING_PROFILE:-dev}
 # An empty home of each tool: what is tested must not need archives or caches of this machine.
 export MIX_HOME=$WORK/mix_home HEX_HOME=$WORK/hex_home REBAR_CACHE_DIR=$WORK/rebar_cache MIX_ENV=dev

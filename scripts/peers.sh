@@ -1,6 +1,6 @@
 #!/bin/bash
-# What `make bench-peers` does before it measures: gets what the stores from elsewhere need, one by one, and says of each that it could not get. Nothing
-# that is missing stops the rest.
+# What `make bench-peers` does before it measures: gets what the stores from elsewhere need, one by
+# one, and says of each that it could not get. Nothing that is missing stops the rest.
 #
 #   peers.sh debian    libraries and servers, from Debian's packages: those that cpp/*.cc name, redis-server and memcached
 #   peers.sh jvm       the JVM's maps: their jars by version and checksum, through Maven, and a javac for each that could be had
@@ -22,7 +22,8 @@ as_root() {
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# install PACKAGE: quietly, if it is not there. RUNLEVEL=1: a server's package starts no service; the bench starts its own.
+# install PACKAGE: quietly, if it is not there. RUNLEVEL=1: a server's package starts no service;
+# the bench starts its own.
 install() {
   installed "$1" && return
   say "larder: installing $1 from Debian's packages"

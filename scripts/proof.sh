@@ -1,12 +1,15 @@
 #!/bin/bash
-# `make proof`: the long form of everything that docs/promises.md names, one after another, and a dated page of what ran.
+# `make proof`: the long form of everything that docs/promises.md names, one after another, and a
+# dated page of what ran.
 #
 #   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model memcheck sanitizers fuzz soak
 #
-# The page shows the last run of each stage, so that they may be run one by one: what a stage found lies beside it, in STAGE.row.
-# PROOF_MINUTES (30) is how long the soak takes, and the fuzzers together. PROOF_TIMES (20) is how many times the usual work the histories and
-# the sanitizer's threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The page is
-# results/proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran nothing.
+# The page shows the last run of each stage, so that they may be run one by one: what a stage found
+# lies beside it, in STAGE.row. PROOF_MINUTES (30) is how long the soak takes, and the fuzzers
+# together. PROOF_TIMES (20) is how many times the usual work the histories and the sanitizer's
+# threads do; PROOF_CASES (500) how many percent of the usual random cases the Erlang suites do. The
+# page is results/proof/README.md, the logs lie in _build/proof. Fails if a stage fails or ran
+# nothing.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

@@ -5,13 +5,16 @@
 #
 # address   AddressSanitizer: what is read after it was freed, freed twice, or (index and structures) never freed.
 # thread    ThreadSanitizer: two threads at one place, one of which writes, with nothing that orders them. It knows no fences, so the epoch is built in the
-#           form that it has for this sanitizer (crossbeam_sanitize_thread), and scripts/tsan.supp says what is not reported, and why.
+#           form that it has for this sanitizer (crossbeam_sanitize_thread), and scripts/tsan.supp
+#           says what is not reported, and why.
 #
 # Before, each must find a fault that is planted (scripts/planted.rs).
 #
-# LARDER_SOAK=n: n times as much work. Sanitizers are options of the nightly compiler. Where that is installed with the standard library's sources, they are
-# compiled with the same options; where not, RUSTC_BOOTSTRAP=1 makes the stable compiler take the options. Then the standard library is as it came, which
-# is enough for addresses; for threads its sources are needed, which rustup installs. The allocator is the system's, so that blocks are seen.
+# LARDER_SOAK=n: n times as much work. Sanitizers are options of the nightly compiler. Where that is
+# installed with the standard library's sources, they are compiled with the same options; where not,
+# RUSTC_BOOTSTRAP=1 makes the stable compiler take the options. Then the standard library is as it
+# came, which is enough for addresses; for threads its sources are needed, which rustup installs.
+# The allocator is the system's, so that blocks are seen.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -78,8 +81,9 @@ fi
 for sanitizer in $sanitizers; do planted "$sanitizer"; done
 tests index 1 -p larder-index --test threads --test linearizability --test undefined
 tests structures 1 -p larder-structures --lib --test threads --test linearizability
-# A program may end while its reaper is at work on tables that were dropped, and the leaves of those are led to by words that are more than addresses: to
-# LeakSanitizer they look lost. crates/larder/tests/leaks.rs counts every byte instead.
+# A program may end while its reaper is at work on tables that were dropped, and the leaves of those
+# are led to by words that are more than addresses: to LeakSanitizer they look lost.
+# crates/larder/tests/leaks.rs counts every byte instead.
 tests tables 0 -p larder --test concurrent --test linearizability --test reaper
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

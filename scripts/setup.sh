@@ -9,8 +9,9 @@
 #   setup.sh proof   what `make proof` uses: the same
 #   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
 #
-# Made for Debian 12, whose packages are Erlang/OTP 25.2.3, Elixir 1.14.0, rebar3 3.19.0 and PropEr 1.2. Elsewhere it
-# checks for the same tools and says which are missing. The Rust toolchain is never installed for you.
+# Made for Debian 12, whose packages are Erlang/OTP 25.2.3, Elixir 1.14.0, rebar3 3.19.0 and PropEr
+# 1.2. Elsewhere it checks for the same tools and says which are missing. The Rust toolchain is
+# never installed for you.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -46,7 +47,7 @@ main() {
   esac
 }
 
-# --- Rust ---------------------------------------------------------------------------------------------------------
+# --- Rust -----------------------------------------------------------------------------------------
 
 rust_help() {
   say "larder: $1"
@@ -69,10 +70,10 @@ need_lint_tools() {
   cargo fmt --version >/dev/null 2>&1 || die "cargo fmt is missing: rustup component add rustfmt"
 }
 
-# --- Debian packages ----------------------------------------------------------------------------------------------
+# --- Debian packages ------------------------------------------------------------------------------
 
-# packages_for PACKAGES APPS COMMANDS: checks for what the packages are for, installs them if something is missing,
-# and checks again.
+# packages_for PACKAGES APPS COMMANDS: checks for what the packages are for, installs them if
+# something is missing, and checks again.
 packages_for() {
   local lacking
   lacking=$(lacking "$2" "$3")
@@ -114,8 +115,8 @@ as_root() {
   fi
 }
 
-# A mirror may be away for a moment; a third party's list that fails must not stop the rest, so the last word is
-# apt-get install's.
+# A mirror may be away for a moment; a third party's list that fails must not stop the rest, so the
+# last word is apt-get install's.
 update_lists() {
   local try
   for try in 1 2 3; do
@@ -138,7 +139,7 @@ install_packages() {
   die "apt-get install failed (see above)."
 }
 
-# --- The browser --------------------------------------------------------------------------------------------------
+# --- The browser ----------------------------------------------------------------------------------
 
 # The test of the report's page (crates/larder-report/tests/browser.rs) takes any of these.
 need_browser() {
@@ -152,7 +153,7 @@ need_browser() {
   install_packages $BROWSER_PACKAGES
 }
 
-# --- Mnesia's sources ---------------------------------------------------------------------------------------------
+# --- Mnesia's sources -----------------------------------------------------------------------------
 
 # Without them the bench of Mnesia is left out, and says so; nothing else needs them.
 want_mnesia() {
@@ -162,7 +163,7 @@ want_mnesia() {
   [ -n "$(mnesia_sources)" ] || say "larder: without them the bench of Mnesia is left out."
 }
 
-# --- The data of `make run` ---------------------------------------------------------------------------------------
+# --- The data of `make run` -----------------------------------------------------------------------
 
 need_index() {
   compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null && return

@@ -1,7 +1,8 @@
 #!/bin/bash
-# `make test`, set-up done: every check and every test, stage by stage. A stage that fails doesn't stop the next one, so
-# that one run shows all there is to mend. The last line is `N passed, N failed`; the exit status is 0 only if nothing
-# failed and every stage has really run something.
+# `make test`, set-up done: every check and every test, stage by stage. A stage that fails doesn't
+# stop the next one, so that one run shows all there is to mend. The last line is
+# `N passed, N failed`; the exit status is 0 only if nothing failed and every stage has really run
+# something.
 #
 #   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo bench instructions packaging
 set -uo pipefail
@@ -16,8 +17,8 @@ mkdir -p "$LOGS"
 
 total_passed=0 total_failed=0 summary='' failures=''
 
-# stage NAME COUNT LIMIT COMMAND...: COUNT reads the log on stdin and prints `passed failed`; LIMIT is in seconds, so that
-# something that hangs is a failure and not a silence.
+# stage NAME COUNT LIMIT COMMAND...: COUNT reads the log on stdin and prints `passed failed`; LIMIT
+# is in seconds, so that something that hangs is a failure and not a silence.
 stage() {
   local name=$1 count=$2 limit=$3 start=$SECONDS log=$LOGS/$1.log why='' status passed failed; shift 3
   if [ -n "${ONLY:-}" ] && [[ " $ONLY " != *" $name "* ]]; then return; fi
@@ -26,7 +27,8 @@ stage() {
   status=${PIPESTATUS[0]}
   read -r passed failed < <("$count" "$status" <"$log")
   [ "$status" = 124 ] && why="did not end within $limit s"
-  # The exit status has the last word: no count talks a failure away, and a stage without a test is no success.
+  # The exit status has the last word: no count talks a failure away, and a stage without a test is
+  # no success.
   if [ "$status" != 0 ] && [ "$failed" = 0 ]; then failed=1; fi
   if [ "$status" = 0 ] && [ "$passed" = 0 ] && [ "$failed" = 0 ]; then why='ran nothing'; failed=1; fi
   [ -z "$why" ] || echo "=== $name $why"
@@ -38,10 +40,11 @@ stage() {
   summary+="$line"$'\n'
 }
 
-# The lines of a failed stage's log that say what failed, at most so many, for the end of the output: often all that is kept of it.
+# The lines of a failed stage's log that say what failed, at most so many, for the end of the
+# output: often all that is kept of it.
 signs() { grep -aEn 'FAILED|panicked at|signal: |^error|^ *[0-9]+\) (test|doctest) ' "$1" | cut -c1-200 | head -n 12; }
 
-# --- how each stage's output is counted ---------------------------------------------------------------------------
+# --- how each stage's output is counted -----------------------------------------------------------
 
 by_status() { cat >/dev/null; if [ "$1" = 0 ]; then echo 1 0; else echo 0 1; fi; }
 
@@ -63,10 +66,11 @@ by_exunit() {
        END {print t - f + 0, f + 0}'
 }
 
-# --- the stages ---------------------------------------------------------------------------------------------------
+# --- the stages -----------------------------------------------------------------------------------
 
 erlang_suites() {
-  # The same random cases each time, so that a change is judged by what it does; `make hunt` takes new ones.
+  # The same random cases each time, so that a change is judged by what it does; `make hunt` takes
+  # new ones.
   export LARDER_SEED=${LARDER_SEED:-2026,11,21}
   "$MAKE" --no-print-directory -s demo-beams test-beams &&
     erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main

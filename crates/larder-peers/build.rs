@@ -1,5 +1,6 @@
-//! With the feature `cpp`: builds one C++ library of all files `cpp/*.cc` whose header is installed, and writes a Rust table of them. A file says itself
-//! what it needs, in comments at its beginning:
+//! With the feature `cpp`: builds one C++ library of all files `cpp/*.cc` whose header is
+//! installed, and writes a Rust table of them. A file says itself what it needs, in comments at its
+//! beginning:
 //!
 //! ```text
 //! // header: db_cxx.h       not built where this is not installed
@@ -41,7 +42,8 @@ mod shim {
             .is_ok()
     }
 
-    /// Builds, and writes `peers.rs`: `HERE`, the tables of those that are there, and `MISSING`, the others with their packages.
+    /// Builds, and writes `peers.rs`: `HERE`, the tables of those that are there, and `MISSING`,
+    /// the others with their packages.
     pub fn build() {
         let mut files: Vec<PathBuf> = std::fs::read_dir("cpp")
             .expect("the folder is in the crate")

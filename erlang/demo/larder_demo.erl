@@ -1,13 +1,14 @@
 %% @doc The program behind `make run': `ets' and `larder' do the same work on this machine's Debian package index.
 %%
-%% Every result of the one is compared with the result of the other; the program ends with an error if any differs, or if
-%% an operation fails. `LARDER_DEMO_SEED' repeats the random draws of an earlier run; `LARDER_DEMO_PACKAGES' takes only so
-%% many of the packages.
+%% Every result of the one is compared with the result of the other; the program ends with an error
+%% if any differs, or if an operation fails. `LARDER_DEMO_SEED' repeats the random draws of an
+%% earlier run; `LARDER_DEMO_PACKAGES' takes only so many of the packages.
 -module(larder_demo).
 
 -export([main/0, run/4]).
 
-%% From here on an operation is repeated no more than once, so that a slow machine ends in time as well.
+%% From here on an operation is repeated no more than once, so that a slow machine ends in time as
+%% well.
 -define(BUDGET_MS, 90_000).
 
 %% @doc Runs, and stops the node: 0 if every result is the same, 1 if not.
@@ -52,8 +53,9 @@ works(Module) ->
     [{key, value}] = Module:lookup(Table, key),
     Module:delete(Table).
 
-%% The text of the index is read in a process of its own, so that its garbage goes at once. The rows are kept as a
-%% persistent term, because that is copied to no heap: not to the process of a timed run, and by no collection.
+%% The text of the index is read in a process of its own, so that its garbage goes at once. The rows
+%% are kept as a persistent term, because that is copied to no heap: not to the process of a timed
+%% run, and by no collection.
 data(Seed, Places) ->
     Parent = self(),
     {Pid, Monitor} = spawn_monitor(

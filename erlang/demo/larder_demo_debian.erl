@@ -1,8 +1,9 @@
 %% @doc The Debian package index of this machine, as Erlang terms.
 %%
-%% The lists that apt keeps under /var/lib/apt/lists are read (compressed or not); a machine that has none has at
-%% least /var/lib/dpkg/status, which is written in the same format: paragraphs of `Field: value' lines, a value going
-%% on over lines that begin with a space. Nothing is ever made up: without either file there is an error.
+%% The lists that apt keeps under /var/lib/apt/lists are read (compressed or not); a machine that
+%% has none has at least /var/lib/dpkg/status, which is written in the same format: paragraphs of
+%% `Field: value' lines, a value going on over lines that begin with a space. Nothing is ever made
+%% up: without either file there is an error.
 -module(larder_demo_debian).
 
 -export([places/0, read/2, reverse_dependencies/1]).
@@ -64,7 +65,8 @@ plain(File) -> lists:suffix("_Packages", File).
 compressed(File) ->
     lists:any(fun(Extension) -> lists:suffix("_Packages" ++ Extension, File) end, maps:keys(decompressors())).
 
-%% Decompression is left to apt itself, which reads whatever it has written; without it, to the usual tools.
+%% Decompression is left to apt itself, which reads whatever it has written; without it, to the
+%% usual tools.
 contents(File, AptHelper) ->
     case {compressed(File), filelib:is_regular(AptHelper)} of
         {false, _} -> {ok, Bytes} = file:read_file(File), Bytes;
@@ -129,7 +131,8 @@ field(Name, Value) ->
 words(Value, Separator) ->
     [W || Part <- binary:split(Value, Separator, [global]), (W = trim(Part)) =/= <<>>].
 
-%% string:trim/1 knows all of Unicode, and takes half a minute over the whole index; here a blank is a blank.
+%% string:trim/1 knows all of Unicode, and takes half a minute over the whole index; here a blank is
+%% a blank.
 trim(Bytes) -> skip_spaces_at_end(skip_spaces(Bytes)).
 
 skip_spaces(<<C, Rest/binary>>) when C =:= $\s; C =:= $\t; C =:= $\n -> skip_spaces(Rest);
@@ -146,7 +149,8 @@ skip_spaces_at_end(Bytes) ->
 relation(Text) ->
     [alternative(A) || A <- words(Text, <<"|">>)].
 
-%% `name:arch (op version) [arch ...]': the name without its architecture, and the version that is asked for.
+%% `name:arch (op version) [arch ...]': the name without its architecture, and the version that is
+%% asked for.
 alternative(Text) ->
     [Name | Rest] = binary:split(Text, [<<" ">>, <<"(">>]),
     [Bare | _] = binary:split(Name, <<":">>),

@@ -1,7 +1,8 @@
 %% @doc Runs one operation on both sides, several times, and compares what comes out every time.
 %%
-%% Each timed run has a process of its own, so that the heap of one run is no burden to the next. Which side goes first
-%% alternates, so that neither always finds the caches warm. What is reported is the median.
+%% Each timed run has a process of its own, so that the heap of one run is no burden to the next.
+%% Which side goes first alternates, so that neither always finds the caches warm. What is reported
+%% is the median.
 -module(larder_demo_measure).
 
 -export([operation/4, memory/3]).
@@ -13,7 +14,8 @@
                      memory := {BytesARow :: number(), number()} | none,
                      difference := none | term()}.
 
-%% Repeats: this many, but no new one is begun once an operation has taken so long, setting up and comparing included.
+%% Repeats: this many, but no new one is begun once an operation has taken so long, setting up and
+%% comparing included.
 -define(REPEATS, 5).
 -define(ENOUGH_MS, 6_000).
 %% Words: the results of most operations fit, so that timing is not about collecting garbage.

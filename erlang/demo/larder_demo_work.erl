@@ -1,8 +1,9 @@
 %% @doc The work that `make run' gives to both table modules: the same operations, on the same rows, in the same order.
 %%
-%% An operation says how its environment is made (`setup', not timed), what is timed (`run'), how the two outcomes
-%% are compared (`compare', not timed) and what is thrown away afterwards (`cleanup'). Whatever is random was drawn
-%% beforehand, so that both modules see the same keys in the same order.
+%% An operation says how its environment is made (`setup', not timed), what is timed (`run'), how
+%% the two outcomes are compared (`compare', not timed) and what is thrown away afterwards
+%% (`cleanup'). Whatever is random was drawn beforehand, so that both modules see the same keys in
+%% the same order.
 -module(larder_demo_work).
 
 -export([data/2, operations/1]).
@@ -64,7 +65,8 @@ key_ranges(Sorted, Keys, N, Rows) ->
     [{K, element(min(map_get(K, Places) + Rows, tuple_size(All)), All)} || K <- lists:sublist(Keys, N)].
 
 %% @doc What is done, in order. The bag comes last: under the key of a package that twenty thousand others need, each
-%% insertion looks at all the objects that are there, so that it takes longer than the rest together.
+%% insertion looks at all the objects that are there, so that it takes longer than the rest
+%% together.
 -spec operations(map()) -> [operation()].
 operations(Data) ->
     loads(Data) ++ lookups(Data) ++ ranges(Data) ++ scans(Data) ++ writes(Data) ++ [concurrent(Data)] ++ bag(Data).
@@ -179,8 +181,8 @@ deletion(Name, Options, Rows, Spec) ->
 
 %%% Readers and a writer
 
-%% The writer changes two fields of a record together, over and over; every reader checks that it never sees one
-%% without the other. What is left at the end does not depend on who ran when.
+%% The writer changes two fields of a record together, over and over; every reader checks that it
+%% never sees one without the other. What is left at the end does not depend on who ran when.
 concurrent(#{packages := Packages, names := Names, updates := Updates}) ->
     Readers = max(2, erlang:system_info(schedulers_online)),
     #{name => io_lib:format("~b readers and a writer", [Readers]),
@@ -238,8 +240,8 @@ same_results({_, _, A}, {_, _, B}) -> {differs, first_difference(A, B)}.
 
 same_multisets({_, _, A}, {_, _, B}) -> same_results({x, x, lists:sort(A)}, {x, x, lists:sort(B)}).
 
-%% The loop that is timed keeps only a sum, so that it measures the table and not the heap; here every answer of the
-%% one is compared with the answer of the other.
+%% The loop that is timed keeps only a sum, so that it measures the table and not the heap; here
+%% every answer of the one is compared with the answer of the other.
 same_for_each(Function, Keys) ->
     fun({ModA, TA, Same}, {ModB, TB, Same}) -> each(Function, Keys, {ModA, TA}, {ModB, TB});
        ({_, _, A}, {_, _, B}) -> {differs, {A, B}}
@@ -252,8 +254,8 @@ each(Function, [Key | Keys], {ModA, TA} = A, {ModB, TB} = B) ->
         {ResultA, ResultB} -> {differs, {Function, Key, ResultA, ResultB}}
     end.
 
-%% Every object of both tables, in order where the type has one. (In what order a bag gives the objects of one key is
-%% compared where they are looked up.)
+%% Every object of both tables, in order where the type has one. (In what order a bag gives the
+%% objects of one key is compared where they are looked up.)
 same_tables({ModA, _, TA}, {ModB, _, TB}) ->
     same_results({x, x, objects(ModA, TA)}, {x, x, objects(ModB, TB)}).
 

@@ -1,4 +1,5 @@
-//! Writes the seeds of every target to folders of their names, for the fuzzer to begin with: `seeds FOLDER`.
+//! Writes the seeds of every target to folders of their names, for the fuzzer to begin with:
+//! `seeds FOLDER`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Table files. Checksums keep strangers out, and a fuzzer: so those of an input are put right, unless its first byte is odd.
+//! Table files. Checksums keep strangers out, and a fuzzer: so those of an input are put right,
+//! unless its first byte is odd.
 
 use larder::api::Larder;
 use larder::file::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
@@ -10,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the parts of a file begin, as docs/design.md says: 8 bytes of magic, 2 of version, 4 with the header's length.
+/// Where the parts of a file begin, as docs/design.md says: 8 bytes of magic, 2 of version, 4 with
+/// the header's length.
 const HEADER: usize = 14;
 
 /// A file that exists while an input is looked at.
@@ -129,7 +131,8 @@ fn rows(table: &Arc<Table>) -> Vec<Vec<u8>> {
     rows
 }
 
-/// Gives the header, each chunk and the footer the checksums that belong to them, as far as the bytes have such parts.
+/// Gives the header, each chunk and the footer the checksums that belong to them, as far as the
+/// bytes have such parts.
 fn put_right(bytes: &mut [u8]) {
     let Some(length) = number(bytes, 10) else {
         return;

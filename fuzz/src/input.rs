@@ -1,4 +1,5 @@
-//! Bytes as a source of choices: whatever they are, something comes of them, and similar bytes make similar things.
+//! Bytes as a source of choices: whatever they are, something comes of them, and similar bytes make
+//! similar things.
 
 use larder_term::{Node, Term};
 

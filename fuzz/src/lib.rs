@@ -1,4 +1,5 @@
-//! Fuzz targets: functions that take any bytes and must neither panic nor find Larder contradicting itself.
+//! Fuzz targets: functions that take any bytes and must neither panic nor find Larder contradicting
+//! itself.
 //!
 //! | target | bytes are | held |
 //! |---|---|---|
@@ -11,8 +12,9 @@
 //! | `file` | a table file, whose checksums are put right unless its first byte is odd | an error or a table, verified or not; the table saved again is the same |
 //! | `operations` | a table's options and operations, by [`Input`] | what the table answers is what a list of rows answers |
 //!
-//! Three ways to run them: the tests of this crate (the kept corpus, then a moment of simple mutation each), `make fuzz` (libFuzzer, guided by
-//! coverage), and `larder-fuzz FILE` for one input that failed.
+//! Three ways to run them: the tests of this crate (the kept corpus, then a moment of simple
+//! mutation each), `make fuzz` (libFuzzer, guided by coverage), and `larder-fuzz FILE` for one
+//! input that failed.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! A stream of operations on a table, beside a list of rows that does the same in the most obvious way.
+//! A stream of operations on a table, beside a list of rows that does the same in the most obvious
+//! way.
 
 use crate::Input;
 use larder::api::{Larder, Table};

@@ -1,4 +1,5 @@
-//! Match specifications: compiled, run on a tuple as it is and as it is stored, planned, and proved to keep keys.
+//! Match specifications: compiled, run on a tuple as it is and as it is stored, planned, and proved
+//! to keep keys.
 
 use crate::terms::plain;
 use crate::Input;

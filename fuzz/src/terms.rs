@@ -52,7 +52,8 @@ pub fn etf_seeds() -> Vec<Vec<u8>> {
             out
         })
         .collect();
-    // Older forms: a float as text, a small big, Latin-1 atoms, a string, a compressed term that is none.
+    // Older forms: a float as text, a small big, Latin-1 atoms, a string, a compressed term that is
+    // none.
     seeds.push(b"\x83\x63\x31\x2e\x35\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x30\x65\x2b\x30\x30\0\0\0\0\0".to_vec());
     seeds.push(b"\x83\x6e\x09\x01\x01\x02\x03\x04\x05\x06\x07\x08\x09".to_vec());
     seeds.push(b"\x83\x68\x03\x64\0\x02ok\x73\x02ok\x6b\0\x03abc".to_vec());

@@ -1,8 +1,9 @@
-//! Every target: the kept corpus, the seeds, and a moment of simple mutation of both. What the fuzzer found is in the corpus; this finds
-//! what is easy to find, without it.
+//! Every target: the kept corpus, the seeds, and a moment of simple mutation of both. What the
+//! fuzzer found is in the corpus; this finds what is easy to find, without it.
 //!
-//! `LARDER_FUZZ_MS` (1,500) is how long each target mutates, `LARDER_SEED` repeats a run that failed. An input that makes a target panic is
-//! printed in hexadecimal; `LARDER_FUZZ_INPUT=hex` with the target's test runs it alone.
+//! `LARDER_FUZZ_MS` (1,500) is how long each target mutates, `LARDER_SEED` repeats a run that
+//! failed. An input that makes a target panic is printed in hexadecimal; `LARDER_FUZZ_INPUT=hex`
+//! with the target's test runs it alone.
 
 use larder_fuzz::{target, Target};
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -1,6 +1,7 @@
 //! The system's allocator, with a count of live bytes while somebody wants it.
 //!
-//! Outside of [`counted`] an allocation costs one relaxed load more, so that timings are not disturbed by a line that all threads write.
+//! Outside of [`counted`] an allocation costs one relaxed load more, so that timings are not
+//! disturbed by a line that all threads write.
 
 #![allow(unsafe_code)]
 
@@ -14,13 +15,15 @@ static LIVE: AtomicIsize = AtomicIsize::new(0);
 pub struct Counting;
 
 fn count(bytes: isize) {
-    // Ordering: Relaxed, both. The switch is turned, and the count read, by the one thread that allocates meanwhile.
+    // Ordering: Relaxed, both. The switch is turned, and the count read, by the one thread that
+    // allocates meanwhile.
     if COUNTING.load(Ordering::Relaxed) {
         LIVE.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
-// SAFETY: every call is handed on to the system's allocator unchanged; counting touches no memory but two statics.
+// SAFETY: every call is handed on to the system's allocator unchanged; counting touches no memory
+// but two statics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -47,7 +50,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `build` makes, and the bytes that it has taken from Rust's allocator and kept. Nobody else may allocate meanwhile.
+/// What `build` makes, and the bytes that it has taken from Rust's allocator and kept. Nobody else
+/// may allocate meanwhile.
 pub fn counted<T>(build: impl FnOnce() -> T) -> (T, usize) {
     // Ordering: Relaxed, see `count`.
     LIVE.store(0, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! `larder-bench report` and `larder-bench figures`: the results of a folder as one HTML page and as SVG files, and as
-//! tables of a Markdown page. Nothing is measured; the crate `larder-report` does the work.
+//! `larder-bench report` and `larder-bench figures`: the results of a folder as one HTML page and
+//! as SVG files, and as tables of a Markdown page. Nothing is measured; the crate `larder-report`
+//! does the work.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,8 @@ pub struct Page {
 /// Writes the page's tables anew.
 ///
 /// # Errors
-/// In words, if a file can't be read or written, or the page asks for what a file lacks. The page is then as it was.
+/// In words, if a file can't be read or written, or the page asks for what a file lacks. The page
+/// is then as it was.
 pub fn figures(Page { page, folder }: &Page) -> Result<(), String> {
     let text = larder_report::fill(page, folder).map_err(|error| error.to_string())?;
     std::fs::write(page, text).map_err(|error| format!("{}: {error}", page.display()))?;
@@ -37,7 +39,8 @@ pub fn figures(Page { page, folder }: &Page) -> Result<(), String> {
     Ok(())
 }
 
-/// Draws, and says where: to `out`, or to `report.html` in the folder. The plots lie beside the page, in `NAME-plots`.
+/// Draws, and says where: to `out`, or to `report.html` in the folder. The plots lie beside the
+/// page, in `NAME-plots`.
 ///
 /// # Errors
 /// In words, if a file can't be read or written or is no result.

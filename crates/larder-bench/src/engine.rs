@@ -1,7 +1,9 @@
-//! One thread on one structure: insert, independent and dependent lookups, misses, scan, remove, bytes an entry.
+//! One thread on one structure: insert, independent and dependent lookups, misses, scan, remove,
+//! bytes an entry.
 //!
-//! An *independent* lookup knows its key beforehand, so that the processor may have several under way; a *dependent* one has its key from the answer of
-//! the one before it, and waits for each. Small structures go through the whole many times and are measured warm.
+//! An *independent* lookup knows its key beforehand, so that the processor may have several under
+//! way; a *dependent* one has its key from the answer of the one before it, and waits for each.
+//! Small structures go through the whole many times and are measured warm.
 
 use crate::counting::counted;
 use crate::peers::{each_map, Count, Map, OnMap, Only};
@@ -59,7 +61,8 @@ impl Options {
 /// Keys, prepared once for all structures.
 struct Data {
     insert: Vec<u64>,
-    /// The same keys in another order: the place of an entry in memory is often that of its insertion.
+    /// The same keys in another order: the place of an entry in memory is often that of its
+    /// insertion.
     visit: Vec<u64>,
     missing: Vec<u64>,
     /// Sum of all keys, exclusive or of all values.

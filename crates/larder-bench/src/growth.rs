@@ -1,7 +1,8 @@
 //! How even the growth of a structure is: every insert is timed, from nothing on.
 //!
-//! The thread is bound to one processor. What the system does to it now and then is not the structure's: of several runs the least of the slowest counts,
-//! and a column tells what the system alone does to a loop that only reads the clock.
+//! The thread is bound to one processor. What the system does to it now and then is not the
+//! structure's: of several runs the least of the slowest counts, and a column tells what the system
+//! alone does to a loop that only reads the clock.
 
 use crate::peers::{each_map, Count, Map, OnMap, Only};
 use crate::report::{announce, median, Report};
@@ -121,7 +122,8 @@ fn keep(results: &mut Vec<(&'static str, Grown)>, name: &'static str, grown: Gro
     }
 }
 
-/// Measures, and compares with the targets. A thread of its own is bound to a core, as a program's would be; the process isn't.
+/// Measures, and compares with the targets. A thread of its own is bound to a core, as a program's
+/// would be; the process isn't.
 ///
 /// # Panics
 /// If a structure loses a key.

@@ -1,4 +1,5 @@
-//! What the program `larder-bench` is made of. It is a library so that its parts can be tested and shared; nobody else should build on it.
+//! What the program `larder-bench` is made of. It is a library so that its parts can be tested and
+//! shared; nobody else should build on it.
 //!
 //! ```text
 //!  engine         one thread: insert, lookups (independent and dependent), scan, remove, bytes an entry
@@ -14,7 +15,8 @@
 //!  counting       an allocator that counts
 //! ```
 //!
-//! Every measurement checks its answers. The features `peers` and `judy` add the structures that need other crates and libJudy.
+//! Every measurement checks its answers. The features `peers` and `judy` add the structures that
+//! need other crates and libJudy.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Larder's structures beside their peers, measured from Rust: `larder-bench --help`. The command line alone; what it calls is in the library.
+//! Larder's structures beside their peers, measured from Rust: `larder-bench --help`. The command
+//! line alone; what it calls is in the library.
 
 #![deny(unsafe_code)]
 
@@ -19,10 +20,12 @@ static ALLOCATOR: counting::Counting = counting::Counting;
 struct Arguments {
     #[command(subcommand)]
     what: What,
-    /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/studies if not said). Of the others: a CSV file (none if not said).
+    /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/studies if not
+    /// said). Of the others: a CSV file (none if not said).
     #[arg(long, global = true, value_name = "PATH")]
     out: Option<PathBuf>,
-    /// Measure only structures whose name has one of these in it, or is one of these if it is written `=NAME` (between commas).
+    /// Measure only structures whose name has one of these in it, or is one of these if it is
+    /// written `=NAME` (between commas).
     #[arg(long, global = true, value_delimiter = ',', value_name = "PART,...")]
     only: Vec<String>,
 }

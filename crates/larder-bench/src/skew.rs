@@ -1,6 +1,7 @@
 //! Keys that are not random, beside random ones: none may be more than three times slower.
 //!
-//! Keys are bytes here. What one case has in all its keys has one length, so that none is a prefix of another.
+//! Keys are bytes here. What one case has in all its keys has one length, so that none is a prefix
+//! of another.
 
 use crate::peers::larder::{index, key};
 use crate::peers::Only;
@@ -36,7 +37,8 @@ const fn case(name: &'static str, key: fn(u64, u64) -> Vec<u8>) -> Case {
     }
 }
 
-/// The first one is what the others are measured by. The second argument of a key is the number of entries.
+/// The first one is what the others are measured by. The second argument of a key is the number of
+/// entries.
 const CASES: [Case; 9] = [
     case("random", |i, _| bytes(random_key(i))),
     Case {

@@ -1,7 +1,8 @@
 //! Throughput of several threads on one structure.
 //!
-//! Half of a range of keys is there at the beginning; every thread draws a key and an operation at random until the time is over. Inserts and removals
-//! are equally many, so that the half stays one.
+//! Half of a range of keys is there at the beginning; every thread draws a key and an operation at
+//! random until the time is over. Inserts and removals are equally many, so that the half stays
+//! one.
 
 use crate::peers::{each_shared, Count, OnShared, Only, Operations, Shared};
 use crate::report::{announce, Report};
@@ -101,7 +102,8 @@ fn work(hand: &mut impl Operations, mix: Mix, range: u64, seed: u64, stop: &Atom
     done
 }
 
-/// After a run, what is there is of the range and has its value; with lookups alone, it is all that was there.
+/// After a run, what is there is of the range and has its value; with lookups alone, it is all that
+/// was there.
 fn sound(hand: &mut impl Operations, name: &str, mix: Mix, entries: u64) {
     let mut found = 0;
     for i in 0..2 * entries {

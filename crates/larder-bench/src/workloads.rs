@@ -5,7 +5,8 @@ pub fn value_of(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x2545_F491_4F6C_DD1D
 }
 
-/// A bijection of 64 bits that leaves no pattern (the finaliser of SplitMix64): entry `i` has the key `random_key(i)`.
+/// A bijection of 64 bits that leaves no pattern (the finaliser of SplitMix64): entry `i` has the
+/// key `random_key(i)`.
 pub fn random_key(i: u64) -> u64 {
     let i = (i ^ (i >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let i = (i ^ (i >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -48,8 +49,8 @@ pub fn shuffled(n: usize, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Ranks from 0 that follow Zipf's law with an exponent below 1: by the formula of Gray and others, "Quickly generating billion-record synthetic
-/// databases", 1994, as the YCSB benchmark has it.
+/// Ranks from 0 that follow Zipf's law with an exponent below 1: by the formula of Gray and others,
+/// "Quickly generating billion-record synthetic databases", 1994, as the YCSB benchmark has it.
 pub struct Zipf {
     n: f64,
     theta: f64,

@@ -1,4 +1,5 @@
-//! `larder-bench report`: from a folder of results to a page, and from a folder without any to an error.
+//! `larder-bench report`: from a folder of results to a page, and from a folder without any to an
+//! error.
 
 use std::path::Path;
 use std::process::{Command, Output};

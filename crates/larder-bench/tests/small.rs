@@ -1,4 +1,5 @@
-//! Every bench, small: it ends well, which it does only if all answers were right, and its CSV has what it should have.
+//! Every bench, small: it ends well, which it does only if all answers were right, and its CSV has
+//! what it should have.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Every study, tiny: its files have the shape that reports are drawn from, its answers were checked, and a structure that is wrong makes it fail.
+//! Every study, tiny: its files have the shape that reports are drawn from, its answers were
+//! checked, and a structure that is wrong makes it fail.
 
 use larder_bench::result::{Happened, Recording, Scale, Study, X};
 use std::collections::BTreeSet;
@@ -215,7 +216,8 @@ fn ordered_set() {
     let recording = Recording::read(&folder.0.join("catree-adapting.json")).expect("a recording");
     assert_eq!((recording.phases.len(), recording.threads), (4, 2));
     assert!(recording.samples.len() > 100);
-    // What is recorded is replayed by the study; whether there was contention is the system's affair.
+    // What is recorded is replayed by the study; whether there was contention is the system's
+    // affair.
     for event in &recording.events {
         assert_eq!(
             event.becomes.len(),
@@ -268,7 +270,8 @@ fn an_end_that_was_asked_for_is_kept() {
     }
 }
 
-/// Where the Erlang modules were built (`make test` builds them first), the whole; elsewhere, that it is said.
+/// Where the Erlang modules were built (`make test` builds them first), the whole; elsewhere, that
+/// it is said.
 #[test]
 fn erlang() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -29,12 +29,14 @@
 // Any number of rows a key, the same one several times too.
 #define LARDER_DUPLICATE_BAG 3
 
-// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of which nothing is left in the table unless its line
-// says otherwise, and `larder_message` tells more.
+// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of
+// which nothing is left in the table unless its line says otherwise, and `larder_message` tells
+// more.
 typedef enum larder_status {
   // Done.
   LARDER_OK = 0,
-  // Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted by what inserts only what is new.
+  // Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted
+  // by what inserts only what is new.
   LARDER_NONE = 1,
   // The table was dropped.
   LARDER_NO_TABLE = 2,
@@ -42,7 +44,8 @@ typedef enum larder_status {
   LARDER_ALREADY_EXISTS = 3,
   // A key that has to be there is not.
   LARDER_BAD_KEY = 4,
-  // A row or default that is no tuple or too short to have a key, or a position that the row has not or that may not be changed.
+  // A row or default that is no tuple or too short to have a key, or a position that the row has
+  // not or that may not be changed.
   LARDER_BAD_ROW = 5,
   // The element at the position is not an integer.
   LARDER_NOT_INTEGER = 6,
@@ -109,12 +112,14 @@ typedef struct larder_rows larder_rows;
 // A handle of a table. Any number of threads may use one, or several of the same table, at once.
 typedef struct larder_table larder_table;
 
-// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used again and again. Its terms stay
-// where they are until it is cleared, filled by a call that gives results, or freed: so long are views of them valid. For one thread at a time.
+// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used
+// again and again. Its terms stay where they are until it is cleared, filled by a call that gives
+// results, or freed: so long are views of them valid. For one thread at a time.
 typedef struct larder_terms larder_terms;
 
-// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is meanwhile. Copy it freely; take it apart with the functions
-// `larder_view_…` alone. The zeroed one views nothing.
+// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is
+// meanwhile. Copy it freely; take it apart with the functions `larder_view_…` alone. The zeroed
+// one views nothing.
 typedef struct larder_view {
   // The library's own encoding.
   const uint8_t *bytes;
@@ -134,7 +139,8 @@ typedef struct larder_options {
   bool compressed;
   // Whether rows are counted in many places: quicker for many writers, slower to ask.
   bool decentralized_counters;
-  // The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null for the default, which is best for nearly everything.
+  // The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
+  // for the default, which is best for nearly everything.
   const char *structure;
 } larder_options;
 
@@ -142,12 +148,15 @@ typedef struct larder_options {
 extern "C" {
 #endif // __cplusplus
 
-// Begins to look for what a match specification, written as in Erlang, gives: `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up
-// with `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an ordered_set. Guards on the key of an ordered_set, and a key that
-// is known, limit what is looked at. `LARDER_BAD_SPEC`, with the reason.
+// Begins to look for what a match specification, written as in Erlang, gives:
+// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up with
+// `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an
+// ordered_set. Guards on the key of an ordered_set, and a key that is known, limit what is looked
+// at. `LARDER_BAD_SPEC`, with the reason.
 //
 // # Safety
-// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written to.
+// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written
+// to.
 enum larder_status larder_select(const struct larder_table *table,
                                  const char *spec,
                                  bool backward,
@@ -159,14 +168,14 @@ enum larder_status larder_select(const struct larder_table *table,
 // As for `larder_select`.
 enum larder_status larder_each(const struct larder_table *table, bool backward, struct larder_rows **rows);
 
-// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty `out`, when there are no more. Nothing is held between calls:
-// others write, and a row that is there throughout is met once. O(rows that are looked at).
+// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty
+// `out`, when there are no more. Nothing is held between calls: others write, and a row that is
+// there throughout is met once. O(rows that are looked at).
 //
 // # Safety
-// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a sequence that nobody else uses.
-enum larder_status larder_rows_next(struct larder_rows *rows,
-                                    size_t most,
-                                    struct larder_terms *out);
+// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a
+// sequence that nobody else uses.
+enum larder_status larder_rows_next(struct larder_rows *rows, size_t most, struct larder_terms *out);
 
 // Gives up a scan, at its end or before. Null is nothing to give up.
 //
@@ -174,61 +183,64 @@ enum larder_status larder_rows_next(struct larder_rows *rows,
 // `rows` is null, or a scan that was not given up.
 void larder_rows_free(struct larder_rows *rows);
 
-// How many rows a match specification gives `true` for, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+// How many rows a match specification gives `true` for, in `*count` unless that is null.
+// `LARDER_BAD_SPEC`.
 //
 // # Safety
-// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written to.
+// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written
+// to.
 enum larder_status larder_select_count(const struct larder_table *table, const char *spec, uint64_t *count);
 
-// Deletes the rows that a match specification gives `true` for, each by itself; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+// Deletes the rows that a match specification gives `true` for, each by itself; how many, in
+// `*count` unless that is null. `LARDER_BAD_SPEC`.
 //
 // # Safety
 // As for `larder_select_count`.
-enum larder_status larder_select_delete(const struct larder_table *table,
-                                        const char *spec,
-                                        uint64_t *count);
+enum larder_status larder_select_delete(const struct larder_table *table, const char *spec, uint64_t *count);
 
-// Replaces the rows that a match specification matches by its results, which have to keep the key, each atomically; how many, in `*count` unless that is
-// null. `LARDER_BAD_SPEC`; `LARDER_TABLE_TYPE` if a key might change, and for bags.
+// Replaces the rows that a match specification matches by its results, which have to keep the key,
+// each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
+// `LARDER_TABLE_TYPE` if a key might change, and for bags.
 //
 // # Safety
 // As for `larder_select_count`.
-enum larder_status larder_select_replace(const struct larder_table *table,
-                                         const char *spec,
-                                         uint64_t *count);
+enum larder_status larder_select_replace(const struct larder_table *table, const char *spec, uint64_t *count);
 
-// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed. Valid until another one of the thread fails or the
-// thread ends.
+// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
+// Valid until another one of the thread fails or the thread ends.
 const char *larder_message(void);
 
 // The name of a status as it is in the header, for logs; "?" for a number that is none. Static.
 const char *larder_status_name(int32_t status);
 
-// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world. Null is nothing to give up.
+// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
+// Null is nothing to give up.
 //
 // # Safety
 // `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
 void larder_table_free(struct larder_table *table);
 
-// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still to be given up. O(1); memory is freed behind.
+// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still
+// to be given up. O(1); memory is freed behind.
 //
 // # Safety
 // `table` is null or a handle that was not given up.
 enum larder_status larder_table_drop(const struct larder_table *table);
 
-// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table, and the name in use.
+// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table,
+// and the name in use.
 //
 // # Safety
 // As for `larder_table_drop`; `name` is null or ends with a NUL.
 enum larder_status larder_table_rename(const struct larder_table *table, const char *name);
 
-// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others. Atomic. O(1), in an ordered_set O(log n).
-// `LARDER_BAD_ROW` for what is no tuple or too short to have a key; `LARDER_FULL` from structures of a fixed size.
+// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others.
+// Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW` for what is no tuple or too short to
+// have a key; `LARDER_FULL` from structures of a fixed size.
 //
 // # Safety
 // As for `larder_table_drop`; the view's terms are as they were when it was made.
-enum larder_status larder_insert(const struct larder_table *table,
-                                 struct larder_view row);
+enum larder_status larder_insert(const struct larder_table *table, struct larder_view row);
 
 // Inserts a row unless its key is there: then `LARDER_NONE`. Atomic. Else as `larder_insert`.
 //
@@ -236,27 +248,27 @@ enum larder_status larder_insert(const struct larder_table *table,
 // As for `larder_insert`.
 enum larder_status larder_insert_new(const struct larder_table *table, struct larder_view row);
 
-// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one is bad none is inserted.
+// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one
+// is bad none is inserted.
 //
 // # Safety
 // As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
-enum larder_status larder_insert_all(const struct larder_table *table,
-                                     const struct larder_terms *rows);
+enum larder_status larder_insert_all(const struct larder_table *table, const struct larder_terms *rows);
 
-// Inserts all rows of a sequence at once unless one of their keys is there: then none, and `LARDER_NONE`.
+// Inserts all rows of a sequence at once unless one of their keys is there: then none, and
+// `LARDER_NONE`.
 //
 // # Safety
 // As for `larder_insert_all`.
 enum larder_status larder_insert_all_new(const struct larder_table *table, const struct larder_terms *rows);
 
-// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if there are none. O(1), in an ordered_set O(log n), and the
-// rows. `out` may be the sequence that the key is viewed in.
+// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if
+// there are none. O(1), in an ordered_set O(log n), and the rows. `out` may be the sequence that
+// the key is viewed in.
 //
 // # Safety
 // As for `larder_insert`; `out` is null or a sequence that nobody else uses.
-enum larder_status larder_lookup(const struct larder_table *table,
-                                 struct larder_view key,
-                                 struct larder_terms *out);
+enum larder_status larder_lookup(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
 
 // Whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
 //
@@ -264,7 +276,8 @@ enum larder_status larder_lookup(const struct larder_table *table,
 // As for `larder_insert`.
 enum larder_status larder_contains(const struct larder_table *table, struct larder_view key);
 
-// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE` if there was none.
+// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE`
+// if there was none.
 //
 // # Safety
 // As for `larder_insert`; `gone` is null or may be written to.
@@ -276,18 +289,18 @@ enum larder_status larder_delete(const struct larder_table *table, struct larder
 // As for `larder_delete`.
 enum larder_status larder_delete_row(const struct larder_table *table, struct larder_view row, size_t *gone);
 
-// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of several takers one gets it. If `out` is null, nothing is taken.
+// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of
+// several takers one gets it. If `out` is null, nothing is taken.
 //
 // # Safety
 // As for `larder_lookup`.
-enum larder_status larder_take(const struct larder_table *table,
-                               struct larder_view key,
-                               struct larder_terms *out);
+enum larder_status larder_take(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
 
-// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that is null. Atomic. If there is no such key, the row
-// `otherwise`, with the key put in, is inserted first, unless it is a view of nothing: then `LARDER_BAD_KEY`.
-// `LARDER_NOT_INTEGER`, `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE` (bags); `LARDER_BIG_SUM`: it was
-// added, and the sum is beyond 64 bits.
+// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that
+// is null. Atomic. If there is no such key, the row `otherwise`, with the key put in, is inserted
+// first, unless it is a view of nothing: then `LARDER_BAD_KEY`. `LARDER_NOT_INTEGER`,
+// `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE`
+// (bags); `LARDER_BIG_SUM`: it was added, and the sum is beyond 64 bits.
 //
 // # Safety
 // As for `larder_insert`, for both views; `sum` is null or may be written to.
@@ -298,8 +311,8 @@ enum larder_status larder_add(const struct larder_table *table,
                               struct larder_view otherwise,
                               int64_t *sum);
 
-// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no such key. Atomic. `LARDER_BAD_ROW` (no such position, or
-// the key's), `LARDER_TABLE_TYPE` (bags).
+// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no
+// such key. Atomic. `LARDER_BAD_ROW` (no such position, or the key's), `LARDER_TABLE_TYPE` (bags).
 //
 // # Safety
 // As for `larder_insert`, for both views.
@@ -308,7 +321,8 @@ enum larder_status larder_update(const struct larder_table *table,
                                  size_t position,
                                  struct larder_view element);
 
-// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is empty.
+// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is
+// empty.
 //
 // # Safety
 // As for `larder_table_drop`; `out` is null or a sequence that nobody else uses.
@@ -320,14 +334,13 @@ enum larder_status larder_first(const struct larder_table *table, struct larder_
 // As for `larder_first`.
 enum larder_status larder_last(const struct larder_table *table, struct larder_terms *out);
 
-// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one; `LARDER_NONE` if it is the last. An ordered_set takes any
-// key; other tables one that is there, else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
+// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one;
+// `LARDER_NONE` if it is the last. An ordered_set takes any key; other tables one that is there,
+// else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
 //
 // # Safety
 // As for `larder_lookup`.
-enum larder_status larder_next(const struct larder_table *table,
-                               struct larder_view key,
-                               struct larder_terms *out);
+enum larder_status larder_next(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
 
 // As `larder_next`, towards the front of an ordered_set; for other tables, the same.
 //
@@ -335,12 +348,12 @@ enum larder_status larder_next(const struct larder_table *table,
 // As for `larder_lookup`.
 enum larder_status larder_prev(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
 
-// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly, if nobody was writing at that moment. O(1); memory is freed behind.
+// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,
+// if nobody was writing at that moment. O(1); memory is freed behind.
 //
 // # Safety
 // As for `larder_table_drop`; `gone` is null or may be written to.
-enum larder_status larder_clear(const struct larder_table *table,
-                                size_t *gone);
+enum larder_status larder_clear(const struct larder_table *table, size_t *gone);
 
 // The number of rows; 0 for a table that was dropped. O(1).
 //
@@ -348,27 +361,27 @@ enum larder_status larder_clear(const struct larder_table *table,
 // As for `larder_table_drop`.
 size_t larder_size(const struct larder_table *table);
 
-// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table that was dropped. O(1).
+// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table
+// that was dropped. O(1).
 //
 // # Safety
 // As for `larder_table_drop`.
 size_t larder_memory(const struct larder_table *table);
 
-// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`, `type`, `keypos`, `size`, `memory`, `compressed`,
-// `decentralized_counters`, `structure`, and `stats`, a map of the structure's own figures.
+// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`,
+// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure`, and
+// `stats`, a map of the structure's own figures.
 //
 // # Safety
 // As for `larder_first`.
-enum larder_status larder_info(const struct larder_table *table,
-                               struct larder_terms *out);
+enum larder_status larder_info(const struct larder_table *table, struct larder_terms *out);
 
-// Writes the table to a file, in place of what is there: that stays until the new file is whole and on the disk. No snapshot, unless nobody writes.
-// `LARDER_FILE` with what the system said.
+// Writes the table to a file, in place of what is there: that stays until the new file is whole
+// and on the disk. No snapshot, unless nobody writes. `LARDER_FILE` with what the system said.
 //
 // # Safety
 // As for `larder_table_drop`; `path` is null or ends with a NUL.
-enum larder_status larder_table_save(const struct larder_table *table,
-                                     const char *path);
+enum larder_status larder_table_save(const struct larder_table *table, const char *path);
 
 // Makes an empty sequence. Never null.
 struct larder_terms *larder_terms_new(void);
@@ -376,7 +389,8 @@ struct larder_terms *larder_terms_new(void);
 // Frees a sequence and its terms. Null is nothing to free.
 //
 // # Safety
-// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used any more.
+// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used
+// any more.
 void larder_terms_free(struct larder_terms *terms);
 
 // Makes a sequence empty, and gives up what was begun.
@@ -415,12 +429,12 @@ enum larder_status larder_push_uint(struct larder_terms *terms, uint64_t value);
 // As for `larder_push_int`.
 enum larder_status larder_push_float(struct larder_terms *terms, double value);
 
-// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them for names, binaries for data.
+// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them
+// for names, binaries for data.
 //
 // # Safety
 // As for `larder_push_int`; `name` is null or ends with a NUL.
-enum larder_status larder_push_atom(struct larder_terms *terms,
-                                    const char *name);
+enum larder_status larder_push_atom(struct larder_terms *terms, const char *name);
 
 // Pushes a binary: a copy of these bytes, which may be anything.
 //
@@ -440,13 +454,13 @@ enum larder_status larder_push_tuple(struct larder_terms *terms, size_t size);
 // As for `larder_push_int`.
 enum larder_status larder_push_list(struct larder_terms *terms, size_t size);
 
-// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value, in any order of keys. Two identical keys make the push that
-// would end the outermost term give `LARDER_BAD_TERM`, and the term is given up.
+// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value,
+// in any order of keys. Two identical keys make the push that would end the outermost term give
+// `LARDER_BAD_TERM`, and the term is given up.
 //
 // # Safety
 // As for `larder_push_int`.
-enum larder_status larder_push_map(struct larder_terms *terms,
-                                   size_t pairs);
+enum larder_status larder_push_map(struct larder_terms *terms, size_t pairs);
 
 // Pushes a copy of a term. It may be one of this sequence.
 //
@@ -454,22 +468,20 @@ enum larder_status larder_push_map(struct larder_terms *terms,
 // As for `larder_push_int`; the view's terms are as they were when it was made.
 enum larder_status larder_push_view(struct larder_terms *terms, struct larder_view view);
 
-// Pushes the term that a text in Erlang's syntax is, such as `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
+// Pushes the term that a text in Erlang's syntax is, such as
+// `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
 // The names in it become atoms, which are kept for ever: not for text from strangers.
 //
 // # Safety
 // As for `larder_push_atom`.
-enum larder_status larder_push_text(struct larder_terms *terms,
-                                    const char *source);
+enum larder_status larder_push_text(struct larder_terms *terms, const char *source);
 
-// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for what is none. `trusted`: whether it may make new atoms.
+// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for
+// what is none. `trusted`: whether it may make new atoms.
 //
 // # Safety
 // As for `larder_push_binary`.
-enum larder_status larder_push_etf(struct larder_terms *terms,
-                                   const uint8_t *bytes,
-                                   size_t len,
-                                   bool trusted);
+enum larder_status larder_push_etf(struct larder_terms *terms, const uint8_t *bytes, size_t len, bool trusted);
 
 // What the term is. O(1).
 //
@@ -495,43 +507,45 @@ bool larder_view_uint(struct larder_view view, uint64_t *value);
 // As for `larder_view_int`.
 bool larder_view_float(struct larder_view view, double *value);
 
-// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is never freed.
+// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is
+// never freed.
 //
 // # Safety
-// The view's terms are as they were when it was made; `text` and `len` are null or may be written to.
+// The view's terms are as they were when it was made; `text` and `len` are null or may be written
+// to.
 bool larder_view_atom(struct larder_view view, const char **text, size_t *len);
 
-// The binary's bytes, if the term is one; else false. They lie where the term does, or where it keeps them, and are valid as long.
+// The binary's bytes, if the term is one; else false. They lie where the term does, or where it
+// keeps them, and are valid as long.
 //
 // # Safety
-// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written to.
-bool larder_view_binary(struct larder_view view,
-                        const uint8_t **bytes,
-                        size_t *len);
+// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written
+// to.
+bool larder_view_binary(struct larder_view view, const uint8_t **bytes, size_t *len);
 
-// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A list's tail is no element. O(1).
+// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A
+// list's tail is no element. O(1).
 //
 // # Safety
 // As for `larder_view_kind`.
 size_t larder_view_size(struct larder_view view);
 
-// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for all of them, `larder_view_elements`.
+// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for
+// all of them, `larder_view_elements`.
 //
 // # Safety
 // As for `larder_view_kind`. The element is valid as long as `view` is.
-struct larder_view larder_view_element(struct larder_view view,
-                                       size_t index);
+struct larder_view larder_view_element(struct larder_view view, size_t index);
 
-// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key before its value, to `out`: as many as there are, `room`
-// at most. How many there are. O(that).
+// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key
+// before its value, to `out`: as many as there are, `room` at most. How many there are. O(that).
 //
 // # Safety
 // As for `larder_view_kind`; `out` has room for `room` views, or `room` is 0.
-size_t larder_view_elements(struct larder_view view,
-                            struct larder_view *out,
-                            size_t room);
+size_t larder_view_elements(struct larder_view view, struct larder_view *out, size_t room);
 
-// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no list. O(elements).
+// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no
+// list. O(elements).
 //
 // # Safety
 // As for `larder_view_element`.
@@ -549,34 +563,33 @@ struct larder_view larder_view_find(struct larder_view map, struct larder_view k
 // As for `larder_view_kind`, for both views.
 bool larder_view_same(struct larder_view a, struct larder_view b);
 
-// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as `a` comes before, with or after `b`. Nothing comes first.
+// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as
+// `a` comes before, with or after `b`. Nothing comes first.
 //
 // # Safety
 // As for `larder_view_kind`, for both views.
-int32_t larder_view_compare(struct larder_view a,
-                            struct larder_view b);
+int32_t larder_view_compare(struct larder_view a, struct larder_view b);
 
-// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes, the last a NUL; gives how many the whole text has, without
-// the NUL. `larder_push_text` reads it again.
+// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes,
+// the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text` reads it
+// again.
 //
 // # Safety
 // As for `larder_view_kind`; `out` has room for `room` bytes, or `room` is 0.
-size_t larder_view_text(struct larder_view view,
-                        char *out,
-                        size_t room);
+size_t larder_view_text(struct larder_view view, char *out, size_t room);
 
-// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf` reads it: the first `room` bytes; gives how many there are.
+// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`
+// reads it: the first `room` bytes; gives how many there are.
 //
 // # Safety
 // As for `larder_view_text`.
-size_t larder_view_etf(struct larder_view view,
-                       uint8_t *out,
-                       size_t room);
+size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t room);
 
 // Makes an empty world. Never null.
 struct larder *larder_new(void);
 
-// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing to give up. O(1); memory is freed behind.
+// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing
+// to give up. O(1); memory is freed behind.
 //
 // # Safety
 // `world` is null, or came from `larder_new` and was not freed.
@@ -584,31 +597,33 @@ void larder_free(struct larder *world);
 
 // Makes a table, and a handle of it in `*table`: to be given up with `larder_table_free`.
 //
-// `options` may be null: a set with the key in front. The table lives until it is dropped, or its world and all its handles are given up.
-// `LARDER_BAD_OPTION` (a name over 255 characters, an option that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
+// `options` may be null: a set with the key in front. The table lives until it is dropped, or its
+// world and all its handles are given up. `LARDER_BAD_OPTION` (a name over 255 characters, an
+// option that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
 //
 // # Safety
-// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options` is null or valid; `table` is null or may be written to.
+// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
+// is null or valid; `table` is null or may be written to.
 enum larder_status larder_table_new(const struct larder *world,
                                     const char *name,
                                     const struct larder_options *options,
                                     struct larder_table **table);
 
-// Finds a table that was made with `named`, and makes another handle of it in `*table`. `LARDER_NONE` if there is none.
+// Finds a table that was made with `named`, and makes another handle of it in `*table`.
+// `LARDER_NONE` if there is none.
 //
 // # Safety
 // As for `larder_table_new`.
 enum larder_status larder_table_find(const struct larder *world, const char *name, struct larder_table **table);
 
-// Makes the table that a file holds, with the options it was saved with, and a handle of it in `*table`. The whole file is checked before the first row is
-// taken from it. `LARDER_FILE` (no table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is left of the table then.
-// The file's atoms are kept for ever: not for files from strangers.
+// Makes the table that a file holds, with the options it was saved with, and a handle of it in
+// `*table`. The whole file is checked before the first row is taken from it. `LARDER_FILE` (no
+// table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is
+// left of the table then. The file's atoms are kept for ever: not for files from strangers.
 //
 // # Safety
 // As for `larder_table_new`.
-enum larder_status larder_table_load(const struct larder *world,
-                                     const char *path,
-                                     struct larder_table **table);
+enum larder_status larder_table_load(const struct larder *world, const char *path, struct larder_table **table);
 
 // The library's version, such as "0.1.0". Static.
 const char *larder_version(void);

@@ -47,7 +47,8 @@ impl Push {
 #[derive(Default)]
 pub(crate) struct Open {
     pushes: Vec<Push>,
-    /// How many terms each container that was begun waits for, the innermost last. None waits for 0.
+    /// How many terms each container that was begun waits for, the innermost last. None waits
+    /// for 0.
     missing: Vec<usize>,
 }
 
@@ -75,7 +76,8 @@ impl Open {
     }
 }
 
-/// A term is whole: so may be the containers that it was the last of. `ended` is called for each that is.
+/// A term is whole: so may be the containers that it was the last of. `ended` is called for each
+/// that is.
 fn close<E>(missing: &mut Vec<usize>, mut ended: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     while let Some(last) = missing.last_mut() {
         *last -= 1;

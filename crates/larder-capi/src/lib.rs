@@ -1,15 +1,16 @@
 //! Larder for C: what `include/larder.h` declares.
 //!
-//! The header is made from these files (`make header`); a test compares the two. Everything here is translation: views to terms, results to
-//! statuses. What a function does, `larder::api` does.
+//! The header is made from these files (`make header`); a test compares the two. Everything here is
+//! translation: views to terms, results to statuses. What a function does, `larder::api` does.
 //!
 //! # Rules
 //!
 //! * Every function that can fail gives a [`Status`]; [`larder_message`] says more.
 //! * No panic leaves the library: it becomes [`Status::Panic`].
-//! * A pointer that must not be null is checked and named in the message. What else a pointer has to be, C has to keep: each function says it under
-//!   "Safety", which the header has too.
-//! * `larder`, `larder_table` may be used by many threads at once; `larder_terms`, `larder_rows` by one at a time.
+//! * A pointer that must not be null is checked and named in the message. What else a pointer has
+//!   to be, C has to keep: each function says it under "Safety", which the header has too.
+//! * `larder`, `larder_table` may be used by many threads at once; `larder_terms`, `larder_rows` by
+//!   one at a time.
 //!
 //! # How it is built
 //!
@@ -40,7 +41,7 @@ pub use terms::*;
 pub use view::*;
 pub use world::*;
 
-/// Terms are freed by other threads than those that took their memory, which the C library's allocator
-/// would seldom give back to the system.
+/// Terms are freed by other threads than those that took their memory, which the C library's
+/// allocator would seldom give back to the system.
 #[global_allocator]
 static HEAP: ::larder::Allocator = ::larder::Allocator;

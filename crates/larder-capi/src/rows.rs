@@ -40,12 +40,15 @@ fn direction(backward: bool) -> Direction {
     }
 }
 
-/// Begins to look for what a match specification, written as in Erlang, gives: `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up
-/// with `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an ordered_set. Guards on the key of an ordered_set, and a key that
-/// is known, limit what is looked at. `LARDER_BAD_SPEC`, with the reason.
+/// Begins to look for what a match specification, written as in Erlang, gives:
+/// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up with
+/// `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an
+/// ordered_set. Guards on the key of an ordered_set, and a key that is known, limit what is looked
+/// at. `LARDER_BAD_SPEC`, with the reason.
 ///
 /// # Safety
-/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written to.
+/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written
+/// to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_select(
     table: *const larder_table,
@@ -81,11 +84,13 @@ pub unsafe extern "C" fn larder_each(
     }
 }
 
-/// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty `out`, when there are no more. Nothing is held between calls:
-/// others write, and a row that is there throughout is met once. O(rows that are looked at).
+/// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty
+/// `out`, when there are no more. Nothing is held between calls: others write, and a row that is
+/// there throughout is met once. O(rows that are looked at).
 ///
 /// # Safety
-/// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a sequence that nobody else uses.
+/// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a
+/// sequence that nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_rows_next(
     rows: *mut larder_rows,
@@ -143,10 +148,12 @@ unsafe fn over_all(
     })
 }
 
-/// How many rows a match specification gives `true` for, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+/// How many rows a match specification gives `true` for, in `*count` unless that is null.
+/// `LARDER_BAD_SPEC`.
 ///
 /// # Safety
-/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written to.
+/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written
+/// to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_select_count(
     table: *const larder_table,
@@ -157,7 +164,8 @@ pub unsafe extern "C" fn larder_select_count(
     unsafe { over_all(table, spec, count, Table::select_count) }
 }
 
-/// Deletes the rows that a match specification gives `true` for, each by itself; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`.
+/// Deletes the rows that a match specification gives `true` for, each by itself; how many, in
+/// `*count` unless that is null. `LARDER_BAD_SPEC`.
 ///
 /// # Safety
 /// As for `larder_select_count`.
@@ -171,8 +179,9 @@ pub unsafe extern "C" fn larder_select_delete(
     unsafe { over_all(table, spec, count, Table::select_delete) }
 }
 
-/// Replaces the rows that a match specification matches by its results, which have to keep the key, each atomically; how many, in `*count` unless that is
-/// null. `LARDER_BAD_SPEC`; `LARDER_TABLE_TYPE` if a key might change, and for bags.
+/// Replaces the rows that a match specification matches by its results, which have to keep the key,
+/// each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
+/// `LARDER_TABLE_TYPE` if a key might change, and for bags.
 ///
 /// # Safety
 /// As for `larder_select_count`.

@@ -6,14 +6,16 @@ use std::cell::RefCell;
 use std::ffi::{c_char, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of which nothing is left in the table unless its line
-/// says otherwise, and `larder_message` tells more.
+/// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of
+/// which nothing is left in the table unless its line says otherwise, and `larder_message` tells
+/// more.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Done.
     Ok = 0,
-    /// Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted by what inserts only what is new.
+    /// Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted
+    /// by what inserts only what is new.
     None = 1,
     /// The table was dropped.
     NoTable = 2,
@@ -21,7 +23,8 @@ pub enum Status {
     AlreadyExists = 3,
     /// A key that has to be there is not.
     BadKey = 4,
-    /// A row or default that is no tuple or too short to have a key, or a position that the row has not or that may not be changed.
+    /// A row or default that is no tuple or too short to have a key, or a position that the row has
+    /// not or that may not be changed.
     BadRow = 5,
     /// The element at the position is not an integer.
     NotInteger = 6,
@@ -134,7 +137,8 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps a message for the thread. Where a thread that ends has given its own up already, nobody can ask for it.
+/// Keeps a message for the thread. Where a thread that ends has given its own up already, nobody
+/// can ask for it.
 fn remember(text: &str) {
     let plain: Vec<u8> = text.bytes().filter(|byte| *byte != 0).collect();
     let message = CString::new(plain).unwrap_or_default();
@@ -162,7 +166,8 @@ pub(crate) fn guarded_or<R>(otherwise: R, f: impl FnOnce() -> Result<R, Failure>
     }
 }
 
-/// What is shared survives a panic: tables are made so that one leaves them as they were, and terms are whole or not there.
+/// What is shared survives a panic: tables are made so that one leaves them as they were, and terms
+/// are whole or not there.
 fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
         let text = format!("the library panicked: {}", said(&*panic));
@@ -178,8 +183,8 @@ fn said(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("it said nothing")
 }
 
-/// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed. Valid until another one of the thread fails or the
-/// thread ends.
+/// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
+/// Valid until another one of the thread fails or the thread ends.
 #[no_mangle]
 pub extern "C" fn larder_message() -> *const c_char {
     // The text stays where it is until it is replaced, which this thread alone does.

@@ -19,7 +19,8 @@ fn whether(something: bool) -> Status {
     }
 }
 
-/// Puts results in place of what a sequence holds. The sequence may be the one that the key was viewed in: this comes after all use of it.
+/// Puts results in place of what a sequence holds. The sequence may be the one that the key was
+/// viewed in: this comes after all use of it.
 ///
 /// # Safety
 /// `out` is null or a sequence that nobody else uses, and no view of its terms is used any more.
@@ -30,7 +31,8 @@ unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failu
     Ok(whether(something))
 }
 
-/// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world. Null is nothing to give up.
+/// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
+/// Null is nothing to give up.
 ///
 /// # Safety
 /// `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
@@ -45,7 +47,8 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
     });
 }
 
-/// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still to be given up. O(1); memory is freed behind.
+/// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still
+/// to be given up. O(1); memory is freed behind.
 ///
 /// # Safety
 /// `table` is null or a handle that was not given up.
@@ -58,7 +61,8 @@ pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status
     })
 }
 
-/// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table, and the name in use.
+/// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table,
+/// and the name in use.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -75,8 +79,9 @@ pub unsafe extern "C" fn larder_table_rename(
     })
 }
 
-/// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others. Atomic. O(1), in an ordered_set O(log n).
-/// `LARDER_BAD_ROW` for what is no tuple or too short to have a key; `LARDER_FULL` from structures of a fixed size.
+/// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others.
+/// Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW` for what is no tuple or too short to
+/// have a key; `LARDER_FULL` from structures of a fixed size.
 ///
 /// # Safety
 /// As for `larder_table_drop`; the view's terms are as they were when it was made.
@@ -103,7 +108,8 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
     })
 }
 
-/// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one is bad none is inserted.
+/// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one
+/// is bad none is inserted.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
@@ -120,7 +126,8 @@ pub unsafe extern "C" fn larder_insert_all(
     })
 }
 
-/// Inserts all rows of a sequence at once unless one of their keys is there: then none, and `LARDER_NONE`.
+/// Inserts all rows of a sequence at once unless one of their keys is there: then none, and
+/// `LARDER_NONE`.
 ///
 /// # Safety
 /// As for `larder_insert_all`.
@@ -136,8 +143,9 @@ pub unsafe extern "C" fn larder_insert_all_new(
     })
 }
 
-/// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if there are none. O(1), in an ordered_set O(log n), and the
-/// rows. `out` may be the sequence that the key is viewed in.
+/// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if
+/// there are none. O(1), in an ordered_set O(log n), and the rows. `out` may be the sequence that
+/// the key is viewed in.
 ///
 /// # Safety
 /// As for `larder_insert`; `out` is null or a sequence that nobody else uses.
@@ -169,7 +177,8 @@ pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder
     })
 }
 
-/// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE` if there was none.
+/// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE`
+/// if there was none.
 ///
 /// # Safety
 /// As for `larder_insert`; `gone` is null or may be written to.
@@ -209,7 +218,8 @@ pub unsafe extern "C" fn larder_delete_row(
     })
 }
 
-/// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of several takers one gets it. If `out` is null, nothing is taken.
+/// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of
+/// several takers one gets it. If `out` is null, nothing is taken.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -231,10 +241,11 @@ pub unsafe extern "C" fn larder_take(
     })
 }
 
-/// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that is null. Atomic. If there is no such key, the row
-/// `otherwise`, with the key put in, is inserted first, unless it is a view of nothing: then `LARDER_BAD_KEY`.
-/// `LARDER_NOT_INTEGER`, `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE` (bags); `LARDER_BIG_SUM`: it was
-/// added, and the sum is beyond 64 bits.
+/// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that
+/// is null. Atomic. If there is no such key, the row `otherwise`, with the key put in, is inserted
+/// first, unless it is a view of nothing: then `LARDER_BAD_KEY`. `LARDER_NOT_INTEGER`,
+/// `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE`
+/// (bags); `LARDER_BIG_SUM`: it was added, and the sum is beyond 64 bits.
 ///
 /// # Safety
 /// As for `larder_insert`, for both views; `sum` is null or may be written to.
@@ -267,8 +278,8 @@ pub unsafe extern "C" fn larder_add(
     })
 }
 
-/// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no such key. Atomic. `LARDER_BAD_ROW` (no such position, or
-/// the key's), `LARDER_TABLE_TYPE` (bags).
+/// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no
+/// such key. Atomic. `LARDER_BAD_ROW` (no such position, or the key's), `LARDER_TABLE_TYPE` (bags).
 ///
 /// # Safety
 /// As for `larder_insert`, for both views.
@@ -306,7 +317,8 @@ unsafe fn step(
     })
 }
 
-/// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is empty.
+/// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is
+/// empty.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `out` is null or a sequence that nobody else uses.
@@ -329,8 +341,9 @@ pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larde
     unsafe { step(table, out, |table| Ok(table.last()?)) }
 }
 
-/// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one; `LARDER_NONE` if it is the last. An ordered_set takes any
-/// key; other tables one that is there, else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
+/// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one;
+/// `LARDER_NONE` if it is the last. An ordered_set takes any key; other tables one that is there,
+/// else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -358,7 +371,8 @@ pub unsafe extern "C" fn larder_prev(
     unsafe { step(table, out, |table| Ok(table.prev(&key.some("key")?)?)) }
 }
 
-/// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly, if nobody was writing at that moment. O(1); memory is freed behind.
+/// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,
+/// if nobody was writing at that moment. O(1); memory is freed behind.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `gone` is null or may be written to.
@@ -383,7 +397,8 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.len()))
 }
 
-/// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table that was dropped. O(1).
+/// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table
+/// that was dropped. O(1).
 ///
 /// # Safety
 /// As for `larder_table_drop`.
@@ -393,8 +408,9 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.memory()))
 }
 
-/// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`, `type`, `keypos`, `size`, `memory`, `compressed`,
-/// `decentralized_counters`, `structure`, and `stats`, a map of the structure's own figures.
+/// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`,
+/// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure`, and
+/// `stats`, a map of the structure's own figures.
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -455,8 +471,8 @@ fn kind(kind: larder::TableKind) -> Atom {
     })
 }
 
-/// Writes the table to a file, in place of what is there: that stays until the new file is whole and on the disk. No snapshot, unless nobody writes.
-/// `LARDER_FILE` with what the system said.
+/// Writes the table to a file, in place of what is there: that stays until the new file is whole
+/// and on the disk. No snapshot, unless nobody writes. `LARDER_FILE` with what the system said.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `path` is null or ends with a NUL.

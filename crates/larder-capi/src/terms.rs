@@ -6,8 +6,9 @@ use crate::view::larder_view;
 use larder_term::{etf, text, Atom, NodeName, Term};
 use std::ffi::{c_char, CStr};
 
-/// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used again and again. Its terms stay
-/// where they are until it is cleared, filled by a call that gives results, or freed: so long are views of them valid. For one thread at a time.
+/// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used
+/// again and again. Its terms stay where they are until it is cleared, filled by a call that gives
+/// results, or freed: so long are views of them valid. For one thread at a time.
 #[derive(Default)]
 pub struct larder_terms {
     done: Vec<Term>,
@@ -100,7 +101,8 @@ pub extern "C" fn larder_terms_new() -> *mut larder_terms {
 /// Frees a sequence and its terms. Null is nothing to free.
 ///
 /// # Safety
-/// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used any more.
+/// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used
+/// any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
     guarded_or((), || {
@@ -202,7 +204,8 @@ pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64)
     unsafe { push(terms, float) }
 }
 
-/// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them for names, binaries for data.
+/// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them
+/// for names, binaries for data.
 ///
 /// # Safety
 /// As for `larder_push_int`; `name` is null or ends with a NUL.
@@ -255,8 +258,9 @@ pub unsafe extern "C" fn larder_push_list(terms: *mut larder_terms, size: usize)
     unsafe { push(terms, || Ok(Push::List(size))) }
 }
 
-/// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value, in any order of keys. Two identical keys make the push that
-/// would end the outermost term give `LARDER_BAD_TERM`, and the term is given up.
+/// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value,
+/// in any order of keys. Two identical keys make the push that would end the outermost term give
+/// `LARDER_BAD_TERM`, and the term is given up.
 ///
 /// # Safety
 /// As for `larder_push_int`.
@@ -285,7 +289,8 @@ pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder
     unsafe { push(terms, copy) }
 }
 
-/// Pushes the term that a text in Erlang's syntax is, such as `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
+/// Pushes the term that a text in Erlang's syntax is, such as
+/// `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
 /// The names in it become atoms, which are kept for ever: not for text from strangers.
 ///
 /// # Safety
@@ -306,7 +311,8 @@ pub unsafe extern "C" fn larder_push_text(
     unsafe { push(terms, parsed) }
 }
 
-/// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for what is none. `trusted`: whether it may make new atoms.
+/// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for
+/// what is none. `trusted`: whether it may make new atoms.
 ///
 /// # Safety
 /// As for `larder_push_binary`.

@@ -6,8 +6,9 @@ use std::cmp::Ordering;
 use std::ffi::c_char;
 use std::ptr;
 
-/// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is meanwhile. Copy it freely; take it apart with the functions
-/// `larder_view_…` alone. The zeroed one views nothing.
+/// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is
+/// meanwhile. Copy it freely; take it apart with the functions `larder_view_…` alone. The zeroed
+/// one views nothing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct larder_view {
@@ -39,7 +40,8 @@ impl larder_view {
         if self.bytes.is_null() || self.len == 0 {
             return None;
         }
-        // SAFETY: what views are made of are whole terms that an encoder wrote in this process; their owner holds the counts of their handles.
+        // SAFETY: what views are made of are whole terms that an encoder wrote in this process;
+        // their owner holds the counts of their handles.
         Some(unsafe { TermRef::trusted(std::slice::from_raw_parts(self.bytes, self.len)) })
     }
 
@@ -184,10 +186,12 @@ pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -
     })
 }
 
-/// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is never freed.
+/// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is
+/// never freed.
 ///
 /// # Safety
-/// The view's terms are as they were when it was made; `text` and `len` are null or may be written to.
+/// The view's terms are as they were when it was made; `text` and `len` are null or may be written
+/// to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_atom(
     view: larder_view,
@@ -209,10 +213,12 @@ pub unsafe extern "C" fn larder_view_atom(
     })
 }
 
-/// The binary's bytes, if the term is one; else false. They lie where the term does, or where it keeps them, and are valid as long.
+/// The binary's bytes, if the term is one; else false. They lie where the term does, or where it
+/// keeps them, and are valid as long.
 ///
 /// # Safety
-/// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written to.
+/// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written
+/// to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_binary(
     view: larder_view,
@@ -233,7 +239,8 @@ pub unsafe extern "C" fn larder_view_binary(
     })
 }
 
-/// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A list's tail is no element. O(1).
+/// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A
+/// list's tail is no element. O(1).
 ///
 /// # Safety
 /// As for `larder_view_kind`.
@@ -251,7 +258,8 @@ pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
     })
 }
 
-/// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for all of them, `larder_view_elements`.
+/// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for
+/// all of them, `larder_view_elements`.
 ///
 /// # Safety
 /// As for `larder_view_kind`. The element is valid as long as `view` is.
@@ -268,8 +276,8 @@ pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) ->
     })
 }
 
-/// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key before its value, to `out`: as many as there are, `room`
-/// at most. How many there are. O(that).
+/// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key
+/// before its value, to `out`: as many as there are, `room` at most. How many there are. O(that).
 ///
 /// # Safety
 /// As for `larder_view_kind`; `out` has room for `room` views, or `room` is 0.
@@ -313,7 +321,8 @@ pub unsafe extern "C" fn larder_view_elements(
     })
 }
 
-/// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no list. O(elements).
+/// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no
+/// list. O(elements).
 ///
 /// # Safety
 /// As for `larder_view_element`.
@@ -364,7 +373,8 @@ pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> boo
     })
 }
 
-/// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as `a` comes before, with or after `b`. Nothing comes first.
+/// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as
+/// `a` comes before, with or after `b`. Nothing comes first.
 ///
 /// # Safety
 /// As for `larder_view_kind`, for both views.
@@ -400,8 +410,9 @@ unsafe fn copy_out(all: &[u8], out: *mut u8, room: usize) -> Result<usize, Failu
     Ok(all.len())
 }
 
-/// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes, the last a NUL; gives how many the whole text has, without
-/// the NUL. `larder_push_text` reads it again.
+/// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes,
+/// the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text` reads it
+/// again.
 ///
 /// # Safety
 /// As for `larder_view_kind`; `out` has room for `room` bytes, or `room` is 0.
@@ -429,7 +440,8 @@ pub unsafe extern "C" fn larder_view_text(
     })
 }
 
-/// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf` reads it: the first `room` bytes; gives how many there are.
+/// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`
+/// reads it: the first `room` bytes; gives how many there are.
 ///
 /// # Safety
 /// As for `larder_view_text`.

@@ -32,7 +32,8 @@ pub struct larder_options {
     pub compressed: bool,
     /// Whether rows are counted in many places: quicker for many writers, slower to ask.
     pub decentralized_counters: bool,
-    /// The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null for the default, which is best for nearly everything.
+    /// The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
+    /// for the default, which is best for nearly everything.
     pub structure: *const c_char,
 }
 
@@ -42,7 +43,8 @@ pub extern "C" fn larder_new() -> *mut larder {
     Box::into_raw(Box::new(larder(Larder::new())))
 }
 
-/// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing to give up. O(1); memory is freed behind.
+/// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing
+/// to give up. O(1); memory is freed behind.
 ///
 /// # Safety
 /// `world` is null, or came from `larder_new` and was not freed.
@@ -118,11 +120,13 @@ unsafe fn apply(options: &larder_options, builder: Builder) -> Result<Builder, F
 
 /// Makes a table, and a handle of it in `*table`: to be given up with `larder_table_free`.
 ///
-/// `options` may be null: a set with the key in front. The table lives until it is dropped, or its world and all its handles are given up.
-/// `LARDER_BAD_OPTION` (a name over 255 characters, an option that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
+/// `options` may be null: a set with the key in front. The table lives until it is dropped, or its
+/// world and all its handles are given up. `LARDER_BAD_OPTION` (a name over 255 characters, an
+/// option that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
 ///
 /// # Safety
-/// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options` is null or valid; `table` is null or may be written to.
+/// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
+/// is null or valid; `table` is null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_new(
     world: *const larder,
@@ -145,7 +149,8 @@ pub unsafe extern "C" fn larder_table_new(
     })
 }
 
-/// Finds a table that was made with `named`, and makes another handle of it in `*table`. `LARDER_NONE` if there is none.
+/// Finds a table that was made with `named`, and makes another handle of it in `*table`.
+/// `LARDER_NONE` if there is none.
 ///
 /// # Safety
 /// As for `larder_table_new`.
@@ -167,9 +172,10 @@ pub unsafe extern "C" fn larder_table_find(
     })
 }
 
-/// Makes the table that a file holds, with the options it was saved with, and a handle of it in `*table`. The whole file is checked before the first row is
-/// taken from it. `LARDER_FILE` (no table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is left of the table then.
-/// The file's atoms are kept for ever: not for files from strangers.
+/// Makes the table that a file holds, with the options it was saved with, and a handle of it in
+/// `*table`. The whole file is checked before the first row is taken from it. `LARDER_FILE` (no
+/// table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is
+/// left of the table then. The file's atoms are kept for ever: not for files from strangers.
 ///
 /// # Safety
 /// As for `larder_table_new`.

@@ -1,6 +1,8 @@
-//! Programs in C and C++, built with the system's compiler against the header, linked with the archive and with the shared object, and run.
+//! Programs in C and C++, built with the system's compiler against the header, linked with the
+//! archive and with the shared object, and run.
 //!
-//! LARDER_C_RUNNER=COMMAND has each run by a command, such as valgrind and its options (`scripts/memcheck.sh`).
+//! LARDER_C_RUNNER=COMMAND has each run by a command, such as valgrind and its options
+//! (`scripts/memcheck.sh`).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `include/larder.h` is what the sources say. `LARDER_WRITE_HEADER=1` writes it anew: `make header`.
+//! `include/larder.h` is what the sources say. `LARDER_WRITE_HEADER=1` writes it anew:
+//! `make header`.
 
 use std::path::Path;
 

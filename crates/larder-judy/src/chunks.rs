@@ -8,8 +8,8 @@
 //!                    "judy array" = |j u d y _ a r 8| |r a y 0 0 0 0 3|        "" = |0 0 0 0 0 0 0 0|
 //! ```
 //!
-//! Both keep the order: words of different bytes differ as the strings do, and where the bytes are equal up to the padding,
-//! the count, or that one has a byte where the other has padding, decides.
+//! Both keep the order: words of different bytes differ as the strings do, and where the bytes are
+//! equal up to the padding, the count, or that one has a byte where the other has padding, decides.
 
 mod sealed {
     /// Only this crate knows ways to cut strings that keep the arrays' invariants.
@@ -18,7 +18,8 @@ mod sealed {
     impl Sealed for super::Counted {}
 }
 
-/// A way to cut strings into words: which strings a [`StringArray`](crate::StringArray) takes. There are two, [`Terminated`] and [`Counted`].
+/// A way to cut strings into words: which strings a [`StringArray`](crate::StringArray) takes.
+/// There are two, [`Terminated`] and [`Counted`].
 pub trait Chunks: sealed::Sealed + Sized + Send + Sync + 'static {
     /// The bytes that a word takes of a string that goes on after it.
     const STEP: usize;
@@ -35,8 +36,10 @@ pub trait Chunks: sealed::Sealed + Sized + Send + Sync + 'static {
     /// How many bytes of the string a word holds.
     fn held(word: u64) -> usize;
 
-    /// Whether the word says otherwise than what it was cut from (`rest`, and whether that goes on after it): then no string of the kind has it there. A string that
-    /// passes in all its words may still be of no string of the kind, but then one of its words is one that no such string has.
+    /// Whether the word says otherwise than what it was cut from (`rest`, and whether that goes on
+    /// after it): then no string of the kind has it there. A string that passes in all its words
+    /// may still be of no string of the kind, but then one of its words is one that no such string
+    /// has.
     fn misfits(word: u64, rest: &[u8], goes_on: bool) -> bool;
 
     /// Adds a word's bytes to a string.

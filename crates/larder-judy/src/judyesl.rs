@@ -3,7 +3,8 @@
 use crate::chunks::Counted;
 use crate::strings::StringArray;
 
-/// A map of byte strings to `u64`, sorted by bytes. Strings carry their length: they may hold any bytes.
+/// A map of byte strings to `u64`, sorted by bytes. Strings carry their length: they may hold any
+/// bytes.
 ///
 /// # Examples
 ///

@@ -10,7 +10,8 @@ use crate::Stats;
 
 /// A sorted map of `u64` to `u64`.
 ///
-/// An index costs from 8 bytes with its value, where indexes are dense, to about 24, where they are random.
+/// An index costs from 8 bytes with its value, where indexes are dense, to about 24, where they are
+/// random.
 ///
 /// # Examples
 ///
@@ -31,8 +32,8 @@ use crate::Stats;
 ///
 /// # Complexity
 ///
-/// With W = 8 bytes an index: a lookup, insert or removal visits at most W nodes, fewer where indexes are few or share
-/// bytes. Where nothing else is said, a method takes O(W).
+/// With W = 8 bytes an index: a lookup, insert or removal visits at most W nodes, fewer where
+/// indexes are few or share bytes. Where nothing else is said, a method takes O(W).
 ///
 /// # Consistency
 ///
@@ -188,13 +189,15 @@ impl JudyL {
         self.tree.clear();
     }
 
-    /// Removes everything, and leaves the memory to be given back by [`free_some`](Self::free_some), or by `drop`. The
-    /// array is empty at once and can be used. O(1).
+    /// Removes everything, and leaves the memory to be given back by
+    /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be used.
+    /// O(1).
     pub fn clear_later(&mut self) {
         self.tree.clear_later();
     }
 
-    /// Gives back at most `limit` nodes of what `clear_later` left, and returns whether there are more. O(`limit`).
+    /// Gives back at most `limit` nodes of what `clear_later` left, and returns whether there are
+    /// more. O(`limit`).
     pub fn free_some(&mut self, limit: usize) -> bool {
         self.tree.free_some(limit)
     }

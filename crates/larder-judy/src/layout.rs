@@ -1,7 +1,8 @@
 //! Sizes: which block a node of a given form and population takes.
 //!
-//! A block's size is a function of the node's form, level and population alone, so no node keeps its capacity. Blocks
-//! come in few sizes (`STEPS`): a node that grows by one index mostly stays in its block and only moves bytes.
+//! A block's size is a function of the node's form, level and population alone, so no node keeps
+//! its capacity. Blocks come in few sizes (`STEPS`): a node that grows by one index mostly stays in
+//! its block and only moves bytes.
 //!
 //! ```text
 //! linear leaf, k bytes an index, n indexes, W words:
@@ -10,17 +11,20 @@
 //!   0         k                                 ^ words W - most(W, k)                      W words
 //! ```
 //!
-//! `most(W, k)` is how many indexes fit into W words, so the values begin at one place as long as the block stays.
+//! `most(W, k)` is how many indexes fit into W words, so the values begin at one place as long as
+//! the block stays.
 
-/// The words of the blocks there are, up to the largest linear leaf: sizes that a common allocator has anyway (it keeps a word for
-/// itself, and rounds up to two). Each is about a third more than the one before: a finer scale takes a little less memory, but a leaf
-/// that grows is copied at nearly each index.
+/// The words of the blocks there are, up to the largest linear leaf: sizes that a common allocator
+/// has anyway (it keeps a word for itself, and rounds up to two). Each is about a third more than
+/// the one before: a finer scale takes a little less memory, but a leaf that grows is copied at
+/// nearly each index.
 const STEPS: [u8; 11] = [1, 3, 5, 7, 11, 15, 21, 29, 37, 49, 64];
 
 /// The most words of a linear leaf.
 pub(crate) const LEAF_WORDS_MOST: usize = 64;
 
-/// Where there are more indexes than this in the last byte's expanse of a map, a bitmap leaf is smaller.
+/// Where there are more indexes than this in the last byte's expanse of a map, a bitmap leaf is
+/// smaller.
 const MAP_LEAF1_MOST: usize = 25;
 
 const CLASS_OF: [u8; LEAF_WORDS_MOST + 1] = class_table();
@@ -67,15 +71,17 @@ pub(crate) struct Set;
 #[derive(Debug)]
 pub(crate) struct Map;
 
-/// Indexes with a word each, parts of strings. Text has few different bytes at a place, so its branches are bitmap ones more
-/// often, one below the other; and its strings take more memory than its branches. So it pays to be generous to those.
+/// Indexes with a word each, parts of strings. Text has few different bytes at a place, so its
+/// branches are bitmap ones more often, one below the other; and its strings take more memory than
+/// its branches. So it pays to be generous to those.
 #[derive(Debug)]
 pub(crate) struct Parts;
 
 impl Kind for Set {
     const VALUES: bool = false;
     const IMMED_BYTES: usize = 15;
-    // A linear leaf of the last byte takes three words up to 17 indexes, and then five, one more than a bitmap.
+    // A linear leaf of the last byte takes three words up to 17 indexes, and then five, one more
+    // than a bitmap.
     const LEAF_MOST: [usize; 9] = [0, 24, 128, 96, 72, 60, 52, 48, 44];
     const WIDE_BYTES: u64 = 1;
 }
@@ -94,8 +100,8 @@ impl Kind for Parts {
     const WIDE_BYTES: u64 = 5;
 }
 
-/// The words that a leaf of `n` indexes of `k` bytes needs. A set's leaf has room to read eight bytes from where its last
-/// index begins; in a map's leaf the values stand there.
+/// The words that a leaf of `n` indexes of `k` bytes needs. A set's leaf has room to read eight
+/// bytes from where its last index begins; in a map's leaf the values stand there.
 const fn leaf_need(values: bool, k: usize, n: usize) -> usize {
     if values {
         (n * k).div_ceil(8) + n
@@ -170,24 +176,26 @@ pub(crate) const fn quarter_pairs(n: usize) -> usize {
     }
 }
 
-/// Whether a bitmap branch with `children` children over `pop` indexes is worth an uncompressed one's 4 KiB.
+/// Whether a bitmap branch with `children` children over `pop` indexes is worth an uncompressed
+/// one's 4 KiB.
 #[inline(always)]
 pub(crate) const fn deserves_wide<K: Kind>(children: usize, pop: u64) -> bool {
     children > 184 || pop * K::WIDE_BYTES > 4096 - 16 * children as u64
 }
 
-/// Whether it is time to ask [`deserves_wide`] of a bitmap branch over `pop` indexes that gets no new child: seldom, but
-/// soon enough.
+/// Whether it is time to ask [`deserves_wide`] of a bitmap branch over `pop` indexes that gets no
+/// new child: seldom, but soon enough.
 #[inline(always)]
 pub(crate) const fn time_to_ask(pop: u64) -> bool {
     pop.is_multiple_of(128)
 }
 
-/// An uncompressed branch over so few indexes becomes a bitmap branch, or a linear one if it has few enough children.
+/// An uncompressed branch over so few indexes becomes a bitmap branch, or a linear one if it has
+/// few enough children.
 pub(crate) const WIDE_AGAIN: u64 = 120;
 
-/// A branch over at most so many indexes becomes a linear leaf: a little less than the leaf holds, so that one index that
-/// comes and goes does not build and break a branch each time.
+/// A branch over at most so many indexes becomes a linear leaf: a little less than the leaf holds,
+/// so that one index that comes and goes does not build and break a branch each time.
 #[inline(always)]
 pub(crate) const fn leaf_again<K: Kind>(k: usize) -> u64 {
     let most = K::LEAF_MOST[k];

@@ -2,7 +2,8 @@
 
 use std::ops::{Bound, RangeBounds};
 
-/// How many of `len` strings there are in a range. `rank` tells how many are before a string, or up to it where it is asked inclusively.
+/// How many of `len` strings there are in a range. `rank` tells how many are before a string, or up
+/// to it where it is asked inclusively.
 pub(crate) fn count_between(
     range: impl RangeBounds<[u8]>,
     len: u64,

@@ -8,8 +8,9 @@ use crate::range::count_between;
 use crate::raw::text::Text;
 use crate::stats::TextStats;
 
-/// A map of byte strings to `u64`, sorted by bytes: [`JudySL`](crate::JudySL) or [`JudyESL`](crate::JudyESL), which differ in the strings that
-/// they take, and so in what an insert answers.
+/// A map of byte strings to `u64`, sorted by bytes: [`JudySL`](crate::JudySL) or
+/// [`JudyESL`](crate::JudyESL), which differ in the strings that they take, and so in what an
+/// insert answers.
 ///
 /// # Examples
 ///
@@ -33,8 +34,9 @@ use crate::stats::TextStats;
 ///
 /// # Complexity
 ///
-/// A lookup takes O(length of the string). Where nothing else is said, so does a method. An insert or removal takes O(length of the string, and of
-/// the lone string that it parts from or leaves alone).
+/// A lookup takes O(length of the string). Where nothing else is said, so does a method. An insert
+/// or removal takes O(length of the string, and of the lone string that it parts from or leaves
+/// alone).
 ///
 /// # Consistency
 ///
@@ -86,27 +88,32 @@ impl<C: Chunks> StringArray<C> {
         self.text.first::<false>(key).copied()
     }
 
-    /// Replaces `key` by the least string not below it, and returns its value; if there is none, `key` stays.
+    /// Replaces `key` by the least string not below it, and returns its value; if there is none,
+    /// `key` stays.
     pub fn at_or_after(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<true>(key, true).copied()
     }
 
-    /// Replaces `key` by the least string above it, and returns its value; if there is none, `key` stays.
+    /// Replaces `key` by the least string above it, and returns its value; if there is none, `key`
+    /// stays.
     pub fn after(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<true>(key, false).copied()
     }
 
-    /// Replaces `key` by the greatest string not above it, and returns its value; if there is none, `key` stays.
+    /// Replaces `key` by the greatest string not above it, and returns its value; if there is none,
+    /// `key` stays.
     pub fn at_or_before(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<false>(key, true).copied()
     }
 
-    /// Replaces `key` by the greatest string below it, and returns its value; if there is none, `key` stays.
+    /// Replaces `key` by the greatest string below it, and returns its value; if there is none,
+    /// `key` stays.
     pub fn before(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<false>(key, false).copied()
     }
 
-    /// Strings before this one, or up to it. A string that the array can't have lies right above the most of it that the array can.
+    /// Strings before this one, or up to it. A string that the array can't have lies right above
+    /// the most of it that the array can.
     fn rank(&self, key: &[u8], inclusive: bool) -> u64 {
         let at = C::stray(key);
         let key = &key[..at.unwrap_or(key.len())];
@@ -114,21 +121,26 @@ impl<C: Chunks> StringArray<C> {
         self.text.rank(key) + (inclusive && self.text.get(key).is_some()) as u64
     }
 
-    /// How many strings there are in a range, by counting the words beside the ways to its bounds and the runs below those, without
-    /// putting strings together or comparing them: O(strings before the range's end, and the words that they share), a step much shorter than one of `after`.
+    /// How many strings there are in a range, by counting the words beside the ways to its bounds
+    /// and the runs below those, without putting strings together or comparing them: O(strings
+    /// before the range's end, and the words that they share), a step much shorter than one of
+    /// `after`.
     pub fn count(&self, range: impl RangeBounds<[u8]>) -> u64 {
         count_between(range, self.len(), |key, inclusive| {
             self.rank(key, inclusive)
         })
     }
 
-    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there are not so many, `key` stays. Passes
-    /// the strings before it as `count` does, but may have to count up to `n` strings again at each word of the string: O(`n` · length of the string) at worst.
+    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there
+    /// are not so many, `key` stays. Passes the strings before it as `count` does, but may have to
+    /// count up to `n` strings again at each word of the string: O(`n` · length of the string) at
+    /// worst.
     pub fn nth(&self, n: u64, key: &mut Vec<u8>) -> Option<u64> {
         self.text.nth(n, key).copied()
     }
 
-    /// All strings in order, each with its value. A step takes a new descent and a copy of the string.
+    /// All strings in order, each with its value. A step takes a new descent and a copy of the
+    /// string.
     pub fn iter(&self) -> impl Iterator<Item = (Vec<u8>, u64)> + '_ {
         let (mut key, mut begun) = (Vec::new(), false);
         std::iter::from_fn(move || {
@@ -147,14 +159,15 @@ impl<C: Chunks> StringArray<C> {
         self.text.clear();
     }
 
-    /// Removes everything, and leaves the memory to be given back by [`free_some`](Self::free_some), or by `drop`. The
-    /// array is empty at once and can be used. O(1).
+    /// Removes everything, and leaves the memory to be given back by
+    /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be used.
+    /// O(1).
     pub fn clear_later(&mut self) {
         self.text.clear_later();
     }
 
-    /// Gives back at most `limit` nodes of what `clear_later` left, short-cut leaves not counted, and returns whether
-    /// there are more. O(256 `limit`).
+    /// Gives back at most `limit` nodes of what `clear_later` left, short-cut leaves not counted,
+    /// and returns whether there are more. O(256 `limit`).
     pub fn free_some(&mut self, limit: usize) -> bool {
         self.text.free_some(limit)
     }

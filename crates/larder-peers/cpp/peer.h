@@ -1,5 +1,6 @@
-// What a C++ peer gives to the bench: a table of functions. Calls take many keys at once, so that crossing into C++ costs nothing an operation.
-// None of them lets an exception out: out of memory ends the process, as it should in a bench.
+// What a C++ peer gives to the bench: a table of functions. Calls take many keys at once, so that
+// crossing into C++ costs nothing an operation. None of them lets an exception out: out of memory
+// ends the process, as it should in a bench.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,8 @@ struct larder_peer {
   size_t (*get)(void *, const uint64_t *keys, uint64_t *values, size_t n);
   // Appends a piece to the bytes under each key; null if the peer has no bytes.
   void (*append)(void *, const uint64_t *keys, size_t n, const uint8_t *piece, size_t len);
-  // Writes up to `room` of the bytes under a key and says how many there are; SIZE_MAX if there is no such key.
+  // Writes up to `room` of the bytes under a key and says how many there are; SIZE_MAX if there is
+  // no such key.
   size_t (*read)(void *, uint64_t key, uint8_t *out, size_t room);
 };
 

@@ -5,8 +5,9 @@
 use crate::peer::{Peer, Trouble};
 use std::ffi::{c_char, c_void, CStr};
 
-/// `struct larder_peer`. Every table is a constant of the C++ library: its name ends with a zero, its functions do what the header says of them for what
-/// their own `make` made, and touch nothing else.
+/// `struct larder_peer`. Every table is a constant of the C++ library: its name ends with a zero,
+/// its functions do what the header says of them for what their own `make` made, and touch nothing
+/// else.
 #[repr(C)]
 pub struct Table {
     name: *const c_char,
@@ -32,7 +33,8 @@ impl Table {
     }
 }
 
-/// A store that a table made. Invariant: `store` is of the table's `make`, not dropped yet, and nobody else's.
+/// A store that a table made. Invariant: `store` is of the table's `make`, not dropped yet, and
+/// nobody else's.
 struct Store {
     table: &'static Table,
     store: *mut c_void,
@@ -85,7 +87,8 @@ impl Peer for Store {
         let (before, mut room) = (out.len(), 256);
         loop {
             out.resize(before + room, 0);
-            // SAFETY: the store is the table's (invariant); from `before` on there are `room` bytes.
+            // SAFETY: the store is the table's (invariant); from `before` on there are `room`
+            // bytes.
             let size = unsafe { read(self.store, key, out.as_mut_ptr().add(before), room) };
             if size == usize::MAX {
                 out.truncate(before);

@@ -1,6 +1,8 @@
-//! The JVM's maps: `scripts/peers.sh` compiles `jvm/*.java` and fetches their jars into one folder; each measurement is a JVM of its own.
+//! The JVM's maps: `scripts/peers.sh` compiles `jvm/*.java` and fetches their jars into one folder;
+//! each measurement is a JVM of its own.
 //!
-//! In the folder: `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each that could be had.
+//! In the folder: `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each that
+//! could be had.
 
 use crate::peer::Trouble;
 use crate::workload::{Figure, STEPS};
@@ -29,7 +31,8 @@ pub fn all(folder: &Path) -> Vec<Java> {
 }
 
 impl Java {
-    /// Runs it. The collector is the serial one, which gives memory back after each full collection, so that resident bytes are those of entries.
+    /// Runs it. The collector is the serial one, which gives memory back after each full
+    /// collection, so that resident bytes are those of entries.
     ///
     /// # Errors
     /// If there is no JVM, it fails, or an answer is wrong.

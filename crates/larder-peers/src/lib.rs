@@ -1,4 +1,5 @@
-//! Stores from elsewhere under the same workload as Larder: libraries of Rust and C++, embedded databases, servers on loopback, maps of the JVM.
+//! Stores from elsewhere under the same workload as Larder: libraries of Rust and C++, embedded
+//! databases, servers on loopback, maps of the JVM.
 //!
 //! ```text
 //!  study ── for each run, each peer in turn: a fresh process ── workload ── peer (a trait)
@@ -7,8 +8,9 @@
 //!                                                                           └─ servers/  Redis, memcached
 //! ```
 //!
-//! Nothing here is built or installed unless somebody asks: `make bench-peers` does. A peer that can't be had is named in the result, with the reason; a
-//! peer that gives a wrong answer fails the run. Each peer is one file; CONTRIBUTING.md says how one is added.
+//! Nothing here is built or installed unless somebody asks: `make bench-peers` does. A peer that
+//! can't be had is named in the result, with the reason; a peer that gives a wrong answer fails the
+//! run. Each peer is one file; CONTRIBUTING.md says how one is added.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Stores from elsewhere beside Larder: `larder-peers --help`. `make bench-peers` installs what they need and runs this.
+//! Stores from elsewhere beside Larder: `larder-peers --help`. `make bench-peers` installs what
+//! they need and runs this.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +26,8 @@ enum What {
         #[arg(long, default_value = "_build/peers/jvm")]
         jvm: std::path::PathBuf,
     },
-    /// Measures them in turns, each in a process of its own; writes peers.json, peers.csv and report.html.
+    /// Measures them in turns, each in a process of its own; writes peers.json, peers.csv and
+    /// report.html.
     Run(study::Options),
     /// Measures one, in this process. `run` calls this.
     #[command(hide = true)]

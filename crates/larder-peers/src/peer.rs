@@ -1,4 +1,5 @@
-//! What every store from elsewhere can do: the same few operations, many keys a call, so that a server can be sent many at once and a C++ loop stays one.
+//! What every store from elsewhere can do: the same few operations, many keys a call, so that a
+//! server can be sent many at once and a C++ loop stays one.
 
 /// What a peer says when it can't go on.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +29,8 @@ pub trait Peer {
     /// If the peer can't.
     fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble>;
 
-    /// Appends the piece to the bytes under each key. False, and nothing done, if this peer has no such thing.
+    /// Appends the piece to the bytes under each key. False, and nothing done, if this peer has no
+    /// such thing.
     ///
     /// # Errors
     /// If the peer can't.

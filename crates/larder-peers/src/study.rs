@@ -1,4 +1,5 @@
-//! All peers, in turns, each in a fresh process; the result is a study, `peers.json`, for `larder-bench report`.
+//! All peers, in turns, each in a fresh process; the result is a study, `peers.json`, for
+//! `larder-bench report`.
 
 use crate::jvm::{self, Java};
 use crate::peer::Trouble;
@@ -18,7 +19,8 @@ pub const ABSENT: u8 = 3;
 /// What is measured.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Minutes: 65,536 and 1,048,576 entries, each peer twice (this is what happens if nothing is said).
+    /// Minutes: 65,536 and 1,048,576 entries, each peer twice (this is what happens if nothing is
+    /// said).
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
     /// Half an hour and more: 16,777,216 entries, too, each peer three times.

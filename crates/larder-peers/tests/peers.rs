@@ -1,4 +1,5 @@
-//! Every peer of this build goes through the workload, small; a peer that lies is found out; the program writes a study.
+//! Every peer of this build goes through the workload, small; a peer that lies is found out; the
+//! program writes a study.
 
 use larder_peers::peer::{Peer, Trouble};
 use larder_peers::{make, names, rust, servers, workload};

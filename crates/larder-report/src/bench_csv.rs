@@ -1,9 +1,13 @@
-//! `bench.csv` of `make bench` as a study: every operation of `ets` and of Larder, in turns, in one node.
+//! `bench.csv` of `make bench` as a study: every operation of `ets` and of Larder, in turns, in one
+//! node.
 //!
-//! The file has facts as comments (`# name: "value"`), then a line an operation. Operations of one unit and size make a plot; its places are the
-//! operations. Ratios' spreads are what the file has, so the spread of Larder's figure is drawn from them: `ets`' median times the least and the most ratio.
+//! The file has facts as comments (`# name: "value"`), then a line an operation. Operations of one
+//! unit and size make a plot; its places are the operations. Ratios' spreads are what the file has,
+//! so the spread of Larder's figure is drawn from them: `ets`' median times the least and the most
+//! ratio.
 //!
-//! Lines without figures sum up those that follow: they make a plot of their own, which comes first, with the targets beside.
+//! Lines without figures sum up those that follow: they make a plot of their own, which comes
+//! first, with the targets beside.
 
 use crate::result::{Better, Plot, Point, Published, Scale, Study};
 use crate::Error;

@@ -1,4 +1,5 @@
-//! A plot with what belongs in it: the points of a study, the published figures, and the points of another run.
+//! A plot with what belongs in it: the points of a study, the published figures, and the points of
+//! another run.
 
 use crate::read::Findings;
 use crate::result::{Better, Plot, Scale, Study, X};
@@ -131,7 +132,8 @@ impl Chart {
     }
 }
 
-/// The charts of all studies, in their order. Published figures and the other run's points stand with ours of the same plot.
+/// The charts of all studies, in their order. Published figures and the other run's points stand
+/// with ours of the same plot.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
     let styles = Styles::of(
         &[Some(here), there]
@@ -233,7 +235,8 @@ fn add(chart: &mut Chart, name: &str, from: From, x: &X, spot: Spot, styles: &St
     }
 }
 
-/// The number of a name. Where the axis is no axis of names, a text that says a number is that number.
+/// The number of a name. Where the axis is no axis of names, a text that says a number is that
+/// number.
 fn named(names: &mut Vec<String>, name: &str, scale: Scale) -> f64 {
     if scale != Scale::Names {
         if let Ok(number) = name.parse() {

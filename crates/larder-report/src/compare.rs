@@ -52,7 +52,8 @@ pub fn pairs(charts: &[Chart]) -> Vec<Pair<'_>> {
 /// A fact that is not the same in both runs: its name, here, there.
 pub type Fact = (String, String, String);
 
-/// What else is different between the runs, by study: a difference in the machine explains one in the figures.
+/// What else is different between the runs, by study: a difference in the machine explains one in
+/// the figures.
 pub fn facts(here: &Findings, there: &Findings) -> Vec<(String, Vec<Fact>)> {
     let mut all = Vec::new();
     for study in &here.studies {

@@ -19,7 +19,8 @@
 //! | `where: C=X, D=Y` | only lines of the file that have these values |
 //! | `worst: N` | only the N lines whose last column is largest, the largest first |
 //!
-//! A `figures` comment that says something else is an error, and so is a column that the file lacks.
+//! A `figures` comment that says something else is an error, and so is a column that the file
+//! lacks.
 
 use crate::number;
 use crate::Error;

@@ -1,4 +1,5 @@
-//! What the studies found, as one HTML page that needs nothing else, and as SVG files. Nothing is measured here.
+//! What the studies found, as one HTML page that needs nothing else, and as SVG files. Nothing is
+//! measured here.
 //!
 //! ```text
 //!  DIR/*.json ─┐                   ┌─ page     the whole page; summary, study, versus, tables: its parts
@@ -10,11 +11,12 @@
 //!                        compare, tree (the animation)
 //! ```
 //!
-//! The page's script (`assets/`) draws the same plots again, with the same shapes and colours, when a reader changes something. Without a script the
-//! page still has every plot, table and verdict.
+//! The page's script (`assets/`) draws the same plots again, with the same shapes and colours, when
+//! a reader changes something. Without a script the page still has every plot, table and verdict.
 //!
-//! Why plots are drawn here and not by a plotting crate: each must follow the reader's dark or light scheme, be told apart without colours, carry its
-//! figures for the script, and be the same in the page and in its file. Markup of any kind goes through `maud`, which escapes all text.
+//! Why plots are drawn here and not by a plotting crate: each must follow the reader's dark or
+//! light scheme, be told apart without colours, carry its figures for the script, and be the same
+//! in the page and in its file. Markup of any kind goes through `maud`, which escapes all text.
 
 #![forbid(unsafe_code)]
 
@@ -73,11 +75,12 @@ pub struct Written {
     pub studies: usize,
 }
 
-/// Reads the results in `folder` (and those in `against`, to compare with), and writes the page to `out` and its plots to the folder `NAME-plots` beside
-/// it, where `NAME.html` is the page.
+/// Reads the results in `folder` (and those in `against`, to compare with), and writes the page to
+/// `out` and its plots to the folder `NAME-plots` beside it, where `NAME.html` is the page.
 ///
 /// # Errors
-/// [`Error`]. A file that is no result is an error, not skipped: a report must not be silent about what it could not read.
+/// [`Error`]. A file that is no result is an error, not skipped: a report must not be silent about
+/// what it could not read.
 ///
 /// # Complexity
 /// Linear in the results.

@@ -20,8 +20,8 @@ pub fn figure(number: f64) -> String {
     apart(whole) + rest
 }
 
-/// For a table whose columns are compared: at least three digits that count, two of them behind the point
-/// below ten: `0.50`, `31.2`, `1 204`.
+/// For a table whose columns are compared: at least three digits that count, two of them behind the
+/// point below ten: `0.50`, `31.2`, `1 204`.
 pub fn table(number: f64) -> String {
     let decimals = match number.abs() {
         _ if number.fract() == 0.0 && number.abs() >= 3.0 => 0,
@@ -46,7 +46,8 @@ pub fn times(factor: f64) -> String {
     plain(factor, 3) + "×"
 }
 
-/// So many digits that count, but no digit before the point is dropped and no zero stands at the end behind it.
+/// So many digits that count, but no digit before the point is dropped and no zero stands at the
+/// end behind it.
 fn plain(number: f64, digits: i32) -> String {
     if number == 0.0 || !number.is_finite() {
         return if number == 0.0 {

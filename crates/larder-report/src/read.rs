@@ -1,4 +1,5 @@
-//! The files of a folder: studies, a tree's recording, `bench.csv` of `make bench` and `wide.csv` of `make bench-wide`.
+//! The files of a folder: studies, a tree's recording, `bench.csv` of `make bench` and `wide.csv`
+//! of `make bench-wide`.
 
 use crate::result::{Recording, Study};
 use crate::wide::Wide;
@@ -26,7 +27,8 @@ const BENCH: &str = "bench.csv";
 const WIDE: &str = "wide.csv";
 
 impl Findings {
-    /// Reads every `*.json` of the folder, `bench.csv` and `wide.csv`. Files in folders below are not looked at.
+    /// Reads every `*.json` of the folder, `bench.csv` and `wide.csv`. Files in folders below are
+    /// not looked at.
     ///
     /// # Errors
     /// [`Error`], also if there is nothing.

@@ -1,4 +1,5 @@
-//! What a study leaves behind: `DIR/<study>.json` and `DIR/<study>.csv`. A report is drawn from these files alone.
+//! What a study leaves behind: `DIR/<study>.json` and `DIR/<study>.csv`. A report is drawn from
+//! these files alone.
 //!
 //! ```text
 //!  Study ── machine, commit, settings        what was measured on, and how
@@ -123,7 +124,8 @@ pub struct Plot {
     pub x_scale: Scale,
     /// How y is laid out: never `Names`.
     pub y_scale: Scale,
-    /// What a reader should know: how it was measured, where the published figures come from. May be empty.
+    /// What a reader should know: how it was measured, where the published figures come from. May
+    /// be empty.
     pub note: String,
 }
 
@@ -190,7 +192,8 @@ pub struct Event {
     pub with: Option<u64>,
     /// The numbers of the bases that took its place: two after a split, one after a join.
     pub becomes: Vec<u64>,
-    /// The keys of the bases that there are now: from the first to the last of these; between the two new bases of a split lies the third.
+    /// The keys of the bases that there are now: from the first to the last of these; between the
+    /// two new bases of a split lies the third.
     pub keys: [f64; 2],
     /// Where the two new bases of a split meet.
     pub at_key: Option<f64>,
@@ -274,8 +277,8 @@ const COLUMNS: [&str; 10] = [
 ];
 
 impl Study {
-    /// Writes `<study>.json` and `<study>.csv` into the folder, which is made if it is not there; gives the path of the first. The CSV has a line
-    /// a point.
+    /// Writes `<study>.json` and `<study>.csv` into the folder, which is made if it is not there;
+    /// gives the path of the first. The CSV has a line a point.
     ///
     /// # Errors
     /// Those of the files.

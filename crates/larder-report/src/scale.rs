@@ -1,4 +1,5 @@
-//! Where a figure lies on an axis, and where the axis has its ticks. `assets/plots.js` has the same rules.
+//! Where a figure lies on an axis, and where the axis has its ticks. `assets/plots.js` has the same
+//! rules.
 
 /// An axis that was fitted to figures.
 #[derive(Debug, PartialEq)]
@@ -11,7 +12,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// A logarithmic axis has all figures above zero between two ticks; a linear one goes from zero (or from the least, if that is below zero).
+    /// A logarithmic axis has all figures above zero between two ticks; a linear one goes from zero
+    /// (or from the least, if that is below zero).
     pub fn fit(figures: impl Iterator<Item = f64> + Clone, log: bool) -> Axis {
         let figures = figures.filter(|figure| figure.is_finite() && (!log || *figure > 0.0));
         let least = figures.clone().fold(f64::INFINITY, f64::min);
@@ -76,7 +78,8 @@ impl Axis {
         }
     }
 
-    /// From 0 (the axis begins) to 1 (it ends); nothing for what has no place on a logarithmic axis.
+    /// From 0 (the axis begins) to 1 (it ends); nothing for what has no place on a logarithmic
+    /// axis.
     pub fn at(&self, figure: f64) -> Option<f64> {
         if self.log {
             (figure > 0.0).then(|| (figure / self.low).ln() / (self.high / self.low).ln())

@@ -1,4 +1,5 @@
-//! How a series looks: a colour, a marker and a dash, so that it is known without its colour, and the same in every plot.
+//! How a series looks: a colour, a marker and a dash, so that it is known without its colour, and
+//! the same in every plot.
 
 use crate::read::Findings;
 use serde::Serialize;
@@ -33,8 +34,8 @@ pub struct Style {
     pub ours: bool,
 }
 
-/// Whether a series is what Larder gives who asks for nothing special; the structures of the studies (`larder set, btree`) are Larder's, too, but are there
-/// to be compared with.
+/// Whether a series is what Larder gives who asks for nothing special; the structures of the
+/// studies (`larder set, btree`) are Larder's, too, but are there to be compared with.
 pub fn ours(name: &str) -> bool {
     let name = name.to_lowercase();
     let structure = ["larder set, ", "larder ordered_set, "];

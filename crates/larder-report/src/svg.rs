@@ -7,7 +7,8 @@
 //!     └──┴────┴────┴── x                                 └──┴────┴────┴── y
 //! ```
 //!
-//! A bar through a marker goes from the least run to the most. Above [`CROWDED`] places a line has no markers, and its spread is an area.
+//! A bar through a marker goes from the least run to the most. Above [`CROWDED`] places a line has
+//! no markers, and its spread is an area.
 
 use crate::chart::{Chart, From, Series, Spot};
 use crate::number::short;

@@ -1,4 +1,5 @@
-//! The tables under a plot: all of its figures, who is best where, and what was published beside what was measured.
+//! The tables under a plot: all of its figures, who is best where, and what was published beside
+//! what was measured.
 
 use crate::chart::{Chart, Series, Spot};
 use crate::number::{figure, times};

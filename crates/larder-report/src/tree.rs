@@ -1,4 +1,5 @@
-//! A contention-adapting tree that adapts: its whole history as one drawing, on which the page's script moves a "now" and draws the bases of that moment.
+//! A contention-adapting tree that adapts: its whole history as one drawing, on which the page's
+//! script moves a "now" and draws the bases of that moment.
 //!
 //! ```text
 //!   keys ──────────────────────▶   bases ─▶
@@ -186,7 +187,8 @@ fn across(tree: &Recording, key: f64) -> f64 {
     FRAME.left + part * (FRAME.right - FRAME.left)
 }
 
-/// The borders that there have been. Samples set right what events of several threads, told apart only by their times, leave open.
+/// The borders that there have been. Samples set right what events of several threads, told apart
+/// only by their times, leave open.
 fn borders(tree: &Recording) -> Vec<Border> {
     let (mut open, mut done): (Vec<Border>, Vec<Border>) = (Vec::new(), Vec::new());
     let mut events = tree.events.iter().peekable();

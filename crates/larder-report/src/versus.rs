@@ -1,4 +1,5 @@
-//! This run beside another: what became better, what became worse, what is noise, and what else was different.
+//! This run beside another: what became better, what became worse, what is noise, and what else was
+//! different.
 
 use crate::chart::Chart;
 use crate::compare::{facts, pairs, Pair};

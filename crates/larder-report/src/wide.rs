@@ -1,7 +1,9 @@
-//! `wide.csv` of `make bench-wide` as a heat map for each size: operations down, kinds of rows across.
+//! `wide.csv` of `make bench-wide` as a heat map for each size: operations down, kinds of rows
+//! across.
 //!
-//! A field is the median of the ratios of its cells (types of tables, by reference and by name). Its
-//! colour says how far from 1 it is; the number stands in it, so that nothing depends on colours.
+//! A field is the median of the ratios of its cells (types of tables, by reference and by name).
+//! Its colour says how far from 1 it is; the number stands in it, so that nothing depends on
+//! colours.
 
 use crate::figures::quantile;
 use crate::tables::wide;

@@ -1,5 +1,6 @@
-//! The page in a real browser, headless Chromium (Debian's package; `make test` installs it): every plot is drawn by the script, the keyboard works, no
-//! script fails. `LARDER_NO_BROWSER=1` leaves these tests out where no browser can be had; `LARDER_SCREENSHOTS=FOLDER` keeps what was seen.
+//! The page in a real browser, headless Chromium (Debian's package; `make test` installs it): every
+//! plot is drawn by the script, the keyboard works, no script fails. `LARDER_NO_BROWSER=1` leaves
+//! these tests out where no browser can be had; `LARDER_SCREENSHOTS=FOLDER` keeps what was seen.
 
 mod common;
 

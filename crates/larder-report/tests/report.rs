@@ -56,7 +56,8 @@ fn every_plot_is_a_file_too() {
     assert_eq!(written.plots.len(), 8);
     let lookup = std::fs::read_to_string(folder.join("report-plots/ets-2003-random-lookup.svg"))
         .expect("a plot");
-    // Seven series of six points, three published figures; a marker each, and one in each entry of the legend.
+    // Seven series of six points, three published figures; a marker each, and one in each entry of
+    // the legend.
     assert_eq!(lookup.matches("class=\"mark\"").count(), 7 * 6 + 3 + 10);
     assert!(lookup.contains("judyeh (published)"));
     let growth =
@@ -73,7 +74,8 @@ fn the_summary_tells_wins_losses_and_noise() {
     let folder = common::folder("summary");
     common::write_all(&folder, 1.0);
     let (_, page) = report(&folder, None);
-    // Made so: the default wins at all sizes, with spreads apart from the second at the larger ones; it loses where a fifth of the lookups are gone.
+    // Made so: the default wins at all sizes, with spreads apart from the second at the larger
+    // ones; it loses where a fifth of the lookups are gone.
     assert!(page.contains("default: 6 of 6"), "random lookup");
     assert!(
         page.contains("better at 0, open at 0, worse at 3"),
@@ -88,7 +90,8 @@ fn two_runs_are_compared() {
     common::write_all(&new, 2.0);
     common::write_all(&old, 1.0);
     let (_, page) = report(&new, Some(&old));
-    // The default became twice as slow in 6 + 7 + 100 + 3 + 3 figures; six other types have the others.
+    // The default became twice as slow in 6 + 7 + 100 + 3 + 3 figures; six other types have the
+    // others.
     assert!(
         page.contains(
             "<strong>0</strong> are clearly better here, <strong>119</strong> clearly worse"

@@ -1,4 +1,5 @@
-//! Inserts, lookups and a whole scan on every structure, one thread, keys and values of eight bytes: nanoseconds each, and bytes a row.
+//! Inserts, lookups and a whole scan on every structure, one thread, keys and values of eight
+//! bytes: nanoseconds each, and bytes a row.
 //!
 //! `cargo run --release -p larder-structures --example compare [ROWS]`
 

@@ -7,11 +7,13 @@
 //!        \ 0 /  \ 4 /  \--- 2 ---/  1     5   \--- 3 ---/      in order: 0 4 2 1 5 3
 //! ```
 //!
-//! Larson takes a bucket's number from the low bits of the hash. Here the bits are the top ones in reverse, so that each bucket has one run of hashes
-//! and a bucket that is divided leaves two neighbours: who goes through the buckets in the order of hashes goes on from where they were, however
-//! often buckets have been divided and joined meanwhile.
+//! Larson takes a bucket's number from the low bits of the hash. Here the bits are the top ones in
+//! reverse, so that each bucket has one run of hashes and a bucket that is divided leaves two
+//! neighbours: who goes through the buckets in the order of hashes goes on from where they were,
+//! however often buckets have been divided and joined meanwhile.
 //!
-//! Invariants: 1. A bucket below `divided`, or at or past 2^level, has the hashes that begin with its level + 1 bits; the others with level bits.
+//! Invariants: 1. A bucket below `divided`, or at or past 2^level, has the hashes that begin with
+//! its level + 1 bits; the others with level bits.
 //! 2. `divided` < 2^level.
 //!
 //! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; W. Litwin, 1980.
@@ -73,8 +75,9 @@ impl Address {
         (hash & !(step - 1)).checked_sub(1)
     }
 
-    /// One bucket more: gives the bucket that is divided and the bit (as a mask of the hash) that says which of its entries go to the new one,
-    /// which is the last. None if there is no bit left.
+    /// One bucket more: gives the bucket that is divided and the bit (as a mask of the hash) that
+    /// says which of its entries go to the new one, which is the last. None if there is no bit
+    /// left.
     pub(crate) fn grow(&mut self) -> Option<(usize, u64)> {
         if self.level + 1 >= MOST_LEVEL.min(BITS) {
             return None;
@@ -89,7 +92,8 @@ impl Address {
         Some((bucket, mask))
     }
 
-    /// One bucket less: gives the bucket that takes the entries of the last one. None if there is but one.
+    /// One bucket less: gives the bucket that takes the entries of the last one. None if there is
+    /// but one.
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.divided == 0 {
             self.level = self.level.checked_sub(1)?;

@@ -1,4 +1,5 @@
-//! An AVL tree: `ordered_set` as it was up to OTP 21, and the base node of its tree with write concurrency since.
+//! An AVL tree: `ordered_set` as it was up to OTP 21, and the base node of its tree with write
+//! concurrency since.
 //!
 //! ```text
 //!             k             balance = height of the right - height of the left: -1, 0 or 1
@@ -13,21 +14,28 @@
 //! Invariants:
 //! 1. In order, positions ascend.
 //! 2. The heights of a node's two subtrees differ by at most one; `balance` says how.
-//! 3. The stack of the last walk, if there is one, belongs to the tree as it is: who changes links empties it.
+//! 3. The stack of the last walk, if there is one, belongs to the tree as it is: who changes links
+//!    empties it.
 //!
-//! Steps of a change: (1) descend, keep the path; (2) let the caller decide; (3) link or unlink; (4) go back up the path, rotating.
+//! Steps of a change: (1) descend, keep the path; (2) let the caller decide; (3) link or unlink;
+//! (4) go back up the path, rotating.
 //!
-//! *The static stack.* `next` and `prev` ask for one neighbour at a time, each time from the top. OTP keeps the stack of the last such walk with the
-//! table; when the next one begins where that ended it goes on from there, in O(1) amortised, and no key is compared but one. One walk at a time has the
-//! stack; others descend. The patch measured in 2013 gave each call a stack of its own: `static_stack` off.
+//! *The static stack.* `next` and `prev` ask for one neighbour at a time, each time from the top.
+//! OTP keeps the stack of the last such walk with the table; when the next one begins where that
+//! ended it goes on from there, in O(1) amortised, and no key is compared but one. One walk at a
+//! time has the stack; others descend. The patch measured in 2013 gave each call a stack of its
+//! own: `static_stack` off.
 //!
-//! Source: G. M. Adelson-Velsky, E. M. Landis, "An algorithm for the organization of information", 1962; OTP's documented behaviour.
+//! Source: G. M. Adelson-Velsky, E. M. Landis, "An algorithm for the organization of information",
+//! 1962; OTP's documented behaviour.
 //! Deviation: a key is beside its links when it is short.
 //!
-//! To divide a tree takes its root away, and to join two links the lower one to an inner edge of the higher one: O(log n), as in OTP, whose tree of locks
-//! does so all the time. What has been divided or joined is counted when somebody asks, O(n).
+//! To divide a tree takes its root away, and to join two links the lower one to an inner edge of
+//! the higher one: O(log n), as in OTP, whose tree of locks does so all the time. What has been
+//! divided or joined is counted when somebody asks, O(n).
 //!
-//! Not for: many writers (one lock), large tables that don't fit in cache (a miss for each of 1.44 log₂ n levels). The default is quicker in all.
+//! Not for: many writers (one lock), large tables that don't fit in cache (a miss for each of 1.44
+//! log₂ n levels). The default is quicker in all.
 
 use crate::position::spilled;
 use crate::raw::heap::{Heap, Link, NIL};
@@ -74,7 +82,8 @@ impl Stack {
 pub struct Avl<W> {
     nodes: Heap<Node<W>>,
     root: Link,
-    /// Whether all nodes were made here: the counts are exact. Else they are, modulo 2⁶⁴, as a sum over all trees that had to do with each other.
+    /// Whether all nodes were made here: the counts are exact. Else they are, modulo 2⁶⁴, as a sum
+    /// over all trees that had to do with each other.
     own: bool,
     /// Bytes of positions that are too long to stand in their nodes.
     spilled: usize,
@@ -149,7 +158,8 @@ impl<W> Avl<W> {
         node
     }
 
-    /// Turns the node, whose `side` is too high by one, so that invariant 2 holds. Gives the new top, and whether the subtree became lower.
+    /// Turns the node, whose `side` is too high by one, so that invariant 2 holds. Gives the new
+    /// top, and whether the subtree became lower.
     fn rotate(&mut self, top: Link, side: usize) -> (Link, bool) {
         let (heavy, other) = (weight(side), 1 - side);
         let kid = self.nodes[top].kids[side];
@@ -304,7 +314,8 @@ impl<W> Avl<W> {
         levels
     }
 
-    /// Joins two trees with an entry between them, by which the roots differ. O(difference of their heights).
+    /// Joins two trees with an entry between them, by which the roots differ. O(difference of their
+    /// heights).
     fn concatenate(&mut self, left: Link, middle: (Position, W), right: Link) {
         let roots = [left, right];
         let heights = roots.map(|root| self.height(root) as isize);
@@ -317,7 +328,8 @@ impl<W> Avl<W> {
         while height > heights[short] + 1 {
             path.push((at, short));
             let node = &self.nodes[at];
-            // The subtree on `short`'s side is lower by one, or by two where the node leans the other way.
+            // The subtree on `short`'s side is lower by one, or by two where the node leans the
+            // other way.
             height -= if node.balance == weight(tall) { 2 } else { 1 };
             at = node.kids[short];
         }

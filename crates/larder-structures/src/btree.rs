@@ -12,16 +12,18 @@
 //! 2. All leaves are on one level. An inner node of n entries has n + 1 children.
 //! 3. A node has at most M − 1 entries, and all but the root at least ⌈M/2⌉ − 1.
 //!
-//! Steps of a change: (1) down to the entry or to its place in a leaf; (2) let the caller decide; (3) insert or remove there, an entry of an inner
-//! node by way of its successor; (4) on the way back, divide a node that is too long, even out or merge one that is too short with a neighbour.
+//! Steps of a change: (1) down to the entry or to its place in a leaf; (2) let the caller decide;
+//! (3) insert or remove there, an entry of an inner node by way of its successor; (4) on the way
+//! back, divide a node that is too long, even out or merge one that is too short with a neighbour.
 //!
 //! The way down is a recursion as deep as the tree: 32 levels for 2³² entries where M is smallest.
 //!
-//! Source: R. Bayer, E. McCreight, "Organization and maintenance of large ordered indexes", 1972. Deviations: a node that is too short shares evenly
-//! with its neighbour where the paper moves one entry; to divide a tree counts the entries of one part, O(n / M) nodes read.
+//! Source: R. Bayer, E. McCreight, "Organization and maintenance of large ordered indexes", 1972.
+//! Deviations: a node that is too short shares evenly with its neighbour where the paper moves one
+//! entry; to divide a tree counts the entries of one part, O(n / M) nodes read.
 //!
-//! Not for: many writers (one lock). With M of 16 to 64 it beats the AVL tree; the default, which compares heads of keys and packs its
-//! leaves, beats both.
+//! Not for: many writers (one lock). With M of 16 to 64 it beats the AVL tree; the default, which
+//! compares heads of keys and packs its leaves, beats both.
 
 use crate::position::spilled;
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
@@ -68,7 +70,8 @@ enum Effect<W> {
     Divided(Entry<W>, Node<W>),
 }
 
-/// The most entries of a node, and what the tree is made of: what the steps need to know besides the node.
+/// The most entries of a node, and what the tree is made of: what the steps need to know besides
+/// the node.
 struct Work<'t> {
     most: usize,
     tally: &'t mut Tally,
@@ -241,7 +244,8 @@ impl<W> Node<W> {
         }
     }
 
-    /// Puts a lower tree beside this one, an entry between the two, on the level where both are as high.
+    /// Puts a lower tree beside this one, an entry between the two, on the level where both are as
+    /// high.
     fn graft(
         &mut self,
         other: Node<W>,

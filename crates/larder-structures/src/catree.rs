@@ -15,21 +15,28 @@
 //!
 //! Invariants:
 //! 1. Entries left of a route are before its position, those right of it at or past it.
-//! 2. A base is valid or not; what is not has been replaced. That changes under its lock, and never back.
-//! 3. Routes and slots change under the mutex of the shape; whoever waits for it has at most one base locked, and whoever has it waits for no base.
+//! 2. A base is valid or not; what is not has been replaced. That changes under its lock, and never
+//!    back.
+//! 3. Routes and slots change under the mutex of the shape; whoever waits for it has at most one
+//!    base locked, and whoever has it waits for no base.
 //!
-//! Steps of a change: (1) down the routes; (2) lock the base; begin again if it is not valid; (3) change its structure; (4) count; (5) if the count is high, divide
-//! the base; if it is low, join it to its neighbour.
+//! Steps of a change: (1) down the routes; (2) lock the base; begin again if it is not valid; (3)
+//! change its structure; (4) count; (5) if the count is high, divide the base; if it is low, join
+//! it to its neighbour.
 //!
-//! A writer that had to wait counts as `contended` (250), one that didn't as `quiet` (−1), a scan that goes over the end of a base as `more_than_one` (−10).
-//! Beyond `high` (1,000) a base is divided, below `low` (−1,000) joined; a count goes no further than ±`clamp` (20,000). With
-//! `random_join` each 512th write, by chance, counts −500 more, so that a tree whose bases are seldom met by anyone becomes small again. These are OTP's numbers.
+//! A writer that had to wait counts as `contended` (250), one that didn't as `quiet` (−1), a scan
+//! that goes over the end of a base as `more_than_one` (−10). Beyond `high` (1,000) a base is
+//! divided, below `low` (−1,000) joined; a count goes no further than ±`clamp` (20,000). With
+//! `random_join` each 512th write, by chance, counts −500 more, so that a tree whose bases are
+//! seldom met by anyone becomes small again. These are OTP's numbers.
 //!
 //! Linearisation point of an operation: any while it holds the lock of a valid base.
 //!
-//! Source: K. Sagonas, K. Winblad, "A contention adapting approach to concurrent ordered sets", JPDC 115, 2018; OTP's documented behaviour.
-//! Deviations: changes of the shape take one mutex, where the paper locks the routes concerned; they are rare by the counts. Readers don't
-//! count. A scan locks one base at a time, and each batch is as of one instant. Neither writers that met an invalid base count.
+//! Source: K. Sagonas, K. Winblad, "A contention adapting approach to concurrent ordered sets",
+//! JPDC 115, 2018; OTP's documented behaviour.
+//! Deviations: changes of the shape take one mutex, where the paper locks the routes concerned;
+//! they are rare by the counts. Readers don't count. A scan locks one base at a time, and each
+//! batch is as of one instant. Neither writers that met an invalid base count.
 //!
 //! Not for: one thread (the structure alone is quicker); scans that must be quick while many write.
 
@@ -241,7 +248,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// Step 4; answers what the count is now.
     fn count(&self, base: &Base<S>, by: i64) -> i64 {
-        // Ordering, of both: Relaxed. A count is a hint; writers of one base are one after the other.
+        // Ordering, of both: Relaxed. A count is a hint; writers of one base are one after the
+        // other.
         let clamp = self.adaptation.clamp;
         let now = (base.contention.load(Relaxed) + by).clamp(-clamp, clamp);
         base.contention.store(now, Relaxed);
@@ -315,7 +323,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         if std::ptr::eq(slot, sibling) {
             above.store(Some(joined), guard);
         } else {
-            // First the new base where the neighbour was, then the sibling where the parent was: who comes to `old` meanwhile begins again.
+            // First the new base where the neighbour was, then the sibling where the parent was:
+            // who comes to `old` meanwhile begins again.
             slot.store(Some(joined), guard);
             above.store(sibling.share(guard), guard);
         }

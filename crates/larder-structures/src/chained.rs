@@ -1,23 +1,27 @@
-//! A hash table of the ecosystem, hashbrown, under one lock: what `std::unordered_set` was in the experiment of 2013.
+//! A hash table of the ecosystem, hashbrown, under one lock: what `std::unordered_set` was in the
+//! experiment of 2013.
 //!
 //! ```text
 //!   pages    [ hashbrown ] [ hashbrown ] [ hashbrown ] ...     256 entries each on the average
 //!             000..         100..         010..                a page has a run of hashes (see address.rs)
 //! ```
 //!
-//! A hash table has no order, and a scan that goes on after other operations needs one. So the table is cut into pages by the top bits of the hash, and
-//! a scan sorts one page at a time: what there is from the cut on is made a heap, O(256), and taken from it in order.
+//! A hash table has no order, and a scan that goes on after other operations needs one. So the
+//! table is cut into pages by the top bits of the hash, and a scan sorts one page at a time: what
+//! there is from the cut on is made a heap, O(256), and taken from it in order.
 //!
-//! Invariants: 1. A page has the entries whose hash its address has. 2. There are at most 256 entries a page on the average, and at least half as many
-//! where there is more than one page.
+//! Invariants: 1. A page has the entries whose hash its address has. 2. There are at most 256
+//! entries a page on the average, and at least half as many where there is more than one page.
 //!
-//! Steps of a change: (1) find page and entry; (2) let the caller decide; (3) change the page; (4) divide a page, or join the last one to
-//! that which it came from, if invariant 2 asks for it.
+//! Steps of a change: (1) find page and entry; (2) let the caller decide; (3) change the page; (4)
+//! divide a page, or join the last one to that which it came from, if invariant 2 asks for it.
 //!
-//! What it costs: a step through the array of pages for each operation, and some microseconds for a step of a scan that wants one entry.
-//! In return no insert pays for a rehash of all, as it would with one table.
+//! What it costs: a step through the array of pages for each operation, and some microseconds for a
+//! step of a scan that wants one entry. In return no insert pays for a rehash of all, as it would
+//! with one table.
 //!
-//! Source: the study of 2013; hashbrown follows Google's SwissTable. Not for: many writers (one lock); tables that are traversed more than looked up.
+//! Source: the study of 2013; hashbrown follows Google's SwissTable. Not for: many writers (one
+//! lock); tables that are traversed more than looked up.
 
 use crate::address::Address;
 use crate::position::{hash_of, spilled};

@@ -6,12 +6,14 @@
 //!                        before    at         a place: where the second node is, or where another would go in before it
 //! ```
 //!
-//! Invariants: 1. A chain's nodes ascend by position. 2. A node is in one chain, which begins with a head that its table keeps.
+//! Invariants: 1. A chain's nodes ascend by position. 2. A node is in one chain, which begins with
+//! a head that its table keeps.
 //!
-//! Steps of a change: (1) find the place, from the chain's head; (2) link a node or unlink one; (3) where that makes another node the first, put its number
-//! where the head is.
+//! Steps of a change: (1) find the place, from the chain's head; (2) link a node or unlink one; (3)
+//! where that makes another node the first, put its number where the head is.
 //!
-//! Heads are the tables': one has them in an array, another under the buckets' numbers. So what changes a chain answers its new head, if it has one.
+//! Heads are the tables': one has them in an array, another under the buckets' numbers. So what
+//! changes a chain answers its new head, if it has one.
 
 use crate::position::spilled;
 use crate::sequential::Visitor;
@@ -30,7 +32,8 @@ pub(crate) struct Node<W, M> {
     pub(crate) mark: M,
 }
 
-/// Where a chain is gone along: the node before ([`NIL`] at its beginning) and the node there ([`NIL`] at its end).
+/// Where a chain is gone along: the node before ([`NIL`] at its beginning) and the node there
+/// ([`NIL`] at its end).
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) before: u32,

@@ -1,4 +1,5 @@
-//! The options of structures: what there is, what was asked for, and what to say when the two don't meet.
+//! The options of structures: what there is, what was asked for, and what to say when the two don't
+//! meet.
 
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! How many values there are and how much memory they hold, counted by threads that don't meet.
 //!
-//! An index begins with one pair of counts. When a writer first meets another, it gets one for each of some groups of threads. The sum is
-//! exact when nobody writes.
+//! An index begins with one pair of counts. When a writer first meets another, it gets one for each
+//! of some groups of threads. The sum is exact when nobody writes.
 
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;

@@ -6,8 +6,9 @@
 //!    ------>                  a walk backward begins with f
 //! ```
 //!
-//! A structure need not know why a walk begins where it does: it asks [`Cut::has_left`] of the positions that it meets. The answers
-//! are monotone: if a position lies left of the cut, so do all smaller ones.
+//! A structure need not know why a walk begins where it does: it asks [`Cut::has_left`] of the
+//! positions that it meets. The answers are monotone: if a position lies left of the cut, so do all
+//! smaller ones.
 
 use larder_index::{Direction, Start};
 
@@ -44,8 +45,9 @@ impl<'a> Cut<'a> {
         Cut { left, direction }
     }
 
-    /// The cut before the entry whose position is a beginning of `bytes`; where there is none, before the first entry past `bytes`. A walk
-    /// backward begins with that entry, or with the last one before `bytes`.
+    /// The cut before the entry whose position is a beginning of `bytes`; where there is none,
+    /// before the first entry past `bytes`. A walk backward begins with that entry, or with the
+    /// last one before `bytes`.
     pub fn around(bytes: &'a [u8], direction: Direction) -> Self {
         let left = match direction {
             Direction::Forward => Left::LessApart(bytes),
@@ -72,10 +74,12 @@ impl<'a> Cut<'a> {
         self.has_left(position) != self.is_forward()
     }
 
-    /// Where parts are divided at `at` (the right one begins there), whether the walk begins in the right one.
+    /// Where parts are divided at `at` (the right one begins there), whether the walk begins in the
+    /// right one.
     pub(crate) fn begins_right_of(&self, at: &[u8]) -> bool {
         match self.direction {
-            // What lies before a bound lies left of the cut at that bound, whatever kind of cut it is.
+            // What lies before a bound lies left of the cut at that bound, whatever kind of cut it
+            // is.
             Direction::Forward => self.bytes().is_some_and(|p| at <= p),
             Direction::Backward => self.has_left(at),
         }
@@ -114,8 +118,8 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Whether a walk that met this position last goes on from here. Positions are prefix-free, so that nothing lies between a position and
-    /// the same with a zero byte after it.
+    /// Whether a walk that met this position last goes on from here. Positions are prefix-free, so
+    /// that nothing lies between a position and the same with a zero byte after it.
     pub fn goes_on_after(&self, position: &[u8]) -> bool {
         match (self.left, self.direction) {
             (Left::LessOrSame(p), Direction::Forward) | (Left::Less(p), Direction::Backward) => {

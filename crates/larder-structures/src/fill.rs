@@ -23,7 +23,8 @@ pub(crate) fn resume_after(position: &[&[u8]], direction: Direction, resume: &mu
         .iter()
         .for_each(|part| resume.extend_from_slice(part));
     if direction == Direction::Forward {
-        // Positions are prefix-free: nothing lies between a position and the same with a zero byte after it.
+        // Positions are prefix-free: nothing lies between a position and the same with a zero byte
+        // after it.
         resume.push(0);
     }
 }

@@ -7,19 +7,25 @@
 //! ```
 //!
 //! Invariants:
-//! 1. An index of the array is a bucket with at least one entry; its value is the number of the chain's first node.
-//! 2. A chain (`chains.rs`) has the entries whose hash begins with the bucket's bits, by ascending position.
+//! 1. An index of the array is a bucket with at least one entry; its value is the number of the
+//!    chain's first node.
+//! 2. A chain (`chains.rs`) has the entries whose hash begins with the bucket's bits, by ascending
+//!    position.
 //!
-//! So the array's order, and the chains', is the order of positions, and a scan goes on where it was.
+//! So the array's order, and the chains', is the order of positions, and a scan goes on where it
+//! was.
 //!
-//! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link or unlink a node; the first of a chain is the array's
-//! value.
+//! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link
+//! or unlink a node; the first of a chain is the array's value.
 //!
-//! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang workshop 2003: "a hash table of 2³² buckets, managed by
-//! a Judy array"; the array is [`larder_judy::JudyL`]. Deviations: a bucket goes by the top bits of the hash, whose number is an option; chains are sorted,
-//! where the study's were in order of arrival; nodes have numbers, not addresses.
+//! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang
+//! workshop 2003: "a hash table of 2³² buckets, managed by a Judy array"; the array is
+//! [`larder_judy::JudyL`]. Deviations: a bucket goes by the top bits of the hash, whose number is
+//! an option; chains are sorted, where the study's were in order of arrival; nodes have numbers,
+//! not addresses.
 //!
-//! Not for: many writers (one lock); small tables, where a plain hash table takes fewer steps; keys in their order.
+//! Not for: many writers (one lock); small tables, where a plain hash table takes fewer steps; keys
+//! in their order.
 
 use crate::chains::{Chains, NewHead, Place};
 use crate::position::hash_of;
@@ -57,7 +63,8 @@ impl<W> JudyHash<W> {
         self.buckets.get(bucket).map_or(NIL, |id| id as u32)
     }
 
-    /// Step 3: the first of a chain is the array's value, and a bucket without a chain is not in the array.
+    /// Step 3: the first of a chain is the array's value, and a bucket without a chain is not in
+    /// the array.
     #[inline]
     fn set_head(&mut self, bucket: u64, head: NewHead) {
         match head {

@@ -1,4 +1,5 @@
-//! Judy arrays over byte strings: `judysl` and `judyesl` of the study of 2003, here with the order of keys.
+//! Judy arrays over byte strings: `judysl` and `judyesl` of the study of 2003, here with the order
+//! of keys.
 //!
 //! ```text
 //!   array     "ann"  -> 3            a position leads to a number ...
@@ -6,21 +7,28 @@
 //!   words     [ word | word | free | word ]     ... the number to a word
 //! ```
 //!
-//! The array is the only place that has the positions: it gives them back, byte by byte, in their order.
+//! The array is the only place that has the positions: it gives them back, byte by byte, in their
+//! order.
 //!
-//! *Zero bytes.* JudySL's strings end with a zero byte and can't hold one. In such an array a zero byte is written as 01 01, and a 01 as 01 02, which keeps
-//! the order. JudyESL's strings carry their length, and positions are written as they are.
+//! *Zero bytes.* JudySL's strings end with a zero byte and can't hold one. In such an array a zero
+//! byte is written as 01 01, and a 01 as 01 02, which keeps the order. JudyESL's strings carry
+//! their length, and positions are written as they are.
 //!
-//! Invariants: 1. The array has a position's string exactly when there is an entry; its value is the number of the entry's word.
+//! Invariants: 1. The array has a position's string exactly when there is an entry; its value is
+//! the number of the entry's word.
 //!
-//! Steps of a change: (1) look the number up; (2) let the caller decide; (3) insert into the array or remove from it.
+//! Steps of a change: (1) look the number up; (2) let the caller decide; (3) insert into the array
+//! or remove from it.
 //!
-//! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang workshop 2003, and its future work (keys in bytes that
-//! sort as terms do make these tables ordered); the arrays are [`larder_judy::JudySL`] and [`larder_judy::JudyESL`], two kinds of [`StringArray`]. Deviations: a value is a
-//! number, where C has an address. To divide a tree, or to join two, moves the entries of one part, one by one.
+//! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang
+//! workshop 2003, and its future work (keys in bytes that sort as terms do make these tables
+//! ordered); the arrays are [`larder_judy::JudySL`] and [`larder_judy::JudyESL`], two kinds of
+//! [`StringArray`]. Deviations: a value is a number, where C has an address. To divide a tree, or
+//! to join two, moves the entries of one part, one by one.
 //!
-//! Not for: many writers (one lock); walks of single steps, each of which descends anew; random keys that are looked up, which a hash table finds in fewer
-//! steps. They are for many keys that begin alike, in little memory.
+//! Not for: many writers (one lock); walks of single steps, each of which descends anew; random
+//! keys that are looked up, which a hash table finds in fewer steps. They are for many keys that
+//! begin alike, in little memory.
 
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::slab::Slab;
@@ -160,7 +168,8 @@ impl<C: Strings, W> JudyText<C, W> {
             return self.step(edge, string);
         };
         C::with(bytes, |bytes| string.extend_from_slice(bytes));
-        // A cut at some bytes, of whatever kind, falls just before or just behind the last entry that is not past them.
+        // A cut at some bytes, of whatever kind, falls just before or just behind the last entry
+        // that is not past them.
         match self.step(Step::AtOrBefore, string) {
             None if forward => self.step(edge, string),
             None => None,
@@ -272,7 +281,8 @@ impl<C: Strings, W: Send + Sync> Divisible<W> for JudyText<C, W> {
 
     fn join(&mut self, mut right: Self) {
         if right.len() > self.len() {
-            // The entries of the smaller one move; which part they were does not matter to the array.
+            // The entries of the smaller one move; which part they were does not matter to the
+            // array.
             std::mem::swap(self, &mut right);
         }
         let mut string = Vec::new();

@@ -1,10 +1,12 @@
 //! Locks by position, for structures whose nodes are changed without one.
 //!
-//! Where nodes come and go lock-free, nothing stands for an entry that is not there. A change has to see the entry and answer in one step, and its
-//! closure is called exactly once: so the writers of one position exclude each other here, by one of 64 locks, which the position's hash picks. Writers of
-//! other positions are not kept out of any node; readers take no lock and write nothing.
+//! Where nodes come and go lock-free, nothing stands for an entry that is not there. A change has
+//! to see the entry and answer in one step, and its closure is called exactly once: so the writers
+//! of one position exclude each other here, by one of 64 locks, which the position's hash picks.
+//! Writers of other positions are not kept out of any node; readers take no lock and write nothing.
 //!
-//! The lock also says whether a change is under way, for those who have to wait until it is not ([`KeyLocks::settle`]).
+//! The lock also says whether a change is under way, for those who have to wait until it is not
+//! ([`KeyLocks::settle`]).
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::atomic::{fence, Ordering};
@@ -49,10 +51,12 @@ impl KeyLocks {
         }
     }
 
-    /// Waits for a change of the position that is under way, if there is one. Writes nothing otherwise.
+    /// Waits for a change of the position that is under way, if there is one. Writes nothing
+    /// otherwise.
     pub(crate) fn settle(&self, position: &[u8]) {
-        // Ordering: SeqCst fence, keeps the look at the lock after what the caller told the world, as the locking keeps a writer's look at the
-        // world after its lock: one of the two sees the other.
+        // Ordering: SeqCst fence, keeps the look at the lock after what the caller told the world,
+        // as the locking keeps a writer's look at the world after its lock: one of the two sees the
+        // other.
         fence(Ordering::SeqCst);
         let lock = self.of(position);
         if lock.is_locked() {
@@ -75,7 +79,8 @@ impl KeyLocks {
     }
 }
 
-/// Who tells the world something and then settles a position sees every change of it that was not told.
+/// Who tells the world something and then settles a position sees every change of it that was not
+/// told.
 #[cfg(all(test, larder_model))]
 mod model {
     use super::*;

@@ -12,28 +12,40 @@
 //!
 //! Invariants:
 //! 1. Entries left of a route are before its position, those right of it at or past it.
-//! 2. Leaves don't change. A slot's leaf is replaced only while the slot is not marked; a slot that is marked is *frozen*: its route is on its way out, or who
-//!    froze it is about to store another leaf.
+//! 2. Leaves don't change. A slot's leaf is replaced only while the slot is not marked; a slot that
+//!    is marked is *frozen*: its route is on its way out, or who froze it is about to store another
+//!    leaf.
 //! 3. Only who has the mutex of joins freezes slots and takes routes out.
 //!
-//! Steps of a change: (1) lock the position, find its leaf; (2) let the caller decide; (3) make a leaf with the change, compare and swap it into the slot: the linearisation point; where another
-//! writer was quicker, find the leaf anew; (4) if its count is high, divide the leaf; if it is low, join it to its neighbour.
+//! Steps of a change: (1) lock the position, find its leaf; (2) let the caller decide; (3) make a
+//! leaf with the change, compare and swap it into the slot: the linearisation point; where another
+//! writer was quicker, find the leaf anew; (4) if its count is high, divide the leaf; if it is low,
+//! join it to its neighbour.
 //!
-//! *To join*: (a) freeze the leaf's slot and its neighbour's; (b) make one leaf of both; (c) store it where the neighbour was, (d) and the sibling where the route was.
-//! Readers never wait: what they find in a frozen slot is as it was when it was frozen, and nobody changes these entries before (d).
+//! *To join*: (a) freeze the leaf's slot and its neighbour's; (b) make one leaf of both; (c) store
+//! it where the neighbour was, (d) and the sibling where the route was.
+//! Readers never wait: what they find in a frozen slot is as it was when it was frozen, and nobody
+//! changes these entries before (d).
 //!
-//! A writer that was not first counts 250, one that was −1; beyond 1,000 a leaf is divided, below −1,000 joined.
+//! A writer that was not first counts 250, one that was −1; beyond 1,000 a leaf is divided, below
+//! −1,000 joined.
 //!
-//! Linearisation point of a lookup: the load of the leaf from its slot; of a batch of a scan and of a range, that of its last leaf, when the others were looked at
-//! again afterwards and were as before (`lfcatree/range.rs`). So a batch is of one instant, and a scan stops nobody. Where others keep writing to leaves that have no
-//! entry when a scan passes them, the entries of its batch are of one instant, and each of these leaves had none at some time of the scan.
+//! Linearisation point of a lookup: the load of the leaf from its slot; of a batch of a scan and of
+//! a range, that of its last leaf, when the others were looked at again afterwards and were as
+//! before (`lfcatree/range.rs`). So a batch is of one instant, and a scan stops nobody. Where
+//! others keep writing to leaves that have no entry when a scan passes them, the entries of its
+//! batch are of one instant, and each of these leaves had none at some time of the scan.
 //!
-//! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees", SPAA 2018.
-//! Deviations: a join is not lock-free: one thread joins at a time (another that would leaves it), and writers wait while their leaf is frozen; a range is read
-//! optimistically, and its leaves are frozen after some tries, where the paper puts a mark into all its leaves, which writers help with; the writers of one position exclude each other (see `key_locks.rs`), because a change's
+//! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees",
+//! SPAA 2018.
+//! Deviations: a join is not lock-free: one thread joins at a time (another that would leaves it),
+//! and writers wait while their leaf is frozen; a range is read optimistically, and its leaves are
+//! frozen after some tries, where the paper puts a mark into all its leaves, which writers help
+//! with; the writers of one position exclude each other (see `key_locks.rs`), because a change's
 //! closure is called once; leaves are height-balanced trees, where the paper has treaps.
 //!
-//! Not for: one thread (each change makes log₂ n nodes); bags with many objects under a key (each change copies their handles).
+//! Not for: one thread (each change makes log₂ n nodes); bags with many objects under a key (each
+//! change copies their handles).
 
 mod range;
 
@@ -105,7 +117,8 @@ struct Found<'g, W: Word> {
 }
 
 impl<W: Word> LfCaTree<W> {
-    /// An empty tree that divides leaves whose count is beyond `high`, and joins those whose count is below `low`.
+    /// An empty tree that divides leaves whose count is beyond `high`, and joins those whose count
+    /// is below `low`.
     pub fn new(high: i64, low: i64) -> Self {
         LfCaTree {
             root: Slot::new(Some(leaf(None, 0))),
@@ -121,7 +134,8 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    /// Down the routes, right of those for which `right` answers true. The way is kept if it is asked for.
+    /// Down the routes, right of those for which `right` answers true. The way is kept if it is
+    /// asked for.
     fn descend<'g>(
         &'g self,
         guard: &'g Guard,
@@ -221,7 +235,8 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    /// Step 4: one leaf in place of a leaf and its neighbour, one route less; unless somebody else is joining, or a writer is quicker.
+    /// Step 4: one leaf in place of a leaf and its neighbour, one route less; unless somebody else
+    /// is joining, or a writer is quicker.
     fn join(&self, guard: &Guard, position: &[u8]) {
         let Some(_joins) = self.joins.try_lock() else {
             return;
@@ -289,7 +304,8 @@ fn edge<'g, W: Word>(top: &'g Slot<Node<W>>, side: usize, guard: &'g Guard) -> &
     slot
 }
 
-/// Marks a slot that has a leaf, so that no writer replaces it; None if writers are quicker, or if it has no leaf any more.
+/// Marks a slot that has a leaf, so that no writer replaces it; None if writers are quicker, or if
+/// it has no leaf any more.
 fn freeze<'g, W: Word>(slot: &'g Slot<Node<W>>, guard: &'g Guard) -> Option<&'g Leaf<W>> {
     const TRIES: usize = 4;
     (0..TRIES).find_map(|_| {
@@ -355,7 +371,8 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             });
             (met || walked != Walked::Torn).then_some(walked)
         };
-        // While others write to leaves that have no entry when they are passed, nothing is met and all has to be looked at again.
+        // While others write to leaves that have no entry when they are passed, nothing is met and
+        // all has to be looked at again.
         let strict = (0..TRIES).find_map(|_| once(true));
         strict.or_else(|| once(false)) == Some(Walked::ToTheEnd)
     }
@@ -392,7 +409,8 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
     }
 
     fn memory(&self, _guard: &Guard) -> usize {
-        // A node has two counts before it; a tree of n routes has n + 1 leaves. Ordering: Relaxed, a figure for people.
+        // A node has two counts before it; a tree of n routes has n + 1 leaves. Ordering: Relaxed,
+        // a figure for people.
         let nodes = self.routes.load(Relaxed) * 2 + 1;
         nodes * (size_of::<Node<W>>() + 16) + self.counts.bytes() + self.keys.memory()
     }

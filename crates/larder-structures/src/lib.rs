@@ -1,4 +1,5 @@
-//! The structures of the published studies of ETS, as indexes: to compare with the defaults, and with each other, on one's own data.
+//! The structures of the published studies of ETS, as indexes: to compare with the defaults, and
+//! with each other, on one's own data.
 //!
 //! ```
 //! use larder_index::{pin, Change, Key};
@@ -26,17 +27,19 @@
 //!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained, JudyHash, JudyText
 //! ```
 //!
-//! A structure maps a *position* (the key, or its hash and the key) to a machine word. In an index with one value under a key the word owns the
-//! value, in one with many it owns them all, in order of arrival. Hash-ordered structures keep their buckets in the order of the hash's top bits, so that a
-//! scan goes on where it was after the table grew or shrank.
+//! A structure maps a *position* (the key, or its hash and the key) to a machine word. In an index
+//! with one value under a key the word owns the value, in one with many it owns them all, in order
+//! of arrival. Hash-ordered structures keep their buckets in the order of the hash's top bits, so
+//! that a scan goes on where it was after the table grew or shrank.
 //!
-//! What a concurrent reader may see is what [`larder_index`] says of its own; but readers take locks where the structure has some, and a
-//! batch is what lies together: all, under one lock, or the entries of one part.
+//! What a concurrent reader may see is what [`larder_index`] says of its own; but readers take
+//! locks where the structure has some, and a batch is what lies together: all, under one lock, or
+//! the entries of one part.
 //!
 //! # To add one
 //!
-//! A file with a type that implements [`Sequential`] (or [`Scheme`], if it is shared in a way of its own), and an entry in `registry.rs`. The suites run
-//! over all that are listed there.
+//! A file with a type that implements [`Sequential`] (or [`Scheme`], if it is shared in a way of
+//! its own), and an entry in `registry.rs`. The suites run over all that are listed there.
 #![deny(unsafe_code)]
 
 mod address;

@@ -8,26 +8,32 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A chain (`chains.rs`) has the entries whose hash its bucket has (see `address.rs`), by ascending position.
-//! 2. Unless the table is fixed, or was lately, there are at most `chain` entries a bucket on the average, and at least half as many where there is more than one
-//!    bucket.
-//! 3. A node that is *kept* is no entry. There are such where the table is fixed, or was: their buckets are in `waiting`.
+//! 1. A chain (`chains.rs`) has the entries whose hash its bucket has (see `address.rs`), by
+//!    ascending position.
+//! 2. Unless the table is fixed, or was lately, there are at most `chain` entries a bucket on the
+//!    average, and at least half as many where there is more than one bucket.
+//! 3. A node that is *kept* is no entry. There are such where the table is fixed, or was: their
+//!    buckets are in `waiting`.
 //!
-//! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link or unlink a node; (4) if invariant 2 asks for it,
-//! divide the next bucket in turn, or join the last one to the one it came from.
+//! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link
+//! or unlink a node; (4) if invariant 2 asks for it, divide the next bucket in turn, or join the
+//! last one to the one it came from.
 //!
-//! So the table grows one bucket at a time (and shrinks by one, by two where chains are of one), and no insert pays for a rehash of all.
+//! So the table grows one bucket at a time (and shrinks by one, by two where chains are of one),
+//! and no insert pays for a rehash of all.
 //!
-//! *Fixation.* As in `ets`, a fixed table neither grows nor shrinks, and what is deleted is kept in its chain, unseen; an insert of the same key takes its
-//! place. When the table is released, what is kept is taken out: some at once, the rest by later changes, 16 buckets each, which is also how the number of buckets catches
-//! up.
+//! *Fixation.* As in `ets`, a fixed table neither grows nor shrinks, and what is deleted is kept in
+//! its chain, unseen; an insert of the same key takes its place. When the table is released, what
+//! is kept is taken out: some at once, the rest by later changes, 16 buckets each, which is also
+//! how the number of buckets catches up.
 //!
-//! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; OTP's documented behaviour: chains of 6 in 2003, 1 today. Deviations: buckets go by
-//! the top bits of the hash, and chains are sorted, so that a scan sees the entries in one order whatever happens to the table, fixed or not; no traversal here needs what
-//! fixation does.
+//! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; OTP's documented behaviour:
+//! chains of 6 in 2003, 1 today. Deviations: buckets go by the top bits of the hash, and chains are
+//! sorted, so that a scan sees the entries in one order whatever happens to the table, fixed or
+//! not; no traversal here needs what fixation does.
 //!
-//! Not for: large tables (a miss for the bucket and one for each node of the chain, and 48 bytes beside each object); hashes that are all alike, whose chain
-//! is gone through from end to end.
+//! Not for: large tables (a miss for the bucket and one for each node of the chain, and 48 bytes
+//! beside each object); hashes that are all alike, whose chain is gone through from end to end.
 
 use crate::address::Address;
 use crate::chains::{self, Chains, NewHead, Place};
@@ -40,7 +46,8 @@ use larder_index::Stats;
 
 const SEGMENT: usize = 64;
 
-/// Buckets whose kept nodes are taken out at once when the table is released, and by each change afterwards.
+/// Buckets whose kept nodes are taken out at once when the table is released, and by each change
+/// afterwards.
 const AT_ONCE: usize = 4096;
 const LATER: usize = 16;
 
@@ -64,7 +71,8 @@ pub struct LinearHash<W> {
 }
 
 impl<W: Word> LinearHash<W> {
-    /// An empty table that grows when there are more than `chain` entries a bucket. All hashes begin with the same `skip` bits.
+    /// An empty table that grows when there are more than `chain` entries a bucket. All hashes
+    /// begin with the same `skip` bits.
     pub fn new(chain: usize, skip: u32) -> Self {
         LinearHash {
             chains: Chains::new(),
@@ -107,7 +115,8 @@ impl<W: Word> LinearHash<W> {
         self.settle(true);
     }
 
-    /// Step 4: one bucket more, or up to two less; two more where the table was fixed and is behind.
+    /// Step 4: one bucket more, or up to two less; two more where the table was fixed and is
+    /// behind.
     fn settle(&mut self, grew: bool) {
         if self.frozen {
             return;
@@ -253,7 +262,8 @@ impl<W: Word> LinearHash<W> {
         self.kept.1 += node.word.held();
         if self.waiting.last() != Some(&bucket) {
             if self.waiting.len() >= 64.max(2 * self.address.buckets()) {
-                // Each bucket once, so that keys that come and go in a fixed table don't make it longer and longer.
+                // Each bucket once, so that keys that come and go in a fixed table don't make it
+                // longer and longer.
                 self.waiting.sort_unstable();
                 self.waiting.dedup();
             }
@@ -447,7 +457,8 @@ mod tests {
         }
     }
 
-    /// A fixed table stays as wide as it is and keeps what is deleted; released, it becomes what it would have been.
+    /// A fixed table stays as wide as it is and keeps what is deleted; released, it becomes what it
+    /// would have been.
     #[test]
     fn fixed_tables_keep_what_is_deleted() {
         let mut table = LinearHash::new(1, 0);

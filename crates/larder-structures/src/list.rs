@@ -7,18 +7,24 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Positions ascend; where a mere mark of a bucket and an entry have the same, the bucket's comes first.
-//! 2. A node is in the list exactly while a way leads to it and its link is not marked. A marked link never changes again.
+//! 1. Positions ascend; where a mere mark of a bucket and an entry have the same, the bucket's
+//!    comes first.
+//! 2. A node is in the list exactly while a way leads to it and its link is not marked. A marked
+//!    link never changes again.
 //!
-//! *To insert*: (1) find the link behind which the node belongs, unlinking marked nodes on the way; (2) make the node's link what is there; (3) compare and swap the link: the
-//! linearisation point; if it has changed, begin again.
+//! *To insert*: (1) find the link behind which the node belongs, unlinking marked nodes on the way;
+//! (2) make the node's link what is there; (3) compare and swap the link: the linearisation point;
+//! if it has changed, begin again.
 //!
-//! *To remove*: (1) mark the node's link by compare and swap: the linearisation point; (2) go along the list once, which unlinks it.
+//! *To remove*: (1) mark the node's link by compare and swap: the linearisation point; (2) go along
+//! the list once, which unlinks it.
 //!
-//! A search goes past marked nodes, writes nothing and waits for nobody. Writers are lock-free: one begins again only because another was done.
+//! A search goes past marked nodes, writes nothing and waits for nobody. Writers are lock-free: one
+//! begins again only because another was done.
 //!
-//! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets", SPAA 2002; T. Harris, 2001. Deviations: nodes are reclaimed
-//! by epochs and counts, where the papers take hazard pointers or leave it open.
+//! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets", SPAA
+//! 2002; T. Harris, 2001. Deviations: nodes are reclaimed by epochs and counts, where the papers
+//! take hazard pointers or leave it open.
 
 use crate::position::spilled;
 use crate::raw::slot::Slot;
@@ -73,7 +79,8 @@ impl<W: Word> Node<W> {
 
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
-        // A node may be the last that has the next one, and so on to the end: one after the other, not one inside the other.
+        // A node may be the last that has the next one, and so on to the end: one after the other,
+        // not one inside the other.
         let mut next = self.next.take();
         while let Some(mut node) = next.and_then(Arc::into_inner) {
             next = node.next.take();
@@ -205,7 +212,8 @@ mod tests {
             .collect()
     }
 
-    /// Threads insert and remove the same few nodes: each is inserted once more than removed, or as often; and the list is sorted all the while.
+    /// Threads insert and remove the same few nodes: each is inserted once more than removed, or as
+    /// often; and the list is sorted all the while.
     #[test]
     fn threads_on_one_list() {
         let start = Slot::new(None);
@@ -232,7 +240,8 @@ mod tests {
             }
             scope.spawn(|| {
                 for _ in 0..rounds / 10 {
-                    // A walk may meet one position twice, of a node that went and of one that came; never a smaller one.
+                    // A walk may meet one position twice, of a node that went and of one that came;
+                    // never a smaller one.
                     assert!(all(&start).windows(2).all(|w| w[0] <= w[1]));
                 }
             });

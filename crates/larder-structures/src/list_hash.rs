@@ -1,9 +1,11 @@
-//! What hash tables of lock-free lists have in common: changes, scans, counting. How a bucket is found, and whether there come to be more, is theirs
-//! ([`Buckets`]).
+//! What hash tables of lock-free lists have in common: changes, scans, counting. How a bucket is
+//! found, and whether there come to be more, is theirs ([`Buckets`]).
 //!
-//! A bucket has a run of hashes, so that one bucket after the other is the order of positions. The writers of one position exclude each
-//! other (see `key_locks.rs`); all else is lock-free, a lookup wait-free. `has` and scans wait for a change of the entry that is under way. An entry is replaced by
-//! another word in its node; a scan meets each entry as it was at some time while the batch was read.
+//! A bucket has a run of hashes, so that one bucket after the other is the order of positions. The
+//! writers of one position exclude each other (see `key_locks.rs`); all else is lock-free, a lookup
+//! wait-free. `has` and scans wait for a change of the entry that is under way. An entry is
+//! replaced by another word in its node; a scan meets each entry as it was at some time while the
+//! batch was read.
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
@@ -41,7 +43,8 @@ pub trait Buckets<W: Word>: Send + Sync {
     /// How many there are.
     fn count(&self) -> usize;
 
-    /// Objects at which the table is full; none if it never is. Who inserts looks at it, not the table.
+    /// Objects at which the table is full; none if it never is. Who inserts looks at it, not the
+    /// table.
     fn limit(&self) -> Option<usize> {
         None
     }

@@ -11,11 +11,14 @@
 //!
 //! Steps of a change: those of the list, under the lock of the position (see `list_hash.rs`).
 //!
-//! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets", SPAA 2002. Deviations: an entry's word is replaced in its
-//! node; the writers of one position exclude each other; reclamation by epochs.
+//! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets",
+//! SPAA 2002. Deviations: an entry's word is replaced in its node; the writers of one position
+//! exclude each other; reclamation by epochs.
 //!
-//! Not for: tables whose size is not known. The table never grows: `buckets` is asked for when it is made, up to 2²⁴. With many more entries than buckets each
-//! operation goes along a long list; so at `chain` objects a bucket the table is full, and its user refuses an insert in words. `split_ordered` is the one that grows.
+//! Not for: tables whose size is not known. The table never grows: `buckets` is asked for when it
+//! is made, up to 2²⁴. With many more entries than buckets each operation goes along a long list;
+//! so at `chain` objects a bucket the table is full, and its user refuses an insert in words.
+//! `split_ordered` is the one that grows.
 
 use crate::list::Node;
 use crate::list_hash::{Buckets, Start};

@@ -1,12 +1,14 @@
-//! The adapter for many values under a key: an index ([`Multi`]) of a shared map from positions to crowds.
+//! The adapter for many values under a key: an index ([`Multi`]) of a shared map from positions to
+//! crowds.
 //!
 //! ```text
 //!   entry of the structure     hash | key               a crowd: (number, object), (number, object), ...
 //!   entry of the index         hash | key | number      one object
 //! ```
 //!
-//! A scan may stop and go on between two objects of one key. It goes on *around* a position: with the part of the crowd, whose position is a
-//! beginning of it, that lies past the number; or, where that crowd is gone, with the next.
+//! A scan may stop and go on between two objects of one key. It goes on *around* a position: with
+//! the part of the crowd, whose position is a beginning of it, that lies past the number; or, where
+//! that crowd is gone, with the next.
 
 use crate::counts::Counts;
 use crate::fill;
@@ -41,7 +43,8 @@ impl<C: Scheme<Crowd>> Many<C> {
     }
 }
 
-/// The crowd of a key while it is changed. One that others may be reading is copied before the first change.
+/// The crowd of a key while it is changed. One that others may be reading is copied before the
+/// first change.
 struct Held<'c> {
     place: Place<'c>,
     before: usize,

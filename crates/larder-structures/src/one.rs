@@ -1,4 +1,5 @@
-//! The adapter for one value under a key: an index ([`Unique`]) of a shared map from positions to objects.
+//! The adapter for one value under a key: an index ([`Unique`]) of a shared map from positions to
+//! objects.
 
 use crate::counts::Counts;
 use crate::fill;
@@ -18,7 +19,8 @@ pub struct One<C> {
 }
 
 impl<C: Scheme<Object>> One<C> {
-    /// An index of an empty structure; hash-ordered structures need positions in the order of hashes.
+    /// An index of an empty structure; hash-ordered structures need positions in the order of
+    /// hashes.
     pub fn new(scheme: C, order: Order) -> Self {
         One {
             scheme,

@@ -1,4 +1,5 @@
-//! One readers-writer lock around a sequential structure: every table of `ets` without write concurrency.
+//! One readers-writer lock around a sequential structure: every table of `ets` without write
+//! concurrency.
 //!
 //! ```text
 //!   [ lock, in reader groups ] --> a sequential structure
@@ -8,8 +9,9 @@
 //!
 //! Linearisation point of an operation: any while it holds the lock.
 //!
-//! Source: OTP's `db_lock`; its reader groups are those of `+rg`. Not for: writers on several processors, who wait for each other and make
-//! readers wait; and readers in large numbers with one group, who share a cache line that each writes.
+//! Source: OTP's `db_lock`; its reader groups are those of `+rg`. Not for: writers on several
+//! processors, who wait for each other and make readers wait; and readers in large numbers with one
+//! group, who share a cache line that each writes.
 
 use crate::raw::group_lock::GroupLock;
 use crate::scheme::{Changer, Old, Reader, Scheme};

@@ -6,7 +6,8 @@
 //!   of a crowd   top 48 bits of the hash | key | number of the arrival (8 bytes, big endian)
 //! ```
 //!
-//! Positions are prefix-free because keys are. A hash-ordered structure finds the hash at the front of the position.
+//! Positions are prefix-free because keys are. A hash-ordered structure finds the hash at the front
+//! of the position.
 
 use larder_index::Key;
 use smallvec::SmallVec;

@@ -1,4 +1,5 @@
-//! A sorted tree that never changes: what it takes to insert, to remove, to divide and to join makes a new one, which shares what it can.
+//! A sorted tree that never changes: what it takes to insert, to remove, to divide and to join
+//! makes a new one, which shares what it can.
 //!
 //! ```text
 //!      k               k'             `p` comes: the nodes on the way to it are made anew,
@@ -8,10 +9,11 @@
 //!                            p
 //! ```
 //!
-//! Invariants: 1. In order, positions ascend. 2. The heights of a node's subtrees differ by at most two: the height is at most 1.9 log₂ n, which
-//! bounds all recursions here.
+//! Invariants: 1. In order, positions ascend. 2. The heights of a node's subtrees differ by at most
+//! two: the height is at most 1.9 log₂ n, which bounds all recursions here.
 //!
-//! Source: G. Blelloch, D. Ferizovic, Y. Sun, "Just join for parallel ordered sets", SPAA 2016; S. Adams, 1993.
+//! Source: G. Blelloch, D. Ferizovic, Y. Sun, "Just join for parallel ordered sets", SPAA 2016; S.
+//! Adams, 1993.
 
 use crate::position::spilled;
 use crate::{Cut, Position};
@@ -131,7 +133,8 @@ pub(crate) fn first<W>(tree: &Tree<W>) -> Option<(Arc<Entry<W>>, Tree<W>)> {
     })
 }
 
-/// A tree of two, all of whose entries lie on their sides of one between them. O(difference of the heights).
+/// A tree of two, all of whose entries lie on their sides of one between them. O(difference of the
+/// heights).
 fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
@@ -179,7 +182,8 @@ pub(crate) fn get<'t, W>(tree: &'t Tree<W>, position: &[u8]) -> Option<&'t Entry
     None
 }
 
-/// Calls `f` with the entries from the cut on until it answers false; answers whether the end was reached.
+/// Calls `f` with the entries from the cut on until it answers false; answers whether the end was
+/// reached.
 pub(crate) fn walk<'t, W>(
     tree: &'t Tree<W>,
     cut: Cut<'_>,

@@ -1,6 +1,7 @@
 //! The structures that there are: name, order, options, when to use each, and how it is made.
 //!
-//! To add one: a file that implements [`crate::Sequential`] or [`crate::Scheme`], and an entry here. The suites run over all that are here.
+//! To add one: a file that implements [`crate::Sequential`] or [`crate::Scheme`], and an entry
+//! here. The suites run over all that are here.
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
@@ -18,7 +19,8 @@ pub struct Structure {
     pub name: &'static str,
     /// Other names by which it may be asked for.
     pub aliases: &'static [&'static str],
-    /// Whether it sorts by anything. Those that do carry `ordered_set`, too; the others go by the hash of the key alone.
+    /// Whether it sorts by anything. Those that do carry `ordered_set`, too; the others go by the
+    /// hash of the key alone.
     pub ordered: bool,
     /// Its options.
     pub options: &'static [Choice],
@@ -317,7 +319,8 @@ fn catree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
         "btree" => over(Btree::<W>::new(chosen.size("m")), adaptation),
         "judysl" => over(JudyText::<Terminated, W>::new(), adaptation),
         "judyesl" => over(JudyText::<Counted, W>::new(), adaptation),
-        // A stack of the last walk is of use where one lock keeps the tree as it is; bases come and go.
+        // A stack of the last walk is of use where one lock keeps the tree as it is; bases come and
+        // go.
         _ => over(Avl::<W>::new(false), adaptation),
     }
 }
@@ -433,7 +436,8 @@ fn prepare(
 /// An empty index with at most one value under a key, in the given order.
 ///
 /// # Errors
-/// There is no such structure; it has no such option, or the option no such value; it has no order of keys. The text says what there is.
+/// There is no such structure; it has no such option, or the option no such value; it has no order
+/// of keys. The text says what there is.
 pub fn build_unique(
     name: &str,
     options: &[(String, Value)],

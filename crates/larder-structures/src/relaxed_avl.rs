@@ -19,29 +19,37 @@
 //!
 //! Invariants:
 //! 1. In order, positions ascend. Nodes without a word have two children, when nobody is at work.
-//! 2. A node's version changes when keys that a search comes through it for may be elsewhere now: because it was rotated down, or taken out. It changes, as
-//!    everything of a node does, while the node is locked. Locks are taken from the top down.
-//! 3. A node of an earlier generation than the tree's never changes, nor does what is below it: it is a clone's. A writer copies such a node before it goes
-//!    below it.
+//! 2. A node's version changes when keys that a search comes through it for may be elsewhere now:
+//!    because it was rotated down, or taken out. It changes, as everything of a node does, while
+//!    the node is locked. Locks are taken from the top down.
+//! 3. A node of an earlier generation than the tree's never changes, nor does what is below it: it
+//!    is a clone's. A writer copies such a node before it goes below it.
 //! 4. The generation changes while no writer is at work.
 //! 5. When nobody is at work, heights are right and differ by at most one beside each other.
 //!
-//! Steps of a change: (1) hand over hand to the node of the position, or to the one that it would hang on, copying what is a clone's; (2) lock that node, begin again if it is not
-//! what it was; (3) let the caller decide; (4) put the word there, take it away, or hang a node on: the linearisation point; (5) upwards: put heights right, (6) take out
-//! nodes without a word that have less than two children, (7) rotate what leans.
+//! Steps of a change: (1) hand over hand to the node of the position, or to the one that it would
+//! hang on, copying what is a clone's; (2) lock that node, begin again if it is not what it was;
+//! (3) let the caller decide; (4) put the word there, take it away, or hang a node on: the
+//! linearisation point; (5) upwards: put heights right, (6) take out nodes without a word that have
+//! less than two children, (7) rotate what leans.
 //!
-//! *Clone.* [`RelaxedAvl::snapshot`] waits for the writers that are at work, begins a generation, and lets them go on: O(1) nodes. It is a tree as of that instant, which is
-//! its linearisation point: a whole iteration over it is atomic. Afterwards each write copies the nodes on its way that it is the first to touch. A scan of an index takes a clone for
-//! each batch, which is atomic therefore; two batches of one scan are of two instants.
+//! *Clone.* [`RelaxedAvl::snapshot`] waits for the writers that are at work, begins a generation,
+//! and lets them go on: O(1) nodes. It is a tree as of that instant, which is its linearisation
+//! point: a whole iteration over it is atomic. Afterwards each write copies the nodes on its way
+//! that it is the first to touch. A scan of an index takes a clone for each batch, which is atomic
+//! therefore; two batches of one scan are of two instants.
 //!
-//! Linearisation point of a lookup: the load of the pointer to the node, or to the clone's part that the node is in; of one that finds nothing, of the missing child.
+//! Linearisation point of a lookup: the load of the pointer to the node, or to the clone's part
+//! that the node is in; of one that finds nothing, of the missing child.
 //!
-//! Source: N. Bronson, J. Casper, H. Chafi, K. Olukotun, "A practical concurrent binary search tree", PPoPP 2010. Deviations: nodes have no link to their
-//! parents, a repair takes them from the path or searches again; a generation number says what is shared, where the paper marks children as they are
-//! copied; a repair of a node that leans towards the inside takes two rotations one after the other, where the paper has one double rotation; memory is
-//! freed by epochs.
+//! Source: N. Bronson, J. Casper, H. Chafi, K. Olukotun, "A practical concurrent binary search
+//! tree", PPoPP 2010. Deviations: nodes have no link to their parents, a repair takes them from the
+//! path or searches again; a generation number says what is shared, where the paper marks children
+//! as they are copied; a repair of a node that leans towards the inside takes two rotations one
+//! after the other, where the paper has one double rotation; memory is freed by epochs.
 //!
-//! Not for: one writer (each node has a lock and a version); tables that are scanned while others write them, whose writes copy their way again after each batch.
+//! Not for: one writer (each node has a lock and a version); tables that are scanned while others
+//! write them, whose writes copy their way again after each batch.
 
 mod node;
 mod repair;
@@ -63,7 +71,8 @@ use std::sync::Arc;
 /// Writers that share a cache line to say that they are at work.
 const GROUPS: usize = 8;
 
-/// A step of a search: a node, its version when it was entered, and the side that the search goes to.
+/// A step of a search: a node, its version when it was entered, and the side that the search goes
+/// to.
 struct Step<'g, W: Word> {
     node: &'g Node<W>,
     version: u64,
@@ -105,7 +114,8 @@ pub struct Snapshot<W: Word> {
 }
 
 impl<W: Word> Snapshot<W> {
-    /// Calls `f` with the entries from the cut on, in order, until it answers false. Answers whether the end was reached.
+    /// Calls `f` with the entries from the cut on, in order, until it answers false. Answers
+    /// whether the end was reached.
     pub fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         walk(self.root.as_deref(), guard, cut, f)
     }
@@ -163,8 +173,8 @@ impl<W: Word> RelaxedAvl<W> {
         self.holder.kid(1, guard)
     }
 
-    /// The tree as it is now. Waits for the writers that are at work, and no longer: O(1). An iteration over it sees one instant, whatever is written
-    /// meanwhile.
+    /// The tree as it is now. Waits for the writers that are at work, and no longer: O(1). An
+    /// iteration over it sees one instant, whatever is written meanwhile.
     pub fn snapshot(&self, guard: &Guard) -> Snapshot<W> {
         let (mut generation, _) = self.generation.write();
         self.begin_generation(&mut generation, guard);
@@ -180,7 +190,8 @@ impl<W: Word> RelaxedAvl<W> {
         self.root(guard)
     }
 
-    /// All nodes that there are become a clone's. They are already where nothing was written since the last clone.
+    /// All nodes that there are become a clone's. They are already where nothing was written since
+    /// the last clone.
     fn begin_generation(&self, generation: &mut u64, guard: &Guard) {
         if self
             .root(guard)
@@ -192,8 +203,9 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Step 1: goes on with the path, from the holder if it is empty, to the node of the position, or to the one that it would hang on, which is the
-    /// last step then. A writer copies what is a clone's.
+    /// Step 1: goes on with the path, from the holder if it is empty, to the node of the position,
+    /// or to the one that it would hang on, which is the last step then. A writer copies what is a
+    /// clone's.
     fn locate<'g>(
         &'g self,
         guard: &'g Guard,
@@ -219,7 +231,8 @@ impl<W: Word> RelaxedAvl<W> {
             if let Some(kid) = kid {
                 let version = kid.version();
                 let below = match position.cmp(&kid.position) {
-                    // Its lock, or the load of its word, settles what it is; one that is out may hang on another that is, and is not met twice.
+                    // Its lock, or the load of its word, settles what it is; one that is out may
+                    // hang on another that is, and is not met twice.
                     Ordering::Equal if !kid.is_unlinked() => return Some(kid),
                     Ordering::Less => 0,
                     _ => 1,
@@ -235,7 +248,8 @@ impl<W: Word> RelaxedAvl<W> {
                     });
                 }
             }
-            // The child, or that there is none, is what the search comes to, if the node is still what it was.
+            // The child, or that there is none, is what the search comes to, if the node is still
+            // what it was.
             if node.version() != version {
                 path.pop();
             } else if let Some(step) = entered {
@@ -246,7 +260,8 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// The child where the step leads, which a writer may change; None if the step's node is no longer what it was, or has no child there.
+    /// The child where the step leads, which a writer may change; None if the step's node is no
+    /// longer what it was, or has no child there.
     fn own_if_same<'g>(&'g self, writer: &Writer<'g>, step: &Step<'g, W>) -> Option<&'g Node<W>> {
         let kid = step.node.kid(step.side, writer.guard)?;
         if kid.born == writer.generation {
@@ -260,7 +275,8 @@ impl<W: Word> RelaxedAvl<W> {
         self.own(writer, step.node, step.side)
     }
 
-    /// The child, if there is one, which the writer may change: a copy in its place, if it is a clone's. The node is locked.
+    /// The child, if there is one, which the writer may change: a copy in its place, if it is a
+    /// clone's. The node is locked.
     fn own<'g>(
         &'g self,
         writer: &Writer<'g>,
@@ -278,7 +294,8 @@ impl<W: Word> RelaxedAvl<W> {
         node.kid(side, writer.guard)
     }
 
-    /// Steps 2 to 4 at a node that has the position. None: begin again. Otherwise whether the node has to be repaired.
+    /// Steps 2 to 4 at a node that has the position. None: begin again. Otherwise whether the node
+    /// has to be repaired.
     fn change_there(&self, guard: &Guard, node: &Node<W>, f: &mut Changer<'_, W>) -> Option<bool> {
         // (2)
         let _here = node.lock.lock();
@@ -309,7 +326,8 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Steps 2 to 4 at a node that the position would hang on. None: begin again. Otherwise whether there is a new node there.
+    /// Steps 2 to 4 at a node that the position would hang on. None: begin again. Otherwise whether
+    /// there is a new node there.
     fn change_below(
         &self,
         writer: &Writer<'_>,
@@ -350,15 +368,17 @@ impl<W: Word> RelaxedAvl<W> {
         let Some(node) = found.or(path.last().map(|step| step.node)) else {
             return;
         };
-        // A change holds the lock of the node that has the position, or of the one that it would hang on, and nobody can make that another one
-        // meanwhile. What was found here after the fence is that one, or a change will see what the caller told the world.
+        // A change holds the lock of the node that has the position, or of the one that it would
+        // hang on, and nobody can make that another one meanwhile. What was found here after the
+        // fence is that one, or a change will see what the caller told the world.
         if node.lock.is_locked() {
             drop(node.lock.lock());
         }
     }
 }
 
-/// A writer has locked what it changes, and looks at its world; or somebody has told the world something, and looks for such locks.
+/// A writer has locked what it changes, and looks at its world; or somebody has told the world
+/// something, and looks for such locks.
 fn settled() {
     // Ordering: SeqCst fence, pairs with itself: one of the two sees the other.
     fence(SeqCst);
@@ -399,7 +419,8 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
                 Some((node, true)) => self.repair(&writer, &mut path, node),
                 Some((_, false)) => {}
                 None => {
-                    // From the top: a node that was taken out still leads to those it led to, which may be out, too.
+                    // From the top: a node that was taken out still leads to those it led to, which
+                    // may be out, too.
                     path.clear();
                     met = true;
                     continue;

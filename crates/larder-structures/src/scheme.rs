@@ -1,4 +1,5 @@
-//! What a structure for many threads does: what [`crate::Sequential`] does, from everywhere at once.
+//! What a structure for many threads does: what [`crate::Sequential`] does, from everywhere at
+//! once.
 
 use crate::sequential::{Act, Visitor};
 use crate::Cut;
@@ -29,7 +30,8 @@ impl<W> Old<'_, W> {
 /// What a reader calls with the word under a position.
 pub type Reader<'f, W> = dyn FnMut(Option<&W>) + 'f;
 
-/// What a change calls with the word under a position, exactly once. It may panic: then nothing is changed.
+/// What a change calls with the word under a position, exactly once. It may panic: then nothing is
+/// changed.
 pub type Changer<'f, W> = dyn FnMut(Old<'_, W>) -> Act<W> + 'f;
 
 /// A sorted map from positions to words, shared by threads. Reads and changes are linearizable.
@@ -37,24 +39,26 @@ pub trait Scheme<W>: Send + Sync {
     /// Calls `f` once with the word under the position.
     fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>);
 
-    /// Whether there is a word under the position, once no change of it that began before is still under way: one that is waited for here has
-    /// looked at its world before, and is seen. Who has told the world that something else begins, relies on it.
+    /// Whether there is a word under the position, once no change of it that began before is still
+    /// under way: one that is waited for here has looked at its world before, and is seen. Who has
+    /// told the world that something else begins, relies on it.
     fn has(&self, guard: &Guard, position: &[u8]) -> bool {
         let mut found = false;
         self.read(guard, position, &mut |word| found = word.is_some());
         found
     }
 
-    /// Calls `f` exactly once with the word under the position and does what it answers, in one step. Answers whether this thread
-    /// met another on the way.
+    /// Calls `f` exactly once with the word under the position and does what it answers, in one
+    /// step. Answers whether this thread met another on the way.
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
 
-    /// Calls `f` with some entries from the cut on, in order, as of one instant, until it answers false. At least one, unless there is none; answers
-    /// whether the end was reached.
+    /// Calls `f` with some entries from the cut on, in order, as of one instant, until it answers
+    /// false. At least one, unless there is none; answers whether the end was reached.
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
 
-    /// Removes some entries, at most about `limit`, while nobody else writes; answers whether none is left. One call takes bounded time; all of them, until
-    /// none is left, take time in proportion to the table.
+    /// Removes some entries, at most about `limit`, while nobody else writes; answers whether none
+    /// is left. One call takes bounded time; all of them, until none is left, take time in
+    /// proportion to the table.
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool;
 
     /// Bytes of memory, without the scheme's own fields and what words hold.
@@ -68,8 +72,9 @@ pub trait Scheme<W>: Send + Sync {
     /// Figures.
     fn stats(&self, guard: &Guard) -> Stats;
 
-    /// The table is fixed from now on, or is not any more. Who fixes it has said so to all that change it: what is read afterwards is not what a change that didn't
-    /// know of it is about to take away. A scheme whose `read` waits for nobody waits here.
+    /// The table is fixed from now on, or is not any more. Who fixes it has said so to all that
+    /// change it: what is read afterwards is not what a change that didn't know of it is about to
+    /// take away. A scheme whose `read` waits for nobody waits here.
     fn freeze(&self, _on: bool) {}
 }
 

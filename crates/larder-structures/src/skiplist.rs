@@ -9,29 +9,42 @@
 //! Invariants:
 //! 1. On each level positions ascend; a level's nodes are among those of the level below.
 //! 2. A node is in the list exactly while it is `linked` and not `marked`. Neither goes back.
-//! 3. A node's links change only while its lock is held and it is not marked; its word only while its position is locked.
+//! 3. A node's links change only while its lock is held and it is not marked; its word only while
+//!    its position is locked.
 //!
 //! Steps of a change: (1) lock the position; (2) go down to it; (3) let the caller decide.
 //!
-//! *To insert*: (4) find the nodes before it, on each of its levels; (5) lock them; begin with (4) again if they are not what they were; (6) link from the lowest level up; (7) it is
-//! `linked`: the linearisation point.
+//! *To insert*: (4) find the nodes before it, on each of its levels; (5) lock them; begin with (4)
+//! again if they are not what they were; (6) link from the lowest level up; (7) it is `linked`: the
+//! linearisation point.
 //!
-//! *To remove*: (4) lock the node, mark it: the linearisation point; (5) find and lock those before it, as above; (6) unlink from the highest level down.
+//! *To remove*: (4) lock the node, mark it: the linearisation point; (5) find and lock those before
+//! it, as above; (6) unlink from the highest level down.
 //!
-//! Locks are taken from greater positions to smaller ones, so that nobody waits in a circle. A lookup goes past marked nodes, writes nothing, waits for
-//! nobody, and takes as many steps as there are nodes on the way. `has` and scans wait for a change of the entry that is under way.
+//! Locks are taken from greater positions to smaller ones, so that nobody waits in a circle. A
+//! lookup goes past marked nodes, writes nothing, waits for nobody, and takes as many steps as
+//! there are nodes on the way. `has` and scans wait for a change of the entry that is under way.
 //!
-//! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm", SIROCCO 2007.
-//! Deviations: nodes are reclaimed by epochs where the study of 2013 takes hazard pointers (see below). Writers of one position exclude each other by a lock (see `key_locks.rs`). A batch
-//! of a scan is not of one instant: each entry was there at some time while the batch was read. A step backward is a search from the top.
+//! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm",
+//! SIROCCO 2007.
+//! Deviations: nodes are reclaimed by epochs where the study of 2013 takes hazard pointers (see
+//! below). Writers of one position exclude each other by a lock (see `key_locks.rs`). A batch of a
+//! scan is not of one instant: each entry was there at some time while the batch was read. A step
+//! backward is a search from the top.
 //!
-//! *Why epochs.* With hazard pointers a reader says of each node on its way that it is there, and fences before it goes on. Measured with haphazard 0.1.8 on the 24 nodes that a
-//! lookup among 65,536 entries meets, medians of five on a machine at work: in cache 0.48 µs under an epoch's guard, 1.50 µs with two hazard pointers that the thread keeps, 1.84 µs with two
-//! made for the lookup; by two threads 0.86, 2.45 and 3.36 µs; out of cache 9.3, 15.3 and 21.7 µs. To go hand over hand takes unsafe code there, because a node's borrow hangs on the one before. And
-//! what a scheme shows of an entry must outlive the search, as it does under a guard. The price: a thread that stops in the middle of a lookup keeps what is removed meanwhile from being
-//! freed, of all tables; Larder's calls hold a guard for no longer than a slice.
+//! *Why epochs.* With hazard pointers a reader says of each node on its way that it is there, and
+//! fences before it goes on. Measured with haphazard 0.1.8 on the 24 nodes that a lookup among
+//! 65,536 entries meets, medians of five on a machine at work: in cache 0.48 µs under an epoch's
+//! guard, 1.50 µs with two hazard pointers that the thread keeps, 1.84 µs with two made for the
+//! lookup; by two threads 0.86, 2.45 and 3.36 µs; out of cache 9.3, 15.3 and 21.7 µs. To go hand
+//! over hand takes unsafe code there, because a node's borrow hangs on the one before. And what a
+//! scheme shows of an entry must outlive the search, as it does under a guard. The price: a thread
+//! that stops in the middle of a lookup keeps what is removed meanwhile from being freed, of all
+//! tables; Larder's calls hold a guard for no longer than a slice.
 //!
-//! Not for: bags with many objects under a key (each change copies their handles); scans backward; tables out of cache (a miss for each of some log₂ n nodes); many small tables (8 KiB of locks each).
+//! Not for: bags with many objects under a key (each change copies their handles); scans backward;
+//! tables out of cache (a miss for each of some log₂ n nodes); many small tables (8 KiB of locks
+//! each).
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
@@ -75,7 +88,8 @@ impl<W: Word> Links<W> {
     }
 
     fn is_marked(&self) -> bool {
-        // Ordering: Acquire, pairs with the release that marks: whoever sees the mark sees what came before.
+        // Ordering: Acquire, pairs with the release that marks: whoever sees the mark sees what
+        // came before.
         self.marked.load(Ordering::Acquire)
     }
 
@@ -113,7 +127,8 @@ impl<W: Word> Node<W> {
 
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
-        // A node may be the last that has the next one, and so on to the end: one after the other, not one inside the other.
+        // A node may be the last that has the next one, and so on to the end: one after the other,
+        // not one inside the other.
         let mut waiting: Vec<_> = self.links.next.iter_mut().filter_map(Slot::take).collect();
         while let Some(next) = waiting.pop() {
             if let Some(mut node) = Arc::into_inner(next) {
@@ -212,7 +227,8 @@ impl<W: Word> SkipList<W> {
         last
     }
 
-    /// Finds and locks what is before the position on the lowest `levels`; calls `f` with it once it is sure to be.
+    /// Finds and locks what is before the position on the lowest `levels`; calls `f` with it once
+    /// it is sure to be.
     fn locked<'g, R>(
         &'g self,
         guard: &'g Guard,
@@ -262,7 +278,8 @@ impl<W: Word> SkipList<W> {
                 let slot = &around.before[level].next[level];
                 slot.store(Some(node.clone()), guard);
             }
-            // (7) Ordering: Release, pairs with the acquire of readers: they see the node's links and word.
+            // (7) Ordering: Release, pairs with the acquire of readers: they see the node's links
+            //     and word.
             node.linked.store(true, Ordering::Release);
         });
     }
@@ -443,7 +460,8 @@ mod tests {
         assert!(list.stats(&pin()).depth > 2);
     }
 
-    /// A list, and one of nodes that were removed, is dropped without a step down the stack for each node.
+    /// A list, and one of nodes that were removed, is dropped without a step down the stack for
+    /// each node.
     #[test]
     fn long_lists_are_dropped() {
         let list = SkipList::new();
@@ -459,8 +477,9 @@ mod tests {
         }
     }
 
-    /// Each thread has keys of its own among those of others: it finds what it put, and not what it removed. (A walk once began with a neighbour
-    /// that came between its way down and its first step.)
+    /// Each thread has keys of its own among those of others: it finds what it put, and not what it
+    /// removed. (A walk once began with a neighbour that came between its way down and its first
+    /// step.)
     #[test]
     fn neighbours_disturb_nobody() {
         let list = SkipList::new();

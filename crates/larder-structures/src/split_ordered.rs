@@ -9,25 +9,29 @@
 //!            000..              010..          100..         110..
 //! ```
 //!
-//! Entries are in the order of their positions, in one list. A bucket is a way into it: a node of its own, (0) to (3) here, before the first entry that it has. To
-//! double the buckets changes one number; each new one is put into the list by the first writer that comes to it, from the bucket it was part of.
-//! No entry moves, ever.
+//! Entries are in the order of their positions, in one list. A bucket is a way into it: a node of
+//! its own, (0) to (3) here, before the first entry that it has. To double the buckets changes one
+//! number; each new one is put into the list by the first writer that comes to it, from the bucket
+//! it was part of. No entry moves, ever.
 //!
 //! Invariants:
 //! 1. The list is sorted (see list.rs); nodes of buckets are never removed.
-//! 2. With 2^bits buckets bucket b begins at the hash whose top bits are those of b in reverse; its parent is b without its highest bit, and begins
-//!    before it.
+//! 2. With 2^bits buckets bucket b begins at the hash whose top bits are those of b in reverse; its
+//!    parent is b without its highest bit, and begins before it.
 //! 3. The buckets' number only grows. A bucket's slot is empty until its node is in the list.
 //!
-//! Steps of a change: (1) find the bucket, or, where it has no node yet, put that into the list, parents first; (2) do as with any list; (3) double
-//! the number of buckets if there are more than `load` entries a bucket.
+//! Steps of a change: (1) find the bucket, or, where it has no node yet, put that into the list,
+//! parents first; (2) do as with any list; (3) double the number of buckets if there are more than
+//! `load` entries a bucket.
 //!
-//! Source: O. Shalev, N. Shavit, "Split-ordered lists: lock-free extensible hash tables", JACM 53(3), 2006. Deviations: the order is that of the hash's top
-//! bits and the buckets' numbers are reversed, where the paper reverses hashes; readers begin at a parent where a bucket has no node; the writers of one
-//! position exclude each other; reclamation by epochs.
+//! Source: O. Shalev, N. Shavit, "Split-ordered lists: lock-free extensible hash tables", JACM
+//! 53(3), 2006. Deviations: the order is that of the hash's top bits and the buckets' numbers are
+//! reversed, where the paper reverses hashes; readers begin at a parent where a bucket has no node;
+//! the writers of one position exclude each other; reclamation by epochs.
 //!
-//! Not for: large tables (a miss for the bucket and for each node; after a doubling the first insert into a new bucket allocates the slots of all new ones: 8 bytes a
-//! bucket, some 10 ms at 16 million entries); tables that shrink: buckets stay.
+//! Not for: large tables (a miss for the bucket and for each node; after a doubling the first
+//! insert into a new bucket allocates the slots of all new ones: 8 bytes a bucket, some 10 ms at 16
+//! million entries); tables that shrink: buckets stay.
 
 use crate::list::{self, Node};
 use crate::list_hash::{Buckets, Start};
@@ -72,7 +76,8 @@ impl<W: Word> SplitOrder<W> {
     }
 
     fn bits(&self) -> u32 {
-        // Ordering: Relaxed. More buckets are only more ways in; what a bucket leads to is published by its slot.
+        // Ordering: Relaxed. More buckets are only more ways in; what a bucket leads to is
+        // published by its slot.
         self.bits.load(Relaxed)
     }
 
@@ -103,7 +108,8 @@ impl<W: Word> SplitOrder<W> {
             self.nodes.fetch_add(node.bytes() as usize, Relaxed);
             slot.store(Some(node), guard);
         }
-        // Another thread may have put it into the list, and not yet into the slot: then the parent leads there, too.
+        // Another thread may have put it into the list, and not yet into the slot: then the parent
+        // leads there, too.
         slot.load(guard).unwrap_or(parent)
     }
 }

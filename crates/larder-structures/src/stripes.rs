@@ -1,4 +1,5 @@
-//! Locks for parts of a hash table: `set`, `bag` and `duplicate_bag` with write concurrency, from R11B to today.
+//! Locks for parts of a hash table: `set`, `bag` and `duplicate_bag` with write concurrency, from
+//! R11B to today.
 //!
 //! ```text
 //!   [ lock of the layout, in reader groups ] --> [ lock | table 00.. ] [ lock | table 01.. ] [ lock | table 10.. ] [ lock | table 11.. ]
@@ -6,21 +7,25 @@
 //! ```
 //!
 //! Invariants:
-//! 1. There are 2^bits parts; part i has the entries whose hash begins with the bits of i, so that parts, one after the other, are in the order of
-//!    positions.
-//! 2. Who touches a part holds the lock of the layout shared and the part's; who replaces the parts holds the lock of the layout alone.
+//! 1. There are 2^bits parts; part i has the entries whose hash begins with the bits of i, so that
+//!    parts, one after the other, are in the order of positions.
+//! 2. Who touches a part holds the lock of the layout shared and the part's; who replaces the parts
+//!    holds the lock of the layout alone.
 //!
-//! *auto.* Each part counts as OTP 25 does: a writer that found it locked adds 100, one that didn't takes away 1. Beyond 1,000 the number of locks doubles, below
-//! −10,000,000 it halves, between 64 and 8192.
+//! *auto.* Each part counts as OTP 25 does: a writer that found it locked adds 100, one that didn't
+//! takes away 1. Beyond 1,000 the number of locks doubles, below −10,000,000 it halves, between 64
+//! and 8192.
 //!
 //! A fixed table keeps its locks, and each part is fixed (see `linear_hash.rs`).
 //!
 //! Linearisation point of an operation: any while it holds its part's lock.
 //!
-//! Source: OTP's `erl_db_hash`. Deviations: OTP has one table under all locks, whose buckets divide in one common turn; here each lock has a table of its
-//! own, which grows by itself. So a change of their number moves the entries, O(n) once for each doubling, where OTP changes locks alone.
+//! Source: OTP's `erl_db_hash`. Deviations: OTP has one table under all locks, whose buckets divide
+//! in one common turn; here each lock has a table of its own, which grows by itself. So a change of
+//! their number moves the entries, O(n) once for each doubling, where OTP changes locks alone.
 //!
-//! Not for: tables that are small in great numbers (each lock takes a cache line pair and more); readers in great numbers (each writes to a lock).
+//! Not for: tables that are small in great numbers (each lock takes a cache line pair and more);
+//! readers in great numbers (each writes to a lock).
 
 use crate::linear_hash::LinearHash;
 use crate::position::hash_of;
@@ -165,7 +170,8 @@ impl<W: Word> Scheme<W> for Stripes<W> {
                 None => (part.table.write(), true),
             };
             table.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
-            // Who can't change the layout of a fixed table doesn't ask for it alone with each write.
+            // Who can't change the layout of a fixed table doesn't ask for it alone with each
+            // write.
             let adapt = self.count(part, layout.bits, met) && !layout.frozen;
             (met, adapt)
         };
@@ -300,7 +306,8 @@ mod tests {
         }
     }
 
-    /// Writers that are made to meet double the locks; a part that was left alone for long halves them.
+    /// Writers that are made to meet double the locks; a part that was left alone for long halves
+    /// them.
     #[test]
     fn auto_doubles_and_halves() {
         let table = Stripes::new(None, 1, 1);
@@ -323,7 +330,8 @@ mod tests {
         assert_eq!(all(&table), before);
     }
 
-    /// A fixed table's layout stays as it is: who can't change it doesn't wait for all others to see that. It changes with the first write afterwards.
+    /// A fixed table's layout stays as it is: who can't change it doesn't wait for all others to
+    /// see that. It changes with the first write afterwards.
     #[test]
     fn writers_of_a_fixed_table_wait_for_no_reader() {
         let table = Stripes::new(None, 1, 1);

@@ -62,7 +62,8 @@ struct Members {
     list: Vec<Member>,
 }
 
-/// The objects of one key, by ascending number of arrival. To add one takes O(1), to find or remove one a walk over all, as in `ets`.
+/// The objects of one key, by ascending number of arrival. To add one takes O(1), to find or remove
+/// one a walk over all, as in `ets`.
 #[derive(Clone, Debug, Default)]
 pub struct Crowd(Box<Members>);
 

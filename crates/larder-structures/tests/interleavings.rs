@@ -1,7 +1,9 @@
-//! Interleavings of the structures that a model checker chooses: each execution's history must be linearizable.
+//! Interleavings of the structures that a model checker chooses: each execution's history must be
+//! linearizable.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`. `LARDER_STRUCTURE=name` picks one structure.
-//! The locks that all this stands on have tests of their own, beside them.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
+//! `LARDER_STRUCTURE=name` picks one structure. The locks that all this stands on have tests of
+//! their own, beside them.
 #![cfg(larder_model)]
 
 mod subjects;
@@ -64,7 +66,8 @@ fn one_value_under_a_key() {
     }
 }
 
-/// A writer that repairs a node which another has taken out, and has yet to mark, waits for the mark, and doesn't search for the node until it is there.
+/// A writer that repairs a node which another has taken out, and has yet to mark, waits for the
+/// mark, and doesn't search for the node until it is there.
 #[test]
 fn a_repair_meets_a_removal() {
     let _alone = alone();
@@ -134,7 +137,8 @@ const PLANTED: [(Fault, Place); 5] = [
     (Fault::Unshrunk, ("relaxed_avl", &[], Order::Key)),
 ];
 
-/// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by `planted_faults_are_found`.
+/// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by
+/// `planted_faults_are_found`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
@@ -149,7 +153,8 @@ fn planted_faults_are_found() {
     each_is_found("planted_execution", &PLANTED);
 }
 
-/// Not a test: histories of real threads, with one of the faults planted. Run by `planted_faults_show_in_histories`.
+/// Not a test: histories of real threads, with one of the faults planted. Run by
+/// `planted_faults_show_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
@@ -166,7 +171,8 @@ fn planted_faults_show_in_histories() {
     each_goes_wrong("planted_history", &PLANTED);
 }
 
-/// Not a test: what `what_is_freed_too_early_is_found` runs in a process of its own, which may well die of it.
+/// Not a test: what `what_is_freed_too_early_is_found` runs in a process of its own, which may well
+/// die of it.
 #[test]
 #[ignore = "run by another test"]
 fn freed_too_early() {

@@ -1,6 +1,7 @@
 //! Histories that threads record on a few keys of each structure must be linearizable.
 //!
-//! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others; `LARDER_STRUCTURE=name` picks one structure.
+//! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others;
+//! `LARDER_STRUCTURE=name` picks one structure.
 
 mod subjects;
 

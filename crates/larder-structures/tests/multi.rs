@@ -1,4 +1,5 @@
-//! Random sequences of operations on each structure with many values under a key, against the oracle.
+//! Random sequences of operations on each structure with many values under a key, against the
+//! oracle.
 
 mod subjects;
 

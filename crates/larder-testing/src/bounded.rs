@@ -1,13 +1,17 @@
 //! All orders of a small program in which threads change few times without need.
 //!
-//! Most faults of concurrent programs show with two changes of thread or fewer at the right places; the orders with so few are polynomially many, and
-//! can all be tried. (M. Musuvathi, S. Qadeer, "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.)
+//! Most faults of concurrent programs show with two changes of thread or fewer at the right places;
+//! the orders with so few are polynomially many, and can all be tried. (M. Musuvathi, S. Qadeer,
+//! "Iterative context bounding for systematic testing of multithreaded programs", PLDI 2007.)
 //!
-//! A change is free where the thread that runs can't go on: it has ended, or it waits for others. Who waits gives way to the next in turn, so that two
-//! threads that wait for a third don't give way to each other for ever; that is not a choice. Where a thread ends, all that can go on are tried.
+//! A change is free where the thread that runs can't go on: it has ended, or it waits for others.
+//! Who waits gives way to the next in turn, so that two threads that wait for a third don't give
+//! way to each other for ever; that is not a choice. Where a thread ends, all that can go on are
+//! tried.
 //!
-//! The search is by depth: a stack has the places at which there was a choice, and which was taken. After an execution the last place that has another choice
-//! takes it, and those behind it are forgotten.
+//! The search is by depth: a stack has the places at which there was a choice, and which was taken.
+//! After an execution the last place that has another choice takes it, and those behind it are
+//! forgotten.
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -38,8 +42,8 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// A search of all orders with so many changes of the program that the seed chooses, given up after so many executions; and what says in the end
-    /// whether it was not.
+    /// A search of all orders with so many changes of the program that the seed chooses, given up
+    /// after so many executions; and what says in the end whether it was not.
     pub(crate) fn new(
         most_changes: usize,
         executions: usize,

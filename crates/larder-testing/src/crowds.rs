@@ -1,5 +1,5 @@
-//! Histories of an index with many values under a key: each key is a list of its own, in order of arrival. Scans are not among
-//! the operations: they may see a part of what one update changes.
+//! Histories of an index with many values under a key: each key is a list of its own, in order of
+//! arrival. Scans are not among the operations: they may see a part of what one update changes.
 
 use crate::history::{Recorder, Specification, Subject};
 use crate::registers::number;
@@ -23,7 +23,8 @@ pub enum Op {
     Renew(u64),
     /// Removes all; answers them.
     Take(Option<Vec<u64>>),
-    /// Gives the first that is the same as this another value, in its place; answers whether there was one.
+    /// Gives the first that is the same as this another value, in its place; answers whether there
+    /// was one.
     Replace(u64, u64, Option<bool>),
     /// Adds the numbers from this one up to, not including, the other; answers how many there are.
     Fill(u64, u64, Option<usize>),
@@ -92,8 +93,8 @@ impl Specification for Crowd {
 /// An index of which so many keys are used, with few values under each.
 pub struct On(pub Box<dyn Multi>, pub u64);
 
-/// As [`On`], with up to some hundred values under a key, which come and go by the dozen: an index that finds them in another way when they are many
-/// turns from one way to the other and back.
+/// As [`On`], with up to some hundred values under a key, which come and go by the dozen: an index
+/// that finds them in another way when they are many turns from one way to the other and back.
 pub struct Large(pub On);
 
 fn values(objects: &dyn Objects) -> Vec<u64> {

@@ -1,6 +1,7 @@
 //! Inserts that go on at the end of a table, as short as they may be, beside all else.
 //!
-//! Keys from `FIRST` on come in order, and stay: whoever reads backwards and finds one finds all before it.
+//! Keys from `FIRST` on come in order, and stay: whoever reads backwards and finds one finds all
+//! before it.
 
 use crate::{key, mix, Hashes};
 use larder_index::{pin, Batch, Direction, Start, Unique};
@@ -48,8 +49,8 @@ pub fn meddle(index: &dyn Unique, steps: u32, seed: u64) {
     }
 }
 
-/// Reads backwards, some entries at a time, `most` batches: keys fall, each has its value, and none of those that were appended is missing. The last that
-/// was, if there is one.
+/// Reads backwards, some entries at a time, `most` batches: keys fall, each has its value, and none
+/// of those that were appended is missing. The last that was, if there is one.
 pub fn look(index: &dyn Unique, most: usize) -> Option<u32> {
     let (mut batch, mut from) = (Batch::default(), Vec::new());
     let (mut last, mut above): (Option<u32>, Option<u32>) = (None, None);

@@ -1,4 +1,5 @@
-//! What the environment asks of the suites: `LARDER_SOAK=n` for n times as much work, `LARDER_SEED=n` for other random choices.
+//! What the environment asks of the suites: `LARDER_SOAK=n` for n times as much work,
+//! `LARDER_SEED=n` for other random choices.
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
@@ -9,7 +10,8 @@ pub fn soak() -> u64 {
     number("LARDER_SOAK").unwrap_or(1).max(1)
 }
 
-/// So much work, or as many times as much as is asked for; less where a sanitizer watches, next to nothing under Miri.
+/// So much work, or as many times as much as is asked for; less where a sanitizer watches, next to
+/// nothing under Miri.
 pub fn times(n: usize) -> usize {
     if cfg!(miri) {
         (n / 200).max(2)

@@ -1,7 +1,9 @@
 //! Histories of operations that threads record, and whether they are linearizable.
 //!
-//! Objects that are independent of each other, such as the values of different keys, are *parts* of a history: it is linearizable exactly when each of its parts
-//! is (Herlihy and Wing 1990, section 3.1: locality). Each part is searched by the algorithm of Wing and Gong with Lowe's memory of what was tried.
+//! Objects that are independent of each other, such as the values of different keys, are *parts* of
+//! a history: it is linearizable exactly when each of its parts is (Herlihy and Wing 1990, section
+//! 3.1: locality). Each part is searched by the algorithm of Wing and Gong with Lowe's memory of
+//! what was tried.
 
 use crate::mix;
 use std::collections::BTreeMap;

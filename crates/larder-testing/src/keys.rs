@@ -113,7 +113,8 @@ pub fn key(bytes: &[u8], how: Hashes) -> Key<'_> {
     }
 }
 
-/// A key made of a small number, prefix-free: short ones, some with a long common beginning, some with zeros inside, some large.
+/// A key made of a small number, prefix-free: short ones, some with a long common beginning, some
+/// with zeros inside, some large.
 pub fn key_bytes(n: u16) -> Vec<u8> {
     let mut bytes = match n % 5 {
         0 => vec![1],
@@ -122,7 +123,8 @@ pub fn key_bytes(n: u16) -> Vec<u8> {
         3 => vec![b'z'; 700],
         _ => vec![4, 0, 0, 0, 0, 0],
     };
-    // The number, each byte followed by a mark that says whether another follows: no key begins another.
+    // The number, each byte followed by a mark that says whether another follows: no key begins
+    // another.
     let low = [(n / 5) as u8, 1, ((n / 5) >> 8) as u8, 0];
     let other = [low[2], 2, low[0], 0];
     bytes.extend_from_slice(if n.is_multiple_of(2) { &low } else { &other });

@@ -140,8 +140,9 @@ fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows 
     scan_all(&mut step, start, direction)
 }
 
-/// Runs the operations on the index, which is empty, and on the oracle, and compares all that can be seen; then empties the index. What it still holds must be no
-/// more than `rest` says of its figures.
+/// Runs the operations on the index, which is empty, and on the oracle, and compares all that can
+/// be seen; then empties the index. What it still holds must be no more than `rest` says of its
+/// figures.
 pub fn run(index: &dyn Multi, name: &str, how: Hashes, ops: &[Op], rest: impl Fn(&Stats) -> usize) {
     let empty = index.memory();
     let oracle = OracleMulti::new();

@@ -1,10 +1,13 @@
 //! Executions that a model checker chooses, of histories that must be linearizable.
 //!
-//! Three searches: orders by chance; PCT, which finds a fault that needs d changes of thread with a probability that is known (Burckhardt and
-//! others 2010); and all orders with few changes of thread ([`crate::bounded`]), for small programs.
+//! Three searches: orders by chance; PCT, which finds a fault that needs d changes of thread with a
+//! probability that is known (Burckhardt and others 2010); and all orders with few changes of
+//! thread ([`crate::bounded`]), for small programs.
 //!
-//! A failing execution prints a schedule; `LARDER_SCHEDULE=...` runs it again, `LARDER_SCHEDULE=@file` one that is too long for that. `LARDER_SOAK=n` runs n times as many executions, `LARDER_SEED=n` others.
-//! `LARDER_MODEL_LOG=file` has a line added to the file for each search, for `scripts/model.sh` to add up.
+//! A failing execution prints a schedule; `LARDER_SCHEDULE=...` runs it again,
+//! `LARDER_SCHEDULE=@file` one that is too long for that. `LARDER_SOAK=n` runs n times as many
+//! executions, `LARDER_SEED=n` others. `LARDER_MODEL_LOG=file` has a line added to the file for
+//! each search, for `scripts/model.sh` to add up.
 
 use crate::bounded::Bounded;
 use crate::environment::{seed, soak};
@@ -39,7 +42,8 @@ pub enum Search {
     Random(usize),
     /// PCT for faults that need up to three changes of thread, so many executions.
     Pct(usize),
-    /// All with at most so many changes of thread that nobody had to make, for each of so many programs; at most so many executions of each.
+    /// All with at most so many changes of thread that nobody had to make, for each of so many
+    /// programs; at most so many executions of each.
     Bounded {
         /// Changes of thread.
         changes: usize,
@@ -57,7 +61,8 @@ fn run(scheduler: impl Scheduler + 'static, f: Arc<dyn Fn() + Send + Sync>) -> u
     Runner::new(scheduler, Config::new()).run(move || f())
 }
 
-/// Runs the executions of a search; gives how many there were, and whether all were tried that were to be.
+/// Runs the executions of a search; gives how many there were, and whether all were tried that were
+/// to be.
 fn search(search: Search, f: &Arc<dyn Fn() + Send + Sync>) -> (usize, bool) {
     let (times, seed) = (soak() as usize, seed(20_261_122));
     match search {
@@ -152,7 +157,8 @@ pub fn history<S: Subject + 'static>(subject: S, threads: usize, steps: u64) -> 
     subject
 }
 
-/// Whether `f` panics, with the fault planted. What it prints is of no use to anybody, but that it found something.
+/// Whether `f` panics, with the fault planted. What it prints is of no use to anybody, but that it
+/// found something.
 pub fn finds(fault: Fault, f: impl FnOnce()) -> bool {
     plant(fault, true);
     let found = catch_unwind(AssertUnwindSafe(f)).is_err();
@@ -166,7 +172,8 @@ const PLANTED: &str = "LARDER_PLANTED";
 /// Longer than a run takes that nothing goes wrong in, on a machine with much else to do.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// ... and one with a fault, which is found in well under a second where it doesn't make threads wait for good.
+/// ... and one with a fault, which is found in well under a second where it doesn't make threads
+/// wait for good.
 const FAULTY_LIMIT: Duration = Duration::from_secs(30);
 
 /// What [`goes_wrong`] or [`each_is_found`] told this process: `None` for a run without a fault.
@@ -190,7 +197,8 @@ pub fn planted_search() -> [Search; 1] {
 /// Faults, and what each is planted in.
 pub type Faults<P> = [(Fault, P)];
 
-/// Plants the one of these faults that this process was told; gives what it is planted in, or what the first is for a run without a fault.
+/// Plants the one of these faults that this process was told; gives what it is planted in, or what
+/// the first is for a run without a fault.
 pub fn plant_told<P: Copy>(faults: &Faults<P>) -> P {
     let told = planted().map(|i| faults[i.parse::<usize>().expect("a number")]);
     let (fault, place) = told.unwrap_or(faults[0]);
@@ -198,8 +206,9 @@ pub fn plant_told<P: Copy>(faults: &Faults<P>) -> P {
     place
 }
 
-/// Asserts of the ignored test `name` of this program, which calls [`plant_told`], that each of the faults makes it fail or die, and that it passes without.
-/// One that goes on for good finds nothing.
+/// Asserts of the ignored test `name` of this program, which calls [`plant_told`], that each of the
+/// faults makes it fail or die, and that it passes without. One that goes on for good finds
+/// nothing.
 pub fn each_is_found<P: Debug>(name: &str, faults: &Faults<P>) {
     let passes = |what: Option<&str>| run_alone(name, what, LIMIT).map(|status| status.success());
     assert_eq!(passes(None), Some(true), "without a fault");
@@ -216,14 +225,16 @@ pub fn each_goes_wrong<P: Debug>(name: &str, faults: &Faults<P>) {
     }
 }
 
-/// Whether the ignored test `name` of this program goes wrong in a process of its own, with a fault planted if `what` says which: it fails, dies, or
-/// doesn't end, as a fault may well tie a knot into a structure, or leave a lock behind that others wait for.
+/// Whether the ignored test `name` of this program goes wrong in a process of its own, with a fault
+/// planted if `what` says which: it fails, dies, or doesn't end, as a fault may well tie a knot
+/// into a structure, or leave a lock behind that others wait for.
 pub fn goes_wrong(name: &str, what: Option<&str>) -> bool {
     let limit = what.map_or(LIMIT, |_| FAULTY_LIMIT);
     !run_alone(name, what, limit).is_some_and(|status| status.success())
 }
 
-/// Runs the ignored test `name` of this program in a process of its own, which is told `what`; how that ended, if it did within the limit.
+/// Runs the ignored test `name` of this program in a process of its own, which is told `what`; how
+/// that ended, if it did within the limit.
 fn run_alone(name: &str, what: Option<&str>, limit: Duration) -> Option<ExitStatus> {
     let mut child = Command::new(std::env::current_exe().expect("a path"));
     child.args(["--exact", name, "--ignored"]);

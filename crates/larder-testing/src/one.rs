@@ -225,8 +225,9 @@ pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
     seen
 }
 
-/// Runs the operations on the index, which is empty, and on the oracle, and compares all that can be seen; then empties the index. What it still holds must be no
-/// more than `rest` says of its figures.
+/// Runs the operations on the index, which is empty, and on the oracle, and compares all that can
+/// be seen; then empties the index. What it still holds must be no more than `rest` says of its
+/// figures.
 pub fn run(
     index: &dyn Unique,
     name: &str,

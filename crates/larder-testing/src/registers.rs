@@ -83,7 +83,8 @@ pub fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Registers for Box<dyn Unique> {
-    // Each operation goes the way of the general form for some keys, and of the quick form for others.
+    // Each operation goes the way of the general form for some keys, and of the quick form for
+    // others.
 
     fn read(&self, k: u64) -> Option<u64> {
         let (bytes, other, guard) = (k.to_be_bytes(), (k + 1).to_be_bytes(), pin());

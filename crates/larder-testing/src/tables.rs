@@ -1,4 +1,5 @@
-//! Histories of a table: one object under a key, with operations on several keys at once, so that the whole table is one part.
+//! Histories of a table: one object under a key, with operations on several keys at once, so that
+//! the whole table is one part.
 
 use crate::history::{Recorder, Specification, Subject};
 
@@ -31,7 +32,8 @@ pub enum Op {
     RemoveObject(u64, u64, Option<bool>),
     /// Stores the same number under all keys at once.
     PutAll(u64),
-    /// Stores the same number under all keys at once if there is nothing under any; answers whether it did.
+    /// Stores the same number under all keys at once if there is nothing under any; answers whether
+    /// it did.
     PutAllNew(u64, Option<bool>),
     /// Removes everything at once.
     Clear,

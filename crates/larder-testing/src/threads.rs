@@ -8,9 +8,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-// Ordering, for all of this file: Relaxed. Flags to stop by, and counts that are read after the threads.
+// Ordering, for all of this file: Relaxed. Flags to stop by, and counts that are read after the
+// threads.
 
-/// Runs `look` while a change of a key is under way: its closure has been called, and returns a while later.
+/// Runs `look` while a change of a key is under way: its closure has been called, and returns a
+/// while later.
 pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change<'_>, look: impl FnOnce()) {
     const A_WHILE: Duration = Duration::from_millis(2);
     let met = Barrier::new(2);
@@ -27,7 +29,8 @@ pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change<'_>, look: imp
     });
 }
 
-/// Counters under few keys, while other keys come and go around them: no addition is lost, and each closure is called once.
+/// Counters under few keys, while other keys come and go around them: no addition is lost, and each
+/// closure is called once.
 pub fn no_update_is_lost(index: &dyn Unique, name: &str, rounds: u64) {
     thread::scope(|scope| {
         for t in 0..4u64 {
@@ -135,7 +138,8 @@ fn check_scan(index: &dyn Unique, direction: Direction, lasting: usize) {
     assert_eq!(seen, lasting);
 }
 
-/// Scans both ways while keys come and go in waves, so that leaves split and merge, miss nothing that lasts and repeat nothing.
+/// Scans both ways while keys come and go in waves, so that leaves split and merge, miss nothing
+/// that lasts and repeat nothing.
 pub fn scans_miss_nothing(index: &dyn Unique, waves: u64) {
     let lasting = 300usize;
     for i in 0..lasting as u64 {
@@ -174,7 +178,8 @@ pub fn scans_miss_nothing(index: &dyn Unique, waves: u64) {
     }
 }
 
-/// Pushes one object of each parity, with equal marks, after it has made room if there are many: their numbers stay equal.
+/// Pushes one object of each parity, with equal marks, after it has made room if there are many:
+/// their numbers stay equal.
 fn push_a_pair(index: &dyn Multi, k: &[u8], seed: u64) {
     index.update(&pin(), key(k, Hashes::Few), &mut |objects| {
         if objects.count() >= 60 {
@@ -221,7 +226,8 @@ pub fn a_bag_changes_at_once(index: &dyn Multi, rounds: u64) {
     assert_eq!(index.len(), all.len());
 }
 
-/// Threads that append `n` keys each and threads that take from the front, as queues do: each is taken once.
+/// Threads that append `n` keys each and threads that take from the front, as queues do: each is
+/// taken once.
 pub fn queues(index: &dyn Unique, name: &str, n: u64) {
     let taken = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -251,7 +257,8 @@ pub fn queues(index: &dyn Unique, name: &str, n: u64) {
     assert_eq!((index.len(), taken.load(Relaxed)), (0, 2 * n), "{name}");
 }
 
-/// What threads append: who, how long, which of its own under this key, and bytes that follow from both.
+/// What threads append: who, how long, which of its own under this key, and bytes that follow from
+/// both.
 fn piece(thread: u64, number: u32) -> Vec<u8> {
     let len = 6 + (mix(thread << 32 | u64::from(number)) % 40) as usize;
     let mut piece = vec![thread as u8, len as u8];
@@ -260,7 +267,8 @@ fn piece(thread: u64, number: u32) -> Vec<u8> {
     piece
 }
 
-/// The last number of each thread in a value, whose pieces are whole and of each thread in order, none missing.
+/// The last number of each thread in a value, whose pieces are whole and of each thread in order,
+/// none missing.
 fn last_pieces<const N: usize>(value: &[u8]) -> [Option<u32>; N] {
     let mut last = [None; N];
     let mut rest = value;
@@ -278,8 +286,9 @@ fn last_pieces<const N: usize>(value: &[u8]) -> [Option<u32>; N] {
     last
 }
 
-/// Threads append to the same few values, which grow through all sizes and begin anew when they are large: no piece is lost, a reader sees whole pieces in
-/// order, and none of before what it has seen.
+/// Threads append to the same few values, which grow through all sizes and begin anew when they are
+/// large: no piece is lost, a reader sees whole pieces in order, and none of before what it has
+/// seen.
 pub fn nothing_appended_is_lost(index: &dyn Unique, name: &str, rounds: u32) {
     const WRITERS: usize = 3;
     const KEYS: u64 = 5;

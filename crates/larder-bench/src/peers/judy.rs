@@ -6,7 +6,8 @@ use super::{Map, Operations};
 use std::ffi::{c_int, c_void};
 use std::ptr::{null_mut, NonNull};
 
-// The functions of Judy.h. The last argument, where an error would be told, may be null: then only the result tells.
+// The functions of Judy.h. The last argument, where an error would be told, may be null: then only
+// the result tells.
 #[link(name = "Judy")]
 extern "C" {
     fn JudyLIns(array: *mut *mut c_void, index: usize, error: *mut c_void) -> *mut usize;
@@ -29,7 +30,8 @@ impl Operations for JudyL {
         // SAFETY: the array is Judy's (invariant).
         let place = unsafe { JudyLIns(&mut self.0, key as usize, null_mut()) };
         assert!(place != FAILED, "JudyLIns has no memory");
-        // SAFETY: a result that is no failure is the place of the key's word, good until the array changes.
+        // SAFETY: a result that is no failure is the place of the key's word, good until the array
+        // changes.
         unsafe { place.write(value as usize) };
     }
     fn get(&mut self, key: u64) -> Option<u64> {

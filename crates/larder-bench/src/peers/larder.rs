@@ -8,7 +8,8 @@ use larder_term::hash::Seed;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// How a bench's keys are hashed, and whether they all have eight bytes (then they tell their own end, as a table's keys do).
+/// How a bench's keys are hashed, and whether they all have eight bytes (then they tell their own
+/// end, as a table's keys do).
 struct Rule {
     seed: Seed,
     eight: bool,
@@ -30,7 +31,8 @@ impl KeyRule for Rule {
     }
 }
 
-/// An index in key order or in the order of the seed's hashes, for keys of `eight` bytes or of any length.
+/// An index in key order or in the order of the seed's hashes, for keys of `eight` bytes or of any
+/// length.
 pub fn index(ordered: bool, seed: &Seed, eight: bool) -> Box<dyn Unique> {
     if ordered {
         return larder_index::unique(UniqueKind::Ordered);
@@ -47,7 +49,8 @@ pub fn key<'a>(seed: &Seed, bytes: &'a [u8]) -> Key<'a> {
     }
 }
 
-/// Operations under one pin of the epoch. What is removed meanwhile isn't freed, and none pays for the fence of a pin of its own.
+/// Operations under one pin of the epoch. What is removed meanwhile isn't freed, and none pays for
+/// the fence of a pin of its own.
 const A_PIN: u32 = 16;
 
 /// A thread's pin of the epoch, renewed now and then.
@@ -75,8 +78,8 @@ impl Pinned {
     }
 }
 
-/// The thread's pin, which all maps of a thread have together: a pin within another one can't be renewed, and with two of them nothing would ever be freed.
-/// It goes with the last of them.
+/// The thread's pin, which all maps of a thread have together: a pin within another one can't be
+/// renewed, and with two of them nothing would ever be freed. It goes with the last of them.
 struct Pin(Rc<RefCell<Pinned>>);
 
 thread_local! {

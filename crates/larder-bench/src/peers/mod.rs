@@ -1,7 +1,7 @@
 //! The structures that are compared: maps from `u64` to `u64`, each in a file of its own.
 //!
-//! Benches are generic over them, so that a peer's calls are as direct as in a program that uses it alone. [`each_map`] and [`each_shared`] go through
-//! all that this build has.
+//! Benches are generic over them, so that a peer's calls are as direct as in a program that uses it
+//! alone. [`each_map`] and [`each_shared`] go through all that this build has.
 
 mod hashbrown;
 pub mod larder;
@@ -22,7 +22,8 @@ mod skiplist;
 
 /// What all of them can do.
 pub trait Operations {
-    /// Puts a value under a key that may be there already; whether an old value stays is the peer's affair, as long as every thread puts the same one.
+    /// Puts a value under a key that may be there already; whether an old value stays is the peer's
+    /// affair, as long as every thread puts the same one.
     fn insert(&mut self, key: u64, value: u64);
     /// The value under the key.
     fn get(&mut self, key: u64) -> Option<u64>;
@@ -74,7 +75,8 @@ pub trait OnShared {
     fn on<S: Shared>(&mut self);
 }
 
-/// Which structures are wanted: those with one of these in their names, or called just so where it begins with `=`; all, if it is empty.
+/// Which structures are wanted: those with one of these in their names, or called just so where it
+/// begins with `=`; all, if it is empty.
 pub struct Only(pub Vec<String>);
 
 impl Only {

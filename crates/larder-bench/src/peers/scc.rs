@@ -1,4 +1,5 @@
-//! scc's two structures for many readers: a hash index and a B+-tree. An insert leaves a value that is there.
+//! scc's two structures for many readers: a hash index and a B+-tree. An insert leaves a value that
+//! is there.
 
 use super::{Operations, Shared};
 use scc::{HashIndex, TreeIndex};

@@ -1,7 +1,10 @@
-//! A contention-adapting tree while it adapts: a real run, recorded event by event, for an animation.
+//! A contention-adapting tree while it adapts: a real run, recorded event by event, for an
+//! animation.
 //!
-//! The structure alone (`larder_structures::CaTree` over AVL trees), with the settings of OTP. All keys are there from the beginning and are written over, so
-//! that the number of entries never changes. Four phases of the same length: writes everywhere, writes in a sixteenth of the keys, scans, one writer.
+//! The structure alone (`larder_structures::CaTree` over AVL trees), with the settings of OTP. All
+//! keys are there from the beginning and are written over, so that the number of entries never
+//! changes. Four phases of the same length: writes everywhere, writes in a sixteenth of the keys,
+//! scans, one writer.
 
 use super::run::{Failure, Run};
 use crate::result::{BaseNow, Event, Happened, Phase, Recording, Sample};

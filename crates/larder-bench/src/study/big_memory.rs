@@ -1,6 +1,7 @@
 //! Large in-memory tables: how they grow, what they take, appends, values of all sizes.
 //!
-//! To add a structure: an implementation of `Store`, named in `stores`, both in `big_memory/stores.rs`. Maps from u64 to u64 of `peers` take part in growth by themselves.
+//! To add a structure: an implementation of `Store`, named in `stores`, both in
+//! `big_memory/stores.rs`. Maps from u64 to u64 of `peers` take part in growth by themselves.
 
 mod stores;
 mod writes;
@@ -36,7 +37,8 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     writes::sizes(run, &stores)
 }
 
-/// Says about how long it will take: microseconds of an insert, of an append and its check, of a value of some size.
+/// Says about how long it will take: microseconds of an insert, of an append and its check, of a
+/// value of some size.
 fn foresee(run: &mut Run, stores: &[Named]) {
     let hundred_million = 100e6;
     let growth: f64 = stores

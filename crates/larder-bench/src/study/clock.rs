@@ -5,7 +5,8 @@
 //!  turns   0     1     2   .    0     1   . 0               the first is done in any case; another, if there is as much time as the last one took
 //! ```
 //!
-//! Without an end (`--full`, tests) all turns are done. An end that was asked for (`--minutes`) is also one for first turns: what would begin after it is left out.
+//! Without an end (`--full`, tests) all turns are done. An end that was asked for (`--minutes`) is
+//! also one for first turns: what would begin after it is left out.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,8 @@ impl Clock {
         self.strict
     }
 
-    /// Whether nothing new is to be begun that takes so many seconds, in a part that may last until this share of the study's time is over.
+    /// Whether nothing new is to be begun that takes so many seconds, in a part that may last until
+    /// this share of the study's time is over.
     pub fn is_over(&self, share: f64, seconds: f64) -> bool {
         let end = self.end.filter(|_| self.strict);
         end.is_some_and(|end| self.seconds() + seconds > share * end.as_secs_f64())
@@ -61,14 +63,16 @@ impl Clock {
         end.is_none_or(|end| self.seconds() + seconds <= end)
     }
 
-    /// How long each of so many may take, if this share of the study's time is to be enough for all; nothing where there is no end.
+    /// How long each of so many may take, if this share of the study's time is to be enough for
+    /// all; nothing where there is no end.
     pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
         let end = self.end?.mul_f64(share);
         let rest = end.saturating_sub(self.began.elapsed());
         Some((rest / left.max(1) as u32).max(Duration::from_secs(1)))
     }
 
-    /// So many turns, of a part that may last until this share (from 0 to 1) of the study's time is over.
+    /// So many turns, of a part that may last until this share (from 0 to 1) of the study's time is
+    /// over.
     pub fn turns(&self, runs: usize, share: f64) -> Turns {
         Turns {
             runs,

@@ -1,6 +1,8 @@
-//! What studies measure: tables of Larder's engine, by structure and options, and peers' shared maps.
+//! What studies measure: tables of Larder's engine, by structure and options, and peers' shared
+//! maps.
 //!
-//! The releases of OTP are built from our own structures and locks: what each release's tables are, not its code.
+//! The releases of OTP are built from our own structures and locks: what each release's tables are,
+//! not its code.
 
 use super::rows::{Ask, EngineRows, Forgetful, Hand, Next, Rows};
 use crate::peers::{each_shared, OnShared, Only, Operations, Shared};
@@ -133,7 +135,8 @@ fn sized(ask: &Ask, rows: usize) -> Ask {
     ask
 }
 
-/// Every structure with its own options, as an ordered_set if it can be one, but for those that the study has in its own way.
+/// Every structure with its own options, as an ordered_set if it can be one, but for those that the
+/// study has in its own way.
 pub fn others(but: &[&str]) -> Vec<Contender> {
     structures()
         .filter(|s| s.name != "default" && !but.contains(&s.name))

@@ -1,4 +1,5 @@
-//! Several threads on one table: they begin together, each on a core of its own while there are some, and the clock runs from the first to the last.
+//! Several threads on one table: they begin together, each on a core of its own while there are
+//! some, and the clock runs from the first to the last.
 
 use super::run::Failure;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,8 @@ pub struct Done<T> {
     pub seconds: f64,
 }
 
-/// Lets so many threads work until each is done; with `time`, until that is over (see [`Worker::is_over`]).
+/// Lets so many threads work until each is done; with `time`, until that is over (see
+/// [`Worker::is_over`]).
 ///
 /// # Errors
 /// The first worker's that has one.

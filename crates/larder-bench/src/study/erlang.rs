@@ -1,5 +1,6 @@
-//! The studies in a BEAM: Larder and the real `ets` in one virtual machine, in turns. The work is done by `erlang/bench/larder_bench_study.erl`; this
-//! starts it, reads what it says, line by line, and ends it.
+//! The studies in a BEAM: Larder and the real `ets` in one virtual machine, in turns. The work is
+//! done by `erlang/bench/larder_bench_study.erl`; this starts it, reads what it says, line by line,
+//! and ends it.
 //!
 //! ```text
 //!  @part   what  steps                              begins a part
@@ -11,7 +12,8 @@
 //!  @wrong  structure  text                          a wrong answer: the run fails
 //!  @done                                            all of it
 //! ```
-//! Fields are parted by tabs. A workload is an entry of a list in that module, and here of [`PLOTS`].
+//! Fields are parted by tabs. A workload is an entry of a list in that module, and here of
+//! [`PLOTS`].
 
 use super::memory;
 use super::run::{Failure, Run};
@@ -152,7 +154,8 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says about how long it will take, with all contenders (some twenty): nine steps of a microsecond and a third a key, scenarios of five and a half seconds.
+/// Says about how long it will take, with all contenders (some twenty): nine steps of a microsecond
+/// and a third a key, scenarios of five and a half seconds.
 fn foresee(run: &mut Run, sizes: &[usize]) {
     let (contenders, runs) = (20.0, run.runs(3) as f64);
     let keys = sizes.iter().sum::<usize>() as f64 * 9.0 * 1.3e-6;
@@ -178,7 +181,8 @@ fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
         (10_000_000, 1_000_000, 3_000),
     );
     let mut erl = Command::new("erl");
-    // What the studies' keys take as literals, 124 bytes each, is more than the emulator's own limit from 8 million on: room for it, in MB, of addresses alone.
+    // What the studies' keys take as literals, 124 bytes each, is more than the emulator's own
+    // limit from 8 million on: room for it, in MB, of addresses alone.
     erl.args(["-noinput", "+P", "1000000", "+MIscs", "32768", "-pa"])
         .args(&folders)
         .args(["-s", "larder_bench_study", "main"])

@@ -1,6 +1,7 @@
 //! The study of 2003: seven workloads on rows {K, 1}, from 700 keys to 54 million.
 //!
-//! To add a workload: an entry of [`WORKLOADS`], which is a title and a function that does it, checks what it is told, and says how many operations that were.
+//! To add a workload: an entry of [`WORKLOADS`], which is a title and a function that does it,
+//! checks what it is told, and says how many operations that were.
 
 use super::contender::{others, said, Contender};
 use super::rows::{Hand, Next, Rows};
@@ -58,7 +59,8 @@ struct Workload {
 /// What was wrong, if something was.
 type Answer = Result<(), String>;
 
-/// In the order in which a table goes through them. After the deletion it is empty and is filled once more, at random.
+/// In the order in which a table goes through them. After the deletion it is empty and is filled
+/// once more, at random.
 const WORKLOADS: [Workload; 7] = [
     Workload {
         id: "insert-sequential",
@@ -224,7 +226,8 @@ impl Taken {
     const UNKNOWN: f64 = 150.0;
     /// What a table takes while it doubles what it has, and what allocators keep.
     const PEAK: f64 = 1.7;
-    /// Sizes up to this are measured in any case; larger ones while there is time, if hours were not asked for.
+    /// Sizes up to this are measured in any case; larger ones while there is time, if hours were
+    /// not asked for.
     const ALWAYS: usize = 70_000;
 
     fn bytes(&self, name: &str) -> f64 {
@@ -232,7 +235,8 @@ impl Taken {
         known.map_or(Self::UNKNOWN, |(_, bytes, ..)| *bytes)
     }
 
-    /// Seconds of the whole course with so many keys. A row takes longer in a larger table: by half for each factor of ten, about.
+    /// Seconds of the whole course with so many keys. A row takes longer in a larger table: by half
+    /// for each factor of ten, about.
     fn seconds(&self, name: &str, n: usize) -> f64 {
         let known = self.seen.iter().find(|(of, ..)| of == name);
         known.map_or(0.0, |(_, _, seconds, keys)| {
@@ -280,7 +284,8 @@ fn fitting<'c>(run: &mut Run, taken: &Taken, n: usize, all: &'c [Contender]) -> 
     fit
 }
 
-/// Sends each through the course once with few keys, and says what the large sizes will take, and which have no memory.
+/// Sends each through the course once with few keys, and says what the large sizes will take, and
+/// which have no memory.
 fn foresee(
     run: &mut Run,
     runs: usize,
@@ -354,7 +359,8 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         foresee(run, runs, &contenders, &sizes, &mut taken)?;
     }
     for (i, &n) in sizes.iter().enumerate() {
-        // With an end that was asked for, small sizes are done in full and large ones as far as it goes.
+        // With an end that was asked for, small sizes are done in full and large ones as far as it
+        // goes.
         let share = match run.is_strict() {
             true => 1.0,
             false => (i + 1) as f64 / sizes.len() as f64,
@@ -409,7 +415,8 @@ fn declare(run: &mut Run) {
     run.check("tables had as many rows as there were keys after inserts, none after deletion");
 }
 
-/// All contenders at one size, in turns; `share` is that of the study's time that may be over afterwards.
+/// All contenders at one size, in turns; `share` is that of the study's time that may be over
+/// afterwards.
 fn size(
     run: &mut Run,
     (n, share): (usize, f64),
@@ -436,7 +443,8 @@ fn size(
         );
         let mut of_set = None;
         for i in 0..fit.len() {
-            // `set` first, which the others are divided by; the rest begin one place on in each turn.
+            // `set` first, which the others are divided by; the rest begin one place on in each
+            // turn.
             let i = if i == 0 || fit.len() < 3 {
                 i
             } else {

@@ -1,6 +1,8 @@
-//! The study of 2013: threads on one table in three phases; releases of OTP; locks, reader groups, stacks, registries.
+//! The study of 2013: threads on one table in three phases; releases of OTP; locks, reader groups,
+//! stacks, registries.
 //!
-//! To add a contender: an entry of [`releases`] or [`contenders`]. To add a mix: an entry of [`MIXES`].
+//! To add a contender: an entry of [`releases`] or [`contenders`]. To add a mix: an entry of
+//! [`MIXES`].
 
 use super::contender::{named, others, peers, said, Contender};
 use super::crowd::{self, Worker};
@@ -122,7 +124,8 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     registries(run, size, (runs, 1.0))
 }
 
-/// Says about how long it will take: a microsecond and a quarter an operation of all threads together, half of one for checks.
+/// Says about how long it will take: a microsecond and a quarter an operation of all threads
+/// together, half of one for checks.
 fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
     let counts = run.thread_counts().len();
     let phases = contenders * counts * MIXES.len();

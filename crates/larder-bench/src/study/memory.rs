@@ -1,6 +1,7 @@
 //! How much memory there is, so that a study neither swaps nor is killed.
 //!
-//! What may be used is the least of what the system can give without swapping and what the control group is allowed, less a reserve for everybody else.
+//! What may be used is the least of what the system can give without swapping and what the control
+//! group is allowed, less a reserve for everybody else.
 
 use std::fs;
 
@@ -23,7 +24,8 @@ fn kib(text: &str, name: &str) -> Option<f64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the control group still may have: no end where there is none. Its pages of files count as used but are given back when somebody wants them.
+/// What the control group still may have: no end where there is none. Its pages of files count as
+/// used but are given back when somebody wants them.
 fn allowed() -> f64 {
     let folder = "/sys/fs/cgroup";
     let number = |name: &str| -> Option<f64> {

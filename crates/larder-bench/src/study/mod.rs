@@ -17,7 +17,8 @@
 //!  progress       bars
 //! ```
 //!
-//! To add a study: a file with a [`Study`], named in [`all`]. To add a workload to one: an entry of the list in that study's file.
+//! To add a study: a file with a [`Study`], named in [`all`]. To add a workload to one: an entry of
+//! the list in that study's file.
 
 pub mod adapting;
 pub mod big_memory;
@@ -48,7 +49,8 @@ pub struct Study {
     pub source: &'static str,
     /// Which layer of Larder it measures, and what else a reader of `--help` should know.
     pub about: &'static str,
-    /// Seconds that it may take when it is run quick: another turn is begun only while there is time for it.
+    /// Seconds that it may take when it is run quick: another turn is begun only while there is
+    /// time for it.
     pub quick_seconds: f64,
     /// Runs it. What it measures goes into the run.
     pub run: fn(&mut Run) -> Result<(), Failure>,
@@ -95,7 +97,8 @@ impl Scale {
 /// What is to be run. Called without any choice of size, a study is run quick.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// The study: ets-2003, ets-2013, ordered-set, big-memory or erlang; `all` for one after another; `list` tells what each is.
+    /// The study: ets-2003, ets-2013, ordered-set, big-memory or erlang; `all` for one after
+    /// another; `list` tells what each is.
     pub name: String,
     /// Minutes: fewer keys, fewer operations (this is what happens if nothing is said).
     #[arg(long, conflicts_with = "full")]
@@ -109,16 +112,19 @@ pub struct Options {
     /// Keys and orders follow from this number: the same number, the same work.
     #[arg(long, default_value_t = 2003)]
     pub seed: u64,
-    /// How often everything is measured, in turns; medians count. The study's own choice if not said.
+    /// How often everything is measured, in turns; medians count. The study's own choice if not
+    /// said.
     #[arg(long)]
     pub runs: Option<usize>,
-    /// The sizes of ets-2003, or of its workloads in the study erlang, in keys, instead of the study's own: `21000000,54000000`.
+    /// The sizes of ets-2003, or of its workloads in the study erlang, in keys, instead of the
+    /// study's own: `21000000,54000000`.
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub sizes: Vec<u32>,
     /// The most threads; as many as there are cores if not said.
     #[arg(long)]
     pub threads: Option<usize>,
-    /// Begins nothing after so many minutes, and says what was left out. If not said: about a minute for a quick study, no end for a full one.
+    /// Begins nothing after so many minutes, and says what was left out. If not said: about a
+    /// minute for a quick study, no end for a full one.
     #[arg(long, value_name = "MINUTES")]
     pub minutes: Option<f64>,
     /// No bars, for logs.
@@ -151,12 +157,12 @@ pub fn folder() -> PathBuf {
     PathBuf::from("results/studies")
 }
 
-/// Runs the study that was asked for, or all of them, and writes what they found into the folder, after each turn and at the end. Figures also go to the
-/// standard output.
+/// Runs the study that was asked for, or all of them, and writes what they found into the folder,
+/// after each turn and at the end. Figures also go to the standard output.
 ///
 /// # Errors
-/// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The text begins with the study's name. Of a study that fails
-/// nothing is written.
+/// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The
+/// text begins with the study's name. Of a study that fails nothing is written.
 pub fn run(options: &Options, only: &[String], out: &Path) -> Result<(), String> {
     let wanted: Vec<_> = all()
         .iter()

@@ -1,4 +1,5 @@
-//! The studies of ordered_set: inserts of disjoint ranges, the 14 scenarios of OTP's throughput benchmark, counters in one place or in many.
+//! The studies of ordered_set: inserts of disjoint ranges, the 14 scenarios of OTP's throughput
+//! benchmark, counters in one place or in many.
 //!
 //! To add a scenario: an entry of [`SCENARIOS`].
 
@@ -65,7 +66,8 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     scenarios(run, (runs, 1.0), &contenders, &ends)
 }
 
-/// Says about how long it will take: a scenario its time, and two seconds to fill, check and free a table.
+/// Says about how long it will take: a scenario its time, and two seconds to fill, check and free a
+/// table.
 fn foresee(run: &mut Run, runs: usize, contenders: usize, ends: usize) {
     let scenarios = SCENARIOS.len() * contenders * ends;
     let disjoint = 3.0 * contenders as f64 * 10e6 * 1.6e-6;

@@ -1,5 +1,6 @@
-//! A table of rows {K, V} or {K}, all integers, as the threads of a study work on it: through the engine, with a key and a row encoded for each call and
-//! nothing kept between them, as a door does it. Each answer is decoded and given back, to be checked.
+//! A table of rows {K, V} or {K}, all integers, as the threads of a study work on it: through the
+//! engine, with a key and a row encoded for each call and nothing kept between them, as a door does
+//! it. Each answer is decoded and given back, to be checked.
 
 use larder::api::{Builder, Larder, Table};
 use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, Sums, TableKind};
@@ -37,7 +38,8 @@ pub trait Hand {
     fn next(&mut self, key: i64) -> Next;
     /// Counts all rows with a match specification.
     fn count_all(&mut self) -> u64;
-    /// Counts the rows of keys after the first and up to the second, with guards of a match specification.
+    /// Counts the rows of keys after the first and up to the second, with guards of a match
+    /// specification.
     fn count_between(&mut self, after: i64, up_to: i64) -> u64;
 }
 

@@ -137,13 +137,14 @@ impl Run {
         ));
     }
 
-    /// Turns of a part that may last until this share of the study's time is over; see [`Run::turn`].
+    /// Turns of a part that may last until this share of the study's time is over; see
+    /// [`Run::turn`].
     pub fn turns(&self, runs: usize, share: f64) -> Turns {
         self.clock.turns(runs, share)
     }
 
-    /// The number of the next turn of a part, if there is time for one. What was found so far is written before it begins; a part for which there is no
-    /// time at all is said to be left out.
+    /// The number of the next turn of a part, if there is time for one. What was found so far is
+    /// written before it begins; a part for which there is no time at all is said to be left out.
     ///
     /// # Errors
     /// Those of the files.
@@ -156,7 +157,8 @@ impl Run {
         Ok(turn)
     }
 
-    /// How long each of so many may take, if this share of the study's time is to be enough; see [`Clock::patience`].
+    /// How long each of so many may take, if this share of the study's time is to be enough; see
+    /// [`Clock::patience`].
     pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
         self.clock.patience(share, left)
     }
@@ -172,12 +174,14 @@ impl Run {
         self.clock.is_strict()
     }
 
-    /// Whether the study, if it has an end, can be over by then with something that takes so many seconds.
+    /// Whether the study, if it has an end, can be over by then with something that takes so many
+    /// seconds.
     pub fn has_time(&self, seconds: f64) -> bool {
         self.clock.has_time(seconds)
     }
 
-    /// Whether there is no time any more, in a part with this share, for something that takes so many seconds; if so, says what is left out.
+    /// Whether there is no time any more, in a part with this share, for something that takes so
+    /// many seconds; if so, says what is left out.
     pub fn is_over(&mut self, what: &str, (share, seconds): (f64, f64)) -> bool {
         let over = self.clock.is_over(share, seconds);
         if over {
@@ -221,7 +225,8 @@ impl Run {
         runs
     }
 
-    /// The numbers of threads to measure with: 1, 2, 4 and so on up to the most, which is one of them.
+    /// The numbers of threads to measure with: 1, 2, 4 and so on up to the most, which is one of
+    /// them.
     pub fn thread_counts(&self) -> Vec<usize> {
         let mut counts: Vec<_> = (0..)
             .map(|i| 1 << i)

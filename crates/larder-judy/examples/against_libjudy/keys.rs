@@ -43,8 +43,8 @@ impl Pattern {
         }
     }
 
-    /// Sequential: a counter of ten digits; random: 8 to 23 letters and digits; clustered: files in folders. With a zero
-    /// byte at the end.
+    /// Sequential: a counter of ten digits; random: 8 to 23 letters and digits; clustered: files in
+    /// folders. With a zero byte at the end.
     pub fn string(self, at: u64) -> Vec<u8> {
         let mut text = match self {
             Pattern::Sequential => format!("key{at:010}").into_bytes(),

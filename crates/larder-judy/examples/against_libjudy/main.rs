@@ -6,17 +6,19 @@
 //!     [--patterns sequential,random,clustered] [--csv FILE]
 //! ```
 //!
-//! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds, and a ratio that of the rounds' ratios, so
-//! that what slows the machine for a while slows both. Keys are inserted in the
-//! order that their pattern makes them, then looked up and removed in that order if they are sequential, shuffled otherwise;
-//! `next` walks the array by stateless steps from each key to the one after it. Every answer is
-//! asserted. Time is the thread's own processor time.
+//! Each cell is measured in rounds, ours and theirs by turns; a figure is the median of its rounds,
+//! and a ratio that of the rounds' ratios, so that what slows the machine for a while slows both.
+//! Keys are inserted in the order that their pattern makes them, then looked up and removed in that
+//! order if they are sequential, shuffled otherwise; `next` walks the array by stateless steps from
+//! each key to the one after it. Every answer is asserted. Time is the thread's own processor time.
 //!
-//! What is being measured stands on one line of the standard error, and each cell is in the CSV as soon as it is known: a long run (16,000,000 keys take minutes a
-//! round, and 3 GB) can be watched, and one that is broken off leaves what it measured.
+//! What is being measured stands on one line of the standard error, and each cell is in the CSV as
+//! soon as it is known: a long run (16,000,000 keys take minutes a round, and 3 GB) can be watched,
+//! and one that is broken off leaves what it measured.
 //!
-//! Memory is given twice: as each array counts itself, and as the C heap grows, headers of the allocator included (both
-//! use the same one). The JudySL of libJudy does not count itself: there the second stands for the first.
+//! Memory is given twice: as each array counts itself, and as the C heap grows, headers of the
+//! allocator included (both use the same one). The JudySL of libJudy does not count itself: there
+//! the second stands for the first.
 
 mod keys;
 mod raw;
@@ -85,7 +87,8 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// One round of one array: as many arrays, one after the other, as make about a quarter of a million operations.
+/// One round of one array: as many arrays, one after the other, as make about a quarter of a
+/// million operations.
 fn round<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K], order: &[u32]) -> Sample {
     let repeats = (250_000 / keys.len()).max(1);
     let mut times = [0.0; 4];
@@ -130,7 +133,8 @@ fn round<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K], order: &[u32])
     }
 }
 
-/// Bytes a key, as arrays count themselves and as the heap grows: of as many arrays side by side as have a million keys.
+/// Bytes a key, as arrays count themselves and as the heap grows: of as many arrays side by side as
+/// have a million keys.
 fn memory<Key: ?Sized, K: AsRef<Key>, S: Subject<Key>>(keys: &[K]) -> (Option<f64>, f64) {
     let repeats = (1_000_000 / keys.len()).max(1);
     let mut arrays: Vec<S> = (0..repeats).map(|_| S::new()).collect();

@@ -39,7 +39,8 @@ extern "C" {
     fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
 }
 
-/// Nanoseconds that this thread has run: the processor's time, which others' work does not lengthen but for the caches.
+/// Nanoseconds that this thread has run: the processor's time, which others' work does not lengthen
+/// but for the caches.
 pub fn cpu_time() -> u64 {
     const CLOCK_THREAD_CPUTIME_ID: c_int = 3;
     let mut time = TimeSpec {
@@ -86,7 +87,8 @@ impl LibL {
         LibL(null_mut())
     }
     pub fn insert(&mut self, key: u64, value: u64) {
-        // SAFETY: the array is libJudy's own; without an error struct it returns the value's place or aborts.
+        // SAFETY: the array is libJudy's own; without an error struct it returns the value's place
+        // or aborts.
         unsafe { *JudyLIns(&mut self.0, key, null_mut()) = value }
     }
     pub fn get(&self, key: u64) -> Option<u64> {

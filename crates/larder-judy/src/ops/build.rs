@@ -1,7 +1,8 @@
 //! Building a subtree of sorted indexes, and collecting one's indexes again.
 //!
-//! Every change of form that is not a matter of one node goes this way: collect the few dozen indexes concerned, build
-//! what they should be. It happens once in many inserts, and there is one place that decides on forms.
+//! Every change of form that is not a matter of one node goes this way: collect the few dozen
+//! indexes concerned, build what they should be. It happens once in many inserts, and there is one
+//! place that decides on forms.
 
 use smallvec::SmallVec;
 
@@ -73,7 +74,8 @@ pub(crate) fn parting(a: u64, b: u64) -> usize {
 /// What these sorted indexes, with their values, are in a slot of level `slot`.
 ///
 /// 1. None, one, or as many as fit go into the pair.
-/// 2. The bytes that all share are skipped: what is left may be a linear leaf, or a bitmap leaf. The root is not narrow.
+/// 2. The bytes that all share are skipped: what is left may be a linear leaf, or a bitmap leaf.
+///    The root is not narrow.
 /// 3. Else a branch of the first byte in which they differ.
 pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Jp<K> {
     let n = keys.len();
@@ -117,8 +119,8 @@ pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mu
     Jp::branch(k, keys[0], n as u64, children, mem)
 }
 
-/// What these sorted indexes are in a slot: in the pair if they fit, else a linear leaf of level `k`, for which they are
-/// few enough.
+/// What these sorted indexes are in a slot: in the pair if they fit, else a linear leaf of level
+/// `k`, for which they are few enough.
 pub(crate) fn settle<K: Kind>(slot: usize, k: usize, pile: &Pile, mem: &mut Mem) -> Jp<K> {
     let n = pile.keys.len();
     if n < 2 || slot < 8 && Jp::<K>::immed_fits(n, slot) {
@@ -127,7 +129,8 @@ pub(crate) fn settle<K: Kind>(slot: usize, k: usize, pile: &Pile, mem: &mut Mem)
     Jp::leaf(k, &pile.keys, &pile.values, mem)
 }
 
-/// Gives back everything below a pair that holds no more than a few leaves' indexes, and leaves nothing.
+/// Gives back everything below a pair that holds no more than a few leaves' indexes, and leaves
+/// nothing.
 pub(crate) fn drop_small<K: Kind>(jp: &mut Jp<K>, mem: &mut Mem) {
     if !matches!(jp.form(), Form::Linear(_) | Form::Bitmap(_) | Form::Wide(_)) {
         return jp.drop_run(mem);

@@ -20,7 +20,8 @@ struct Step<'a, K> {
 struct Here<'a, K> {
     run: Run<'a, K>,
     base: u64,
-    /// The place of the next index; in a bitmap leaf its last byte or more. Nothing when the run is done.
+    /// The place of the next index; in a bitmap leaf its last byte or more. Nothing when the run is
+    /// done.
     next: Option<usize>,
 }
 
@@ -41,7 +42,8 @@ impl<'a, K: Kind, const UP: bool> Cursor<'a, K, UP> {
         cursor
     }
 
-    /// Goes down from a slot, to `key` if `exact`, else to the slot's edge; `key` gives the bytes above the slot.
+    /// Goes down from a slot, to `key` if `exact`, else to the slot's edge; `key` gives the bytes
+    /// above the slot.
     fn descend(&mut self, jp: &'a Jp<K>, slot: usize, key: u64, exact: bool) {
         let (mut jp, mut slot, mut path, mut exact) = (jp, slot, key, exact);
         loop {

@@ -1,12 +1,14 @@
 //! The nearest index that is *not* there.
 //!
-//! Full subtrees are passed over by their counts: a branch of level k that has 256^k indexes is not entered.
+//! Full subtrees are passed over by their counts: a branch of level k that has 256^k indexes is not
+//! entered.
 
 use super::seek::with_digit;
 use crate::layout::{digit, mask, Kind};
 use crate::raw::jp::{Jp, Run, View};
 
-/// The nearest missing index from `key` on, itself included, in a slot to which the path of `key` leads.
+/// The nearest missing index from `key` on, itself included, in a slot to which the path of `key`
+/// leads.
 pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) -> Option<u64> {
     let (view, k) = jp.view(slot);
     if k < slot && jp.strays(k, key) {

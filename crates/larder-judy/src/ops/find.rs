@@ -1,7 +1,7 @@
 //! Finding one index.
 //!
-//! 1. A branch: if the index strays from the bytes that the whole subtree shares, it is not there; else go on in the
-//!    child of its byte.
+//! 1. A branch: if the index strays from the bytes that the whole subtree shares, it is not there;
+//!    else go on in the child of its byte.
 //! 2. Anything else: search the index's low bytes.
 
 use crate::layout::{digit, mask, Kind};
@@ -17,7 +17,8 @@ pub(crate) use crate::raw::cpu::get;
 pub(crate) fn get_by<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
     let mut jp = root;
     loop {
-        // The pair of one index holds seven bytes of it, so that its slot's level does not matter here.
+        // The pair of one index holds seven bytes of it, so that its slot's level does not matter
+        // here.
         jp = on_form!(jp, 7,
         Null => return None,
         Run(run, k, narrow) => {
@@ -65,7 +66,8 @@ pub(crate) fn get_mut<K: Kind>(root: &mut Jp<K>, key: u64) -> Option<Option<&mut
     }
 }
 
-/// The child of a branch of level `k` that an index leads to. Called once for each form, which it knows then.
+/// The child of a branch of level `k` that an index leads to. Called once for each form, which it
+/// knows then.
 #[inline(always)]
 fn child_on_path<K: Kind>(jp: &mut Jp<K>, k: usize, key: u64) -> Option<&mut Jp<K>> {
     if jp.strays(k, key) {

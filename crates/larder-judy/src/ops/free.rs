@@ -4,8 +4,10 @@ use crate::layout::Kind;
 use crate::raw::jp::{Form, Jp};
 use crate::raw::mem::Mem;
 
-/// Subtrees to be given back. Taking a branch apart puts its children here, the last of which goes next: so of a word array it holds 256 for each level
-/// at most. Taking a run of a string array apart puts the arrays below its words here: then it is 256 for each level of each array on the way down.
+/// Subtrees to be given back. Taking a branch apart puts its children here, the last of which goes
+/// next: so of a word array it holds 256 for each level at most. Taking a run of a string array
+/// apart puts the arrays below its words here: then it is 256 for each level of each array on the
+/// way down.
 pub(crate) struct Doomed<K> {
     pairs: Vec<Jp<K>>,
 }
@@ -22,8 +24,9 @@ impl<K: Kind> Doomed<K> {
         }
     }
 
-    /// Gives back at most `limit` nodes, and says how many it were: fewer only when nothing is left. Calls `each` with
-    /// the runs, before they go, and with the subtrees still to be given back, to add what the runs' values lead to.
+    /// Gives back at most `limit` nodes, and says how many it were: fewer only when nothing is
+    /// left. Calls `each` with the runs, before they go, and with the subtrees still to be given
+    /// back, to add what the runs' values lead to.
     pub(crate) fn free(
         &mut self,
         limit: usize,

@@ -1,12 +1,12 @@
 //! Inserting an index.
 //!
 //! 1. Go down as for finding. Where the index strays from a node's shared bytes: *part*.
-//! 2. A branch without the byte's child gets one: the index in a pair. With it: go on there, and count one more on the way
-//!    back if the index was new.
+//! 2. A branch without the byte's child gets one: the index in a pair. With it: go on there, and
+//!    count one more on the way back if the index was new.
 //! 3. A run that has room takes the index; one that has not is built anew as something larger.
 //!
-//! Parting makes one leaf of the node and the new index if they are few enough, or else a branch of the byte where they
-//! part, over the two:
+//! Parting makes one leaf of the node and the new index if they are few enough, or else a branch of
+//! the byte where they part, over the two:
 //!
 //! ```text
 //!   slot of level 7                          slot of level 7

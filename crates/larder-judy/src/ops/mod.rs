@@ -1,8 +1,9 @@
 //! What a tree does, as steps over pairs: safe code, one idea a file.
 //!
-//! A *slot* is where a pair hangs: the root, or a place in a branch. A slot of level L is reached with the bytes 8 … L+1
-//! of an index decoded, so every index below agrees with the path in them. A node of level k < L in it agrees in the
-//! bytes L … k+1 too, and the pair's field holds them. Everything here takes whole indexes, and looks at their low bytes.
+//! A *slot* is where a pair hangs: the root, or a place in a branch. A slot of level L is reached
+//! with the bytes 8 … L+1 of an index decoded, so every index below agrees with the path in them. A
+//! node of level k < L in it agrees in the bytes L … k+1 too, and the pair's field holds them.
+//! Everything here takes whole indexes, and looks at their low bytes.
 //!
 //! Invariants, kept by insert and remove, tested by `check` in [`stats`]:
 //!

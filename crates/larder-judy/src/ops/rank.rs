@@ -1,7 +1,7 @@
 //! Counting: how many indexes are below a given one, and which is the n-th.
 //!
-//! Each pair knows its population, so both go down one path and add up the counts of a branch's children on one side of it,
-//! the shorter one.
+//! Each pair knows its population, so both go down one path and add up the counts of a branch's
+//! children on one side of it, the shorter one.
 
 use super::find::Slot;
 use super::seek::with_digit;

@@ -3,8 +3,8 @@
 //! 1. Go down as for finding.
 //! 2. A run loses the index; where what is left fits a smaller form, it is built anew as that.
 //! 3. On the way back each branch counts one less, and loses a child that has become nothing.
-//! 4. A branch that one leaf could hold, with a little to spare, becomes that leaf; a branch with one child becomes the
-//!    child, whose field knows all the bytes above it.
+//! 4. A branch that one leaf could hold, with a little to spare, becomes that leaf; a branch with
+//!    one child becomes the child, whose field knows all the bytes above it.
 
 use super::build::{drop_small, settle, Pile};
 use super::find::place;
@@ -15,7 +15,8 @@ use crate::raw::mem::Mem;
 
 pub(crate) use crate::raw::cpu::remove;
 
-/// Removes an index from a slot, and returns its value (zero in a set), if it was there: what [`remove`] is compiled from.
+/// Removes an index from a slot, and returns its value (zero in a set), if it was there: what
+/// [`remove`] is compiled from.
 #[inline(always)]
 pub(crate) fn remove_by<K: Kind>(
     cpu: impl Cpu,

@@ -1,7 +1,8 @@
 //! The nearest index: first, last, next and previous are all this.
 //!
-//! `seek::<UP>` finds the first index from a given one on, itself included, in one slot; `UP` is the direction. Where the
-//! child of the index's byte has none, the nearest child beyond has: its *edge*, the first (last) index below it.
+//! `seek::<UP>` finds the first index from a given one on, itself included, in one slot; `UP` is
+//! the direction. Where the child of the index's byte has none, the nearest child beyond has: its
+//! *edge*, the first (last) index below it.
 
 use super::find::Slot;
 use super::ROOT;
@@ -13,10 +14,13 @@ pub(crate) type Found<'a> = (u64, Slot<'a>);
 
 pub(crate) use crate::raw::cpu::seek;
 
-/// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair: what [`seek`] is compiled from.
+/// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair: what
+/// [`seek`] is compiled from.
 ///
-/// 1. Go down the path of `key`, noting its branches by their levels, to a run, to where the path strays, or to where it ends.
-/// 2. The run may have the index. A subtree that strays is before `key`, or beyond, and then its edge is the nearest.
+/// 1. Go down the path of `key`, noting its branches by their levels, to a run, to where the path
+///    strays, or to where it ends.
+/// 2. The run may have the index. A subtree that strays is before `key`, or beyond, and then its
+///    edge is the nearest.
 /// 3. Else the nearest child beyond the path in the lowest branch that has one: its edge.
 #[inline(always)]
 pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
@@ -55,7 +59,8 @@ pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option
     climb::<UP, K>(&path, slot + 1, key)
 }
 
-/// 3: from a branch of level `from` upwards. Levels that the path skipped hold the root's pair, of another level.
+/// 3: from a branch of level `from` upwards. Levels that the path skipped hold the root's pair, of
+/// another level.
 #[inline(always)]
 fn climb<'a, const UP: bool, K: Kind>(
     path: &[&'a Jp<K>; ROOT + 1],
@@ -85,8 +90,8 @@ fn seek_run<'a, const UP: bool, K: Kind>(
 ) -> Option<Found<'a>> {
     let path = key & !mask(k);
     if let Run::Bits(bits) = run {
-        // Indexes in a bitmap mostly have neighbours. Who goes from one to the next needn't wait for the leaf's words, then: that the index is there is
-        // foretold by the processor.
+        // Indexes in a bitmap mostly have neighbours. Who goes from one to the next needn't wait
+        // for the leaf's words, then: that the index is there is foretold by the processor.
         if let Some(value) = bits.get(key as u8) {
             return Some((key, value));
         }

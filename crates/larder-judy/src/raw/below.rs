@@ -39,7 +39,8 @@ impl Link {
     ///
     /// # Safety
     ///
-    /// The value is that of an index whose string goes on, in a string array's tree: it was written by [`Link::word`].
+    /// The value is that of an index whose string goes on, in a string array's tree: it was written
+    /// by [`Link::word`].
     #[inline(always)]
     pub(super) unsafe fn from_word(word: u64) -> Link {
         Link(word)
@@ -86,7 +87,8 @@ impl Lone {
     pub(super) fn new(front: &[u8], back: &[u8], value: u64, mem: &mut Mem) -> (Link, Lone) {
         let length = front.len() + back.len();
         let block = mem.take(lone_words(length));
-        // SAFETY: the block has room for the value, the length and the rest; a fresh block overlaps nothing.
+        // SAFETY: the block has room for the value, the length and the rest; a fresh block overlaps
+        // nothing.
         unsafe {
             *block = value;
             let bytes = block.add(1).cast::<u8>();

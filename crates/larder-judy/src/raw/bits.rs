@@ -90,7 +90,8 @@ impl<'a, K: Kind> Bits<'a, K> {
             return None;
         }
         debug_assert!(at < self.bits(quarter).count_ones() as usize);
-        // SAFETY: a quarter's block has a value for every bit set; the callers give a place below that.
+        // SAFETY: a quarter's block has a value for every bit set; the callers give a place below
+        // that.
         Some(unsafe { &*(*self.block.cast::<Quarter>().add(quarter)).values.add(at) })
     }
 
@@ -150,7 +151,8 @@ impl<'a, K: Kind> Bits<'a, K> {
     }
 }
 
-/// The nearest bit that is set from `low`'s on, itself included, upwards or downwards, in four quarters: its quarter and its place there.
+/// The nearest bit that is set from `low`'s on, itself included, upwards or downwards, in four
+/// quarters: its quarter and its place there.
 #[inline(always)]
 pub(super) fn nearest<const UP: bool>(
     low: u8,
@@ -241,7 +243,8 @@ impl<K: Kind> Jp<K> {
         };
         if n == 256 {
             if K::VALUES {
-                // SAFETY: a full leaf's block has 256 words, `values` too, and a fresh block overlaps nothing.
+                // SAFETY: a full leaf's block has 256 words, `values` too, and a fresh block
+                // overlaps nothing.
                 unsafe { jp.block().copy_from_nonoverlapping(values.as_ptr(), 256) };
             }
             return jp;
@@ -293,8 +296,8 @@ impl<K: Kind> Jp<K> {
 
     fn fill_quarter(&mut self, quarter: usize, bits: u64, values: &[u64], mem: &mut Mem) {
         debug_assert!(!K::VALUES || bits.count_ones() as usize == values.len());
-        // SAFETY: 1. the block is four quarters, or four words. 2. The block of the values has room for all, and a fresh
-        // block overlaps nothing.
+        // SAFETY: 1. the block is four quarters, or four words. 2. The block of the values has room
+        // for all, and a fresh block overlaps nothing.
         unsafe {
             if !K::VALUES {
                 *self.block().add(quarter) = bits;
@@ -309,7 +312,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// The value of an index of a bitmap or full leaf: outer nothing if it is not there, inner nothing in a set.
+    /// The value of an index of a bitmap or full leaf: outer nothing if it is not there, inner
+    /// nothing in a set.
     #[inline]
     pub(crate) fn dense_mut(&mut self, low: u8) -> Option<Option<&mut u64>> {
         let (quarter, bit) = (low as usize >> 6, low & 63);
@@ -333,14 +337,15 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Puts an index that is not there into a bitmap leaf; its value begins as zero. The 256th makes it a full one.
+    /// Puts an index that is not there into a bitmap leaf; its value begins as zero. The 256th
+    /// makes it a full one.
     #[inline]
     pub(crate) fn bits_insert(&mut self, low: u8, mem: &mut Mem) {
         let (quarter, bit) = (low as usize >> 6, low & 63);
         let bits = self.as_bits().bits(quarter);
         assert!(self.form() == Form::Bits && bits >> bit & 1 == 0);
-        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a value, in their class,
-        // for every bit set, and there are at most 63 as one bit is not.
+        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a
+        // value, in their class, for every bit set, and there are at most 63 as one bit is not.
         unsafe {
             if K::VALUES {
                 let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
@@ -362,7 +367,8 @@ impl<K: Kind> Jp<K> {
         let mut full = Self::full(self.meta, mem);
         if K::VALUES {
             for quarter in 0..4 {
-                // SAFETY: 64 bits are set in each quarter, so it has 64 values; a full leaf has room for four times 64.
+                // SAFETY: 64 bits are set in each quarter, so it has 64 values; a full leaf has
+                // room for four times 64.
                 unsafe {
                     let values = (*self.block().cast::<Quarter>().add(quarter)).values;
                     full.block()
@@ -397,8 +403,8 @@ impl<K: Kind> Jp<K> {
         let bits = self.as_bits().bits(quarter);
         assert!(self.form() == Form::Bits && bits >> bit & 1 == 1 && self.pop_at(1) > 1);
         let mut value = 0;
-        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a value, in their class,
-        // for every bit set, this one is the `below`th.
+        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a
+        // value, in their class, for every bit set, this one is the `below`th.
         unsafe {
             if K::VALUES {
                 let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
@@ -416,7 +422,8 @@ impl<K: Kind> Jp<K> {
     /// Gives back a bitmap leaf's blocks.
     pub(super) fn drop_bits(self, mem: &mut Mem) {
         for quarter in 0..if K::VALUES { 4 } else { 0 } {
-            // SAFETY: the block is four quarters, each with a block of its values' class if it has any.
+            // SAFETY: the block is four quarters, each with a block of its values' class if it has
+            // any.
             unsafe {
                 let quarter = *self.block().cast::<Quarter>().add(quarter);
                 if quarter.bits != 0 {

@@ -213,8 +213,9 @@ impl<K: Kind> Jp<K> {
     #[inline(always)]
     pub(crate) fn child_mut(&mut self, digit: u8) -> Option<(Tally<'_>, &mut Jp<K>)> {
         let block = self.block();
-        // SAFETY: each form's block holds pairs as the module's drawing says, the digit is looked up among those that are there,
-        // and the branch, borrowed exclusively, owns them; the count lies in the branch's own pair.
+        // SAFETY: each form's block holds pairs as the module's drawing says, the digit is looked
+        // up among those that are there, and the branch, borrowed exclusively, owns them; the count
+        // lies in the branch's own pair.
         let child = unsafe {
             match self.form() {
                 Form::Linear(_) => {
@@ -238,7 +239,8 @@ impl<K: Kind> Jp<K> {
         Some((Tally(&mut self.meta), child))
     }
 
-    /// A branch of level `k` over these children, at least one, that hold `pop` indexes all beginning as `key`.
+    /// A branch of level `k` over these children, at least one, that hold `pop` indexes all
+    /// beginning as `key`.
     pub(crate) fn branch(
         k: usize,
         key: u64,
@@ -311,13 +313,15 @@ impl<K: Kind> Jp<K> {
             let quarter = jp.quarter_mut(digit as usize >> 6);
             let at = quarter.bits.count_ones() as usize;
             quarter.bits |= 1 << (digit & 63);
-            // SAFETY: the quarter's block has room for all its children, and children come in order.
+            // SAFETY: the quarter's block has room for all its children, and children come in
+            // order.
             unsafe { quarter.pairs.add(at).write(child) };
         }
         jp
     }
 
-    /// Adds a child of a digit that a branch has none of, without counting it. Changes the branch's form where it must.
+    /// Adds a child of a digit that a branch has none of, without counting it. Changes the branch's
+    /// form where it must.
     pub(crate) fn add_child(&mut self, digit: u8, child: Jp<K>, mem: &mut Mem) {
         match self.form() {
             Form::Linear(k) => self.linear_add(k, digit, child, mem),
@@ -328,7 +332,8 @@ impl<K: Kind> Jp<K> {
                     self.rebuild(mem);
                 }
             }
-            // SAFETY: an uncompressed branch's block is 256 pairs; the one there is null and owns nothing.
+            // SAFETY: an uncompressed branch's block is 256 pairs; the one there is null and owns
+            // nothing.
             Form::Wide(_) => unsafe {
                 self.block()
                     .cast::<Jp<K>>()
@@ -358,8 +363,8 @@ impl<K: Kind> Jp<K> {
             | (n as u64 + 1) << 56;
         let (old, new) = (linear_words(n), linear_words(n + 1));
         let block = self.block();
-        // SAFETY: 1. the block holds `n` pairs behind its head; the block for one more has room for it. 2. A fresh block
-        // overlaps no other. 3. The old one is of the class its count says.
+        // SAFETY: 1. the block holds `n` pairs behind its head; the block for one more has room for
+        // it. 2. A fresh block overlaps no other. 3. The old one is of the class its count says.
         unsafe {
             let pairs = block.add(1).cast::<Jp<K>>();
             let mut target = block;
@@ -408,8 +413,8 @@ impl<K: Kind> Jp<K> {
         quarter.bits |= 1 << (digit & 63);
     }
 
-    /// Takes a child that has become null out of a branch. Changes the branch's form where it may; a branch without children is
-    /// null then.
+    /// Takes a child that has become null out of a branch. Changes the branch's form where it may;
+    /// a branch without children is null then.
     pub(crate) fn remove_null(&mut self, digit: u8, mem: &mut Mem) {
         let few = match self.form() {
             Form::Linear(_) => {
@@ -428,7 +433,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Makes a bitmap branch of level `k` an uncompressed one if its indexes have become many, which is asked now and then.
+    /// Makes a bitmap branch of level `k` an uncompressed one if its indexes have become many,
+    /// which is asked now and then.
     #[inline(always)]
     pub(crate) fn widen_out(&mut self, k: usize, mem: &mut Mem) {
         if time_to_ask(self.pop_at(k)) && deserves_wide::<K>(self.as_bitmap().len(), self.pop_at(k))
@@ -538,8 +544,8 @@ impl<K: Kind> Jp<K> {
         };
     }
 
-    /// Takes a branch apart: gives its own blocks back and returns its children. The pair keeps its meta word, for the
-    /// caller to build on, and owns nothing any more.
+    /// Takes a branch apart: gives its own blocks back and returns its children. The pair keeps its
+    /// meta word, for the caller to build on, and owns nothing any more.
     fn take_children(&mut self, mem: &mut Mem) -> Children<K> {
         let mut children = Children::new();
         let meta = self.meta;
@@ -553,11 +559,13 @@ impl<K: Kind> Jp<K> {
         let jp = self.take();
         if let (View::Branch(branch), _) = jp.view(8) {
             for (digit, pair) in branch.children() {
-                // SAFETY: each pair is read once, and its place in the block is given back below, never read again.
+                // SAFETY: each pair is read once, and its place in the block is given back below,
+                // never read again.
                 child(digit, unsafe { std::ptr::read(pair) });
             }
         }
-        // SAFETY: each block is of the class that the form, or a count in it, says; the pair is gone.
+        // SAFETY: each block is of the class that the form, or a count in it, says; the pair is
+        // gone.
         unsafe {
             match jp.form() {
                 Form::Linear(_) => mem.give(jp.block(), linear_words(count(*jp.block()))),

@@ -1,8 +1,9 @@
 //! The processor's own bit count, where it has one.
 //!
-//! Compiled for any x86-64, counting bits takes a dozen instructions, and a path through bitmap branches counts at each. So
-//! searches and changes are compiled twice, and the processor is asked which one to take (the answer is kept by `std`). It is asked once
-//! a call: what goes on from node to node, and from word to word, has a [`Cpu`] that says how.
+//! Compiled for any x86-64, counting bits takes a dozen instructions, and a path through bitmap
+//! branches counts at each. So searches and changes are compiled twice, and the processor is asked
+//! which one to take (the answer is kept by `std`). It is asked once a call: what goes on from node
+//! to node, and from word to word, has a [`Cpu`] that says how.
 
 use crate::chunks::Chunks;
 use crate::layout::Kind;

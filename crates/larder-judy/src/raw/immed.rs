@@ -1,7 +1,8 @@
 //! Immediate indexes: a few short ones in the pair itself.
 //!
-//! A map keeps up to seven bytes of them in the field, its word is the address of their values. A set has no values, so
-//! the word holds eight bytes more. Seen as one integer of 15 bytes, index i stands at byte i × k.
+//! A map keeps up to seven bytes of them in the field, its word is the address of their values. A
+//! set has no values, so the word holds eight bytes more. Seen as one integer of 15 bytes, index i
+//! stands at byte i × k.
 
 use std::marker::PhantomData;
 
@@ -106,7 +107,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Immediates of these sorted indexes, of which the low `k` bytes count; at least two, and they fit.
+    /// Immediates of these sorted indexes, of which the low `k` bytes count; at least two, and they
+    /// fit.
     pub(crate) fn immed(k: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
         let n = keys.len();
         debug_assert!(n >= 2 && Self::immed_fits(n, k));
@@ -117,7 +119,8 @@ impl<K: Kind> Jp<K> {
         }
         assert!(values.len() == n);
         let block = mem.take(class(n));
-        // SAFETY: the block has at least `n` words, `values` has `n`, and a fresh block overlaps nothing.
+        // SAFETY: the block has at least `n` words, `values` has `n`, and a fresh block overlaps
+        // nothing.
         unsafe { block.copy_from_nonoverlapping(values.as_ptr(), n) };
         Self::from_packed(packed, n, k, Word { block })
     }
@@ -155,7 +158,8 @@ impl<K: Kind> Jp<K> {
         *self = Self::from_packed(packed, n + 1, k, word);
     }
 
-    /// Takes the index at a place out of immediates, of which there are at least three, and returns its value.
+    /// Takes the index at a place out of immediates, of which there are at least three, and returns
+    /// its value.
     pub(crate) fn immed_remove(&mut self, at: usize, mem: &mut Mem) -> u64 {
         let Form::Immed { n, k } = self.form() else {
             return 0;
@@ -176,15 +180,19 @@ impl<K: Kind> Jp<K> {
     }
 }
 
-/// Puts a zero at a place of `n` words in a block of their class, and returns the block they are in now.
+/// Puts a zero at a place of `n` words in a block of their class, and returns the block they are in
+/// now.
 ///
 /// # Safety
 ///
-/// `block` is a block of class `n` whose first `n` words are written (null if `n` is 0), and `at` ≤ `n` < 64.
+/// `block` is a block of class `n` whose first `n` words are written (null if `n` is 0), and `at` ≤
+/// `n` < 64.
 pub(super) unsafe fn words_insert(block: *mut u64, n: usize, at: usize, mem: &mut Mem) -> *mut u64 {
     let (old, new) = (if n == 0 { 0 } else { class(n) }, class(n + 1));
-    // SAFETY: 1. `at` ≤ `n`, so every range lies within the `n` written words, or one further in a block of class n + 1.
-    // 2. A fresh block overlaps no other; within one block `copy` may overlap. 3. The old block is of class `n`.
+    // SAFETY: 1. `at` ≤ `n`, so every range lies within the `n` written words, or one further in a
+    // block of class n + 1.
+    // 2. A fresh block overlaps no other; within one block `copy` may overlap. 3. The old block is
+    //    of class `n`.
     unsafe {
         if old == new {
             block.add(at).copy_to(block.add(at + 1), n - at);
@@ -204,7 +212,8 @@ pub(super) unsafe fn words_insert(block: *mut u64, n: usize, at: usize, mem: &mu
     }
 }
 
-/// Takes the word at a place out of `n`, and returns the block that the others are in now (null if there are none).
+/// Takes the word at a place out of `n`, and returns the block that the others are in now (null if
+/// there are none).
 ///
 /// # Safety
 ///
@@ -216,8 +225,8 @@ pub(super) unsafe fn words_remove(
     mem: &mut Mem,
 ) -> (*mut u64, u64) {
     let (old, new) = (class(n), if n == 1 { 0 } else { class(n - 1) });
-    // SAFETY: 1. `at` < `n`, so every range lies within the `n` written words. 2. A fresh block, of class n - 1, has
-    // room for the others and overlaps no other. 3. The old block is of class `n`.
+    // SAFETY: 1. `at` < `n`, so every range lies within the `n` written words. 2. A fresh block, of
+    // class n - 1, has room for the others and overlaps no other. 3. The old block is of class `n`.
     unsafe {
         let value = *block.add(at);
         if old == new {

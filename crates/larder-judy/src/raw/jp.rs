@@ -13,9 +13,10 @@
 //! field + word of IMMED, set:   n × k bytes of indexes, up to 15
 //! ```
 //!
-//! *Level* k: k bytes of an index are not decoded yet above the node. A pair hangs in a slot of level L; its node may be
-//! of a lower level k (a *narrow pointer*): then bytes L … k+1 are equal in the whole subtree, and the field holds them.
-//! The eighth byte has no room in the field, so the root's node, in the only slot of level 8, is never narrow.
+//! *Level* k: k bytes of an index are not decoded yet above the node. A pair hangs in a slot of
+//! level L; its node may be of a lower level k (a *narrow pointer*): then bytes L … k+1 are equal
+//! in the whole subtree, and the field holds them. The eighth byte has no room in the field, so the
+//! root's node, in the only slot of level 8, is never narrow.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -114,8 +115,9 @@ impl Form {
     }
 }
 
-/// Opens a pair in a slot: code for nothing, for a run with its level (and whether its pair may be narrow), for a branch with
-/// its level. The code stands once and is compiled once for each form, so that it knows the form all the way.
+/// Opens a pair in a slot: code for nothing, for a run with its level (and whether its pair may be
+/// narrow), for a branch with its level. The code stands once and is compiled once for each form,
+/// so that it knows the form all the way.
 macro_rules! on_form {
     ($jp:expr, $slot:expr, Null => $null:expr, Run($run:pat, $k:pat, $narrow:pat) => $on_run:expr,
      Branch($branch:pat, $level:pat) => $on_branch:expr) => {
@@ -177,7 +179,8 @@ pub(super) union Word {
     pub(super) value: u64,
 }
 
-/// A pointer pair; it owns what is below it and must be taken apart, not dropped, to give that back.
+/// A pointer pair; it owns what is below it and must be taken apart, not dropped, to give that
+/// back.
 #[repr(C)]
 pub(crate) struct Jp<K> {
     pub(super) word: Word,
@@ -264,7 +267,8 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(super) fn block(&self) -> *mut u64 {
-        // SAFETY: every bit pattern of the union is a valid pointer value; only holders of a block's tag follow it.
+        // SAFETY: every bit pattern of the union is a valid pointer value; only holders of a
+        // block's tag follow it.
         unsafe { self.word.block }
     }
 
@@ -300,14 +304,16 @@ impl<K: Kind> Jp<K> {
         ((self.meta >> 8) & mask(k.min(7))) + 1
     }
 
-    /// Whether the index differs from the bytes above level `k` that all indexes below share; `k` is the node's level.
+    /// Whether the index differs from the bytes above level `k` that all indexes below share; `k`
+    /// is the node's level.
     #[inline(always)]
     pub(crate) fn strays(&self, k: usize, key: u64) -> bool {
         // What is not of the field, the tag and the byte that it has no room for, is shifted out.
         k < 8 && (key.rotate_left(8) ^ self.meta).wrapping_shr(8 * k as u32) > 0xff
     }
 
-    /// The least index of the node's expanse; `path` gives the byte that the field has no room for. `k` is its level.
+    /// The least index of the node's expanse; `path` gives the byte that the field has no room for.
+    /// `k` is its level.
     #[inline(always)]
     pub(crate) fn base(&self, k: usize, path: u64) -> u64 {
         if k == 8 {
@@ -392,7 +398,8 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
-    /// The value of an index, given its low bytes: outer nothing if it is not there, inner nothing in a set.
+    /// The value of an index, given its low bytes: outer nothing if it is not there, inner nothing
+    /// in a set.
     #[inline(always)]
     pub(crate) fn get(&self, low: u64) -> Option<Option<&'a u64>> {
         match self {

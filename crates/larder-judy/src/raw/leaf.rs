@@ -1,7 +1,7 @@
 //! Linear leaves: a sorted array of short indexes, and in a map their values behind it.
 //!
-//! The drawing of a leaf stands in [`layout`](crate::layout). Indexes are little-endian, packed without gaps, `k` bytes
-//! each, so that one of them is eight bytes read from its place, masked.
+//! The drawing of a leaf stands in [`layout`](crate::layout). Indexes are little-endian, packed
+//! without gaps, `k` bytes each, so that one of them is eight bytes read from its place, masked.
 
 use std::marker::PhantomData;
 
@@ -24,7 +24,8 @@ pub(crate) struct Leaf<'a, K> {
 /// `at` is below the population of the leaf of level `k` in `block`.
 #[inline(always)]
 unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
-    // SAFETY: the eight bytes from any index's beginning lie in the block and are written (module header, 4).
+    // SAFETY: the eight bytes from any index's beginning lie in the block and are written (module
+    // header, 4).
     let eight = unsafe {
         block
             .cast::<u8>()
@@ -48,14 +49,16 @@ unsafe fn rank<const L: usize>(block: *const u64, n: usize, low: u64) -> usize {
         return (0..n).map(below).sum();
     }
     let (mut from, mut len) = (0, n);
-    // Which part it is can't be predicted, so there is no branch on it; three reads at once hide each other's time.
+    // Which part it is can't be predicted, so there is no branch on it; three reads at once hide
+    // each other's time.
     while len > WINDOW {
         let part = len / 4;
         from += part
             * (below(from + part - 1) + below(from + 2 * part - 1) + below(from + 3 * part - 1));
         len -= 3 * part;
     }
-    // What is left lies in a window of a fixed length, whose other indexes are known to be below, or not to be.
+    // What is left lies in a window of a fixed length, whose other indexes are known to be below,
+    // or not to be.
     let from = from.min(n - WINDOW);
     from + (0..WINDOW).map(|at| below(from + at)).sum::<usize>()
 }
@@ -81,7 +84,8 @@ unsafe fn search<const L: usize>(block: *const u64, n: usize, low: u64) -> Resul
     }
 }
 
-/// [`search`] in a leaf of level `k`: a constant level makes the masks and steps constants. All arguments fit in registers.
+/// [`search`] in a leaf of level `k`: a constant level makes the masks and steps constants. All
+/// arguments fit in registers.
 ///
 /// # Safety
 ///
@@ -146,11 +150,13 @@ fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
 ///
 /// # Safety
 ///
-/// `block` is a leaf's block of level `k` with room for index `at`, and the key area may be written.
+/// `block` is a leaf's block of level `k` with room for index `at`, and the key area may be
+/// written.
 #[inline(always)]
 unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
     let bytes = key.to_le_bytes();
-    // SAFETY: the `k` bytes of index `at` lie in the key area; `bytes` has eight. A constant length is a store or two.
+    // SAFETY: the `k` bytes of index `at` lie in the key area; `bytes` has eight. A constant length
+    // is a store or two.
     unsafe {
         let place = block.cast::<u8>().add(k * at);
         match k {
@@ -177,7 +183,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// A linear leaf of level `k` of these sorted indexes, of which there are no more than such a leaf may have.
+    /// A linear leaf of level `k` of these sorted indexes, of which there are no more than such a
+    /// leaf may have.
     pub(crate) fn leaf(k: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
         let n = keys.len();
         assert!(
@@ -188,8 +195,9 @@ impl<K: Kind> Jp<K> {
         );
         let block = take_leaf::<K>(k, n, mem);
         for (at, &key) in keys.iter().enumerate() {
-            // SAFETY: the block has room for `n` indexes of `k` bytes, and for eight bytes from where any of them begins:
-            // what is written beyond an index is written again, by the next index, by the values, or as spare zeros.
+            // SAFETY: the block has room for `n` indexes of `k` bytes, and for eight bytes from
+            // where any of them begins: what is written beyond an index is written again, by the
+            // next index, by the values, or as spare zeros.
             unsafe {
                 block
                     .cast::<u8>()
@@ -233,7 +241,8 @@ impl<K: Kind> Jp<K> {
         let (new, new_values) = leaf_shape::<K>(k, n + 1);
         let block = self.block();
         if old == new {
-            // SAFETY: one more index, and value, fit into a block of this class; the ranges moved are written ones.
+            // SAFETY: one more index, and value, fit into a block of this class; the ranges moved
+            // are written ones.
             unsafe {
                 let place = block.cast::<u8>().add(k * at);
                 place.copy_to(place.add(k), k * (n - at));
@@ -246,8 +255,9 @@ impl<K: Kind> Jp<K> {
             }
         } else {
             let fresh = take_leaf::<K>(k, n + 1, mem);
-            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for one more of each. 2. They
-            // do not overlap. 3. The old block is of the class its population says.
+            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for one
+            // more of each. 2. They do not overlap. 3. The old block is of the class its population
+            // says.
             unsafe {
                 let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
                 to.copy_from_nonoverlapping(from, k * at);
@@ -268,7 +278,8 @@ impl<K: Kind> Jp<K> {
         self.meta += 1 << 8;
     }
 
-    /// Takes the index at a place out of a linear leaf, of which there are at least two, and returns its value.
+    /// Takes the index at a place out of a linear leaf, of which there are at least two, and
+    /// returns its value.
     pub(crate) fn leaf_remove(&mut self, at: usize, mem: &mut Mem) -> u64 {
         let Form::Leaf(k) = self.form() else { return 0 };
         let n = self.pop_at(k) as usize;
@@ -294,8 +305,8 @@ impl<K: Kind> Jp<K> {
             }
         } else {
             let fresh = take_leaf::<K>(k, n - 1, mem);
-            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for the others. 2. They do
-            // not overlap. 3. The old block is of the class its population says.
+            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for the
+            // others. 2. They do not overlap. 3. The old block is of the class its population says.
             unsafe {
                 let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
                 to.copy_from_nonoverlapping(from, k * at);
@@ -318,7 +329,8 @@ impl<K: Kind> Jp<K> {
     /// Gives back the blocks of a run (anything that is no branch) and leaves nothing.
     pub(crate) fn drop_run(&mut self, mem: &mut Mem) {
         let jp = self.take();
-        // SAFETY: each block is of the class that form, level and population say, and the pair is gone.
+        // SAFETY: each block is of the class that form, level and population say, and the pair is
+        // gone.
         unsafe {
             match jp.form() {
                 Form::Immed { n, .. } if K::VALUES => mem.give(jp.block(), crate::layout::class(n)),

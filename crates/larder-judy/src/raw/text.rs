@@ -12,8 +12,8 @@
 //! 1. An index whose word ends its string has the string's value; any other has a [`Link`].
 //! 2. An array below the root holds at least two strings: a lone one is in a short-cut leaf.
 //!
-//! So which arrays there are depends on the strings alone; what each is made of, also on what was in it before. Strings may be long: nothing here recurses
-//! over a length.
+//! So which arrays there are depends on the strings alone; what each is made of, also on what was
+//! in it before. Strings may be long: nothing here recurses over a length.
 
 use std::marker::PhantomData;
 
@@ -59,7 +59,8 @@ pub(super) unsafe fn array<'a>(pair: *mut Jp<Parts>) -> &'a Jp<Parts> {
 ///
 /// # Safety
 ///
-/// The pointer is a live array's of a tree that the caller has exclusively, and `mem` is the tree's.
+/// The pointer is a live array's of a tree that the caller has exclusively, and `mem` is the
+/// tree's.
 #[inline(always)]
 unsafe fn put<'a>(
     cpu: impl Cpu,
@@ -117,7 +118,8 @@ impl<C: Chunks> Text<C> {
             }
             let value = get_by(jp, word).flatten()?;
             let Some(next) = next else { return Some(value) };
-            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link (1), to something alive as long as the tree is lent.
+            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link
+            // (1), to something alive as long as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
@@ -128,7 +130,8 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// The value of a string, to be written. The key may be one that no string of the kind can be: it has none.
+    /// The value of a string, to be written. The key may be one that no string of the kind can be:
+    /// it has none.
     pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut u64> {
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         loop {
@@ -152,7 +155,8 @@ impl<C: Chunks> Text<C> {
 
     /// Inserts a string, with value zero if it is new, and says whether it is.
     ///
-    /// 1. Go down word by word. A word that was not there gets a short-cut leaf of all that follows.
+    /// 1. Go down word by word. A word that was not there gets a short-cut leaf of all that
+    ///    follows.
     /// 2. A short-cut leaf of another string makes room for an array of both (2).
     #[inline]
     pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
@@ -191,8 +195,8 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// 2: puts arrays where a lone string was, down to where it parts from another one, and the lone string into the last;
-    /// returns that array and what is left of the other string there.
+    /// 2: puts arrays where a lone string was, down to where it parts from another one, and the
+    /// lone string into the last; returns that array and what is left of the other string there.
     ///
     /// # Safety
     ///
@@ -208,7 +212,8 @@ impl<C: Chunks> Text<C> {
         let (mut new, mut place): (_, *mut u64) = (other, value);
         loop {
             let (link, pair) = Link::array(mem);
-            // SAFETY: the place is the caller's, or in the array that was just made; the new array is the tree's own.
+            // SAFETY: the place is the caller's, or in the array that was just made; the new array
+            // is the tree's own.
             let (slot, _) = unsafe {
                 *place = link.word();
                 put(Plain, pair, C::cut(old).0, mem)
@@ -235,8 +240,8 @@ impl<C: Chunks> Text<C> {
     ///
     /// 1. Go down, noting the path; the string ends in a word, or in a short-cut leaf.
     /// 2. Take its word out of the last array: there the last word is not looked for before.
-    /// 3. If that leaves one string there, it goes into a short-cut leaf, and takes the place of the highest array that
-    ///    holds nothing else.
+    /// 3. If that leaves one string there, it goes into a short-cut leaf, and takes the place of
+    ///    the highest array that holds nothing else.
     ///
     /// The key may be one that no string of the kind can be.
     #[inline]
@@ -258,12 +263,14 @@ impl<C: Chunks> Text<C> {
             path.push((pair, word));
             let Some(next) = next else {
                 // 2
-                // SAFETY: the array is the tree's own, alive, and nothing else borrows it; the word ends its string (1), so its value is no link.
+                // SAFETY: the array is the tree's own, alive, and nothing else borrows it; the word
+                // ends its string (1), so its value is no link.
                 break unsafe { cpu.remove(&mut *pair, ROOT, word, &mut self.mem) }?;
             };
             // SAFETY: the array is the tree's own, alive, and nothing else borrows it.
             let value = *get_by(unsafe { array(pair) }, word).flatten()?;
-            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link (1).
+            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link
+            // (1).
             unsafe {
                 match Link::from_word(value).open() {
                     Below::Array(below) => pair = below,
@@ -290,7 +297,8 @@ impl<C: Chunks> Text<C> {
     ///
     /// # Safety
     ///
-    /// The path leads from the root's array down, by the words noted but for the last, in a tree that the caller has exclusively, and `mem` is the tree's.
+    /// The path leads from the root's array down, by the words noted but for the last, in a tree
+    /// that the caller has exclusively, and `mem` is the tree's.
     #[inline(always)]
     unsafe fn fold(cpu: impl Cpu, path: &mut Path, mem: &mut Mem) {
         let Some((last, _)) = path.pop() else { return };
@@ -306,7 +314,8 @@ impl<C: Chunks> Text<C> {
     ///
     /// # Safety
     ///
-    /// The path leads from the root's array to the last, by the words noted, in a tree that the caller has exclusively, and `mem` is the tree's.
+    /// The path leads from the root's array to the last, by the words noted, in a tree that the
+    /// caller has exclusively, and `mem` is the tree's.
     #[inline(never)]
     unsafe fn fold_last(cpu: impl Cpu, path: &mut Path, last: *mut Jp<Parts>, mem: &mut Mem) {
         // SAFETY: the arrays are alive.
@@ -330,7 +339,8 @@ impl<C: Chunks> Text<C> {
             .iter()
             .for_each(|&(_, word)| C::push(word, &mut front));
         C::push(word, &mut front);
-        // SAFETY: the leaf is alive until it is given back, below; its value and rest go into the new one.
+        // SAFETY: the leaf is alive until it is given back, below; its value and rest go into the
+        // new one.
         let (back, value) = tail.map_or((&[][..], value), |lone| unsafe {
             (lone.rest(), *lone.value())
         });
@@ -340,7 +350,8 @@ impl<C: Chunks> Text<C> {
             unsafe { lone.drop(mem) };
         }
         for &(pair, word) in path[from..].iter().chain([&(last, word)]) {
-            // SAFETY: the array holds this one word, and the link to it is overwritten below or emptied here.
+            // SAFETY: the array holds this one word, and the link to it is overwritten below or
+            // emptied here.
             unsafe {
                 cpu.remove(&mut *pair, ROOT, word, mem);
                 Link::drop_array(pair, mem);
@@ -351,12 +362,13 @@ impl<C: Chunks> Text<C> {
         *unsafe { put(cpu, pair, word, mem) }.0 = link.word();
     }
 
-    /// Replaces `key` by the nearest string from it on, upwards or downwards, itself only if `inclusive`. The key may be one that no string of the kind
-    /// can be.
+    /// Replaces `key` by the nearest string from it on, upwards or downwards, itself only if
+    /// `inclusive`. The key may be one that no string of the kind can be.
     ///
     /// 1. Go down by the words of `key`, noting the arrays, to where its path ends.
     /// 2. A short-cut leaf there may be it, or beyond it.
-    /// 3. Else the nearest word beyond, in the lowest array on the path that has one, leads to it: its edge.
+    /// 3. Else the nearest word beyond, in the lowest array on the path that has one, leads to it:
+    ///    its edge.
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<&u64> {
         cpu::text_seek::<UP, C>(self, key, inclusive)
@@ -386,7 +398,8 @@ impl<C: Chunks> Text<C> {
                 break;
             };
             let Some(next) = next else { return Some(value) };
-            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as the tree is lent.
+            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as
+            // the tree is lent.
             match unsafe { Link::from_word(*value) }.open() {
                 // SAFETY: as above.
                 Below::Array(below) => jp = unsafe { array(below) },
@@ -421,8 +434,8 @@ impl<C: Chunks> Text<C> {
         None
     }
 
-    /// The nearest string from a key that no string of the kind can be: it lies right above what is before its first stray byte, and no string lies
-    /// between the two.
+    /// The nearest string from a key that no string of the kind can be: it lies right above what is
+    /// before its first stray byte, and no string lies between the two.
     #[cold]
     fn seek_stray<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
         let Some(at) = C::stray(key) else {
@@ -453,7 +466,8 @@ impl<C: Chunks> Text<C> {
             if !C::goes_on(word) {
                 return Some(value);
             }
-            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as the tree is lent.
+            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as
+            // the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => {
@@ -478,7 +492,8 @@ impl<C: Chunks> Text<C> {
     pub(crate) fn free_some(&mut self, limit: usize) -> bool {
         self.doomed.free(limit, &mut self.mem, |run, below, mem| {
             links::<C>(run, |link| {
-                // SAFETY: the run is about to be given back, so nobody uses its links again; what they lead to is taken over.
+                // SAFETY: the run is about to be given back, so nobody uses its links again; what
+                // they lead to is taken over.
                 unsafe {
                     match link.open() {
                         Below::Lone(lone) => lone.drop(mem),
@@ -561,7 +576,8 @@ pub(super) fn each_run<'a>(jp: &'a Jp<Parts>, each: &mut impl FnMut(&'a Jp<Parts
     }
 }
 
-/// Calls `each` with every link of a run. The last byte of a word, which every form keeps, says whether its string goes on.
+/// Calls `each` with every link of a run. The last byte of a word, which every form keeps, says
+/// whether its string goes on.
 pub(super) fn links<C: Chunks>(run: &Jp<Parts>, mut each: impl FnMut(Link)) {
     let View::Run(run) = run.view(ROOT).0 else {
         return;

@@ -6,8 +6,9 @@
 //!                                "ows"   value
 //! ```
 //!
-//! A word array tells at once how many *words* it has, but a word that goes on stands for any number of strings. So what is counted is each word beside the path, and of
-//! what is below it each run; no string is put together.
+//! A word array tells at once how many *words* it has, but a word that goes on stands for any
+//! number of strings. So what is counted is each word beside the path, and of what is below it each
+//! run; no string is put together.
 
 use super::below::{Below, Link};
 use super::jp::Jp;
@@ -17,8 +18,8 @@ use crate::layout::Parts;
 use crate::ops::cursor::Cursor;
 use crate::ops::find::get;
 
-/// Strings in an array and below it, or, if there are more than `enough`, any number above that: then it stops counting. Nothing here recurses over a
-/// string's length.
+/// Strings in an array and below it, or, if there are more than `enough`, any number above that:
+/// then it stops counting. Nothing here recurses over a string's length.
 fn total<C: Chunks>(top: &Jp<Parts>, enough: u64) -> u64 {
     let (mut sum, mut waiting) = (0, vec![top]);
     while let Some(jp) = waiting.pop() {
@@ -46,7 +47,8 @@ fn weight<C: Chunks>(word: u64, value: u64, enough: u64) -> u64 {
     if !C::goes_on(word) {
         return 1;
     }
-    // SAFETY: the word goes on, so its value is a link, to something alive as long as the tree is lent.
+    // SAFETY: the word goes on, so its value is a link, to something alive as long as the tree is
+    // lent.
     match unsafe { Link::from_word(value) }.open() {
         Below::Lone(_) => 1,
         // SAFETY: as above.
@@ -77,7 +79,8 @@ impl<C: Chunks> Text<C> {
             let (Some(value), Some(next)) = (get(jp, word).flatten(), next) else {
                 return sum;
             };
-            // SAFETY: the word goes on, so its value is a link, to something alive as long as the tree is lent.
+            // SAFETY: the word goes on, so its value is a link, to something alive as long as the
+            // tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
@@ -112,7 +115,8 @@ impl<C: Chunks> Text<C> {
             if !C::goes_on(word) {
                 return get(jp, word).flatten();
             }
-            // SAFETY: the word goes on, so its value is a link, to something alive as long as the tree is lent.
+            // SAFETY: the word goes on, so its value is a link, to something alive as long as the
+            // tree is lent.
             unsafe {
                 match Link::from_word(value).open() {
                     Below::Array(below) => jp = array(below),

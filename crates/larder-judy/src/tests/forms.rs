@@ -4,7 +4,8 @@ use super::{Beside, Words};
 use crate::layout::{Kind, Map, Set};
 use crate::{Judy1, JudyL, Stats};
 
-/// Grows an array by these indexes in order, shrinks it by `away` in order, and notes the stats on the way.
+/// Grows an array by these indexes in order, shrinks it by `away` in order, and notes the stats on
+/// the way.
 fn swell<A: Words>(keys: &[u64], away: &[u64]) -> Vec<Stats> {
     let mut beside = Beside::<A>::new();
     let mut seen = Vec::new();
@@ -110,7 +111,8 @@ fn linear_leaves_of_every_level() {
     fn check<A: Words>(most: [usize; 9]) {
         for k in 1..8usize {
             let mut beside = Beside::<A>::new();
-            // The root is a branch; what differs in the last k bytes alone is a leaf of level 7 until there are too many.
+            // The root is a branch; what differs in the last k bytes alone is a leaf of level 7
+            // until there are too many.
             (0..most[8] as u64 + 1).for_each(|at| beside.put(at << 56, at));
             let n = most[7] as u64 + (k < 7) as u64;
             (0..n).for_each(|at| beside.put((0xabcd << 48) | (at << (8 * (k - 1))), at));
@@ -147,7 +149,8 @@ fn immediates_of_every_length() {
         for k in 2..8usize {
             let most = bytes / (k - 1);
             let mut beside = Beside::<A>::new();
-            // A branch of level k with 250 indexes in other children, and one child for the immediates.
+            // A branch of level k with 250 indexes in other children, and one child for the
+            // immediates.
             let base = 0x1122_3344_5566_7788 & !(!0 >> (64 - 8 * k));
             (0..250u64).for_each(|at| beside.put(base | ((at + 1) << (8 * (k - 1))) | at, at));
             (64..124u64).for_each(|at| beside.put(at << 56, at));

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::{Beside, Words};
 use crate::{Judy1, JudyL};
 
-/// Indexes that meet in every way: dense, spread within few bytes at any level, at the ends, anywhere.
+/// Indexes that meet in every way: dense, spread within few bytes at any level, at the ends,
+/// anywhere.
 fn key() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => 0..600u64,
@@ -57,7 +58,8 @@ fn play<A: Words>(steps: &[Step], beside: &mut Beside<A>) {
     }
 }
 
-/// Plays the steps, asks about every index and its neighbours, then removes them all in another order.
+/// Plays the steps, asks about every index and its neighbours, then removes them all in another
+/// order.
 fn behaves<A: Words>(steps: &[Step], salt: u64) {
     let mut beside = Beside::<A>::new();
     play(steps, &mut beside);

@@ -20,7 +20,8 @@ trait Strings {
     fn ends(&self) -> [Option<(Vec<u8>, u64)>; 2];
     fn all(&self) -> Vec<(Vec<u8>, u64)>;
     fn len(&self) -> u64;
-    /// Strings from the first key on and before the second, and the string that has so many before it.
+    /// Strings from the first key on and before the second, and the string that has so many before
+    /// it.
     fn ranks(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> u64;
     fn at(&self, n: u64) -> Option<(Vec<u8>, u64)>;
     fn check(&self);
@@ -397,7 +398,8 @@ fn a_zero_byte_is_an_error_and_has_a_place_in_the_order() {
     assert_eq!(array.near(b"ac\0")[0], None);
 }
 
-/// Keys that differ from those that are there by zero bytes, anywhere in or behind them, are not found: lookups and removals look at no byte before they come to it.
+/// Keys that differ from those that are there by zero bytes, anywhere in or behind them, are not
+/// found: lookups and removals look at no byte before they come to it.
 #[test]
 fn keys_with_zero_bytes_are_never_there() {
     let text = b"seventeen letters and some more of them";

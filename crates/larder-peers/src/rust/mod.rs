@@ -1,4 +1,5 @@
-//! Peers in Rust: every map of `larder-bench`, and those of this folder, through the same trait `Map`; some have bytes to append to, too.
+//! Peers in Rust: every map of `larder-bench`, and those of this folder, through the same trait
+//! `Map`; some have bytes to append to, too.
 
 pub mod std_hash;
 

@@ -1,7 +1,9 @@
-//! memcached, by its text protocol: a call's commands are sent together. Keys are written as hexadecimal digits, for they must be text.
+//! memcached, by its text protocol: a call's commands are sent together. Keys are written as
+//! hexadecimal digits, for they must be text.
 //!
-//! `set KEY FLAGS EXPIRES LENGTH` and the bytes: `STORED`. `get KEY...`: `VALUE KEY FLAGS LENGTH` and the bytes for each that is there, then `END`.
-//! `append` stores only where something is; what it did not store is then `add`ed.
+//! `set KEY FLAGS EXPIRES LENGTH` and the bytes: `STORED`. `get KEY...`: `VALUE KEY FLAGS LENGTH`
+//! and the bytes for each that is there, then `END`. `append` stores only where something is; what
+//! it did not store is then `add`ed.
 
 use super::{strange, Server};
 use crate::peer::{Peer, Trouble};

@@ -39,7 +39,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the program with the arguments that `arguments` gives for a free port, and connects once it listens.
+    /// Starts the program with the arguments that `arguments` gives for a free port, and connects
+    /// once it listens.
     ///
     /// # Errors
     /// If the program is not there, or does not listen within ten seconds.

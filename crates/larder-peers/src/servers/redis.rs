@@ -1,7 +1,8 @@
-//! Redis, pipelined: a call's commands are sent together, then their replies are read. Keys and values are eight bytes.
+//! Redis, pipelined: a call's commands are sent together, then their replies are read. Keys and
+//! values are eight bytes.
 //!
-//! Its protocol: a command is `*PARTS` and for each part `$LENGTH` and the bytes; a reply is `+OK`, `:NUMBER`, or `$LENGTH` (-1: nothing) and the bytes; each
-//! of these ends with CR LF.
+//! Its protocol: a command is `*PARTS` and for each part `$LENGTH` and the bytes; a reply is `+OK`,
+//! `:NUMBER`, or `$LENGTH` (-1: nothing) and the bytes; each of these ends with CR LF.
 
 use super::{strange, Server};
 use crate::peer::{Peer, Trouble};

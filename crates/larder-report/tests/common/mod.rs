@@ -21,7 +21,8 @@ pub fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Everything at once: two studies, a tree, and the file of `make bench`. `slower` times each figure of Larder.
+/// Everything at once: two studies, a tree, and the file of `make bench`. `slower` times each
+/// figure of Larder.
 pub fn write_all(folder: &Path, slower: f64) {
     times(slower).write(folder).expect("written");
     threads(slower).write(folder).expect("written");
@@ -93,7 +94,8 @@ fn add(study: &mut Study, plot: &str, series: &str, x: X, y: f64, spread: f64, b
     });
 }
 
-/// A study of times by table size, with published figures, a plot of names, a crowded plot and a figure of zero.
+/// A study of times by table size, with published figures, a plot of names, a crowded plot and a
+/// figure of zero.
 fn times(slower: f64) -> Study {
     let mut study = study("ets-2003", "Seven workloads of 2003, on every table type");
     let types: [(&str, f64, f64); 7] = [

@@ -129,7 +129,8 @@ fn divides_and_joins() {
     }
 }
 
-/// A walk that takes up where the last one stopped gives what one from the top would, whatever happened between the two.
+/// A walk that takes up where the last one stopped gives what one from the top would, whatever
+/// happened between the two.
 #[test]
 fn the_stack_goes_on_where_it_was() {
     let mut tree = tree_of((0..500).map(|n| n * 2));

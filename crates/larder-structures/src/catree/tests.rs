@@ -76,7 +76,8 @@ fn contend<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>, n: u64) {
     assert!(tree.stats(&pin()).contended <= before + 1);
 }
 
-/// Threads that are made to meet divide bases again and again; then one thread alone makes one base of all. With OTP's numbers.
+/// Threads that are made to meet divide bases again and again; then one thread alone makes one base
+/// of all. With OTP's numbers.
 fn adapts<S: Divisible<u64> + 'static>(structure: S) {
     let adaptation = Adaptation {
         random_join: false,

@@ -1,5 +1,5 @@
-//! A tree's adaptation, seen from outside: what happens to its bases, and how they are at a time. For those who measure and draw; nobody else pays
-//! more than a number a base.
+//! A tree's adaptation, seen from outside: what happens to its bases, and how they are at a time.
+//! For those who measure and draw; nobody else pays more than a number a base.
 //!
 //! Each base has a number: 0 is the first, and whatever takes a base's place has a new one.
 
@@ -45,7 +45,8 @@ pub struct BaseNow {
     pub entries: usize,
 }
 
-/// What is told of each adaptation, by the thread that does it, while the shape of the tree is locked: it must be short and must not call the tree.
+/// What is told of each adaptation, by the thread that does it, while the shape of the tree is
+/// locked: it must be short and must not call the tree.
 pub type Watcher = Box<dyn Fn(&Adapted<'_>) + Send + Sync>;
 
 impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
@@ -55,7 +56,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         self
     }
 
-    /// All bases in the order of their positions, each as of its own instant. Linear in their number; waits for each base's writer.
+    /// All bases in the order of their positions, each as of its own instant. Linear in their
+    /// number; waits for each base's writer.
     pub fn bases_now(&self, guard: &Guard) -> Vec<BaseNow> {
         let mut bases = Vec::new();
         let mut waiting = vec![(&self.root, None::<&Position>, 0)];
@@ -79,7 +81,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         bases
     }
 
-    /// The entries of a base, for whoever is told of what becomes of it. They may have to be counted: 0 if nobody is told.
+    /// The entries of a base, for whoever is told of what becomes of it. They may have to be
+    /// counted: 0 if nobody is told.
     pub(super) fn entries_told(&self, part: &super::Part<S>) -> usize {
         match &self.watcher {
             Some(_) => part.structure.len(),

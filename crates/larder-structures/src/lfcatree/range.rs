@@ -6,9 +6,11 @@
 //!   leaf 1 is looked at again: it is what it was           ^ so at this time both were there
 //! ```
 //!
-//! Leaves never change, so that a slot which still has its leaf had it all the while, and what it covers, too. A walk that finds that an earlier
-//! leaf was replaced meanwhile ends its batch there, or begins again if it has met no entry. A range that was asked for as a whole is read again, and after some tries its leaves are frozen for as long as it takes to
-//! load them all: writers of these wait that long, nobody else does.
+//! Leaves never change, so that a slot which still has its leaf had it all the while, and what it
+//! covers, too. A walk that finds that an earlier leaf was replaced meanwhile ends its batch there,
+//! or begins again if it has met no entry. A range that was asked for as a whole is read again, and
+//! after some tries its leaves are frozen for as long as it takes to load them all: writers of
+//! these wait that long, nobody else does.
 
 use super::{freeze, Found, LfCaTree, Node};
 use crate::pure::{self, Entry};
@@ -34,7 +36,8 @@ pub(super) enum Walked {
 /// A slot, and the leaf that it had.
 type Seen<'g, W> = (&'g Slot<Node<W>>, &'g Node<W>);
 
-/// Times that a range is read before its leaves are frozen, and a walk that has met no entry before it looks at the leaves without any but once.
+/// Times that a range is read before its leaves are frozen, and a walk that has met no entry before
+/// it looks at the leaves without any but once.
 pub(super) const TRIES: usize = 16;
 
 /// The cut where the next leaf begins.
@@ -61,8 +64,9 @@ impl<W: Word> LfCaTree<W> {
         self.descend(guard, false, cut.is_forward(), |at| cut.begins_right_of(at))
     }
 
-    /// Visits entries from the cut on, all as of one instant; `strict`: an instant at which there were none before them, either. Otherwise each leaf without
-    /// entries that was passed before the first one had none at some time of the walk.
+    /// Visits entries from the cut on, all as of one instant; `strict`: an instant at which there
+    /// were none before them, either. Otherwise each leaf without entries that was passed before
+    /// the first one had none at some time of the walk.
     pub(super) fn walk_once<'g>(
         &'g self,
         guard: &'g Guard,
@@ -80,7 +84,8 @@ impl<W: Word> LfCaTree<W> {
             pure::walk(&found.leaf.tree, cut, &mut |entry| {
                 if !looked {
                     looked = true;
-                    // A leaf that is frozen may have been replaced already, by a join that took its route out.
+                    // A leaf that is frozen may have been replaced already, by a join that took its
+                    // route out.
                     let same = before.is_empty() || !found.frozen && are_still(&before, guard);
                     if !same && bound_to {
                         end = Some(Walked::Torn);
@@ -110,9 +115,10 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    /// Calls `f` with the entries from the cut on, in order, until it answers false or `past` says of a position that it lies past the range: all as of one
-    /// instant, however many leaves they lie in. Stops no writer, unless writers of these leaves made it begin again many times: then they wait until
-    /// all leaves are loaded. Answers whether the range's end was reached.
+    /// Calls `f` with the entries from the cut on, in order, until it answers false or `past` says
+    /// of a position that it lies past the range: all as of one instant, however many leaves they
+    /// lie in. Stops no writer, unless writers of these leaves made it begin again many times: then
+    /// they wait until all leaves are loaded. Answers whether the range's end was reached.
     pub fn range<'g>(
         &'g self,
         guard: &'g Guard,
@@ -142,7 +148,8 @@ impl<W: Word> LfCaTree<W> {
         met.into_iter().all(|entry| f(&entry.position, &entry.word))
     }
 
-    /// The leaves from the cut to the end of the range, as of the instant when all of them were frozen.
+    /// The leaves from the cut to the end of the range, as of the instant when all of them were
+    /// frozen.
     pub(super) fn frozen_leaves<'g>(
         &'g self,
         guard: &'g Guard,

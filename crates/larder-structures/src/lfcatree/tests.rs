@@ -80,7 +80,8 @@ fn leaves_divide_and_join() {
     assert!(all(&tree, Direction::Forward).into_iter().eq(0..500));
 }
 
-/// Writers of different keys of one leaf meet, and divide it. Nothing else would: the leaf is as quiet as can be, and one meeting is enough.
+/// Writers of different keys of one leaf meet, and divide it. Nothing else would: the leaf is as
+/// quiet as can be, and one meeting is enough.
 #[test]
 fn writers_that_meet_divide() {
     let mut tree = LfCaTree::new(2 * CLAMP, -2 * CLAMP);
@@ -152,8 +153,9 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().unwrap())
 }
 
-/// Two counters in different leaves, the lower first, go up one after the other: what is read together is never further apart than one. Ranges are always read
-/// together; a walk is, unless it ends between the two.
+/// Two counters in different leaves, the lower first, go up one after the other: what is read
+/// together is never further apart than one. Ranges are always read together; a walk is, unless it
+/// ends between the two.
 #[test]
 fn ranges_are_of_one_instant() {
     for (high, low) in [(-2 * CLAMP, -2 * CLAMP), (-3, -2)] {
@@ -231,8 +233,9 @@ fn all_together(tree: &LfCaTree<Object>) -> Vec<u64> {
     met
 }
 
-/// A leaf that has no entry when it is passed counts like any other: once a range had the last entry and not the first, which was there before the last came and when it
-/// went; and another none at all, though one of the two was always there.
+/// A leaf that has no entry when it is passed counts like any other: once a range had the last
+/// entry and not the first, which was there before the last came and when it went; and another none
+/// at all, though one of the two was always there.
 #[test]
 fn leaves_without_entries_are_of_the_same_instant() {
     let last = if cfg!(miri) { 30 } else { 1_000 };

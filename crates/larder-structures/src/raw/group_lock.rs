@@ -6,11 +6,12 @@
 //!            thread 0, 4, ..   thread 2, 6, ..        a reader takes its group's, a writer takes all, from the first to the last
 //! ```
 //!
-//! Readers of different groups write to no common cache line; a writer pays for it with one lock a group. OTP gives its tables' locks such groups when it
-//! is asked for read concurrency. One group is a plain readers-writer lock.
+//! Readers of different groups write to no common cache line; a writer pays for it with one lock a
+//! group. OTP gives its tables' locks such groups when it is asked for read concurrency. One group
+//! is a plain readers-writer lock.
 //!
-//! Each group is a lock of `parking_lot`; no atomic of our own is needed. A writer's order from first to last rules out that two writers wait for
-//! each other.
+//! Each group is a lock of `parking_lot`; no atomic of our own is needed. A writer's order from
+//! first to last rules out that two writers wait for each other.
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{
@@ -26,8 +27,8 @@ pub(crate) struct GroupLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: who reads holds a group's lock shared, who writes holds all of them: as with `RwLock<T>`, readers share `&T` (so T: Sync) and
-// a writer may be any thread (so T: Send).
+// SAFETY: who reads holds a group's lock shared, who writes holds all of them: as with `RwLock<T>`,
+// readers share `&T` (so T: Sync) and a writer may be any thread (so T: Send).
 unsafe impl<T: Send + Sync> Sync for GroupLock<T> {}
 
 /// The value, shared with other readers.
@@ -80,8 +81,9 @@ impl<T> GroupLock<T> {
     pub(crate) fn read(&self) -> Shared<'_, T> {
         let group = self.groups[thread_number() % self.groups.len()].read();
         Shared {
-            // SAFETY: 1. A writer holds all groups, and one of them is held shared here, so that there is no `&mut T` before `_group`, declared
-            // after `value` and never given away, is dropped. 2. The borrow of `self` keeps the value alive.
+            // SAFETY: 1. A writer holds all groups, and one of them is held shared here, so that
+            // there is no `&mut T` before `_group`, declared after `value` and never given away, is
+            // dropped. 2. The borrow of `self` keeps the value alive.
             value: unsafe { &*self.value.get() },
             _group: group,
         }
@@ -104,8 +106,9 @@ impl<T> GroupLock<T> {
         });
         let groups: SmallVec<_> = groups.collect();
         let exclusive = Exclusive {
-            // SAFETY: all groups are held for one alone, so that there is neither a reader nor another writer before `_groups`, declared after
-            // `value` and never given away, is dropped.
+            // SAFETY: all groups are held for one alone, so that there is neither a reader nor
+            // another writer before `_groups`, declared after `value` and never given away, is
+            // dropped.
             value: unsafe { &mut *self.value.get() },
             _groups: groups,
         };
@@ -167,7 +170,8 @@ mod model {
         },
     ];
 
-    /// Two writers and a reader, of different groups: who reads sees both numbers or neither changed, and no addition is lost.
+    /// Two writers and a reader, of different groups: who reads sees both numbers or neither
+    /// changed, and no addition is lost.
     fn execution(groups: usize) {
         let lock = Arc::new(GroupLock::new((0u32, 0u32), groups));
         let write = |lock: &GroupLock<(u32, u32)>| {

@@ -1,8 +1,11 @@
-//! Nodes of a tree on the heap, by address: a subtree goes from one tree to another by its topmost link alone.
+//! Nodes of a tree on the heap, by address: a subtree goes from one tree to another by its topmost
+//! link alone.
 //!
-//! Whoever keeps links promises what a tree is: from its root each node is reached by one link, no link leads to a node that was taken out, and a subtree that
-//! is given to another tree is kept there alone. `Avl`, the only user, has it as its invariant, and tests that check it after each kind of change. Nothing else
-//! is left to promise: nodes are reached through their heap, whose borrows are theirs.
+//! Whoever keeps links promises what a tree is: from its root each node is reached by one link, no
+//! link leads to a node that was taken out, and a subtree that is given to another tree is kept
+//! there alone. `Avl`, the only user, has it as its invariant, and tests that check it after each
+//! kind of change. Nothing else is left to promise: nodes are reached through their heap, whose
+//! borrows are theirs.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -20,8 +23,8 @@ unsafe impl Sync for Link {}
 /// No node.
 pub(crate) const NIL: Link = Link(ptr::null_mut());
 
-/// The nodes of a tree. It counts those that it made and those that it took out: where subtrees go from tree to tree, the sum over all of them is right,
-/// modulo 2⁶⁴.
+/// The nodes of a tree. It counts those that it made and those that it took out: where subtrees go
+/// from tree to tree, the sum over all of them is right, modulo 2⁶⁴.
 #[derive(Debug)]
 pub(crate) struct Heap<T> {
     made: usize,
@@ -56,8 +59,9 @@ impl<T> Heap<T> {
     pub(crate) fn remove(&mut self, link: Link) -> T {
         assert!(link != NIL, "links lead to nodes");
         self.made = self.made.wrapping_sub(1);
-        // SAFETY: the link is one that `insert` gave and leads to a node that was not taken out (see the module): this is the end of the only box of it, and
-        // nobody has a borrow, as that would be of this heap.
+        // SAFETY: the link is one that `insert` gave and leads to a node that was not taken out
+        // (see the module): this is the end of the only box of it, and nobody has a borrow, as that
+        // would be of this heap.
         *unsafe { Box::from_raw(link.0.cast::<T>()) }
     }
 }
@@ -68,7 +72,8 @@ impl<T> Index<Link> for Heap<T> {
     #[inline]
     fn index(&self, link: Link) -> &T {
         debug_assert!(link != NIL, "links lead to nodes");
-        // SAFETY: the link leads to a node that is there (see the module); its tree, whose heap this is, is borrowed as long as the node.
+        // SAFETY: the link leads to a node that is there (see the module); its tree, whose heap
+        // this is, is borrowed as long as the node.
         unsafe { &*link.0.cast::<T>() }
     }
 }

@@ -10,9 +10,11 @@
 //! 1. What a slot points to came from an `Arc`, and the slot has one of its counts.
 //! 2. A count that a shared slot gives up is dropped after all guards that are alive then.
 //!
-//! A slot has one bit beside the pointer, the *mark*, for lists whose nodes are marked before they are taken out.
+//! A slot has one bit beside the pointer, the *mark*, for lists whose nodes are marked before they
+//! are taken out.
 //!
-//! Guards must come from [`larder_index::pin`], as for all indexes: those of another collector protect nothing here.
+//! Guards must come from [`larder_index::pin`], as for all indexes: those of another collector
+//! protect nothing here.
 
 use crossbeam_epoch::{Atomic, Guard, Shared};
 use larder_index::sync::{planted, point, Fault};
@@ -56,10 +58,12 @@ impl<T: Send + Sync + 'static> Slot<T> {
     #[inline]
     pub(crate) fn load_marked<'g>(&'g self, guard: &'g Guard) -> (Option<&'g T>, bool) {
         point();
-        // Ordering: Acquire, pairs with the release in `swap` and `replace_if`: the value is seen as it was made.
+        // Ordering: Acquire, pairs with the release in `swap` and `replace_if`: the value is seen
+        // as it was made.
         let kept = self.0.load(Acquire, guard);
-        // SAFETY: 1. By invariant 1 the value is alive while the slot has its count. 2. Once the slot gives it up it lives, by invariant 2,
-        // until `guard`, which is alive now, is dropped; a slot that is dropped is borrowed by nobody for 'g.
+        // SAFETY: 1. By invariant 1 the value is alive while the slot has its count. 2. Once the
+        // slot gives it up it lives, by invariant 2, until `guard`, which is alive now, is dropped;
+        // a slot that is dropped is borrowed by nobody for 'g.
         let value = unsafe { kept.with_tag(0).as_ref() };
         (value, kept.tag() == 1)
     }
@@ -78,11 +82,12 @@ impl<T: Send + Sync + 'static> Slot<T> {
     /// As `share`, and the mark.
     pub(crate) fn share_marked(&self, guard: &Guard) -> (Option<Arc<T>>, bool) {
         point();
-        // Ordering: Acquire, as in `load_marked`. The pointer is the slot's own: one made of a `&T` may not reach the counts before the value.
+        // Ordering: Acquire, as in `load_marked`. The pointer is the slot's own: one made of a `&T`
+        // may not reach the counts before the value.
         let kept = self.0.load(Acquire, guard);
         let pointer = kept.with_tag(0).as_raw();
-        // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count is alive while `guard` is (invariant 2): one more is
-        // counted, and given to the new `Arc`.
+        // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count is alive while
+        // `guard` is (invariant 2): one more is counted, and given to the new `Arc`.
         let value = (!pointer.is_null()).then(|| unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)
@@ -107,14 +112,16 @@ impl<T: Send + Sync + 'static> Slot<T> {
     ) -> bool {
         let pointer = current.0.map_or(std::ptr::null(), std::ptr::from_ref);
         point();
-        // Ordering: Relaxed, the exchange below looks again. What the slot gives up must be its own pointer, not one made of a `&T`.
+        // Ordering: Relaxed, the exchange below looks again. What the slot gives up must be its own
+        // pointer, not one made of a `&T`.
         let kept = self.0.load(std::sync::atomic::Ordering::Relaxed, guard);
         if kept.with_tag(0).as_raw() != pointer || (kept.tag() == 1) != current.1 {
             return false;
         }
         let new = share(new.0, new.1);
         point();
-        // Ordering: AcqRel and Acquire, pair with the load of readers, and with who stored what is there.
+        // Ordering: AcqRel and Acquire, pair with the load of readers, and with who stored what is
+        // there.
         match self.0.compare_exchange(kept, new, AcqRel, Acquire, guard) {
             Ok(_) => {
                 self.retire(kept, guard);
@@ -135,11 +142,13 @@ impl<T: Send + Sync + 'static> Slot<T> {
         }
         let pointer = old.with_tag(0).as_raw();
         if planted(Fault::EarlyDrop) {
-            // SAFETY: none: this is the fault, for the quarantine of the model checker's builds to show.
+            // SAFETY: none: this is the fault, for the quarantine of the model checker's builds to
+            // show.
             return drop(unsafe { Arc::from_raw(pointer) });
         }
-        // SAFETY: 1. The count was the slot's, which has another value now, so that it is dropped once. 2. `T` is Send, Sync and 'static, so that
-        // any thread may drop it at any time. 3. Who loaded it did so under a guard that was alive before this is deferred.
+        // SAFETY: 1. The count was the slot's, which has another value now, so that it is dropped
+        // once. 2. `T` is Send, Sync and 'static, so that any thread may drop it at any time. 3.
+        // Who loaded it did so under a guard that was alive before this is deferred.
         unsafe {
             guard.defer_unchecked(move || drop(Arc::from_raw(pointer)));
         }

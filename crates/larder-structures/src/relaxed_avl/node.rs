@@ -4,8 +4,9 @@
 //!   version   ...count | unlinked | shrinking
 //! ```
 //!
-//! A node's keys are those whose search comes through it. They become fewer when a rotation moves the node down: it is *shrinking* meanwhile, and the count is another
-//! afterwards. A node that was taken out has none, for good. Keys that come to a node disturb no search and change no version.
+//! A node's keys are those whose search comes through it. They become fewer when a rotation moves
+//! the node down: it is *shrinking* meanwhile, and the count is another afterwards. A node that was
+//! taken out has none, for good. Keys that come to a node disturb no search and change no version.
 
 use crate::position::spilled;
 use crate::raw::slot::Slot;
@@ -26,7 +27,8 @@ pub(super) struct Node<W: Word> {
     /// The word; none in a node that is there for the way alone.
     pub(super) word: Slot<W>,
     pub(super) kids: [Slot<Self>; 2],
-    /// The generation of the tree in which the node was made: one of an earlier generation than the tree's belongs to a clone and never changes.
+    /// The generation of the tree in which the node was made: one of an earlier generation than the
+    /// tree's belongs to a clone and never changes.
     pub(super) born: u64,
     version: AtomicU64,
     height: AtomicU32,
@@ -67,7 +69,8 @@ impl<W: Word> Node<W> {
         }
     }
 
-    /// The same node in a later generation. It never changes again itself, so that the copy is of one instant.
+    /// The same node in a later generation. It never changes again itself, so that the copy is of
+    /// one instant.
     pub(super) fn copy(&self, born: u64, guard: &Guard) -> Self {
         Node {
             position: self.position.clone(),
@@ -108,8 +111,9 @@ impl<W: Word> Node<W> {
     }
 
     pub(super) fn version(&self) -> u64 {
-        // Ordering: Acquire, pairs with the release of `shrink` and `unlink`; a child that was loaded before is compared with a version that was loaded
-        // after it, because that load was an acquire, too.
+        // Ordering: Acquire, pairs with the release of `shrink` and `unlink`; a child that was
+        // loaded before is compared with a version that was loaded after it, because that load was
+        // an acquire, too.
         self.version.load(Ordering::Acquire)
     }
 
@@ -128,11 +132,13 @@ impl<W: Word> Node<W> {
             return change();
         }
         let version = self.version();
-        // Ordering: AcqRel, a read-modify-write that later stores, all of them releases, are not moved before: who meets a changed child sees that the node is
-        // shrinking when it looks at the version afterwards.
+        // Ordering: AcqRel, a read-modify-write that later stores, all of them releases, are not
+        // moved before: who meets a changed child sees that the node is shrinking when it looks at
+        // the version afterwards.
         self.version.swap(version | SHRINKING, Ordering::AcqRel);
         change();
-        // Ordering: Release, pairs with the acquire of `version`: who sees the new version sees the change.
+        // Ordering: Release, pairs with the acquire of `version`: who sees the new version sees the
+        // change.
         self.version.store(version + CHANGED, Ordering::Release);
     }
 
@@ -158,7 +164,8 @@ impl<W: Word> Node<W> {
         drop(self.lock.lock());
     }
 
-    /// What is wrong with the node, as far as can be seen without a lock; exact where it is locked and nobody changes its children's heights.
+    /// What is wrong with the node, as far as can be seen without a lock; exact where it is locked
+    /// and nobody changes its children's heights.
     pub(super) fn damage(&self, guard: &Guard) -> Damage {
         let kids = [self.kid(0, guard), self.kid(1, guard)];
         if kids.iter().any(Option::is_none) && self.word.load(guard).is_none() {
@@ -185,7 +192,8 @@ impl<W: Word> Node<W> {
 
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
-        // A node that was taken out may be the last that has another that was, and so on: one after the other, not one inside the other.
+        // A node that was taken out may be the last that has another that was, and so on: one after
+        // the other, not one inside the other.
         let mut waiting: Vec<_> = self.kids.iter_mut().filter_map(Slot::take).collect();
         while let Some(kid) = waiting.pop() {
             if let Some(mut node) = Arc::into_inner(kid) {

@@ -1,6 +1,8 @@
-//! Steps 5 to 7: heights that are wrong are put right, nodes that are of no use are taken out, nodes that lean are rotated.
+//! Steps 5 to 7: heights that are wrong are put right, nodes that are of no use are taken out,
+//! nodes that lean are rotated.
 //!
-//! Each thread repairs the damage that it did, from the bottom up; damage that others did on the way is theirs. So when all writers are done, there is none.
+//! Each thread repairs the damage that it did, from the bottom up; damage that others did on the
+//! way is theirs. So when all writers are done, there is none.
 
 use super::node::{height, same, Damage, Node};
 use super::{Path, RelaxedAvl, Writer};
@@ -42,7 +44,8 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// The node's parent: as the path says, if it still says the truth, or as a new search finds it. None if the node is out.
+    /// The node's parent: as the path says, if it still says the truth, or as a new search finds
+    /// it. None if the node is out.
     fn parent<'g>(
         &'g self,
         guard: &'g Guard,
@@ -128,14 +131,16 @@ impl<W: Word> RelaxedAvl<W> {
             self.rotate(guard, (slot, node), side);
             return Some(kid);
         }
-        // What is between the two is the highest: it goes up by one here, and comes to be looked at with the node again.
+        // What is between the two is the highest: it goes up by one here, and comes to be looked at
+        // with the node again.
         let middle = self.own(writer, kid, other)?;
         let _middle = middle.lock.lock();
         self.rotate(guard, (&node.kids[side], kid), other);
         Some(kid)
     }
 
-    /// The node's child on its heavy side comes up, the node goes down. Both are locked, and of the tree's generation, and so is who has the slot.
+    /// The node's child on its heavy side comes up, the node goes down. Both are locked, and of the
+    /// tree's generation, and so is who has the slot.
     ///
     /// ```text
     ///       node                kid
@@ -161,8 +166,9 @@ impl<W: Word> RelaxedAvl<W> {
     }
 }
 
-/// Step 5: puts a height right if that is all; says what was wrong. The lock is taken even where nothing is: somebody may be about to write a height that
-/// he worked out from what this thread has changed since.
+/// Step 5: puts a height right if that is all; says what was wrong. The lock is taken even where
+/// nothing is: somebody may be about to write a height that he worked out from what this thread has
+/// changed since.
 fn fix_height<W: Word>(node: &Node<W>, guard: &Guard) -> Damage {
     let _here = node.lock.lock();
     let damage = node.damage(guard);

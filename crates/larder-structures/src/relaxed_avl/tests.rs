@@ -136,7 +136,8 @@ fn clones_without_writes_cost_nothing() {
     assert!((1..=depth).contains(&figure("copies")));
 }
 
-/// Two counters, the lower first, go up one after the other: an iteration that were not of one instant would see them further apart than one.
+/// Two counters, the lower first, go up one after the other: an iteration that were not of one
+/// instant would see them further apart than one.
 #[test]
 fn iterations_are_atomic() {
     let tree = RelaxedAvl::new();
@@ -179,7 +180,8 @@ fn iterations_are_atomic() {
     check(&tree);
 }
 
-/// Threads put and remove keys of their own among those of others, and find what they did; clones are taken meanwhile. All damage is repaired in the end.
+/// Threads put and remove keys of their own among those of others, and find what they did; clones
+/// are taken meanwhile. All damage is repaired in the end.
 #[test]
 fn neighbours_disturb_nobody_and_balance_returns() {
     let tree = RelaxedAvl::new();
@@ -212,8 +214,9 @@ fn neighbours_disturb_nobody_and_balance_returns() {
     check(&tree);
 }
 
-/// Few keys come and go, a clone before each step. (A child once went before its parent was locked to copy it, and that was a panic; and a writer that had come to a
-/// node that was out, by way of another that was, once met it again for ever.)
+/// Few keys come and go, a clone before each step. (A child once went before its parent was locked
+/// to copy it, and that was a panic; and a writer that had come to a node that was out, by way of
+/// another that was, once met it again for ever.)
 #[test]
 fn nodes_that_go_while_others_come_to_them() {
     let tree = RelaxedAvl::new();
@@ -238,7 +241,8 @@ fn nodes_that_go_while_others_come_to_them() {
     check(&tree);
 }
 
-/// Nodes that were taken out one after the other, and lead to each other, are dropped without a step down the stack for each.
+/// Nodes that were taken out one after the other, and lead to each other, are dropped without a
+/// step down the stack for each.
 #[test]
 fn long_chains_are_dropped() {
     let tree = RelaxedAvl::new();
@@ -255,8 +259,8 @@ fn long_chains_are_dropped() {
     }
 }
 
-/// A child that was there when a writer began to wait for the lock of the node above, to copy it, and is gone when it has the lock. (The model checker found that
-/// the writer took it for granted.)
+/// A child that was there when a writer began to wait for the lock of the node above, to copy it,
+/// and is gone when it has the lock. (The model checker found that the writer took it for granted.)
 #[test]
 fn a_child_goes_while_a_writer_waits_to_copy_it() {
     let tree = RelaxedAvl::new();
@@ -280,8 +284,8 @@ fn a_child_goes_while_a_writer_waits_to_copy_it() {
     assert_eq!(keys, [5]);
 }
 
-/// A writer waits for a node's lock while that and the node above are taken out: it begins again from the top. (Histories of bags found one that went
-/// round for ever between the two.)
+/// A writer waits for a node's lock while that and the node above are taken out: it begins again
+/// from the top. (Histories of bags found one that went round for ever between the two.)
 #[test]
 fn a_way_that_is_out_is_left() {
     let tree = Arc::new(RelaxedAvl::new());

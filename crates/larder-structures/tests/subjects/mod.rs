@@ -1,4 +1,5 @@
-//! What the suites run over: every structure with its defaults, and with options that make its rare paths common.
+//! What the suites run over: every structure with its defaults, and with options that make its rare
+//! paths common.
 #![allow(dead_code)]
 
 use larder_index::{Multi, Unique};

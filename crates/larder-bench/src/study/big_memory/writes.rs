@@ -1,4 +1,5 @@
-//! Writes into large tables: appends by popular keys, at full speed and when they are due, and values of all sizes.
+//! Writes into large tables: appends by popular keys, at full speed and when they are due, and
+//! values of all sizes.
 
 use super::stores::{Named, Store};
 use super::SHARES;
@@ -101,7 +102,8 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many writes at full speed, and how long it may take until they are done; how many seconds of writes that are due.
+/// How many writes at full speed, and how long it may take until they are done; how many seconds of
+/// writes that are due.
 struct Pace {
     writes: usize,
     seconds: f64,
@@ -191,7 +193,8 @@ fn appended(
     Ok(())
 }
 
-/// Appends when they are due, 200,000 a second: nanoseconds from then to the end of each, and how many a second it came to.
+/// Appends when they are due, 200,000 a second: nanoseconds from then to the end of each, and how
+/// many a second it came to.
 fn paced(
     store: &mut dyn Store,
     popular: &Popular,
@@ -347,7 +350,8 @@ mod tests {
         let rest = Duration::from_millis(40);
         let mut store = Resting(Some(rest));
         let (histogram, rate) = paced(&mut store, &Popular::new(100, 1), &mut Random::new(1), 0.1);
-        // One write waits for all of it, and a fifth of the writes for more than half of it: 4,000 are due in 20 milliseconds, of 20,000 in all.
+        // One write waits for all of it, and a fifth of the writes for more than half of it: 4,000
+        // are due in 20 milliseconds, of 20,000 in all.
         assert!(histogram.max() >= rest.as_nanos() as u64);
         assert!(histogram.value_at_quantile(0.85) >= rest.as_nanos() as u64 / 2 - 1_000_000);
         assert!(rate > 0.0);
