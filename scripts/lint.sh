@@ -87,6 +87,7 @@ scripts_parse() {
 ${MAKE:-make} --no-print-directory -s build demo-beams bench-beams || die "the library does not build"
 check "scripts" scripts_parse
 check "file lengths" file_lengths
+check "names in pages" scripts/names.sh
 check "cargo fmt" fmt
 check "cargo clippy" clippy
 check "clippy, bench's peers" clippy_peers
