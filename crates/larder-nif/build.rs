@@ -1,5 +1,5 @@
-//! How the library is linked: the functions of the BEAM are found when it is loaded, and it is never unloaded, because the engine's
-//! background thread runs its code.
+//! How the library is linked: the functions of the BEAM are found when it is loaded, and it is
+//! never unloaded, because the engine's background thread runs its code.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -4,10 +4,13 @@
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/counted hash 1000 get 100000
 //! ```
 //!
-//! Arguments: the order (`hash` or `ordered`), rows, the operation, how many times. Keys are integers as tables keep them, values about as long.
-//! All that is not the operation itself is made before; `nothing` is the loop around it. With `--cache-sim=yes --D1=49152,12,64 --LL=2097152,16,64` the tool
-//! counts misses of caches of those sizes, too, and with `--D1=262144,4,4096 --LL=8388608,8,4096`, "lines" of a page, those of a table of pages' addresses. Without an operation it lists them, and with the word `time` for the
-//! operation it prints nanoseconds for each.
+//! Arguments: the order (`hash` or `ordered`), rows, the operation, how many times. Keys are
+//! integers as tables keep them, values about as long. All that is not the operation itself is made
+//! before; `nothing` is the loop around it. With `--cache-sim=yes --D1=49152,12,64
+//! --LL=2097152,16,64` the tool counts misses of caches of those sizes, too, and with
+//! `--D1=262144,4,4096 --LL=8388608,8,4096`, "lines" of a page, those of a table of pages'
+//! addresses. Without an operation it lists them, and with the word `time` for the operation it
+//! prints nanoseconds for each.
 
 use larder_index::{
     pin, unique, Batch, Change, Direction, Got, Guard, Key, KeyRule, Start, Unique, UniqueKind,
@@ -47,7 +50,8 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Keys as the term layer writes integers: a byte that says how many follow, low ones first. In key order: high ones first.
+/// Keys as the term layer writes integers: a byte that says how many follow, low ones first. In key
+/// order: high ones first.
 struct Ints;
 
 impl KeyRule for Ints {
@@ -113,7 +117,8 @@ impl Counted {
             true => UniqueKind::Ordered,
             false => UniqueKind::Hash(Arc::new(Ints)),
         };
-        // Made in the order in which they are asked for: they lie in that order, and cost few misses.
+        // Made in the order in which they are asked for: they lie in that order, and cost few
+        // misses.
         let mut numbers: Vec<u64> = (0..n).collect();
         if !in_order {
             numbers.sort_by_key(|&i| mix(mix(i)));
@@ -243,8 +248,8 @@ impl Counted {
         }
     }
 
-    /// Does the operation so many times, in rounds; between them what was inserted goes and what went comes back. Gives the nanoseconds of
-    /// the quickest round in ten, an operation.
+    /// Does the operation so many times, in rounds; between them what was inserted goes and what
+    /// went comes back. Gives the nanoseconds of the quickest round in ten, an operation.
     fn run(&mut self, operation: &str, times: usize) -> f64 {
         let n = self.rows.len();
         let (fills, empties) = (

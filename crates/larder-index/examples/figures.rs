@@ -1,6 +1,7 @@
 //! Nanoseconds an operation, and bytes a row, for the key order beside the standard library's maps.
 //!
-//! `cargo run --release --example figures [rows]`. Keys are numbers of eight bytes, values eight bytes; all answers are checked.
+//! `cargo run --release --example figures [rows]`. Keys are numbers of eight bytes, values eight
+//! bytes; all answers are checked.
 
 use larder_index::{pin, unique, Batch, Change, Direction, Key, Start, UniqueKind};
 use std::collections::{BTreeMap, HashMap};

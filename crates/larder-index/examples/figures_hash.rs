@@ -1,7 +1,8 @@
 //! The hash order beside hashbrown: nanoseconds an operation and bytes a row, at several sizes.
 //!
-//! `cargo run --release --example figures_hash [ROWS…]`. Keys and values are numbers of eight bytes, or, with the word `ints`, rows of two small
-//! integers as tables keep them (about ten bytes). All answers are checked.
+//! `cargo run --release --example figures_hash [ROWS…]`. Keys and values are numbers of eight
+//! bytes, or, with the word `ints`, rows of two small integers as tables keep them (about ten
+//! bytes). All answers are checked.
 
 use larder_index::{
     pin, unique, Batch, Change, Direction, Key, KeyRule, Start, Unique, UniqueKind,
@@ -16,8 +17,9 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Times `rows` calls, in groups of a thousand: the quickest twentieth of the groups is below the first figure (what a machine of one's own would show), half of
-/// them below the second; the third is the mean.
+/// Times `rows` calls, in groups of a thousand: the quickest twentieth of the groups is below the
+/// first figure (what a machine of one's own would show), half of them below the second; the third
+/// is the mean.
 fn time(name: &str, rows: u64, mut f: impl FnMut(u64)) {
     let mut groups = Vec::new();
     let mut i = 0;

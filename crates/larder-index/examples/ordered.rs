@@ -1,6 +1,8 @@
-//! Nanoseconds an operation, and bytes a row, of the key order beside the standard library's `BTreeMap`.
+//! Nanoseconds an operation, and bytes a row, of the key order beside the standard library's
+//! `BTreeMap`.
 //!
-//! `cargo run --release --example ordered [rows]… [random] [ascending] [descending] [dense]`. Keys are numbers of eight bytes, values eight bytes; all answers are checked.
+//! `cargo run --release --example ordered [rows]… [random] [ascending] [descending] [dense]`. Keys
+//! are numbers of eight bytes, values eight bytes; all answers are checked.
 
 use larder_index::{pin, unique, Batch, Change, Direction, Key, Start, Unique, UniqueKind};
 use std::collections::BTreeMap;
@@ -19,7 +21,8 @@ fn cpu() -> Option<u64> {
     said.split(' ').next()?.parse().ok()
 }
 
-/// Nanoseconds of work: of the processor's time where they are many and the system says, else of the wall's.
+/// Nanoseconds of work: of the processor's time where they are many and the system says, else of
+/// the wall's.
 fn spent(f: impl FnOnce()) -> f64 {
     let (begin, before) = (Instant::now(), cpu());
     f();

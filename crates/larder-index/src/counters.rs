@@ -1,7 +1,9 @@
-//! What an index counts of itself. Its entries are not among that: each write would count, and all threads would meet there; leaves know how many they have.
+//! What an index counts of itself. Its entries are not among that: each write would count, and all
+//! threads would meet there; leaves know how many they have.
 //!
-//! An index begins with one number of bytes. When a writer meets another, on a leaf or at that number, the index gets one for each of some
-//! groups of threads. The sum is exact when nobody writes.
+//! An index begins with one number of bytes. When a writer meets another, on a leaf or at that
+//! number, the index gets one for each of some groups of threads. The sum is exact when nobody
+//! writes.
 
 use crate::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::Stats;

@@ -5,17 +5,21 @@
 //!                                               ╰─ tags, places, and the objects themselves
 //! ```
 //!
-//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. Leaves keep no hashes but six bits of each: the rest is made
-//! anew, by the index's [`KeyRule`](crate::KeyRule), when a leaf is replaced.
+//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. Leaves keep no
+//! hashes but six bits of each: the rest is made anew, by the index's [`KeyRule`](crate::KeyRule),
+//! when a leaf is replaced.
 //!
-//! A read: find the leaf, look in the home bucket, check (see `raw`). The slot that leads to the leaf says where the bucket is, so that its lines and
-//! the head's are asked for together. A write: find the leaf, lock it, look, change the bucket in place, or change the leaves (`hash::resize`).
+//! A read: find the leaf, look in the home bucket, check (see `raw`). The slot that leads to the
+//! leaf says where the bucket is, so that its lines and the head's are asked for together. A write:
+//! find the leaf, lock it, look, change the bucket in place, or change the leaves (`hash::resize`).
 //!
-//! What each operation does when all goes well is one piece of code, as short as it can be; what happens otherwise (a writer was at work, there is no
-//! room, an object is outside) is set apart, so that its cost is its own.
+//! What each operation does when all goes well is one piece of code, as short as it can be; what
+//! happens otherwise (a writer was at work, there is no room, an object is outside) is set apart,
+//! so that its cost is its own.
 //!
-//! A leaf at which writers meet often splits early. A leaf that removals leave half empty is replaced by a smaller one, or merges with its
-//! neighbour. Hashes that are all alike make one leaf that grows without end, and is searched from end to end: it works, slowly.
+//! A leaf at which writers meet often splits early. A leaf that removals leave half empty is
+//! replaced by a smaller one, or merges with its neighbour. Hashes that are all alike make one leaf
+//! that grows without end, and is searched from end to end: it works, slowly.
 
 pub(crate) use crate::batches::scan;
 use crate::hash::build::{is_sparse, Sizes};
@@ -41,7 +45,8 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
+/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as
+/// in contention-adapting trees).
 const MET: i32 = 250;
 const QUIET: i32 = -1;
 /// The contention at which a leaf splits early.
@@ -93,8 +98,9 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Looks for a key, and gives what `look` made of it: the way that nearly all reads go.
     ///
-    /// It knows small keys that end themselves, of objects that are inside. Errors, when it can't tell or a writer was at work: then
-    /// `read_any` must do it, from the beginning, so that nothing has to be kept for it.
+    /// It knows small keys that end themselves, of objects that are inside. Errors, when it can't
+    /// tell or a writer was at work: then `read_any` must do it, from the beginning, so that
+    /// nothing has to be kept for it.
     #[inline(always)]
     fn read_quick<T>(
         &self,
@@ -311,8 +317,9 @@ impl<R: KeyRule> HashOrder<R> {
         lives_inside(len, class) && has_room(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
-    /// Stores a value for which there is no room inside, or in the place of another of another length, making room if there is none. It looks for
-    /// the entry again: what it was told would have to be kept by those who are done sooner.
+    /// Stores a value for which there is no room inside, or in the place of another of another
+    /// length, making room if there is none. It looks for the entry again: what it was told would
+    /// have to be kept by those who are done sooner.
     #[inline(never)]
     fn store_anew(
         &self,
@@ -537,7 +544,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        // Versions of what holds a key only grow (see `raw::version`), so a version that is met again is that of the same leaf, with the same entries.
+        // Versions of what holds a key only grow (see `raw::version`), so a version that is met
+        // again is that of the same leaf, with the same entries.
         seen.index == self.number
             && self
                 .trie

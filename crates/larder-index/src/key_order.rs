@@ -1,6 +1,7 @@
 //! The default for ordered tables: entries by the bytes of their keys.
 //!
-//! A position is the key itself. See `raw::btree` for the way to the leaves, and `tree` for what happens in them.
+//! A position is the key itself. See `raw::btree` for the way to the leaves, and `tree` for what
+//! happens in them.
 
 use crate::hash_order::scan;
 use crate::raw::btree::Btree;

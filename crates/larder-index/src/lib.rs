@@ -1,7 +1,8 @@
 //! Structures that keep objects, as bytes, under keys, as bytes, shared by any number of threads.
 //!
-//! Two traits say what an index does: [`Unique`] (one value under a key) and [`Multi`] (many, in order of arrival).
-//! [`unique`] and [`multi`] make the defaults; [`oracle`] has the obviously right ones that they are tested against.
+//! Two traits say what an index does: [`Unique`] (one value under a key) and [`Multi`] (many, in
+//! order of arrival). [`unique`] and [`multi`] make the defaults; [`oracle`] has the obviously
+//! right ones that they are tested against.
 //!
 //! ```
 //! use larder_index::{pin, unique, Batch, Change, Direction, Key, Start, UniqueKind};
@@ -24,11 +25,14 @@
 //!
 //! # What a concurrent reader may see
 //!
-//! * `get` and `contains` see one instant and take no lock. They wait only while a writer changes the one leaf that they read.
+//! * `get` and `contains` see one instant and take no lock. They wait only while a writer changes
+//!   the one leaf that they read.
 //! * `update` is atomic for its key.
-//! * A scan sees each batch as of one instant, and different batches as of different ones. It meets every key that is there from its beginning
-//!   to its end exactly once, in order; a key that comes or goes meanwhile it may meet or not, once.
-//! * A `Multi` shows all values of a key as of one instant to `get`; a scan shows them leaf by leaf.
+//! * A scan sees each batch as of one instant, and different batches as of different ones. It meets
+//!   every key that is there from its beginning to its end exactly once, in order; a key that comes
+//!   or goes meanwhile it may meet or not, once.
+//! * A `Multi` shows all values of a key as of one instant to `get`; a scan shows them leaf by
+//!   leaf.
 //!
 //! # How it is built
 //!
@@ -42,8 +46,9 @@
 //!  raw::bucket_leaf                 raw::leaf        memory that many read while one writes: the only `unsafe`
 //! ```
 //!
-//! Costs, for n entries in leaves of a hundred to three hundred: an operation is a descent (log₃₂ n), a search in one leaf (in hash order in one bucket of some
-//! lines, which are known before the leaf is reached), and for a write a change in that leaf. No operation copies more than a leaf
+//! Costs, for n entries in leaves of a hundred to three hundred: an operation is a descent (log₃₂
+//! n), a search in one leaf (in hash order in one bucket of some lines, which are known before the
+//! leaf is reached), and for a write a change in that leaf. No operation copies more than a leaf
 //! and the inner nodes above it.
 //!
 //! Hold a [`Guard`] briefly: what is removed meanwhile is not freed before it is dropped.
@@ -104,13 +109,14 @@ pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     }
 }
 
-/// As [`unique`], by hash, for a rule that is known when the program is compiled: it is asked without a detour, which scans and the growing of leaves
-/// notice.
+/// As [`unique`], by hash, for a rule that is known when the program is compiled: it is asked
+/// without a detour, which scans and the growing of leaves notice.
 pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
     Box::new(HashOrder::new(rule, LeafConfig::default()))
 }
 
-/// An empty index with any number of values under a key. [`Objects::find`] is for values that are equal as bytes.
+/// An empty index with any number of values under a key. [`Objects::find`] is for values that are
+/// equal as bytes.
 pub fn multi() -> Box<dyn Multi> {
     multi_with(LeafConfig::default())
 }
@@ -120,7 +126,8 @@ pub fn multi_with(config: LeafConfig) -> Box<dyn Multi> {
     multi_hashed(config, hash_of_bytes)
 }
 
-/// As [`multi_with`], where [`Objects::find`] and [`Objects::remove_same`] are for values with the same hash.
+/// As [`multi_with`], where [`Objects::find`] and [`Objects::remove_same`] are for values with the
+/// same hash.
 pub fn multi_hashed(config: LeafConfig, hash: ObjectHash) -> Box<dyn Multi> {
     Box::new(Bag::new(config, hash))
 }

@@ -5,22 +5,26 @@
 //!  number     0..=127: one byte; else 0x80+n, n bytes (big endian), 0x80+n
 //! ```
 //!
-//! The entries live in the B+-tree of the key order, so that a million values under one key are a run of leaves like any other. A number
-//! can be told from the end of a position, and longer numbers sort after shorter ones.
+//! The entries live in the B+-tree of the key order, so that a million values under one key are a
+//! run of leaves like any other. A number can be told from the end of a position, and longer
+//! numbers sort after shorter ones.
 //!
-//! *Marks.* To find an object among many equal keys, a key with more than 64 objects has *marks* in a second tree: one for each object, by its hash, that
-//! tells its number, and one for their count. So an object is found, added and removed in O(log n) however many there are.
+//! *Marks.* To find an object among many equal keys, a key with more than 64 objects has *marks* in
+//! a second tree: one for each object, by its hash, that tells its number, and one for their count.
+//! So an object is found, added and removed in O(log n) however many there are.
 //!
 //! ```text
 //!  marks   hash | key | 0                                  their count
 //!          hash | key | 1 | 48 bits of the object's hash | number
 //! ```
 //!
-//! A key whose objects become few loses its marks. Only writers, who hold the key's stripe, look at marks.
+//! A key whose objects become few loses its marks. Only writers, who hold the key's stripe, look at
+//! marks.
 //!
-//! *One instant.* Writers of one key exclude each other by a *stripe*: a lock and a version, found by the hash, shared by all indexes. A
-//! writer makes the version odd before its first change and even after its last. A reader takes the version, reads leaf after
-//! leaf, and looks at the version again; when that fails too often it takes the lock.
+//! *One instant.* Writers of one key exclude each other by a *stripe*: a lock and a version, found
+//! by the hash, shared by all indexes. A writer makes the version odd before its first change and
+//! even after its last. A reader takes the version, reads leaf after leaf, and looks at the version
+//! again; when that fails too often it takes the lock.
 
 mod held;
 mod position;
@@ -106,7 +110,8 @@ impl Bag {
         &ALL[((key.hash >> 40) as usize).wrapping_add(self.salt) % STRIPES]
     }
 
-    /// Copies all values of a key, of one instant, if they lie in one leaf and no writer is at work: as nearly all do. Otherwise false, and what was copied is of no use.
+    /// Copies all values of a key, of one instant, if they lie in one leaf and no writer is at
+    /// work: as nearly all do. Otherwise false, and what was copied is of no use.
     #[inline]
     fn get_quick(&self, guard: &Guard, key: Key<'_>, prefix: &[u8], all: &mut Run) -> bool {
         let stripe = self.stripe(key);
@@ -173,7 +178,8 @@ impl Bag {
             let before = stripe.version.load(Acquire);
             if before.is_multiple_of(2) {
                 let result = read();
-                // Ordering: Acquire fence, pairs with the fence that begins a write: who saw a change sees the odd version.
+                // Ordering: Acquire fence, pairs with the fence that begins a write: who saw a
+                // change sees the odd version.
                 fence(Acquire);
                 // Ordering: Relaxed, the fence keeps it after the reads.
                 if stripe.version.load(Relaxed) == before {
@@ -187,7 +193,8 @@ impl Bag {
     }
 }
 
-/// Calls `f` with runs of the entries whose positions begin with `prefix`, in order from `start` on, until it answers false.
+/// Calls `f` with runs of the entries whose positions begin with `prefix`, in order from `start`
+/// on, until it answers false.
 fn runs(
     tree: &Tree<Btree>,
     guard: &Guard,
@@ -303,7 +310,8 @@ impl Multi for Bag {
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        // Ordering: Relaxed, nobody else frees. Were the tree asked again, it would begin at its first leaf each time.
+        // Ordering: Relaxed, nobody else frees. Were the tree asked again, it would begin at its
+        // first leaf each time.
         let emptied = self.freed.load(Relaxed) || self.tree.free_some(guard, limit, f);
         let done = emptied
             && self

@@ -1,6 +1,8 @@
-//! The obviously right index of each kind: one lock over the standard library's ordered map, keyed by position.
+//! The obviously right index of each kind: one lock over the standard library's ordered map, keyed
+//! by position.
 //!
-//! It is what the real structures are tested against. It keeps every promise of the traits, and none of speed.
+//! It is what the real structures are tested against. It keeps every promise of the traits, and
+//! none of speed.
 
 use crate::traits::HASH;
 use crate::{Batch, Change, Direction, Key, Multi, Objects, Start, Stats, Unique, Updater};
@@ -9,10 +11,12 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Entries that one batch takes at most. Small, so that scans over several batches are the common case in tests.
+/// Entries that one batch takes at most. Small, so that scans over several batches are the common
+/// case in tests.
 const BATCH: usize = 16;
 
-/// Writes the position of `key`: the key itself, or the top of its hash (big endian) and then the key.
+/// Writes the position of `key`: the key itself, or the top of its hash (big endian) and then the
+/// key.
 fn write_position(ordered: bool, key: Key<'_>, out: &mut Vec<u8>) {
     out.clear();
     if !ordered {
@@ -73,7 +77,8 @@ fn fill(
     if batch.done {
         batch.resume.clear();
     } else if forward {
-        // Positions are prefix-free: nothing lies between a position and the same with a zero byte after it.
+        // Positions are prefix-free: nothing lies between a position and the same with a zero byte
+        // after it.
         batch.resume.push(0);
     }
 }
@@ -174,7 +179,8 @@ impl Unique for OracleUnique {
     }
 }
 
-/// One lock over an ordered map, as a `Multi`. A position is hash, key, and the number of the arrival (8 bytes, big endian).
+/// One lock over an ordered map, as a `Multi`. A position is hash, key, and the number of the
+/// arrival (8 bytes, big endian).
 #[derive(Debug, Default)]
 pub struct OracleMulti {
     map: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,

@@ -7,7 +7,8 @@ use crate::raw::sought::Sought;
 use crossbeam_epoch::Guard;
 use std::sync::atomic::AtomicBool;
 
-/// Sizes of leaves. The default is right for all but tests, which make leaves tiny so that they split and merge all the time.
+/// Sizes of leaves. The default is right for all but tests, which make leaves tiny so that they
+/// split and merge all the time.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafConfig {
     /// Bytes of content at which a leaf splits.
@@ -38,7 +39,8 @@ impl LeafConfig {
         }
     }
 
-    /// Bytes of content at which a leaf with a prefix of this length splits: its memory is to be of one size, whatever its prefix.
+    /// Bytes of content at which a leaf with a prefix of this length splits: its memory is to be of
+    /// one size, whatever its prefix.
     pub(crate) fn most_beside(&self, prefix: usize) -> usize {
         let prefix = prefix.next_multiple_of(8);
         if prefix <= self.most / 8 {
@@ -48,7 +50,8 @@ impl LeafConfig {
         }
     }
 
-    /// As `capacity`, for a leaf with a prefix of this length, whose memory is to be of a size that the allocator gives without waste.
+    /// As `capacity`, for a leaf with a prefix of this length, whose memory is to be of a size that
+    /// the allocator gives without waste.
     pub(crate) fn room(&self, need: usize, prefix: usize) -> usize {
         let most = self.most_beside(prefix);
         if need >= most {
@@ -63,7 +66,8 @@ impl LeafConfig {
     }
 }
 
-/// The least of a leaf's sizes for so many bytes: they are a quarter of a power of two apart, as mimalloc's are, and those in regions whole units.
+/// The least of a leaf's sizes for so many bytes: they are a quarter of a power of two apart, as
+/// mimalloc's are, and those in regions whole units.
 pub(crate) fn size_class(bytes: usize) -> usize {
     let step = (bytes.next_power_of_two() / 8).max(16);
     bytes.next_multiple_of(step)
@@ -115,16 +119,19 @@ pub(crate) trait Route: Send + Sync {
     /// may be obsolete: then ask again.
     fn find_edge<'g>(&self, end: End, guard: &'g Guard) -> Leaf<'g>;
 
-    /// The last leaf, if inserts go on at its end as far as is known, and if the position may belong there. It may be obsolete.
+    /// The last leaf, if inserts go on at its end as far as is known, and if the position may
+    /// belong there. It may be obsolete.
     fn tail<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Option<Leaf<'g>>;
 
-    /// What was looked for at the tail's end did not belong there. After a few in a row there is no tail.
+    /// What was looked for at the tail's end did not belong there. After a few in a row there is no
+    /// tail.
     fn missed_tail(&self);
 
     /// What was looked for at the tail's end went there.
     fn met_tail(&self);
 
-    /// A leaf, and one end of its range if it isn't obsolete. None: there is no position before the one asked for.
+    /// A leaf, and one end of its range if it isn't obsolete. None: there is no position before the
+    /// one asked for.
     fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Option<Found<'g>>;
 
     /// Puts `new`, of the same range, in the place of the leaf.
@@ -137,8 +144,8 @@ pub(crate) trait Route: Send + Sync {
         guard: &Guard,
     );
 
-    /// Splits the leaf. `entries` are what its successors shall have: its own with all changes, two at least. `at` is where a splitter that has the
-    /// choice cuts.
+    /// Splits the leaf. `entries` are what its successors shall have: its own with all changes, two
+    /// at least. `at` is where a splitter that has the choice cuts.
     fn split(
         &self,
         shared: &Shared,
@@ -149,7 +156,8 @@ pub(crate) trait Route: Send + Sync {
         guard: &Guard,
     );
 
-    /// Merges the leaf with a neighbour, if both fit in half a leaf and no other is at work there. Whether it did.
+    /// Merges the leaf with a neighbour, if both fit in half a leaf and no other is at work there.
+    /// Whether it did.
     fn merge(&self, shared: &Shared, leaf: Locked<'_>, position: Sought<'_>, guard: &Guard)
         -> bool;
 

@@ -1,4 +1,5 @@
-//! Some neighbouring entries, copied out of their leaf: what a split works on, and what a scan gives.
+//! Some neighbouring entries, copied out of their leaf: what a split works on, and what a scan
+//! gives.
 
 use crate::raw::leaf::{Stored, SLOT};
 use crate::raw::outside::Handle;
@@ -38,7 +39,8 @@ impl Run {
         self.entries.len()
     }
 
-    /// Ends the entry whose position begins at `from` and whose value, up to the end of the bytes, at `middle`.
+    /// Ends the entry whose position begins at `from` and whose value, up to the end of the bytes,
+    /// at `middle`.
     pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
         let end = self.bytes.len();
         self.entries.push(Entry {
@@ -123,8 +125,9 @@ thread_local! {
 /// A buffer of more bytes than this is not kept.
 const KEEP: usize = 1 << 20;
 
-/// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps` says so. A new one where the thread's is in use, or gone
-/// because the thread ends: what goes with a thread may still use an index.
+/// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps`
+/// says so. A new one where the thread's is in use, or gone because the thread ends: what goes with
+/// a thread may still use an index.
 pub(crate) fn with_spare<S: Default, T>(
     spare: &'static LocalKey<Cell<Option<S>>>,
     keeps: impl FnOnce(&S) -> bool,

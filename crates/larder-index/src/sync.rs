@@ -1,13 +1,16 @@
-//! Where the crates take their atomics, locks and waiting from: one place, so that a model checker can choose who goes next.
+//! Where the crates take their atomics, locks and waiting from: one place, so that a model checker
+//! can choose who goes next.
 //!
-//! Built with `--cfg larder_model`, each operation on an atomic or a lock first lets Shuttle (a checker that runs threads one at a time, in orders of
-//! its choice) go on with another thread. The atomics stay words of memory with the same layout, so that leaves can be made of them.
-//! Shuttle's orders are sequentially consistent; weaker ones are the business of Miri and of ThreadSanitizer.
+//! Built with `--cfg larder_model`, each operation on an atomic or a lock first lets Shuttle (a
+//! checker that runs threads one at a time, in orders of its choice) go on with another thread. The
+//! atomics stay words of memory with the same layout, so that leaves can be made of them. Shuttle's
+//! orders are sequentially consistent; weaker ones are the business of Miri and of ThreadSanitizer.
 //!
-//! Public for the crates above, which say with it where their threads meet; not part of what the index promises.
+//! Public for the crates above, which say with it where their threads meet; not part of what the
+//! index promises.
 //!
-//! What is not here: figures for people and hints, which no other word depends on. They stay plain atomics, so that the checker has no more
-//! orders to try than there are protocols.
+//! What is not here: figures for people and hints, which no other word depends on. They stay plain
+//! atomics, so that the checker has no more orders to try than there are protocols.
 
 /// A fault that tests plant, to see that they find it. Only builds for the model checker have any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +27,8 @@ pub enum Fault {
     Thaw,
     /// A rotation of the relaxed AVL tree doesn't say that keys are elsewhere now.
     Unshrunk,
-    /// A writer of the contention-adapting tree goes on in a base that was replaced while it waited.
+    /// A writer of the contention-adapting tree goes on in a base that was replaced while it
+    /// waited.
     Obsolete,
     /// A list's insertion stores a link where it should compare and swap it.
     Overwrite,

@@ -1,12 +1,14 @@
 //! The two kinds of index and what passes between an index and its user.
 //!
-//! Keys and values are bytes; an index knows nothing of terms. Keys of one index must be **prefix-free** (no key is a proper
-//! prefix of another). A hash-ordered index is given the key's 64-bit hash by its user, who seeds it.
+//! Keys and values are bytes; an index knows nothing of terms. Keys of one index must be
+//! **prefix-free** (no key is a proper prefix of another). A hash-ordered index is given the key's
+//! 64-bit hash by its user, who seeds it.
 
 use crate::run::with_scratch;
 use crossbeam_epoch::Guard;
 
-/// A key as bytes, with its hash. `hash` is read by hash-ordered indexes alone; it must be a function of `bytes`.
+/// A key as bytes, with its hash. `hash` is read by hash-ordered indexes alone; it must be a
+/// function of `bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     /// The key's bytes.
@@ -24,15 +26,17 @@ pub enum Direction {
     Backward,
 }
 
-/// Where a scan begins. Positions are opaque runs of bytes that compare as the scan goes: for key order the key itself, for hash
-/// order the top 48 bits of the hash (6 bytes, big endian) and then the key. Use `position`, not this knowledge, to make one.
+/// Where a scan begins. Positions are opaque runs of bytes that compare as the scan goes: for key
+/// order the key itself, for hash order the top 48 bits of the hash (6 bytes, big endian) and then
+/// the key. Use `position`, not this knowledge, to make one.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// At the first entry of the direction.
     Edge,
     /// At the position, that entry included if it exists.
     At(&'a [u8]),
-    /// Past the position (strictly after it when going forward, strictly before it when going backward).
+    /// Past the position (strictly after it when going forward, strictly before it when going
+    /// backward).
     Past(&'a [u8]),
 }
 
@@ -58,19 +62,21 @@ pub struct Seen {
     pub(crate) version: u64,
 }
 
-/// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one leaf.
-/// Reusable: `clear` keeps its memory. Key and value of an entry lie in one buffer.
+/// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one
+/// leaf. Reusable: `clear` keeps its memory. Key and value of an entry lie in one buffer.
 #[derive(Default, Debug)]
 pub struct Batch {
     /// All bytes of all entries.
     pub bytes: Vec<u8>,
     /// For each entry: start of key, start of value, end of value, in `bytes`.
     pub entries: Vec<(usize, usize, usize)>,
-    /// The position from which `Start::At` (forward) or `Start::Past` (backward) takes up the scan after this batch; empty at the end.
+    /// The position from which `Start::At` (forward) or `Start::Past` (backward) takes up the scan
+    /// after this batch; empty at the end.
     pub resume: Vec<u8>,
     /// The scan has no more entries after this batch.
     pub done: bool,
-    /// A hint of the caller's: no more than this many entries are of use (0: any number). An index may give more, never none for it.
+    /// A hint of the caller's: no more than this many entries are of use (0: any number). An index
+    /// may give more, never none for it.
     pub want: usize,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
@@ -132,7 +138,8 @@ impl Batch {
         self.entries.push((k, v, self.bytes.len()));
     }
 
-    /// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the buffer, unseen by `key` and `value`.
+    /// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the
+    /// buffer, unseen by `key` and `value`.
     pub(crate) fn push_around(&mut self, hash: &[u8], key: &[u8], value: &[u8], number: &[u8]) {
         self.bytes.extend_from_slice(hash);
         self.push(key, value);
@@ -177,7 +184,8 @@ pub struct Stats {
 /// What [`Unique::update`] calls with the value under the key and an empty scratch buffer.
 pub type Updater<'f, 'v> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v> + 'f;
 
-/// What [`Unique::put`] and [`Unique::remove`] ask, with the value under the key, before they change anything.
+/// What [`Unique::put`] and [`Unique::remove`] ask, with the value under the key, before they
+/// change anything.
 pub type Consent<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
 
 /// Bytes of a value that [`Unique::get_short`] has room for.
@@ -222,7 +230,8 @@ impl Shorts {
         (*got, value)
     }
 
-    /// Has each of the keys, of which at most [`TOGETHER`] are looked at, and what belongs to it, seen by `look`.
+    /// Has each of the keys, of which at most [`TOGETHER`] are looked at, and what belongs to it,
+    /// seen by `look`.
     #[inline(always)]
     pub(crate) fn fill<K>(
         &mut self,
@@ -258,8 +267,9 @@ impl Was {
     }
 }
 
-/// An index with at most one value under a key. Every operation but `free_some` is linearizable and may be called from any
-/// number of threads; none blocks for longer than another takes to change one leaf.
+/// An index with at most one value under a key. Every operation but `free_some` is linearizable and
+/// may be called from any number of threads; none blocks for longer than another takes to change
+/// one leaf.
 pub trait Unique: Send + Sync {
     /// Whether positions are keys (ordered) or hashes and keys.
     fn is_ordered(&self) -> bool;
@@ -270,17 +280,20 @@ pub trait Unique: Send + Sync {
     /// Whether there is a value under `key`. Takes no lock.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
-    /// Asks the processor to bring what an operation on each of the keys will touch near, so that the misses of many keys overlap. A hint: it changes
-    /// nothing and may do nothing. Best with 8 to 64 keys.
+    /// Asks the processor to bring what an operation on each of the keys will touch near, so that
+    /// the misses of many keys overlap. A hint: it changes nothing and may do nothing. Best with 8
+    /// to 64 keys.
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
         let _ = (guard, keys);
     }
 
-    /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch buffer, while the entry is locked, and does
-    /// what it answers. `f` must be short and must not call the index. Returns whether the index changed.
+    /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch
+    /// buffer, while the entry is locked, and does what it answers. `f` must be short and must not
+    /// call the index. Returns whether the index changed.
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
 
-    /// As `get`, for values that are probably short: they are copied to the front of `out`, whose other bytes may then be anything.
+    /// As `get`, for values that are probably short: they are copied to the front of `out`, whose
+    /// other bytes may then be anything.
     fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
         with_scratch(|value| {
             if !self.get(guard, key, value) {
@@ -294,8 +307,8 @@ pub trait Unique: Send + Sync {
         })
     }
 
-    /// As `get_short` of each key in turn, of at most [`TOGETHER`]. With `far`, what all of them will touch is asked for before it is looked at, so that the
-    /// waits for memory overlap.
+    /// As `get_short` of each key in turn, of at most [`TOGETHER`]. With `far`, what all of them
+    /// will touch is asked for before it is looked at, so that the waits for memory overlap.
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
         if far {
             self.prefetch(guard, keys);
@@ -303,8 +316,9 @@ pub trait Unique: Send + Sync {
         out.fill(keys.iter(), |&key, value| self.get_short(guard, key, value));
     }
 
-    /// Stores a value if `may`, called exactly once with the value under the key (None if absent) while the entry is locked, consents.
-    /// The same as an `update` that answers `Put` or `Keep`, and quicker. `may` must be short and must not call the index.
+    /// Stores a value if `may`, called exactly once with the value under the key (None if absent)
+    /// while the entry is locked, consents. The same as an `update` that answers `Put` or `Keep`,
+    /// and quicker. `may` must be short and must not call the index.
     fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
         let mut was = Was::Refused;
         self.update(guard, key, &mut |old, _| {
@@ -317,8 +331,9 @@ pub trait Unique: Send + Sync {
         was
     }
 
-    /// Removes the entry under the key, if there is one and `may` consents, which is called as by `put`: also when there is none.
-    /// The same as an `update` that answers `Remove` or `Keep`, and quicker.
+    /// Removes the entry under the key, if there is one and `may` consents, which is called as by
+    /// `put`: also when there is none. The same as an `update` that answers `Remove` or `Keep`, and
+    /// quicker.
     fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
         let mut was = Was::Refused;
         self.update(guard, key, &mut |old, _| {
@@ -331,7 +346,8 @@ pub trait Unique: Send + Sync {
         was
     }
 
-    /// As `update`, with a scratch buffer of the caller's, which is cleared first: nobody has to look for one.
+    /// As `update`, with a scratch buffer of the caller's, which is cleared first: nobody has to
+    /// look for one.
     fn update_with<'v>(
         &self,
         guard: &Guard,
@@ -349,21 +365,23 @@ pub trait Unique: Send + Sync {
         })
     }
 
-    /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least one unless the scan is at its end, and at most a
-    /// leaf's worth, all read at one instant.
+    /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least
+    /// one unless the scan is at its end, and at most a leaf's worth, all read at one instant.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
-    /// Whether all entries of a batch of a `scan` are what the index has there, still or again: those that `seen` came with, of which `key` is one. No entry
-    /// lies between any two neighbours of them, then. False if the index can't tell. Linearisation point: the load of the leaf's version.
+    /// Whether all entries of a batch of a `scan` are what the index has there, still or again:
+    /// those that `seen` came with, of which `key` is one. No entry lies between any two neighbours
+    /// of them, then. False if the index can't tell. Linearisation point: the load of the leaf's
+    /// version.
     fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         let _ = (guard, key, seen);
         false
     }
 
     /// Fills `batch` (cleared first) with the entry next to `key`, which need not be there, in that
-    /// direction; for no key with the first entry of the direction. At the end the batch stays empty
-    /// and is `done`. Its `resume` is of no use. Returns whether there is a value under `key`, as of
-    /// some instant during the call. O(1) (ordered: O(log n)).
+    /// direction; for no key with the first entry of the direction. At the end the batch stays
+    /// empty and is `done`. Its `resume` is of no use. Returns whether there is a value under
+    /// `key`, as of some instant during the call. O(1) (ordered: O(log n)).
     fn step(
         &self,
         guard: &Guard,
@@ -377,8 +395,9 @@ pub trait Unique: Send + Sync {
     /// Writes the position of `key` to `out` (cleared first).
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>);
 
-    /// Removes some entries for good, at most about `limit`, calling `f` with each value; true when nothing is left. The caller
-    /// guarantees that nobody else writes the index any more. Used by the reaper.
+    /// Removes some entries for good, at most about `limit`, calling `f` with each value; true when
+    /// nothing is left. The caller guarantees that nobody else writes the index any more. Used by
+    /// the reaper.
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
 
     /// Entries, which may be counted leaf by leaf: O(n). Exact when nobody writes.
@@ -395,12 +414,14 @@ pub trait Unique: Send + Sync {
     /// Figures of the structure.
     fn stats(&self) -> Stats;
 
-    /// Objects at which the index is full; none if it never is, as those of this crate. Who would insert looks at it: the index itself refuses nothing.
+    /// Objects at which the index is full; none if it never is, as those of this crate. Who would
+    /// insert looks at it: the index itself refuses nothing.
     fn limit(&self) -> Option<usize> {
         None
     }
 
-    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of this crate don't.
+    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of
+    /// this crate don't.
     fn freeze(&self, _on: bool) {}
 }
 
@@ -445,13 +466,14 @@ pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
     found
 }
 
-/// A hash of values by which a `Multi` finds those that its user takes for the same: they have the same hash.
+/// A hash of values by which a `Multi` finds those that its user takes for the same: they have the
+/// same hash.
 pub type ObjectHash = fn(&[u8]) -> u64;
 
 /// The objects under one key of a `Multi`, in order of arrival, locked against other writers.
 ///
-/// `same`, below, answers whether a value is the same as one that the caller has in mind, `value`; it holds for no value whose [`ObjectHash`] is
-/// another.
+/// `same`, below, answers whether a value is the same as one that the caller has in mind, `value`;
+/// it holds for no value whose [`ObjectHash`] is another.
 pub trait Objects {
     /// How many there are.
     fn count(&self) -> usize;
@@ -475,19 +497,23 @@ pub trait Objects {
     fn push(&mut self, value: &[u8]);
     /// Removes those for which `f` answers true; returns how many.
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize;
-    /// Removes all that are the same; returns how many. `same` is called once with each that goes, among others.
+    /// Removes all that are the same; returns how many. `same` is called once with each that goes,
+    /// among others.
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         let _ = value;
         self.remove_if(same)
     }
-    /// Replaces the value of the object with this ordinal (as given by `each`). Several in ascending order are one walk.
+    /// Replaces the value of the object with this ordinal (as given by `each`). Several in
+    /// ascending order are one walk.
     fn replace(&mut self, ordinal: usize, value: &[u8]);
 }
 
-/// An index with any number of values under a key, kept in order of arrival. Scans see the entries of one key one after the other, in that
-/// order; an entry's `Batch` key is the key alone. Consistency as for `Unique`; `get` sees all values of the key at one instant.
+/// An index with any number of values under a key, kept in order of arrival. Scans see the entries
+/// of one key one after the other, in that order; an entry's `Batch` key is the key alone.
+/// Consistency as for `Unique`; `get` sees all values of the key at one instant.
 pub trait Multi: Send + Sync {
-    /// Calls `f` with each value under `key` in order of arrival, all as of one instant; returns how many. Takes no lock when they share a leaf.
+    /// Calls `f` with each value under `key` in order of arrival, all as of one instant; returns
+    /// how many. Takes no lock when they share a leaf.
     fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize;
 
     /// Whether there is a value under `key`.
@@ -498,23 +524,27 @@ pub trait Multi: Send + Sync {
         let _ = (guard, keys);
     }
 
-    /// Calls `f` once with the objects under `key`, locked; changes made through it become visible to `get` all at once. `f` must not call
-    /// this or any other `Multi`: locks are shared between indexes.
+    /// Calls `f` once with the objects under `key`, locked; changes made through it become visible
+    /// to `get` all at once. `f` must not call this or any other `Multi`: locks are shared between
+    /// indexes.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
 
-    /// As `Unique::scan`, entry by entry: it may see some of an update's changes without the others. `Batch::resume` may fall between two values of one key.
+    /// As `Unique::scan`, entry by entry: it may see some of an update's changes without the
+    /// others. `Batch::resume` may fall between two values of one key.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
-    /// Fills `batch` (cleared first) with the first entry of the key behind `key`, which need not be
-    /// there; for no key with the first entry of all. Otherwise as `Unique::step`, forward.
+    /// Fills `batch` (cleared first) with the first entry of the key behind `key`, which need not
+    /// be there; for no key with the first entry of all. Otherwise as `Unique::step`, forward.
     fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
         step_keys_by_scan(self, guard, key, batch)
     }
 
-    /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be found.
+    /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be
+    /// found.
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>);
 
-    /// Writes a position to `out` past which (`Start::Past`, forward) the first value of the next key would be found.
+    /// Writes a position to `out` past which (`Start::Past`, forward) the first value of the next
+    /// key would be found.
     fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>);
 
     /// The position of entry `i` of a batch that this index filled.
@@ -537,12 +567,14 @@ pub trait Multi: Send + Sync {
     /// Figures of the structure.
     fn stats(&self) -> Stats;
 
-    /// Objects at which the index is full; none if it never is, as those of this crate. Who would insert looks at it: the index itself refuses nothing.
+    /// Objects at which the index is full; none if it never is, as those of this crate. Who would
+    /// insert looks at it: the index itself refuses nothing.
     fn limit(&self) -> Option<usize> {
         None
     }
 
-    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of this crate don't.
+    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of
+    /// this crate don't.
     fn freeze(&self, _on: bool) {}
 }
 

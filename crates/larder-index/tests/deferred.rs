@@ -1,4 +1,5 @@
-//! What is retired may free at once what others deferred before, whatever that does: nobody holds a lock meanwhile.
+//! What is retired may free at once what others deferred before, whatever that does: nobody holds a
+//! lock meanwhile.
 //!
 //! One test in a process of its own: no other thread's guard keeps the epoch from going on.
 #![cfg(not(larder_model))]
@@ -95,8 +96,8 @@ fn bag() {
     });
 }
 
-/// Once a leaf, or a bag's stripe, was locked while a large object's end freed what waited: a host's object that looked into the table when it went waited
-/// for ever for its own thread.
+/// Once a leaf, or a bag's stripe, was locked while a large object's end freed what waited: a
+/// host's object that looked into the table when it went waited for ever for its own thread.
 #[test]
 fn what_goes_may_use_the_index() {
     let (said, done) = mpsc::channel();

@@ -1,5 +1,6 @@
-//! What the hash order promises about its leaves: how full they are at every size, that sizes of all kinds find their place, that hashes which are all
-//! alike still work, and that what comes and goes leaves no waste behind.
+//! What the hash order promises about its leaves: how full they are at every size, that sizes of
+//! all kinds find their place, that hashes which are all alike still work, and that what comes and
+//! goes leaves no waste behind.
 
 use larder_index::{
     pin, unique, unique_with, Batch, Direction, Key, KeyRule, LeafConfig, Start, Unique, UniqueKind,
@@ -39,7 +40,8 @@ fn int_key(bytes: &[u8]) -> Key<'_> {
     key(bytes, Hashes::Good)
 }
 
-/// At no size between a thousand rows and a quarter of a million does a row of two small integers take more than 17 bytes, all included.
+/// At no size between a thousand rows and a quarter of a million does a row of two small integers
+/// take more than 17 bytes, all included.
 #[test]
 fn rows_of_two_integers_are_small_at_every_size() {
     let index = ints();
@@ -58,7 +60,8 @@ fn rows_of_two_integers_are_small_at_every_size() {
     assert!(worst.0 <= 17.0, "{worst:?} {:?}", index.stats());
 }
 
-/// Sizes around every bound: bodies that just fit in a bucket of some class and those that just don't, lengths of one byte and of two.
+/// Sizes around every bound: bodies that just fit in a bucket of some class and those that just
+/// don't, lengths of one byte and of two.
 #[test]
 fn sizes_around_every_bound() {
     let sizes: Vec<usize> = (0..600)
@@ -136,7 +139,8 @@ fn one_hash_for_all() {
     assert!(index.memory() <= small + 64, "{}", index.memory());
 }
 
-/// Rows of a medium size take at most 1.35 times their bytes (and what tells them apart), on the average over a doubling of the table.
+/// Rows of a medium size take at most 1.35 times their bytes (and what tells them apart), on the
+/// average over a doubling of the table.
 #[test]
 fn medium_rows_waste_little() {
     for size in [40usize, 64, 100, 150, 230, 300, 400, 500, 700, 1500] {
@@ -184,7 +188,8 @@ fn churn_wastes_little() {
             live.insert(k, size);
         }
         if i > rounds / 4 && i % 10_000 == 0 {
-            // A row is its key, its value, and five bytes that any structure would need to tell them apart.
+            // A row is its key, its value, and five bytes that any structure would need to tell
+            // them apart.
             let bytes: usize = live.values().map(|v| v + 8 + 5).sum();
             let ratio = index.memory() as f64 / bytes as f64;
             assert!(ratio < 1.4, "{ratio} after {i} {:?}", index.stats());
@@ -253,7 +258,8 @@ fn many_leaves_come_and_go() {
     assert!(index.memory() < 4096, "{} {stats:?}", index.memory());
 }
 
-/// However many leaves there are, few of them are more than one step from the root, on the way up and on the way down.
+/// However many leaves there are, few of them are more than one step from the root, on the way up
+/// and on the way down.
 #[test]
 fn the_root_is_as_wide_as_the_table_is_large() {
     let index = unique_with(UniqueKind::Hash(Arc::new(Ints)), LeafConfig::tiny());
@@ -280,8 +286,8 @@ fn the_root_is_as_wide_as_the_table_is_large() {
     assert!(stats.inner_nodes <= 2, "{stats:?}");
 }
 
-/// What a batch says of a leaf that is unchanged is what a scan finds there, however leaves come and go; while nothing happens it says so, and it says nothing of
-/// another index.
+/// What a batch says of a leaf that is unchanged is what a scan finds there, however leaves come
+/// and go; while nothing happens it says so, and it says nothing of another index.
 #[test]
 fn what_is_unchanged_is_what_a_scan_finds() {
     const KEYS: u64 = 500;
@@ -330,7 +336,8 @@ fn what_is_unchanged_is_what_a_scan_finds() {
             } else {
                 changed += 1;
             }
-            // Those that are not true any more are asked again, too: they must not become so with other rows.
+            // Those that are not true any more are asked again, too: they must not become so with
+            // other rows.
             true
         });
     }
@@ -378,8 +385,8 @@ fn steps_go_the_way_of_a_scan() {
     }
 }
 
-/// Who removes each key after the step from it, or always the first, meets them in order to the last,
-/// and leaves nothing behind.
+/// Who removes each key after the step from it, or always the first, meets them in order to the
+/// last, and leaves nothing behind.
 #[test]
 fn an_index_is_drained_from_its_front() {
     let rows = if cfg!(miri) { 300 } else { 20_000u64 };

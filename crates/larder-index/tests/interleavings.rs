@@ -1,5 +1,6 @@
-//! Interleavings that a model checker chooses: threads change at every touch of an atomic word, so that the narrow places between a check and
-//! what relies on it are met. Each execution's history must be linearizable, and the index must have what the history left.
+//! Interleavings that a model checker chooses: threads change at every touch of an atomic word, so
+//! that the narrow places between a check and what relies on it are met. Each execution's history
+//! must be linearizable, and the index must have what the history left.
 //!
 //! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
 #![cfg(larder_model)]
@@ -19,12 +20,14 @@ use std::sync::Arc;
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
 
-/// Leaves of two or three entries and nodes of two children: every few operations split or merge some.
+/// Leaves of two or three entries and nodes of two children: every few operations split or merge
+/// some.
 fn smallest(kind: Kind) -> Box<dyn Unique> {
     make(kind, LeafConfig::tiny())
 }
 
-/// `threads` threads do `steps` operations each on `keys` keys, around which `before` others lie, which must be there in the end.
+/// `threads` threads do `steps` operations each on `keys` keys, around which `before` others lie,
+/// which must be there in the end.
 fn execution(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64, before: u64) {
     for k in 0..before {
         Registers::put(&index, keys + k, k);
@@ -71,7 +74,8 @@ fn key_order() {
     orders("key order", Kind::Ordered);
 }
 
-/// Appends keys that are above nearly all others, and reads or removes what this thread put two steps ago: it must be there.
+/// Appends keys that are above nearly all others, and reads or removes what this thread put two
+/// steps ago: it must be there.
 fn append(index: &Box<dyn Unique>, own: u64, steps: u64) {
     let key = |i: u64| 2 * i + own;
     for i in 0..steps {
@@ -85,7 +89,8 @@ fn append(index: &Box<dyn Unique>, own: u64, steps: u64) {
     }
 }
 
-/// The last leaf is found without the way to it while it splits, is replaced, merges, and another thread inserts there, too.
+/// The last leaf is found without the way to it while it splits, is replaced, merges, and another
+/// thread inserts there, too.
 #[test]
 fn inserts_at_the_end() {
     const STEPS: u64 = 12;
@@ -107,7 +112,8 @@ fn inserts_at_the_end() {
     });
 }
 
-/// As above, by inserts that search nothing, which only short entries are, while others are put and removed below and at the end, and read.
+/// As above, by inserts that search nothing, which only short entries are, while others are put and
+/// removed below and at the end, and read.
 #[test]
 fn short_inserts_at_the_end() {
     let _alone = alone();
@@ -133,7 +139,8 @@ fn short_inserts_at_the_end() {
     }
 }
 
-/// A version that is met again is that of the same leaf as it was, whatever leaves split, merge and take each other's place meanwhile.
+/// A version that is met again is that of the same leaf as it was, whatever leaves split, merge and
+/// take each other's place meanwhile.
 #[test]
 fn what_is_unchanged_was_not_removed() {
     const KEYS: u16 = 10;
@@ -149,8 +156,9 @@ fn what_is_unchanged_was_not_removed() {
     });
 }
 
-/// A leaf to which several slots lead takes another's place slot by slot. Nobody may replace it in its turn before all do: stores that were still to come
-/// would bring it back, obsolete, and what it took in meanwhile would be gone.
+/// A leaf to which several slots lead takes another's place slot by slot. Nobody may replace it in
+/// its turn before all do: stores that were still to come would bring it back, obsolete, and what
+/// it took in meanwhile would be gone.
 #[test]
 fn nobody_changes_the_way_to_a_leaf_that_comes() {
     const MORE: u64 = 24;
@@ -160,7 +168,8 @@ fn nobody_changes_the_way_to_a_leaf_that_comes() {
         programs: 1,
         most: 1_000,
     }];
-    // One makes a leaf grow, split, or merge with its neighbour, by what there is; the other mostly elsewhere, but there are many others.
+    // One makes a leaf grow, split, or merge with its neighbour, by what there is; the other mostly
+    // elsewhere, but there are many others.
     for before in 4..=28 {
         for more in [100, 200, 300, 400] {
             for puts in [true, false] {
@@ -174,7 +183,8 @@ fn nobody_changes_the_way_to_a_leaf_that_comes() {
                     let index = Arc::new(make(Kind::Hash, config));
                     (0..before).for_each(|k| Registers::put(&*index, k, k));
                     if !puts {
-                        // Leaves that are about to merge, under a root that is about to become narrower.
+                        // Leaves that are about to merge, under a root that is about to become
+                        // narrower.
                         let gone = before..before + MORE;
                         gone.clone().for_each(|k| Registers::put(&*index, k, k));
                         gone.for_each(|k| assert!(index.remove(k)));
@@ -217,8 +227,8 @@ fn large(kind: Kind) -> Box<dyn Unique> {
     make(kind, config)
 }
 
-/// Faults, in which order of keys they are planted, and between how many threads. In key order two threads seldom show a blind read: a key is compared by few
-/// loads.
+/// Faults, in which order of keys they are planted, and between how many threads. In key order two
+/// threads seldom show a blind read: a key is compared by few loads.
 const PLANTED: [(Fault, (Kind, usize)); 3] = [
     (Fault::Exchange, (Kind::Hash, 2)),
     (Fault::BlindRead, (Kind::Hash, 3)),
@@ -228,7 +238,8 @@ const PLANTED: [(Fault, (Kind, usize)); 3] = [
 /// Those that histories of real threads show.
 const BLIND: &Faults<(Kind, usize)> = PLANTED.split_at(1).1;
 
-/// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by `planted_faults_are_found`.
+/// Not a test: executions with one of the faults planted, which may well corrupt memory. Run by
+/// `planted_faults_are_found`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_execution() {
@@ -238,13 +249,15 @@ fn planted_execution() {
     });
 }
 
-/// The checker finds what it is for: a lock that two writers take at once, and a reader that believes what it read while a writer was at work.
+/// The checker finds what it is for: a lock that two writers take at once, and a reader that
+/// believes what it read while a writer was at work.
 #[test]
 fn planted_faults_are_found() {
     each_is_found("planted_execution", &PLANTED);
 }
 
-/// Not a test: histories of real threads, with the fault planted. Run by `a_read_that_is_not_checked_shows_in_histories`.
+/// Not a test: histories of real threads, with the fault planted. Run by
+/// `a_read_that_is_not_checked_shows_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {

@@ -1,4 +1,5 @@
-//! Histories that threads record on a few keys, at work while leaves grow, split and merge, must be linearizable.
+//! Histories that threads record on a few keys, at work while leaves grow, split and merge, must be
+//! linearizable.
 //!
 //! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others.
 #![cfg(not(miri))]
@@ -41,7 +42,8 @@ fn histories_of_bags_are_linearizable() {
     }
 }
 
-/// Many objects under a key have marks, few have none: histories that go from one to the other and back.
+/// Many objects under a key have marks, few have none: histories that go from one to the other and
+/// back.
 #[test]
 fn histories_of_large_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));
@@ -128,7 +130,8 @@ impl Registers for Careless {
     }
 }
 
-/// The check finds what it is for. (Faults in the structures themselves are planted in builds for the model checker.)
+/// The check finds what it is for. (Faults in the structures themselves are planted in builds for
+/// the model checker.)
 #[test]
 fn a_lost_update_is_found() {
     let found = (0..5_000).any(|round| {

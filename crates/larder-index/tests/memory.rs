@@ -57,7 +57,8 @@ fn fill(index: &dyn Unique) {
     }
 }
 
-/// `said` is what the index says, `real` what the allocator says: they differ by the index's box, and by what the epoch's machinery keeps.
+/// `said` is what the index says, `real` what the allocator says: they differ by the index's box,
+/// and by what the epoch's machinery keeps.
 fn assert_close(said: usize, real: usize) {
     assert!(
         said.abs_diff(real) < 20_000 + real / 50,

@@ -30,7 +30,8 @@ proptest! {
     }
 }
 
-/// Objects with equal hashes are told apart, and those that the user takes for the same are found whatever their bytes.
+/// Objects with equal hashes are told apart, and those that the user takes for the same are found
+/// whatever their bytes.
 #[test]
 fn hashes_only_guide() {
     let index = multi_hashed(LeafConfig::tiny(), |value| u64::from(value[0] % 2));
@@ -52,7 +53,8 @@ fn hashes_only_guide() {
     });
 }
 
-/// Objects under one key are added, found and removed without a walk over all: a million steps for each would last for hours.
+/// Objects under one key are added, found and removed without a walk over all: a million steps for
+/// each would last for hours.
 #[test]
 #[cfg_attr(miri, ignore)]
 fn a_crowd_under_one_key() {
@@ -109,7 +111,8 @@ fn many_values_under_one_key() {
     assert_eq!(index.len(), n as usize / 2);
 }
 
-/// Keys that begin alike, end early or have zeros where others end: each has its own values, and no more, wherever the borders of leaves are.
+/// Keys that begin alike, end early or have zeros where others end: each has its own values, and no
+/// more, wherever the borders of leaves are.
 #[test]
 fn neighbours_are_told_apart() {
     let keys: Vec<Vec<u8>> = (0..60u8)
@@ -141,7 +144,8 @@ fn neighbours_are_told_apart() {
     }
 }
 
-/// A bag is freed in about as many steps as it has entries by the step's, those of its marks among them: no step goes over what is empty.
+/// A bag is freed in about as many steps as it has entries by the step's, those of its marks among
+/// them: no step goes over what is empty.
 #[test]
 #[cfg_attr(miri, ignore)]
 fn a_crowd_is_freed_in_steps() {

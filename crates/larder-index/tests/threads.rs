@@ -86,7 +86,8 @@ fn queues() {
     );
 }
 
-/// The last leaf is found without the way to it, by inserts that search nothing, while others insert and remove elsewhere and in it, and read.
+/// The last leaf is found without the way to it, by inserts that search nothing, while others
+/// insert and remove elsewhere and in it, and read.
 #[test]
 fn ends_grow_beside_all_else() {
     let keys = times(20_000) as u32;

@@ -1,5 +1,6 @@
-//! Small enough for Miri, which finds undefined behaviour and data races: `cargo +nightly miri test --test undefined`, with
-//! `MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"`.
+//! Small enough for Miri, which finds undefined behaviour and data races: `cargo +nightly miri test
+//! --test undefined`, with `MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-permissive-provenance
+//! -Zmiri-disable-isolation -Zmiri-ignore-leaks"`.
 
 use larder_index::{multi_with, pin, LeafConfig, Start, Unique};
 use larder_testing::*;

@@ -1,6 +1,8 @@
-//! Compiles a specification and runs it on a row, again and again: something for a profiler to look at.
+//! Compiles a specification and runs it on a row, again and again: something for a profiler to look
+//! at.
 //!
-//! `cargo run --release --example instructions -- compile 1000 "[{{7,'$1'},[],['$1']}]"`, or `run` in place of `compile`; the row is `{7,49}`.
+//! `cargo run --release --example instructions -- compile 1000 "[{{7,'$1'},[],['$1']}]"`, or `run`
+//! in place of `compile`; the row is `{7,49}`.
 
 use larder_matchspec::{Context, KeyOrder, Plan, Program, Scratch};
 use larder_term::{

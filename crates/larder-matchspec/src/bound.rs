@@ -1,11 +1,13 @@
-//! Specifications that name the key of what they look for, taken apart: the key, and the specification for what lies under it.
+//! Specifications that name the key of what they look for, taken apart: the key, and the
+//! specification for what lies under it.
 //!
 //! ```text
 //!   [{{7,'$1'},[],['$1']}]   keypos 1        key  7       rest  [{{'_','$1'},[],['$1']}]
 //! ```
 //!
-//! An object fits the specification exactly when its key is identical to the key and it fits the rest. So calls that differ in the key alone have one
-//! program between them, and nobody plans where to look.
+//! An object fits the specification exactly when its key is identical to the key and it fits the
+//! rest. So calls that differ in the key alone have one program between them, and nobody plans
+//! where to look.
 
 use crate::{
     raw,
@@ -24,7 +26,8 @@ pub struct BoundKey<'a> {
 }
 
 impl<'a> BoundKey<'a> {
-    /// Takes a match specification of one clause apart, for a table whose key is at `keypos` (from 1). None if its head names no key, or it is none.
+    /// Takes a match specification of one clause apart, for a table whose key is at `keypos` (from
+    /// 1). None if its head names no key, or it is none.
     ///
     /// # Complexity
     /// Linear in what stands before the key, and the key. No recursion.

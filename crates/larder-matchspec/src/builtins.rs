@@ -1,7 +1,7 @@
 //! What the functions of guards and bodies do.
 //!
-//! A value that needs no term to be decided is decided as it is: small integers, the row's arity and elements, the ends of lists.
-//! Everything else is asked of the term layer.
+//! A value that needs no term to be decided is decided as it is: small integers, the row's arity
+//! and elements, the ends of lists. Everything else is asked of the term layer.
 
 use crate::{
     func::{Arith, Cmp, Func, Unary},
@@ -258,7 +258,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// A term of the arena as a value: booleans and small integers as such, since functions look for them there.
+    /// A term of the arena as a value: booleans and small integers as such, since functions look
+    /// for them there.
     fn settled(&self, span: Span) -> Val<'a> {
         match &self.arena[span.range()] {
             TRUE => Val::Bool(true),
@@ -403,7 +404,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// `is_record(Term, Tag, Size)`: the tag an atom and the size an integer, or it fails; whatever the term is.
+    /// `is_record(Term, Tag, Size)`: the tag an atom and the size an integer, or it fails; whatever
+    /// the term is.
     fn is_record(&mut self, value: Val<'a>, tag: Val<'a>, size: Val<'a>) -> Outcome<'a> {
         let size = self.index(size)?;
         let tag = self.flat(tag);
@@ -419,7 +421,8 @@ impl<'a> Machine<'a, '_> {
         Ok(Val::Bool(self.identical(first, tag)))
     }
 
-    /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`; a length below zero counts backwards.
+    /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`; a length
+    /// below zero counts backwards.
     fn binary_part(&mut self, func: Func, value: Val<'a>, b: Val<'a>, c: Val<'a>) -> Outcome<'a> {
         let (start, length) = match func {
             Func::BinaryPartFromTo => (b, c),

@@ -2,7 +2,8 @@
 
 use larder_term::Atom;
 
-/// Why a match specification was refused, and in which clause (counted from 0) where one clause is to blame.
+/// Why a match specification was refused, and in which clause (counted from 0) where one clause is
+/// to blame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", place(*.clause))]
 pub struct CompileError {
@@ -12,7 +13,8 @@ pub struct CompileError {
     pub what: Fault,
 }
 
-/// The faults of a match specification. All but [`Fault::TooDeep`] are `badarg` to a caller of `ets`; that one is `system_limit`.
+/// The faults of a match specification. All but [`Fault::TooDeep`] are `badarg` to a caller of
+/// `ets`; that one is `system_limit`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The specification is no list, or an empty one.

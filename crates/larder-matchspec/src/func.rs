@@ -1,11 +1,12 @@
 //! The functions that guards and bodies may call, and how their names are found.
 //!
-//! The set is the one of the newest OTP release: `floor`, `ceil`, `max`, `min`, `tuple_size`, `is_boolean`, `is_bitstring` and
-//! `is_function/2` are there on every release, older ones included. What only tracing may call is not here at all, and so
-//! it is refused as unknown, as `ets` refuses it.
+//! The set is the one of the newest OTP release: `floor`, `ceil`, `max`, `min`, `tuple_size`,
+//! `is_boolean`, `is_bitstring` and `is_function/2` are there on every release, older ones
+//! included. What only tracing may call is not here at all, and so it is refused as unknown, as
+//! `ets` refuses it.
 
-/// A function that a guard or a body may call. Each takes a fixed number of arguments; `and`, `or`, `andalso` and `orelse`, which
-/// do not, are not functions but forms of their own.
+/// A function that a guard or a body may call. Each takes a fixed number of arguments; `and`, `or`,
+/// `andalso` and `orelse`, which do not, are not functions but forms of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Func {
     IsAtom,
@@ -122,7 +123,8 @@ impl Func {
         matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)
     }
 
-    /// Whether the result depends on the arguments alone (and so may be computed once, at compile time).
+    /// Whether the result depends on the arguments alone (and so may be computed once, at compile
+    /// time).
     pub(crate) fn is_pure(self) -> bool {
         !matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)
     }

@@ -1,7 +1,8 @@
 //! Code: from nodes to a flat list of instructions for the machine.
 //!
-//! Calls leave a value on the stack. Tuples, lists and maps that the expression builds are written in one go, outermost first, into the
-//! arena; what must be computed for them is computed before and waits on the stack, so that no part is copied twice however deep it lies.
+//! Calls leave a value on the stack. Tuples, lists and maps that the expression builds are written
+//! in one go, outermost first, into the arena; what must be computed for them is computed before
+//! and waits on the stack, so that no part is copied twice however deep it lies.
 //!
 //! ```text
 //!   {{'$1',{'+','$2',1},[a|'$3']}}
@@ -9,8 +10,8 @@
 //!      Build · Raw «tuple 3» · PutVar 0 · PutStack 0 · ListHead 1 tail=Var 2 · Raw «a» · ListTail Var 2 · Built 1
 //! ```
 //!
-//! A map whose keys are all constants is written in place in the order of its encoding; one with computed keys is put together
-//! by an instruction of its own, like a call.
+//! A map whose keys are all constants is written in place in the order of its encoding; one with
+//! computed keys is put together by an instruction of its own, like a call.
 
 use crate::{
     func::{Cmp, Func},
@@ -247,7 +248,8 @@ impl Gen<'_> {
         }
     }
 
-    /// The computed nodes of a term to write, in the order in which writing meets them: a list's tail before its elements.
+    /// The computed nodes of a term to write, in the order in which writing meets them: a list's
+    /// tail before its elements.
     fn waiting(&self, root: NodeId) -> SmallVec<[NodeId; 8]> {
         let mut found = SmallVec::new();
         let mut nodes: SmallVec<[NodeId; 8]> = smallvec![root];
@@ -274,7 +276,8 @@ impl Gen<'_> {
         found
     }
 
-    /// The keys and values of a map with constant keys, in the order of the encoding; fewer than it has if two keys are equal.
+    /// The keys and values of a map with constant keys, in the order of the encoding; fewer than it
+    /// has if two keys are equal.
     fn pairs(&self, id: NodeId) -> Vec<NodeId> {
         let Node::Map(parts) = self.ir.node(id) else {
             return Vec::new();
@@ -385,7 +388,8 @@ impl Gen<'_> {
         self.raw(self.pool.len() - from);
     }
 
-    /// Writes the last `len` bytes of the pool; joins them with those written just before, if they lie there.
+    /// Writes the last `len` bytes of the pool; joins them with those written just before, if they
+    /// lie there.
     fn raw(&mut self, len: usize) {
         let to = self.pool.len();
         let from = to - len;

@@ -1,7 +1,8 @@
 //! Heads: from a pattern to a flat list of steps that walk over an object's bytes.
 //!
-//! The encoding is in prefix order and so are the steps: each consumes one term, or opens one and leaves its parts to the
-//! steps that follow. Only lists with a loose tail and maps must remember something until they are over: how much is left.
+//! The encoding is in prefix order and so are the steps: each consumes one term, or opens one and
+//! leaves its parts to the steps that follow. Only lists with a loose tail and maps must remember
+//! something until they are over: how much is left.
 //!
 //! ```text
 //!   {k, {'$1','_'}, ['$2'|'$3'], #{a => '$1'}}
@@ -11,7 +12,8 @@
 //!     4: OpenMap · Key a · Same 0 · CloseMap
 //! ```
 //!
-//! Elements that match anything have no steps, and a variable that nothing reads is matched like `'_'`.
+//! Elements that match anything have no steps, and a variable that nothing reads is matched like
+//! `'_'`.
 
 use crate::{
     error::Fault,
@@ -273,8 +275,9 @@ impl Walk<'_, '_> {
 }
 
 impl Match {
-    /// Lets the steps that nothing depends on go: a variable of no use is matched like `'_'`, an element that may be anything not at all.
-    /// `used` tells of each slot whether an expression reads it.
+    /// Lets the steps that nothing depends on go: a variable of no use is matched like `'_'`, an
+    /// element that may be anything not at all. `used` tells of each slot whether an expression
+    /// reads it.
     pub(crate) fn prune(&mut self, used: &[bool]) {
         let mut needed: SmallVec<[bool; 8]> = SmallVec::from_slice(used);
         for step in &self.steps {

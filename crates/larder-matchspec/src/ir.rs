@@ -1,4 +1,5 @@
-//! Guards and bodies as trees in flat vectors: what lowering makes and code generation and planning read.
+//! Guards and bodies as trees in flat vectors: what lowering makes and code generation and planning
+//! read.
 
 use crate::{func::Func, source::Span};
 use smallvec::SmallVec;

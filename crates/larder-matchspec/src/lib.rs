@@ -1,6 +1,7 @@
 //! Match specifications, compiled once and run on stored bytes.
 //!
-//! A match specification is a list of clauses `{Head, [Guard], [Body]}`, as `ets:select/2` takes it:
+//! A match specification is a list of clauses `{Head, [Guard], [Body]}`, as `ets:select/2` takes
+//! it:
 //!
 //! ```text
 //!  spec ──source──▶ places ──head──▶ steps          run: a cursor over the object's bytes
@@ -10,12 +11,12 @@
 //!                                    └──plan──▶ the keys that can fit: keys, a range, all or none
 //! ```
 //!
-//! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without decoding it: heads are matched
-//! against the bytes, guards and bodies take parts of them as they are, and what a body builds is written as bytes again.
-//! Programs that ask little of a row run without the machine, as a list of tests (see `quick`).
-//! [`BoundKey`] takes a specification apart that names the key of what it looks for.
-//! [`Program::plan`] says which keys of a table can fit at all: not only bound keys and bound prefixes limit a scan, but guards on
-//! the key do.
+//! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without
+//! decoding it: heads are matched against the bytes, guards and bodies take parts of them as they
+//! are, and what a body builds is written as bytes again. Programs that ask little of a row run
+//! without the machine, as a list of tests (see `quick`). [`BoundKey`] takes a specification apart
+//! that names the key of what it looks for. [`Program::plan`] says which keys of a table can fit at
+//! all: not only bound keys and bound prefixes limit a scan, but guards on the key do.
 //!
 //! # Examples
 //!
@@ -38,10 +39,11 @@
 //!
 //! # What differs from `ets`
 //!
-//! * The functions of the newest OTP release are there on every one (`floor`, `ceil`, `max`, `min`, `tuple_size`, `is_boolean`, `is_bitstring`,
-//!   `is_function/2`).
+//! * The functions of the newest OTP release are there on every one (`floor`, `ceil`, `max`, `min`,
+//!   `tuple_size`, `is_boolean`, `is_bitstring`, `is_function/2`).
 //! * A list literal of many thousand elements in a body is no deep nesting.
-//! * Where a body's map has two keys that come to one value, and more than 32 pairs, the pair with the greater key expression is kept.
+//! * Where a body's map has two keys that come to one value, and more than 32 pairs, the pair with
+//!   the greater key expression is kept.
 
 #![deny(unsafe_code)]
 

@@ -1,20 +1,23 @@
 //! What one clause demands of a key.
 //!
-//! 1. *Facts.* Every guard must be `true`, and so must every operand of `and` and `andalso` in it. Of these conjuncts, the comparisons of
-//!    something with a constant are facts about it.
-//! 2. *A key that is known*: the head has a constant at the key's position, or a fact says what the whole key is. It is
-//!    dropped if another fact about the whole key denies it.
-//! 3. *A range* (ordered tables): the head's pattern of the key is written out as an order key as far as it is known, a variable
-//!    with an equality fact included. What stops it, if it is a variable with facts of order, narrows the range within that prefix.
-//! 4. Facts about the whole key (the variable that it is bound to, `{element,KeyPos,'$_'}`, the pattern built anew as an expression) narrow it too.
+//! 1. *Facts.* Every guard must be `true`, and so must every operand of `and` and `andalso` in it.
+//!    Of these conjuncts, the comparisons of something with a constant are facts about it.
+//! 2. *A key that is known*: the head has a constant at the key's position, or a fact says what the
+//!    whole key is. It is dropped if another fact about the whole key denies it.
+//! 3. *A range* (ordered tables): the head's pattern of the key is written out as an order key as
+//!    far as it is known, a variable with an equality fact included. What stops it, if it is a
+//!    variable with facts of order, narrows the range within that prefix.
+//! 4. Facts about the whole key (the variable that it is bound to, `{element,KeyPos,'$_'}`, the
+//!    pattern built anew as an expression) narrow it too.
 //!
 //! ```text
 //!   {{a,'$1','_'},'_'}  with  {'>=','$1',5}, {'<','$1',9}
 //!        prefix «tuple of 3» «a»      low = prefix «5»      high = prefix «9», excluded
 //! ```
 //!
-//! Deviation that keeps plans sound: tables place this node's pids, ports and references before other nodes', the comparison of terms
-//! places them by name. A constant with an identifier in it bounds nothing by order.
+//! Deviation that keeps plans sound: tables place this node's pids, ports and references before
+//! other nodes', the comparison of terms places them by name. A constant with an identifier in it
+//! bounds nothing by order.
 
 use crate::{
     func::{Cmp, Func},
@@ -245,7 +248,8 @@ impl<'p> Look<'p> {
         within(prefix, range)
     }
 
-    /// Writes what is known of the begin of the key's order key; gives the place of the pattern that stopped it.
+    /// Writes what is known of the begin of the key's order key; gives the place of the pattern
+    /// that stopped it.
     fn write_prefix(
         &self,
         pattern: usize,
@@ -346,8 +350,8 @@ impl Fact {
     }
 }
 
-/// A range of what comes after a prefix, as one of whole order keys. (None of them begins with 0xFF, so what comes after an end within the prefix is
-/// within it, too.)
+/// A range of what comes after a prefix, as one of whole order keys. (None of them begins with
+/// 0xFF, so what comes after an end within the prefix is within it, too.)
 fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
     let put = |end: Vec<u8>| [&prefix[..], &end].concat();
     let low = match low {
@@ -363,8 +367,8 @@ fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
     (low, high)
 }
 
-/// The keys that a fact of equality leaves, if they are few: those that are equal to the constant without being identical
-/// differ in numbers.
+/// The keys that a fact of equality leaves, if they are few: those that are equal to the constant
+/// without being identical differ in numbers.
 fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Vec<Term>> {
     match (cmp, order) {
         (Cmp::Same, _) | (Cmp::Eq, KeyOrder::Ordered) => Some(vec![Term::from(constant)]),
@@ -382,7 +386,8 @@ fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Vec<Term>>
     }
 }
 
-/// Whether a fact about the key lets this key be. In an ordered table the key stands for all that are equal to it.
+/// Whether a fact about the key lets this key be. In an ordered table the key stands for all that
+/// are equal to it.
 fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, order: KeyOrder) -> bool {
     let equal = key.eq_term(constant);
     match (cmp, order) {

@@ -1,10 +1,12 @@
 //! From the bytes of a guard or a body expression to nodes.
 //!
-//! 1. A work list holds what is to be visited and what is to be put together; results wait on a second stack. No recursion.
-//! 2. Each level of nesting costs what it costs `ets` in stack, and what is over its limit is [`Fault::TooDeep`], as there. Long
-//!    lists are not deep: only their elements' nesting counts (`ets` counts each element of a list as a level).
-//! 3. An expression of constants alone is computed now, if it is small; one that fails is kept, since whether it fails a clause or
-//!    becomes `'EXIT'` depends on where it stands.
+//! 1. A work list holds what is to be visited and what is to be put together; results wait on a
+//!    second stack. No recursion.
+//! 2. Each level of nesting costs what it costs `ets` in stack, and what is over its limit is
+//!    [`Fault::TooDeep`], as there. Long lists are not deep: only their elements' nesting counts
+//!    (`ets` counts each element of a list as a level).
+//! 3. An expression of constants alone is computed now, if it is small; one that fails is kept,
+//!    since whether it fails a clause or becomes `'EXIT'` depends on where it stands.
 
 use crate::{
     error::Fault,
@@ -18,14 +20,15 @@ use larder_term::{atoms, tags, Atom};
 use smallvec::{smallvec, SmallVec};
 use std::cmp::Ordering;
 
-/// What a level of nesting costs, and how much may be spent: the proportions and the limit measured of `ets`
-/// (3191 levels of calls or lists, 2279 of double braces, 1484 of maps).
+/// What a level of nesting costs, and how much may be spent: the proportions and the limit measured
+/// of `ets` (3191 levels of calls or lists, 2279 of double braces, 1484 of maps).
 const COST_CALL: u32 = 20;
 const COST_TUPLE: u32 = 28;
 const COST_MAP: u32 = 43;
 const COST_LIMIT: u32 = 63_839;
 
-/// Constants longer than this are put together when a row is, not copied into each expression around them.
+/// Constants longer than this are put together when a row is, not copied into each expression
+/// around them.
 const FOLD_LIMIT: usize = 1024;
 
 /// What a node is made of.
@@ -227,7 +230,8 @@ impl Lowering<'_, '_> {
         Ok(Tuple::Form(form, parts))
     }
 
-    /// A map's keys and values, by the keys' order: where two keys come to the same value, the greater one's pair is kept.
+    /// A map's keys and values, by the keys' order: where two keys come to the same value, the
+    /// greater one's pair is kept.
     fn pairs_in_order(&self, at: usize) -> Places {
         let parts = self.source.parts(at);
         let mut pairs: Vec<(usize, usize)> = parts
@@ -284,7 +288,8 @@ impl Lowering<'_, '_> {
 
     fn fold(&mut self, form: Form, id: NodeId) -> Option<NodeId> {
         let value = machine::constant(self.ir, self.pool, id)?;
-        // A call may give far more than it was given, as shifts do: that is made when it is asked for, and not kept.
+        // A call may give far more than it was given, as shifts do: that is made when it is asked
+        // for, and not kept.
         if matches!(form, Form::Call(_)) && value.len() > FOLD_LIMIT {
             return None;
         }

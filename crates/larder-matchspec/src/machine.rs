@@ -1,8 +1,8 @@
 //! The machine: runs a clause's instructions on a row.
 //!
-//! A stack of values, the head's variables and an arena, which holds what is computed and does not fit into a value. Nothing
-//! is freed during a run; the next run begins with an empty arena of the same memory. In a guard a failing call fails the
-//! clause; in a body it has the value `'EXIT'`.
+//! A stack of values, the head's variables and an arena, which holds what is computed and does not
+//! fit into a value. Nothing is freed during a run; the next run begins with an empty arena of the
+//! same memory. In a guard a failing call fails the clause; in a body it has the value `'EXIT'`.
 
 use crate::{
     builtins,
@@ -31,7 +31,8 @@ pub(crate) struct Machine<'a, 's> {
     pub(crate) stack: &'s mut Values<'a>,
     pub(crate) vars: &'s mut Values<'a>,
     pub(crate) frames: &'s mut Vec<(usize, bool)>,
-    /// Of each open map whose keys may come in another order than they are asked for: its pairs, and how many.
+    /// Of each open map whose keys may come in another order than they are asked for: its pairs,
+    /// and how many.
     pub(crate) maps: SmallVec<[(&'a [u8], usize); 1]>,
     pub(crate) arena: &'s mut Vec<u8>,
     /// The row and the list of variables, once they were put together.
@@ -45,7 +46,8 @@ pub(crate) struct Machine<'a, 's> {
 
 /// What frames a run.
 impl<'a> Machine<'a, '_> {
-    /// Runs `work` on a machine for one row, with the memory of `scratch`; `many` if it may need more than a few values.
+    /// Runs `work` on a machine for one row, with the memory of `scratch`; `many` if it may need
+    /// more than a few values.
     #[inline]
     pub(crate) fn on<R>(
         row: &Row<'a>,
@@ -231,7 +233,8 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
-    /// Whether an operand of `andalso` (`decisive` is false) or `orelse` (true) decides: its value then stays on the stack.
+    /// Whether an operand of `andalso` (`decisive` is false) or `orelse` (true) decides: its value
+    /// then stays on the stack.
     fn short(&mut self, decisive: bool) -> Result<bool, Fail> {
         match self.pop().truth() {
             Some(truth) if truth == decisive => {
@@ -314,8 +317,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// What a list with this tail has after its own elements: how many more, whether it is proper then, and their run. A tail that
-    /// is no list has no run.
+    /// What a list with this tail has after its own elements: how many more, whether it is proper
+    /// then, and their run. A tail that is no list has no run.
     fn as_list(&self, value: Val<'a>) -> Option<(usize, bool, Run<'a>)> {
         let (bytes, arena) = match value {
             Val::Rest { count, proper, run } => return Some((count as usize, proper, run)),

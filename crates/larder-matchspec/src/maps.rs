@@ -1,10 +1,12 @@
-//! Putting maps together: the order that the encoding wants, and which pair is kept of two with one key.
+//! Putting maps together: the order that the encoding wants, and which pair is kept of two with one
+//! key.
 
 use crate::{raw, wire};
 use larder_term::{key_order, tags, Encoder, Mode};
 use std::borrow::Cow;
 
-/// Sorts pairs by their keys as the encoding of maps has them, and keeps the last one given of those with one key.
+/// Sorts pairs by their keys as the encoding of maps has them, and keeps the last one given of
+/// those with one key.
 pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
     let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs
         .iter()

@@ -1,7 +1,8 @@
 //! Plans: which keys of a table a program can fit at all.
 //!
-//! Each clause is limited on its own (see `limits`); the plan is what covers all of them. It may be wider than needed and is never
-//! narrower: whoever follows it still runs the program on every object that it finds.
+//! Each clause is limited on its own (see `limits`); the plan is what covers all of them. It may be
+//! wider than needed and is never narrower: whoever follows it still runs the program on every
+//! object that it finds.
 
 use crate::{
     limits::{self, Edge, Limit},
@@ -28,7 +29,8 @@ pub enum Plan {
     Nothing,
     /// Under these keys; each once, and for an ordered table in ascending order.
     Keys(Vec<Term>),
-    /// In a range of order keys (for ordered tables only). At least one end is bounded, and the range is not empty.
+    /// In a range of order keys (for ordered tables only). At least one end is bounded, and the
+    /// range is not empty.
     Range {
         /// From where.
         low: Bound<Vec<u8>>,
@@ -40,7 +42,8 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Whether who follows this plan, made for this order, comes upon an object with this key. For a key that a program fits it is always true.
+    /// Whether who follows this plan, made for this order, comes upon an object with this key. For
+    /// a key that a program fits it is always true.
     ///
     /// # Complexity
     /// O(n) in the plan and the key.
@@ -62,7 +65,8 @@ impl Plan {
 }
 
 impl Program {
-    /// As [`Program::plan`]. What is asked first is kept: a program mostly serves one table, or several of one kind.
+    /// As [`Program::plan`]. What is asked first is kept: a program mostly serves one table, or
+    /// several of one kind.
     ///
     /// # Complexity
     /// As `plan`; O(1) when asked the same again.

@@ -43,8 +43,9 @@ impl Context<'_> {
 pub enum Outcome<'s> {
     /// The row itself: the body was `'$_'`.
     Object,
-    /// A term. Its bytes lie in the row, in the program or in the scratch memory, and so do the counts of the handles in
-    /// them (a handle in the scratch memory is counted by the row or by the program): who keeps the term encodes it anew.
+    /// A term. Its bytes lie in the row, in the program or in the scratch memory, and so do the
+    /// counts of the handles in them (a handle in the scratch memory is counted by the row or by
+    /// the program): who keeps the term encodes it anew.
     Term(TermRef<'s>),
 }
 
@@ -107,10 +108,12 @@ impl Program {
     /// Compiles a match specification: a list of `{Head, [Guard], [Body]}`.
     ///
     /// # Errors
-    /// Whatever `ets` would not take, with the clause at fault. [`Fault::TooDeep`] is its `system_limit`, all others are its `badarg`.
+    /// Whatever `ets` would not take, with the clause at fault. [`Fault::TooDeep`] is its
+    /// `system_limit`, all others are its `badarg`.
     ///
     /// # Complexity
-    /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any depth.
+    /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any
+    /// depth.
     pub fn compile(spec: TermRef<'_>) -> Result<Program, CompileError> {
         let held = spec.has_handles().then(|| Term::from(spec));
         let bytes = held.as_ref().map_or(spec.bytes(), Term::bytes);
@@ -143,7 +146,8 @@ impl Program {
     /// Runs on a stored object; `None` if no clause fits.
     ///
     /// # Complexity
-    /// Linear in the instructions, in the part of the object that they look at and in the result. Allocates only when `scratch` must grow.
+    /// Linear in the instructions, in the part of the object that they look at and in the result.
+    /// Allocates only when `scratch` must grow.
     pub fn run<'s>(
         &'s self,
         object: &ObjectView<'s>,
@@ -157,7 +161,8 @@ impl Program {
         }
     }
 
-    /// Whether the result for a stored object is the atom `true`. As [`Program::run`], and quicker where the result is only looked at.
+    /// Whether the result for a stored object is the atom `true`. As [`Program::run`], and quicker
+    /// where the result is only looked at.
     #[inline]
     pub fn is_true(
         &self,
@@ -240,7 +245,8 @@ impl Program {
         })
     }
 
-    /// Roughly how many instructions a row may take: what a caller that works in slices weighs a row with.
+    /// Roughly how many instructions a row may take: what a caller that works in slices weighs a
+    /// row with.
     pub fn cost(&self) -> usize {
         self.clauses
             .iter()

@@ -1,8 +1,10 @@
 //! Quick forms: clauses that are decided on a row's bytes, element by element, without the machine.
 //!
-//! Most specifications that go over whole tables ask little of a row: that an element is a constant, that another compares so with
-//! an integer, that a third is an atom; and they give elements, or a term that is built of some. Such a clause becomes a list of tests by position, taken in one pass over the row that goes
-//! no further than the last element of a test, or the first test that fails:
+//! Most specifications that go over whole tables ask little of a row: that an element is a
+//! constant, that another compares so with an integer, that a third is an atom; and they give
+//! elements, or a term that is built of some. Such a clause becomes a list of tests by position,
+//! taken in one pass over the row that goes no further than the last element of a test, or the
+//! first test that fails:
 //!
 //! ```text
 //!   [{{'$1',on,'_','$2'}, [{'>','$1',10}, {is_atom,'$2'}], ['$1']}]
@@ -12,9 +14,10 @@
 //!
 //! Invariants:
 //!
-//! 1. A test neither fails otherwise than by being false, nor has an effect: so guards may be tested in any order, and `and` is
-//!    `andalso`.
-//! 2. A program has quick forms for all its clauses or for none; what they give is what the machine would give.
+//! 1. A test neither fails otherwise than by being false, nor has an effect: so guards may be
+//!    tested in any order, and `and` is `andalso`.
+//! 2. A program has quick forms for all its clauses or for none; what they give is what the machine
+//!    would give.
 //!
 //! Whatever else a specification asks is left to the machine.
 
@@ -122,7 +125,8 @@ impl Is {
                 Some(value) => builtins::compare_ints(cmp, value, n),
                 None => compares(cmp, run, n),
             },
-            // The encoding is free of prefixes: a run that begins with the bytes begins with the term.
+            // The encoding is free of prefixes: a run that begins with the bytes begins with the
+            // term.
             Is::Bytes(span, is) => begins(run, &pool[span.range()]) == is,
             Is::Pair(cmp, other) => pair(cmp, run, row.cursor().seek(other)),
             Is::Tag(has) => run.first().is_some_and(|&tag| has(tag)),
@@ -134,7 +138,8 @@ impl Is {
     }
 }
 
-/// Whether a run begins with some bytes, which are few as a rule: a loop is quicker than a call then.
+/// Whether a run begins with some bytes, which are few as a rule: a loop is quicker than a call
+/// then.
 #[inline]
 fn begins(run: &[u8], bytes: &[u8]) -> bool {
     match run.get(..bytes.len()) {
@@ -379,7 +384,8 @@ impl Form<'_> {
         Some(next + 1)
     }
 
-    /// The position of the element that is pushed, as a variable or by `element/2`, and the place behind that.
+    /// The position of the element that is pushed, as a variable or by `element/2`, and the place
+    /// behind that.
     fn element(&self, ops: &[Op], at: usize) -> Option<(usize, usize)> {
         match *ops.get(at..)? {
             [Op::Push(Operand::Var(slot)), ..] => Some((self.places[slot as usize]?, at + 1)),

@@ -2,27 +2,31 @@
 //!
 //! Invariant of the crate: every slice that it passes around as a term is one of
 //!
-//! 1. a part of a term or of an object that the caller gave as trusted, for as long as the slice lives;
-//! 2. a part of a program's constants: the specification's own bytes, whose counts the program's `Term` holds, and what was put
-//!    together of parts of them;
-//! 3. a part of the arena of one run: heads that the crate wrote itself and whole terms copied from 1 and 2, which outlive the run's
-//!    result by the signature of `run`.
+//! 1. a part of a term or of an object that the caller gave as trusted, for as long as the slice
+//!    lives;
+//! 2. a part of a program's constants: the specification's own bytes, whose counts the program's
+//!    `Term` holds, and what was put together of parts of them;
+//! 3. a part of the arena of one run: heads that the crate wrote itself and whole terms copied from
+//!    1 and 2, which outlive the run's result by the signature of `run`.
 //!
-//! So it begins with a whole term that an encoder could have written, and the counts of the handles in it are held by the object or by
-//! the program. Slices are cut only where a head says that a term begins.
+//! So it begins with a whole term that an encoder could have written, and the counts of the handles
+//! in it are held by the object or by the program. Slices are cut only where a head says that a
+//! term begins.
 
 use larder_term::TermRef;
 
 /// The first term of a run, as the term layer sees it.
 #[inline]
 pub(crate) fn view(run: &[u8]) -> TermRef<'_> {
-    // SAFETY: 1. the run begins with a whole term, and 2. its handles' counts are held while the slice lives: the module's invariant.
+    // SAFETY: 1. the run begins with a whole term, and 2. its handles' counts are held while the
+    // slice lives: the module's invariant.
     unsafe { TermRef::split_first(run).0 }
 }
 
 /// A slice that is exactly one term, as the term layer sees it.
 #[inline]
 pub(crate) fn whole(term: &[u8]) -> TermRef<'_> {
-    // SAFETY: 1. the slice is one whole term, and 2. its handles' counts are held while the slice lives: the module's invariant.
+    // SAFETY: 1. the slice is one whole term, and 2. its handles' counts are held while the slice
+    // lives: the module's invariant.
     unsafe { TermRef::trusted(term) }
 }

@@ -1,8 +1,9 @@
 //! Whether `select_replace` may run a program: a static proof that no clause changes a key.
 //!
-//! Accepted is what `ets` accepts: `'$_'`; a tuple whose element at the key's position is written as the head's is (the same variables, the
-//! same constants, tuples in double braces or behind `const`), or is `{element,KeyPos,'$_'}`; a `{const,Tuple}` with the head's constant
-//! key. A map in the key is never accepted, since in a head it stands for all maps that have its pairs.
+//! Accepted is what `ets` accepts: `'$_'`; a tuple whose element at the key's position is written
+//! as the head's is (the same variables, the same constants, tuples in double braces or behind
+//! `const`), or is `{element,KeyPos,'$_'}`; a `{const,Tuple}` with the head's constant key. A map
+//! in the key is never accepted, since in a head it stands for all maps that have its pairs.
 
 use crate::{
     program::{Clause, Program},
@@ -13,7 +14,8 @@ use crate::{
 use larder_term::atoms;
 
 impl Program {
-    /// Whether every clause's result has the key of the row that it was made of, for a table whose key is at `keypos` (from 1).
+    /// Whether every clause's result has the key of the row that it was made of, for a table whose
+    /// key is at `keypos` (from 1).
     ///
     /// A proof from the text alone: `{'+','$1',0}` is refused though it keeps the key.
     pub fn replace_keeps_key(&self, keypos: usize) -> bool {
@@ -78,7 +80,8 @@ fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
     }
 }
 
-/// Whether whatever a pattern matches is what an expression (or, if `constant`, a constant) then is.
+/// Whether whatever a pattern matches is what an expression (or, if `constant`, a constant) then
+/// is.
 fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
     let mut pairs = vec![(pattern, expression, constant)];
     while let Some((a, b, constant)) = pairs.pop() {

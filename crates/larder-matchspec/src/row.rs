@@ -148,7 +148,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes on to where the key would stand among the elements that lie together, and gives those after it.
+    /// Goes on to where the key would stand among the elements that lie together, and gives those
+    /// after it.
     fn seek_apart(&mut self) -> &'a [u8] {
         self.seek(self.keypos);
         self.rest

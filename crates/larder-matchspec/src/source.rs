@@ -1,8 +1,8 @@
 //! A specification's bytes, with the way around in them.
 //!
-//! Compiling visits terms from the outside inwards and must know where each ends. Finding an end by walking would cost the
-//! size of the term at every level of nesting; so one pass notes the ends of all compound terms first. A term is named by
-//! the place where it begins.
+//! Compiling visits terms from the outside inwards and must know where each ends. Finding an end by
+//! walking would cost the size of the term at every level of nesting; so one pass notes the ends of
+//! all compound terms first. A term is named by the place where it begins.
 //!
 //! ```text
 //!   bytes   [{ {'$1',[b]} , [] , ['$_'] }]        ends    (begin, end) of every list, tuple and map, by begin
@@ -123,7 +123,8 @@ impl<'a> Source<'a> {
         wire::open(&self.bytes[at..]).0
     }
 
-    /// The places of all parts of the term at `at`: elements, elements and the tail, or keys and values by turns.
+    /// The places of all parts of the term at `at`: elements, elements and the tail, or keys and
+    /// values by turns.
     pub(crate) fn parts(&self, at: usize) -> Places {
         self.each(at).collect()
     }

@@ -31,7 +31,8 @@ impl<'k> MapKey<'k> {
         }
     }
 
-    /// What comes behind the key, if it is the one that a run begins with; else what comes behind that one.
+    /// What comes behind the key, if it is the one that a run begins with; else what comes behind
+    /// that one.
     #[inline]
     fn behind<'a>(&self, run: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
         if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
@@ -126,7 +127,8 @@ impl<'a> Machine<'a, '_> {
                 self.bind(slot, Val::Term(term));
                 Some(left)
             }
-            // The encoding is free of prefixes: a run that begins with the bytes begins with the term.
+            // The encoding is free of prefixes: a run that begins with the bytes begins with the
+            // term.
             Step::Eq(span) => run.strip_prefix(&self.pool[span.range()]),
             Step::EqTerm(span) => {
                 let wanted = &self.pool[span.range()];
@@ -195,7 +197,8 @@ impl<'a> Machine<'a, '_> {
                 }
                 _ => None,
             },
-            // The keys of small maps come in one order: a key that was passed is not asked for again. Those of large ones may have been passed.
+            // The keys of small maps come in one order: a key that was passed is not asked for
+            // again. Those of large ones may have been passed.
             Step::Key(span) => {
                 let wanted = MapKey::new(&self.pool[span.range()]);
                 let (left, in_order) = self.frames.last_mut()?;

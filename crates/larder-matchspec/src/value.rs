@@ -23,7 +23,8 @@ pub(crate) enum Val<'a> {
     Term(&'a [u8]),
     /// Exactly one term, in the arena.
     Arena(Span),
-    /// What is left of a list: at least one element, at the begin of a run; then, if it is not proper, the tail.
+    /// What is left of a list: at least one element, at the begin of a run; then, if it is not
+    /// proper, the tail.
     Rest {
         count: u32,
         proper: bool,
@@ -60,7 +61,8 @@ impl Val<'_> {
 /// How many values a run keeps without the scratch memory's help.
 pub(crate) const FEW: usize = 8;
 
-/// The values of a run: a few of them in place; more of them, or all if many are expected, in lent memory.
+/// The values of a run: a few of them in place; more of them, or all if many are expected, in lent
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Values<'a> {
     few: [Val<'a>; FEW],
@@ -147,7 +149,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Memory that runs of programs use again and again: a run allocates only where it needs more than any before.
+/// Memory that runs of programs use again and again: a run allocates only where it needs more than
+/// any before.
 ///
 /// Any program may use any scratch, one run at a time.
 #[derive(Debug, Default)]
@@ -189,7 +192,8 @@ pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: &mut Values<'_>) {
     }
 }
 
-/// The same memory, for values of another lifetime. The vector is emptied; its memory stays (an in-place collect allocates nothing).
+/// The same memory, for values of another lifetime. The vector is emptied; its memory stays (an
+/// in-place collect allocates nothing).
 fn recycle<'b>(mut values: Vec<Val<'_>>) -> Vec<Val<'b>> {
     values.clear();
     values.into_iter().map(|_| Val::Bool(false)).collect()

@@ -1,6 +1,8 @@
-//! Reading and writing the heads of canonical bytes: the few steps that compiling and matching take on raw bytes.
+//! Reading and writing the heads of canonical bytes: the few steps that compiling and matching take
+//! on raw bytes.
 //!
-//! A *run* here is a slice that begins with a whole term and may go on after it. Everything else about terms is left to `larder_term`.
+//! A *run* here is a slice that begins with a whole term and may go on after it. Everything else
+//! about terms is left to `larder_term`.
 
 use larder_term::{tags, Atom};
 
@@ -76,7 +78,8 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     match tag {
         tags::INT1..=tags::INT8 => {
             let n = usize::from(tag - tags::INT1) + 1;
-            // The last byte has the sign. A loop over so few bytes is quicker than a copy of unknown length.
+            // The last byte has the sign. A loop over so few bytes is quicker than a copy of
+            // unknown length.
             let (&last, low) = run.get(1..=n)?.split_last()?;
             let value = i64::from(last as i8);
             Some(
@@ -89,8 +92,8 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number of the variable that an atom names: `'$0'`, `'$1'` and so on. A leading zero makes it a plain atom; so does a
-/// number that leaves 32 signed bits negative, which is how `ets` counts.
+/// The number of the variable that an atom names: `'$0'`, `'$1'` and so on. A leading zero makes it
+/// a plain atom; so does a number that leaves 32 signed bits negative, which is how `ets` counts.
 pub(crate) fn variable(atom: Atom) -> Option<u32> {
     let digits = atom.text().strip_prefix('$')?.as_bytes();
     if digits.is_empty()
@@ -162,8 +165,8 @@ pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
 /// No term that holds a large map, which has two forms, is so short.
 const SHORTEST_LARGE_MAP: usize = 2 * 33;
 
-/// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference that other bytes have by handle, or a large map.
-/// Errs on the side of `true`.
+/// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference
+/// that other bytes have by handle, or a large map. Errs on the side of `true`.
 pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
     bytes.len() >= SHORTEST_LARGE_MAP
         || bytes

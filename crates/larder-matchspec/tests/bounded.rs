@@ -1,4 +1,5 @@
-//! Deep, long and wide specifications: compiled without recursion, refused where `ets` refuses them, and never out of proportion.
+//! Deep, long and wide specifications: compiled without recursion, refused where `ets` refuses
+//! them, and never out of proportion.
 
 mod common;
 
@@ -173,7 +174,8 @@ fn many_clauses_and_many_variables() {
     assert_eq!(found.as_ref().as_list().unwrap().len(), 2_000);
 }
 
-/// A long prefix with many facts of what comes after it, and as many variables that others are equal to.
+/// A long prefix with many facts of what comes after it, and as many variables that others are
+/// equal to.
 #[test]
 fn a_long_key_and_many_facts() {
     const N: usize = 20_000;

@@ -1,11 +1,13 @@
 //! Random match specifications and objects: Larder against the Erlang of this machine.
 //!
-//! `tests/oracle.escript` makes them and says what `ets` does with them. Held: whether a specification compiles, and if not, of which
-//! class the error is; which objects fit; the result, byte for byte; that a stored object gives what a plain tuple gives; that the
-//! plan for every position of the key covers each object that fits.
+//! `tests/oracle.escript` makes them and says what `ets` does with them. Held: whether a
+//! specification compiles, and if not, of which class the error is; which objects fit; the result,
+//! byte for byte; that a stored object gives what a plain tuple gives; that the plan for every
+//! position of the key covers each object that fits.
 //!
-//! `LARDER_SEED` sets the seed, `LARDER_CASES` how many cases there are. Pids and references differ from run to run, and with them the order
-//! of large maps: so a failure keeps the file of its cases, and `LARDER_RECORDS` runs such a file again.
+//! `LARDER_SEED` sets the seed, `LARDER_CASES` how many cases there are. Pids and references differ
+//! from run to run, and with them the order of large maps: so a failure keeps the file of its
+//! cases, and `LARDER_RECORDS` runs such a file again.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Plans: what limits a scan. That no plan is too narrow is held on random specifications in `differential.rs`; here, that they are as narrow as
-//! promised.
+//! Plans: what limits a scan. That no plan is too narrow is held on random specifications in
+//! `differential.rs`; here, that they are as narrow as promised.
 
 mod common;
 
@@ -7,7 +7,8 @@ use common::{program, term};
 use larder_matchspec::{KeyOrder, Plan};
 use std::ops::Bound;
 
-/// The keys, of those listed, that the plan of a head and guards leads to in an ordered table whose key comes first.
+/// The keys, of those listed, that the plan of a head and guards leads to in an ordered table whose
+/// key comes first.
 fn within(head: &str, guards: &str, keys: &[&str]) -> String {
     let plan = program(&format!("[{{{head},[{guards}],[true]}}]")).plan(1, KeyOrder::Ordered);
     let found: Vec<&str> = keys

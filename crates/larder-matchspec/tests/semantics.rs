@@ -1,5 +1,5 @@
-//! Promises of match specifications, one by one. The answers are those of `ets`, asked; the same promises are held against Erlang itself, on
-//! random specifications, in `differential.rs`.
+//! Promises of match specifications, one by one. The answers are those of `ets`, asked; the same
+//! promises are held against Erlang itself, on random specifications, in `differential.rs`.
 
 mod common;
 
@@ -7,7 +7,8 @@ use common::{fault, program, run, term};
 use larder_matchspec::{compile_pattern, Fault, Pattern};
 use larder_term::Atom;
 
-/// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2 and $3.
+/// The value of a body expression on `{k,1,[2],#{a=>1}}`, whose elements after the first are $1, $2
+/// and $3.
 fn body(expression: &str) -> String {
     let spec = format!("[{{{{k,'$1','$2','$3'}},[],[{expression}]}}]");
     run(&program(&spec), &term("{k,1,[2],#{a=>1}}"))

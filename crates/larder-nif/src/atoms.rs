@@ -1,7 +1,8 @@
 //! Atoms both ways: the emulator's numbers and the engine's.
 //!
-//! Both sides number their atoms densely and never take one back, so a pair of growing arrays maps each to the other. Reading is one load;
-//! a pair that is not there yet is looked up by the atom's text and noted. Noting the same pair twice writes the same values.
+//! Both sides number their atoms densely and never take one back, so a pair of growing arrays maps
+//! each to the other. Reading is one load; a pair that is not there yet is looked up by the atom's
+//! text and noted. Noting the same pair twice writes the same values.
 
 use crate::layout;
 use crate::sys::*;
@@ -13,7 +14,8 @@ const CHUNK: usize = 1 << 14;
 
 type Chunk = [AtomicU32; CHUNK];
 
-/// Numbers to numbers, in chunks that are made when first written and never go. 0 stands for none, so values are kept plus one.
+/// Numbers to numbers, in chunks that are made when first written and never go. 0 stands for none,
+/// so values are kept plus one.
 struct Numbers<const CHUNKS: usize> {
     chunks: [AtomicPtr<Chunk>; CHUNKS],
 }
@@ -28,9 +30,11 @@ impl<const CHUNKS: usize> Numbers<CHUNKS> {
     #[inline]
     fn get(&self, at: u32) -> Option<u32> {
         let slot = self.chunks.get(at as usize / CHUNK)?;
-        // Ordering: Acquire, pairs with the exchange in `chunk`: the chunk's zeroes are seen before it is read.
+        // Ordering: Acquire, pairs with the exchange in `chunk`: the chunk's zeroes are seen before
+        // it is read.
         let chunk = slot.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or came from `Box::into_raw` in `chunk`, and chunks are never freed.
+        // SAFETY: the pointer is null or came from `Box::into_raw` in `chunk`, and chunks are never
+        // freed.
         let chunk = unsafe { chunk.as_ref() }?;
         // Ordering: Relaxed; the number is all that is published, atoms live for ever.
         chunk[at as usize % CHUNK]
@@ -50,7 +54,8 @@ impl<const CHUNKS: usize> Numbers<CHUNKS> {
         let mut chunk = slot.load(Ordering::Acquire);
         if chunk.is_null() {
             let fresh = Box::into_raw(Box::new([const { AtomicU32::new(0) }; CHUNK]));
-            // Ordering: AcqRel; Release publishes the zeroes of a fresh chunk, Acquire is for the chunk of whoever was quicker.
+            // Ordering: AcqRel; Release publishes the zeroes of a fresh chunk, Acquire is for the
+            // chunk of whoever was quicker.
             match slot.compare_exchange(chunk, fresh, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => chunk = fresh,
                 Err(other) => {
@@ -135,7 +140,8 @@ pub fn to_word(env: *mut Env, atom: Atom) -> Word {
     }
 }
 
-/// The emulator's number of an engine's atom. One that the emulator doesn't know comes after all others, by its text.
+/// The emulator's number of an engine's atom. One that the emulator doesn't know comes after all
+/// others, by its text.
 pub fn index(atom: Atom) -> (u32, Option<&'static str>) {
     match TO_HOST.get(atom.id()) {
         Some(index) => (index, None),

@@ -1,9 +1,10 @@
 //! Binaries that rows share with the emulator.
 //!
-//! A binary of more than 127 bytes that the emulator counts already is not copied into a table: the table
-//! holds a count of it, and gives terms that refer to the same bytes. Two are copied all the same: a
-//! small part of a large binary, which would keep all of it alive, and one that the emulator may still
-//! append to. Copies are the emulator's binaries, too, so they come back without another copy.
+//! A binary of more than 127 bytes that the emulator counts already is not copied into a table: the
+//! table holds a count of it, and gives terms that refer to the same bytes. Two are copied all the
+//! same: a small part of a large binary, which would keep all of it alive, and one that the
+//! emulator may still append to. Copies are the emulator's binaries, too, so they come back without
+//! another copy.
 
 use crate::boxed::{self, Counted, SharedBinary};
 use crate::decode::BLOBS;
@@ -68,7 +69,8 @@ fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {
     let (start, size) = shared.whole;
     !shared.is_written
         && size <= bytes.len().saturating_mul(MOST_OF_WHOLE)
-        // Otherwise a term made of the count would have other bytes: those of a resource are elsewhere.
+        // Otherwise a term made of the count would have other bytes: those of a resource are
+        // elsewhere.
         && boxed::is_whole(shared.binary, start)
 }
 
@@ -78,7 +80,8 @@ fn copy(bytes: &[u8]) -> Blob {
         return Blob::from_slice(bytes);
     }
     let mut binary = Binary::empty();
-    // SAFETY: on success the call gives memory for as many bytes as asked, and a count of it, which are nobody else's.
+    // SAFETY: on success the call gives memory for as many bytes as asked, and a count of it, which
+    // are nobody else's.
     unsafe {
         if enif_alloc_binary(bytes.len(), &mut binary) == 0 {
             return Blob::from_slice(bytes);
@@ -142,7 +145,8 @@ pub fn ready() {
         boxed::own_bytes(address)
     }
     if boxed::is_counted_known() {
-        // SAFETY: the functions do what is said, for counted binaries of the emulator, on any thread.
+        // SAFETY: the functions do what is said, for counted binaries of the emulator, on any
+        // thread.
         unsafe {
             larder_term::blob::set_host_binaries(HostBinaries {
                 hold,
@@ -162,7 +166,8 @@ fn resource_binary(env: *mut Env, blob: Blob) -> Word {
     unsafe { held.binary(env, data, size) }
 }
 
-/// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the running call.
+/// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the
+/// running call.
 #[inline]
 pub fn bytes<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
     match layout::heap_binary(word) {

@@ -8,10 +8,11 @@
 //!  fun        header, entry, •, …, free variables
 //! ```
 //!
-//! Each kind is proved at load on samples that the emulator makes (OTP 25 has them so; later releases
-//! differ in some). A kind whose proof fails is [`Kind::Other`] for ever: its terms go through official
-//! functions, and the other kinds don't notice. The environment variable `LARDER_UNPROVED`, a list of
-//! kinds separated by commas, makes the proofs of these fail; it is for tests.
+//! Each kind is proved at load on samples that the emulator makes (OTP 25 has them so; later
+//! releases differ in some). A kind whose proof fails is [`Kind::Other`] for ever: its terms go
+//! through official functions, and the other kinds don't notice. The environment variable
+//! `LARDER_UNPROVED`, a list of kinds separated by commas, makes the proofs of these fail; it is
+//! for tests.
 
 use crate::identifiers::{external_format, from_external_format, parse_reference};
 use crate::layout::{self, place, HEADER};
@@ -153,7 +154,8 @@ fn store_pair(pair: &[AtomicUsize; 2], first: Word, second: Word) {
 #[inline]
 pub fn reference(word: Word) -> Option<Numbers> {
     debug_assert_eq!(kind(word), Kind::Reference);
-    // SAFETY: a reference points at its header, behind which lie two words at least, saw `find_references`.
+    // SAFETY: a reference points at its header, behind which lie two words at least, saw
+    // `find_references`.
     let (header, words) = unsafe { (*place(word), words(word, 2)) };
     let seen = (header, words[0] & 0xFFFF_FFFF);
     (seen == load_pair(&REFERENCE) || seen == load_pair(&ALIAS)).then_some([
@@ -163,8 +165,8 @@ pub fn reference(word: Word) -> Option<Numbers> {
     ])
 }
 
-/// The words of a reference of this node that keeps nothing alive, as it lies; None of an alias, whose pid is not among its numbers, and if it
-/// is not known.
+/// The words of a reference of this node that keeps nothing alive, as it lies; None of an alias,
+/// whose pid is not among its numbers, and if it is not known.
 #[inline]
 pub fn reference_words(numbers: Numbers) -> Option<[Word; 3]> {
     let (header, mark) = load_pair(&REFERENCE);
@@ -190,7 +192,8 @@ pub struct Counted {
     _opaque: [u8; 0],
 }
 
-/// A run of bits: whole bytes, then so many bits of the byte behind them; and the shared binary it is of.
+/// A run of bits: whole bytes, then so many bits of the byte behind them; and the shared binary it
+/// is of.
 #[derive(Clone, Copy)]
 pub struct Bits<'a> {
     pub bytes: &'a [u8],
@@ -200,7 +203,8 @@ pub struct Bits<'a> {
 
 #[inline]
 fn shared<'a>(word: Word) -> Bits<'a> {
-    // SAFETY: five words lie behind the header, saw `find_shared`; the bytes are there while the term is.
+    // SAFETY: five words lie behind the header, saw `find_shared`; the bytes are there while the
+    // term is.
     unsafe {
         let words = words(word, 5);
         let (start, size) = (words[3] as *const u8, words[0]);
@@ -216,7 +220,8 @@ fn shared<'a>(word: Word) -> Bits<'a> {
     }
 }
 
-/// The bits of a binary or bitstring; None for another term, and for one that does not begin with a whole byte.
+/// The bits of a binary or bitstring; None for another term, and for one that does not begin with a
+/// whole byte.
 #[inline]
 pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
     match kind(word) {
@@ -279,7 +284,8 @@ pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     }
     // Ordering: Relaxed, as in `kind`.
     let first = FREE.load(Ordering::Relaxed);
-    // SAFETY: the free variables lie behind the other words, saw `find_funs`; the caller knows how many this one has.
+    // SAFETY: the free variables lie behind the other words, saw `find_funs`; the caller knows how
+    // many this one has.
     unsafe { &words(word, first + free)[first..] }
 }
 
@@ -297,8 +303,8 @@ pub fn fun_entry(word: Word) -> Word {
     unsafe { words(word, 1)[0] }
 }
 
-/// Terms that the Erlang module gives to look at, as far as its release has them: an alias, a fun with two
-/// free variables, these, and two times `fun M:F/A`, for different functions.
+/// Terms that the Erlang module gives to look at, as far as its release has them: an alias, a fun
+/// with two free variables, these, and two times `fun M:F/A`, for different functions.
 #[derive(Default)]
 pub struct Samples {
     pub alias: Option<Word>,
@@ -477,8 +483,8 @@ pub fn is_counted_known() -> bool {
 /// Somebody holds the binary during the call; `is_counted_known`.
 #[inline]
 pub unsafe fn hold(binary: *mut Counted) {
-    // Ordering: Relaxed, the first, as in `kind`; the second, because whoever holds the binary keeps it alive meanwhile, and its bytes
-    // were seen through that holder: as `Arc` does.
+    // Ordering: Relaxed, the first, as in `kind`; the second, because whoever holds the binary
+    // keeps it alive meanwhile, and its bytes were seen through that holder: as `Arc` does.
     unsafe {
         // SAFETY: the count lies there, saw `find_shared`.
         let count = binary
@@ -492,8 +498,9 @@ pub unsafe fn hold(binary: *mut Counted) {
 fn find_shared(env: *mut Env) -> Option<()> {
     const SIZE: usize = 1000;
     let mut binary = Binary::empty();
-    // SAFETY: the call fills in the binary, whose bytes are then written once, before anybody can see them. It is turned into a term of the
-    // load callback's environment, which holds it from then on.
+    // SAFETY: the call fills in the binary, whose bytes are then written once, before anybody can
+    // see them. It is turned into a term of the load callback's environment, which holds it from
+    // then on.
     let (word, data, counted) = unsafe {
         if enif_alloc_binary(SIZE, &mut binary) == 0 {
             return None;
@@ -505,7 +512,8 @@ fn find_shared(env: *mut Env) -> Option<()> {
     if counted.is_null() || !layout::is_boxed(word) {
         return None;
     }
-    // SAFETY: a boxed term points at its header; the term has five words more if its header says so.
+    // SAFETY: a boxed term points at its header; the term has five words more if its header says
+    // so.
     let fits = unsafe {
         *place(word) >> 6 == 5 && {
             let words = words(word, 5);
@@ -538,7 +546,8 @@ fn find_shared(env: *mut Env) -> Option<()> {
     }
     // Ordering: Relaxed, as in `kind`; forgotten again below if it can't be used.
     COUNT.store(at, Ordering::Relaxed);
-    // SAFETY: the term holds the binary; what is counted here is given back, or given to another term.
+    // SAFETY: the term holds the binary; what is counted here is given back, or given to another
+    // term.
     let works = unsafe {
         let counted = counted.cast::<Counted>();
         hold(counted);
@@ -582,7 +591,8 @@ pub unsafe fn term_of(env: *mut Env, counted: *mut Counted, data: *const u8, siz
 
 fn find_parts(env: *mut Env) {
     let (mut heap, mut large) = (layout::NIL, layout::NIL);
-    // SAFETY: `env` is the environment of the running load callback; the calls give memory for as many bytes as asked.
+    // SAFETY: `env` is the environment of the running load callback; the calls give memory for as
+    // many bytes as asked.
     let parts = unsafe {
         let bytes = enif_make_new_binary(env, 60, &mut heap);
         (0..60u8).for_each(|i| bytes.add(usize::from(i)).write(i));
@@ -633,7 +643,8 @@ fn find_parts(env: *mut Env) {
 
 fn find_funs(samples: &Samples) -> Option<()> {
     let word = samples.fun.filter(|&word| layout::is_boxed(word))?;
-    // The words that are known to be there: of a small boxed term, behind which others of the call lie.
+    // The words that are known to be there: of a small boxed term, behind which others of the call
+    // lie.
     const LOOKED_AT: usize = 6;
     // SAFETY: a fun with two free variables has eight words in any release, header included.
     let words = unsafe { words(word, LOOKED_AT + 1) };

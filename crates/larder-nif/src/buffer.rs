@@ -1,7 +1,8 @@
 //! A run of bytes that begins on the stack and moves to the heap when it outgrows that.
 //!
-//! Keys and rows are mostly short. Their bytes are written to a [`Place`] on the caller's stack, and
-//! no allocator is asked. A write reserves what it needs first, so the stores themselves check nothing.
+//! Keys and rows are mostly short. Their bytes are written to a [`Place`] on the caller's stack,
+//! and no allocator is asked. A write reserves what it needs first, so the stores themselves check
+//! nothing.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -20,8 +21,8 @@ pub fn place() -> Place {
 
 /// Bytes, on the stack or the heap.
 ///
-/// Invariant: `start` leads to `capacity` bytes, of the place or of `heap`, which nobody else uses; the
-/// first `len` of them are written.
+/// Invariant: `start` leads to `capacity` bytes, of the place or of `heap`, which nobody else uses;
+/// the first `len` of them are written.
 pub struct Buffer<'p> {
     start: *mut u8,
     len: usize,
@@ -74,7 +75,8 @@ impl<'p> Buffer<'p> {
     #[inline]
     pub fn spare(&mut self, at_least: usize) -> &mut [MaybeUninit<u8>] {
         self.reserve(at_least);
-        // SAFETY: the bytes behind the first `len` are the buffer's, up to its capacity; they may be unwritten.
+        // SAFETY: the bytes behind the first `len` are the buffer's, up to its capacity; they may
+        // be unwritten.
         unsafe {
             let free = self.start.add(self.len).cast();
             std::slice::from_raw_parts_mut(free, self.capacity - self.len)
@@ -97,7 +99,8 @@ impl<'p> Buffer<'p> {
         // SAFETY: there is room for nine bytes, and `used` is eight at most.
         unsafe {
             let end = self.start.add(self.len);
-            // One store for what mostly counts: a load of it then need not wait until it is in the cache.
+            // One store for what mostly counts: a load of it then need not wait until it is in the
+            // cache.
             (end.cast::<u64>()).write_unaligned((payload << 8 | u64::from(tag)).to_le());
             end.add(8).write((payload >> 56) as u8);
         }

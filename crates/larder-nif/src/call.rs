@@ -55,7 +55,8 @@ pub type Reply = Result<Word, Raise>;
 pub const BADARG: Raise = Raise::Cause(atoms::NONE);
 
 thread_local! {
-    /// The environment of the callback that runs on this thread, for those who send messages from within the engine.
+    /// The environment of the callback that runs on this thread, for those who send messages from
+    /// within the engine.
     static ENV: Cell<*mut Env> = const { Cell::new(std::ptr::null_mut()) };
 }
 
@@ -73,7 +74,8 @@ impl Drop for Before {
     }
 }
 
-/// Notes that a callback with this environment runs, during `f`: it may be one within another, as a destructor is.
+/// Notes that a callback with this environment runs, during `f`: it may be one within another, as a
+/// destructor is.
 pub fn with_env<R>(env: *mut Env, f: impl FnOnce() -> R) -> R {
     let _before = Before(ENV.with(|cell| cell.replace(env)));
     f()
@@ -81,7 +83,8 @@ pub fn with_env<R>(env: *mut Env, f: impl FnOnce() -> R) -> R {
 
 /// Runs a callback that has no result; a panic ends it and goes no further.
 pub fn outside(env: *mut Env, f: impl FnOnce()) {
-    // A panic in here leaves no lock of ours poisoned (they are parking_lot's) and no half-made term: nothing to repair.
+    // A panic in here leaves no lock of ours poisoned (they are parking_lot's) and no half-made
+    // term: nothing to repair.
     let _ = catch_unwind(AssertUnwindSafe(|| with_env(env, f)));
 }
 
@@ -127,7 +130,8 @@ impl Call<'_> {
     /// Goes on with `entry` and these arguments after other processes have run.
     pub fn later(&self, entry: Entry, args: &[Word]) -> Word {
         self.spent_all();
-        // SAFETY: the environment is the running call's, the name ends with a zero byte, the terms are the call's.
+        // SAFETY: the environment is the running call's, the name ends with a zero byte, the terms
+        // are the call's.
         unsafe {
             enif_schedule_nif(
                 self.env,
@@ -207,7 +211,8 @@ pub fn boolean(value: bool) -> Word {
     }
 }
 
-/// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` is not for here: who may meet it helps first.
+/// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` is not for
+/// here: who may meet it helps first.
 pub fn cause(error: &Error) -> Known {
     match error {
         Error::NoTable => atoms::ID,
@@ -226,7 +231,8 @@ pub fn cause(error: &Error) -> Known {
     }
 }
 
-/// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; then those that Erlang sees, with their arities.
+/// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; then those that
+/// Erlang sees, with their arities.
 #[macro_export]
 macro_rules! entries {
     ({ $($name:ident => $area:ident::$function:ident $(@ $flags:expr)?;)* } exported { $($shown:ident / $arity:literal;)* }) => {
@@ -248,7 +254,8 @@ macro_rules! entries {
                 argc: std::ffi::c_int,
                 argv: *const $crate::sys::Word,
             ) -> $crate::sys::Word {
-                // SAFETY: the emulator calls this with its environment and arguments, which are passed on as they are.
+                // SAFETY: the emulator calls this with its environment and arguments, which are
+                // passed on as they are.
                 unsafe { $crate::call::enter(super::entry::$name, env, argc, argv, $crate::ops::$area::$function) }
             })*
         }

@@ -1,7 +1,8 @@
 //! Stored bytes to terms of the BEAM, in one pass.
 //!
-//! Bytes are in prefix order: a container's head, then its children. So a container's memory is taken when its head is met, and each child is written
-//! where it will lie; only the containers that wait for more children are on a stack.
+//! Bytes are in prefix order: a container's head, then its children. So a container's memory is
+//! taken when its head is met, and each child is written where it will lie; only the containers
+//! that wait for more children are on a stack.
 //!
 //! ```text
 //!  {a, [1, 2]}        on the heap                                   waiting
@@ -12,7 +13,8 @@
 //!  2                  {a, [1 | [2 | []]]}                           nothing
 //! ```
 //!
-//! Containers of up to 64 levels are written by calls within calls; for deeper ones there is a stack of those that wait.
+//! Containers of up to 64 levels are written by calls within calls; for deeper ones there is a
+//! stack of those that wait.
 //!
 //! Binaries that are kept outside come back without a copy (see [`binaries`]).
 
@@ -56,7 +58,8 @@ fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
 /// Puts an object in its place that was found by a key: `asked`, as the caller wrote it.
 #[inline(always)]
 pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
-    // Compact terms hold no floats, so what was asked for is what was stored. Others might hold on to something large, and are made anew.
+    // Compact terms hold no floats, so what was asked for is what was stored. Others might hold on
+    // to something large, and are made anew.
     if layout::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
             return row(heap, arity, (stored.keypos(), asked), others, place);
@@ -97,7 +100,8 @@ fn one(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
     child(heap, bytes, at, slot, DEPTH)
 }
 
-/// As `one`, for a term that has no more than so many levels of containers, or else is left to `nested`.
+/// As `one`, for a term that has no more than so many levels of containers, or else is left to
+/// `nested`.
 #[inline(always)]
 pub fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
     let (word, end) = match bytes[at] {
@@ -117,7 +121,8 @@ fn one_atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     atom(env, bytes, at)
 }
 
-/// As `child`, for what is neither an integer of 64 bits nor an atom nor a binary that lies in the bytes.
+/// As `child`, for what is neither an integer of 64 bits nor an atom nor a binary that lies in the
+/// bytes.
 #[inline(never)]
 fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     if let Some((word, end)) = leaf(heap, bytes, at) {
@@ -322,7 +327,8 @@ fn small(tag: u8) -> Word {
 /// The tuple or the map without anything in it.
 #[cold]
 fn empty(env: *mut Env, tag: u8) -> Word {
-    // SAFETY: `env` is the running call's or a message's; nothing is read of an array without elements.
+    // SAFETY: `env` is the running call's or a message's; nothing is read of an array without
+    // elements.
     unsafe {
         if tag == MAP {
             enif_make_new_map(env)
@@ -461,7 +467,8 @@ fn official(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
 #[inline(never)]
 fn rare_leaf(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let end = at + skip(&bytes[at..]);
-    // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one whole term.
+    // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one
+    // whole term.
     let term = unsafe { TermRef::trusted(&bytes[at..end]) };
     let word = identifiers::decode(heap.env(), term);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)

@@ -1,8 +1,8 @@
 //! Terms of the BEAM to stored bytes.
 //!
-//! A [`Writer`] reads a term's words where they lie and appends its bytes to a [`Buffer`]. Small integers and
-//! atoms are a part of whatever calls; each other kind of term has a function of its own, so that a
-//! rare kind costs where it is met, and its neighbours don't notice.
+//! A [`Writer`] reads a term's words where they lie and appends its bytes to a [`Buffer`]. Small
+//! integers and atoms are a part of whatever calls; each other kind of term has a function of its
+//! own, so that a rare kind costs where it is met, and its neighbours don't notice.
 //!
 //! ```text
 //!  term ─▶ small integer, atom
@@ -12,13 +12,14 @@
 //!                          what has no proved layout ─▶ the external term format  (`identifiers`)
 //! ```
 //!
-//! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is written
-//! with a stack on the heap ([`Writer::deep`]), so no depth exhausts the thread's.
+//! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is
+//! written with a stack on the heap ([`Writer::deep`]), so no depth exhausts the thread's.
 //!
 //! # Modes
 //!
-//! As those of [`larder_term::Encoder`], whose bytes these are: index keys are written inline, exact keys
-//! and compressed rows may have anchors, other rows share binaries of more than 127 bytes with the emulator.
+//! As those of [`larder_term::Encoder`], whose bytes these are: index keys are written inline,
+//! exact keys and compressed rows may have anchors, other rows share binaries of more than 127
+//! bytes with the emulator.
 
 use crate::binaries;
 use crate::boxed::{self, Kind};
@@ -46,8 +47,8 @@ type Written = Result<(), Unreadable>;
 
 /// Appends terms to bytes.
 ///
-/// Invariant: the bytes are whole terms in its mode, but for what was begun when something could not be read. The writer owns one count for
-/// each handle among those from `first` on.
+/// Invariant: the bytes are whole terms in its mode, but for what was begun when something could
+/// not be read. The writer owns one count for each handle among those from `first` on.
 pub struct Writer<'p> {
     env: *mut Env,
     out: Buffer<'p>,
@@ -58,7 +59,8 @@ pub struct Writer<'p> {
     handles: Cell<bool>,
     /// A −0.0 was written.
     negative_zero: bool,
-    /// In inline mode: a reference that may keep something alive was written, which keeps nothing here.
+    /// In inline mode: a reference that may keep something alive was written, which keeps nothing
+    /// here.
     kept: bool,
 }
 
@@ -97,7 +99,8 @@ impl<'p> Writer<'p> {
     #[cold]
     #[inline(never)]
     fn release(&mut self) {
-        // SAFETY: the bytes from `first` on are heads of terms that were written here, whose counts this writer owns; nobody reads them afterwards.
+        // SAFETY: the bytes from `first` on are heads of terms that were written here, whose counts
+        // this writer owns; nobody reads them afterwards.
         unsafe { blob::release_all(&self.out[self.first..]) }
         self.handles.set(false);
     }
@@ -105,7 +108,8 @@ impl<'p> Writer<'p> {
     /// The one term that was written.
     #[inline]
     pub fn as_term(&self) -> TermRef<'_> {
-        // SAFETY: callers write one term, whole; the writer holds the counts of its handles while it is borrowed.
+        // SAFETY: callers write one term, whole; the writer holds the counts of its handles while
+        // it is borrowed.
         unsafe { TermRef::trusted(&self.out) }
     }
 
@@ -198,7 +202,8 @@ impl<'p> Writer<'p> {
         elements.iter().try_for_each(|&e| self.child(e, depth))
     }
 
-    /// A list: its length is written first, so one byte is kept for it, and more are put in where it is longer.
+    /// A list: its length is written first, so one byte is kept for it, and more are put in where
+    /// it is longer.
     #[inline(never)]
     fn list(&mut self, word: Word, depth: u32) -> Written {
         let Some(depth) = depth.checked_sub(1) else {
@@ -423,7 +428,8 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// Writes the head of a container; its children are to be written next. None, and nothing is written, for what is none.
+    /// Writes the head of a container; its children are to be written next. None, and nothing is
+    /// written, for what is none.
     fn children(&mut self, word: Word) -> Result<Option<Vec<Word>>, Unreadable> {
         if layout::is_cell(word) {
             let (count, tail) = list_length(word);
@@ -573,7 +579,8 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// Writes the object that the elements are. `Unreadable` also if they are too few to have a key.
+    /// Writes the object that the elements are. `Unreadable` also if they are too few to have a
+    /// key.
     #[inline(always)]
     pub fn write(&mut self, table: &Table, elements: &[Word]) -> Written {
         let (keypos, form) = (table.keypos(), table.key_form());
@@ -609,12 +616,13 @@ impl<'p> Row<'p> {
     /// The object that was written.
     #[inline(always)]
     pub fn object(&self) -> ObjectRef<'_> {
-        // SAFETY: key and value are as an encoder would have written them; the counts of its handles are held by the value's writer, or by those to
-        // whom they were given.
+        // SAFETY: key and value are as an encoder would have written them; the counts of its
+        // handles are held by the value's writer, or by those to whom they were given.
         unsafe { ObjectRef::trusted(&self.key.out, &self.value.out) }
     }
 
-    /// Gives the counts of its handles up; whether there are any. The object is as it was, and whoever kept it has them.
+    /// Gives the counts of its handles up; whether there are any. The object is as it was, and
+    /// whoever kept it has them.
     #[inline]
     pub fn give_up(&self) -> bool {
         self.value.handles.take()
@@ -625,7 +633,8 @@ impl<'p> Row<'p> {
         self.value.handles.set(true);
     }
 
-    /// Writes a key that is no small integer: the index key, and the key itself in front of the value where it does not come back from that.
+    /// Writes a key that is no small integer: the index key, and the key itself in front of the
+    /// value where it does not come back from that.
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
         let Row { key, value } = self;
@@ -652,7 +661,8 @@ impl<'p> Row<'p> {
         Ok(())
     }
 
-    /// Keeps the key itself in the value: its index key lacks what it keeps alive, or the sign of a zero.
+    /// Keeps the key itself in the value: its index key lacks what it keeps alive, or the sign of a
+    /// zero.
     #[cold]
     fn keep_exact(&mut self, word: Word) -> Written {
         let Row { key, value } = self;
@@ -686,7 +696,8 @@ pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Written {
     let mut writer = Writer::at(&mut place, env, out.mode());
     writer.term(word)?;
     let handles = writer.handles.take();
-    // SAFETY: one whole term in the encoder's mode; the counts of its handles were the writer's, which has given them up.
+    // SAFETY: one whole term in the encoder's mode; the counts of its handles were the writer's,
+    // which has given them up.
     unsafe { out.adopt(&writer, handles, writer.negative_zero) };
     Ok(())
 }

@@ -5,10 +5,10 @@
 //!  header entry • … │ free variables                on a heap
 //! ```
 //!
-//! What a fun is a fun of is learnt once a thread, through the external term format, and known again by
-//! the entry's word, or by its bytes, of a thousand at the most. A fun is made as a copy of a *template*, a fun of the same
-//! code with `[]` for its free variables, which are then filled in. A template keeps the emulator's
-//! entry alive, so that its word means nothing else.
+//! What a fun is a fun of is learnt once a thread, through the external term format, and known
+//! again by the entry's word, or by its bytes, of a thousand at the most. A fun is made as a copy
+//! of a *template*, a fun of the same code with `[]` for its free variables, which are then filled
+//! in. A template keeps the emulator's entry alive, so that its word means nothing else.
 
 use crate::boxed;
 use crate::decode;
@@ -129,8 +129,8 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     Some(code)
 }
 
-/// Makes the fun whose head lies from `at` to `next`, and puts it in its place; gives the place behind its free variables. None if the fun has
-/// to go through the external term format.
+/// Makes the fun whose head lies from `at` to `next`, and puts it in its place; gives the place
+/// behind its free variables. None if the fun has to go through the external term format.
 pub fn make(
     heap: &Heap,
     bytes: &[u8],

@@ -1,7 +1,9 @@
 //! Memory on the heap of an environment, filled in with terms where they will lie.
 //!
-//! The official functions make one tuple, cell, map or binary a call, out of words that were gathered first. A row of twenty elements is a hundred calls. So
-//! memory is taken from what the environment has left ([`room`](crate::room)), and terms are written there as [`layout`] knows that they lie:
+//! The official functions make one tuple, cell, map or binary a call, out of words that were
+//! gathered first. A row of twenty elements is a hundred calls. So memory is taken from what the
+//! environment has left ([`room`](crate::room)), and terms are written there as [`layout`] knows
+//! that they lie:
 //!
 //! ```text
 //!   [ 2<<6 | • | • ][ • | •][ header | size | bytes.. ]     free
@@ -9,17 +11,22 @@
 //!            ╰───────────────────────╯                 ╰ what is taken next
 //! ```
 //!
-//! Where there is nothing left, or it isn't known how to take it, the emulator makes a tuple of `[]`s and knows no more of it: a *block*, in which the terms are
-//! written. A [`Slot`] is a word that waits for its term; until it is filled it is `[]`.
+//! Where there is nothing left, or it isn't known how to take it, the emulator makes a tuple of
+//! `[]`s and knows no more of it: a *block*, in which the terms are written. A [`Slot`] is a word
+//! that waits for its term; until it is filled it is `[]`.
 //!
 //! # Invariants
 //!
-//! 1. What was taken is memory of one environment, and belongs to nobody else. It neither moves nor goes while the call runs (or the environment lives):
-//!    nothing that the library calls collects garbage.
-//! 2. What was taken belongs to the term for which it was, and is that term, whole, when the call ends. If a panic passes, words that wait become `[]`.
-//! 3. So whenever the emulator may collect garbage, the heap is a row of whole terms, one behind the other: it walks over them.
+//! 1. What was taken is memory of one environment, and belongs to nobody else. It neither moves nor
+//!    goes while the call runs (or the environment lives): nothing that the library calls collects
+//!    garbage.
+//! 2. What was taken belongs to the term for which it was, and is that term, whole, when the call
+//!    ends. If a panic passes, words that wait become `[]`.
+//! 3. So whenever the emulator may collect garbage, the heap is a row of whole terms, one behind
+//!    the other: it walks over them.
 //!
-//! What lies otherwise than this library knows, or on top of memory that is counted (a binary over 64 bytes), is made by the official functions.
+//! What lies otherwise than this library knows, or on top of memory that is counted (a binary over
+//! 64 bytes), is made by the official functions.
 
 use crate::boxed;
 use crate::layout::{self, NIL};
@@ -58,13 +65,15 @@ impl Slot {
     /// Puts its term there.
     #[inline(always)]
     pub fn fill(self, word: Word) {
-        // SAFETY: slots are made here alone: of words of a block, which live as long as the environment is used (invariant 1), or of those of an `Apart` or a
-        // `root`, whose users fill them while those live.
+        // SAFETY: slots are made here alone: of words of a block, which live as long as the
+        // environment is used (invariant 1), or of those of an `Apart` or a `root`, whose users
+        // fill them while those live.
         unsafe { self.0.write(word) }
     }
 }
 
-/// Slots, one after the other. Those that were not asked for, because a panic passes, become `[]` when this is dropped.
+/// Slots, one after the other. Those that were not asked for, because a panic passes, become `[]`
+/// when this is dropped.
 pub struct Slots {
     first: *mut Word,
     left: usize,
@@ -77,7 +86,8 @@ impl Slots {
         self.left = self.left.checked_sub(1)?;
         let slot = Slot(self.first);
         slot.fill(NIL);
-        // SAFETY: there was one left: the place behind it was taken with it, or is the end of what was.
+        // SAFETY: there was one left: the place behind it was taken with it, or is the end of what
+        // was.
         self.first = unsafe { self.first.add(1) };
         Some(slot)
     }
@@ -90,7 +100,8 @@ impl Drop for Slots {
     }
 }
 
-/// The cells of a list, one after the other, each with its tail. Those that were not asked for, because a panic passes, become cells of `[]`.
+/// The cells of a list, one after the other, each with its tail. Those that were not asked for,
+/// because a panic passes, become cells of `[]`.
 pub struct Cells {
     next: *mut Word,
     left: usize,
@@ -101,7 +112,8 @@ impl Cells {
     #[inline(always)]
     pub fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
-        // SAFETY: there was one left: two words, behind which the next one lies, or the end of what was taken.
+        // SAFETY: there was one left: two words, behind which the next one lies, or the end of what
+        // was taken.
         let (head, tail, next) =
             unsafe { (Slot(self.next), Slot(self.next.add(1)), self.next.add(2)) };
         head.fill(NIL);
@@ -183,7 +195,8 @@ pub struct Heap {
 impl Heap {
     /// The heap of this environment. Nothing is asked for yet.
     ///
-    /// The environment is the one that was given to the running callback, or one that no other thread uses; the heap is of use no longer than that.
+    /// The environment is the one that was given to the running callback, or one that no other
+    /// thread uses; the heap is of use no longer than that.
     #[inline]
     pub fn new(env: *mut Env) -> Self {
         Heap {
@@ -210,14 +223,16 @@ impl Heap {
     /// So many words of a block.
     #[inline(never)]
     fn take_block(&self, words: usize) -> *mut Word {
-        // A call that has taken much probably goes on: blocks grow, and what is left of one is taken next.
+        // A call that has taken much probably goes on: blocks grow, and what is left of one is
+        // taken next.
         let ahead = match room::is_known() {
             true => (self.taken.get() / 4).min(AHEAD),
             false => 0,
         };
         let block = self.block(words + ahead);
         self.taken.set(self.taken.get() + words + ahead);
-        // SAFETY: the block has more words, or as many; it was just made, and nobody uses those behind.
+        // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
+        // behind.
         unsafe { room::give_back(self.env, block.add(words)) };
         block
     }
@@ -271,7 +286,8 @@ impl Heap {
         (layout::cell_word(next), Cells { next, left: count })
     }
 
-    /// A list of so many cells, one at least, and the slot of what is behind the last, to be filled after all others.
+    /// A list of so many cells, one at least, and the slot of what is behind the last, to be filled
+    /// after all others.
     #[inline]
     pub fn improper(&self, count: usize) -> (Word, Cells, Slot) {
         let next = self.take(2 * count);
@@ -329,13 +345,15 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// Takes two words and those of the first `len` bytes, and copies these behind the two: all that are given, whatever `len` is, if the heap has room.
+    /// Takes two words and those of the first `len` bytes, and copies these behind the two: all
+    /// that are given, whatever `len` is, if the heap has room.
     #[inline(always)]
     fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
         let words = len.div_ceil(WORD);
         let place = room::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
-        // SAFETY: behind the two words there is room for so many, which nobody uses: the binary's, and what isn't taken yet. Of the last word, which is
-        // written by then, or that before it if there is no byte, those bytes that don't count become zeros.
+        // SAFETY: behind the two words there is room for so many, which nobody uses: the binary's,
+        // and what isn't taken yet. Of the last word, which is written by then, or that before it
+        // if there is no byte, those bytes that don't count become zeros.
         unsafe {
             place.add(1).write(0);
             place.add(2).cast::<[u8; AT_ONCE]>().write_unaligned(*most);
@@ -350,7 +368,8 @@ impl Heap {
     fn copied(&self, bytes: &[u8]) -> *mut Word {
         let words = bytes.len().div_ceil(WORD);
         let place = self.take(2 + words);
-        // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
+        // SAFETY: as many words were taken; the last is written as a whole before those of its
+        // bytes that count.
         unsafe {
             if words > 0 {
                 place.add(1 + words).write(0);
@@ -364,7 +383,8 @@ impl Heap {
     #[inline(never)]
     fn official_binary(&self, bytes: &[u8]) -> Word {
         let mut word = NIL;
-        // SAFETY: the environment may be used; the call gives memory for as many bytes as asked, which nobody else sees yet.
+        // SAFETY: the environment may be used; the call gives memory for as many bytes as asked,
+        // which nobody else sees yet.
         unsafe {
             let data = enif_make_new_binary(self.env, bytes.len(), &mut word);
             data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -388,12 +408,14 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// A map of a few pairs, and the slots of its keys and of its values, both in the order of the keys. None if it isn't known how one lies.
+    /// A map of a few pairs, and the slots of its keys and of its values, both in the order of the
+    /// keys. None if it isn't known how one lies.
     #[inline]
     pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
         let header = layout::flatmap_header().filter(|_| count <= MOST_IN_ORDER)?;
         let place = self.take(4 + 2 * count);
-        // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a tuple.
+        // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a
+        // tuple.
         let (keys, values) = unsafe {
             let keys = place.add(3 + count);
             place.write(header);
@@ -406,7 +428,8 @@ impl Heap {
         Some((layout::boxed(place), slots(keys), slots(values)))
     }
 
-    /// Puts the root of a large map in a slot: its header, the number of its pairs, and the slots of its children.
+    /// Puts the root of a large map in a slot: its header, the number of its pairs, and the slots
+    /// of its children.
     pub fn root(&self, slot: Slot, header: Word, pairs: usize, children: usize) -> Slots {
         let place = self.take(2 + children);
         // SAFETY: as many words were taken.
@@ -436,13 +459,15 @@ impl Heap {
         }
     }
 
-    /// An integer of more than 60 bits, by the bytes of its magnitude, low ones first; None if it isn't known how one lies.
+    /// An integer of more than 60 bits, by the bytes of its magnitude, low ones first; None if it
+    /// isn't known how one lies.
     #[inline]
     pub fn integer(&self, negative: bool, magnitude: &[u8]) -> Option<Word> {
         let digits = magnitude.len().div_ceil(WORD);
         let header = boxed::integer_header(negative, digits)?;
         let place = self.take(1 + digits);
-        // SAFETY: as many words were taken; the last is written as a whole before those of its bytes that count.
+        // SAFETY: as many words were taken; the last is written as a whole before those of its
+        // bytes that count.
         unsafe {
             place.write(header);
             place.add(digits).write(0);
@@ -474,7 +499,8 @@ impl Heap {
         Some(layout::boxed(place))
     }
 
-    /// The bits of a binary that lies on a heap whole, but for those of its last byte that are too many; None if it isn't known how they lie.
+    /// The bits of a binary that lies on a heap whole, but for those of its last byte that are too
+    /// many; None if it isn't known how they lie.
     pub fn bits(&self, binary: Word, whole: usize, more: usize) -> Option<Word> {
         let header = boxed::part_header()?;
         let place = self.take(5);
@@ -508,8 +534,8 @@ impl Heap {
         if made != 0 {
             return map;
         }
-        // Two keys that differ for us and not for the host (0.0 and -0.0 before OTP 27): the later wins.
-        // SAFETY: as above; the first call makes the map that the others extend.
+        // Two keys that differ for us and not for the host (0.0 and -0.0 before OTP 27): the later
+        // wins. SAFETY: as above; the first call makes the map that the others extend.
         unsafe {
             map = enif_make_new_map(self.env);
             for (key, value) in keys.iter().zip(values) {
@@ -524,7 +550,8 @@ impl Heap {
 pub struct Apart(Box<[Word]>);
 
 impl Apart {
-    /// Room for so many pairs, and their slots, each key's and then its value's, which are to be filled while this lives.
+    /// Room for so many pairs, and their slots, each key's and then its value's, which are to be
+    /// filled while this lives.
     pub fn new(pairs: usize) -> (Self, Slots) {
         let mut words = vec![NIL; 2 * pairs].into_boxed_slice();
         let slots = Slots {

@@ -1,15 +1,18 @@
-//! Terms whose words are not read: ports, identifiers of other nodes, references that keep something alive, and every kind whose layout was
-//! not proved (see [`boxed`](crate::boxed)). They pass through official functions, or the external term format, which every release reads
-//! and writes.
+//! Terms whose words are not read: ports, identifiers of other nodes, references that keep
+//! something alive, and every kind whose layout was not proved (see [`boxed`](crate::boxed)). They
+//! pass through official functions, or the external term format, which every release reads and
+//! writes.
 //!
-//! *This node.* An identifier of this node carries the node's name in the external format, and the name may change while we run. What the
-//! name was when last looked at is remembered; a name that differs makes us look again, and what we write carries a *canary*, a pid of this
-//! node: if it comes back as a foreign pid, the name has changed.
+//! *This node.* An identifier of this node carries the node's name in the external format, and the
+//! name may change while we run. What the name was when last looked at is remembered; a name that
+//! differs makes us look again, and what we write carries a *canary*, a pid of this node: if it
+//! comes back as a foreign pid, the name has changed.
 //!
-//! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: the emulator finds the thing by the reference's
-//! numbers while somebody holds it. So that a table is such a somebody, a magic reference is stored with an anchor, a copy of the
-//! reference in an environment of its own. Magic references have bit 17 of their second number set. That is tried at load; should it be
-//! otherwise, all references are anchored.
+//! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: the
+//! emulator finds the thing by the reference's numbers while somebody holds it. So that a table is
+//! such a somebody, a magic reference is stored with an anchor, a copy of the reference in an
+//! environment of its own. Magic references have bit 17 of their second number set. That is tried
+//! at load; should it be otherwise, all references are anchored.
 
 use crate::layout;
 use crate::sys::*;
@@ -147,7 +150,8 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &Here, id: u32, serial: u32) {
     }
 }
 
-/// Makes a term of this node from external format that `write` puts together with the node's name, whatever the name is now.
+/// Makes a term of this node from external format that `write` puts together with the node's name,
+/// whatever the name is now.
 fn of_this_node(env: *mut Env, write: &dyn Fn(&Here, &mut Vec<u8>)) -> Option<Word> {
     let mut here = here(env);
     for _ in 0..3 {
@@ -157,7 +161,8 @@ fn of_this_node(env: *mut Env, write: &dyn Fn(&Here, &mut Vec<u8>)) -> Option<Wo
         write(&here, &mut etf);
         let pair = from_external_format(env, &etf)?;
         let (mut arity, mut elements) = (0, std::ptr::null());
-        // SAFETY: the term was made in `env`; on success `elements` points at `arity` words that live as long as the term.
+        // SAFETY: the term was made in `env`; on success `elements` points at `arity` words that
+        // live as long as the term.
         let elements = unsafe {
             if enif_get_tuple(env, pair, &mut arity, &mut elements) == 0 || arity != 2 {
                 return None;
@@ -179,7 +184,8 @@ pub struct KeptTerm {
     reference: bool,
 }
 
-// SAFETY: the environment belongs to this value alone and is only read (copied from) until it is freed; any thread may do either.
+// SAFETY: the environment belongs to this value alone and is only read (copied from) until it is
+// freed; any thread may do either.
 unsafe impl Send for KeptTerm {}
 // SAFETY: as above: copying out of an environment does not change it.
 unsafe impl Sync for KeptTerm {}
@@ -253,7 +259,8 @@ pub fn check_magic(env: *mut Env, magic: Word) {
 /// How many words the largest integers of the host's releases have.
 const LARGEST_INTEGERS: [usize; 2] = [(1 << 16) - 1, (1 << 19) - 1];
 
-/// Tells the engine how large the host's integers may be, if it is a limit that is known: what is larger could be stored and not be given back.
+/// Tells the engine how large the host's integers may be, if it is a limit that is known: what is
+/// larger could be stored and not be given back.
 pub fn check_integers() {
     let is_largest = |words: &usize| is_integer(*words) && !is_integer(words + 1);
     if let Some(words) = LARGEST_INTEGERS.into_iter().find(is_largest) {
@@ -281,7 +288,8 @@ fn is_integer(words: usize) -> bool {
 #[derive(Debug)]
 pub struct Unreadable;
 
-/// Encodes a reference. In inline mode: whether it may keep something alive, which it does not there.
+/// Encodes a reference. In inline mode: whether it may keep something alive, which it does not
+/// there.
 pub fn encode_reference(
     env: *mut Env,
     word: Word,
@@ -298,13 +306,16 @@ pub fn encode_reference(
     Ok(kept)
 }
 
-/// Encodes a term by official functions. In inline mode: whether something in it may keep something alive, which it does not there.
+/// Encodes a term by official functions. In inline mode: whether something in it may keep something
+/// alive, which it does not there.
 pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, Unreadable> {
-    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the emulator ends the node.
+    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the
+    // emulator ends the node.
     if layout::is_strange(word) {
         return encode_through_etf(env, word, out);
     }
-    // SAFETY: `env` and the term are the running call's, and of a kind that the emulator has a type for.
+    // SAFETY: `env` and the term are the running call's, and of a kind that the emulator has a type
+    // for.
     match unsafe { enif_term_type(env, word) } {
         term_type::BITSTRING => {
             if let Some(bytes) = crate::binaries::bytes(env, word) {
@@ -334,7 +345,8 @@ pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, 
     encode_through_etf(env, word, out)
 }
 
-/// Encodes any term by its external format, as `encode`. What it refers to inside is anchored as a whole.
+/// Encodes any term by its external format, as `encode`. What it refers to inside is anchored as a
+/// whole.
 fn encode_through_etf(
     env: *mut Env,
     word: Word,
@@ -359,7 +371,8 @@ pub fn to_bytes(env: *mut Env, word: Word, out: &mut Vec<u8>) -> Result<(), Unre
 }
 
 fn decode_etf(env: *mut Env, etf: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
-    // The name may have changed since it was last looked at; looking costs less than this path does anyway.
+    // The name may have changed since it was last looked at; looking costs less than this path does
+    // anyway.
     let name = look_here(env).name;
     etf::decode(etf, &name, out, Mode::Inline)
         .map(|_| ())
@@ -376,7 +389,8 @@ fn magic_words(reference: TermRef<'_>) -> Option<Numbers> {
     }
 }
 
-/// The magic references anywhere in a term, in the order of its bytes: where each begins and ends, and its numbers.
+/// The magic references anywhere in a term, in the order of its bytes: where each begins and ends,
+/// and its numbers.
 fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, Numbers)> {
     let base = term.bytes().as_ptr() as usize;
     let mut places = Vec::new();
@@ -402,7 +416,8 @@ fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, Numbers)> {
     places
 }
 
-/// Writes a term again with each magic reference in it anchored by the whole term that the host gave.
+/// Writes a term again with each magic reference in it anchored by the whole term that the host
+/// gave.
 fn encode_anchored(
     word: Word,
     bytes: &[u8],
@@ -418,8 +433,9 @@ fn encode_anchored(
         copied = *end;
     }
     anchored.extend_from_slice(&bytes[copied..]);
-    // SAFETY: the bytes are one whole term: a kept reference stands wherever a plain one stood, and the order of map pairs is by their
-    // inline form, which is the same. The counts of the handles are held by `anchored` until the release, after which nobody reads it.
+    // SAFETY: the bytes are one whole term: a kept reference stands wherever a plain one stood, and
+    // the order of map pairs is by their inline form, which is the same. The counts of the handles
+    // are held by `anchored` until the release, after which nobody reads it.
     unsafe {
         out.term(TermRef::trusted(&anchored));
         larder_term::blob::release_all(&anchored);

@@ -1,7 +1,8 @@
-//! What this crate knows about the bits of a term, and the proof, made at load, that the running emulator agrees.
+//! What this crate knows about the bits of a term, and the proof, made at load, that the running
+//! emulator agrees.
 //!
-//! The official functions answer everything, at a few nanoseconds a call. Small integers, atoms, pids and list ends are so common that
-//! looking at the word pays:
+//! The official functions answer everything, at a few nanoseconds a call. Small integers, atoms,
+//! pids and list ends are so common that looking at the word pays:
 //!
 //! ```text
 //!  ......value......  1111   small integer (60 bits)
@@ -22,8 +23,9 @@
 //!
 //! They are written so, too (see `heap`).
 //!
-//! Small integers, atoms and `[]` have looked like this since R13; [`check`] refuses to load if they do not. For pids a formula is
-//! looked for with pids that are made for the purpose; if none fits, pids go through the external format, which is slower and right.
+//! Small integers, atoms and `[]` have looked like this since R13; [`check`] refuses to load if
+//! they do not. For pids a formula is looked for with pids that are made for the purpose; if none
+//! fits, pids go through the external format, which is slower and right.
 
 use crate::boxed::{self, Kind};
 use crate::sys::*;
@@ -59,7 +61,8 @@ pub fn is_immediate(word: Word) -> bool {
 
 /// Those bits of a header that say what it is the header of.
 pub const HEADER: Word = 0x3F;
-/// What they are for a binary that lies on a heap whole; 0, which is a tuple's, before that was looked at.
+/// What they are for a binary that lies on a heap whole; 0, which is a tuple's, before that was
+/// looked at.
 static HEAP_BINARY: AtomicUsize = AtomicUsize::new(0);
 /// How many of these units, as a power of two, its size has in a byte: releases differ.
 static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
@@ -68,11 +71,12 @@ static HEAP_BINARY_HEAD: AtomicUsize = AtomicUsize::new(0);
 /// The header of a float; 0 if that is not known.
 static FLOAT: AtomicUsize = AtomicUsize::new(0);
 
-/// Which headers, by the bits of `HEADER`, begin terms of the commonest kinds: tuples, numbers, binaries, maps and references of this node.
+/// Which headers, by the bits of `HEADER`, begin terms of the commonest kinds: tuples, numbers,
+/// binaries, maps and references of this node.
 static COMMON: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the word points at a term that is of none of the commonest kinds: a port, a fun, an identifier of another node, or something that came with a
-/// later release.
+/// Whether the word points at a term that is of none of the commonest kinds: a port, a fun, an
+/// identifier of another node, or something that came with a later release.
 #[inline]
 pub fn is_strange(word: Word) -> bool {
     // SAFETY: a boxed term of the running call points at its header.
@@ -80,7 +84,8 @@ pub fn is_strange(word: Word) -> bool {
     is_boxed(word) && COMMON.load(Ordering::Relaxed) >> (unsafe { *place(word) } & HEADER) & 1 == 0
 }
 
-/// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark literals with the third.
+/// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark
+/// literals with the third.
 #[inline]
 pub fn place(word: Word) -> *const Word {
     (word & !7) as *const Word
@@ -104,7 +109,8 @@ pub fn arity_header(arity: usize) -> Word {
     arity << 6
 }
 
-/// The header of a binary of so many bytes that lies on a heap whole, and the word behind it; None if that is not known.
+/// The header of a binary of so many bytes that lies on a heap whole, and the word behind it; None
+/// if that is not known.
 #[inline]
 pub fn heap_binary_head(bytes: usize) -> Option<(Word, Word)> {
     // Ordering: Relaxed, both, as in `heap_binary`.
@@ -134,7 +140,8 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
     if !is_boxed(word) {
         return None;
     }
-    // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind that, as many as it says. `check` saw it.
+    // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind
+    // that, as many as it says. `check` saw it.
     unsafe {
         let header = *place(word);
         let elements = || std::slice::from_raw_parts(place(word).add(1), header >> 6);
@@ -149,7 +156,8 @@ pub fn cell(word: Word) -> Option<(Word, Word)> {
     is_cell(word).then(|| unsafe { (*place(word), *place(word).add(1)) })
 }
 
-/// The bytes of a binary that lies on a heap whole; None for another term, also for another binary. They live as long as the term.
+/// The bytes of a binary that lies on a heap whole; None for another term, also for another binary.
+/// They live as long as the term.
 #[inline]
 pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
     // Ordering: Relaxed, both; written at load, before any other function of the library can run.
@@ -158,7 +166,8 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
     if !is_boxed(word) || kind == 0 {
         return None;
     }
-    // SAFETY: a boxed term of the running call points at its header. That of such a binary is followed by its size and its bytes. `check` saw it.
+    // SAFETY: a boxed term of the running call points at its header. That of such a binary is
+    // followed by its size and its bytes. `check` saw it.
     unsafe {
         let header = *place(word);
         if header & HEADER != kind {
@@ -173,7 +182,8 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
 /// The header of a small map; 0 if that is not known.
 static FLATMAP: AtomicUsize = AtomicUsize::new(0);
 
-/// The keys of a small map and their values, in the emulator's order; None for another term. They live as long as the term.
+/// The keys of a small map and their values, in the emulator's order; None for another term. They
+/// live as long as the term.
 #[inline]
 pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     // Ordering: Relaxed, as in `heap_binary`.
@@ -181,8 +191,8 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     if !is_boxed(word) || header == 0 {
         return None;
     }
-    // SAFETY: a boxed term of the running call points at its header. That of a small map is followed by its size, a tuple of its keys, and its values.
-    // `check` saw it.
+    // SAFETY: a boxed term of the running call points at its header. That of a small map is
+    // followed by its size, a tuple of its keys, and its values. `check` saw it.
     unsafe {
         if *place(word) != header {
             return None;
@@ -193,8 +203,9 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     }
 }
 
-/// Whether the term holds on to nothing else and no float: an immediate, a large integer, a reference that keeps nothing alive, a binary that is no part of
-/// another, or a short tuple of immediates.
+/// Whether the term holds on to nothing else and no float: an immediate, a large integer, a
+/// reference that keeps nothing alive, a binary that is no part of another, or a short tuple of
+/// immediates.
 #[inline]
 pub fn is_compact(word: Word) -> bool {
     is_immediate(word) || (is_boxed(word) && is_compact_boxed(word))
@@ -276,7 +287,8 @@ impl Pids {
         Some(self.zero ^ id ^ of[4][e] ^ of[5][f] ^ of[6][g] ^ of[7][h])
     }
 
-    /// Looks for the formula. `make` gives the word of the local pid with an id and serial, through the external format.
+    /// Looks for the formula. `make` gives the word of the local pid with an id and serial, through
+    /// the external format.
     fn find(make: &dyn Fn(u32, u32) -> Option<Word>) -> Option<Pids> {
         let zero = make(0, 0)?;
         [(15, 13), (28, 32), (28, 13)]
@@ -396,7 +408,8 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
     if !cells || !back || self::tuple(tuple) != Some(&[NIL]) {
         return Err("lists and tuples have another layout than expected");
     }
-    // SAFETY: a float that was just made is a boxed term, and takes two words at least on any machine of 64 bits.
+    // SAFETY: a float that was just made is a boxed term, and takes two words at least on any
+    // machine of 64 bits.
     let (header, bits) = unsafe { (*place(float), *place(float).add(1)) };
     if bits as u64 == 0.5f64.to_bits() {
         // Ordering: Relaxed, as in `heap_binary`.
@@ -411,7 +424,8 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
 /// Remembers the headers of these terms and of samples of the other common kinds.
 fn find_common(env: *mut Env, known: &[Word]) {
     let mut large = NIL;
-    // SAFETY: `env` is the environment of the running load callback. The binary has a kilobyte, whose last bytes are a part of it.
+    // SAFETY: `env` is the environment of the running load callback. The binary has a kilobyte,
+    // whose last bytes are a part of it.
     let samples = unsafe {
         enif_make_new_binary(env, 1024, &mut large).write_bytes(0, 1024);
         let part = enif_make_sub_binary(env, large, 1000, 24);
@@ -426,11 +440,13 @@ fn find_common(env: *mut Env, known: &[Word]) {
     COMMON.store(kinds, Ordering::Relaxed);
 }
 
-/// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for one by one.
+/// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for
+/// one by one.
 fn find_heap_binaries(env: *mut Env) {
     let samples = [0, 1, 8, 13, 64].map(|size| {
         let (mut word, bytes) = (NIL, vec![0x5A_u8; size]);
-        // SAFETY: `env` is the environment of the running load callback; the call gives memory for as many bytes as asked.
+        // SAFETY: `env` is the environment of the running load callback; the call gives memory for
+        // as many bytes as asked.
         unsafe {
             let data = enif_make_new_binary(env, size, &mut word);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
@@ -453,7 +469,8 @@ fn find_heap_binaries(env: *mut Env) {
     }
     HEAP_BINARY_HEAD.store(kind, Ordering::Relaxed);
     let heads = samples.iter().all(|(word, bytes)| {
-        // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was seen above.
+        // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was
+        // seen above.
         let head = unsafe { (*place(*word), *place(*word).add(1)) };
         heap_binary_head(bytes.len()) == Some(head)
     });
@@ -462,14 +479,16 @@ fn find_heap_binaries(env: *mut Env) {
     }
 }
 
-/// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks over them.
+/// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks
+/// over them.
 fn find_flatmaps(env: *mut Env) {
     // The largest is the largest that is written here.
     let samples = [0, 1, 3, 8, crate::heap::MOST_IN_ORDER as i64].map(|size| {
         let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
         let values: Vec<Word> = keys.iter().map(|key| key + (1 << 10)).collect();
         let mut map = NIL;
-        // SAFETY: `env` is the environment of the running load callback; the arrays have as many words as said.
+        // SAFETY: `env` is the environment of the running load callback; the arrays have as many
+        // words as said.
         unsafe {
             enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map)
         };
@@ -501,7 +520,8 @@ fn check_atoms(env: *mut Env) -> Result<(), &'static str> {
         "larder_nif",
         "a_text_that_hardly_any_program_has",
     ] {
-        // SAFETY: `env` is the environment of the running load callback, and the text has the length given.
+        // SAFETY: `env` is the environment of the running load callback, and the text has the
+        // length given.
         let word = unsafe { enif_make_atom_len(env, text.as_ptr().cast(), text.len()) };
         if !is_atom(word) || atom_word(atom_index(word)) != word {
             return Err("atoms are other words than expected");

@@ -1,6 +1,8 @@
-//! Larder's door for Erlang and Elixir: the native functions behind the Erlang modules `larder_nif` and `larder`.
+//! Larder's door for Erlang and Elixir: the native functions behind the Erlang modules `larder_nif`
+//! and `larder`.
 //!
-//! Terms of the BEAM become stored bytes ([`encode`]) and bytes become terms ([`decode`]); everything between is the engine's.
+//! Terms of the BEAM become stored bytes ([`encode`]) and bytes become terms ([`decode`]);
+//! everything between is the engine's.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -18,13 +20,15 @@
 //!
 //! # Time
 //!
-//! No call runs for much longer than half a millisecond, whatever the size of a table: long work is done in slices, each of which schedules
-//! the next. A call that finds a table busy with a list insert does a slice of that insert and is scheduled again.
+//! No call runs for much longer than half a millisecond, whatever the size of a table: long work is
+//! done in slices, each of which schedules the next. A call that finds a table busy with a list
+//! insert does a slice of that insert and is scheduled again.
 //!
 //! # Loading and upgrading
 //!
-//! The library refuses to load where the layout of terms is not what it knows. It is never unloaded. Loading it again (a new version
-//! of the Erlang module, say) keeps all tables; another build of the library is refused, because tables cannot move between two.
+//! The library refuses to load where the layout of terms is not what it knows. It is never
+//! unloaded. Loading it again (a new version of the Erlang module, say) keeps all tables; another
+//! build of the library is refused, because tables cannot move between two.
 //!
 //! # Version of the NIF interface
 //!
@@ -55,8 +59,8 @@ mod trees;
 use std::ffi::{c_int, c_void, CStr};
 use sys::{Entry, Env, Word};
 
-/// Terms are freed by other threads than those that took their memory, which the C library's allocator
-/// would seldom give back to the system.
+/// Terms are freed by other threads than those that took their memory, which the C library's
+/// allocator would seldom give back to the system.
 #[global_allocator]
 static HEAP: larder::Allocator = larder::Allocator;
 
@@ -194,7 +198,8 @@ fn identity() -> *mut c_void {
     std::ptr::addr_of!(IDENTITY).cast_mut().cast()
 }
 
-/// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the library must not be used.
+/// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the
+/// library must not be used.
 fn prepare(env: *mut Env, info: Word) -> bool {
     if let Err(why) = layout::check(env) {
         eprintln!("larder: this Erlang release is not supported: {why}");

@@ -1,4 +1,5 @@
-//! Where the resource that a reference keeps alive lies, and the proof, made at load, that the running emulator agrees.
+//! Where the resource that a reference keeps alive lies, and the proof, made at load, that the
+//! running emulator agrees.
 //!
 //! ```text
 //!  reference   header | what it keeps | …         ordinary   header | odd | …
@@ -9,11 +10,13 @@
 //!                       ╰──── VALUE ───╯   both counted from there
 //! ```
 //!
-//! A reference that keeps nothing alive has the same header, and a word that is no address in the place of the address. [`check`] looks at references of both
-//! sorts for where the address, the type and the value are. What it can't find, or a reference that is otherwise, is left to the emulator.
+//! A reference that keeps nothing alive has the same header, and a word that is no address in the
+//! place of the address. [`check`] looks at references of both sorts for where the address, the
+//! type and the value are. What it can't find, or a reference that is otherwise, is left to the
+//! emulator.
 //!
-//! What other things are kept alive by references (atomics, tables of `ets`) has no type there, but nothing that may be chosen by a program either: a pointer of
-//! the emulator's or a small number.
+//! What other things are kept alive by references (atomics, tables of `ets`) has no type there, but
+//! nothing that may be chosen by a program either: a pointer of the emulator's or a small number.
 
 use crate::layout;
 use crate::sys::*;
@@ -31,7 +34,8 @@ const ADDRESS: usize = 1;
 /// The most bytes between an address and a value.
 const FURTHEST: usize = 128;
 
-/// The value of a resource of this type that the term refers to; None for another term, and if it is not known where that is.
+/// The value of a resource of this type that the term refers to; None for another term, and if it
+/// is not known where that is.
 #[inline(always)]
 pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     if !layout::is_boxed(word) {
@@ -44,8 +48,9 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
         VALUE.load(Ordering::Relaxed),
     );
     let place = layout::place(word);
-    // SAFETY: 1. a boxed term of the running call points at its header; 2. that of a reference is followed by an address, if its low bits say so; 3. what lies
-    // there begins with the emulator's own words, then the type. `check` saw all three.
+    // SAFETY: 1. a boxed term of the running call points at its header; 2. that of a reference is
+    // followed by an address, if its low bits say so; 3. what lies there begins with the emulator's
+    // own words, then the type. `check` saw all three.
     unsafe {
         if *place != header {
             return None;
@@ -75,7 +80,8 @@ pub fn check(env: *mut Env, samples: &[Sample]) {
     };
     // Those that keep nothing alive: the word is no address.
     let ordinary = (0..64).all(|_| {
-        // SAFETY: `env` is the environment of the running load callback; a reference is a boxed term, of three words at least.
+        // SAFETY: `env` is the environment of the running load callback; a reference is a boxed
+        // term, of three words at least.
         unsafe {
             let place = layout::place(enif_make_ref(env));
             *place != header || *place.add(ADDRESS) & 7 != 0
@@ -90,7 +96,8 @@ pub fn check(env: *mut Env, samples: &[Sample]) {
     HEADER.store(header, Ordering::Relaxed);
 }
 
-/// Header, way to the type and way to the value, if they are the same for all samples, and types are not all the same.
+/// Header, way to the type and way to the value, if they are the same for all samples, and types
+/// are not all the same.
 fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
     let first = samples.first()?;
     if samples.iter().all(|sample| sample.kind == first.kind) {
@@ -112,7 +119,8 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
     }
     let is_type = |to_type: usize, sample: &Sample| {
         let word = (parts(sample).1 + to_type) as *const *mut ResourceType;
-        // SAFETY: between the address and the value, which is behind it and of the same piece of memory, or `same` had not held for all.
+        // SAFETY: between the address and the value, which is behind it and of the same piece of
+        // memory, or `same` had not held for all.
         unsafe { *word == sample.kind }
     };
     let mut places = (0..to_value).step_by(8);
@@ -123,6 +131,7 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
 /// The header of a sample's term, and the word where the address should be.
 fn parts(sample: &Sample) -> (Word, usize) {
     let place = layout::place(sample.word);
-    // SAFETY: a reference is a boxed term, which points at its header, and has three words at least.
+    // SAFETY: a reference is a boxed term, which points at its header, and has three words at
+    // least.
     unsafe { (*place, *place.add(ADDRESS)) }
 }

@@ -1,7 +1,7 @@
 //! Processes as owners of tables: how we learn that one is gone, and what its heirs are told.
 //!
-//! An owner's number is its pid's word. A process becomes an owner when it makes, fixes or is given a table, or is named as an heir; then a
-//! resource of ours monitors it.
+//! An owner's number is its pid's word. A process becomes an owner when it makes, fixes or is given
+//! a table, or is named as an heir; then a resource of ours monitors it.
 //!
 //! ```text
 //!  the process exits     1. its timers are cancelled  ─▶  a guard's reference goes  ─▶  GUARDS' destructor ─┐
@@ -10,15 +10,19 @@
 //!  somebody meets its table  (whereis, info, a name in use, a right refused)   ─▶  `settle`  ───────────────┘
 //! ```
 //!
-//! `ets` promises that an heir's 'ETS-TRANSFER' comes before any 'EXIT' or 'DOWN' of the owner. A monitor of ours fires too late for that, and the
-//! destructor of a resource runs on the scheduler only after the exiting process has yielded. So an owner of a table with an heir is
-//! given *guards*: timers that will never fire, a few of which hold the only references to a resource each. At exit their cancellation comes
-//! first, and costs so many reductions that the process has to yield after each of them; the destructor runs, the heir is told, and only then do links
-//! and monitors fire. A scheduler that the system stops between the yield and the destructor can lose the process to another scheduler, which goes on
-//! with it: there the next guard's destructor runs. To hear too late an heir would have to see as many schedulers stopped there as there are guards,
+//! `ets` promises that an heir's 'ETS-TRANSFER' comes before any 'EXIT' or 'DOWN' of the owner. A
+//! monitor of ours fires too late for that, and the destructor of a resource runs on the scheduler
+//! only after the exiting process has yielded. So an owner of a table with an heir is given
+//! *guards*: timers that will never fire, a few of which hold the only references to a resource
+//! each. At exit their cancellation comes first, and costs so many reductions that the process has
+//! to yield after each of them; the destructor runs, the heir is told, and only then do links and
+//! monitors fire. A scheduler that the system stops between the yield and the destructor can lose
+//! the process to another scheduler, which goes on with it: there the next guard's destructor runs.
+//! To hear too late an heir would have to see as many schedulers stopped there as there are guards,
 //! and one more go on; `settle` makes what is seen right even then.
-//! Timers belong to the process that they would wake, whoever starts them: so who gives a table with an heir away guards the new owner beforehand.
-//! An heir that has inherited needs no guard: the table's heir is then itself, until it names another.
+//! Timers belong to the process that they would wake, whoever starts them: so who gives a table
+//! with an heir away guards the new owner beforehand. An heir that has inherited needs no guard:
+//! the table's heir is then itself, until it names another.
 
 use crate::atoms;
 use crate::call::{self, Call, Reply};
@@ -57,7 +61,8 @@ impl Guards {
     /// Counts one more, unless there are enough.
     fn take_place(&self) -> bool {
         let one_more = |n| (n < ENOUGH).then_some(n + 1);
-        // Ordering: Relaxed; a count, which orders nothing: of several that ask for the last place, one gets it.
+        // Ordering: Relaxed; a count, which orders nothing: of several that ask for the last place,
+        // one gets it.
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
             .is_ok()
@@ -157,8 +162,8 @@ pub unsafe extern "C" fn down(
     });
 }
 
-/// Ends an owner whose process is gone, once or more often. Who comes while another is at it waits: when this returns, the heirs have been told. Nothing
-/// that is called here comes back here.
+/// Ends an owner whose process is gone, once or more often. Who comes while another is at it waits:
+/// when this returns, the heirs have been told. Nothing that is called here comes back here.
 pub fn end(pid: Pid) {
     static AT_IT: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
     let watched = shard(pid).lock().remove(&pid.pid);
@@ -171,7 +176,8 @@ pub fn end(pid: Pid) {
 impl Drop for Guard {
     fn drop(&mut self) {
         if is_alive(call::current_env(), self.pid) {
-            // Whoever was to put it into its place has died before it could: the process has one less.
+            // Whoever was to put it into its place has died before it could: the process has one
+            // less.
             with_owner(self.pid, |owner| owner.guards.leave_place());
         } else {
             end(self.pid);
@@ -179,7 +185,8 @@ impl Drop for Guard {
     }
 }
 
-/// If the table's owner is gone and nobody has said so yet, sees to the tables that it left. True if there was something to see to.
+/// If the table's owner is gone and nobody has said so yet, sees to the tables that it left. True
+/// if there was something to see to.
 pub fn settle(env: *mut Env, table: &Table) -> bool {
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
@@ -189,19 +196,22 @@ pub fn settle(env: *mut Env, table: &Table) -> bool {
     gone
 }
 
-/// Whether a process that runs has a table of this name. One that was left by its owner is seen to; one that is going may keep its name for a moment.
+/// Whether a process that runs has a table of this name. One that was left by its owner is seen to;
+/// one that is going may keep its name for a moment.
 pub fn holds_name(env: *mut Env, name: Atom) -> bool {
     let holds = |table: &Arc<Table>| !settle(env, table) && table.is_alive();
     ENGINE.with_named(name, holds) == Some(true)
 }
 
-/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it first; false if there are enough.
+/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it
+/// first; false if there are enough.
 pub fn guard_wanted(call: &Call<'_>) -> Reply {
     Ok(guard(call, call.self_pid()))
 }
 
-/// guard_of_next(Table, Pid) -> reference() | false. As `guard_wanted`, for a process that the caller is about to give its table to: false also
-/// if the table has no heir, is not the caller's, or the process is gone. Giving away says what is wrong.
+/// guard_of_next(Table, Pid) -> reference() | false. As `guard_wanted`, for a process that the
+/// caller is about to give its table to: false also if the table has no heir, is not the caller's,
+/// or the process is gone. Giving away says what is wrong.
 pub fn guard_of_next(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0]);
     let wanted =
@@ -246,8 +256,9 @@ impl Door for BeamDoor {
 
 /// Sends {'ETS-TRANSFER', Table, From, Data}.
 pub fn send_transfer(table: &Arc<Table>, from: Pid, to: Pid, data: impl FnOnce(*mut Env) -> Word) {
-    // SAFETY: a fresh environment is made, filled, sent (which empties it) and freed here; the caller's is that of the running callback, or
-    // null on a thread of our own, as `enif_send` wants it.
+    // SAFETY: a fresh environment is made, filled, sent (which empties it) and freed here; the
+    // caller's is that of the running callback, or null on a thread of our own, as `enif_send`
+    // wants it.
     unsafe {
         let env = enif_alloc_env();
         let data = data(env);

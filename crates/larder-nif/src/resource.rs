@@ -1,7 +1,8 @@
 //! Values of ours that the emulator's garbage collector owns: *resources*.
 //!
-//! A resource is a Rust value in memory that the emulator allocates. Terms refer to it; when the last is gone, the emulator calls the
-//! destructor, on any of its threads. [`Kind<T>`] ties a registered type to the Rust type of its values, once.
+//! A resource is a Rust value in memory that the emulator allocates. Terms refer to it; when the
+//! last is gone, the emulator calls the destructor, on any of its threads. [`Kind<T>`] ties a
+//! registered type to the Rust type of its values, once.
 
 use crate::sys::*;
 use crate::{call, magic};
@@ -20,7 +21,8 @@ pub struct Kind<T> {
 
 unsafe extern "C" fn destroy<T>(env: *mut Env, object: *mut c_void) {
     call::outside(env, || {
-        // SAFETY: the emulator calls the destructor once, with memory that `Kind::make` wrote a `T` to, when nobody refers to it any more.
+        // SAFETY: the emulator calls the destructor once, with memory that `Kind::make` wrote a `T`
+        // to, when nobody refers to it any more.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
     });
 }
@@ -34,7 +36,8 @@ impl<T: Send + Sync + 'static> Kind<T> {
         }
     }
 
-    /// Registers the type, or takes it over from the module's old code. To be called while the library loads.
+    /// Registers the type, or takes it over from the module's old code. To be called while the
+    /// library loads.
     pub fn open(&self, env: *mut Env, name: &CStr, down: Option<Down>) -> bool {
         const { assert!(std::mem::align_of::<T>() <= 8) };
         let init = ResourceTypeInit {
@@ -43,7 +46,8 @@ impl<T: Send + Sync + 'static> Kind<T> {
             down,
         };
         let mut tried: c_uint = 0;
-        // SAFETY: `env` is the environment of the running load callback; name and init live during the call.
+        // SAFETY: `env` is the environment of the running load callback; name and init live during
+        // the call.
         let opened = unsafe {
             enif_open_resource_type_x(
                 env,
@@ -66,7 +70,8 @@ impl<T: Send + Sync + 'static> Kind<T> {
 
     /// Puts a value under the emulator's care.
     pub fn make(&'static self, value: T) -> Held<T> {
-        // SAFETY: the type is registered; the memory has room for a `T`, is aligned to 8 bytes, and is written before anybody can see it.
+        // SAFETY: the type is registered; the memory has room for a `T`, is aligned to 8 bytes, and
+        // is written before anybody can see it.
         let object = unsafe {
             let object = enif_alloc_resource(self.kind(), std::mem::size_of::<T>()).cast::<T>();
             object.write(value);
@@ -75,11 +80,13 @@ impl<T: Send + Sync + 'static> Kind<T> {
         Held { object }
     }
 
-    /// The value that a term refers to, if it is of this type. It lives as long as the term: for the running call, if the term is an argument.
+    /// The value that a term refers to, if it is of this type. It lives as long as the term: for
+    /// the running call, if the term is an argument.
     #[inline]
     pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
         match magic::value(word, self.kind()) {
-            // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's time.
+            // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's
+            // time.
             Some(value) => Some(unsafe { &*value.cast::<T>() }),
             None => self.official_get(env, word),
         }
@@ -112,7 +119,8 @@ pub struct Held<T> {
     object: *mut T,
 }
 
-// SAFETY: it is a counted reference to a `T` that threads may share; the count is the emulator's and atomic.
+// SAFETY: it is a counted reference to a `T` that threads may share; the count is the emulator's
+// and atomic.
 unsafe impl<T: Send + Sync> Send for Held<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Held<T> {}
@@ -120,7 +128,8 @@ unsafe impl<T: Send + Sync> Sync for Held<T> {}
 impl<T> Held<T> {
     /// The term that refers to the resource; equal for the same resource, always.
     pub fn term(&self, env: *mut Env) -> Word {
-        // SAFETY: the object is alive, since we hold a count; `env` is the running call's or a message's.
+        // SAFETY: the object is alive, since we hold a count; `env` is the running call's or a
+        // message's.
         unsafe { enif_make_resource(env, self.object.cast()) }
     }
 
@@ -136,8 +145,8 @@ impl<T> Held<T> {
     /// Has the resource's type told when the process goes; false if it is gone already.
     pub fn monitor(&self, env: *mut Env, pid: &Pid) -> bool {
         let mut monitor = Monitor::empty();
-        // SAFETY: the object is alive and its type was opened with a `down` callback (the caller's choice of type; without one the call
-        // answers a negative number).
+        // SAFETY: the object is alive and its type was opened with a `down` callback (the caller's
+        // choice of type; without one the call answers a negative number).
         unsafe { enif_monitor_process(env, self.object.cast(), pid, &mut monitor) == 0 }
     }
 }

@@ -1,7 +1,8 @@
-//! Where the free part of an environment's heap lies, and the proof, made at load, that the running emulator agrees.
+//! Where the free part of an environment's heap lies, and the proof, made at load, that the running
+//! emulator agrees.
 //!
-//! An environment begins with a few words of the emulator's own. Two of them, neighbours, are where the free part of the heap that it makes terms on begins
-//! and where it ends:
+//! An environment begins with a few words of the emulator's own. Two of them, neighbours, are where
+//! the free part of the heap that it makes terms on begins and where it ends:
 //!
 //! ```text
 //!  environment   … | next | end | …
@@ -10,17 +11,21 @@
 //!  heap          … term | free  free  free  free  free  | what isn't the environment's
 //! ```
 //!
-//! Each official function that makes a term moves `next` on over the words that it takes, and looks for another heap where they don't fit. So who moves it
-//! on over some words, and writes whole terms there, has made them as the emulator would have, without a call.
+//! Each official function that makes a term moves `next` on over the words that it takes, and looks
+//! for another heap where they don't fit. So who moves it on over some words, and writes whole
+//! terms there, has made them as the emulator would have, without a call.
 //!
-//! Which words they are is found out by [`check`], on an environment of its own and on that of a process: it follows the word through terms made by the
-//! emulator and by this module in turns, up to the last word and beyond. Where something is otherwise, nothing is known, and [`take`] takes nothing.
+//! Which words they are is found out by [`check`], on an environment of its own and on that of a
+//! process: it follows the word through terms made by the emulator and by this module in turns, up
+//! to the last word and beyond. Where something is otherwise, nothing is known, and [`take`] takes
+//! nothing.
 
 use crate::layout::{arity_header, place, NIL};
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The first words of an environment, one of which may be `next`: any release's environment has more.
+/// The first words of an environment, one of which may be `next`: any release's environment has
+/// more.
 const LOOKED_AT: usize = 4;
 /// Which word of an environment is `next`; 0, which is another's, if that is not known.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -34,7 +39,8 @@ fn next_of(env: *mut Env) -> Option<*mut *mut Word> {
     (at != 0).then(|| unsafe { env.cast::<*mut Word>().add(at) })
 }
 
-/// Takes so many words of the heap, if it has them and it is known how. They are to be written before the call ends: as whole terms, one behind the other.
+/// Takes so many words of the heap, if it has them and it is known how. They are to be written
+/// before the call ends: as whole terms, one behind the other.
 #[inline(always)]
 pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
     take_before(env, words, 0)
@@ -44,8 +50,9 @@ pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
 #[inline(always)]
 pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word> {
     let place = next_of(env)?;
-    // SAFETY: 1. the words are the environment's, which is the running call's, or one that no other thread uses: nobody changes them meanwhile; 2. `next`
-    // never lies behind `end`, saw `check`, and stays before it here.
+    // SAFETY: 1. the words are the environment's, which is the running call's, or one that no other
+    // thread uses: nobody changes them meanwhile; 2. `next` never lies behind `end`, saw `check`,
+    // and stays before it here.
     unsafe {
         let (next, end) = (*place, *place.add(1));
         if words + more > (end as usize - next as usize) / size_of::<Word>() {
@@ -66,7 +73,8 @@ pub fn is_known() -> bool {
 /// Gives back those words from `from` on that the last official call took, if it is known how.
 ///
 /// # Safety
-/// The last term that was made in the environment reaches from before `from` to its last word, and nobody uses the words from `from` on.
+/// The last term that was made in the environment reaches from before `from` to its last word, and
+/// nobody uses the words from `from` on.
 pub unsafe fn give_back(env: *mut Env, from: *mut Word) {
     if let Some(place) = next_of(env) {
         // SAFETY: as in `take`; `next` lies behind that term, saw `check`.
@@ -110,7 +118,8 @@ fn tuple_of(env: *mut Env, words: usize) -> (usize, usize) {
     (begin, begin + words * size_of::<Word>())
 }
 
-/// Whether the word `at` says where the next term will lie, and the word behind it something beyond.
+/// Whether the word `at` says where the next term will lie, and the word behind it something
+/// beyond.
 fn follows(env: *mut Env, at: usize) -> bool {
     let (_, first_end) = tuple_of(env, 2);
     let (next, end) = words(env, at);
@@ -138,7 +147,8 @@ fn is_next(own: *mut Env, at: usize) -> bool {
     }
     // What is taken by moving the word is left alone by the emulator.
     let moved = next + OURS * size_of::<Word>();
-    // SAFETY: the words from `next` to `end` are free, `follows` saw; the environment is ours alone. They become a tuple of `[]`s.
+    // SAFETY: the words from `next` to `end` are free, `follows` saw; the environment is ours
+    // alone. They become a tuple of `[]`s.
     unsafe {
         let words = next as *mut Word;
         words.write(arity_header(OURS - 1));

@@ -1,7 +1,9 @@
-//! Table ids: an atom for a named table, a reference to a resource for others, and how either leads to the table.
+//! Table ids: an atom for a named table, a reference to a resource for others, and how either leads
+//! to the table.
 //!
-//! The resource of a table is made once and kept until the table dies, so that the same table always gives equal references, also to
-//! those who have none any more (`all/0`) or only its text (`binary_to_term/1`).
+//! The resource of a table is made once and kept until the table dies, so that the same table
+//! always gives equal references, also to those who have none any more (`all/0`) or only its text
+//! (`binary_to_term/1`).
 
 use crate::atoms;
 use crate::call::{self, Call, Raise, BADARG};
@@ -37,7 +39,8 @@ pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
     }
     let held = TABLES.make(TableRef(Arc::clone(table)));
     let word = held.term(env);
-    // A table that died meanwhile is not kept, or it would be for ever: `forget` takes the same lock after the death.
+    // A table that died meanwhile is not kept, or it would be for ever: `forget` takes the same
+    // lock after the death.
     if table.is_alive() {
         kept.insert(table.id(), held);
     }
@@ -120,7 +123,8 @@ pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
     with(call, id, |table| Ok(Arc::clone(table)))
 }
 
-/// The engine's answer as this library's. What stands in the way is worked off for a slice, or seen to, and the call begins again.
+/// The engine's answer as this library's. What stands in the way is worked off for a slice, or seen
+/// to, and the call begins again.
 #[inline]
 pub fn answer<R>(
     call: &Call<'_>,

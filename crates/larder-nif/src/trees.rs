@@ -1,9 +1,11 @@
 //! Maps: whether the order of their pairs is known, and the trees of large ones.
 //!
-//! A small map has its keys in order (see [`larder_term::key_order`]). A large one is a tree by the hashes of its keys: a node has a bit for
-//! each of 16 children that is there, and a child is another node or a pair. Stored, such a map has its pairs as they are met from left to
-//! right, and in front its *shape*: for each node, from left to right and from the top, which children are there and which of these
-//! are nodes, as two numbers of 16 bits. So its tree is written as it was, and no key is hashed.
+//! A small map has its keys in order (see [`larder_term::key_order`]). A large one is a tree by the
+//! hashes of its keys: a node has a bit for each of 16 children that is there, and a child is
+//! another node or a pair. Stored, such a map has its pairs as they are met from left to right, and
+//! in front its *shape*: for each node, from left to right and from the top, which children are
+//! there and which of these are nodes, as two numbers of 16 bits. So its tree is written as it was,
+//! and no key is hashed.
 //!
 //! ```text
 //!  root  header | size | • | • | …        TREE_MAP 35 │ 4 │ 0b0011 0b0010  0b1001 0 │ k1 v1  k2 v2  k3 v3
@@ -24,7 +26,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Whether the pairs of maps may be stored as they lie.
 static ORDER_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// The headers of a root with all children, of another root and of a node; the two latter without the bits that say which children are there.
+/// The headers of a root with all children, of another root and of a node; the two latter without
+/// the bits that say which children are there.
 static FULL_ROOT: AtomicUsize = AtomicUsize::new(0);
 static ROOT: AtomicUsize = AtomicUsize::new(0);
 static NODE: AtomicUsize = AtomicUsize::new(0);
@@ -77,7 +80,8 @@ impl Tree {
     /// Adds the node that lies at `at`, whose children lie so many words behind.
     fn node(&mut self, node: Word, at: *const Word, first: usize, levels: u32) -> Option<()> {
         let levels = levels.checked_sub(1)?;
-        // SAFETY: a node of a map of the running call: its header, and as many children as that has bits, saw `find_trees`.
+        // SAFETY: a node of a map of the running call: its header, and as many children as that has
+        // bits, saw `find_trees`.
         let children = unsafe {
             let present = *at >> PRESENT & ALL;
             std::slice::from_raw_parts(at.add(first), present.count_ones() as usize)
@@ -108,7 +112,8 @@ impl Tree {
     }
 }
 
-/// Makes the map of a shape whose pairs begin at `next`, and puts it in its place; gives the place behind the pairs. None if it isn't known how maps lie.
+/// Makes the map of a shape whose pairs begin at `next`, and puts it in its place; gives the place
+/// behind the pairs. None if it isn't known how maps lie.
 pub fn make(
     heap: &Heap,
     (bytes, shape): (&[u8], &[u8]),
@@ -205,8 +210,8 @@ pub fn check(heap: &Heap) {
     }
 }
 
-/// Of two atoms, the first by its text and last by its number, which comes first in a map: `Less` if the first does. None if maps have another order
-/// of keys than is known.
+/// Of two atoms, the first by its text and last by its number, which comes first in a map: `Less`
+/// if the first does. None if maps have another order of keys than is known.
 fn atom_order(heap: &Heap) -> Option<Order> {
     let atom = |text: &str| {
         let atom = larder_term::Atom::new(text);
@@ -279,7 +284,8 @@ fn find_trees(heap: &Heap) -> Option<()> {
             return None;
         }
         found[at] = base;
-        // SAFETY: behind the header of a large map lie its size and its children, 16 at most, of which one bit each says that it is there.
+        // SAFETY: behind the header of a large map lie its size and its children, 16 at most, of
+        // which one bit each says that it is there.
         let children = unsafe {
             let count = (root >> PRESENT & ALL).count_ones() as usize;
             std::slice::from_raw_parts(place(word).add(2), count)

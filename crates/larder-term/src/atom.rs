@@ -4,8 +4,9 @@
 //!  text ──papaya (lock-free map)──▶ id ──boxcar (append-only, lock-free)──▶ &'static str
 //! ```
 //!
-//! Invariants: an id, once given out, names the same text for ever; ids are dense from 0; a text has one id. Reads take no lock
-//! either way; a new text takes one mutex, so that no text gets two ids. Nothing is ever removed.
+//! Invariants: an id, once given out, names the same text for ever; ids are dense from 0; a text
+//! has one id. Reads take no lock either way; a new text takes one mutex, so that no text gets two
+//! ids. Nothing is ever removed.
 
 use parking_lot::Mutex;
 use std::{fmt, sync::LazyLock};
@@ -80,7 +81,8 @@ impl Atom {
     /// The atom of a text.
     ///
     /// # Panics
-    /// Panics if the text cannot be an atom: for texts that a program does not choose, use [`Atom::try_new`].
+    /// Panics if the text cannot be an atom: for texts that a program does not choose, use
+    /// [`Atom::try_new`].
     pub fn new(text: &str) -> Atom {
         Atom::try_new(text).expect("text of an atom")
     }
@@ -104,7 +106,8 @@ impl Atom {
         INTERNER.texts.get(self.0 as usize).copied().unwrap_or("")
     }
 
-    /// The number under which the text is interned: the same for the life of the process, not longer.
+    /// The number under which the text is interned: the same for the life of the process, not
+    /// longer.
     #[inline]
     pub const fn id(self) -> u32 {
         self.0

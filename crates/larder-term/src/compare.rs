@@ -1,11 +1,13 @@
 //! Identity (`=:=`) and term order (`==`, `<`), without recursion.
 //!
-//! Two terms are compared in lockstep: one cursor in each, and a stack of what the open containers still have in common. A difference ends
-//! the walk, so neither cursor ever has to skip a subterm. Two maps of one size (over 1) and different bytes are compared by their order
-//! keys, which list all keys before all values.
+//! Two terms are compared in lockstep: one cursor in each, and a stack of what the open containers
+//! still have in common. A difference ends the walk, so neither cursor ever has to skip a subterm.
+//! Two maps of one size (over 1) and different bytes are compared by their order keys, which list
+//! all keys before all values.
 //!
-//! A map of many pairs may have one of two forms: sorted (`MAP`), or in the order of the host's tree (`TREE_MAP`). Two maps of one form
-//! are identical if their bytes are; of different forms, if the sorted forms are.
+//! A map of many pairs may have one of two forms: sorted (`MAP`), or in the order of the host's
+//! tree (`TREE_MAP`). Two maps of one form are identical if their bytes are; of different forms, if
+//! the sorted forms are.
 
 use crate::{
     atom::Atom,
@@ -29,7 +31,8 @@ use std::{
 
 static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
 
-/// Says whether 0.0 and −0.0 are identical in this process, as the host has it (OTP before 27). At first they are not.
+/// Says whether 0.0 and −0.0 are identical in this process, as the host has it (OTP before 27). At
+/// first they are not.
 pub fn set_legacy_zero(legacy: bool) {
     // Ordering: Relaxed; a switch that a door sets before it makes its first table.
     LEGACY_ZERO.store(legacy, Memory::Relaxed);
@@ -46,8 +49,8 @@ impl TermRef<'_> {
     /// Whether both are the same term: Erlang's `=:=`.
     ///
     /// # Complexity
-    /// One comparison of bytes; a walk only if they differ and something in them is kept outside, or is a map in the order of a tree (or legacy
-    /// zeros are about).
+    /// One comparison of bytes; a walk only if they differ and something in them is kept outside,
+    /// or is a map in the order of a tree (or legacy zeros are about).
     #[inline]
     pub fn identical(self, other: TermRef<'_>) -> bool {
         self.bytes() == other.bytes() || identical_apart(self.bytes(), other.bytes())
@@ -62,7 +65,8 @@ impl TermRef<'_> {
     /// Erlang's order of terms, by which 1 and 1.0 tie.
     ///
     /// # Complexity
-    /// Linear in what both have in common; for two maps with more than one pair, linear in the maps and O(n log n) in their keys.
+    /// Linear in what both have in common; for two maps with more than one pair, linear in the maps
+    /// and O(n log n) in their keys.
     #[inline]
     pub fn cmp_term(self, other: TermRef<'_>) -> Ordering {
         if let (Some(a), Some(b)) = (self.as_int(), other.as_int()) {
@@ -71,8 +75,9 @@ impl TermRef<'_> {
         compare(self.bytes(), other.bytes(), false)
     }
 
-    /// The order of the keys of a map: as [`TermRef::cmp_term`], but every integer is less than every float, at any depth. Ties
-    /// only what is identical; −0.0 is less than 0.0 unless they are identical.
+    /// The order of the keys of a map: as [`TermRef::cmp_term`], but every integer is less than
+    /// every float, at any depth. Ties only what is identical; −0.0 is less than 0.0 unless they
+    /// are identical.
     pub fn cmp_exact(self, other: TermRef<'_>) -> Ordering {
         compare(self.bytes(), other.bytes(), true)
     }
@@ -105,7 +110,8 @@ pub fn set_tree_maps() {
     TREE_MAPS.store(true, Memory::Relaxed);
 }
 
-/// Whether a map may have two forms in this process, so that identical terms may differ in their bytes.
+/// Whether a map may have two forms in this process, so that identical terms may differ in their
+/// bytes.
 #[inline]
 pub fn tree_maps() -> bool {
     // Ordering: Relaxed; pairs with the store of `set_tree_maps`, see there.
@@ -145,7 +151,8 @@ pub(crate) fn has_negative_zero(bytes: &[u8]) -> bool {
 
 /// The inline bytes of a term with 0.0 for every −0.0.
 ///
-/// The size of a float does not change, so only the order of a map's pairs may: the term is encoded anew, head by head.
+/// The size of a float does not change, so only the order of a map's pairs may: the term is encoded
+/// anew, head by head.
 pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
     let bytes = term.bytes();
     let plain = inline(bytes);
@@ -163,14 +170,16 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
             _ => enc.raw_head(&plain[at..end], children),
         }
         while maps.last().is_some_and(|&(_, around)| around == pending) {
-            // Two keys that differ by the sign of a zero stay two: the host that takes them for one never sends both.
+            // Two keys that differ by the sign of a zero stay two: the host that takes them for one
+            // never sends both.
             let _both_kept = maps.pop().map(|(token, _)| enc.end_map(token));
         }
     }
     out
 }
 
-/// Whether two terms of the same shape are identical when what is kept outside is taken for what it is.
+/// Whether two terms of the same shape are identical when what is kept outside is taken for what it
+/// is.
 fn in_step(a: &[u8], b: &[u8]) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     while pending > 0 {

@@ -4,9 +4,10 @@
 //!  begin_tuple(2)  atom  begin_map(1)  key  value  end_map(token)        a container's head, then as many terms as it has children
 //! ```
 //!
-//! Invariants: `pending` is how many terms the open containers still lack. `boundary` is the value of `pending` at which the next
-//! term to begin is a direct child of the innermost open map (0 when there is no map: the next term is a new outermost one), so that a map
-//! learns where its keys and values begin from one comparison a term.
+//! Invariants: `pending` is how many terms the open containers still lack. `boundary` is the value
+//! of `pending` at which the next term to begin is a direct child of the innermost open map (0 when
+//! there is no map: the next term is a new outermost one), so that a map learns where its keys and
+//! values begin from one comparison a term.
 
 use crate::{
     atom::Atom,
@@ -45,8 +46,9 @@ pub struct MapToken(usize);
 
 /// Appends terms to a buffer.
 ///
-/// The caller pushes a container's head and then its children; [`Encoder::is_complete`] tells whether everything begun has all
-/// its children. The bytes own one count for each handle in them (see [`crate::blob`]).
+/// The caller pushes a container's head and then its children; [`Encoder::is_complete`] tells
+/// whether everything begun has all its children. The bytes own one count for each handle in them
+/// (see [`crate::blob`]).
 pub struct Encoder<'b> {
     out: &'b mut Vec<u8>,
     mode: Mode,
@@ -62,7 +64,8 @@ pub struct Encoder<'b> {
 /// No shorter term holds a handle, a float or a long binary.
 const SHORTEST_OF_NOTE: usize = 9;
 
-/// The open maps, where their keys and values begin, and what is to be moved when the outermost ends.
+/// The open maps, where their keys and values begin, and what is to be moved when the outermost
+/// ends.
 #[derive(Default)]
 struct Maps {
     frames: Vec<MapFrame>,
@@ -144,7 +147,8 @@ impl<'b> Encoder<'b> {
             None => true,
         };
         if full {
-            // A map has all its pairs and was not ended. What follows is accepted, and the whole is never complete.
+            // A map has all its pairs and was not ended. What follows is accepted, and the whole is
+            // never complete.
             self.broken = true;
             self.pending += 1;
             self.boundary = self.boundary.wrapping_add(1);
@@ -215,7 +219,8 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// An improper list: `n` terms (at least one) follow, then the tail, which is no list (the caller adds a list's elements to `n` instead).
+    /// An improper list: `n` terms (at least one) follow, then the tail, which is no list (the
+    /// caller adds a list's elements to `n` instead).
     #[inline]
     pub fn begin_improper(&mut self, n: usize) {
         self.begin(n as u64 + 1);
@@ -231,7 +236,8 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// A map: `n` keys follow, each with its value behind it, in any order; then [`Encoder::end_map`].
+    /// A map: `n` keys follow, each with its value behind it, in any order; then
+    /// [`Encoder::end_map`].
     pub fn begin_map(&mut self, n: usize) -> MapToken {
         self.begin(2 * n as u64);
         self.out.push(MAP);
@@ -247,7 +253,8 @@ impl<'b> Encoder<'b> {
         MapToken(maps.frames.len())
     }
 
-    /// A map whose `n` pairs follow in the order that the encoding wants, as another encoded map has them. There is no end to call.
+    /// A map whose `n` pairs follow in the order that the encoding wants, as another encoded map
+    /// has them. There is no end to call.
     pub fn begin_sorted_map(&mut self, n: usize) {
         self.begin(2 * n as u64);
         self.out.push(MAP);
@@ -257,11 +264,12 @@ impl<'b> Encoder<'b> {
     /// Ends the innermost map: sorts its pairs into the order of the encoding.
     ///
     /// # Errors
-    /// [`DuplicateKey`] if two keys are identical; the map then has both, and the caller drops what it was writing.
+    /// [`DuplicateKey`] if two keys are identical; the map then has both, and the caller drops what
+    /// it was writing.
     ///
     /// # Complexity
-    /// O(n log n) comparisons of keys; if pairs were out of order, one move of the bytes of the outermost map, and one of a key's for each level of maps
-    /// that are nested in keys.
+    /// O(n log n) comparisons of keys; if pairs were out of order, one move of the bytes of the
+    /// outermost map, and one of a key's for each level of maps that are nested in keys.
     pub fn end_map(&mut self, token: MapToken) -> Result<(), DuplicateKey> {
         let Some(maps) = self.maps.as_mut() else {
             self.broken = true;
@@ -314,7 +322,8 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(&blob.into_handle());
     }
 
-    /// The first `bits` bits of `bytes`: a binary if they are whole bytes. Bits beyond the end of `bytes` are not there.
+    /// The first `bits` bits of `bytes`: a binary if they are whole bytes. Bits beyond the end of
+    /// `bytes` are not there.
     pub fn bits(&mut self, bytes: &[u8], bits: usize) {
         let bits = bits.min(bytes.len().saturating_mul(8));
         let (whole, rest) = (bits / 8, bits % 8);
@@ -353,7 +362,8 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, id);
     }
 
-    /// A reference, its words in the order of the external format. Zero words at the end do not count beyond the third, and are added up to it.
+    /// A reference, its words in the order of the external format. Zero words at the end do not
+    /// count beyond the third, and are added up to it.
     pub fn reference(&mut self, node: Node, words: &[u32]) {
         self.identifier(node, REF, REF_EXT);
         self.words(words);
@@ -453,7 +463,8 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(&bytes[copied..]);
     }
 
-    /// As `long_term`, with the pairs of all maps sorted, whose order in the bytes may be that of a tree.
+    /// As `long_term`, with the pairs of all maps sorted, whose order in the bytes may be that of a
+    /// tree.
     #[cold]
     fn sorted(&mut self, bytes: &[u8]) {
         let mut inner = Encoder::new(self.out, self.mode);
@@ -480,8 +491,9 @@ impl<'b> Encoder<'b> {
     /// Takes over one whole term that was written elsewhere, with the counts of its handles.
     ///
     /// # Safety
-    /// The bytes are what an encoder of this mode would have written in this process; the caller owns one count for each handle in
-    /// them and gives it up. `handles` and `negative_zero` say whether a handle and a −0.0 are among them.
+    /// The bytes are what an encoder of this mode would have written in this process; the caller
+    /// owns one count for each handle in them and gives it up. `handles` and `negative_zero` say
+    /// whether a handle and a −0.0 are among them.
     pub unsafe fn adopt(&mut self, term: &[u8], handles: bool, negative_zero: bool) {
         self.begin(0);
         self.out.extend_from_slice(term);
@@ -495,7 +507,8 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(head);
     }
 
-    /// A leaf inside a term that is being copied, in this mode; the outermost term has been counted.
+    /// A leaf inside a term that is being copied, in this mode; the outermost term has been
+    /// counted.
     fn moved(&mut self, leaf: TermRef<'_>) {
         let mut inner = Encoder::new(self.out, self.mode);
         match (leaf.view(), leaf.blob(), leaf.anchor()) {

@@ -3,7 +3,8 @@
 use rapidhash::v3::{rapidhash_v3_micro_inline, RapidSecrets};
 use std::fmt;
 
-/// A random member of a family of hash functions over bytes, one for each table: keys that are bad for one seed are good for the next.
+/// A random member of a family of hash functions over bytes, one for each table: keys that are bad
+/// for one seed are good for the next.
 #[derive(Clone)]
 pub struct Seed(RapidSecrets);
 
@@ -33,7 +34,8 @@ impl Seed {
         rapidhash_v3_micro_inline::<true, true>(bytes, &self.0)
     }
 
-    /// The same for at most `SHORT` bytes, where it is two multiplications: small enough to be written where it is used.
+    /// The same for at most `SHORT` bytes, where it is two multiplications: small enough to be
+    /// written where it is used.
     #[inline(always)]
     fn hash_short(&self, bytes: &[u8]) -> u64 {
         let len = bytes.len() as u64;

@@ -1,11 +1,12 @@
 //! Erlang's terms as bytes: identity, order, hash, text and the external format.
 //!
-//! This is the lowest layer of Larder. It knows no table; what is stored in tables is made and read here.
+//! This is the lowest layer of Larder. It knows no table; what is stored in tables is made and read
+//! here.
 //!
 //! # Terms
 //!
-//! [`Term`] owns a term, [`TermRef`] borrows one, [`View`] is the opened head of one. The macro [`term!`] writes them, [`text`] prints and parses
-//! them, [`etf`] speaks Erlang's external format.
+//! [`Term`] owns a term, [`TermRef`] borrows one, [`View`] is the opened head of one. The macro
+//! [`term!`] writes them, [`text`] prints and parses them, [`etf`] speaks Erlang's external format.
 //!
 //! ```
 //! use larder_term::{term, Term, View};
@@ -26,10 +27,12 @@
 //!
 //! # Bytes
 //!
-//! A term is one run of bytes that says where it ends; no encoding is a prefix of another. An [`Encoder`] writes it head by head. The
-//! encoding is canonical in inline mode: two terms are identical exactly when their bytes are. In shared mode a binary over 127 bytes lies outside, counted, and the bytes
-//! hold a handle to it ([`blob`] tells who owns which count); a large map may have its pairs in the order of the host's tree. An [`order_key`] is another run of bytes for the same term, which compares as
-//! terms do.
+//! A term is one run of bytes that says where it ends; no encoding is a prefix of another. An
+//! [`Encoder`] writes it head by head. The encoding is canonical in inline mode: two terms are
+//! identical exactly when their bytes are. In shared mode a binary over 127 bytes lies outside,
+//! counted, and the bytes hold a handle to it ([`blob`] tells who owns which count); a large map
+//! may have its pairs in the order of the host's tree. An [`order_key`] is another run of bytes for
+//! the same term, which compares as terms do.
 //!
 //! ```
 //! use larder_term::{order_key, term};
@@ -45,7 +48,8 @@
 //!
 //! # Objects
 //!
-//! A table keeps tuples. [`object`] splits one into the key and the value that an index stores, and reads it where it lies.
+//! A table keeps tuples. [`object`] splits one into the key and the value that an index stores, and
+//! reads it where it lies.
 //!
 //! ```
 //! use larder_term::{object::{self, KeyForm, ObjectBuf}, term};
@@ -63,12 +67,14 @@
 //! # Promises
 //!
 //! * Nothing here recurses over the depth of a term: a million nested lists are as good as one.
-//! * Nothing that a stranger sends panics: [`etf`] and [`text`] check what they read. [`TermRef::trusted`] and its kin are `unsafe`, because they
-//!   do not.
+//! * Nothing that a stranger sends panics: [`etf`] and [`text`] check what they read.
+//!   [`TermRef::trusted`] and its kin are `unsafe`, because they do not.
 //! * Atoms are for ever ([`atom`]), and so is what parsing an untrusted text costs.
-//! * Some switches belong to the whole process, and the host sets them when it is loaded: [`set_legacy_zero`] (hosts that take −0.0 for 0.0), [`set_atom_order`] and
-//!   [`set_tree_maps`] (how the host keeps its maps), [`blob::set_host_binaries`] (how it counts its binaries). [`node::set_local`] says what this node is called,
-//!   which only comparing its identifiers with other nodes' asks for.
+//! * Some switches belong to the whole process, and the host sets them when it is loaded:
+//!   [`set_legacy_zero`] (hosts that take −0.0 for 0.0), [`set_atom_order`] and [`set_tree_maps`]
+//!   (how the host keeps its maps), [`blob::set_host_binaries`] (how it counts its binaries).
+//!   [`node::set_local`] says what this node is called, which only comparing its identifiers with
+//!   other nodes' asks for.
 //!
 //! `unsafe` code lives in [`blob`] alone, where handles become pointers.
 

@@ -4,8 +4,9 @@ use crate::Term;
 
 /// A term in Erlang's syntax, as far as Rust's tokens go.
 ///
-/// A lower-case name is an atom, a literal a number or a binary, `{…}` a tuple, `[…]` and `[…|tail]` a list, `#{k => v}` a map, and
-/// `(expression)` whatever [`Term`] has a `From` for. An atom that is no Rust name is `(Atom::new("such as this"))`.
+/// A lower-case name is an atom, a literal a number or a binary, `{…}` a tuple, `[…]` and
+/// `[…|tail]` a list, `#{k => v}` a map, and `(expression)` whatever [`Term`] has a `From` for. An
+/// atom that is no Rust name is `(Atom::new("such as this"))`.
 ///
 /// ```
 /// use larder_term::{term, Atom, Term};

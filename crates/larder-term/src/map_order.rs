@@ -1,16 +1,18 @@
 //! The pairs of maps that are being written, put into the order of the encoding.
 //!
-//! A map's pairs are sorted by their keys when it ends. To move them then would move all that is nested in them at every level; so the order alone is noted
-//! while another map is open around it, and all is moved once, when the outermost map ends. Keys must be in order to be compared: a map within a key is
-//! moved when the map ends that has the key.
+//! A map's pairs are sorted by their keys when it ends. To move them then would move all that is
+//! nested in them at every level; so the order alone is noted while another map is open around it,
+//! and all is moved once, when the outermost map ends. Keys must be in order to be compared: a map
+//! within a key is moved when the map ends that has the key.
 //!
 //! ```text
 //!   #{ 2 => #{9 => x, 8 => y}, 1 => z }
 //!      ^      ^                              two moves, of the pairs from here on; the inner one lies within a run of the outer one
 //! ```
 //!
-//! Invariants: a move permutes the bytes from its map's first key to the map's end, and no others, so places around it stay what they are. A map has a
-//! head before its first key, so that moves within each other begin at different places.
+//! Invariants: a move permutes the bytes from its map's first key to the map's end, and no others,
+//! so places around it stay what they are. A map has a head before its first key, so that moves
+//! within each other begin at different places.
 
 use crate::{compare, encoder::DuplicateKey, view::TermRef};
 use std::collections::BTreeMap;
@@ -26,7 +28,8 @@ struct Move {
 pub(crate) struct Moves(BTreeMap<usize, Move>);
 
 impl Moves {
-    /// A map ends where the bytes end; `marks` are where its keys and values begin, in turn. Another is open around it, unless it is the outermost.
+    /// A map ends where the bytes end; `marks` are where its keys and values begin, in turn.
+    /// Another is open around it, unless it is the outermost.
     pub(crate) fn end_map(
         &mut self,
         out: &mut [u8],

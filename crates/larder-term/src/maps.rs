@@ -1,10 +1,13 @@
 //! Where the keys and values of a term's maps begin, found in one pass.
 //!
-//! Order keys and texts have all of a map's keys in term order, but its pairs are stored side by side, perhaps as the host's tree has them, so its values are visited out
-//! of order. Skipping to them map by map would cost the square of the depth of nested maps; this pass costs the term once.
+//! Order keys and texts have all of a map's keys in term order, but its pairs are stored side by
+//! side, perhaps as the host's tree has them, so its values are visited out of order. Skipping to
+//! them map by map would cost the square of the depth of nested maps; this pass costs the term
+//! once.
 //!
-//! Invariant of the pass: `boundary` is the value of `pending` at which the next term to begin is a child of the innermost map (or comes right
-//! after it, once all its places are filled), as in the encoder.
+//! Invariant of the pass: `boundary` is the value of `pending` at which the next term to begin is a
+//! child of the innermost map (or comes right after it, once all its places are filled), as in the
+//! encoder.
 
 use crate::{
     skip::head,

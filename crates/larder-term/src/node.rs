@@ -41,7 +41,8 @@ impl Node {
 
 static LOCAL: AtomicU64 = AtomicU64::new((atoms::NONODE.id() as u64) << 32);
 
-/// Says what this node is called. Term order reads it when it compares a local identifier with another node's, nothing else does.
+/// Says what this node is called. Term order reads it when it compares a local identifier with
+/// another node's, nothing else does.
 pub fn set_local(name: NodeName) {
     // Ordering: Relaxed; both halves travel in one word and nothing else is published with it.
     LOCAL.store(

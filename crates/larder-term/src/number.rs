@@ -1,7 +1,8 @@
 //! Numbers: exact comparison of integers and floats, and Erlang's arithmetic.
 //!
-//! An integer and a float are compared by their values, never by rounding one to the other: 9007199254740993 is more than
-//! 9007199254740992.0. Arithmetic gives what Erlang's operators give, and an error where they fail.
+//! An integer and a float are compared by their values, never by rounding one to the other:
+//! 9007199254740993 is more than 9007199254740992.0. Arithmetic gives what Erlang's operators give,
+//! and an error where they fail.
 
 mod ops;
 
@@ -150,7 +151,8 @@ impl Number {
     }
 }
 
-/// As the emulator does it: digit by digit from the highest, rounded each time, which is not always the nearest float. Infinite if it is too large for one.
+/// As the emulator does it: digit by digit from the highest, rounded each time, which is not always
+/// the nearest float. Infinite if it is too large for one.
 fn big_to_float(n: &BigInt) -> f64 {
     let (sign, digits) = n.to_u64_digits();
     let base = 2f64.powi(64);
@@ -218,7 +220,8 @@ fn compare_bigs(a: BigRef<'_>, b: BigRef<'_>) -> Ordering {
     }
 }
 
-/// Two numbers; `exact`: every integer before every float, and −0.0 before 0.0 unless they are identical.
+/// Two numbers; `exact`: every integer before every float, and −0.0 before 0.0 unless they are
+/// identical.
 pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
     use View::{Big, Float, Int};
     match (a, b) {
@@ -245,7 +248,8 @@ pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
 mod tests {
     use super::*;
 
-    /// The emulator's `float((3 bsl 63) + 2049) == float(3 bsl 63)`, though another float is nearer.
+    /// The emulator's `float((3 bsl 63) + 2049) == float(3 bsl 63)`, though another float is
+    /// nearer.
     #[test]
     fn large_integers_are_rounded_digit_by_digit() {
         let float = |n: BigInt| Number::Big(n).to_float();

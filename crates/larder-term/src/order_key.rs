@@ -8,16 +8,21 @@
 //!                             map    F7 size, keys, values
 //! ```
 //!
-//! Invariants: byte order is term order; no order key is a prefix of another; only what is `==` shares bytes. `0xFF` begins nothing.
+//! Invariants: byte order is term order; no order key is a prefix of another; only what is `==`
+//! shares bytes. `0xFF` begins nothing.
 //!
-//! * *Numbers.* A number's magnitude is its whole part `i` and its fraction. `w = 2i + (1 if there is a fraction)` is written in as few bytes as it takes, its
-//!   length in the first byte (`w < 96` is the first byte alone), and then the fraction as eight IEEE bytes, high ones first, if
-//!   there is one. The magnitude of a negative number has all its bits turned. In the keys of maps integers precede floats, so there a
-//!   float is `EF` and its IEEE bits, turned so that they compare.
-//! * *Texts* end with 00; inside, 00 is `01 01` and 01 is `01 02`. *Bits* end with `00 n`; inside, 00 is `00 FF`.
+//! * *Numbers.* A number's magnitude is its whole part `i` and its fraction. `w = 2i + (1 if there
+//!   is a fraction)` is written in as few bytes as it takes, its length in the first byte (`w < 96`
+//!   is the first byte alone), and then the fraction as eight IEEE bytes, high ones first, if there
+//!   is one. The magnitude of a negative number has all its bits turned. In the keys of maps
+//!   integers precede floats, so there a float is `EF` and its IEEE bits, turned so that they
+//!   compare.
+//! * *Texts* end with 00; inside, 00 is `01 01` and 01 is `01 02`. *Bits* end with `00 n`; inside,
+//!   00 is `00 FF`.
 //! * *Maps* have their keys in term order, then the values in that order.
-//! * *This node's* pids, ports and references sort before all other nodes' of the same number (pids) and before all other
-//!   nodes' (ports and references). Erlang would place them by the node's name, which a node may change while its tables stay.
+//! * *This node's* pids, ports and references sort before all other nodes' of the same number
+//!   (pids) and before all other nodes' (ports and references). Erlang would place them by the
+//!   node's name, which a node may change while its tables stay.
 
 mod decode;
 mod flat;
@@ -69,14 +74,16 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a run of bytes with which exactly the order keys of tuples of this arity begin that have these first elements.
+/// Appends a run of bytes with which exactly the order keys of tuples of this arity begin that have
+/// these first elements.
 pub fn tuple_prefix(arity: usize, firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     out.push(TUPLE_KEY);
     push_count(arity as u64, out);
     firsts.iter().for_each(|&first| encode(first, out));
 }
 
-/// Appends a run of bytes with which exactly the order keys of lists begin that have these first elements (and any tail after them).
+/// Appends a run of bytes with which exactly the order keys of lists begin that have these first
+/// elements (and any tail after them).
 pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     for &first in firsts {
         out.push(CONS);
@@ -84,8 +91,9 @@ pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Turns a prefix into the least run of bytes that is greater than everything that begins with it; `false` if there is none (the
-/// prefix is empty or all `FF`, which no order key is), and then `prefix` is empty.
+/// Turns a prefix into the least run of bytes that is greater than everything that begins with it;
+/// `false` if there is none (the prefix is empty or all `FF`, which no order key is), and then
+/// `prefix` is empty.
 pub fn successor(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
@@ -353,7 +361,8 @@ fn push_fun(fun: FunRef<'_>, out: &mut Vec<u8>) {
     push_count(fun.free().len() as u64, out);
 }
 
-/// A count: itself up to `0xF7`, else the number of its bytes above that, and them, high ones first.
+/// A count: itself up to `0xF7`, else the number of its bytes above that, and them, high ones
+/// first.
 fn push_count(n: u64, out: &mut Vec<u8>) {
     if n <= 0xF7 {
         return out.push(n as u8);
@@ -395,7 +404,8 @@ pub(super) const EIGHT_ZEROS: [u8; 16] = [
     0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
 ];
 
-/// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says in which order they were.
+/// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says
+/// in which order they were.
 fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
     let run = |i: usize| &out[starts[i]..starts[i + 1]];
     let mut order: Vec<usize> = (0..starts.len() - 1).collect();

@@ -1,7 +1,8 @@
 //! Walking over encoded terms without recursion.
 //!
-//! A term is a head (tag and the payload that is no term) followed by its children. The encoding is in prefix order, so
-//! "one term" is `pending = 1; while pending > 0 { pending -= 1; advance over a head; pending += its children }`.
+//! A term is a head (tag and the payload that is no term) followed by its children. The encoding is
+//! in prefix order, so "one term" is `pending = 1; while pending > 0 { pending -= 1; advance over a
+//! head; pending += its children }`.
 
 use crate::{tags::*, varint};
 

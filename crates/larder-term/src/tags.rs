@@ -2,7 +2,8 @@
 
 /// `SMALL + n` is the integer `n`, for `n` in `0..=127`.
 pub const SMALL: u8 = 0x80;
-/// An integer in one byte; `INT1 + k` has `k + 1` bytes, two's complement, little endian, as few as carry it.
+/// An integer in one byte; `INT1 + k` has `k + 1` bytes, two's complement, little endian, as few as
+/// carry it.
 pub const INT1: u8 = 0x01;
 /// An integer in eight bytes.
 pub const INT8: u8 = 0x08;
@@ -56,7 +57,8 @@ pub const TREE_MAP: u8 = 0x21;
 
 /// The bytes of a handle.
 pub const HANDLE: usize = 8;
-/// The longest binary that shared mode still keeps inline: to copy so much costs less than to count it, and its length is one byte.
+/// The longest binary that shared mode still keeps inline: to copy so much costs less than to count
+/// it, and its length is one byte.
 pub const INLINE_BINARY: usize = 127;
 /// The shortest term that can hold a handle: tag, length, handle.
 pub const SHORTEST_WITH_HANDLE: usize = 2 + HANDLE;

@@ -13,8 +13,8 @@ use std::{cmp::Ordering, fmt, hash, str::FromStr};
 
 /// A term that owns its bytes. Long binaries in it are kept once and counted; cloning shares them.
 ///
-/// `==` and `Hash` are identity (`=:=` of Erlang). `Ord` is Erlang's order, with what ties there (1 and 1.0) ordered as
-/// the keys of maps are, so that it agrees with `==`.
+/// `==` and `Hash` are identity (`=:=` of Erlang). `Ord` is Erlang's order, with what ties there (1
+/// and 1.0) ordered as the keys of maps are, so that it agrees with `==`.
 ///
 /// ```
 /// use larder_term::{term, Term};
@@ -113,7 +113,8 @@ impl Term {
         })
     }
 
-    /// A list with a tail: `[a, b | tail]`. A tail that is a list itself makes one longer list, as in Erlang; no elements make the tail.
+    /// A list with a tail: `[a, b | tail]`. A tail that is a list itself makes one longer list, as
+    /// in Erlang; no elements make the tail.
     pub fn improper<T: AsTerm>(
         elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
         tail: TermRef<'_>,

@@ -1,4 +1,5 @@
-//! LEB128 varints: seven bits a byte, low ones first, the top bit set on all but the last byte; minimal.
+//! LEB128 varints: seven bits a byte, low ones first, the top bit set on all but the last byte;
+//! minimal.
 
 /// Appends `n`.
 #[inline]

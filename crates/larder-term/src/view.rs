@@ -12,7 +12,8 @@ use num_bigint::{BigInt, Sign};
 
 /// One term as a borrowed run of encoded bytes. Copying it copies no term.
 ///
-/// A handle inside is good while the bytes are: who makes a `TermRef` of bytes of their own says so ([`TermRef::trusted`]).
+/// A handle inside is good while the bytes are: who makes a `TermRef` of bytes of their own says so
+/// ([`TermRef::trusted`]).
 #[derive(Clone, Copy)]
 pub struct TermRef<'a>(&'a [u8]);
 
@@ -35,7 +36,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The place in Erlang's order of types: number < atom < reference < fun < port < pid < tuple < map < nil < list < bitstring.
+    /// The place in Erlang's order of types: number < atom < reference < fun < port < pid < tuple <
+    /// map < nil < list < bitstring.
     #[inline]
     pub fn rank(self) -> u8 {
         (self as u8).saturating_sub(1)
@@ -63,7 +65,8 @@ pub enum View<'a> {
     Map(MapRef<'a>),
     /// A binary, wherever it is kept.
     Bin(&'a [u8]),
-    /// A bitstring whose length in bits is no multiple of eight; the last byte's unused low bits are zero.
+    /// A bitstring whose length in bits is no multiple of eight; the last byte's unused low bits
+    /// are zero.
     Bits {
         /// The bits, high ones first.
         bytes: &'a [u8],
@@ -239,7 +242,8 @@ impl<'a> ListRef<'a> {
     }
 }
 
-/// A map's pairs, in the order of their encoding (no order that a person would expect, but the same for equal maps).
+/// A map's pairs, in the order of their encoding (no order that a person would expect, but the same
+/// for equal maps).
 #[derive(Clone, Copy)]
 pub struct MapRef<'a>(Terms<'a>);
 
@@ -274,7 +278,8 @@ pub struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    /// `left` terms that begin at the start of `bytes`, which an encoder wrote and whose handles are good.
+    /// `left` terms that begin at the start of `bytes`, which an encoder wrote and whose handles
+    /// are good.
     pub(crate) fn new(bytes: &'a [u8], left: usize) -> Self {
         Terms { bytes, left }
     }
@@ -327,8 +332,8 @@ impl<'a> TermRef<'a> {
     /// The term that these bytes are.
     ///
     /// # Safety
-    /// The bytes are exactly one term that an [`crate::Encoder`] wrote in this process, and the counts of the handles in
-    /// them are held by somebody for all of `'a`.
+    /// The bytes are exactly one term that an [`crate::Encoder`] wrote in this process, and the
+    /// counts of the handles in them are held by somebody for all of `'a`.
     #[inline]
     pub unsafe fn trusted(bytes: &'a [u8]) -> TermRef<'a> {
         TermRef(bytes)
@@ -344,7 +349,8 @@ impl<'a> TermRef<'a> {
         (TermRef(term), rest)
     }
 
-    /// As `trusted`, within this crate: every caller takes the bytes from a whole that was trusted, or that it encoded.
+    /// As `trusted`, within this crate: every caller takes the bytes from a whole that was trusted,
+    /// or that it encoded.
     #[inline]
     pub(crate) fn within(bytes: &'a [u8]) -> TermRef<'a> {
         TermRef(bytes)
@@ -496,7 +502,8 @@ impl<'a> TermRef<'a> {
         }
     }
 
-    /// A count of one's own on a binary that is kept outside; `None` for everything else, inline binaries too.
+    /// A count of one's own on a binary that is kept outside; `None` for everything else, inline
+    /// binaries too.
     pub fn blob(self) -> Option<Blob> {
         (self.0[0] == BLOB).then(|| Blob(blob::owned(self)))
     }
@@ -510,7 +517,8 @@ impl<'a> TermRef<'a> {
         blob::payload(self)?.owner()
     }
 
-    /// The address of the host's binary that a binary is, if it is kept outside as one ([`Blob::of_host`]).
+    /// The address of the host's binary that a binary is, if it is kept outside as one
+    /// ([`Blob::of_host`]).
     #[inline]
     pub fn host_binary(self) -> Option<usize> {
         if self.0[0] != BLOB {
@@ -558,7 +566,8 @@ fn small_int(bytes: &[u8]) -> i64 {
 /// The signed number that one to eight bytes are, low ones first; 0 for no bytes or more.
 #[inline]
 pub fn little_endian(bytes: &[u8]) -> i64 {
-    // Loads of fixed widths: bytes gathered one by one would have to be stored before they could be loaded as a word.
+    // Loads of fixed widths: bytes gathered one by one would have to be stored before they could be
+    // loaded as a word.
     match *bytes {
         [a] => i64::from(a as i8),
         [a, b] => i64::from(i16::from_le_bytes([a, b])),

@@ -7,7 +7,8 @@ use larder_term::{
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Counts of living blobs and the switch for zeros belong to the process: tests that look at them run one by one.
+/// Counts of living blobs and the switch for zeros belong to the process: tests that look at them
+/// run one by one.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE
@@ -324,7 +325,8 @@ fn objects_come_back() {
     assert_eq!(encode(term!({ a }), 0), Err(ObjectError::TooShort));
 }
 
-/// Handles that were noted own nothing until they are told to; then their counts go with what they were put into, wherever that is dropped.
+/// Handles that were noted own nothing until they are told to; then their counts go with what they
+/// were put into, wherever that is dropped.
 #[test]
 fn handles_that_were_noted_are_given_back_once() {
     let _alone = alone();
@@ -393,7 +395,8 @@ fn objects_have_one_hash() {
     );
 }
 
-/// Terms that come back from their order keys, and terms that share theirs with others or would be dear to find.
+/// Terms that come back from their order keys, and terms that share theirs with others or would be
+/// dear to find.
 #[test]
 fn keys_that_are_worked_out() {
     let ordered = |t: &Term| {

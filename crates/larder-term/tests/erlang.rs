@@ -1,4 +1,5 @@
-//! Terms against Erlang itself: order, identity, text and the external format of random terms, as the installed `erl` has them.
+//! Terms against Erlang itself: order, identity, text and the external format of random terms, as
+//! the installed `erl` has them.
 
 use larder_term::{
     atoms,
@@ -55,7 +56,8 @@ fn key(term: TermRef<'_>) -> Vec<u8> {
     out
 }
 
-/// Whether identifiers of this node and of others meet, or a text of ours differs by design: see the notes at each use.
+/// Whether identifiers of this node and of others meet, or a text of ours differs by design: see
+/// the notes at each use.
 fn mentions(term: TermRef<'_>, wanted: &dyn Fn(View<'_>) -> bool) -> bool {
     let mut todo = vec![term];
     while let Some(term) = todo.pop() {
@@ -77,7 +79,8 @@ fn mentions(term: TermRef<'_>, wanted: &dyn Fn(View<'_>) -> bool) -> bool {
     false
 }
 
-/// Whether an identifier is this node's. Order keys put those before all others, whatever this node's name is.
+/// Whether an identifier is this node's. Order keys put those before all others, whatever this
+/// node's name is.
 fn owned_by(view: View<'_>) -> Option<bool> {
     let node = match view {
         View::Pid(pid) => pid.node,

@@ -1,4 +1,5 @@
-//! Properties of random terms: one order in two forms, one encoding a term, and the same term after every round trip.
+//! Properties of random terms: one order in two forms, one encoding a term, and the same term after
+//! every round trip.
 
 use larder_term::{
     blob, etf, order_key, skip, term, Atom, Encoder, Mode, Node, NodeName, Term, TermBuf, TermRef,
@@ -435,7 +436,8 @@ fn a_tuple_that_is_too_large_is_refused() {
     assert_eq!(tuple(1 << 24).err(), Some(etf::EtfError::TooLarge));
 }
 
-/// A reference that names a process has five words, of which the last may be zero; whoever made it takes no fewer.
+/// A reference that names a process has five words, of which the last may be zero; whoever made it
+/// takes no fewer.
 #[test]
 fn references_have_three_words_or_five() {
     for (words, written) in [(1, 3), (3, 3), (4, 5), (5, 5)] {
@@ -474,7 +476,8 @@ fn backwards(term: TermRef<'_>, enc: &mut Encoder<'_>) {
 }
 
 proptest! {
-    /// However the pairs of maps come, those nested in values and in keys too, the bytes are the same.
+    /// However the pairs of maps come, those nested in values and in keys too, the bytes are the
+    /// same.
     #[test]
     fn maps_may_come_in_any_order(parts in vec((terms(), terms(), terms()), 1..6)) {
         let inner = |key: &Term, value: &Term| Term::map([(key.clone(), value.clone()), (term!(k), term!(v))]);

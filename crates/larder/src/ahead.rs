@@ -1,9 +1,9 @@
 //! The read-ahead cursor: what a thread read beyond its last step from key to key.
 //!
 //! Who goes from key to key through a table mostly goes on from the key of the last answer. So the
-//! second such step reads some more entries than it needs, the next time more of them, and the steps
-//! that follow are answered from what was read, for as long as the table's watch says that nothing
-//! has changed (see `scan::watch`): a step then looks at no leaf.
+//! second such step reads some more entries than it needs, the next time more of them, and the
+//! steps that follow are answered from what was read, for as long as the table's watch says that
+//! nothing has changed (see `scan::watch`): a step then looks at no leaf.
 //!
 //! ```text
 //!   next(k1) -> k2     reads k2                          unwatched
@@ -12,18 +12,18 @@
 //! ```
 //!
 //! A table that others change all the time would have its watch armed, and disarmed, at each step.
-//! There the index is asked whether the leaf that was read is as it was (`Unique::unchanged`): a step
-//! then finds its leaf, and no more. After a change of the table the thread goes on so for a while,
-//! without the watch; after a change of the leaf it reads nothing ahead for some steps. A step that
-//! reads nothing ahead costs little (`Unique::step`), so a drain, which deletes each key that it has
-//! passed, needs no read-ahead.
+//! There the index is asked whether the leaf that was read is as it was (`Unique::unchanged`): a
+//! step then finds its leaf, and no more. After a change of the table the thread goes on so for a
+//! while, without the watch; after a change of the leaf it reads nothing ahead for some steps. A
+//! step that reads nothing ahead costs little (`Unique::step`), so a drain, which deletes each key
+//! that it has passed, needs no read-ahead.
 //!
 //! A host that showed the key of an answer as a number of its own, which stands for that key for
 //! ever, may ask for the next step by that number: then the key is neither written nor compared.
 //!
-//! What is kept are copies of bytes. Entries whose values hold handles are never answered from here:
-//! nobody counts those copies' handles. Of a bag, keys are answered from here, and never objects:
-//! what was read may have some of a key's objects without the others.
+//! What is kept are copies of bytes. Entries whose values hold handles are never answered from
+//! here: nobody counts those copies' handles. Of a bag, keys are answered from here, and never
+//! objects: what was read may have some of a key's objects without the others.
 
 use crate::raw;
 use crate::scan::Watched;
@@ -179,8 +179,8 @@ impl Ahead {
         self.go_to(next)
     }
 
-    /// As `next`, after the table was changed: if `same` says of the key of the last answer that what
-    /// was read around it was not.
+    /// As `next`, after the table was changed: if `same` says of the key of the last answer that
+    /// what was read around it was not.
     #[inline]
     pub(crate) fn next_unchanged(
         &mut self,

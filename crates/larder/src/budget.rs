@@ -1,7 +1,8 @@
 //! How much a slice of a long operation may do.
 //!
-//! A door gives a [`Budget`] to each call of a job's `step`. The job spends units, about one an object, and stops when they are used up or when
-//! the time is: so a scheduler of the host is held for no longer than the door likes, whatever the size of the table.
+//! A door gives a [`Budget`] to each call of a job's `step`. The job spends units, about one an
+//! object, and stops when they are used up or when the time is: so a scheduler of the host is held
+//! for no longer than the door likes, whatever the size of the table.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,8 @@ pub struct Budget {
     units: u64,
     spent: u64,
     until: Option<Instant>,
-    /// How long the slice may last from the first look at the clock on, for one whose first units cost less than a look.
+    /// How long the slice may last from the first look at the clock on, for one whose first units
+    /// cost less than a look.
     last: Option<Duration>,
     look: u32,
     late: bool,
@@ -68,7 +70,8 @@ impl Budget {
         }
     }
 
-    /// Notes that `units` of work were done; false when the slice should end. The clock is looked at every 32 units.
+    /// Notes that `units` of work were done; false when the slice should end. The clock is looked
+    /// at every 32 units.
     pub fn spend(&mut self, units: u32) -> bool {
         self.spent = self.spent.saturating_add(u64::from(units));
         if self.look > units {

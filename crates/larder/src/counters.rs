@@ -1,7 +1,9 @@
 //! Counting a table's objects.
 //!
-//! One number in one place is exact and quick to ask, but every writer of every thread meets on its cache line, which is why it has one of its own: what
-//! lies beside it is read by every operation. With `decentralized_counters` each thread adds to a cell of its own choosing, and asking adds the cells up.
+//! One number in one place is exact and quick to ask, but every writer of every thread meets on its
+//! cache line, which is why it has one of its own: what lies beside it is read by every operation.
+//! With `decentralized_counters` each thread adds to a cell of its own choosing, and asking adds
+//! the cells up.
 
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
@@ -40,7 +42,8 @@ impl Counter {
             Counter::One(cell) => cell,
             Counter::Spread(cells) => &cells[my_cell()],
         };
-        // Ordering: Relaxed; the number orders nothing. A thread sees its own additions, and others' once it has synchronised with them.
+        // Ordering: Relaxed; the number orders nothing. A thread sees its own additions, and
+        // others' once it has synchronised with them.
         cell.fetch_add(n, Ordering::Relaxed);
     }
 

@@ -1,7 +1,8 @@
-//! The engine: makes tables, finds them, and carries out what happens to a table as a whole: rename, give away, inherit, drop.
+//! The engine: makes tables, finds them, and carries out what happens to a table as a whole:
+//! rename, give away, inherit, drop.
 //!
-//! Locks: a table's `admin` guards its place in the lists (names, ids, its owner's record) and is taken before an owner's record. Nothing that reads or writes
-//! objects takes either.
+//! Locks: a table's `admin` guards its place in the lists (names, ids, its owner's record) and is
+//! taken before an owner's record. Nothing that reads or writes objects takes either.
 
 use crate::error::Error;
 use crate::options::{Access, Options};
@@ -19,9 +20,11 @@ use std::time::Duration;
 /// Tables that an owner's end deals with at once; the reaper deals with the others.
 const AT_ONCE: usize = 256;
 
-/// What the engine tells its host. Called from whatever thread it happens on, the reaper's included, with no lock of the engine's held.
+/// What the engine tells its host. Called from whatever thread it happens on, the reaper's
+/// included, with no lock of the engine's held.
 pub trait Door: Send + Sync {
-    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir was to be told.
+    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir
+    /// was to be told.
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
 
     /// The table has died. Called once for each.
@@ -46,7 +49,8 @@ pub(crate) struct Inner {
     next: AtomicU64,
 }
 
-/// An engine: a world of tables and owners. Clones are handles of the same engine. When the last goes, so do the tables that nobody holds.
+/// An engine: a world of tables and owners. Clones are handles of the same engine. When the last
+/// goes, so do the tables that nobody holds.
 #[derive(Clone)]
 pub struct Engine(pub(crate) Arc<Inner>);
 
@@ -67,7 +71,8 @@ impl Engine {
         self.0.owners.register()
     }
 
-    /// Makes the owner with this number live; nothing happens if it does. 0 is nobody and never lives. O(1).
+    /// Makes the owner with this number live; nothing happens if it does. 0 is nobody and never
+    /// lives. O(1).
     pub fn register_as(&self, raw: u64) -> OwnerId {
         let id = OwnerId::from_raw(raw);
         self.0.owners.register_as(id);
@@ -79,9 +84,10 @@ impl Engine {
         self.0.owners.is_alive(owner)
     }
 
-    /// Ends an owner: what it fixed is fixed by it no longer; each of its tables goes to its heir, if it has one that lives, or dies. The first 256
-    /// tables are dealt with here, the ones with heirs first, then the ones with names; the rest by the reaper, soon. Nothing happens if the owner does not
-    /// live.
+    /// Ends an owner: what it fixed is fixed by it no longer; each of its tables goes to its heir,
+    /// if it has one that lives, or dies. The first 256 tables are dealt with here, the ones with
+    /// heirs first, then the ones with names; the rest by the reaper, soon. Nothing happens if the
+    /// owner does not live.
     pub fn down(&self, owner: OwnerId) {
         let Some(estate) = self.0.owners.end(owner) else {
             return;
@@ -130,7 +136,8 @@ impl Engine {
     /// Makes a table. O(1).
     ///
     /// # Errors
-    /// `BadOption`, `UnknownStructure`, `AlreadyExists` (a named table whose name is in use), `NoOwner` (the owner does not live).
+    /// `BadOption`, `UnknownStructure`, `AlreadyExists` (a named table whose name is in use),
+    /// `NoOwner` (the owner does not live).
     pub fn create(&self, mut options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
         options.check()?;
         options.call_by_name();
@@ -155,7 +162,8 @@ impl Engine {
         Ok(table)
     }
 
-    /// If the name belongs to a table whose owner has ended and which the reaper has not come to yet, deals with that table now.
+    /// If the name belongs to a table whose owner has ended and which the reaper has not come to
+    /// yet, deals with that table now.
     fn settle_name(&self, name: Atom) {
         if let Some(table) = self.find(name) {
             let owner = table.owner();
@@ -170,13 +178,15 @@ impl Engine {
         self.with_named(name, Arc::clone)
     }
 
-    /// Calls `f` with the table of this name. Takes no lock and touches no reference count: the way for hot paths. `f` must be short.
+    /// Calls `f` with the table of this name. Takes no lock and touches no reference count: the way
+    /// for hot paths. `f` must be short.
     pub fn with_named<R>(&self, name: Atom, f: impl FnOnce(&Arc<Table>) -> R) -> Option<R> {
         let guard = larder_index::pin();
         self.0.registry.named(name, &guard).map(f)
     }
 
-    /// The table of this name, for as long as the guard lives. Takes no lock and touches no reference count. O(1).
+    /// The table of this name, for as long as the guard lives. Takes no lock and touches no
+    /// reference count. O(1).
     #[inline]
     pub fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
         self.0.registry.named(name, guard)
@@ -187,7 +197,8 @@ impl Engine {
         self.0.registry.by_id(id)
     }
 
-    /// Every table there is. Linear in their number; tables made or dropped meanwhile may be among them or not.
+    /// Every table there is. Linear in their number; tables made or dropped meanwhile may be among
+    /// them or not.
     pub fn all(&self) -> Vec<Arc<Table>> {
         self.0.registry.all()
     }
@@ -197,19 +208,22 @@ impl Engine {
         self.0.owners.tables_of(owner)
     }
 
-    /// Bytes of dropped tables that are not freed yet, about, in all engines of the program. Memory comes back at a quarter of a core's pace, faster
-    /// when more than a quarter of a gigabyte is left. O(1).
+    /// Bytes of dropped tables that are not freed yet, about, in all engines of the program. Memory
+    /// comes back at a quarter of a core's pace, faster when more than a quarter of a gigabyte is
+    /// left. O(1).
     pub fn reaper_backlog(&self) -> usize {
         reaper::backlog()
     }
 
-    /// Waits until everything dropped is freed, at most `timeout`; whether that came about. For tests and orderly ends. The reaper serves
-    /// all engines of the program: work of others is waited for too.
+    /// Waits until everything dropped is freed, at most `timeout`; whether that came about. For
+    /// tests and orderly ends. The reaper serves all engines of the program: work of others is
+    /// waited for too.
     pub fn reaper_idle(&self, timeout: Duration) -> bool {
         reaper::idle(timeout)
     }
 
-    /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves what it holds to the reaper. The caller holds `admin`.
+    /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves
+    /// what it holds to the reaper. The caller holds `admin`.
     fn bury(&self, table: &Arc<Table>, mut admin: larder_index::sync::MutexGuard<'_, Admin>) {
         let guard = larder_index::pin();
         table.cell.set_tag(DEAD, &guard);
@@ -242,7 +256,8 @@ impl Table {
         self.engine.upgrade().map(Engine).ok_or(Error::NoTable)
     }
 
-    /// Drops the table: from here on nobody finds it and every operation on it answers `NoTable`. What it holds is freed behind. O(1).
+    /// Drops the table: from here on nobody finds it and every operation on it answers `NoTable`.
+    /// What it holds is freed behind. O(1).
     ///
     /// # Errors
     /// `NoTable`, `Access`: the right to write is needed.
@@ -250,7 +265,8 @@ impl Table {
         self.drop_called(who, None)
     }
 
-    /// As `drop_table`, for who was told of the table by a name: it is dropped only if it still has that.
+    /// As `drop_table`, for who was told of the table by a name: it is dropped only if it still has
+    /// that.
     ///
     /// # Errors
     /// As `drop_table`; `NoTable` also if the table has another name by now.
@@ -276,11 +292,13 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the table another name. A named table is found under the new name before the old is freed. `called` is the name by which the caller was told of it,
-    /// if it was: the table must still have that.
+    /// Gives the table another name. A named table is found under the new name before the old is
+    /// freed. `called` is the name by which the caller was told of it, if it was: the table must
+    /// still have that.
     ///
     /// # Errors
-    /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a name in use, its own included).
+    /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a
+    /// name in use, its own included).
     pub fn rename(
         self: &Arc<Self>,
         who: OwnerId,
@@ -322,7 +340,8 @@ impl Table {
         Ok(())
     }
 
-    /// Says who gets the table when its owner ends; None for nobody. An heir that does not live by then counts as nobody.
+    /// Says who gets the table when its owner ends; None for nobody. An heir that does not live by
+    /// then counts as nobody.
     ///
     /// # Errors
     /// `NoTable`, `NotOwner`.

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// Why an operation was refused. Nothing is changed when one is returned, unless a job says otherwise.
+/// Why an operation was refused. Nothing is changed when one is returned, unless a job says
+/// otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -71,7 +72,8 @@ pub enum Error {
     /// Something grew beyond what the engine can represent.
     #[error("{0}")]
     SystemLimit(String),
-    /// A pattern or match specification that does not compile, or a text that does not parse; the text says where.
+    /// A pattern or match specification that does not compile, or a text that does not parse; the
+    /// text says where.
     #[error("{0}")]
     BadSpec(String),
     /// A file could not be written or read.

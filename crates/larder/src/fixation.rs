@@ -1,13 +1,15 @@
 //! Fixed tables: who fixed one, since when, and which keys went meanwhile.
 //!
-//! No traversal of Larder's needs a fixed table. Two promises remain: `info` tells who fixed the table, and `next/2` on an unordered table goes on
-//! from a key that was deleted since the table was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
+//! No traversal of Larder's needs a fixed table. Two promises remain: `info` tells who fixed the
+//! table, and `next/2` on an unordered table goes on from a key that was deleted since the table
+//! was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
 //! is fixed: one by one, or as the whole index that `delete_all_objects` put aside.
 //!
 //! The watch of those who fold (see `scan::watch`) lives here too. It needs no fixed table.
 //!
-//! A deletion looks at the flag, and notes its key, under the leaf's lock before the deletion can be seen. Whoever fixes the table sets the flag
-//! and reads leaves afterwards, so either it waits for the leaf and sees the key gone, or the deleter sees the flag (see `gate` for the orderings).
+//! A deletion looks at the flag, and notes its key, under the leaf's lock before the deletion can
+//! be seen. Whoever fixes the table sets the flag and reads leaves afterwards, so either it waits
+//! for the leaf and sees the key gone, or the deleter sees the flag (see `gate` for the orderings).
 
 use crate::owner::OwnerId;
 use crate::raw::Retired;
@@ -154,8 +156,9 @@ impl Fixation {
         }
     }
 
-    /// Runs `swap`, which takes a store out of use and gives it, and keeps that store aside if the table is fixed; gives it back otherwise. Under the lock,
-    /// so that nobody finds a key gone from the table before it is found here.
+    /// Runs `swap`, which takes a store out of use and gives it, and keeps that store aside if the
+    /// table is fixed; gives it back otherwise. Under the lock, so that nobody finds a key gone
+    /// from the table before it is found here.
     pub(crate) fn swapping(
         &self,
         swap: impl FnOnce() -> Option<Retired<Store>>,
@@ -177,8 +180,10 @@ impl Fixation {
         if let Some(state) = self.state.lock().as_ref() {
             aside.extend(state.aside.iter().map(|store| store.share(guard)));
         }
-        // Not under the lock: a writer that holds a leaf of such a store may be waiting for it. What is remembered comes last: such a writer, and one of a
-        // bag that has taken the key out and not yet remembered it, which `contains` waits for, does so before the key is found gone.
+        // Not under the lock: a writer that holds a leaf of such a store may be waiting for it.
+        // What is remembered comes last: such a writer, and one of a bag that has taken the key out
+        // and not yet remembered it, which `contains` waits for, does so before the key is found
+        // gone.
         aside.iter().any(|store| store.contains(guard, key)) || self.remembers(key)
     }
 

@@ -2,22 +2,28 @@
 //!
 //! # Steps
 //!
-//! 1. The batch is put into the table's slot and the state word's `CLOSED` bit is set, both under the slot's lock. From here on
-//!    every operation that begins answers `Busy`. **This is the batch's linearisation point.**
+//! 1. The batch is put into the table's slot and the state word's `CLOSED` bit is set, both under
+//!    the slot's lock. From here on every operation that begins answers `Busy`. **This is the
+//!    batch's linearisation point.**
 //! 2. For `insert_new`, every key is looked for. One that is there ends the batch without a change.
-//! 3. The objects are inserted one by one, in slices, by whoever comes: the one who began, or anybody who met `Busy` and helps. One at a time holds
-//!    the batch's progress; if it goes away between two slices, the next goes on where it stopped.
+//! 3. The objects are inserted one by one, in slices, by whoever comes: the one who began, or
+//!    anybody who met `Busy` and helps. One at a time holds the batch's progress; if it goes away
+//!    between two slices, the next goes on where it stopped.
 //! 4. The bit is cleared and the slot emptied.
 //!
 //! # Why nobody sees half
 //!
-//! * A reader looks at the state word first. If it was open, the reader began before (1); for each key it sees either the batch's object, as if it had
-//!   come after, or what was there, as if it had come before, and a single-key read is one or the other. Everything that begins
-//!   after (1) waits for (4).
-//! * A writer looks at the word again under its leaf's lock. If it was open there, the leaf was locked before (1) was seen. The batch reads or locks that leaf
-//!   after (1), so it waits for the writer and finds its change made. The two orders meet crosswise: lock then load of the word here, change of
-//!   the word then load of the leaf's version there. Hence `SeqCst` on the word, and `after_lock`.
-//! * `insert_new` of a bag's list looks for its keys under their locks: a writer of a bag may have passed the gate and changed nothing yet.
+//! * A reader looks at the state word first. If it was open, the reader began before (1); for each
+//!   key it sees either the batch's object, as if it had come after, or what was there, as if it
+//!   had come before, and a single-key read is one or the other. Everything that begins after (1)
+//!   waits for (4).
+//! * A writer looks at the word again under its leaf's lock. If it was open there, the leaf was
+//!   locked before (1) was seen. The batch reads or locks that leaf after (1), so it waits for the
+//!   writer and finds its change made. The two orders meet crosswise: lock then load of the word
+//!   here, change of the word then load of the leaf's version there. Hence `SeqCst` on the word,
+//!   and `after_lock`.
+//! * `insert_new` of a bag's list looks for its keys under their locks: a writer of a bag may have
+//!   passed the gate and changed nothing yet.
 //! * A traversal is no snapshot; a slice of one that began before (1) may see some of the batch.
 
 use crate::budget::{Budget, Step};
@@ -41,8 +47,8 @@ const SMALL: usize = 64;
 
 /// Objects for `begin_insert`. Holds counts of its own for their handles.
 ///
-/// They lie in chunks of `CHUNK` objects, each a run of memory: adding one never moves more than a chunk, and a long list is freed by the
-/// reaper, chunk by chunk.
+/// They lie in chunks of `CHUNK` objects, each a run of memory: adding one never moves more than a
+/// chunk, and a long list is freed by the reaper, chunk by chunk.
 #[derive(Default)]
 pub struct ObjectList {
     chunks: SmallVec<[Chunk; 1]>,
@@ -122,7 +128,8 @@ impl ObjectList {
 
     fn add_chunk(&mut self) {
         let chunk = match self.chunks.last() {
-            // As large as the one before, which is a good guess, but never so large that it costs a slice.
+            // As large as the one before, which is a good guess, but never so large that it costs a
+            // slice.
             Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
             None => Chunk::default(),
         };
@@ -248,7 +255,8 @@ impl ListBatch {
                 Phase::Refused => return Err(table.full(&at)),
                 // Nearly always there is room for the whole list.
                 Phase::Measuring(0) if self.list.len() <= at.store.room() => {
-                    // From the first on: there may be room now that there was none of when the first few were looked for.
+                    // From the first on: there may be room now that there was none of when the
+                    // first few were looked for.
                     (progress.phase, progress.next) = (Phase::Applying, 0);
                     continue;
                 }
@@ -295,13 +303,15 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// How often the gate was about to be closed: as long as it is the same, and the gate open, no list was begun.
+    /// How often the gate was about to be closed: as long as it is the same, and the gate open, no
+    /// list was begun.
     pub(crate) fn closings(&self) -> u64 {
         // Ordering: SeqCst, against the change in `close`, which comes before the state word's.
         self.closings.load(Ordering::SeqCst)
     }
 
-    /// Forgets the batch of a table that is gone, which nobody will finish. No other comes: `close` looks whether the table is dead under the same lock.
+    /// Forgets the batch of a table that is gone, which nobody will finish. No other comes: `close`
+    /// looks whether the table is dead under the same lock.
     pub(crate) fn end(&self) {
         let batch = self.slot.lock().take();
         drop(batch);
@@ -309,7 +319,8 @@ impl Gate {
 }
 
 impl Table {
-    /// Does one slice of the batch that holds the gate, if one does. `Done` when the gate is open, or the table gone.
+    /// Does one slice of the batch that holds the gate, if one does. `Done` when the gate is open,
+    /// or the table gone.
     pub fn help(&self, budget: &mut Budget) -> Step {
         let Some(batch) = self.gate.slot.lock().clone() else {
             return Step::Done;
@@ -341,11 +352,13 @@ impl Table {
             if seen.tag() & DEAD != 0 {
                 return Err(Error::NoTable);
             }
-            // Ordering: SeqCst, before the state word changes (see `closings`). Once too often does no harm.
+            // Ordering: SeqCst, before the state word changes (see `closings`). Once too often does
+            // no harm.
             self.gate.closings.fetch_add(1, Ordering::SeqCst);
             if self.cell.set_tag_if(seen, CLOSED, &guard) {
                 *slot = Some(Arc::clone(batch));
-                // Ordering: after the state word's change and before any look at a leaf (see the module).
+                // Ordering: after the state word's change and before any look at a leaf (see the
+                // module).
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 return Ok(());
             }
@@ -384,14 +397,15 @@ impl Table {
         }
     }
 
-    /// Begins the insertion of a list, all or nothing. With `new`, nothing is inserted if one of the keys is in the table; a key may come several times
-    /// in the list.
+    /// Begins the insertion of a list, all or nothing. With `new`, nothing is inserted if one of
+    /// the keys is in the table; a key may come several times in the list.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
     ///
     /// # Consistency
-    /// Nobody sees some of the objects without the others, but a traversal under way. Meanwhile other operations answer `Busy`.
+    /// Nobody sees some of the objects without the others, but a traversal under way. Meanwhile
+    /// other operations answer `Busy`.
     pub fn begin_insert(
         self: &Arc<Self>,
         who: OwnerId,
@@ -407,8 +421,8 @@ impl Table {
     }
 }
 
-/// The insertion of a list, under way. Dropped before its first step, nothing has happened; dropped later, whoever comes next to the table
-/// finishes it.
+/// The insertion of a list, under way. Dropped before its first step, nothing has happened; dropped
+/// later, whoever comes next to the table finishes it.
 pub struct ListJob {
     table: Arc<Table>,
     batch: Arc<ListBatch>,
@@ -444,7 +458,8 @@ impl ListJob {
         }
     }
 
-    /// After `Done`: whether the objects are in the table. False only for an `insert_new` that found a key.
+    /// After `Done`: whether the objects are in the table. False only for an `insert_new` that
+    /// found a key.
     pub fn inserted(&self) -> bool {
         self.batch.list.is_empty() || self.batch.progress.lock().phase == Phase::Over(true)
     }

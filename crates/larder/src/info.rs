@@ -8,7 +8,8 @@ use crate::table::{Table, TableId};
 use larder_term::Atom;
 use std::sync::Arc;
 
-/// A table's properties at one moment. The numbers were read one after the other while others may have been writing.
+/// A table's properties at one moment. The numbers were read one after the other while others may
+/// have been writing.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// The table's number.
@@ -96,8 +97,9 @@ impl Table {
         engine.owners.is_alive(heir).then_some(heir)
     }
 
-    /// Fixes the table for `who`, once more if they have it fixed already. Traversals need no fixed table; a fixed one remembers which keys were
-    /// deleted, so that `next` goes on from them. `now` is what `info` tells.
+    /// Fixes the table for `who`, once more if they have it fixed already. Traversals need no fixed
+    /// table; a fixed one remembers which keys were deleted, so that `next` goes on from them.
+    /// `now` is what `info` tells.
     ///
     /// # Errors
     /// `NoTable`, `Access`: the right to read is needed.

@@ -3,12 +3,14 @@
 use crate::table::Table;
 use larder_index::{Key, TOGETHER};
 
-/// Objects from which on it pays to go the way to a tree's leaves twice, the first time for the sake of memory, before they are read: below, all is near
-/// enough. Measured with integers and with tuples of 20 bytes as keys, ordered_sets and bags: at 64,000 objects a lookup took 1.1 to 1.4 times as long, at a
-/// million 0.7 to 0.9 times.
+/// Objects from which on it pays to go the way to a tree's leaves twice, the first time for the
+/// sake of memory, before they are read: below, all is near enough. Measured with integers and with
+/// tuples of 20 bytes as keys, ordered_sets and bags: at 64,000 objects a lookup took 1.1 to 1.4
+/// times as long, at a million 0.7 to 0.9 times.
 pub(crate) const MANY_TO_READ: usize = 1 << 18;
-/// Before they are written, always. A list would go into a table of 64,000 rows in 0.8 of the time without, and into one of four million in the same; but
-/// a list in order went in so quickly that the pages that it needed were cleared while it waited, 5 ms each, and not ahead of it.
+/// Before they are written, always. A list would go into a table of 64,000 rows in 0.8 of the time
+/// without, and into one of four million in the same; but a list in order went in so quickly that
+/// the pages that it needed were cleared while it waited, 5 ms each, and not ahead of it.
 pub(crate) const MANY_TO_WRITE: usize = 0;
 
 /// Index keys, end to end.

@@ -1,19 +1,23 @@
-//! What objects that went held outside themselves: given back when no reader can be copying them any more.
+//! What objects that went held outside themselves: given back when no reader can be copying them
+//! any more.
 //!
 //! ```text
 //!  writer   unlinks a value, then puts the counts of its handles on a pile ──▶ full: one deferred call for the whole pile
 //!                                                                    ╰───────▶ not full: the reaper comes by and defers it
 //! ```
 //!
-//! To defer each value by itself, and to see to it that it is not forgotten, would cost a writer more than the write. There is a pile for some
-//! threads each, so that writers seldom meet.
+//! To defer each value by itself, and to see to it that it is not forgotten, would cost a writer
+//! more than the write. There is a pile for some threads each, so that writers seldom meet.
 //!
 //! # Invariants
 //!
-//! 1. Counts come onto a pile after the leaf that had their handles was unlocked: who pins the epoch from then on can't find the handles.
-//! 2. Counts leave a pile for a call that is deferred, under a guard pinned by whoever takes them. Putting and taking are ordered by the pile's lock, so
-//!    whoever copied a handle out of the leaf pinned before the call was deferred; it runs when all those are gone.
-//! 3. `WAITING` counts the piles that are not empty and the deferred calls that have not run: while it is not 0, the reaper comes by.
+//! 1. Counts come onto a pile after the leaf that had their handles was unlocked: who pins the
+//!    epoch from then on can't find the handles.
+//! 2. Counts leave a pile for a call that is deferred, under a guard pinned by whoever takes them.
+//!    Putting and taking are ordered by the pile's lock, so whoever copied a handle out of the leaf
+//!    pinned before the call was deferred; it runs when all those are gone.
+//! 3. `WAITING` counts the piles that are not empty and the deferred calls that have not run: while
+//!    it is not 0, the reaper comes by.
 
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
@@ -61,7 +65,8 @@ fn mine() -> &'static Mutex<Counts> {
     &ALL[MINE.with(Cell::get)]
 }
 
-/// Puts counts on a pile: `put` is called with it. The handles have been unlinked. True if nothing waited before, so that the reaper has to be told.
+/// Puts counts on a pile: `put` is called with it. The handles have been unlinked. True if nothing
+/// waited before, so that the reaper has to be told.
 pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
     let mut pile = mine().lock();
     let was_empty = pile.is_empty();
@@ -102,7 +107,8 @@ mod tests {
     use larder_term::{Encoder, Mode};
     use std::time::{Duration, Instant};
 
-    /// Piles and figures are the whole program's: one test at a time. No other test of this program makes blobs of this size.
+    /// Piles and figures are the whole program's: one test at a time. No other test of this program
+    /// makes blobs of this size.
     static ALONE: Mutex<()> = Mutex::new(());
 
     /// The counts of `n` blobs of so many bytes, put on this thread's pile, as a table does it.

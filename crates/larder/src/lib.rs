@@ -1,8 +1,10 @@
-//! Larder: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern.
+//! Larder: tables of tuples in memory, shared by many threads, queried by key, by order or by
+//! pattern.
 //!
-//! The tables are those of Erlang's `ets`: set, ordered_set, bag and duplicate_bag, with access rights, owners and heirs, atomic counters, atomic list
-//! inserts, match specifications and files. Programs in Rust begin with [`api`]; a door to another language works with [`Engine`] and [`Table`], on
-//! encoded bytes and in slices.
+//! The tables are those of Erlang's `ets`: set, ordered_set, bag and duplicate_bag, with access
+//! rights, owners and heirs, atomic counters, atomic list inserts, match specifications and files.
+//! Programs in Rust begin with [`api`]; a door to another language works with [`Engine`] and
+//! [`Table`], on encoded bytes and in slices.
 //!
 //! ```
 //! use larder::api::Larder;
@@ -48,7 +50,8 @@
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
 //!
-//! An operation that finds the gate closed answers [`Error::Busy`] and has had no effect: [`Table::help`] and do it again. [`api`] does so by itself.
+//! An operation that finds the gate closed answers [`Error::Busy`] and has had no effect:
+//! [`Table::help`] and do it again. [`api`] does so by itself.
 
 #![deny(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! What a thread keeps for its operations: its place in the epoch, and buffers, so that an operation on one key allocates nothing and looks
-//! for what belongs to its thread once.
+//! What a thread keeps for its operations: its place in the epoch, and buffers, so that an
+//! operation on one key allocates nothing and looks for what belongs to its thread once.
 //!
-//! A door takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes it down.
+//! A door takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes
+//! it down.
 
 use crate::ahead::Ahead;
 use crate::keys::KeyList;
@@ -53,7 +54,8 @@ impl Local {
         }
     }
 
-    /// Pins the epoch: what is read under the guard stays valid while it lives. The same as [`larder_index::pin`], without looking for the thread.
+    /// Pins the epoch: what is read under the guard stays valid while it lives. The same as
+    /// [`larder_index::pin`], without looking for the thread.
     #[inline]
     pub fn pin(&self) -> Guard {
         if cfg!(larder_model) {
@@ -64,8 +66,8 @@ impl Local {
     }
 
     /// Whether the last answer of [`Table::step_in`](crate::Table::step_in) or
-    /// [`Table::step_on`](crate::Table::step_on) on this thread showed its key as this number, which is
-    /// not 0. Then `step_on` may go on from there, if the table is the same.
+    /// [`Table::step_on`](crate::Table::step_on) on this thread showed its key as this number,
+    /// which is not 0. Then `step_on` may go on from there, if the table is the same.
     #[inline(always)]
     pub fn has_shown(&self, number: u64) -> bool {
         self.ahead.has_shown(number)
@@ -112,7 +114,8 @@ pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     })
 }
 
-/// As [`with_local`], for who mostly leaves the buffers alone: whoever has used them calls [`Local::trim`].
+/// As [`with_local`], for who mostly leaves the buffers alone: whoever has used them calls
+/// [`Local::trim`].
 #[inline(always)]
 pub fn with_local_untrimmed<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     LOCAL.with(|cell| {

@@ -1,6 +1,7 @@
 //! Writing by key: insert, delete, take, and emptying the table.
 //!
-//! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`, the exchange of the state word.
+//! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`,
+//! the exchange of the state word.
 
 use crate::error::Error;
 use crate::keys::{KeyList, Near, MANY_TO_WRITE};
@@ -15,8 +16,8 @@ use larder_index::{Guard, Key, Was, TOGETHER};
 use larder_term::object::{ObjectBuf, ObjectRef, ObjectView};
 
 impl Table {
-    /// Inserts an object, in place of the one under its key (set, ordered_set) or beside the others (bag: unless it is there already).
-    /// The table takes counts of its own for handles.
+    /// Inserts an object, in place of the one under its key (set, ordered_set) or beside the others
+    /// (bag: unless it is there already). The table takes counts of its own for handles.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -24,7 +25,8 @@ impl Table {
         with_local(|local| self.insert_in(local, who, object.borrow())).map(|_| ())
     }
 
-    /// As `insert`, for doors. Whether the table has the counts of the object's handles, if they were given ([`ObjectRef::giving`]).
+    /// As `insert`, for doors. Whether the table has the counts of the object's handles, if they
+    /// were given ([`ObjectRef::giving`]).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -54,7 +56,8 @@ impl Table {
         with_local(|local| self.insert_new_in(local, who, object.borrow()))
     }
 
-    /// As `insert_new`, for doors. If the counts of the object's handles were given, a set or ordered_set has them if it inserted the object.
+    /// As `insert_new`, for doors. If the counts of the object's handles were given, a set or
+    /// ordered_set has them if it inserted the object.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -183,7 +186,8 @@ impl Table {
         Ok((written, gone))
     }
 
-    /// Deletes what is under the index key and calls `visit` with each object that went, in order of arrival; how many.
+    /// Deletes what is under the index key and calls `visit` with each object that went, in order
+    /// of arrival; how many.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -209,7 +213,8 @@ impl Table {
         visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
         self.may_write(who)?;
-        // Pinned for the whole: the handles of what is taken are given back only when this guard is gone.
+        // Pinned for the whole: the handles of what is taken are given back only when this guard is
+        // gone.
         let guard = local.pin();
         self.take_under(local, &guard, self.key(key), visit)
     }
@@ -240,11 +245,13 @@ impl Table {
         Ok(local.values.len())
     }
 
-    /// Takes what is under each of the keys, one after another, each atomically by itself; `visit` is told which key an object was
-    /// under, and called with `None` when a key is done: then it says whether to go on. The keys' waits for memory overlap.
+    /// Takes what is under each of the keys, one after another, each atomically by itself; `visit`
+    /// is told which key an object was under, and called with `None` when a key is done: then it
+    /// says whether to go on. The keys' waits for memory overlap.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`. Those keys of which `visit` was told that they are done have been taken, the others not.
+    /// `NoTable`, `Access`, `Busy`. Those keys of which `visit` was told that they are done have
+    /// been taken, the others not.
     pub fn take_many_in(
         &self,
         local: &mut Local,
@@ -272,7 +279,9 @@ impl Table {
         Ok(())
     }
 
-    /// Empties the table; how many objects went, exactly if nobody was writing. O(1): an empty index takes the place of the old, which is freed behind. Nobody sees a part of the objects gone.
+    /// Empties the table; how many objects went, exactly if nobody was writing. O(1): an empty
+    /// index takes the place of the old, which is freed behind. Nobody sees a part of the objects
+    /// gone.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.

@@ -104,18 +104,20 @@ pub struct Options {
     pub compressed: bool,
     /// Who gets the table when its owner goes, and what they are told.
     pub heir: Option<(OwnerId, Term)>,
-    /// The default structures adapt to contention by themselves: this is kept and reported, and `On` or `Auto` also turns
-    /// nothing off.
+    /// The default structures adapt to contention by themselves: this is kept and reported, and
+    /// `On` or `Auto` also turns nothing off.
     pub write_concurrency: Concurrency,
     /// Readers of the default structures never wait for each other: this is kept and reported.
     pub read_concurrency: bool,
-    /// Whether the objects are counted in many places (quick for many writers, slower to ask) or in one.
+    /// Whether the objects are counted in many places (quick for many writers, slower to ask) or in
+    /// one.
     pub decentralized_counters: bool,
     /// The structure to build on; see [`structures`].
     pub structure: String,
     /// What the structure is asked for, by the names of its options.
     pub structure_options: Vec<(String, StructureValue)>,
-    /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=` takes them for the same.
+    /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=`
+    /// takes them for the same.
     pub legacy_zero: bool,
 }
 
@@ -142,8 +144,9 @@ impl Options {
     /// Whether a table can be made with these.
     ///
     /// # Errors
-    /// `BadOption` for a key position of 0, and for a structure that has no such options or can't carry the type; `UnknownStructure` for a structure that
-    /// is not built in. The text says what there is.
+    /// `BadOption` for a key position of 0, and for a structure that has no such options or can't
+    /// carry the type; `UnknownStructure` for a structure that is not built in. The text says what
+    /// there is.
     pub fn check(&self) -> Result<(), Error> {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned()));

@@ -1,9 +1,11 @@
 //! Owners: who tables belong to, and what happens to the tables when one ends.
 //!
-//! An owner is a number with a life. The door names owners (by a process's word, say) or lets the engine name them. An owner's record keeps
-//! its tables and the tables it fixed, so that its end costs what it had, not what there is.
+//! An owner is a number with a life. The door names owners (by a process's word, say) or lets the
+//! engine name them. An owner's record keeps its tables and the tables it fixed, so that its end
+//! costs what it had, not what there is.
 //!
-//! Locks are taken in this order: a table's `admin`, then one owner's record; never two records at once.
+//! Locks are taken in this order: a table's `admin`, then one owner's record; never two records at
+//! once.
 
 use crate::table::{Table, TableId};
 use larder_index::sync::Mutex;
@@ -153,7 +155,8 @@ impl Owners {
             .unwrap_or_default()
     }
 
-    /// Ends the owner and gives what it had; None if it was not alive. From here on nothing can be added to it.
+    /// Ends the owner and gives what it had; None if it was not alive. From here on nothing can be
+    /// added to it.
     pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
         let record = self.records.pin().get(&id).cloned()?;
         let mut record = record.lock();

@@ -6,11 +6,14 @@
 //!  share of a core   a quarter       a half         all of it, and of the helpers' cores
 //! ```
 //!
-//! A piece ends after [`PIECE`], so that a thread that shares a core with the reaper waits no longer than that for it. The rest is slept, not yielded:
-//! a thread that yields is still owed its share, and takes it in turns of several milliseconds.
+//! A piece ends after [`PIECE`], so that a thread that shares a core with the reaper waits no
+//! longer than that for it. The rest is slept, not yielded: a thread that yields is still owed its
+//! share, and takes it in turns of several milliseconds.
 //!
-//! The priority of the thread is left alone, for two reasons. It could be lowered but, without a privilege, not raised again when the backlog grows. And a
-//! thread of low priority that is interrupted while it has the epoch pinned stays so for long, and holds up the memory of all tables.
+//! The priority of the thread is left alone, for two reasons. It could be lowered but, without a
+//! privilege, not raised again when the backlog grows. And a thread of low priority that is
+//! interrupted while it has the epoch pinned stays so for long, and holds up the memory of all
+//! tables.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,13 +21,15 @@ use std::time::{Duration, Instant};
 /// Work between two rests.
 pub(crate) const PIECE: Duration = Duration::from_micros(150);
 
-/// Up to so many bytes left to free there is no hurry: some eight million small objects, freed in a second or two.
+/// Up to so many bytes left to free there is no hurry: some eight million small objects, freed in a
+/// second or two.
 pub(crate) const CALM: usize = 256 << 20;
 
 /// Beyond so many bytes nothing is more urgent than to free them.
 pub(crate) const HIGH: usize = 1 << 30;
 
-/// How long to rest after so much work, with so many bytes left to free. None while somebody waits for the end.
+/// How long to rest after so much work, with so many bytes left to free. None while somebody waits
+/// for the end.
 pub(crate) fn rest(worked: Duration, backlog: usize, awaited: bool) -> Duration {
     match backlog {
         _ if awaited => Duration::ZERO,
@@ -34,7 +39,8 @@ pub(crate) fn rest(worked: Duration, backlog: usize, awaited: bool) -> Duration 
     }
 }
 
-/// Threads that come to help when more than `HIGH` is left: a quarter of the cores, since it takes several times as long to fill a table as to free it.
+/// Threads that come to help when more than `HIGH` is left: a quarter of the cores, since it takes
+/// several times as long to fill a table as to free it.
 pub(crate) fn helpers() -> usize {
     thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).clamp(1, 8))
 }
@@ -48,7 +54,8 @@ impl Pace {
         Pace(Instant::now())
     }
 
-    /// After each bit of work: rests if the piece is over, and says whether it was. `backlog` and `awaited` as `rest` wants them.
+    /// After each bit of work: rests if the piece is over, and says whether it was. `backlog` and
+    /// `awaited` as `rest` wants them.
     pub(crate) fn breathe(&mut self, look: impl FnOnce() -> (usize, bool)) -> bool {
         let worked = self.0.elapsed();
         if worked < PIECE {

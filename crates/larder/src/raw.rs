@@ -1,14 +1,17 @@
-//! The engine's only unsafe code: pointers that are swapped under readers, and the trust in stored bytes.
+//! The engine's only unsafe code: pointers that are swapped under readers, and the trust in stored
+//! bytes.
 //!
 //! # The pointer and its readers
 //!
-//! [`EpochCell`] holds a pointer to a `T` (or none) and three tag bits. Readers pin the epoch and load it; what they get lives as long as
-//! their guard. Writers swap the pointer; what was there comes back as [`Retired`], which must outlive every guard pinned at the time:
-//! its only way out is [`Retired::after_readers`], or staying where it is.
+//! [`EpochCell`] holds a pointer to a `T` (or none) and three tag bits. Readers pin the epoch and
+//! load it; what they get lives as long as their guard. Writers swap the pointer; what was there
+//! comes back as [`Retired`], which must outlive every guard pinned at the time: its only way out
+//! is [`Retired::after_readers`], or staying where it is.
 //!
-//! Pairing of orderings: every store that publishes a pointer is `AcqRel` or stronger, every load `Acquire` or stronger, so that what a reader
-//! reaches is initialised. The places where two threads each write one word and read the other's (gate against leaf lock) use
-//! `SeqCst`; they are told in `gate`.
+//! Pairing of orderings: every store that publishes a pointer is `AcqRel` or stronger, every load
+//! `Acquire` or stronger, so that what a reader reaches is initialised. The places where two
+//! threads each write one word and read the other's (gate against leaf lock) use `SeqCst`; they are
+//! told in `gate`.
 
 use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
 use larder_index::sync::point;
@@ -39,9 +42,10 @@ impl<'g, T> Seen<'g, T> {
 
     /// What the pointer led to.
     pub(crate) fn get(self) -> Option<&'g T> {
-        // SAFETY: the pointer was published by `new`, `set` or `replace`, all of which initialise it before; it is freed by
-        // `Retired` alone, after every guard that could have loaded it, so it lives for 'g. Guards come from `larder_index::pin`, the
-        // default collector, the same one that `Retired` defers to.
+        // SAFETY: the pointer was published by `new`, `set` or `replace`, all of which initialise
+        // it before; it is freed by `Retired` alone, after every guard that could have loaded it,
+        // so it lives for 'g. Guards come from `larder_index::pin`, the default collector, the same
+        // one that `Retired` defers to.
         unsafe { self.0.as_ref() }
     }
 }
@@ -61,15 +65,17 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     #[inline]
     pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Seen<'g, T> {
         point();
-        // Ordering: SeqCst, because a writer that holds a leaf's lock looks here whether the gate is still open, while whoever closes
-        // the gate then looks at leaves (see `gate`). On the machines in use it costs what Acquire costs.
+        // Ordering: SeqCst, because a writer that holds a leaf's lock looks here whether the gate
+        // is still open, while whoever closes the gate then looks at leaves (see `gate`). On the
+        // machines in use it costs what Acquire costs.
         Seen(self.0.load(Ordering::SeqCst, guard))
     }
 
     /// The tag bits now.
     #[inline]
     pub(crate) fn tag(&self) -> usize {
-        // SAFETY: the pointer is not looked through, only its tag is, so what it leads to need not live.
+        // SAFETY: the pointer is not looked through, only its tag is, so what it leads to need not
+        // live.
         let guard = unsafe { crossbeam_epoch::unprotected() };
         self.load(guard).tag()
     }
@@ -93,7 +99,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     pub(crate) fn set_tag_if(&self, seen: Seen<'_, T>, bits: usize, guard: &Guard) -> bool {
         let new = seen.0.with_tag(seen.0.tag() | bits);
         point();
-        // Ordering: SeqCst as in `set_tag`; a failure publishes nothing and reads nothing through the pointer.
+        // Ordering: SeqCst as in `set_tag`; a failure publishes nothing and reads nothing through
+        // the pointer.
         self.0
             .compare_exchange(seen.0, new, Ordering::SeqCst, Ordering::Relaxed, guard)
             .is_ok()
@@ -102,11 +109,13 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Clears tag bits.
     pub(crate) fn clear_tag(&self, bits: usize, guard: &Guard) {
         point();
-        // Ordering: SeqCst; its Release half makes what was done under the tag visible to who sees the tag gone.
+        // Ordering: SeqCst; its Release half makes what was done under the tag visible to who sees
+        // the tag gone.
         self.0.fetch_and(!bits, Ordering::SeqCst, guard);
     }
 
-    /// Puts `value` in place of what was seen, if that is still there; gives back the value otherwise.
+    /// Puts `value` in place of what was seen, if that is still there; gives back the value
+    /// otherwise.
     pub(crate) fn replace(
         &self,
         seen: Seen<'_, T>,
@@ -151,15 +160,17 @@ fn retire<T>(shared: Shared<'_, T>) -> Option<Retired<T>> {
     if shared.is_null() {
         return None;
     }
-    // SAFETY: 1. the pointer came from an `Owned` and is not null; 2. one exchange took it out of the only cell that held it, so no other
-    // `Owned` is made of it; 3. readers may still look at it, shared only: `Retired` gives shared access alone until they are gone.
+    // SAFETY: 1. the pointer came from an `Owned` and is not null; 2. one exchange took it out of
+    // the only cell that held it, so no other `Owned` is made of it; 3. readers may still look at
+    // it, shared only: `Retired` gives shared access alone until they are gone.
     Some(Retired(Some(unsafe { shared.into_owned() })))
 }
 
 impl<T> Drop for EpochCell<T> {
     fn drop(&mut self) {
-        // SAFETY: `&mut self`: nobody else can load from this cell any more, and a guard that has loaded from it borrows it or what keeps it
-        // alive; `try_into_owned` takes the value if there is one.
+        // SAFETY: `&mut self`: nobody else can load from this cell any more, and a guard that has
+        // loaded from it borrows it or what keeps it alive; `try_into_owned` takes the value if
+        // there is one.
         drop(unsafe { std::mem::take(&mut self.0).try_into_owned() });
     }
 }
@@ -179,10 +190,11 @@ impl<T> Deref for Retired<T> {
 }
 
 impl<T> Retired<T> {
-    /// A look at the value for as long as `guard` lives, even if the value is given to `after_readers` meanwhile.
+    /// A look at the value for as long as `guard` lives, even if the value is given to
+    /// `after_readers` meanwhile.
     pub(crate) fn share<'g>(&self, _guard: &'g Guard) -> &'g T {
-        // SAFETY: `&self` shows that the value has not been given away or dropped yet; when it is, it is freed by a deferred call only, which
-        // waits for the guard, pinned before.
+        // SAFETY: `&self` shows that the value has not been given away or dropped yet; when it is,
+        // it is freed by a deferred call only, which waits for the guard, pinned before.
         unsafe { &*std::ptr::from_ref::<T>(self) }
     }
 }
@@ -202,7 +214,8 @@ impl<T> Drop for Retired<T> {
         if let Some(owned) = self.0.take() {
             let guard = larder_index::pin();
             let shared = owned.into_shared(&guard);
-            // SAFETY: the pointer is in no cell any more (see `retire`), so no new reader finds it; those of before hold guards.
+            // SAFETY: the pointer is in no cell any more (see `retire`), so no new reader finds it;
+            // those of before hold guards.
             unsafe { guard.defer_destroy(shared) };
         }
     }
@@ -211,8 +224,9 @@ impl<T> Drop for Retired<T> {
 /// The first term of bytes that came out of a table or an encoder of this engine.
 #[inline]
 pub(crate) fn stored(bytes: &[u8]) -> TermRef<'_> {
-    // SAFETY: every run of bytes that the engine keeps was written by an encoder of larder-term, and is read either under a guard that was
-    // pinned before it was copied out of the index (counts of handles are given back through the epoch only), or while its owner lives.
+    // SAFETY: every run of bytes that the engine keeps was written by an encoder of larder-term,
+    // and is read either under a guard that was pinned before it was copied out of the index
+    // (counts of handles are given back through the epoch only), or while its owner lives.
     unsafe { TermRef::trusted(bytes) }
 }
 
@@ -224,8 +238,8 @@ pub(crate) fn has_handles(value: &[u8]) -> bool {
 
 /// A hash that two values share if they are the same object but for their keys (see `Table::same`).
 pub(crate) fn object_hash(value: &[u8]) -> u64 {
-    // SAFETY: the value was written by larder-term's object encoder; its handles are alive: it is in a table or about to be put there by a caller
-    // that holds counts.
+    // SAFETY: the value was written by larder-term's object encoder; its handles are alive: it is
+    // in a table or about to be put there by a caller that holds counts.
     unsafe { object::hash(value) }
 }
 
@@ -233,13 +247,15 @@ pub(crate) fn object_hash(value: &[u8]) -> u64 {
 #[inline]
 pub(crate) fn retain_value(value: &[u8]) {
     if has_handles(value) {
-        // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are alive: the caller holds counts of its own, or has
-        // read the value under a guard pinned before (counts are given back through the epoch only).
+        // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are
+        // alive: the caller holds counts of its own, or has read the value under a guard pinned
+        // before (counts are given back through the epoch only).
         unsafe { object::retain_value(value) };
     }
 }
 
-/// Gives back the counts that `retain_value` or an encoder took for these bytes. Called once for each such count.
+/// Gives back the counts that `retain_value` or an encoder took for these bytes. Called once for
+/// each such count.
 #[inline]
 pub(crate) fn release_value(value: &[u8]) {
     if has_handles(value) {
@@ -248,11 +264,12 @@ pub(crate) fn release_value(value: &[u8]) {
     }
 }
 
-/// Puts the counts of handles with others. Called once the values that had them are in no index any more, by whoever took them out; `counts` are dropped
-/// when no reader of before can look.
+/// Puts the counts of handles with others. Called once the values that had them are in no index any
+/// more, by whoever took them out; `counts` are dropped when no reader of before can look.
 pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
-    // SAFETY: 1. the values were written by larder-term's object encoder, and held counts, which `retain_value` took; 2. one writer took them out of
-    // the index, and gives the counts up here; 3. readers that copied the values meanwhile hold guards, for which `leavings` waits.
+    // SAFETY: 1. the values were written by larder-term's object encoder, and held counts, which
+    // `retain_value` took; 2. one writer took them out of the index, and gives the counts up here;
+    // 3. readers that copied the values meanwhile hold guards, for which `leavings` waits.
     unsafe { handles.own(counts) }
 }
 
@@ -264,6 +281,7 @@ pub(crate) fn view<'a>(
     keypos: usize,
     plain: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
-    // SAFETY: as in `stored`: key and value were written by larder-term's object encoder for this key position.
+    // SAFETY: as in `stored`: key and value were written by larder-term's object encoder for this
+    // key position.
     unsafe { ObjectView::open(key, value, keypos, plain) }
 }

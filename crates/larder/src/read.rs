@@ -1,7 +1,7 @@
 //! Reading by key.
 //!
-//! Linearisation point of each: the load of the leaf's version that the index's check confirms. All objects under one key are seen as of
-//! one instant. No lock is taken.
+//! Linearisation point of each: the load of the leaf's version that the index's check confirms. All
+//! objects under one key are seen as of one instant. No lock is taken.
 
 use crate::error::Error;
 use crate::keys::{KeyList, Near, MANY_TO_READ};
@@ -76,8 +76,9 @@ impl<'a> Stored<'a> {
         self.len
     }
 
-    /// The arity, and the bytes of the elements without the key with others behind them, where nothing has to be unpacked and the key is the very term
-    /// that leads to its index key: a term without floats that found it is it.
+    /// The arity, and the bytes of the elements without the key with others behind them, where
+    /// nothing has to be unpacked and the key is the very term that leads to its index key: a term
+    /// without floats that found it is it.
     #[inline]
     pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
         object::beside_key(self.bytes)
@@ -85,8 +86,8 @@ impl<'a> Stored<'a> {
 }
 
 impl Table {
-    /// Calls `visit` with each object under the index key, in order of arrival; gives how many. O(1) (ordered_set: O(log n)) and
-    /// linear in what is found.
+    /// Calls `visit` with each object under the index key, in order of arrival; gives how many.
+    /// O(1) (ordered_set: O(log n)) and linear in what is found.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -117,8 +118,9 @@ impl Table {
         Ok(self.visit_in(local, &at, self.key(key), visit))
     }
 
-    /// As `lookup`, for several keys; `visit` is told which key an object belongs to. Each key is looked up by itself: the whole is no snapshot.
-    /// Their misses in the processor's caches overlap.
+    /// As `lookup`, for several keys; `visit` is told which key an object belongs to. Each key is
+    /// looked up by itself: the whole is no snapshot. Their misses in the processor's caches
+    /// overlap.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`: before anything is visited.
@@ -143,7 +145,8 @@ impl Table {
         Ok(found)
     }
 
-    /// As `lookup_many`, for doors. `visit` is called with `None` after the last object of each key, and then says whether to go on.
+    /// As `lookup_many`, for doors. `visit` is called with `None` after the last object of each
+    /// key, and then says whether to go on.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`: before anything is visited.
@@ -162,7 +165,8 @@ impl Table {
         let is_far = at.store.is_far(MANY_TO_READ);
         for from in (0..keys.len()).step_by(TOGETHER) {
             near.fill(self, keys, from);
-            // Short values are copied at once, after the ways to all of their leaves were asked for.
+            // Short values are copied at once, after the ways to all of their leaves were asked
+            // for.
             let unique = match &at.store.index {
                 Index::One(ix) => Some(ix),
                 Index::Many(_) => None,
@@ -220,10 +224,12 @@ impl Table {
         Ok(at.store.contains(&guard, self.key(key)))
     }
 
-    /// Calls `visit` with the element at `pos` (from 1) of each object under the index key; gives how many, 0 if the key is absent. As `lookup`.
+    /// Calls `visit` with the element at `pos` (from 1) of each object under the index key; gives
+    /// how many, 0 if the key is absent. As `lookup`.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Position` if `pos` is 0, or past the end of one of the objects: then nothing is visited.
+    /// `NoTable`, `Access`, `Busy`; `Position` if `pos` is 0, or past the end of one of the
+    /// objects: then nothing is visited.
     pub fn lookup_element(
         &self,
         who: OwnerId,
@@ -373,7 +379,8 @@ impl Table {
         local.values.len()
     }
 
-    /// Whether two values under one key are the same object (`=:=`). Bytes decide, but where handles or a zero's sign are in the way.
+    /// Whether two values under one key are the same object (`=:=`). Bytes decide, but where
+    /// handles or a zero's sign are in the way.
     #[inline]
     pub(crate) fn same(&self, key: &[u8], a: &[u8], b: &[u8]) -> bool {
         a == b
@@ -393,7 +400,8 @@ impl Table {
     }
 }
 
-/// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it, and its length.
+/// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it,
+/// and its length.
 #[inline(always)]
 fn copy_of<'v>(
     ix: &dyn Unique,
@@ -421,8 +429,9 @@ fn may_hold_large_maps(a: &[u8], b: &[u8]) -> bool {
     a.len().min(b.len()) >= SHORTEST && larder_term::tree_maps()
 }
 
-/// Whether different values may be identical because the host's `=:=` takes -0.0 for 0.0: then they differ first in their flags (one keeps
-/// its exact key, or is compressed), or in the sign of a float.
+/// Whether different values may be identical because the host's `=:=` takes -0.0 for 0.0: then they
+/// differ first in their flags (one keeps its exact key, or is compressed), or in the sign of a
+/// float.
 fn may_be_zeros(a: &[u8], b: &[u8]) -> bool {
     larder_term::legacy_zero()
         && match a.iter().zip(b).enumerate().find(|(_, (x, y))| x != y) {

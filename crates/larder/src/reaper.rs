@@ -1,11 +1,15 @@
-//! The reaper: a background thread that frees what tables leave behind, in small pieces, so that no caller pays for the size of a table.
+//! The reaper: a background thread that frees what tables leave behind, in small pieces, so that no
+//! caller pays for the size of a table.
 //!
-//! It is started by the first work and never ends. Work that readers may still be looking at waits until the epoch has moved past them;
-//! while any waits, the thread moves the epoch on by itself, so that memory comes back although nobody uses a table any more. Once a second
-//! it gives pages that were freed, by whomever, to the system.
+//! It is started by the first work and never ends. Work that readers may still be looking at waits
+//! until the epoch has moved past them; while any waits, the thread moves the epoch on by itself,
+//! so that memory comes back although nobody uses a table any more. Once a second it gives pages
+//! that were freed, by whomever, to the system.
 //!
-//! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left to it, it works faster; at last helpers come, which go
-//! when the worst is over. So a program that fills and drops tables in a loop can't outrun it: to fill a table takes several times as long as to free it.
+//! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left
+//! to it, it works faster; at last helpers come, which go when the worst is over. So a program that
+//! fills and drops tables in a loop can't outrun it: to fill a table takes several times as long as
+//! to free it.
 
 use crate::leavings;
 use crate::pace::{self, Pace};
@@ -22,7 +26,8 @@ use std::time::{Duration, Instant};
 /// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
 const BIT: usize = 64;
 
-/// What a store or a closure weighs in the backlog, apart from its bytes: to free an empty store takes as long as some hundred objects.
+/// What a store or a closure weighs in the backlog, apart from its bytes: to free an empty store
+/// takes as long as some hundred objects.
 const WEIGHT: usize = 8 << 10;
 
 /// The longest pause between two attempts to move the epoch on.
@@ -98,7 +103,8 @@ pub(crate) fn call(f: impl FnOnce() + Send + 'static) {
     send(Work::Call(Box::new(f), Share::new(0)));
 }
 
-/// Calls `f` on the reaper's thread until it answers true, with rests. Each call should take some microseconds; the whole frees about so many bytes.
+/// Calls `f` on the reaper's thread until it answers true, with rests. Each call should take some
+/// microseconds; the whole frees about so many bytes.
 pub(crate) fn bits(bytes: usize, f: impl FnMut() -> bool + Send + 'static) {
     send(Work::Bits(Box::new(f), Share::new(bytes)));
 }
@@ -116,8 +122,8 @@ pub(crate) fn leave(guard: &Guard, put: impl FnOnce(&mut Counts)) {
     }
 }
 
-/// Waits until there is nothing left to free, at most `timeout`; whether that came about. For tests and orderly ends.
-/// The reaper doesn't rest meanwhile.
+/// Waits until there is nothing left to free, at most `timeout`; whether that came about. For tests
+/// and orderly ends. The reaper doesn't rest meanwhile.
 pub(crate) fn idle(timeout: Duration) -> bool {
     // Ordering: Relaxed; the reaper looks at it after each piece.
     AWAITED.fetch_add(1, Ordering::Relaxed);
@@ -247,7 +253,8 @@ fn main() {
         if !queue.work.is_empty() {
             continue;
         }
-        // A miss is made good by the wake-up that follows each first deferral, or by the next round.
+        // A miss is made good by the wake-up that follows each first deferral, or by the next
+        // round.
         if !waits() {
             WAKE.wait_for(&mut queue, Duration::from_secs(1));
             nap = Duration::from_micros(200);
@@ -269,12 +276,14 @@ fn help() {
 }
 
 fn run(work: Work, worker: &mut Worker) {
-    // A panic here would end the thread and leak everything after it; nothing shared is left half done by one.
+    // A panic here would end the thread and leak everything after it; nothing shared is left half
+    // done by one.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Retired(store, share) => later(store, share),
         Work::Store(store, share) => {
             while !store.free_some(BIT) {
-                // What it frees must not heap up before the collector: a flush takes as much off as a bit can put there.
+                // What it frees must not heap up before the collector: a flush takes as much off as
+                // a bit can put there.
                 larder_index::pin().flush();
                 worker.breathe();
             }
@@ -329,7 +338,8 @@ mod tests {
         }
     }
 
-    /// Has 100 bits done, each of a tenth of a millisecond; the time it takes and the time that the bits took by the same clock.
+    /// Has 100 bits done, each of a tenth of a millisecond; the time it takes and the time that the
+    /// bits took by the same clock.
     fn a_hundred_bits() -> (Duration, Duration) {
         let spent = Arc::new(Mutex::new((0, Duration::ZERO)));
         let (notes, begun) = (Arc::clone(&spent), Instant::now());
@@ -352,7 +362,8 @@ mod tests {
         let _alone = ALONE.lock();
         assert!(idle(LONG));
         let (took, worked) = a_hundred_bits();
-        // The last piece's rest may be under way still; sleeping longer than asked for only adds to it.
+        // The last piece's rest may be under way still; sleeping longer than asked for only adds to
+        // it.
         assert!(took >= worked * 7 / 2, "{took:?} for {worked:?} of work");
     }
 

@@ -1,7 +1,8 @@
 //! Where tables are found: by name, by id.
 //!
-//! A name is an atom, and an atom is a small number: the table of names is an array over those numbers, in chunks that double in size
-//! and are made when first needed. A look-up is two loads, no lock and no count. Ids are in a lock-free map.
+//! A name is an atom, and an atom is a small number: the table of names is an array over those
+//! numbers, in chunks that double in size and are made when first needed. A look-up is two loads,
+//! no lock and no count. Ids are in a lock-free map.
 
 use crate::raw::EpochCell;
 use crate::table::{Table, TableId};
@@ -18,7 +19,8 @@ const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize + 1;
 
 type Slot = EpochCell<Arc<Table>>;
 
-/// The chunk of a number, and the place in it: chunk c > 0 has the numbers from 2^(FIRST_BITS + c - 1) to twice that.
+/// The chunk of a number, and the place in it: chunk c > 0 has the numbers from
+/// 2^(FIRST_BITS + c - 1) to twice that.
 fn place(number: u32) -> (usize, usize) {
     let bits = u32::BITS - number.leading_zeros();
     let chunk = bits.saturating_sub(FIRST_BITS);

@@ -1,4 +1,5 @@
-//! What a table keeps its objects in: an index, and their number. `delete_all_objects` puts a new store in place of the old.
+//! What a table keeps its objects in: an index, and their number. `delete_all_objects` puts a new
+//! store in place of the old.
 
 use crate::counters::Counter;
 use crate::options::{Options, TableKind, DEFAULT};
@@ -116,7 +117,8 @@ impl Store {
         }
     }
 
-    /// As `contains`, after each write of the key that is under way: also one that holds the lock of a bag's key and has changed nothing yet.
+    /// As `contains`, after each write of the key that is under way: also one that holds the lock
+    /// of a bag's key and has changed nothing yet.
     pub(crate) fn contains_settled(&self, guard: &Guard, key: Key<'_>) -> bool {
         match &self.index {
             Index::One(ix) => ix.contains(guard, key),
@@ -128,8 +130,8 @@ impl Store {
         }
     }
 
-    /// Whether it pays to bring near what operations on some keys will touch. In a tree that goes the way to each leaf once more: not where there are fewer
-    /// than `many` objects.
+    /// Whether it pays to bring near what operations on some keys will touch. In a tree that goes
+    /// the way to each leaf once more: not where there are fewer than `many` objects.
     #[inline]
     pub(crate) fn is_far(&self, many: usize) -> bool {
         let short_way = matches!(&self.index, Index::One(ix) if !ix.is_ordered());
@@ -177,7 +179,8 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // The reaper has emptied a store before it drops it; what is left otherwise (an engine that ended) still has to give its handles back.
+        // The reaper has emptied a store before it drops it; what is left otherwise (an engine that
+        // ended) still has to give its handles back.
         while !self.free_some(4096) {}
     }
 }

@@ -1,8 +1,9 @@
 //! A table: its fixed properties, its state word, and how every operation begins.
 //!
-//! The state word ([`EpochCell`]) holds the pointer to the current store and two bits: `CLOSED` (a batch holds the gate) and `DEAD`. One load tells an
-//! operation all it needs. A writer looks at the word again under the leaf's lock; a store that was replaced, a gate that was closed and a table
-//! that died meanwhile are all seen there, before anything is written.
+//! The state word ([`EpochCell`]) holds the pointer to the current store and two bits: `CLOSED` (a
+//! batch holds the gate) and `DEAD`. One load tells an operation all it needs. A writer looks at
+//! the word again under the leaf's lock; a store that was replaced, a gate that was closed and a
+//! table that died meanwhile are all seen there, before anything is written.
 
 use crate::engine::Inner;
 use crate::error::Error;
@@ -42,7 +43,8 @@ pub(crate) struct Admin {
     pub(crate) gone: bool,
 }
 
-/// A table of tuples. Made by `Engine::create`; shared as an `Arc`. Once dropped, every operation answers `NoTable`.
+/// A table of tuples. Made by `Engine::create`; shared as an `Arc`. Once dropped, every operation
+/// answers `NoTable`.
 pub struct Table {
     pub(crate) id: TableId,
     /// What every operation asks of the options, beside what else it reads.
@@ -83,11 +85,13 @@ pub(crate) struct At<'g> {
     pub(crate) batch: bool,
 }
 
-/// Makes the state word's next load come after the leaf's lock was taken, for the threads that close a gate or fix a table and then read leaves.
+/// Makes the state word's next load come after the leaf's lock was taken, for the threads that
+/// close a gate or fix a table and then read leaves.
 #[inline]
 pub(crate) fn after_lock() {
-    // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier already; elsewhere a fence makes it one.
-    // Pairs with the `SeqCst` change of the state word (or the fixation's flag) that comes before the other side's reading of leaves.
+    // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
+    // already; elsewhere a fence makes it one. Pairs with the `SeqCst` change of the state word (or
+    // the fixation's flag) that comes before the other side's reading of leaves.
     #[cfg(target_arch = "x86_64")]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
     #[cfg(not(target_arch = "x86_64"))]
@@ -167,7 +171,8 @@ impl Table {
     /// Who may read and write.
     #[inline]
     pub fn access(&self) -> Access {
-        // Ordering: Relaxed; a right that changes while an operation begins is the old or the new one.
+        // Ordering: Relaxed; a right that changes while an operation begins is the old or the new
+        // one.
         match self.access.load(Ordering::Relaxed) {
             0 => Access::Public,
             1 => Access::Protected,
@@ -192,7 +197,8 @@ impl Table {
         self.compressed
     }
 
-    /// The options as the table was made with them; name, owner, heir and access may have changed since.
+    /// The options as the table was made with them; name, owner, heir and access may have changed
+    /// since.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -200,7 +206,8 @@ impl Table {
     /// The owner at this moment.
     #[inline]
     pub fn owner(&self) -> OwnerId {
-        // Ordering: Acquire, pairs with `set_owner`: who sees the new owner sees what the transfer did before.
+        // Ordering: Acquire, pairs with `set_owner`: who sees the new owner sees what the transfer
+        // did before.
         OwnerId::from_raw(self.owner.load(Ordering::Acquire))
     }
 
@@ -299,7 +306,8 @@ impl Table {
         Ok(())
     }
 
-    /// The right to write, as far as it does not depend on the table's life, which each operation looks at.
+    /// The right to write, as far as it does not depend on the table's life, which each operation
+    /// looks at.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -359,7 +367,8 @@ impl Table {
         }
     }
 
-    /// Whether a write may go on. Called under the leaf's lock. Tells those who fold that something may change.
+    /// Whether a write may go on. Called under the leaf's lock. Tells those who fold that something
+    /// may change.
     #[inline]
     pub(crate) fn still(&self, at: &At<'_>) -> bool {
         after_lock();
@@ -388,7 +397,8 @@ impl Table {
         }
     }
 
-    /// The number of objects; 0 for a dead table. Counts every operation that returned before; O(1).
+    /// The number of objects; 0 for a dead table. Counts every operation that returned before;
+    /// O(1).
     pub fn size(&self) -> usize {
         self.store(&larder_index::pin())
             .map_or(0, |s| s.count.get())
@@ -413,8 +423,8 @@ impl Table {
         }
     }
 
-    /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept outside are not among them, nor are
-    /// keys remembered for a fixed table. 0 for a dead table.
+    /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept
+    /// outside are not among them, nor are keys remembered for a fixed table. 0 for a dead table.
     pub fn memory(&self) -> usize {
         let guard = larder_index::pin();
         self.store(&guard).map_or(0, |s| {
@@ -422,8 +432,8 @@ impl Table {
         })
     }
 
-    /// Tells the index whether the table is fixed. Whoever changes that, or the index, calls this afterwards; one at a time, so that the last says what
-    /// is true.
+    /// Tells the index whether the table is fixed. Whoever changes that, or the index, calls this
+    /// afterwards; one at a time, so that the last says what is true.
     pub(crate) fn follow_fixation(&self, _admin: &Admin) {
         if let Some(store) = self.store(&larder_index::pin()) {
             store.freeze(self.fixation.is_fixed());

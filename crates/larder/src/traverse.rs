@@ -4,12 +4,12 @@
 //! key order both survive whatever else happens to the table: a key that is there throughout is met
 //! exactly once.
 //!
-//! Who goes on and on is answered from what the thread read ahead, while the table, or the leaf, does
-//! not change (see `ahead`).
+//! Who goes on and on is answered from what the thread read ahead, while the table, or the leaf,
+//! does not change (see `ahead`).
 //!
-//! Linearisation point: the load of the leaf's version that the index's check confirms; for an answer
-//! that was read ahead, the look at the watch, or the load of the version that says that the leaf is
-//! as it was.
+//! Linearisation point: the load of the leaf's version that the index's check confirms; for an
+//! answer that was read ahead, the look at the watch, or the load of the version that says that the
+//! leaf is as it was.
 
 use crate::ahead::{Ahead, Behind, StepFrom};
 use crate::error::Error;
@@ -67,8 +67,8 @@ impl Table {
         )
     }
 
-    /// Calls `visit` with the key after this one; false if it is the last. An ordered_set takes any key; the others one that is there, or was deleted
-    /// since the table was fixed.
+    /// Calls `visit` with the key after this one; false if it is the last. An ordered_set takes any
+    /// key; the others one that is there, or was deleted since the table was fixed.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `BadKey`.
@@ -173,8 +173,8 @@ impl Table {
     }
 
     /// One step, for hosts: from a key, or from the edge for none, to the next key in a direction.
-    /// Calls `visit` with the first object under it, or with `all` each. Its answer is a number that
-    /// stands for the key for ever, or 0 for none: see [`Local::has_shown`].
+    /// Calls `visit` with the first object under it, or with `all` each. Its answer is a number
+    /// that stands for the key for ever, or 0 for none: see [`Local::has_shown`].
     ///
     /// 1. A step that goes on from the last is answered from what was read ahead, if that holds.
     /// 2. Otherwise the index is asked for the entry next to the key, or, where steps go on and on,
@@ -205,8 +205,8 @@ impl Table {
         self.look(local, from, (way, all), &mut visit)
     }
 
-    /// A step that goes on from the key that was shown as this number. None, and nothing was done, if
-    /// it can't be answered from what was read ahead.
+    /// A step that goes on from the key that was shown as this number. None, and nothing was done,
+    /// if it can't be answered from what was read ahead.
     #[inline]
     pub fn step_on(
         &self,
@@ -229,8 +229,8 @@ impl Table {
         !all || self.kind().is_unique()
     }
 
-    /// What lies behind a key, from what was read ahead. It has no handles, so nobody has to be kept
-    /// from giving them back meanwhile.
+    /// What lies behind a key, from what was read ahead. It has no handles, so nobody has to be
+    /// kept from giving them back meanwhile.
     #[inline(always)]
     fn read_ahead<'l>(
         &self,
@@ -364,8 +364,10 @@ impl Table {
         }
     }
 
-    /// Calls `visit` with each object in slot `i`, from 0. An ordered_set has one slot an object, in order; O(i). The others have a number of slots that follows
-    /// from the table's size, about four objects to a slot; as long as the size stays within a power of two, each object stays in its slot.
+    /// Calls `visit` with each object in slot `i`, from 0. An ordered_set has one slot an object,
+    /// in order; O(i). The others have a number of slots that follows from the table's size, about
+    /// four objects to a slot; as long as the size stays within a power of two, each object stays
+    /// in its slot.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `BadSlot` past `Slot::End`.
@@ -476,8 +478,8 @@ impl At<'_> {
         }
     }
 
-    /// Reads the entry next to a key, or the first of the direction for none, into the cursor's spare
-    /// batch, and if `more` is not 0, about so many behind it. Whether the key is there.
+    /// Reads the entry next to a key, or the first of the direction for none, into the cursor's
+    /// spare batch, and if `more` is not 0, about so many behind it. Whether the key is there.
     #[inline]
     fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut Ahead) -> bool {
         let batch = &mut ahead.spare;

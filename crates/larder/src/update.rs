@@ -1,10 +1,12 @@
 //! Counters and elements: changing some elements of one object.
 //!
-//! Everything is checked against the object under the leaf's lock before anything is written, so a call is all or nothing and no update is lost.
-//! Linearisation point: the store that unlocks the leaf.
+//! Everything is checked against the object under the leaf's lock before anything is written, so a
+//! call is all or nothing and no update is lost. Linearisation point: the store that unlocks the
+//! leaf.
 //!
-//! All operations of a call are one walk over the object, in the order of their positions, which copies what lies between and puts the new elements. A
-//! compressed value is unpacked and packed again.
+//! All operations of a call are one walk over the object, in the order of their positions, which
+//! copies what lies between and puts the new elements. A compressed value is unpacked and packed
+//! again.
 
 use crate::error::Error;
 use crate::local::{with_local, Local};
@@ -21,14 +23,16 @@ use larder_term::TermRef;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
-/// One step of `update_counter`: adds to an element, from 1; where the sum passes a threshold, if there is one, the element becomes another value.
+/// One step of `update_counter`: adds to an element, from 1; where the sum passes a threshold, if
+/// there is one, the element becomes another value.
 #[derive(Clone, Debug)]
 pub struct CounterOp {
     pos: usize,
     step: Step,
 }
 
-/// What an operation does, in few bytes where its integers are small: there may be a million of them.
+/// What an operation does, in few bytes where its integers are small: there may be a million of
+/// them.
 #[derive(Clone, Debug)]
 enum Step {
     Add(i64),
@@ -69,7 +73,8 @@ impl CounterOp {
         CounterOp { pos, step }
     }
 
-    /// As `new`. Where the sum passes the threshold (in the direction of the increment, up for 0), the element becomes the value.
+    /// As `new`. Where the sum passes the threshold (in the direction of the increment, up for 0),
+    /// the element becomes the value.
     #[inline]
     pub fn limited(pos: usize, incr: Number, threshold: Number, value: Number) -> Self {
         let step = match (incr, threshold, value) {
@@ -190,11 +195,13 @@ impl AnyStep {
 }
 
 impl Table {
-    /// Adds to elements of the object under the index key; pushes the new value for each op to `out`. With `default`, an object that is not there is
-    /// made of it first. Ops are applied in order; all or none.
+    /// Adds to elements of the object under the index key; pushes the new value for each op to
+    /// `out`. With `default`, an object that is not there is made of it first. Ops are applied in
+    /// order; all or none.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadKey`, `BadDefault`, `Keypos`, `Position`, `NotInteger`, `SystemLimit` (an integer too large).
+    /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadKey`, `BadDefault`, `Keypos`,
+    /// `Position`, `NotInteger`, `SystemLimit` (an integer too large).
     ///
     /// # Complexity
     /// Linear in the object and the ops.
@@ -240,8 +247,9 @@ impl Table {
         }
     }
 
-    /// Replaces elements of the object under the index key; false if there is none. With `default`, an object that is not there is made of
-    /// it first. The last of several for one position counts; all or none.
+    /// Replaces elements of the object under the index key; false if there is none. With `default`,
+    /// an object that is not there is made of it first. The last of several for one position
+    /// counts; all or none.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadDefault`, `Keypos`, `Position`.
@@ -279,8 +287,9 @@ impl Table {
         })
     }
 
-    /// Stores what `f` makes of the object under the index key, or of `default` if there is none: it is given a value that is not compressed, and an empty
-    /// buffer. Whether there was an object to work on.
+    /// Stores what `f` makes of the object under the index key, or of `default` if there is none:
+    /// it is given a value that is not compressed, and an empty buffer. Whether there was an object
+    /// to work on.
     #[inline]
     fn edit(
         &self,
@@ -299,7 +308,8 @@ impl Table {
                 return Err(Error::TableType);
             };
             let mut found = false;
-            // It has the counts of what is new until the table has counts of its own, which it takes after the closure.
+            // It has the counts of what is new until the table has counts of its own, which it
+            // takes after the closure.
             let mut made = None;
             let written = self.change_one(at, &**ix, hashed, Some(spare), &mut |old, out| {
                 let value = match (old, default) {
@@ -357,7 +367,8 @@ impl Table {
                 }
                 let sum = &mut sums[order.place(i)];
                 match &number {
-                    // A copy of its two words; of the whole, it would wait for bytes that nobody wrote.
+                    // A copy of its two words; of the whole, it would wait for bytes that nobody
+                    // wrote.
                     &Number::Int(n) => *sum = Number::Int(n),
                     large => *sum = large.clone(),
                 }
@@ -461,7 +472,8 @@ impl Table {
         let others = object.iter().enumerate();
         let others = others.filter(|(i, _)| i + 1 != self.keypos());
         let packed = self.object_of(object.key(), object.arity(), others.map(|(_, term)| term));
-        // The handles in here are those of the old object and of the caller's terms, whose counts outlive the buffer's.
+        // The handles in here are those of the old object and of the caller's terms, whose counts
+        // outlive the buffer's.
         value.clear();
         value.extend_from_slice(packed.value());
     }

@@ -1,11 +1,15 @@
 //! How a table is written: one entry, or the objects of one key, under the leaf's lock.
 //!
-//! Everything that changes a table goes through [`Table::change_one`] or [`Table::change_many`]. They do what every change has to:
+//! Everything that changes a table goes through [`Table::change_one`] or [`Table::change_many`].
+//! They do what every change has to:
 //!
-//! 1. under the lock, look at the state word again: a change of a store that was replaced, of a gate that was closed, of a table that died is not made;
+//! 1. under the lock, look at the state word again: a change of a store that was replaced, of a
+//!    gate that was closed, of a table that died is not made;
 //! 2. take counts for the handles of what is stored, before it can be seen;
-//! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone; a bag's key before its lock is given back, which who misses it waits for;
-//! 4. afterwards, count, and give back the handles of what was there once no reader can be copying it.
+//! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone; a bag's
+//!    key before its lock is given back, which who misses it waits for;
+//! 4. afterwards, count, and give back the handles of what was there once no reader can be copying
+//!    it.
 //!
 //! Linearisation point of a change: the store with which the index unlocks the leaf.
 
@@ -45,7 +49,8 @@ impl<'v> From<Change<'v>> for Edit<'v> {
     }
 }
 
-/// Handles of old values, whose counts are given back when no reader copies them any more. Forgotten, when an index panics, they are given back never.
+/// Handles of old values, whose counts are given back when no reader copies them any more.
+/// Forgotten, when an index panics, they are given back never.
 #[derive(Default)]
 struct Leavings(Handles);
 
@@ -76,8 +81,8 @@ impl Leavings {
 }
 
 impl Table {
-    /// Changes the entry of a set or ordered_set. `f` sees the value and an empty buffer (`spare`, if there is one), under the lock, and decides; it
-    /// may be called again after `Moved`.
+    /// Changes the entry of a set or ordered_set. `f` sees the value and an empty buffer (`spare`,
+    /// if there is one), under the lock, and decides; it may be called again after `Moved`.
     #[inline]
     pub(crate) fn change_one<'v>(
         &self,
@@ -137,8 +142,9 @@ impl Table {
         outcome
     }
 
-    /// Stores a value in a set or ordered_set, if `may` consents, which sees what is under the key, under the lock; gives what was there. As
-    /// `change_one` with `Change::Put`, and quicker. If the counts of the value's handles are `given`, the table has them once the value is stored.
+    /// Stores a value in a set or ordered_set, if `may` consents, which sees what is under the key,
+    /// under the lock; gives what was there. As `change_one` with `Change::Put`, and quicker. If
+    /// the counts of the value's handles are `given`, the table has them once the value is stored.
     #[inline]
     pub(crate) fn put_one(
         &self,
@@ -180,8 +186,8 @@ impl Table {
         (written, was)
     }
 
-    /// Removes the entry under a key of a set or ordered_set, if there is one and `may` consents, as of `put_one`; gives what was there. As
-    /// `change_one` with `Change::Remove`, and quicker.
+    /// Removes the entry under a key of a set or ordered_set, if there is one and `may` consents,
+    /// as of `put_one`; gives what was there. As `change_one` with `Change::Remove`, and quicker.
     #[inline]
     pub(crate) fn remove_one(
         &self,
@@ -252,7 +258,8 @@ impl Table {
         // (4)
         at.store.count.add(delta);
         leavings.release(at);
-        // A bag's scans wait for no lock: who armed the watch after `still` and read before the change is told now.
+        // A bag's scans wait for no lock: who armed the watch after `still` and read before the
+        // change is told now.
         after_lock();
         self.fixation.watch().note();
         outcome

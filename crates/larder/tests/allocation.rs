@@ -1,11 +1,14 @@
-//! Memory that there isn't: an allocator that fails at the n-th call, for every n over a fixed script.
+//! Memory that there isn't: an allocator that fails at the n-th call, for every n over a fixed
+//! script.
 //!
-//! What Rust's collections do then is end the process with a message (`handle_alloc_error`), as the emulator does with its own memory; no
-//! table outlives its process. What has to hold, and does: the end is that one, at once, whatever was under way (no crash of another kind, no
-//! endless wait), and files are whole: a table that was being saved over another is in its file as it was, or as it is.
+//! What Rust's collections do then is end the process with a message (`handle_alloc_error`), as the
+//! emulator does with its own memory; no table outlives its process. What has to hold, and does:
+//! the end is that one, at once, whatever was under way (no crash of another kind, no endless
+//! wait), and files are whole: a table that was being saved over another is in its file as it was,
+//! or as it is.
 //!
-//! The script runs in child processes of this test, one for each n. `LARDER_SOAK=n` looks at n times as many n; all of them are looked at
-//! when that is enough.
+//! The script runs in child processes of this test, one for each n. `LARDER_SOAK=n` looks at n
+//! times as many n; all of them are looked at when that is enough.
 
 use larder::api::{Larder, Table};
 use larder::file::{LoadJob, LoadOptions, SaveJob, SaveOptions};
@@ -20,7 +23,8 @@ use std::time::{Duration, Instant};
 /// The system's allocator, with a call that fails.
 struct Failing;
 
-/// Calls left before the one that fails; below zero nothing fails any more. Starts high: set-up is not part of the script.
+/// Calls left before the one that fails; below zero nothing fails any more. Starts high: set-up is
+/// not part of the script.
 static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
 
 fn fails() -> bool {
@@ -28,8 +32,8 @@ fn fails() -> bool {
     LEFT.fetch_sub(1, Ordering::Relaxed) == 0
 }
 
-// SAFETY: memory is the system allocator's, asked for and given back with the same layouts; a null pointer is how an allocator says that there is
-// none.
+// SAFETY: memory is the system allocator's, asked for and given back with the same layouts; a null
+// pointer is how an allocator says that there is none.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if fails() {

@@ -334,7 +334,8 @@ fn a_load_given_up_leaves_no_table() {
 /// The payload's length and the number of objects of each chunk of a file.
 fn chunks(bytes: &[u8]) -> Vec<(usize, u32)> {
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    // Behind the magic and the version: the header, with its length in front and its checksum behind.
+    // Behind the magic and the version: the header, with its length in front and its checksum
+    // behind.
     let mut at = 14 + number(10) as usize + 4;
     let mut chunks = Vec::new();
     while bytes[at] == b'C' {
@@ -345,8 +346,9 @@ fn chunks(bytes: &[u8]) -> Vec<(usize, u32)> {
     chunks
 }
 
-/// Once all objects of a leaf came into one chunk, whatever their binaries, which lie in no leaf: a chunk of more than a gigabyte could not be read again, nor one
-/// of more than four, whose length was cut off.
+/// Once all objects of a leaf came into one chunk, whatever their binaries, which lie in no leaf: a
+/// chunk of more than a gigabyte could not be read again, nor one of more than four, whose length
+/// was cut off.
 #[test]
 fn a_chunk_ends_when_it_is_full() {
     let (folder, larder) = (tempfile::tempdir().unwrap(), Larder::new());
@@ -373,7 +375,8 @@ fn a_chunk_ends_when_it_is_full() {
     }
 }
 
-/// The short forms: what is saved is loaded with its options, under its name or a new one, and a bad file leaves no table behind.
+/// The short forms: what is saved is loaded with its options, under its name or a new one, and a
+/// bad file leaves no table behind.
 #[test]
 fn short_forms_save_and_load() {
     let folder = tempfile::tempdir().unwrap();

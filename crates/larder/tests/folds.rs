@@ -32,7 +32,8 @@ fn fill(t: &Table, keys: i64) {
     t.insert_all(&rows).unwrap();
 }
 
-/// What a fold in chunks of `count` shows: the numbers of the objects' keys, those of one key together.
+/// What a fold in chunks of `count` shows: the numbers of the objects' keys, those of one key
+/// together.
 fn folded(t: &Table, direction: Direction, count: usize) -> Vec<Vec<i64>> {
     let table = t.engine_table();
     let mut all: Vec<Vec<i64>> = Vec::new();

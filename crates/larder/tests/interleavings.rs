@@ -1,7 +1,8 @@
-//! Interleavings of tables that a model checker chooses: the gate, the swap of `delete_all_objects`, fixation, the registry, owners.
+//! Interleavings of tables that a model checker chooses: the gate, the swap of
+//! `delete_all_objects`, fixation, the registry, owners.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`. The reaper is a thread of the system's, beside
-//! the checker's.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
+//! The reaper is a thread of the system's, beside the checker's.
 #![cfg(larder_model)]
 
 mod histories;
@@ -74,7 +75,8 @@ fn an_open_gate_is_found() {
     }));
 }
 
-/// Not a test: histories of real threads, with the fault planted. Run by `an_open_gate_shows_in_histories`.
+/// Not a test: histories of real threads, with the fault planted. Run by
+/// `an_open_gate_shows_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
@@ -234,7 +236,8 @@ fn folds_of_a_bag() {
     );
 }
 
-/// A name belongs to one table at a time, and is free when that is dropped. Nobody finds a table that is gone for good.
+/// A name belongs to one table at a time, and is free when that is dropped. Nobody finds a table
+/// that is gone for good.
 #[test]
 fn registry() {
     let _alone = alone();
@@ -248,7 +251,8 @@ fn registry() {
                 shuttle::thread::spawn(move || {
                     let made = larder.table("registry").named().create().ok();
                     if let Some(found) = larder.find("registry") {
-                        // It may be another's, and be dropped by now; alive or not, its row is one row.
+                        // It may be another's, and be dropped by now; alive or not, its row is one
+                        // row.
                         found.insert(&term!({1, 2})).ok();
                         assert!(found.len() <= 1);
                     }
@@ -269,7 +273,8 @@ fn registry() {
     );
 }
 
-/// Owners that end while they make tables, give them away and inherit: in the end no table that is found belongs to one that ended.
+/// Owners that end while they make tables, give them away and inherit: in the end no table that is
+/// found belongs to one that ended.
 #[test]
 fn owners() {
     let _alone = alone();

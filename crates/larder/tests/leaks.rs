@@ -93,7 +93,8 @@ fn churn(larder: &Larder) {
     }
 }
 
-/// A table that was dropped while a list was on its way into it, which nobody will finish, and that had something to tell an heir.
+/// A table that was dropped while a list was on its way into it, which nobody will finish, and that
+/// had something to tell an heir.
 fn gone_but_held(larder: &Larder) -> Arc<Table> {
     let (engine, me) = (larder.engine(), larder.owner());
     let mut options = Options::new(Atom::new("gone"));
@@ -155,7 +156,8 @@ fn nothing_is_left_behind() {
         peak
     };
     let mut peak = round(100_000);
-    // What a round leaves to the allocator is enough for the next; beside other work it may want some more once or twice. What is lost is lost in every round.
+    // What a round leaves to the allocator is enough for the next; beside other work it may want
+    // some more once or twice. What is lost is lost in every round.
     let mut after = vec![resident()];
     let is_enough = |after: &[usize]| after.windows(2).any(|two| two[1] < two[0] + (8 << 20));
     while !is_enough(&after) {

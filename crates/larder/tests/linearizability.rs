@@ -1,5 +1,6 @@
-//! Histories that threads record on a table must be linearizable: all operations on one object, lists that are inserted at once, clearing,
-//! counters; on the default structures and on all that are listed.
+//! Histories that threads record on a table must be linearizable: all operations on one object,
+//! lists that are inserted at once, clearing, counters; on the default structures and on all that
+//! are listed.
 //!
 //! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others.
 

@@ -1,4 +1,5 @@
-//! Random sequences of operations on a table and on an obviously right model, over every type, plain and compressed, fixed or not.
+//! Random sequences of operations on a table and on an obviously right model, over every type,
+//! plain and compressed, fixed or not.
 
 use larder::api::{Larder, Table};
 use larder::{Error, FixTime};

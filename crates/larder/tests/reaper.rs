@@ -1,5 +1,6 @@
-//! What is dropped is freed behind: soon, at a pace that leaves room for others. (That it is never outrun: `pace`
-//! and the unit tests of `reaper`.) One test, since the reaper is the whole program's.
+//! What is dropped is freed behind: soon, at a pace that leaves room for others. (That it is never
+//! outrun: `pace` and the unit tests of `reaper`.) One test, since the reaper is the whole
+//! program's.
 
 use larder::api::{Larder, Table};
 use larder_term::{term, Term};
@@ -47,7 +48,8 @@ fn freed_soon_and_with_rests() {
     let big = filled(&larder, 500_000);
     freed(&larder);
 
-    // Both clocks from before the drop to after the last of it: the reaper may begin before `drop_table` returns.
+    // Both clocks from before the drop to after the last of it: the reaper may begin before
+    // `drop_table` returns.
     let (begun, before) = (Instant::now(), reaper_time());
     big.drop_table().unwrap();
     assert!(larder.engine().reaper_backlog() > 1_000_000);

@@ -152,7 +152,8 @@ fn bags_with_many_objects_a_key() {
     }
 }
 
-/// Runs a select in chunks, each by a new job made from the continuation of the last, one unit of budget a step.
+/// Runs a select in chunks, each by a new job made from the continuation of the last, one unit of
+/// budget a step.
 fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<Term> {
     let spec = text::parse(spec).unwrap();
     let program = Arc::new(Program::compile(spec.as_ref()).unwrap());

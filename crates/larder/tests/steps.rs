@@ -125,7 +125,8 @@ fn two_tables_are_told_apart() {
     }
 }
 
-/// Walks through a set while another thread writes: rows that stay are met once each, with what was read ahead and without.
+/// Walks through a set while another thread writes: rows that stay are met once each, with what was
+/// read ahead and without.
 #[test]
 fn walks_through_a_set_that_others_change() {
     const STAYS: i64 = 2000;

@@ -1,4 +1,5 @@
-//! Tables as a whole: names, rights, owners, heirs, fixation, info, and what is left when they are gone.
+//! Tables as a whole: names, rights, owners, heirs, fixation, info, and what is left when they are
+//! gone.
 
 use larder::{
     Access, Door, Engine, Error, FixTime, NewRow, NoDoor, Options, OwnerId, Slot, Table, TableId,
@@ -230,7 +231,8 @@ fn an_owner_with_many_tables_ends_quickly() {
     assert_eq!(notes.gone.lock().len(), 3001);
 }
 
-/// The heir hears before the end of the owner is over, however many tables without an heir there are.
+/// The heir hears before the end of the owner is over, however many tables without an heir there
+/// are.
 #[test]
 fn heirs_come_before_the_many() {
     let (engine, notes) = engine();
@@ -461,7 +463,8 @@ fn compressed_tables_are_smaller() {
     assert!(compressed * 3 < plain, "{compressed} {plain}");
 }
 
-/// A default's binary that only the call has encoded is counted by the table before the call gives its own count back.
+/// A default's binary that only the call has encoded is counted by the table before the call gives
+/// its own count back.
 #[test]
 fn a_default_brings_its_binary() {
     let (engine, _) = engine();

@@ -1,5 +1,5 @@
-//! `make bench-instructions`, the part from Rust: operations through [`larder::api`], each on tables
-//! of its own, for callgrind to count.
+//! `make bench-instructions`, the part from Rust: operations through [`larder::api`], each on
+//! tables of its own, for callgrind to count.
 //!
 //! `scripts/instructions.sh` runs this program under callgrind, which counts only within
 //! [`counted`] and writes a part of its file after each call of it. The program prints one line for

@@ -1,11 +1,14 @@
 //! How large leaves are, and how they are filled.
 //!
-//! A leaf grows by steps: when it is [`FULL`] it is replaced by one in which the same entries take about [`FILL`] of the room; when that would be larger
-//! than a leaf may be, by two. So a leaf is between FILL and FULL all its life. All leaves of a table see the same number of
-//! hashes, and would take their steps together: each adds a part to FILL that follows from the hashes it has, and each has an end of its own, so
-//! that at any time as many split as at any other. So a table grows evenly, and what some leaves give back others take.
+//! A leaf grows by steps: when it is [`FULL`] it is replaced by one in which the same entries take
+//! about [`FILL`] of the room; when that would be larger than a leaf may be, by two. So a leaf is
+//! between FILL and FULL all its life. All leaves of a table see the same number of hashes, and
+//! would take their steps together: each adds a part to FILL that follows from the hashes it has,
+//! and each has an end of its own, so that at any time as many split as at any other. So a table
+//! grows evenly, and what some leaves give back others take.
 //!
-//! The size of buckets follows from the rows: about [`A_BUCKET`] of them, and most bytes of larger rows inside.
+//! The size of buckets follows from the rows: about [`A_BUCKET`] of them, and most bytes of larger
+//! rows inside.
 
 use super::gather::{fits_inside, Gather, Item, MOST_INSIDE};
 use super::plain;
@@ -15,7 +18,8 @@ use crate::raw::outside::Handle;
 use crate::route::{size_class, LeafConfig, Shared};
 use smallvec::SmallVec;
 
-/// The part of a leaf's room that is taken when it is new, in 1024ths: the least, where buckets are larger, and how much it varies.
+/// The part of a leaf's room that is taken when it is new, in 1024ths: the least, where buckets are
+/// larger, and how much it varies.
 const FILL: usize = 680;
 const FILL_LARGE: usize = 750;
 const FILL_VARIES: usize = 60;
@@ -33,7 +37,8 @@ const STEPS_DOWN: usize = 4;
 const FEW_BUCKETS: u32 = 3;
 /// How many rows a bucket should hold.
 const A_BUCKET: usize = 5;
-/// How many larger rows a bucket should hold: it has more lines than can be asked for at once anyway.
+/// How many larger rows a bucket should hold: it has more lines than can be asked for at once
+/// anyway.
 const A_LARGE_BUCKET: usize = 7;
 /// The least number of buckets at which a leaf splits.
 const LEAST_TOP: usize = 14;
@@ -94,7 +99,8 @@ impl Sizes {
         self.top(class) * usable(class)
     }
 
-    /// How far the leaf of this depth that has the hash grows before it splits: between 0.7 and 1.4 times the average, as its bits say.
+    /// How far the leaf of this depth that has the hash grows before it splits: between 0.7 and 1.4
+    /// times the average, as its bits say.
     fn end(&self, class: u8, hash: u64, depth: u8) -> End {
         let bits = lead(hash, depth) ^ u64::from(depth);
         let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
@@ -157,7 +163,8 @@ pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
 
 /// The bytes below which a leaf should be smaller, or have smaller buckets.
 ///
-/// It goes down two of the allocator's sizes at once: between one step and the next a quarter of its rows go, so that each has few others to move.
+/// It goes down two of the allocator's sizes at once: between one step and the next a quarter of
+/// its rows go, so that each has few others to move.
 fn sparse_below(shape: Shape) -> usize {
     if shape.buckets == 1 {
         return if shape.class > 1 {
@@ -307,7 +314,8 @@ pub(crate) fn plan(items: &[Item], sizes: &Sizes, why: Why, depth: u8) -> Plan {
     plan_bytes(sum.need(class), class, (hash, depth), sizes, why)
 }
 
-/// As `plan`, for rows that all live in a leaf of this class, if its unit is a byte. None if that is not surely the class that they should have.
+/// As `plan`, for rows that all live in a leaf of this class, if its unit is a byte. None if that
+/// is not surely the class that they should have.
 pub(crate) fn plan_rows(
     rows: Rows,
     class: u8,
@@ -320,7 +328,8 @@ pub(crate) fn plan_rows(
     known.then(|| plan_bytes(rows.bytes, class, at, sizes, why))
 }
 
-/// The part of a leaf of this class that is taken when it is new. Small rows are many, and each step moves all of them: their steps are longer.
+/// The part of a leaf of this class that is taken when it is new. Small rows are many, and each
+/// step moves all of them: their steps are longer.
 fn filled(class: u8) -> usize {
     if class > 1 {
         FILL_LARGE
@@ -329,7 +338,8 @@ fn filled(class: u8) -> usize {
     }
 }
 
-/// What a leaf of this class should be that has so many bytes of objects and lanes, the hash in its range, and this depth.
+/// What a leaf of this class should be that has so many bytes of objects and lanes, the hash in its
+/// range, and this depth.
 fn plan_bytes(need: usize, class: u8, (hash, depth): (u64, u8), sizes: &Sizes, why: Why) -> Plan {
     let fill = match why {
         Why::Shrinks => SHRUNK,
@@ -381,7 +391,8 @@ pub(crate) fn build(
     (shared, sizes): (&Shared, &Sizes),
     (split, hash): (&KeySplit<'_>, u64),
 ) -> Built {
-    // Handles of bodies that have no room in such a leaf; made once, however often the leaf has to be larger.
+    // Handles of bodies that have no room in such a leaf; made once, however often the leaf has to
+    // be larger.
     let mut made: Vec<(usize, Handle)> = Vec::new();
     for (i, item) in items.iter().enumerate() {
         if item.handle.is_none() && item.len() > most_body(plan.class).min(MOST_INSIDE) {

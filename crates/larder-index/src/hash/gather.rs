@@ -12,17 +12,18 @@ use std::sync::Arc;
 
 /// What an index by hash has to be told of its keys.
 pub trait KeyRule: Send + Sync {
-    /// The hash of a key, the same that `Key::hash` says: only its top 48 bits count. Leaves keep no hashes: they are made anew when a leaf is
-    /// replaced, and for scans.
+    /// The hash of a key, the same that `Key::hash` says: only its top 48 bits count. Leaves keep
+    /// no hashes: they are made anew when a leaf is replaced, and for scans.
     fn hash(&self, key: &[u8]) -> u64;
 
-    /// Whether a key tells its own end: then leaves don't note its length, which saves a byte or two a row.
+    /// Whether a key tells its own end: then leaves don't note its length, which saves a byte or
+    /// two a row.
     fn ends_itself(&self) -> bool {
         false
     }
 
-    /// The length of the key that `bytes`, a key and a value behind it, begin with. Called only if keys end themselves, and only with what
-    /// was stored; a key has at least one byte then.
+    /// The length of the key that `bytes`, a key and a value behind it, begin with. Called only if
+    /// keys end themselves, and only with what was stored; a key has at least one byte then.
     fn key_len(&self, bytes: &[u8]) -> usize {
         bytes.len()
     }
@@ -74,15 +75,17 @@ impl<R: KeyRule> Keys<R> {
     }
 }
 
-/// The longest body that lives in a leaf. Beyond, a memory of its own wastes less than the rest of a bucket, and is no miss more: a large bucket's
-/// objects are not known before its lanes have come.
+/// The longest body that lives in a leaf. Beyond, a memory of its own wastes less than the rest of
+/// a bucket, and is no miss more: a large bucket's objects are not known before its lanes have
+/// come.
 pub(crate) const MOST_INSIDE: usize = 240;
 
 /// An entry, copied out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) hash: u64,
-    /// Where its body is in the gathered bytes; nowhere if it is outside and too large for any leaf.
+    /// Where its body is in the gathered bytes; nowhere if it is outside and too large for any
+    /// leaf.
     from: u32,
     len: u32,
     /// Where it is if it is outside.
@@ -178,7 +181,8 @@ impl Gather {
     }
 }
 
-/// Whether a body of this length may live in some leaf. A body without a byte could not be told from none.
+/// Whether a body of this length may live in some leaf. A body without a byte could not be told
+/// from none.
 #[inline]
 pub(crate) fn fits_inside(body: usize) -> bool {
     (1..=MOST_INSIDE).contains(&body)

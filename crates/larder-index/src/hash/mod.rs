@@ -1,5 +1,5 @@
-//! What lies in the leaves of the hash order: how objects lie in buckets, how leaves are filled, and how they are scanned.
-//! The memory itself, and how threads share it, is `raw`'s.
+//! What lies in the leaves of the hash order: how objects lie in buckets, how leaves are filled,
+//! and how they are scanned. The memory itself, and how threads share it, is `raw`'s.
 
 pub(crate) mod build;
 pub(crate) mod gather;

@@ -27,7 +27,8 @@ pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
 }
 
-/// The entries of the bucket that lies at `at` in `bytes`: the lane of each, and where its body lies, or its handle.
+/// The entries of the bucket that lies at `at` in `bytes`: the lane of each, and where its body
+/// lies, or its handle.
 #[inline(always)]
 pub(crate) fn lanes(
     bytes: &[u8],
@@ -73,7 +74,8 @@ pub(crate) fn handle_bits(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// As `put`, of a body inside, in buckets whose unit is a byte: mostly it goes straight to its home.
+/// As `put`, of a body inside, in buckets whose unit is a byte: mostly it goes straight to its
+/// home.
 #[inline(always)]
 pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) -> bool {
     debug_assert!(shape.unit() == 0);
@@ -94,7 +96,8 @@ pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) 
     true
 }
 
-/// Puts an entry in its home bucket or in the next that has room. False, and nothing changed, if none has.
+/// Puts an entry in its home bucket or in the next that has room. False, and nothing changed, if
+/// none has.
 pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outside: bool) -> bool {
     let (home, tag) = shape.place(hash);
     let (len, unit) = (shape.bucket(), shape.unit());
@@ -136,7 +139,8 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     true
 }
 
-/// Makes a body the entry of lane `i`, with these marks: its object begins at `from`, and ends where the one before it begins.
+/// Makes a body the entry of lane `i`, with these marks: its object begins at `from`, and ends
+/// where the one before it begins.
 #[inline]
 fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body: &[u8]) {
     let mut at = from;

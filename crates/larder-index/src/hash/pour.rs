@@ -1,7 +1,9 @@
-//! How leaves of small rows, which nearly all are, are replaced: each row goes straight from the old leaf to its place in the new one.
+//! How leaves of small rows, which nearly all are, are replaced: each row goes straight from the
+//! old leaf to its place in the new one.
 //!
-//! What the new leaf should be follows from what the old one's head says of its rows. What can't be done so (rows outside, long rows, told keys, hashes that
-//! are much alike, a new leaf that turns out too small) is not done: then all is gathered first (`gather`, `build`).
+//! What the new leaf should be follows from what the old one's head says of its rows. What can't be
+//! done so (rows outside, long rows, told keys, hashes that are much alike, a new leaf that turns
+//! out too small) is not done: then all is gathered first (`gather`, `build`).
 
 use super::build::{plan_rows, Plan, Rows, Why};
 use super::gather::{KeyRule, Keys};
@@ -15,7 +17,8 @@ use crossbeam_epoch::Guard;
 /// In the high byte of a lane: the object is outside.
 const OUTSIDE: u8 = (super::shape::OUTSIDE >> 8) as u8;
 
-/// Calls `each` with all rows of a leaf of small rows, and their hashes, until it answers None. None if one is of another kind, too.
+/// Calls `each` with all rows of a leaf of small rows, and their hashes, until it answers None.
+/// None if one is of another kind, too.
 #[inline(always)]
 fn pour<R: KeyRule>(
     keys: &Keys<R>,
@@ -76,7 +79,8 @@ impl<R: KeyRule> HashOrder<R> {
         Some(new)
     }
 
-    /// As `make_room`, for a body of a row under the hash. The leaf comes back if it can't be done so.
+    /// As `make_room`, for a body of a row under the hash. The leaf comes back if it can't be done
+    /// so.
     pub(crate) fn make_room_by_pouring<'g>(
         &self,
         guard: &Guard,

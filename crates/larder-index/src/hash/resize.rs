@@ -1,8 +1,11 @@
 //! How leaves of the hash order come and go: they grow, split, shrink and merge.
 //!
-//! 1. An entry has no room: the leaf is replaced by one of some buckets more, up to the size at which leaves split (`build`).
-//! 2. Else it splits at the first bit in which its hashes differ. The entry that had no room goes straight to the successors.
-//! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its neighbour.
+//! 1. An entry has no room: the leaf is replaced by one of some buckets more, up to the size at
+//!    which leaves split (`build`).
+//! 2. Else it splits at the first bit in which its hashes differ. The entry that had no room goes
+//!    straight to the successors.
+//! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its
+//!    neighbour.
 
 use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Why};
 use super::gather::{with_gather, Gather, Item, KeyRule};
@@ -143,7 +146,8 @@ impl<R: KeyRule> HashOrder<R> {
             .for_each(|h| self.shared.retire(guard, Some(h)));
     }
 
-    /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller one takes its place.
+    /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller
+    /// one takes its place.
     #[cold]
     pub(crate) fn tidy(&self, guard: &Guard, hash: u64, leaf: Locked<'_>, lonely: bool) {
         let mut leaf = leaf;
@@ -187,7 +191,8 @@ impl<R: KeyRule> HashOrder<R> {
         });
     }
 
-    /// Merges the leaf with its buddy, if both are small and nobody is at work there; gives it back if not.
+    /// Merges the leaf with its buddy, if both are small and nobody is at work there; gives it back
+    /// if not.
     fn merge<'g>(&self, guard: &'g Guard, hash: u64, leaf: Locked<'g>) -> Result<(), Locked<'g>> {
         let shape = leaf.leaf().shape();
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {

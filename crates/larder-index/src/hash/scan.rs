@@ -1,8 +1,9 @@
 //! How a scan reads the leaves of the hash order.
 //!
-//! The buckets that the scan needs are copied as they are into the batch's bytes, and checked: from then on they are plain bytes, and the
-//! batch's entries point into them. Buckets lie in the order of hashes; within one home the tags do, and where tags are equal the hashes are
-//! made. A scan that wants few entries copies few buckets.
+//! The buckets that the scan needs are copied as they are into the batch's bytes, and checked: from
+//! then on they are plain bytes, and the batch's entries point into them. Buckets lie in the order
+//! of hashes; within one home the tags do, and where tags are equal the hashes are made. A scan
+//! that wants few entries copies few buckets.
 
 use super::gather::{KeyRule, Keys};
 use super::plain;
@@ -33,7 +34,8 @@ const STEP: u64 = 1 << (64 - HASH_BITS);
 #[derive(Clone, Copy)]
 struct Bound<'a> {
     hash: u64,
-    /// A key under this hash, and whether an entry under it belongs to the scan. None: all under this hash do.
+    /// A key under this hash, and whether an entry under it belongs to the scan. None: all under
+    /// this hash do.
     key: Option<(&'a [u8], bool)>,
 }
 
@@ -46,8 +48,8 @@ enum Ended {
     Batch,
 }
 
-/// An entry of a home, in the batch's bytes: its tag, whether it is outside, its length and where it begins, in one word, so that words are in the
-/// order of tags.
+/// An entry of a home, in the batch's bytes: its tag, whether it is outside, its length and where
+/// it begins, in one word, so that words are in the order of tags.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Found(u64);
 
@@ -78,7 +80,8 @@ impl Found {
 
 /// Entries of a bucket or of a home: the words of [`Found`].
 ///
-/// There are always `MOST` words, or as many as were ever needed, of which the first `len` count: so that one can be written before it is known to be needed.
+/// There are always `MOST` words, or as many as were ever needed, of which the first `len` count:
+/// so that one can be written before it is known to be needed.
 struct Group {
     words: Vec<u64>,
     len: usize,
@@ -337,7 +340,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(ended)
     }
 
-    /// All entries of a home that belong to the scan, in the order of positions. `bound` is the bound's tag, in its home.
+    /// All entries of a home that belong to the scan, in the order of positions. `bound` is the
+    /// bound's tag, in its home.
     #[inline(always)]
     fn collect(
         &self,
@@ -364,10 +368,12 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
-    /// Puts the entries of a bucket in the place of the group: its guests, or those who are at home.
+    /// Puts the entries of a bucket in the place of the group: its guests, or those who are at
+    /// home.
     #[inline(always)]
     fn sift(&self, place: usize, guest: u16, batch: &Batch, group: &mut Group) {
-        // Who is a guest can't be foretold: each is written, and the next one over it if it isn't wanted.
+        // Who is a guest can't be foretold: each is written, and the next one over it if it isn't
+        // wanted.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
         for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
             words[kept] = Found::new(lane, from, end).0;
@@ -578,8 +584,8 @@ fn sort(group: &mut [u64]) -> bool {
         .fold(false, |tie, pair| tie | (tags(pair) == 0))
 }
 
-/// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so each comparison that chose a way would choose the wrong
-/// one half of the time.
+/// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so
+/// each comparison that chose a way would choose the wrong one half of the time.
 #[inline(always)]
 fn sort_few(group: &mut [u64]) {
     let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);

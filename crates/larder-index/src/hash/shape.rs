@@ -8,11 +8,13 @@
 //!  object   the body: [the key's length,] key, value; or the eight bytes of a handle
 //! ```
 //!
-//! Objects lie from the bucket's end downwards in the order of their lanes, without gaps: object i ends where object i-1 begins. In buckets
-//! of more than 256 bytes a unit is 2 or 4 bytes; there an object begins with a byte that says how many bytes at its end are unused.
+//! Objects lie from the bucket's end downwards in the order of their lanes, without gaps: object i
+//! ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes; there an
+//! object begins with a byte that says how many bytes at its end are unused.
 //!
-//! A hash that has left the leaf's depth behind is a fraction of one; times the number of buckets, its whole part is the *home* bucket, and
-//! the first six bits behind the point are the tag. So buckets lie in the order of hashes, and so do the tags of one home.
+//! A hash that has left the leaf's depth behind is a fraction of one; times the number of buckets,
+//! its whole part is the *home* bucket, and the first six bits behind the point are the tag. So
+//! buckets lie in the order of hashes, and so do the tags of one home.
 
 /// Bytes of a leaf's head.
 pub(crate) const HEAD: usize = 64;
@@ -107,7 +109,8 @@ impl Shape {
     }
 }
 
-/// The bit of lane 0's high byte for entries with this tag: it is set if one may have been passed on.
+/// The bit of lane 0's high byte for entries with this tag: it is set if one may have been passed
+/// on.
 #[inline(always)]
 pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)

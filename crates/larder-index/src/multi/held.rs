@@ -60,7 +60,8 @@ impl<'a> Held<'a> {
             self.wrote = true;
             // Ordering: Relaxed, only the lock's holder writes it; the fence orders it.
             self.stripe.version.fetch_add(1, Relaxed);
-            // Ordering: Release fence, pairs with the reader's: who sees a change sees the odd version.
+            // Ordering: Release fence, pairs with the reader's: who sees a change sees the odd
+            // version.
             fence(Release);
         }
     }
@@ -110,7 +111,8 @@ impl<'a> Held<'a> {
         });
     }
 
-    /// Calls `f` with position and value of each entry, until it answers false. Who has seen all of them knows how many there are.
+    /// Calls `f` with position and value of each entry, until it answers false. Who has seen all of
+    /// them knows how many there are.
     fn entries(&self, f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         let (mut n, mut next, mut all) = (0, 0, true);
         let mut one = |position: &[u8], value: &[u8]| {
@@ -233,7 +235,8 @@ impl Held<'_> {
         self.marked.set(Some(false));
     }
 
-    /// The numbers of the objects for which `same` holds, which have the hash of `value`; no more than `limit`.
+    /// The numbers of the objects for which `same` holds, which have the hash of `value`; no more
+    /// than `limit`.
     fn with_hash(
         &self,
         value: &[u8],
@@ -278,7 +281,8 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.wrote {
-            // Ordering: Release, pairs with a reader's first load: who sees it even again sees the changes. The lock is still held.
+            // Ordering: Release, pairs with a reader's first load: who sees it even again sees the
+            // changes. The lock is still held.
             self.stripe.version.fetch_add(1, Release);
         }
     }

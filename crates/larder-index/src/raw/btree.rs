@@ -9,20 +9,26 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Separators of a published node never change. A change of structure makes new nodes for those it changes, from the leaves up to the
-//!    first slot that can take one address for another, stores that, and retires the old nodes through the epoch.
-//! 2. Changes of structure are made one at a time, under `changing`. Who takes it holds at most the locks of the leaves that go, and while
-//!    holding it only *tries* for another leaf's lock: no circle of waiting.
-//! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf isn't obsolete.
+//! 1. Separators of a published node never change. A change of structure makes new nodes for those
+//!    it changes, from the leaves up to the first slot that can take one address for another,
+//!    stores that, and retires the old nodes through the epoch.
+//! 2. Changes of structure are made one at a time, under `changing`. Who takes it holds at most the
+//!    locks of the leaves that go, and while holding it only *tries* for another leaf's lock: no
+//!    circle of waiting.
+//! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf
+//!    isn't obsolete.
 //!
-//! *The tail.* Where inserts go on at the end, they find the last leaf without the way to it: what is above any of its entries is in its range, which
-//! has no end, and stays so while it isn't obsolete. It becomes the tail under `changing`, when it is new, and is no more before it is retired; whoever
-//! inserts elsewhere unsets it.
+//! *The tail.* Where inserts go on at the end, they find the last leaf without the way to it: what
+//! is above any of its entries is in its range, which has no end, and stays so while it isn't
+//! obsolete. It becomes the tail under `changing`, when it is new, and is no more before it is
+//! retired; whoever inserts elsewhere unsets it.
 //!
-//! A reader on an old node finds old leaves: those that are not obsolete have the range that the old node says.
+//! A reader on an old node finds old leaves: those that are not obsolete have the range that the
+//! old node says.
 //!
-//! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977; heads after Graefe and Larson 2001.
-//! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped at.
+//! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977;
+//! heads after Graefe and Larson 2001. Deviation: no links between leaves; a scan goes on by
+//! descending to the fence that it stopped at.
 
 use super::entries::Entries;
 use super::inner::{common, Inner, Seps, FANOUT};
@@ -41,8 +47,8 @@ pub(crate) struct Btree {
     root: Slot<Inner>,
     /// The last leaf while inserts go on at its end, or unset.
     tail: Slot<Inner>,
-    /// The first eight bytes of the position that the tail's range begins at. A hint: that of another tail does no harm, as what the tail's entries are
-    /// looked at for decides.
+    /// The first eight bytes of the position that the tail's range begins at. A hint: that of
+    /// another tail does no harm, as what the tail's entries are looked at for decides.
     tail_from: AtomicU64,
     /// What in a row was looked for at the tail's end in vain, about.
     misses: AtomicU32,
@@ -141,11 +147,13 @@ impl Btree {
         }
     }
 
-    /// Puts `new` in the place of children `from..=to` of the last node of the way, and what follows from that above it. The caller holds
-    /// `changing`, and retires the leaves among the children.
+    /// Puts `new` in the place of children `from..=to` of the last node of the way, and what
+    /// follows from that above it. The caller holds `changing`, and retires the leaves among the
+    /// children.
     ///
     /// 1. No node left: the root takes it. One child for one: the slot takes it.
-    /// 2. Else the node is made anew, as two if it has too many children, together with a neighbour if it has too few.
+    /// 2. Else the node is made anew, as two if it has too many children, together with a neighbour
+    ///    if it has too few.
     /// 3. Those take the place of the old ones one level up.
     ///
     /// Gives the nodes that went, which the caller retires when it has let go of `changing`.
@@ -198,11 +206,13 @@ impl Btree {
         gone
     }
 
-    /// Retires what a change took out: after it let go of all locks, since the end of what the epoch frees may be anything.
+    /// Retires what a change took out: after it let go of all locks, since the end of what the
+    /// epoch frees may be anything.
     fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[Leaf<'_>], guard: &Guard) {
         for address in nodes {
-            // SAFETY: 1. new nodes were published under `changing`, which was held until then: no slot that can be reached leads to the old ones; 2. each
-            // was taken out of the tree by one `splice`, once.
+            // SAFETY: 1. new nodes were published under `changing`, which was held until then: no
+            // slot that can be reached leads to the old ones; 2. each was taken out of the tree by
+            // one `splice`, once.
             unsafe { address.retire_node(guard) };
         }
         leaves
@@ -210,7 +220,8 @@ impl Btree {
             .for_each(|leaf| self.retire_leaf(shared, *leaf, guard));
     }
 
-    /// Inserts go on at the end of this leaf, whose range begins there. The caller holds `changing`, and the leaf is new.
+    /// Inserts go on at the end of this leaf, whose range begins there. The caller holds
+    /// `changing`, and the leaf is new.
     fn set_tail(&self, leaf: Address<Inner>, low: Option<&[u8]>) {
         // Ordering: Relaxed, both: hints, see there.
         self.tail_from
@@ -225,12 +236,13 @@ impl Btree {
         if self.tail.address() == Some(Address::of_leaf(leaf)) {
             self.tail.unset_now();
         }
-        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it the tail, which only becomes a leaf that is new.
+        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it
+        // the tail, which only becomes a leaf that is new.
         unsafe { leaf.retire(guard) };
     }
 
-    /// A leaf beside the last of the way, under the same node, that uses at most `room`: locked if nobody else is at work on it. Its child
-    /// number too.
+    /// A leaf beside the last of the way, under the same node, that uses at most `room`: locked if
+    /// nobody else is at work on it. Its child number too.
     fn beside<'g>(step: &Step<'g>, room: usize, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
         let last = step.node.len() - 1;
         let left = step.child.checked_sub(1);
@@ -275,7 +287,8 @@ fn node(shared: &Shared, items: &[Address<Inner>], seps: Seps) -> Address<Inner>
     Address::of_node(node)
 }
 
-/// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its node's slot can take no less.
+/// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its
+/// node's slot can take no less.
 fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {
@@ -294,7 +307,8 @@ fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
     }
 }
 
-/// Adds the children of a neighbour, child `other` of `above`, on the left or on the right. Returns the neighbour's address.
+/// Adds the children of a neighbour, child `other` of `above`, on the left or on the right. Returns
+/// the neighbour's address.
 fn join(
     shared: &Shared,
     above: &Step<'_>,
@@ -446,8 +460,9 @@ impl Route for Btree {
     ) {
         let old = leaf.leaf();
         let n = entries.len();
-        // A run of inserts that went each beside the one before leaves a full leaf behind, which will get no more; the other one gets all the
-        // room that it may have, since it will need it.
+        // A run of inserts that went each beside the one before leaves a full leaf behind, which
+        // will get no more; the other one gets all the room that it may have, since it will need
+        // it.
         let runs_on = at.filter(|&at| at > 0 && at < n);
         let descends = leaf.descends();
         let cut = runs_on.unwrap_or_else(|| entries.middle());
@@ -511,7 +526,8 @@ impl Route for Btree {
         let Some((other, i)) = Self::beside(step, room, guard) else {
             return false;
         };
-        // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes is counted.
+        // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes
+        //    is counted.
         let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
         let (from, to) = (at.min(i), at.max(i));
         step.child = from;

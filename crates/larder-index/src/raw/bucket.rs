@@ -1,11 +1,12 @@
 //! How an entry is found in the buckets of a leaf, by a reader or by the holder of the lock.
 //!
-//! A search looks at the tags of the home bucket, eight bytes at a time, and compares the keys of those that match; it goes on to the next
-//! bucket as long as entries were passed on that may be meant: a bucket knows of each eighth of the tags whether there were any, so nearly all
-//! misses end where they began.
+//! A search looks at the tags of the home bucket, eight bytes at a time, and compares the keys of
+//! those that match; it goes on to the next bucket as long as entries were passed on that may be
+//! meant: a bucket knows of each eighth of the tags whether there were any, so nearly all misses
+//! end where they began.
 //!
-//! Reads may be torn: then they find anything, or nothing, and the version tells. No place leads out of a bucket (see [`Bucket`]), and a handle is
-//! followed only after a check.
+//! Reads may be torn: then they find anything, or nothing, and the version tells. No place leads
+//! out of a bucket (see [`Bucket`]), and a handle is followed only after a check.
 
 use super::bucket_leaf::{Leaf, Look};
 use super::bucket_words::{copy_all, Bucket};
@@ -113,7 +114,8 @@ pub(super) fn entries(head: u64) -> usize {
     head as usize & 0xFF
 }
 
-/// Whether entries with the tag of this lane may have been passed on from a bucket, which its first word says, too.
+/// Whether entries with the tag of this lane may have been passed on from a bucket, which its first
+/// word says, too.
 #[inline(always)]
 fn passed_on(head: u64, lane: u64) -> bool {
     head >> (8 + (lane >> 11 & 7)) & 1 != 0
@@ -180,8 +182,9 @@ impl<'a> Wanted<'a> {
 /// The longest key that a quick search is for.
 pub(crate) const QUICK: usize = 32;
 
-/// What a search says, in one register: of an entry, where its value begins and where it ends, its lane, whether it is outside, and the
-/// number of its bucket (27 bits). Lanes of entries begin with 1.
+/// What a search says, in one register: of an entry, where its value begins and where it ends, its
+/// lane, whether it is outside, and the number of its bucket (27 bits). Lanes of entries begin with
+/// 1.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Said(u64);
 
@@ -234,7 +237,8 @@ impl Said {
     }
 }
 
-/// Searches a bucket, whose keys are not told, for a key of one to [`QUICK`] bytes. Nearly all searches are of this kind. `WIDE`: its unit is more than a byte.
+/// Searches a bucket, whose keys are not told, for a key of one to [`QUICK`] bytes. Nearly all
+/// searches are of this kind. `WIDE`: its unit is more than a byte.
 #[inline(always)]
 fn search<const WIDE: bool>(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
     let unit = if WIDE { unit } else { 0 };
@@ -343,7 +347,8 @@ impl<'g> Leaf<'g> {
     }
 }
 
-/// Whether a key of more than eight bytes, the first eight of which lie at `at`, lies there: the last eight are looked at first, then those between.
+/// Whether a key of more than eight bytes, the first eight of which lie at `at`, lies there: the
+/// last eight are looked at first, then those between.
 #[inline(always)]
 fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
     if bucket.load(at + key.len() - 8) != words::last(key) {
@@ -360,7 +365,8 @@ fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
 }
 
 impl<'g> Look<'g> {
-    /// Finds the entry under the key with this hash, which has its home there, of a length that a quick search is for if `quick`.
+    /// Finds the entry under the key with this hash, which has its home there, of a length that a
+    /// quick search is for if `quick`.
     #[inline(always)]
     pub(crate) fn find(
         self,
@@ -576,7 +582,8 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
         let (number, tag) = self.shape().place(hash);
-        // SAFETY: a leaf has at least one bucket, and `place` gives the whole part of a fraction times their number, which is below it.
+        // SAFETY: a leaf has at least one bucket, and `place` gives the whole part of a fraction
+        // times their number, which is below it.
         let bucket = unsafe { self.bucket_unchecked(number) };
         Home { bucket, tag }
     }

@@ -8,7 +8,8 @@ use super::words::{self, Writer};
 use crate::hash::shape::*;
 use crate::sync::atomic::Ordering::Relaxed;
 
-// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
+// readers (see the head of `raw`).
 
 /// An entry that is to be stored.
 #[derive(Clone, Copy)]
@@ -131,7 +132,8 @@ impl Locked<'_> {
         false
     }
 
-    /// An entry with this tag was passed on from each of the buckets from its home up to the one that has it.
+    /// An entry with this tag was passed on from each of the buckets from its home up to the one
+    /// that has it.
     fn pass(&mut self, home: usize, at: usize, tag: u8) {
         let mut from = home;
         while from != at {
@@ -141,9 +143,9 @@ impl Locked<'_> {
         }
     }
 
-    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here, or
-    /// was passed on from here: of the eighths of the tags of which there is neither, nothing was
-    /// passed on from there any more.
+    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here,
+    /// or was passed on from here: of the eighths of the tags of which there is neither, nothing
+    /// was passed on from there any more.
     fn forget_passed(&mut self, at: usize) {
         let mut at = at;
         loop {
@@ -161,7 +163,8 @@ impl Locked<'_> {
 
     /// Removes the entry of a hit. Its handle, if any, is the caller's to retire.
     ///
-    /// The last object takes its place, if it is as long, as it is among rows of one kind; else those below it move up.
+    /// The last object takes its place, if it is as long, as it is among rows of one kind; else
+    /// those below it move up.
     #[inline(always)]
     pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
         let unit = unit(self.leaf.class());
@@ -212,8 +215,8 @@ fn guests(bucket: Bucket<'_>) -> u64 {
         })
 }
 
-/// Takes the object of lane `i` of `n`, which begins at `from`, out of a bucket: those below it, from `lowest` on, move up by its `gap` bytes, and their
-/// places with them.
+/// Takes the object of lane `i` of `n`, which begins at `from`, out of a bucket: those below it,
+/// from `lowest` on, move up by its `gap` bytes, and their places with them.
 #[inline(never)]
 fn close(
     bucket: Bucket<'_>,
@@ -225,7 +228,8 @@ fn close(
     close_lane(bucket, i, n, (gap >> unit) as u64);
 }
 
-/// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies `up` units higher.
+/// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies
+/// `up` units higher.
 #[inline(always)]
 fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     let (mut w, last) = (i / LANES, n / LANES);
@@ -245,7 +249,8 @@ fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
 }
 
-/// Makes a body, which has room, the last entry of a bucket of `n`, whose objects began at `end` and now do at `from`.
+/// Makes a body, which has room, the last entry of a bucket of `n`, whose objects began at `end`
+/// and now do at `from`.
 #[inline(always)]
 fn append(
     (bucket, unit): (Bucket<'_>, u32),

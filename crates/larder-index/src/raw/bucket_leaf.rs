@@ -1,7 +1,9 @@
-//! A leaf of the hash order: buckets in one run of memory, under one lock. `hash::shape` has the drawing.
+//! A leaf of the hash order: buckets in one run of memory, under one lock. `hash::shape` has the
+//! drawing.
 //!
-//! What never changes of a leaf is its [`Shape`]: slots carry it beside the address, so that a reader knows where its bucket lies before
-//! any of the leaf's memory has come: the head and the bucket are waited for together. A leaf whose shape would change is replaced.
+//! What never changes of a leaf is its [`Shape`]: slots carry it beside the address, so that a
+//! reader knows where its bucket lies before any of the leaf's memory has come: the head and the
+//! bucket are waited for together. A leaf whose shape would change is replaced.
 
 use super::bucket::Home;
 use super::bucket_words::Bucket;
@@ -34,17 +36,19 @@ pub(super) struct Head {
     bounds: Bounds,
 }
 
-/// Between which bytes of objects and lanes a leaf has nothing to do. They never change: they follow from its shape.
+/// Between which bytes of objects and lanes a leaf has nothing to do. They never change: they
+/// follow from its shape.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
-    /// When it has fewer, a smaller leaf should take its place, or it should merge with its neighbour.
+    /// When it has fewer, a smaller leaf should take its place, or it should merge with its
+    /// neighbour.
     pub(crate) least: u32,
     /// It should not have more.
     pub(crate) most: u32,
 }
 
-/// A leaf that is alive for `'g`: its address, and beside it in the same word what never changes of it, as far as there is room (see
-/// `bucket_slot`, which has the drawing).
+/// A leaf that is alive for `'g`: its address, and beside it in the same word what never changes of
+/// it, as far as there is room (see `bucket_slot`, which has the drawing).
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g> {
     word: u64,
@@ -79,17 +83,20 @@ pub(super) fn pointer_to<T>(word: u64) -> *mut T {
 /// A leaf that nobody else can reach yet. Freed if it is never published.
 pub(crate) struct NewLeaf(Leaf<'static>);
 
-/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
+/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
+/// reads.
 pub(crate) struct Locked<'g> {
     pub(super) leaf: Leaf<'g>,
-    /// The version before the lock was taken, and in its lowest bit, which is free in a version without lock, whether anything was changed since.
+    /// The version before the lock was taken, and in its lowest bit, which is free in a version
+    /// without lock, whether anything was changed since.
     before: u64,
 }
 
 /// In `Locked::before`: something was changed.
 const CHANGED: u64 = 1;
 
-/// A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder, who has nothing to check.
+/// A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
+/// holder, who has nothing to check.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'g> {
     pub(super) leaf: Leaf<'g>,
@@ -182,7 +189,8 @@ impl<'g> Leaf<'g> {
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         let len = self.shape().content() / 8;
-        // SAFETY: 1. the buckets follow the head, by the layout of the allocation; 2. they are alive for `'g`; 3. all bit patterns are words.
+        // SAFETY: 1. the buckets follow the head, by the layout of the allocation; 2. they are
+        // alive for `'g`; 3. all bit patterns are words.
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
@@ -203,8 +211,9 @@ impl<'g> Leaf<'g> {
         // A shift is quicker than to multiply.
         const WORDS: u8 = (SMALLEST / 8).trailing_zeros() as u8;
         let shift = self.class() + WORDS;
-        // SAFETY: 1. the size of a bucket is a power of two; 2. it is a part of what `words` gives: there are more buckets than `bucket`, says the
-        // caller, each of so many words, alive for `'g`.
+        // SAFETY: 1. the size of a bucket is a power of two; 2. it is a part of what `words` gives:
+        // there are more buckets than `bucket`, says the caller, each of so many words, alive for
+        // `'g`.
         unsafe { Bucket::at(self.first().add(bucket << shift), 1 << shift) }
     }
 
@@ -247,8 +256,9 @@ impl<'g> Leaf<'g> {
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
         prefetch(self.address().as_ptr().cast());
-        // The smallest buckets have one line, those of other small rows two. What was passed on from them lies in as many lines behind them: a neighbour's, or
-        // nobody's, which harms nobody.
+        // The smallest buckets have one line, those of other small rows two. What was passed on
+        // from them lies in as many lines behind them: a neighbour's, or nobody's, which harms
+        // nobody.
         prefetch(at);
         prefetch(at.wrapping_add(64));
         // Of large buckets these are the home's alone; its objects are known only from its lanes.
@@ -299,8 +309,9 @@ impl<'g> Leaf<'g> {
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let (block, whole) = (self.address().cast(), layout(self.shape()));
-        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference: a plain
-        // one, by which a checker of leaks sees that the block isn't lost.
+        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
+        // `NewLeaf::empty`; 3. its address is sent, not a reference: a plain one, by which a
+        // checker of leaks sees that the block isn't lost.
         unsafe { guard.defer_unchecked(move || memory::release(block, whole)) };
     }
 
@@ -353,7 +364,8 @@ impl<'g> Leaf<'g> {
     /// Nobody writes to the leaf during `'a`.
     unsafe fn plain<'a>(self) -> &'a [u8] {
         let words = self.words();
-        // SAFETY: 1. the words are initialised and alive, as long as nobody frees the leaf; 2. nobody writes to them, says the caller; others only load.
+        // SAFETY: 1. the words are initialised and alive, as long as nobody frees the leaf; 2.
+        // nobody writes to them, says the caller; others only load.
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) }
     }
 }
@@ -381,7 +393,8 @@ impl<'g> Look<'g> {
         if !self.holds() {
             return Err(words::Torn);
         }
-        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g` stands for was held; 2. it is held on for `'g`.
+        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g`
+        // stands for was held; 2. it is held on for `'g`.
         Ok(unsafe { handle.object() })
     }
 }
@@ -427,7 +440,8 @@ impl<'g> Locked<'g> {
         unsafe { handle.object() }
     }
 
-    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
+    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from
+    /// the root.
     pub(super) fn obsolete(self) {
         self.leaf.head().version.obsolete(self.before & !CHANGED);
         std::mem::forget(self);
@@ -456,7 +470,8 @@ impl NewLeaf {
     /// An empty leaf.
     pub(crate) fn empty(shape: Shape, bounds: Bounds) -> NewLeaf {
         let head = memory::allocate_zeroed(layout(shape)).cast::<Head>();
-        // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid one.
+        // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid
+        // one.
         unsafe {
             (*head.as_ptr()).buckets = shape.buckets;
             (*head.as_ptr()).bounds = bounds;
@@ -468,7 +483,8 @@ impl NewLeaf {
     /// All buckets, to be filled.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         let head = self.0.address().as_ptr();
-        // SAFETY: 1. the buckets follow the head; 2. zeroed by the allocator; 3. the leaf is not published: it is ours alone.
+        // SAFETY: 1. the buckets follow the head; 2. zeroed by the allocator; 3. the leaf is not
+        // published: it is ours alone.
         unsafe {
             std::slice::from_raw_parts_mut(head.add(1).cast::<u8>(), self.0.shape().content())
         }
@@ -514,7 +530,8 @@ impl NewLeaf {
 
 impl Drop for NewLeaf {
     fn drop(&mut self) {
-        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf still.
+        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
+        // still.
         unsafe { self.0.free() };
     }
 }

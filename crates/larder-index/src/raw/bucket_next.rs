@@ -1,4 +1,5 @@
-//! How the entry behind a position is found in the buckets of a leaf, without copying or sorting them.
+//! How the entry behind a position is found in the buckets of a leaf, without copying or sorting
+//! them.
 //!
 //! ```text
 //!  position   (home bucket, tag, the rest of the hash, key)       homes and tags follow the hash
@@ -284,8 +285,8 @@ impl<'g> Look<'g> {
         Ok(best)
     }
 
-    /// The lesser of an entry and of `best`, whose tag is not less, if the entry is behind the bound
-    /// and belongs to that home.
+    /// The lesser of an entry and of `best`, whose tag is not less, if the entry is behind the
+    /// bound and belongs to that home.
     fn better<R: KeyRule>(
         &self,
         one: Candidate<'g>,
@@ -310,7 +311,8 @@ impl<'g> Look<'g> {
         Ok(if less { Some(one) } else { best })
     }
 
-    /// Appends an entry's body, or an outside entry's key, to `out`; its hash, and where its key is.
+    /// Appends an entry's body, or an outside entry's key, to `out`; its hash, and where its key
+    /// is.
     fn position<R: KeyRule>(
         &self,
         one: Candidate<'g>,

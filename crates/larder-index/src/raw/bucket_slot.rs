@@ -1,4 +1,5 @@
-//! A place in the trie that leads to a leaf or to a node: one word that also says what an operation has to know before it gets there.
+//! A place in the trie that leads to a leaf or to a node: one word that also says what an operation
+//! has to know before it gets there.
 //!
 //! ```text
 //!  leaf   class (3 bits) | buckets (7 bits, 0: the head knows) | depth (6 bits) | address (48 bits, 64-byte steps)
@@ -16,7 +17,8 @@ use std::ptr::NonNull;
 /// Low bit of the word: set for a node.
 const NODE: u64 = 1;
 
-/// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that takes the place of another (see `trie_root`).
+/// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that
+/// takes the place of another (see `trie_root`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Address(u64);
 
@@ -33,7 +35,8 @@ pub(super) struct Node<'g> {
     pub(super) bits: u32,
 }
 
-/// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never published.
+/// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never
+/// published.
 pub(super) struct NewNode {
     slots: NonNull<Slot>,
     bits: u32,
@@ -99,7 +102,8 @@ impl Address {
     /// What lies there.
     ///
     /// # Safety
-    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is owned alone for `'g`.
+    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
+    /// owned alone for `'g`.
     #[inline]
     pub(super) unsafe fn child<'g>(self) -> Child<'g> {
         if self.is_node() {
@@ -124,8 +128,10 @@ impl Address {
         while at.is_node() {
             let shift = at.shift();
             let i = (rest >> shift) as usize;
-            // SAFETY: 1. the node is reachable under the guard, says the caller, and by the same way what its slots lead to; what is unlinked is
-            // retired through the epoch; 2. a number of `bits` bits, of which there is at least one, is below 2^bits, which is how many slots it has.
+            // SAFETY: 1. the node is reachable under the guard, says the caller, and by the same
+            // way what its slots lead to; what is unlinked is retired through the epoch; 2. a
+            // number of `bits` bits, of which there is at least one, is below 2^bits, which is how
+            // many slots it has.
             at = unsafe { &*at.slots().add(i) }.address();
             rest <<= shift.wrapping_neg() & 63;
         }
@@ -136,14 +142,16 @@ impl Address {
         Some(unsafe { Leaf::at(at.0) })
     }
 
-    /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its bytes of memory.
+    /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its
+    /// bytes of memory.
     ///
     /// # Safety
     /// It is a node that no slot leads to any more, and nobody retires it again.
     pub(super) unsafe fn retire_node(self, guard: &Guard) -> usize {
         let (block, whole) = self.block();
-        // SAFETY: 1. who pins from now on can't find the node; 2. the memory is its, see below; 3. its address is sent, not a reference: a plain one, by which
-        // a checker of leaks sees that the block isn't lost.
+        // SAFETY: 1. who pins from now on can't find the node; 2. the memory is its, see below; 3.
+        // its address is sent, not a reference: a plain one, by which a checker of leaks sees that
+        // the block isn't lost.
         unsafe { guard.defer_unchecked(move || memory::release_lazy(block, whole)) };
         whole.size()
     }
@@ -214,8 +222,8 @@ impl Slot {
     /// What it leads to.
     #[inline(always)]
     pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g> {
-        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is retired through the epoch. Only set slots are
-        // loaded so.
+        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
+        // retired through the epoch. Only set slots are loaded so.
         unsafe { self.address().child() }
     }
 

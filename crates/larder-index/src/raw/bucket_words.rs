@@ -1,14 +1,16 @@
 //! A bucket as words: the one place where its memory is touched.
 //!
-//! A bucket has a power of two of words, and a place in it is taken modulo that number. So a place that was made of torn bytes leads to other bytes of
-//! the bucket, never out of it, and no read needs a check of its own: the version tells, afterwards, that they were the wrong ones.
+//! A bucket has a power of two of words, and a place in it is taken modulo that number. So a place
+//! that was made of torn bytes leads to other bytes of the bucket, never out of it, and no read
+//! needs a check of its own: the version tells, afterwards, that they were the wrong ones.
 
 use super::words;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
+// readers (see the head of `raw`).
 
 /// The words of one bucket, alive for `'g`.
 #[derive(Clone, Copy)]
@@ -48,7 +50,8 @@ impl<'g> Bucket<'g> {
 
     #[inline(always)]
     fn atomic(self, i: usize) -> &'g AtomicU64 {
-        // SAFETY: 1. the index is below the number of words, since that is a power of two; 2. alive for `'g`, says `at`.
+        // SAFETY: 1. the index is below the number of words, since that is a power of two; 2. alive
+        // for `'g`, says `at`.
         unsafe { &*self.first.as_ptr().add(i & self.mask) }
     }
 
@@ -68,7 +71,8 @@ impl<'g> Bucket<'g> {
     where
         'g: 'a,
     {
-        // SAFETY: 1. so many bytes lie there, alive for `'g`; 2. nobody writes to them, says the caller; others only load.
+        // SAFETY: 1. so many bytes lie there, alive for `'g`; 2. nobody writes to them, says the
+        // caller; others only load.
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 
@@ -122,7 +126,8 @@ impl<'g> Bucket<'g> {
         high << 64 | u128::from(low as u64)
     }
 
-    /// Writes the `bytes` (1 to 16) low bytes of `own`, whose others are zero, from byte `at`, without a branch.
+    /// Writes the `bytes` (1 to 16) low bytes of `own`, whose others are zero, from byte `at`,
+    /// without a branch.
     #[inline(always)]
     pub(super) fn store_pair(self, at: usize, own: u128, bytes: usize) {
         let (i, shift) = (at / 8, at % 8 * 8);
@@ -136,7 +141,8 @@ impl<'g> Bucket<'g> {
         };
         let ours = parts(low, high);
         let own = parts(own as u64, (own >> 64) as u64);
-        // A word of which nothing is ours, be it another's place in the bucket, is written as it is.
+        // A word of which nothing is ours, be it another's place in the bucket, is written as it
+        // is.
         for (k, (ours, own)) in ours.into_iter().zip(own).enumerate() {
             self.set_word(i + k, self.word(i + k) & !ours | own);
         }
@@ -171,7 +177,8 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Calls `word` with the words of the `len` bytes from byte `at`, in order: a word from every eighth byte on.
+    /// Calls `word` with the words of the `len` bytes from byte `at`, in order: a word from every
+    /// eighth byte on.
     #[inline(always)]
     pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
         let (mut i, shift) = (at / 8, at % 8 * 8);

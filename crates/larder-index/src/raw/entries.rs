@@ -1,14 +1,18 @@
-//! How a leaf is made of the entries of another, whose lock is held: in a split, or with more room or less.
+//! How a leaf is made of the entries of another, whose lock is held: in a split, or with more room
+//! or less.
 //!
 //! ```text
 //!  old leaf   slots, and records here and there          parts: of each entry, where its record lies in the old leaf
 //!  new leaf   slots, and records in the slots' order
 //! ```
 //!
-//! 1. All entries are looked at once: their parts tell all sizes. One entry may come among them that has no room in the old leaf.
-//! 2. A new leaf gets a range of them. Its prefix begins with that of the old leaf: the bytes that it has more go from heads and records.
+//! 1. All entries are looked at once: their parts tell all sizes. One entry may come among them
+//!    that has no room in the old leaf.
+//! 2. A new leaf gets a range of them. Its prefix begins with that of the old leaf: the bytes that
+//!    it has more go from heads and records.
 //!
-//! A new leaf is its maker's alone until it is published, and nobody writes to the old one: both are plain bytes here.
+//! A new leaf is its maker's alone until it is published, and nobody writes to the old one: both
+//! are plain bytes here.
 
 use super::leaf::{
     length_size, record_size, Locked, NewLeaf, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
@@ -20,7 +24,8 @@ use crate::run::with_spare;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// An entry's head, and its record: in the old leaf, or in memory of its own if it is the one that comes.
+/// An entry's head, and its record: in the old leaf, or in memory of its own if it is the one that
+/// comes.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     head: u64,
@@ -78,7 +83,8 @@ impl Entries {
         }));
     }
 
-    /// Step 1: one more, before entry `i`. `suffix` is what of its position is behind the old leaf's prefix.
+    /// Step 1: one more, before entry `i`. `suffix` is what of its position is behind the old
+    /// leaf's prefix.
     pub(crate) fn insert(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) {
         self.new.clear();
         let record = match stored {
@@ -102,7 +108,8 @@ impl Entries {
         self.parts.len()
     }
 
-    /// Bytes of content that some take in a leaf whose prefix is longer than the old one's by so much.
+    /// Bytes of content that some take in a leaf whose prefix is longer than the old one's by so
+    /// much.
     pub(crate) fn sizes(&self, range: Range<usize>, longer: usize) -> usize {
         range.len() * SLOT + self.records(range, longer)
     }
@@ -112,7 +119,8 @@ impl Entries {
         parts.map(|part| part.size(longer)).sum()
     }
 
-    /// Where to cut them in two so that both parts take about the same room: at least one entry each.
+    /// Where to cut them in two so that both parts take about the same room: at least one entry
+    /// each.
     pub(crate) fn middle(&self) -> usize {
         let total = self.sizes(0..self.len(), 0);
         let mut below = 0;
@@ -161,7 +169,8 @@ impl Entries {
         new
     }
 
-    /// Writes slots and records of some of them to what is to be the content of a leaf with a prefix of this length. Gives where the records begin.
+    /// Writes slots and records of some of them to what is to be the content of a leaf with a
+    /// prefix of this length. Gives where the records begin.
     pub(super) fn lay_out(
         &self,
         old: &Locked<'_>,
@@ -235,7 +244,8 @@ fn inline(part: Part, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usiz
     (head, lengths + copied)
 }
 
-/// As `inline` for a short entry whose record has no byte of its position: the record as it lies there, but for the length.
+/// As `inline` for a short entry whose record has no byte of its position: the record as it lies
+/// there, but for the length.
 #[inline(always)]
 fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<usize> {
     const SIZE: usize = 16;

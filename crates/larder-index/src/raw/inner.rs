@@ -1,4 +1,5 @@
-//! An inner node of the B+-tree: separators that never change, and children that may be replaced in place.
+//! An inner node of the B+-tree: separators that never change, and children that may be replaced in
+//! place.
 //!
 //! ```text
 //!  child 0 | sep 0 | child 1 | sep 1 | … | child n        child i has the positions p with sep i-1 ≤ p < sep i
@@ -154,7 +155,8 @@ impl Inner {
         at
     }
 
-    /// How many heads are below this one: in three steps, of three comparisons each that don't wait for each other.
+    /// How many heads are below this one: in three steps, of three comparisons each that don't wait
+    /// for each other.
     #[inline(always)]
     fn below(&self, sought: i32) -> usize {
         let below = |i: usize| usize::from(self.heads[i % FANOUT] < sought);
@@ -166,7 +168,8 @@ impl Inner {
         fours + at(0) + at(1) + at(2)
     }
 
-    /// How the first bytes of a position compare to what all separators begin with, which are `n` bytes.
+    /// How the first bytes of a position compare to what all separators begin with, which are `n`
+    /// bytes.
     #[inline(always)]
     fn compare_lead(&self, position: Sought<'_>, n: usize) -> Ordering {
         let (bytes, own) = (position.bytes(), position.first());

@@ -11,13 +11,17 @@
 //!          or 0xFF and the eight bytes of a handle to an outside object
 //! ```
 //!
-//! Slots lie in the order of positions. Two positions with equal heads are told apart by their records.
+//! Slots lie in the order of positions. Two positions with equal heads are told apart by their
+//! records.
 //!
-//! *Samples.* A search would touch many lines of slots, one after the other. The samples are fetched together with the head and say which
-//! two lines to fetch next; the spacing 2^s is 16 slots, and doubles when there are more slots than the samples can stand for.
-//! Where a leaf's records lie in the order of its slots, as they do when it was just made, a search also guesses the record's line.
+//! *Samples.* A search would touch many lines of slots, one after the other. The samples are
+//! fetched together with the head and say which two lines to fetch next; the spacing 2^s is 16
+//! slots, and doubles when there are more slots than the samples can stand for. Where a leaf's
+//! records lie in the order of its slots, as they do when it was just made, a search also guesses
+//! the record's line.
 //!
-//! The range, the prefix and the size of a leaf never change; a leaf for which they would is replaced.
+//! The range, the prefix and the size of a leaf never change; a leaf for which they would is
+//! replaced.
 
 use super::memory::{self as allocator, prefetch};
 use super::outside::Handle;
@@ -56,7 +60,8 @@ pub(super) struct Head {
     pub(super) heap: AtomicU64,
     /// Bytes of the records in use.
     pub(super) live: AtomicU64,
-    /// Low half: the contention counter. High half: where the last insert went and how many went there in a row.
+    /// Low half: the contention counter. High half: where the last insert went and how many went
+    /// there in a row.
     pub(super) adapt: AtomicU64,
     /// The epoch of the table in which the leaf was made. For snapshots to come.
     stamp: AtomicU64,
@@ -78,7 +83,8 @@ pub(crate) struct Leaf<'g> {
 /// A leaf that nobody else can reach yet. Freed if it is never published.
 pub(crate) struct NewLeaf(Leaf<'static>);
 
-/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it reads.
+/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
+/// reads.
 pub(crate) struct Locked<'g> {
     pub(super) leaf: Leaf<'g>,
     /// The version before the lock was taken.
@@ -117,7 +123,8 @@ impl<'g> Leaf<'g> {
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         let len = self.head().words as usize;
-        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of the allocation; 2. it is alive for `'g`;
+        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
+        // the allocation; 2. it is alive for `'g`;
         // 3. all bit patterns are words.
         unsafe {
             let at = self.head.as_ptr().add(1).cast::<AtomicU64>();
@@ -129,7 +136,8 @@ impl<'g> Leaf<'g> {
     #[inline]
     pub(super) fn samples(self) -> &'g [AtomicU32] {
         let len = sample_words(self.head().words as usize) * 2;
-        // SAFETY: 1. the samples follow the head, by the layout of the allocation; 2. they are alive for `'g`; 3. all bit patterns are samples.
+        // SAFETY: 1. the samples follow the head, by the layout of the allocation; 2. they are
+        // alive for `'g`; 3. all bit patterns are samples.
         unsafe {
             let at = self.head.as_ptr().add(1).cast::<AtomicU32>();
             std::slice::from_raw_parts(at, len)
@@ -147,7 +155,8 @@ impl<'g> Leaf<'g> {
     pub(crate) fn prefix(self) -> &'g [u8] {
         let head = self.head();
         let words = head.words as usize;
-        // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was published and never changes.
+        // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was
+        // published and never changes.
         unsafe {
             let at = self.head.as_ptr().add(1).cast::<u64>();
             let at = at.add(sample_words(words) + words);
@@ -209,7 +218,8 @@ impl<'g> Leaf<'g> {
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let address = self.head.as_ptr().expose_provenance();
-        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from `NewLeaf::empty`; 3. its address is sent, not a reference.
+        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
+        // `NewLeaf::empty`; 3. its address is sent, not a reference.
         unsafe {
             guard.defer_unchecked(move || {
                 let head = std::ptr::with_exposed_provenance_mut::<()>(address);
@@ -257,7 +267,8 @@ impl<'g> Locked<'g> {
         }
     }
 
-    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from the root.
+    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from
+    /// the root.
     pub(super) fn obsolete(self) {
         self.leaf.head().version.obsolete(self.before);
         std::mem::forget(self);
@@ -295,8 +306,8 @@ impl NewLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
         let head = allocator::allocate_zeroed(layout).cast::<Head>();
-        // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the prefix; 2. zeroed memory is a valid head
-        // and valid words.
+        // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the
+        // prefix; 2. zeroed memory is a valid head and valid words.
         unsafe {
             let head = head.as_ptr();
             (*head).words = words as u32;
@@ -332,7 +343,8 @@ impl NewLeaf {
         new
     }
 
-    /// Writes entries to an empty leaf, the last one first: `write` writes a record and gives its head.
+    /// Writes entries to an empty leaf, the last one first: `write` writes a record and gives its
+    /// head.
     fn fill(
         &self,
         entries: usize,
@@ -368,8 +380,9 @@ impl NewLeaf {
     /// The content, as plain bytes: nobody else can reach it.
     pub(super) fn content(&mut self) -> &mut [u8] {
         let words = self.0.head().words as usize;
-        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of the allocation; 2. it was zeroed, and the leaf is
-        // this one's alone, which is borrowed for as long as the slice lives.
+        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
+        // the allocation; 2. it was zeroed, and the leaf is this one's alone, which is borrowed for
+        // as long as the slice lives.
         unsafe {
             let at = self.0.head.as_ptr().add(1).cast::<u64>();
             let at = at.add(sample_words(words)).cast::<u8>();
@@ -377,7 +390,8 @@ impl NewLeaf {
         }
     }
 
-    /// It was empty, and has been filled: so many entries, whose records begin at `heap` and take so many bytes.
+    /// It was empty, and has been filled: so many entries, whose records begin at `heap` and take
+    /// so many bytes.
     pub(super) fn filled(&mut self, entries: usize, heap: usize, records: usize) {
         self.locked().filled(entries, heap, records);
     }
@@ -414,7 +428,8 @@ impl NewLeaf {
 
 impl Drop for NewLeaf {
     fn drop(&mut self) {
-        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf still.
+        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
+        // still.
         unsafe { self.0.free() };
     }
 }

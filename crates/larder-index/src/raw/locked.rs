@@ -18,7 +18,8 @@ pub(crate) struct Next {
     place: usize,
 }
 
-// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells readers (see the head of `raw`).
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
+// readers (see the head of `raw`).
 
 impl<'g> Locked<'g> {
     /// The leaf.
@@ -64,7 +65,8 @@ impl<'g> Locked<'g> {
         head.live.store(live as u64, Relaxed);
     }
 
-    /// Where a position is or would be; it begins with the leaf's prefix. Looks first beside the last insert, if it was one of a run.
+    /// Where a position is or would be; it begins with the leaf's prefix. Looks first beside the
+    /// last insert, if it was one of a run.
     #[inline]
     pub(crate) fn search(&self, sought: Sought<'_>) -> Spot {
         let prefix = self.leaf.prefix_len();
@@ -99,8 +101,8 @@ impl<'g> Locked<'g> {
         n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
     }
 
-    /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the end and has room there without more ado. Nothing is
-    /// said of others.
+    /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the
+    /// end and has room there without more ado. Nothing is said of others.
     #[inline(always)]
     pub(crate) fn next_of_run(&self, sought: Sought<'_>, value: usize) -> Option<Next> {
         let (head, n) = (self.leaf.head(), self.len());
@@ -155,7 +157,8 @@ impl<'g> Locked<'g> {
         unsafe { self.view().content_in_place() }
     }
 
-    /// The value of entry `i`, whose record a search has found, in place, while this borrow of the lock lasts.
+    /// The value of entry `i`, whose record a search has found, in place, while this borrow of the
+    /// lock lasts.
     #[inline]
     pub(crate) fn value(&self, i: usize, record: &Record) -> &[u8] {
         if record.is_outside() {
@@ -188,7 +191,8 @@ impl<'g> Locked<'g> {
         object.expect("the lock's holder reads nothing torn")
     }
 
-    /// Inserts an entry, at prefix + `suffix`, whose head is given, before slot `i`. False, and nothing changed, if there is no room.
+    /// Inserts an entry, at prefix + `suffix`, whose head is given, before slot `i`. False, and
+    /// nothing changed, if there is no room.
     #[inline]
     pub(crate) fn put_entry(
         &mut self,
@@ -243,8 +247,8 @@ impl<'g> Locked<'g> {
         }
     }
 
-    /// Replaces the value of entry `i`, which has this record. False, and nothing changed, if there is no room. The old handle, if any, is the caller's
-    /// to retire.
+    /// Replaces the value of entry `i`, which has this record. False, and nothing changed, if there
+    /// is no room. The old handle, if any, is the caller's to retire.
     #[inline]
     pub(crate) fn put_again(
         &mut self,
@@ -312,7 +316,8 @@ impl<'g> Locked<'g> {
         self.set(0, self.leaf.capacity(), 0);
     }
 
-    /// Moves all records together, so that all room is in one piece. `buffer` is for the content meanwhile.
+    /// Moves all records together, so that all room is in one piece. `buffer` is for the content
+    /// meanwhile.
     #[inline(never)]
     pub(crate) fn compact(&mut self, entries: &mut Entries, buffer: &mut Vec<u8>) {
         entries.collect(self);
@@ -361,9 +366,11 @@ impl<'g> Locked<'g> {
         sum
     }
 
-    /// Notes that an insert went to slot `i`, and returns how many in a row went each beside the one before, on the same side.
+    /// Notes that an insert went to slot `i`, and returns how many in a row went each beside the
+    /// one before, on the same side.
     ///
-    /// The note: 15 bits of where the last one went, a bit that is set when the run descends, 16 bits of its length.
+    /// The note: 15 bits of where the last one went, a bit that is set when the run descends, 16
+    /// bits of its length.
     pub(crate) fn insert_run(&mut self, i: usize) -> usize {
         const PLACE: u64 = 0x7FFF;
         let adapt = &self.leaf.head().adapt;

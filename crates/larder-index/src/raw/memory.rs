@@ -1,16 +1,18 @@
 //! Where leaves, inner nodes and outside objects have their memory from.
 //!
-//! Blocks of 1.3 to 16 KiB, which nearly all leaves are, lie in [`super::regions`], on huge pages; what is smaller or larger is mimalloc's, called by
-//! name: a program that uses this crate keeps the allocator that it has. Huge pages matter: with 80,000 blocks of 2 to 4 KiB dependent random reads take
-//! 534 ns on them, 664 in the C library's memory (fewer misses of the address translation).
+//! Blocks of 1.3 to 16 KiB, which nearly all leaves are, lie in [`super::regions`], on huge pages;
+//! what is smaller or larger is mimalloc's, called by name: a program that uses this crate keeps
+//! the allocator that it has. Huge pages matter: with 80,000 blocks of 2 to 4 KiB dependent random
+//! reads take 534 ns on them, 664 in the C library's memory (fewer misses of the address
+//! translation).
 //!
 //! Leaves have sizes a quarter of a power of two apart: 2048, 2560, 3072, 3584, 4096.
 
 use std::alloc::{handle_alloc_error, GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 
-// Miri knows Rust's allocator alone, and finds with it what is used after it was freed, or freed twice.
-// So do the sanitizers, in builds with `--cfg larder_sanitize`.
+// Miri knows Rust's allocator alone, and finds with it what is used after it was freed, or freed
+// twice. So do the sanitizers, in builds with `--cfg larder_sanitize`.
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 static HEAP: super::regions::Regions = super::regions::Regions;
 #[cfg(not(any(target_os = "linux", miri, larder_model, larder_sanitize)))]
@@ -20,30 +22,33 @@ static HEAP: System = System;
 #[cfg(larder_model)]
 static HEAP: super::quarantine::Quarantine = super::quarantine::Quarantine;
 
-/// An allocator for a program's other memory whose free pages [`trim`] gives back, whichever thread freed
-/// them. The C library's keeps most of what one thread took and another freed.
+/// An allocator for a program's other memory whose free pages [`trim`] gives back, whichever thread
+/// freed them. The C library's keeps most of what one thread took and another freed.
 #[cfg(not(any(miri, larder_model, larder_sanitize)))]
 pub use mimalloc::MiMalloc as Allocator;
 #[cfg(any(miri, larder_model, larder_sanitize))]
 pub use std::alloc::System as Allocator;
 
-/// Gives free pages to the system. mimalloc puts it off until some thread allocates again, which may be never.
+/// Gives free pages to the system. mimalloc puts it off until some thread allocates again, which
+/// may be never.
 ///
 /// # Complexity
-/// Looks at a bit for each 64 KiB that the process has ever used, and calls the system for each run of pages
-/// that were freed since the last time. Other threads allocate and free meanwhile.
+/// Looks at a bit for each 64 KiB that the process has ever used, and calls the system for each run
+/// of pages that were freed since the last time. Other threads allocate and free meanwhile.
 pub fn trim() {
     #[cfg(not(any(miri, larder_model, larder_sanitize)))]
     {
         unsafe extern "C" {
             fn mi_collect(force: bool);
         }
-        // SAFETY: any thread may call it at any time. mimalloc is linked, as `Allocator` and `HEAP` use it.
+        // SAFETY: any thread may call it at any time. mimalloc is linked, as `Allocator` and `HEAP`
+        // use it.
         unsafe { mi_collect(true) }
     }
 }
 
-/// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions alone, for tests.
+/// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions
+/// alone, for tests.
 #[cfg(debug_assertions)]
 pub fn bytes_taken() -> isize {
     // Ordering: Relaxed, a mere count.
@@ -60,7 +65,8 @@ fn count(_bytes: isize) {
     TAKEN.fetch_add(_bytes, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Memory for `layout`, zeroed. Like all of Rust's containers, it ends the process if there is none left.
+/// Memory for `layout`, zeroed. Like all of Rust's containers, it ends the process if there is none
+/// left.
 pub(crate) fn allocate_zeroed(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0, "nothing asks for no memory");
     count(layout.size() as isize);
@@ -81,8 +87,9 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
 /// Bytes from which on [`allocate_lazily`] leaves it to the system's allocator.
 const LAZY: usize = 1 << 18;
 
-/// As [`allocate_zeroed`], where much of it is touched late and little by little: what is large is mapped by the system, which clears each page when it is
-/// first touched. mimalloc would clear memory that it has used before, all at once.
+/// As [`allocate_zeroed`], where much of it is touched late and little by little: what is large is
+/// mapped by the system, which clears each page when it is first touched. mimalloc would clear
+/// memory that it has used before, all at once.
 pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     if layout.size() < LAZY {
         return allocate_zeroed(layout);
@@ -92,8 +99,8 @@ pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     let base = unsafe { System.alloc_zeroed(around(layout)) };
     let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
     let shift = LINE - base.addr().get() % LINE;
-    // SAFETY: 1. there are `LINE` bytes more than were asked for; 2. the word before the memory, which no smaller shift than `SYSTEM` leaves out, says by
-    // how much it was shifted.
+    // SAFETY: 1. there are `LINE` bytes more than were asked for; 2. the word before the memory,
+    // which no smaller shift than `SYSTEM` leaves out, says by how much it was shifted.
     unsafe {
         let memory = base.add(shift);
         memory.cast::<usize>().sub(1).write(shift);
@@ -101,7 +108,8 @@ pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// The alignment of what is allocated lazily, at most, and the one that the system clears pages for only when they are touched.
+/// The alignment of what is allocated lazily, at most, and the one that the system clears pages for
+/// only when they are touched.
 const LINE: usize = 64;
 const SYSTEM: usize = 16;
 
@@ -122,7 +130,8 @@ pub(crate) unsafe fn release_lazy(memory: NonNull<u8>, layout: Layout) {
         return unsafe { release(memory, layout) };
     }
     count(-(layout.size() as isize));
-    // SAFETY: 1. the word before it was written when it was allocated; 2. so it came from the system at that address, with this layout.
+    // SAFETY: 1. the word before it was written when it was allocated; 2. so it came from the
+    // system at that address, with this layout.
     unsafe {
         let shift = memory.cast::<usize>().sub(1).read();
         System.dealloc(memory.sub(shift).as_ptr(), around(layout));
@@ -141,8 +150,9 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
     unsafe { HEAP.dealloc(memory.as_ptr(), layout) };
 }
 
-/// Faults for memcheck to find (scripts/memcheck.sh): with `LARDER_PLANTED` in the environment the first block that goes back is read beside its end, read
-/// after it went, and goes back twice. There is a `LARDER_PLANTED` in builds for sanitizers alone.
+/// Faults for memcheck to find (scripts/memcheck.sh): with `LARDER_PLANTED` in the environment the
+/// first block that goes back is read beside its end, read after it went, and goes back twice.
+/// There is a `LARDER_PLANTED` in builds for sanitizers alone.
 #[cfg(all(larder_sanitize, not(larder_model)))]
 mod planted {
     use super::{GlobalAlloc, Layout, NonNull, HEAP};
@@ -153,7 +163,8 @@ mod planted {
     pub(super) fn read_and_release_too_often(memory: NonNull<u8>, layout: Layout) {
         FIRST.call_once(|| {
             if std::env::var_os("LARDER_PLANTED").is_some() {
-                // SAFETY: none: three faults, which are what they are for. The caller's release is the second.
+                // SAFETY: none: three faults, which are what they are for. The caller's release is
+                // the second.
                 unsafe {
                     let _ = memory.as_ptr().add(layout.size()).read_volatile();
                     HEAP.dealloc(memory.as_ptr(), layout);

@@ -1,6 +1,8 @@
-//! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the handle.
+//! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the
+//! handle.
 //!
-//! An outside object never changes once it is reachable. It is retired by whoever takes its handle out of a leaf, under the leaf's lock, when that is free again.
+//! An outside object never changes once it is reachable. It is retired by whoever takes its handle
+//! out of a leaf, under the leaf's lock, when that is free again.
 
 use super::memory;
 use crossbeam_epoch::Guard;
@@ -34,8 +36,8 @@ impl<'g> Outside<'g> {
     }
 
     fn bytes(self, from: usize, len: usize) -> &'g [u8] {
-        // SAFETY: 1. the bytes follow the head, `position + value` of them, written before the handle was made; 2. all callers stay within
-        // them; 3. alive for `'g`, never changed.
+        // SAFETY: 1. the bytes follow the head, `position + value` of them, written before the
+        // handle was made; 2. all callers stay within them; 3. alive for `'g`, never changed.
         unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>().add(from), len) }
     }
 
@@ -54,7 +56,8 @@ impl<'g> Outside<'g> {
         self.layout().size()
     }
 
-    /// Asks for the object's lines: the first ones, of a long one, after which the processor goes on by itself.
+    /// Asks for the object's lines: the first ones, of a long one, after which the processor goes
+    /// on by itself.
     pub(crate) fn prefetch(self) {
         let len = self.head().position + self.head().value;
         for line in self.bytes(0, len.min(LINES * LINE)).chunks(LINE) {
@@ -117,13 +120,14 @@ impl Handle {
     /// The object.
     ///
     /// # Safety
-    /// The handle was in a leaf at some instant while the caller's epoch was pinned (the version was checked, or the leaf is locked), and
-    /// the epoch stays pinned, or the index is owned alone, for `'g`.
+    /// The handle was in a leaf at some instant while the caller's epoch was pinned (the version
+    /// was checked, or the leaf is locked), and the epoch stays pinned, or the index is owned
+    /// alone, for `'g`.
     pub(crate) unsafe fn object<'g>(self) -> Outside<'g> {
         let pointer = std::ptr::with_exposed_provenance_mut(self.0 as usize);
         Outside {
-            // SAFETY: the bits came from a pointer that was not null, in `new`. What was in a leaf after the pin is not freed before
-            // the unpin, says the caller.
+            // SAFETY: the bits came from a pointer that was not null, in `new`. What was in a leaf
+            // after the pin is not freed before the unpin, says the caller.
             head: unsafe { NonNull::new_unchecked(pointer) },
             alive: PhantomData,
         }
@@ -132,9 +136,11 @@ impl Handle {
     /// Frees the object when no reader can have it any more.
     ///
     /// # Safety
-    /// The handle has just been taken out of the only leaf that had it, and nobody retires it again.
+    /// The handle has just been taken out of the only leaf that had it, and nobody retires it
+    /// again.
     pub(crate) unsafe fn retire(self, guard: &Guard) {
-        // SAFETY: 1. no reader that pins from now on can find the handle; 2. the memory belongs to no thread; 3. this is its only end, says the caller.
+        // SAFETY: 1. no reader that pins from now on can find the handle; 2. the memory belongs to
+        // no thread; 3. this is its only end, says the caller.
         unsafe { guard.defer_unchecked(move || self.free()) };
     }
 

@@ -1,12 +1,15 @@
-//! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives any.
+//! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives
+//! any.
 //!
-//! The system clears a page when it is first touched, which takes a millisecond for a huge one, or several if it must make room first: the longest that an
-//! insert would ever wait. So a thread touches the next regions ahead, and an insert finds its region ready: while there are few, one when the last has little
-//! room left (`soon`), so that hardly any memory waits; then always one, and more the more are in use (`wanted`). What is given back goes to the
-//! system at once; addresses are kept and used again.
+//! The system clears a page when it is first touched, which takes a millisecond for a huge one, or
+//! several if it must make room first: the longest that an insert would ever wait. So a thread
+//! touches the next regions ahead, and an insert finds its region ready: while there are few, one
+//! when the last has little room left (`soon`), so that hardly any memory waits; then always one,
+//! and more the more are in use (`wanted`). What is given back goes to the system at once;
+//! addresses are kept and used again.
 //!
-//! Small pages for the first few regions, which would be touched without a pause, were tried: in tables of 65,536 rows, which would have
-//! lain there, everything took a quarter to a half longer.
+//! Small pages for the first few regions, which would be touched without a pause, were tried: in
+//! tables of 65,536 rows, which would have lain there, everything took a quarter to a half longer.
 
 use crate::sync::Mutex;
 use parking_lot::Condvar;
@@ -113,7 +116,8 @@ pub(super) fn soon() {
 /// # Safety
 /// It came from [`take`], and nobody uses it any more.
 pub(super) unsafe fn give(region: NonNull<u8>) {
-    // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are touched again.
+    // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are
+    // touched again.
     unsafe { clear(region, REGION) };
     let mut pages = PAGES.lock();
     pages.bare.push(Vacant(region));
@@ -145,7 +149,8 @@ pub(super) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
 
 /// What the thread does that touches regions ahead.
 fn touch_ahead() {
-    // A thread may run where the one may that began it, which may be bound to a core; this one is to run beside it.
+    // A thread may run where the one may that began it, which may be bound to a core; this one is
+    // to run beside it.
     if let Ok(cores) = sched_getaffinity(Some(getpid())) {
         // If the system refuses, it runs where it is.
         let _ = sched_setaffinity(None, &cores);
@@ -160,7 +165,8 @@ fn touch_ahead() {
         };
         drop(pages);
         for at in (0..REGION).step_by(PAGE) {
-            // SAFETY: the region is this thread's. A write, and volatile, for the system gives memory for that alone.
+            // SAFETY: the region is this thread's. A write, and volatile, for the system gives
+            // memory for that alone.
             unsafe { region.0.add(at).write_volatile(0) };
         }
         pages = PAGES.lock();
@@ -172,13 +178,15 @@ fn touch_ahead() {
 fn map() -> Option<Vec<Vacant>> {
     let wish = (AT_ONCE + 1) * REGION;
     let may = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any other.
+    // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any
+    // other.
     let base = unsafe { mmap_anonymous(null_mut(), wish, may, MapFlags::PRIVATE).ok()? };
     let base = NonNull::new(base.cast::<u8>())?;
     let lead = base.as_ptr().align_offset(REGION);
     let all = AT_ONCE * REGION;
-    // SAFETY: 1. what is unmapped is the part of this mapping before the first multiple and the one after the last region, whole pages that nobody
-    // knows of; 2. the rest stays, and is `AT_ONCE` regions.
+    // SAFETY: 1. what is unmapped is the part of this mapping before the first multiple and the one
+    // after the last region, whole pages that nobody knows of; 2. the rest stays, and is `AT_ONCE`
+    // regions.
     unsafe {
         if lead > 0 {
             munmap(base.as_ptr().cast(), lead).ok()?;

@@ -1,8 +1,10 @@
 //! An allocator that shows who reads what was freed, for builds for the model checker.
 //!
-//! What is freed is filled with a byte that makes no sense as an address, a length or a mark, and goes back to the system only after [`WAITING`]
-//! others: a structure that frees too early reads nonsense then, which its history, an assertion or the processor notices. (AddressSanitizer can't
-//! follow the stacks of the checker's threads.) A test makes it the allocator of its whole program, so that nodes of the studies' structures are seen, too.
+//! What is freed is filled with a byte that makes no sense as an address, a length or a mark, and
+//! goes back to the system only after [`WAITING`] others: a structure that frees too early reads
+//! nonsense then, which its history, an assertion or the processor notices. (AddressSanitizer can't
+//! follow the stacks of the checker's threads.) A test makes it the allocator of its whole program,
+//! so that nodes of the studies' structures are seen, too.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +23,8 @@ struct Ring {
     next: usize,
 }
 
-/// An allocator's lock must not allocate, as `parking_lot`'s does when threads wait for it: a thread would come back here and wait for itself.
+/// An allocator's lock must not allocate, as `parking_lot`'s does when threads wait for it: a
+/// thread would come back here and wait for itself.
 static RING: Mutex<Ring> = Mutex::new(Ring {
     blocks: [(0, 0, 0); WAITING],
     next: 0,
@@ -31,8 +34,9 @@ static RING: Mutex<Ring> = Mutex::new(Ring {
 #[derive(Clone, Copy, Debug)]
 pub struct Quarantine;
 
-// SAFETY: 1. memory comes from the system's allocator, for the layout that was asked for; 2. a block is given back once, by its address and layout, when it
-// leaves the ring or at once; 3. until then nobody else gets it.
+// SAFETY: 1. memory comes from the system's allocator, for the layout that was asked for; 2. a
+// block is given back once, by its address and layout, when it leaves the ring or at once; 3. until
+// then nobody else gets it.
 unsafe impl GlobalAlloc for Quarantine {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -59,7 +63,8 @@ unsafe impl GlobalAlloc for Quarantine {
         drop(ring);
         if address != 0 {
             let old = std::ptr::with_exposed_provenance_mut(address);
-            // SAFETY: 1. size and alignment are those of a layout that was given with the block; 2. it left the ring, so this is its only end.
+            // SAFETY: 1. size and alignment are those of a layout that was given with the block; 2.
+            // it left the ring, so this is its only end.
             unsafe { System.dealloc(old, Layout::from_size_align_unchecked(size, align)) };
         }
     }

@@ -5,20 +5,27 @@
 //!  block    1 to 64 units of 256 bytes, one after another, wherever they fit first
 //! ```
 //!
-//! Leaves of the hash order grow in step with each other: while a table grows, nearly all of its leaves leave one size for the next. An allocator that keeps
-//! blocks of each size in pages of their own is left with pages of the old sizes, each with a few blocks that stay: 36 to 38 bytes resident for a row
-//! that has 25 (mimalloc 3, a million rows and sixteen). Here what some leaves give back is room for any others.
+//! Leaves of the hash order grow in step with each other: while a table grows, nearly all of its
+//! leaves leave one size for the next. An allocator that keeps blocks of each size in pages of
+//! their own is left with pages of the old sizes, each with a few blocks that stay: 36 to 38 bytes
+//! resident for a row that has 25 (mimalloc 3, a million rows and sixteen). Here what some leaves
+//! give back is room for any others.
 //!
 //! Invariants
 //! 1. A unit is taken while it is the head's or one block's.
-//! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for `shard`, which is written before the first block is given out.
-//! 3. The region at a place of a shard's list has no more than `most[place]` free units side by side, and none before place `from[n]` has `n`.
+//! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for
+//!    `shard`, which is written before the first block is given out.
+//! 3. The region at a place of a shard's list has no more than `most[place]` free units side by
+//!    side, and none before place `from[n]` has `n`.
 //!
-//! A region without a block goes back to the system, but for one of each shard. One that was full and has become sparse gives what it can in pieces
-//! of 64 KiB, and again each time that half of the rest has gone: what a dropped table leaves is seldom whole regions, if another one grew beside it.
+//! A region without a block goes back to the system, but for one of each shard. One that was full
+//! and has become sparse gives what it can in pieces of 64 KiB, and again each time that half of
+//! the rest has gone: what a dropped table leaves is seldom whole regions, if another one grew
+//! beside it.
 //!
-//! A thread uses the same shard until it has found it locked a number of times; then it goes on to the next one. So threads that seldom meet share
-//! one, whose regions are full, and threads that often do go out of each other's way.
+//! A thread uses the same shard until it has found it locked a number of times; then it goes on to
+//! the next one. So threads that seldom meet share one, whose regions are full, and threads that
+//! often do go out of each other's way.
 
 use super::pages::{self, REGION};
 use super::units::{Units, MOST, UNITS};
@@ -42,7 +49,8 @@ const SPARSE: usize = UNITS / 4 * 3;
 /// Bytes from which on blocks are given here: smaller ones would leave too much of their last unit.
 const LEAST: usize = 5 * UNIT;
 
-/// When a shard's last region has no more free units than these, an eighth, the next one is asked for ahead.
+/// When a shard's last region has no more free units than these, an eighth, the next one is asked
+/// for ahead.
 const FEW: usize = UNITS / 8;
 /// A block of so many bytes is a leaf that will soon be [`LEAST`].
 const NEARLY: usize = 3 * UNIT;
@@ -68,7 +76,8 @@ struct Shard {
     /// Whether the next one was asked for ahead.
     asked: bool,
 }
-// SAFETY: regions are memory that belongs to no thread; the pointers are followed by whoever has the shard's lock.
+// SAFETY: regions are memory that belongs to no thread; the pointers are followed by whoever has
+// the shard's lock.
 unsafe impl Send for Shard {}
 
 static ALL: [Mutex<Shard>; SHARDS] = [const { Mutex::new(Shard::new()) }; SHARDS];
@@ -81,8 +90,8 @@ thread_local! {
 /// Blocks in regions, and by mimalloc those that are smaller or larger.
 pub(super) struct Regions;
 
-// SAFETY: a block is units that no other block has (invariant 1), as many as its layout wants, aligned to a unit; or it is mimalloc's. Which, its
-// layout says.
+// SAFETY: a block is units that no other block has (invariant 1), as many as its layout wants,
+// aligned to a unit; or it is mimalloc's. Which, its layout says.
 unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
@@ -101,7 +110,8 @@ unsafe impl GlobalAlloc for Regions {
             // SAFETY: the caller's promise.
             return unsafe { MiMalloc.alloc_zeroed(layout) };
         }
-        // SAFETY: the caller's promise; then, if it isn't null, a block of so many bytes that nobody else has.
+        // SAFETY: the caller's promise; then, if it isn't null, a block of so many bytes that
+        // nobody else has.
         unsafe {
             let block = self.alloc(layout);
             if !block.is_null() {
@@ -113,7 +123,8 @@ unsafe impl GlobalAlloc for Regions {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match NonNull::new(block) {
-            // SAFETY: the caller's promise: it came from `alloc`, which gives units for such layouts.
+            // SAFETY: the caller's promise: it came from `alloc`, which gives units for such
+            // layouts.
             Some(block) if is_ours(layout) => unsafe { give(block, units(layout)) },
             // SAFETY: the caller's promise.
             _ => unsafe { MiMalloc.dealloc(block, layout) },
@@ -141,7 +152,8 @@ fn first_ahead(layout: Layout) {
 /// It is one, of so many units, and nobody uses it any more.
 unsafe fn give(block: NonNull<u8>, units: usize) {
     let head = head_of(block);
-    // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a head; 2. invariant 2: who has the block saw this written.
+    // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a
+    // head; 2. invariant 2: who has the block saw this written.
     let number = unsafe { (*head.as_ptr()).shard };
     // SAFETY: the region is this shard's, and the block is the caller's to give.
     let empty = unsafe { ALL[number].lock().give(block, units) };
@@ -182,7 +194,8 @@ unsafe fn give_pieces(head: NonNull<Head>) {
     // SAFETY: the caller's promise; nobody else has a reference to the head.
     let free = unsafe { (*head.as_ptr()).units.free_chunks() };
     for (unit, count) in free {
-        // SAFETY: whole pages of the region that are free, so nobody uses them; the head's own are taken.
+        // SAFETY: whole pages of the region that are free, so nobody uses them; the head's own are
+        // taken.
         unsafe { pages::clear(head.cast::<u8>().add(unit * UNIT), count * UNIT) };
     }
 }
@@ -207,7 +220,8 @@ impl Shard {
                 None => from = self.add(number)?,
             }
             let head = self.regions[from];
-            // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
+            // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference
+            // to its head.
             let known = unsafe { &mut *head.as_ptr() };
             let was_empty = known.units.free() == UNITS - HEAD;
             let Some(unit) = known.units.take(units) else {
@@ -239,7 +253,8 @@ impl Shard {
             shard: number,
             sparse: None,
         };
-        // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which are no block's.
+        // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which
+        // are no block's.
         unsafe { head.write(new) };
         self.regions.push(head);
         self.most.push(MOST as u8);
@@ -248,14 +263,16 @@ impl Shard {
         Some(place)
     }
 
-    /// Marks a block's units as free. If its region has no block now, and there is another such one, it leaves the list: then it is the caller's.
+    /// Marks a block's units as free. If its region has no block now, and there is another such
+    /// one, it leaves the list: then it is the caller's.
     ///
     /// # Safety
     /// It is a block of so many units in a region of this shard, and nobody uses it any more.
     unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<NonNull<Head>> {
         let head = head_of(block);
         let unit = (block.addr().get() - head.addr().get()) / UNIT;
-        // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to its head.
+        // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to
+        // its head.
         let known = unsafe { &mut *head.as_ptr() };
         let place = known.place;
         let around = known.units.give(unit, count);
@@ -264,7 +281,8 @@ impl Shard {
         if free < UNITS - HEAD {
             if known.sparse.is_some_and(|sparse| free >= sparse) {
                 known.sparse = Some(free + (UNITS - free) / 2);
-                // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any more.
+                // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any
+                // more.
                 unsafe { give_pieces(head) };
             }
             return None;
@@ -319,7 +337,8 @@ mod tests {
 
         fn give(&mut self, which: usize) {
             let (block, units, byte) = self.blocks.swap_remove(which);
-            // SAFETY: the block is the test's, who gives it back once; a region that left the list is nobody's.
+            // SAFETY: the block is the test's, who gives it back once; a region that left the list
+            // is nobody's.
             unsafe {
                 let bytes = std::slice::from_raw_parts(block.as_ptr(), units * UNIT);
                 assert!(bytes.iter().all(|b| *b == byte), "nobody else wrote there");
@@ -383,7 +402,8 @@ mod tests {
         assert!(zero * 10 > full * REGION * 8, "{zero} of {full} regions");
     }
 
-    /// What leaves of a table do that doubles: all of one size, then one after another gives way to the next size, or to two of half of it.
+    /// What leaves of a table do that doubles: all of one size, then one after another gives way to
+    /// the next size, or to two of half of it.
     #[test]
     fn what_grows_in_step_wastes_little() {
         let mut own = Own::new();

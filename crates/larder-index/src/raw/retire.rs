@@ -1,15 +1,17 @@
 //! The end of outside objects.
 //!
-//! What is retired is freed by the epoch, with what others deferred before: objects of a host's own among it, whose end may be anything, a call of this very
-//! index too. So nobody makes an attempt at that while he holds a lock. Where more than a leaf is locked (a bag's stripe) the
-//! attempt is left for afterwards.
+//! What is retired is freed by the epoch, with what others deferred before: objects of a host's own
+//! among it, whose end may be anything, a call of this very index too. So nobody makes an attempt
+//! at that while he holds a lock. Where more than a leaf is locked (a bag's stripe) the attempt is
+//! left for afterwards.
 //!
 //! # How long garbage stays
 //!
-//! The epoch keeps the last sixty-odd deferred calls of each thread with the thread, until it defers more. So a
-//! thread that has retired [`MUCH`] hands them over at once and makes an attempt: it never keeps more than that of
-//! outside objects. What it handed over is counted until it is freed ([`garbage_waits`]), so that somebody
-//! can move the epoch on where the threads fall idle ([`on_garbage`]).
+//! The epoch keeps the last sixty-odd deferred calls of each thread with the thread, until it
+//! defers more. So a thread that has retired [`MUCH`] hands them over at once and makes an attempt:
+//! it never keeps more than that of outside objects. What it handed over is counted until it is
+//! freed ([`garbage_waits`]), so that somebody can move the epoch on where the threads fall idle
+//! ([`on_garbage`]).
 
 use super::outside::Handle;
 use crate::route::Shared;
@@ -22,7 +24,8 @@ use std::sync::OnceLock;
 const MUCH: usize = 256 << 10;
 
 thread_local! {
-    /// Bytes of the outside objects that the thread has retired since it last handed its garbage over.
+    /// Bytes of the outside objects that the thread has retired since it last handed its garbage
+    /// over.
     static RETIRED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -44,9 +47,11 @@ pub fn on_garbage(notice: fn()) {
 }
 
 impl Shared {
-    /// Retires an object whose handle the caller has just taken out of a leaf, under the leaf's lock, which it holds no more.
+    /// Retires an object whose handle the caller has just taken out of a leaf, under the leaf's
+    /// lock, which it holds no more.
     ///
-    /// Only the core calls this, once for a record that it has removed or overwritten, with the guard that it had then: that is the whole of its duty.
+    /// Only the core calls this, once for a record that it has removed or overwritten, with the
+    /// guard that it had then: that is the whole of its duty.
     #[inline]
     pub(crate) fn retire(&self, guard: &Guard, handle: Option<Handle>) {
         if let Some(handle) = handle {
@@ -57,7 +62,8 @@ impl Shared {
     fn retire_outside(&self, guard: &Guard, handle: Handle) {
         // SAFETY: it is alive: the caller has only now taken it out, and nobody else can have.
         let bytes = unsafe { handle.object() }.memory();
-        // SAFETY: 1. the caller took it out of the only leaf that had it; 2. under the lock, so nobody else did.
+        // SAFETY: 1. the caller took it out of the only leaf that had it; 2. under the lock, so
+        // nobody else did.
         unsafe { handle.retire(guard) };
         self.counters.add_bytes(-(bytes as isize));
         // A thread that is ending keeps nothing.

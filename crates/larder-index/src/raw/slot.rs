@@ -59,7 +59,8 @@ impl<N> Address<N> {
     /// What lies there.
     ///
     /// # Safety
-    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is owned alone for `'g`.
+    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
+    /// owned alone for `'g`.
     pub(super) unsafe fn child<'g>(self) -> Child<'g, N> {
         match self.node() {
             // SAFETY: an inner node made by `of_node`, alive for `'g`.
@@ -76,7 +77,8 @@ impl<N> Address<N> {
     pub(super) unsafe fn retire_node(self, guard: &Guard) {
         if let Some(node) = self.node() {
             let address = node.as_ptr().expose_provenance();
-            // SAFETY: 1. who pins from now on can't find the node; 2. it came from a box; 3. its address is sent, and nodes are `Send`.
+            // SAFETY: 1. who pins from now on can't find the node; 2. it came from a box; 3. its
+            // address is sent, and nodes are `Send`.
             unsafe {
                 guard.defer_unchecked(move || {
                     let node: *mut N = std::ptr::with_exposed_provenance_mut(address);
@@ -125,7 +127,8 @@ impl<N> Slot<N> {
     #[inline]
     pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g, N> {
         let address = self.address().expect("a published node is complete");
-        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is retired through the epoch.
+        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
+        // retired through the epoch.
         unsafe { address.child() }
     }
 

@@ -1,7 +1,8 @@
-//! A position that is looked for: its first bytes are in a register all the way from the root to the record.
+//! A position that is looked for: its first bytes are in a register all the way from the root to
+//! the record.
 //!
-//! Nodes and leaves compare some bytes of it, high ones first, from behind what all of theirs begin with. Most positions are short: then those bytes are
-//! the register's, shifted.
+//! Nodes and leaves compare some bytes of it, high ones first, from behind what all of theirs begin
+//! with. Most positions are short: then those bytes are the register's, shifted.
 
 /// Low bits of a slot of a leaf: where the record is. The others are the head of the position.
 pub(crate) const PLACE_BITS: u32 = 24;
@@ -36,7 +37,8 @@ impl<'p> Sought<'p> {
         self.first
     }
 
-    /// At least `wanted` bytes, of at most eight, from `at` on, high ones first; zeros past the end. The others may be zeros or the next ones.
+    /// At least `wanted` bytes, of at most eight, from `at` on, high ones first; zeros past the
+    /// end. The others may be zeros or the next ones.
     #[inline]
     pub(super) fn from(&self, at: usize, wanted: usize) -> u64 {
         if at + wanted <= 8 || self.bytes.len() <= 8 {
@@ -54,7 +56,8 @@ impl<'p> Sought<'p> {
         self.from(prefix, 5) & HEAD_MASK
     }
 
-    /// What is behind the prefix of a leaf. None if it is shorter: such a leaf isn't the one that has it.
+    /// What is behind the prefix of a leaf. None if it is shorter: such a leaf isn't the one that
+    /// has it.
     #[inline]
     pub(crate) fn suffix(&self, prefix: usize) -> Option<&'p [u8]> {
         self.bytes.get(prefix..)

@@ -8,16 +8,21 @@
 //!                  …
 //! ```
 //!
-//! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut into nodes, so that it grows by a node
-//! and never doubles. A leaf of depth D has all hashes with its D bits.
+//! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut
+//! into nodes, so that it grows by a node and never doubles. A leaf of depth D has all hashes with
+//! its D bits.
 //!
-//! The root is as wide as the table is large: mostly a leaf is one step away. `trie_root` says how it changes.
+//! The root is as wide as the table is large: mostly a leaf is one step away. `trie_root` says how
+//! it changes.
 //!
 //! Invariants:
-//! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
-//! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a new leaf is locked until all its slots lead to it. While the lock is held nobody changes the way to the leaf:
-//!    who replaces a node takes the locks of all leaves below it.
-//! 3. A node that is published has all its slots set, but for a root that takes the place of another.
+//! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D
+//!    of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
+//! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a
+//!    new leaf is locked until all its slots lead to it. While the lock is held nobody changes the
+//!    way to the leaf: who replaces a node takes the locks of all leaves below it.
+//! 3. A node that is published has all its slots set, but for a root that takes the place of
+//!    another.
 
 use super::bucket_leaf::{Leaf, Locked, NewLeaf};
 use super::bucket_slot::{Address, Child, Node, Slot};
@@ -65,8 +70,9 @@ impl<'g> Step<'g> {
         from..from + count
     }
 
-    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: who could lock it before would change the way to it, and stores that are
-    /// still to come would undo that (`nobody_changes_the_way_to_a_leaf_that_comes`).
+    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: who could
+    /// lock it before would change the way to it, and stores that are still to come would undo that
+    /// (`nobody_changes_the_way_to_a_leaf_that_comes`).
     pub(super) fn point(&self, hash: u64, leaf: Locked<'_>) {
         let address = Address::of_leaf(leaf.leaf());
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
@@ -116,8 +122,8 @@ impl Trie {
         }
     }
 
-    /// The bits that a new node tells apart which begins at bit `at` and leads to leaves of this depth. Behind a wide root there are few such nodes,
-    /// which it will take in.
+    /// The bits that a new node tells apart which begins at bit `at` and leads to leaves of this
+    /// depth. Behind a wide root there are few such nodes, which it will take in.
     pub(super) fn bits(&self, at: u32, deepest: u32) -> u32 {
         match deepest - at {
             _ if at == 0 => self.first_bits,
@@ -161,8 +167,8 @@ impl Trie {
         }
     }
 
-    /// The nodes on the way to a leaf that will have the ranges of two, each of which has one of the hashes, locked by the caller. If one has moved to a new
-    /// root it is the way from there.
+    /// The nodes on the way to a leaf that will have the ranges of two, each of which has one of
+    /// the hashes, locked by the caller. If one has moved to a new root it is the way from there.
     fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> Path<'g> {
         let new = path_from(&self.root, hash, guard);
         let new = new.or_else(|| path_from(&self.root, other, guard));
@@ -185,7 +191,8 @@ impl Trie {
         shared.counters.leaf_went(old.memory());
         leaf.obsolete();
         self.point(&path, hash, new.publish_locked(guard));
-        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets here.
+        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
+        // here.
         unsafe { old.retire(guard) };
         self.adapt(shared, guard);
     }
@@ -198,7 +205,8 @@ impl Trie {
         }
     }
 
-    /// The leaf that differs from this one in the last bit of its depth alone, locked; None if there is none or others are at work there.
+    /// The leaf that differs from this one in the last bit of its depth alone, locked; None if
+    /// there is none or others are at work there.
     pub(crate) fn buddy<'g>(
         &self,
         leaf: Leaf<'_>,
@@ -215,11 +223,13 @@ impl Trie {
             return None;
         }
         let locked = buddy.try_lock().ok().flatten()?;
-        // While the root is replaced by another it can't be replaced by a leaf. That can't begin now: it takes the lock of one of these two.
+        // While the root is replaced by another it can't be replaced by a leaf. That can't begin
+        // now: it takes the lock of one of these two.
         (depth > 1 || self.old.address().is_unset()).then_some(locked)
     }
 
-    /// Puts `new`, of one bit less of depth, in the place of two buddies. A node that has nothing else goes.
+    /// Puts `new`, of one bit less of depth, in the place of two buddies. A node that has nothing
+    /// else goes.
     pub(crate) fn unite(
         &self,
         shared: &Shared,
@@ -247,7 +257,8 @@ impl Trie {
             };
             let node = above.address();
             above.store(Address::of_new(new));
-            // SAFETY: the slot that led to the node leads elsewhere now; both locks were ours, and cover all of it.
+            // SAFETY: the slot that led to the node leads elsewhere now; both locks were ours, and
+            // cover all of it.
             let bytes = unsafe { node.retire_node(guard) };
             shared.counters.node_went(bytes);
         } else {

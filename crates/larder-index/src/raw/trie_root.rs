@@ -1,4 +1,5 @@
-//! How the root of the trie is as wide as the table is large, so that most leaves are one step away.
+//! How the root of the trie is as wide as the table is large, so that most leaves are one step
+//! away.
 //!
 //! ```text
 //!  old root, 2 bits        new root, 3 bits
@@ -6,23 +7,28 @@
 //!            ╰ node: C₀ C₁                   ╰ not set: the old root knows
 //! ```
 //!
-//! When leaves are many for its slots the root is replaced by one of twice as many, and by one of half as many when they are few. That is not
-//! done at once: the new root's slots begin unset, and who meets an unset slot asks the old root. Each later change of leaves moves some
-//! slots, until all are, and the old root goes. So no operation pays for more than [`AT_ONCE`] slots.
+//! When leaves are many for its slots the root is replaced by one of twice as many, and by one of
+//! half as many when they are few. That is not done at once: the new root's slots begin unset, and
+//! who meets an unset slot asks the old root. Each later change of leaves moves some slots, until
+//! all are, and the old root goes. So no operation pays for more than [`AT_ONCE`] slots.
 //!
-//! 1. Begin: the old root is noted, then the new one published, under the lock of a leaf: a trie of two leaves can't become one meanwhile.
-//! 2. Move a slot: lock its leaf, or, if it leads to a node, a leaf below each of the node's slots. Nobody changes the way to a locked
-//!    leaf, nor any node above it. Then the new slots are set. A leaf that has several slots is moved with all of them. Where the root
-//!    becomes wider a node loses its first bit: each half takes its place, as a node of one bit less or as what it leads to. Where the root
-//!    becomes narrower two slots that differ become a node of one bit.
+//! 1. Begin: the old root is noted, then the new one published, under the lock of a leaf: a trie of
+//!    two leaves can't become one meanwhile.
+//! 2. Move a slot: lock its leaf, or, if it leads to a node, a leaf below each of the node's slots.
+//!    Nobody changes the way to a locked leaf, nor any node above it. Then the new slots are set. A
+//!    leaf that has several slots is moved with all of them. Where the root becomes wider a node
+//!    loses its first bit: each half takes its place, as a node of one bit less or as what it leads
+//!    to. Where the root becomes narrower two slots that differ become a node of one bit.
 //! 3. End: the old root is forgotten, then retired.
 //!
 //! Locks are only tried for: who finds one taken leaves the rest to the next.
 //!
-//! A leaf that two became, of which one had moved and the other had not, goes to the new root (`Trie::unite`).
+//! A leaf that two became, of which one had moved and the other had not, goes to the new root
+//! (`Trie::unite`).
 //!
-//! Invariant: what the old root says of a range counts as long as the new root's slots of that range are unset. Those of a leaf are set
-//! together, under its lock; so are those of a node's range.
+//! Invariant: what the old root says of a range counts as long as the new root's slots of that
+//! range are unset. Those of a leaf are set together, under its lock; so are those of a node's
+//! range.
 
 use super::bucket_leaf::Locked;
 use super::bucket_slot::{Address, Child, NewNode, Node, Slot};
@@ -36,7 +42,8 @@ const AT_ONCE: usize = 64;
 /// The most bits of a root.
 const MOST_BITS: u32 = 26;
 
-/// How far the change of the root has come: the next slot of the old root if the new is wider, of the new if it is narrower.
+/// How far the change of the root has come: the next slot of the old root if the new is wider, of
+/// the new if it is narrower.
 #[derive(Debug, Default)]
 pub(super) struct Moving {
     next: usize,
@@ -68,7 +75,8 @@ fn addresses(slots: &[Slot]) -> SmallVec<[Address; 32]> {
     slots.iter().map(Slot::address).collect()
 }
 
-/// What takes the place of some slots in a root: the only address among them, or a node of so many bits.
+/// What takes the place of some slots in a root: the only address among them, or a node of so many
+/// bits.
 fn joined(shared: &Shared, slots: &[Address], bits: u32) -> Address {
     if slots.iter().all(|&address| address == slots[0]) {
         return slots[0];
@@ -166,14 +174,16 @@ impl Trie {
         if moving.next >= end {
             let address = self.old.address();
             self.old.store(Address::UNSET);
-            // SAFETY: all slots of the new root are set: nobody who pins from now on gets to the old one. It is retired here alone, under `moving`.
+            // SAFETY: all slots of the new root are set: nobody who pins from now on gets to the
+            // old one. It is retired here alone, under `moving`.
             let bytes = unsafe { address.retire_node(guard) };
             shared.counters.node_went(bytes);
         }
     }
 }
 
-/// What the slots of a node, and those of a root that it takes the place of, lead to: each leaf and node once.
+/// What the slots of a node, and those of a root that it takes the place of, lead to: each leaf and
+/// node once.
 pub(super) fn parts(node: Node<'_>, old: Option<Node<'_>>) -> Vec<Address> {
     let mut parts = Vec::new();
     // The slots of one leaf are neighbours.
@@ -200,7 +210,8 @@ pub(super) fn parts(node: Node<'_>, old: Option<Node<'_>>) -> Vec<Address> {
     parts
 }
 
-/// Moves a leaf, which is locked, to its slots of the new root. The first slot behind it in the root that is narrower, which has so many bits.
+/// Moves a leaf, which is locked, to its slots of the new root. The first slot behind it in the
+/// root that is narrower, which has so many bits.
 fn move_leaf(leaf: &Locked<'_>, address: Address, hash: u64, new: Node<'_>, bits: u32) -> usize {
     let depth = u32::from(leaf.leaf().shape().depth);
     let slots = |bits: u32| {
@@ -215,7 +226,8 @@ fn move_leaf(leaf: &Locked<'_>, address: Address, hash: u64, new: Node<'_>, bits
     slots(bits).end
 }
 
-/// Step 2 for slot `at` of an old root that is narrower. The first slot behind those that were moved.
+/// Step 2 for slot `at` of an old root that is narrower. The first slot behind those that were
+/// moved.
 fn widen(
     shared: &Shared,
     (old, new): (Node<'_>, Node<'_>),
@@ -233,7 +245,8 @@ fn widen(
         return Some(move_leaf(&held[0], address, hash, new, old.bits));
     };
     let slots = addresses(node.slots);
-    // What they lead to may have changed before the locks were taken; then one of them was of an obsolete leaf, and not taken.
+    // What they lead to may have changed before the locks were taken; then one of them was of an
+    // obsolete leaf, and not taken.
     if !hold_all(&slots, &mut held, guard) || addresses(node.slots) != slots {
         return None;
     }
@@ -244,7 +257,8 @@ fn widen(
     for (i, half) in [low, high].into_iter().enumerate() {
         new.slots[2 * at + i].store(joined(shared, half, node.bits - 1));
     }
-    // SAFETY: nobody who pins from now on gets to it: all slots of its range in the new root are set. Only the holder of `moving` gets here.
+    // SAFETY: nobody who pins from now on gets to it: all slots of its range in the new root are
+    // set. Only the holder of `moving` gets here.
     let bytes = unsafe { address.retire_node(guard) };
     shared.counters.node_went(bytes);
     Some(at + 1)

@@ -1,8 +1,10 @@
 //! How a leaf of the trie splits.
 //!
-//! 1. The leaf's hashes first differ in bit C. Two leaves of depth C+1 get them; bits between the leaf's depth and C that all
-//!    hashes share get an empty leaf each for the other side. What the leaves have is the caller's affair: it brings them.
-//! 2. Leaves that are deeper than the node reaches go to new nodes below it, which are complete before they can be reached.
+//! 1. The leaf's hashes first differ in bit C. Two leaves of depth C+1 get them; bits between the
+//!    leaf's depth and C that all hashes share get an empty leaf each for the other side. What the
+//!    leaves have is the caller's affair: it brings them.
+//! 2. Leaves that are deeper than the node reaches go to new nodes below it, which are complete
+//!    before they can be reached.
 //! 3. The old leaf is marked obsolete; then its slots are stored to; then it is retired.
 
 use super::bucket_leaf::{Locked, NewLeaf};
@@ -30,7 +32,8 @@ impl Part {
 }
 
 impl Trie {
-    /// A node that begins at bit `at` for the parts, sorted by depth, all of which are deeper (step 2).
+    /// A node that begins at bit `at` for the parts, sorted by depth, all of which are deeper (step
+    /// 2).
     ///
     /// Works from the deepest level up: the parts of a level, and one slot for the node below it.
     fn build(&self, shared: &Shared, mut parts: Vec<Part>, at: u32, guard: &Guard) -> Address {
@@ -99,7 +102,8 @@ impl Trie {
                     .for_each(|part| part.settle(shared, step, guard));
             }
         }
-        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets here.
+        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
+        // here.
         unsafe { old.retire(guard) };
         self.adapt(shared, guard);
     }

@@ -1,8 +1,10 @@
-//! Which units of a region are taken: a bit each, and the search for some that are free side by side.
+//! Which units of a region are taken: a bit each, and the search for some that are free side by
+//! side.
 //!
-//! First fit: the lowest place that is long enough. Knuth, The Art of Computer Programming 1, section 2.5; Wilson, Johnstone, Neely and Boles,
-//! Dynamic Storage Allocation (1995), who find it and best fit the least wasteful of the simple ways. Neighbours that are free are one free place without
-//! any work, which is why it is bits and not lists.
+//! First fit: the lowest place that is long enough. Knuth, The Art of Computer Programming 1,
+//! section 2.5; Wilson, Johnstone, Neely and Boles, Dynamic Storage Allocation (1995), who find it
+//! and best fit the least wasteful of the simple ways. Neighbours that are free are one free place
+//! without any work, which is why it is bits and not lists.
 
 /// Units of a region.
 pub(super) const UNITS: usize = 8192;
@@ -64,7 +66,8 @@ impl Units {
             if let Some(bit) = run_within(free, count) {
                 return Some(at * WORD + bit);
             }
-            // A word that is free altogether would have been found: no block has more units than a word.
+            // A word that is free altogether would have been found: no block has more units than a
+            // word.
             before = free.leading_ones() as usize;
         }
         None

@@ -1,4 +1,5 @@
-//! A leaf's version: the lock of its writers, and what tells readers whether what they read was true (steps 1 and 2 of the head of `raw`).
+//! A leaf's version: the lock of its writers, and what tells readers whether what they read was
+//! true (steps 1 and 2 of the head of `raw`).
 //!
 //! Bit 0 locked, bit 1 obsolete, a count above. An obsolete version never changes again.
 
@@ -9,8 +10,9 @@ const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
 const COUNT: u64 = 4;
 
-/// The version of a leaf. Zeroed memory is that of the first one; one that takes another's place goes on from its version (`succeed`). So while time goes on,
-/// what holds a position has a version that only grows: who meets one again meets the same leaf as it was.
+/// The version of a leaf. Zeroed memory is that of the first one; one that takes another's place
+/// goes on from its version (`succeed`). So while time goes on, what holds a position has a version
+/// that only grows: who meets one again meets the same leaf as it was.
 #[repr(transparent)]
 pub(super) struct Version(AtomicU64);
 
@@ -63,7 +65,8 @@ impl Version {
         if now & OBSOLETE != 0 {
             return Err(Obsolete);
         }
-        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is seen. Relaxed on failure: nothing is read then.
+        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is
+        // seen. Relaxed on failure: nothing is read then.
         let taken = now & LOCKED == 0
             && self
                 .0
@@ -72,7 +75,8 @@ impl Version {
         if !taken {
             return Ok(None);
         }
-        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a word written after it.
+        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a
+        // word written after it.
         fence(Release);
         Ok(Some(now))
     }
@@ -97,7 +101,8 @@ impl Version {
         }
     }
 
-    /// Unlocks. If nothing was changed the version is again that of before, so that no reader has to read again.
+    /// Unlocks. If nothing was changed the version is again that of before, so that no reader has
+    /// to read again.
     #[inline]
     pub(super) fn unlock(&self, before: u64, changed: bool) {
         let version = before + if changed { COUNT } else { 0 };
@@ -105,8 +110,8 @@ impl Version {
         self.0.store(version, Release);
     }
 
-    /// Makes this version, of a leaf that is not published yet, larger than any that a leaf had or will have whose place it takes: it is locked, and had this
-    /// version before.
+    /// Makes this version, of a leaf that is not published yet, larger than any that a leaf had or
+    /// will have whose place it takes: it is locked, and had this version before.
     pub(super) fn succeed(&self, before: u64) {
         // Ordering: Relaxed, both: nobody else can reach the leaf.
         let least = self.0.load(Relaxed);
@@ -116,7 +121,8 @@ impl Version {
 
     /// Locks that of a leaf that is not published yet, and gives the version of before.
     pub(super) fn lock_new(&self) -> u64 {
-        // Ordering: Relaxed, both: nobody else can reach the leaf. Who does so later sees this with the slot that leads there.
+        // Ordering: Relaxed, both: nobody else can reach the leaf. Who does so later sees this with
+        // the slot that leads there.
         let before = self.0.load(Relaxed);
         self.0.store(before | LOCKED, Relaxed);
         before

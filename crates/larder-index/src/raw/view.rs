@@ -1,4 +1,5 @@
-//! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's holder.
+//! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
+//! holder.
 
 use super::leaf::{length, record_size, Leaf, HANDLE_MARK, HANDLE_RECORD};
 use super::memory::prefetch;
@@ -23,7 +24,8 @@ pub(crate) struct View<'g> {
 /// A record, taken apart. It fits in a register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// Where what is behind the lengths begins: the position's bytes behind the slot's five, then the value. Of an outside object: its handle.
+    /// Where what is behind the lengths begins: the position's bytes behind the slot's five, then
+    /// the value. Of an outside object: its handle.
     rest: u32,
     /// Bytes of the position after the leaf's prefix; [`OUTSIDE`] for an outside object.
     suffix: u16,
@@ -189,7 +191,8 @@ impl<'g> View<'g> {
         if !self.holds() {
             return Err(Torn);
         }
-        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g` stands for was held; 2. it is held on for `'g`.
+        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g`
+        // stands for was held; 2. it is held on for `'g`.
         Ok(unsafe { handle.object() })
     }
 
@@ -225,10 +228,11 @@ impl<'g> View<'g> {
         /// So few slots are counted through faster than they are halved.
         const FEW: usize = 8;
         let slots = self.words.get(low..high).ok_or(Torn)?;
-        // The low bits of `head` are zeros: whatever those of a slot are, it is below just if its head is.
-        // Ordering: Relaxed, see the head of `raw`.
+        // The low bits of `head` are zeros: whatever those of a slot are, it is below just if its
+        // head is. Ordering: Relaxed, see the head of `raw`.
         let below = |slot: &AtomicU64| usize::from(slot.load(Relaxed) < head);
-        // Without a branch, which would be guessed wrong every other time: the first halvings stand here one by one, as a loop would get one.
+        // Without a branch, which would be guessed wrong every other time: the first halvings stand
+        // here one by one, as a loop would get one.
         let halve = |(from, size): (usize, usize)| {
             let half = size / 2;
             let slot = slots.get(from + half - 1).ok_or(Torn)?;
@@ -291,7 +295,8 @@ impl<'g> View<'g> {
         Ok(Spot { i: low, record })
     }
 
-    /// Bounds for the search, from the samples. Asks for the slots between them, and for where their records are if records lie in order.
+    /// Bounds for the search, from the samples. Asks for the slots between them, and for where
+    /// their records are if records lie in order.
     #[inline]
     fn sampled(&self, head: u64) -> (usize, usize) {
         let sought = (head >> 32) as u32;
@@ -365,7 +370,8 @@ impl<'g> View<'g> {
     #[inline(always)]
     fn compare(&self, record: &Record, suffix: &[u8]) -> Result<Ordering, Torn> {
         if record.suffix() <= 5 || suffix.len() <= 5 {
-            // Equal heads, padded with zeros: the shorter is a prefix of the other. No position is as long as the mark of outside objects says.
+            // Equal heads, padded with zeros: the shorter is a prefix of the other. No position is
+            // as long as the mark of outside objects says.
             if !record.is_outside() {
                 return Ok(record.suffix().cmp(&suffix.len()));
             }
@@ -383,7 +389,8 @@ impl<'g> View<'g> {
         words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
     }
 
-    /// What of a beginning of positions is behind the leaf's prefix; None if no position of the leaf begins so.
+    /// What of a beginning of positions is behind the leaf's prefix; None if no position of the
+    /// leaf begins so.
     #[inline]
     pub(crate) fn behind_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
         let prefix = self.leaf.prefix();
@@ -435,7 +442,8 @@ impl<'g> View<'g> {
         self.record(self.slot(i)?)
     }
 
-    /// Appends the value of a record to `out`. If the object is outside the copy is made after a check, of what can't change.
+    /// Appends the value of a record to `out`. If the object is outside the copy is made after a
+    /// check, of what can't change.
     #[inline]
     pub(crate) fn copy_value(&self, record: &Record, out: &mut Vec<u8>) -> Result<(), Torn> {
         if record.is_outside() {
@@ -445,7 +453,8 @@ impl<'g> View<'g> {
         words::copy_out(self.words, record.value_at(), record.value(), out)
     }
 
-    /// Copies the value of a record to the front of `out`, if it has room there, and gives its length.
+    /// Copies the value of a record to the front of `out`, if it has room there, and gives its
+    /// length.
     #[inline]
     pub(crate) fn copy_short(
         &self,
@@ -482,7 +491,8 @@ impl<'g> View<'g> {
         Ok(())
     }
 
-    /// Appends position and value of entry `i`; of an outside object the position alone, and gives its handle. Where the value begins.
+    /// Appends position and value of entry `i`; of an outside object the position alone, and gives
+    /// its handle. Where the value begins.
     #[inline]
     fn copy_entry(&self, i: usize, bytes: &mut Vec<u8>) -> Result<(usize, Option<Handle>), Torn> {
         let slot = self.slot(i)?;
@@ -530,7 +540,8 @@ impl<'g> View<'g> {
     /// # Safety
     /// The caller holds the lock for `'v`, and writes nothing to the leaf in that time.
     pub(super) unsafe fn content_in_place<'v>(&self) -> &'v [u8] {
-        // SAFETY: 1. the words are bytes; 2. nobody writes to them during `'v`, says the caller; other threads only load.
+        // SAFETY: 1. the words are bytes; 2. nobody writes to them during `'v`, says the caller;
+        // other threads only load.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
     }
 }

@@ -1,7 +1,8 @@
 //! Bytes in a run of atomic words.
 //!
-//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the leaf's lock may also see the run as a
-//! plain slice. All loads and stores here are `Relaxed`: what orders them is the leaf's version (see the head of `raw`).
+//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the
+//! leaf's lock may also see the run as a plain slice. All loads and stores here are `Relaxed`: what
+//! orders them is the leaf's version (see the head of `raw`).
 
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
@@ -66,7 +67,8 @@ pub(crate) fn copy_out(
     Ok(())
 }
 
-/// Copies `len` bytes from byte `at` to the front of `out`; the bytes behind them may then be anything.
+/// Copies `len` bytes from byte `at` to the front of `out`; the bytes behind them may then be
+/// anything.
 #[inline]
 pub(crate) fn copy_short<const N: usize>(
     words: &[AtomicU64],
@@ -135,7 +137,8 @@ pub(crate) fn compare(
     Ok(len.cmp(&other.len()))
 }
 
-/// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last word is not written.
+/// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last
+/// word is not written.
 ///
 /// Whoever makes one holds the leaf's lock (or owns the run alone).
 pub(super) struct Writer<'w> {

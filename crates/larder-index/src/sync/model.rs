@@ -1,7 +1,9 @@
-//! The same names as the real ones, with a point before each operation at which another thread may go on.
+//! The same names as the real ones, with a point before each operation at which another thread may
+//! go on.
 //!
-//! In an execution of the checker's, threads are its own, on one thread of the system. Outside of one, the same code runs on real threads, which now and
-//! then give way at a point: so histories of real threads can be recorded in the build that has planted faults.
+//! In an execution of the checker's, threads are its own, on one thread of the system. Outside of
+//! one, the same code runs on real threads, which now and then give way at a point: so histories of
+//! real threads can be recorded in the build that has planted faults.
 
 use super::{own, Fault};
 use crossbeam_epoch::{Guard, LocalHandle};
@@ -12,7 +14,8 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// The faults that are planted, a bit each. Of the whole process: threads of all kinds are to see them.
+/// The faults that are planted, a bit each. Of the whole process: threads of all kinds are to see
+/// them.
 static PLANTED: AtomicU32 = AtomicU32::new(0);
 
 /// Plants a fault, or takes it away. One test at a time may do so.
@@ -37,7 +40,8 @@ fn in_model() -> bool {
     shuttle::current::try_get_current_task().is_some()
 }
 
-/// A random number. In an execution it is the checker's choice, so that a schedule can be run again.
+/// A random number. In an execution it is the checker's choice, so that a schedule can be run
+/// again.
 pub fn random() -> u64 {
     if in_model() {
         return shuttle::rand::thread_rng().next_u64();
@@ -54,7 +58,8 @@ pub fn thread_number() -> usize {
 }
 
 thread_local! {
-    /// Whether what was retired is being freed: nobody else has it, so nothing that is done to it is of interest to others.
+    /// Whether what was retired is being freed: nobody else has it, so nothing that is done to it
+    /// is of interest to others.
     static FREEING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -83,7 +88,8 @@ shuttle::thread_local! {
     static PLACE: LocalHandle = crossbeam_epoch::default_collector().register();
 }
 
-/// A guard of the epoch. Each thread of the checker's has a place of its own in it, and what was retired is freed as soon as the epoch allows.
+/// A guard of the epoch. Each thread of the checker's has a place of its own in it, and what was
+/// retired is freed as soon as the epoch allows.
 pub fn pin() -> Guard {
     if !in_model() {
         return crossbeam_epoch::pin();

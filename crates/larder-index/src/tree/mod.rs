@@ -1,12 +1,14 @@
 //! The core of both defaults: entries at positions, in leaves, to which a [`Route`] leads.
 //!
-//! A read: find the leaf, look, check (see `raw`). A write: find the leaf, lock it, look, change it in place, or
+//! A read: find the leaf, look, check (see `raw`). A write: find the leaf, lock it, look, change it
+//! in place, or
 //!
 //! 1. move its records together, if that makes enough room;
 //! 2. else replace it by a larger one of the same range, up to the size at which leaves split;
 //! 3. else split it. The entry that had no room goes straight to the successors.
 //!
-//! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges with a neighbour.
+//! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges
+//! with a neighbour.
 
 mod scan;
 
@@ -24,7 +26,8 @@ use crate::{Change, Consent, Got, Stats, Updater, Was, SHORT};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as in contention-adapting trees).
+/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as
+/// in contention-adapting trees).
 const MET: i32 = 250;
 const QUIET: i32 = -1;
 /// The contention at which a leaf splits early.
@@ -53,7 +56,8 @@ impl<R: Route> Tree<R> {
         }
     }
 
-    /// The same tree, whose users hold locks of their own: they say when what is large may be freed, by `free_large`.
+    /// The same tree, whose users hold locks of their own: they say when what is large may be
+    /// freed, by `free_large`.
     pub(crate) fn under_locks(mut self) -> Self {
         self.shared.holds_more = true;
         self
@@ -65,7 +69,8 @@ impl<R: Route> Tree<R> {
         self.shared.free_large(guard);
     }
 
-    /// Reads at a position until what was read is true: `look` gets the record there, if there is one.
+    /// Reads at a position until what was read is true: `look` gets the record there, if there is
+    /// one.
     #[inline]
     fn read<T>(
         &self,
@@ -164,7 +169,8 @@ impl<R: Route> Tree<R> {
         }
     }
 
-    /// Locks the leaf that has the position, and finds the place there; gives the leaf's contention with it.
+    /// Locks the leaf that has the position, and finds the place there; gives the leaf's contention
+    /// with it.
     #[inline(always)]
     fn find_locked<'g, 'p>(
         &self,
@@ -249,7 +255,8 @@ impl<R: Route> Tree<R> {
         }
     }
 
-    /// Stores a short value at the end of the last leaf, if inserts go on there and it has room. Otherwise None, and nothing was done or asked.
+    /// Stores a short value at the end of the last leaf, if inserts go on there and it has room.
+    /// Otherwise None, and nothing was done or asked.
     #[inline]
     fn append(
         &self,
@@ -321,7 +328,8 @@ impl<R: Route> Tree<R> {
         self.shared.retire(guard, handle);
     }
 
-    /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in its place, or merges with a neighbour.
+    /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in
+    /// its place, or merges with a neighbour.
     fn tidy(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
         let mut leaf = leaf;
         let (used, config) = (leaf.used(), &self.shared.config);
@@ -339,7 +347,8 @@ impl<R: Route> Tree<R> {
         }
     }
 
-    /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of this one.
+    /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of
+    /// this one.
     fn shrink(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
         let room = self
             .shared

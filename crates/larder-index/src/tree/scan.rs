@@ -64,8 +64,9 @@ fn step_from(
 }
 
 impl<R: Route> Tree<R> {
-    /// Calls `one` with the number in its leaf of each entry whose position begins so, until it answers false, as of one instant, if it can be told from one
-    /// leaf which those are. Otherwise false, whatever was called: then `scan` must do it.
+    /// Calls `one` with the number in its leaf of each entry whose position begins so, until it
+    /// answers false, as of one instant, if it can be told from one leaf which those are. Otherwise
+    /// false, whatever was called: then `scan` must do it.
     #[inline(always)]
     fn each_within(
         &self,
@@ -73,7 +74,8 @@ impl<R: Route> Tree<R> {
         within: &[u8],
         mut one: impl FnMut(&View<'_>, usize) -> Result<bool, Torn>,
     ) -> bool {
-        // What begins so comes after `within` itself: none is in a leaf before the one that would have that.
+        // What begins so comes after `within` itself: none is in a leaf before the one that would
+        // have that.
         let Ok(view) = self.route.find(Sought::new(within), guard).read() else {
             return false;
         };
@@ -93,7 +95,8 @@ impl<R: Route> Tree<R> {
         matches!(look(), Ok(true)) && view.holds()
     }
 
-    /// Appends the values of all entries whose positions begin so to `run`, without their positions. As `each_within`.
+    /// Appends the values of all entries whose positions begin so to `run`, without their
+    /// positions. As `each_within`.
     #[inline]
     pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
         self.each_within(guard, within, |view, i| {
@@ -104,7 +107,8 @@ impl<R: Route> Tree<R> {
         })
     }
 
-    /// Appends all entries whose positions begin so to `run`, if they are not too long for a batch. As `each_within`.
+    /// Appends all entries whose positions begin so to `run`, if they are not too long for a batch.
+    /// As `each_within`.
     #[inline]
     pub(crate) fn entries_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
         self.each_within(guard, within, |view, i| {
@@ -126,7 +130,8 @@ impl<R: Route> Tree<R> {
         told.then_some(any)
     }
 
-    /// Appends the last entry before `end` to `run`, if its position begins so, which no other before `end` does then. As `each_within`.
+    /// Appends the last entry before `end` to `run`, if its position begins so, which no other
+    /// before `end` does then. As `each_within`.
     #[inline]
     pub(crate) fn last_within(
         &self,
@@ -151,9 +156,9 @@ impl<R: Route> Tree<R> {
         matches!(look(), Ok(true)) && view.holds()
     }
 
-    /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether what
-    /// `from` says is there. At the end of all the batch stays empty and is `done`. None if it can't
-    /// be told from one leaf, or a writer was at work: then a scan must do it.
+    /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
+    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if it
+    /// can't be told from one leaf, or a writer was at work: then a scan must do it.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -191,8 +196,9 @@ impl<R: Route> Tree<R> {
         self.route.find_edge(end, guard)
     }
 
-    /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one instant: none only at the end. `resume` gets
-    /// the position from which to go on. Returns whether the end was reached.
+    /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one
+    /// instant: none only at the end. `resume` gets the position from which to go on. Returns
+    /// whether the end was reached.
     pub(crate) fn scan(
         &self,
         guard: &Guard,
@@ -292,7 +298,8 @@ impl<'a> Cursor<'a> {
     fn range(&self, view: &View<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
         let start = match &self.fence {
-            // All of a leaf that was reached over its fence lies before the scan; but when the leaf at hand is a new and larger one, not all.
+            // All of a leaf that was reached over its fence lies before the scan; but when the leaf
+            // at hand is a new and larger one, not all.
             Some(fence) if self.forward => Start::At(fence),
             Some(fence) => Start::Past(fence),
             None => self.start,

@@ -70,7 +70,8 @@ pub fn delete(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// The name by which the call's first argument calls a table, if it is one: the table may have another by now, and then isn't meant.
+/// The name by which the call's first argument calls a table, if it is one: the table may have
+/// another by now, and then isn't meant.
 fn called(call: &Call<'_>) -> Option<Atom> {
     let id = call.args[0];
     layout::is_atom(id).then(|| atoms::from_word(call.env, id))

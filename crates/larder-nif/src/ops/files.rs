@@ -1,4 +1,5 @@
-//! Tables to files and back. These run on the dirty schedulers for files, a step at a time, and give up when their process is gone.
+//! Tables to files and back. These run on the dirty schedulers for files, a step at a time, and
+//! give up when their process is gone.
 
 use super::{info, options};
 use crate::atoms::{self, Known};
@@ -67,7 +68,8 @@ pub fn save(call: &Call<'_>) -> Reply {
     }
 }
 
-/// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. At most so many atoms may be new.
+/// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. At most so many atoms may be
+/// new.
 pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
     let options = LoadOptions {
@@ -98,7 +100,8 @@ fn holds_name(call: &Call<'_>, path: &Path) -> bool {
     read_header(path).is_ok_and(|header| owners::holds_name(call.env, header.options.name))
 }
 
-/// file_header(Path) -> {ok, {Name, Type, Protection, Named, Keypos, Objects, Extra, Version}} | {error, Why}.
+/// file_header(Path) -> {ok, {Name, Type, Protection, Named, Keypos, Objects, Extra, Version}} |
+/// {error, Why}.
 pub fn file_header(call: &Call<'_>) -> Reply {
     match read_header(&path(call, call.args[0])?) {
         Ok(header) => Ok(call.tuple(&[atoms::OK.word(), described(call, &header)])),

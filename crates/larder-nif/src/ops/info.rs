@@ -7,7 +7,8 @@ use crate::{layout, owners, tables};
 use larder::{Access, Concurrency, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
-/// info(Table, Item) -> Fact | undefined. Of a table that is gone nothing is known, whatever is asked.
+/// info(Table, Item) -> Fact | undefined. Of a table that is gone nothing is known, whatever is
+/// asked.
 pub fn info(call: &Call<'_>) -> Reply {
     about(call, |table| fact(call, table, call.args[1]))
 }
@@ -43,8 +44,8 @@ fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
     }
 }
 
-/// What is known of a table by this name. Most facts are as `info/2` gives them; the Erlang side makes
-/// those items of the others.
+/// What is known of a table by this name. Most facts are as `info/2` gives them; the Erlang side
+/// makes those items of the others.
 fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
     let is = |known: Known| item == known.word();
     let int = |n: usize| call.int(n as i64);

@@ -5,8 +5,9 @@
 //!  slice i+1 … n    the engine applies them behind the table's gate         whoever finds it closed helps
 //! ```
 //!
-//! A list that is done within one slice makes no resource. A process that dies while encoding leaves nothing behind; one that dies while
-//! applying leaves the rest to whoever comes next to the table.
+//! A list that is done within one slice makes no resource. A process that dies while encoding
+//! leaves nothing behind; one that dies while applying leaves the rest to whoever comes next to the
+//! table.
 
 use super::single::weight;
 use crate::atoms;
@@ -133,7 +134,8 @@ fn go(
     }
 }
 
-/// Encodes objects until the list or the budget ends; gives what is left of the list, which is `[]` only at its end.
+/// Encodes objects until the list or the budget ends; gives what is left of the list, which is `[]`
+/// only at its end.
 fn gather(
     call: &Call<'_>,
     table: &Arc<Table>,

@@ -1,7 +1,8 @@
 //! Several keys in one call: their waits for memory overlap.
 //!
-//! A slice encodes the next keys of the list, has the engine go through them, and puts what each key gave behind what was found before. A list that is done
-//! within its first slice is the answer; what other slices find is put onto what was found before, back to front.
+//! A slice encodes the next keys of the list, has the engine go through them, and puts what each
+//! key gave behind what was found before. A list that is done within its first slice is the answer;
+//! what other slices find is put onto what was found before, back to front.
 
 use super::single::with_key;
 use crate::call::{Call, Entry, Raise, Reply, BADARG};
@@ -86,8 +87,9 @@ impl<'c> Found<'c> {
     }
 }
 
-/// lookup_many(Table, Keys, Done) -> the objects of each key, as a list of lists: in the order of the keys if Done is `[]` and it took one slice;
-/// else `{more, List}` with the list reversed onto Done.
+/// lookup_many(Table, Keys, Done) -> the objects of each key, as a list of lists: in the order of
+/// the keys if Done is `[]` and it took one slice; else `{more, List}` with the list reversed onto
+/// Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
     let again = entry::lookup_many;
     many(call, again, again, |table, local, at, see| {
@@ -108,8 +110,8 @@ pub fn take_many(call: &Call<'_>) -> Reply {
     })
 }
 
-/// The slices of `take_many` after one that has taken something: in the owner's name, as the caller had the right then. What was taken is never lost to a
-/// right that is gone.
+/// The slices of `take_many` after one that has taken something: in the owner's name, as the caller
+/// had the right then. What was taken is never lost to a right that is gone.
 pub fn take_more(call: &Call<'_>) -> Reply {
     let more = entry::take_more;
     many(call, more, more, |table, local, keys, see| {
@@ -117,7 +119,8 @@ pub fn take_more(call: &Call<'_>) -> Reply {
     })
 }
 
-/// What a slice calls with each object, by the number of its key, and with none at the key's end; it says whether to go on.
+/// What a slice calls with each object, by the number of its key, and with none at the key's end;
+/// it says whether to go on.
 type See<'s> = dyn FnMut(usize, Option<Stored<'_>>) -> bool + 's;
 
 /// One slice. It is followed by one of `again` if nothing was found yet, else of `more`.

@@ -1,4 +1,5 @@
-//! The functions that Erlang calls, by what they are about. Each takes its arguments apart, asks the engine, and makes a term of the answer.
+//! The functions that Erlang calls, by what they are about. Each takes its arguments apart, asks
+//! the engine, and makes a term of the answer.
 
 pub mod admin;
 

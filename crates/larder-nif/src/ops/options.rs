@@ -38,10 +38,12 @@ pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
     buffer.into_term().ok_or(BADARG)
 }
 
-/// An heir and what it is told: `{data, Data}` as a 1-tuple, or `none` if there is to be no message.
+/// An heir and what it is told: `{data, Data}` as a 1-tuple, or `none` if there is to be no
+/// message.
 pub type Heir = Option<(OwnerId, Term)>;
 
-/// What `{heir, ...}` says. The heir is watched from now on; one that is gone already counts as none when the time comes.
+/// What `{heir, ...}` says. The heir is watched from now on; one that is gone already counts as
+/// none when the time comes.
 pub fn heir(call: &Call<'_>, parts: &[Word]) -> Result<Heir, Raise> {
     match parts {
         [none] if *none == atoms::NONE.word() => Ok(None),
@@ -77,7 +79,8 @@ pub fn flag(word: Word) -> Result<bool, Raise> {
     }
 }
 
-/// The options of new/2: the last of several that contradict each other counts, but `set` and `protected` say nothing, as in `ets`.
+/// The options of new/2: the last of several that contradict each other counts, but `set` and
+/// `protected` say nothing, as in `ets`.
 pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> {
     if !layout::is_atom(name) {
         return Err(BADARG);
@@ -109,8 +112,9 @@ struct Said {
 }
 
 impl Said {
-    /// Tuning means nothing for a private table. Counters are in one place without write_concurrency; with it they are where was said, or
-    /// else in many places for `auto` and for an ordered_set.
+    /// Tuning means nothing for a private table. Counters are in one place without
+    /// write_concurrency; with it they are where was said, or else in many places for `auto` and
+    /// for an ordered_set.
     fn settled(self) -> Options {
         let mut options = self.options;
         if options.access == Access::Private {

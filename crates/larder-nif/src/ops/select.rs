@@ -1,8 +1,10 @@
 //! select, match and match_object with all their relatives, in slices.
 //!
-//! The results of a slice are put in front of what earlier slices found, so a scan that goes backward gives a list in order, and that is
-//! how an ordered_set is scanned when everything is wanted. With a limit, and in a bag, whose objects of one key come in the order of their arrival, the scan
-//! goes the way that was asked for; what a slice found is put in front back to front, and Erlang reverses the whole.
+//! The results of a slice are put in front of what earlier slices found, so a scan that goes
+//! backward gives a list in order, and that is how an ordered_set is scanned when everything is
+//! wanted. With a limit, and in a bag, whose objects of one key come in the order of their arrival,
+//! the scan goes the way that was asked for; what a slice found is put in front back to front, and
+//! Erlang reverses the whole.
 
 use super::spec::{self, Compiled, Surroundings, What, PROGRAMS};
 use crate::atoms;
@@ -68,7 +70,8 @@ fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Arc<Program>, Rais
     spec::prepare(call, spec, what, None, |prepared| Ok(prepared.program))
 }
 
-/// Calls `at` with the key that the specification names and the program for the rest of it, or `all` with its program.
+/// Calls `at` with the key that the specification names and the program for the rest of it, or
+/// `all` with its program.
 fn prepared(
     call: &Call<'_>,
     table: &Arc<Table>,
@@ -140,7 +143,8 @@ pub fn every(call: &Call<'_>) -> Reply {
     begin(call, table, Surroundings::none(), Job::All(job))
 }
 
-/// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more, ...}; see `finish_some`.
+/// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more,
+/// ...}; see `finish_some`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_read(who(call)))?;
@@ -174,7 +178,8 @@ fn limit(word: Word) -> Result<usize, Raise> {
     usize::try_from(limit).map_err(|_| BADARG)
 }
 
-/// select_again(Table, Limit, Direction, Place, Program) -> as select_some. The arguments are a continuation's elements.
+/// select_again(Table, Limit, Direction, Place, Program) -> as select_some. The arguments are a
+/// continuation's elements.
 pub fn select_again(call: &Call<'_>) -> Reply {
     let &[id, amount, way, place, program] = call.args else {
         return Err(BADARG);
@@ -339,7 +344,8 @@ fn run(
     })
 }
 
-/// A slice of a scan for everything, of a table with one object a key: the results go in front of those found before.
+/// A slice of a scan for everything, of a table with one object a key: the results go in front of
+/// those found before.
 fn all(
     call: &Call<'_>,
     scan: &Scan,
@@ -356,7 +362,8 @@ fn all(
     })
 }
 
-/// One slice of a scan. What it found before something got in its way stands: the next slice goes on from there.
+/// One slice of a scan. What it found before something got in its way stands: the next slice goes
+/// on from there.
 fn stepped(
     scan: &Scan,
     job: &mut SelectJob,
@@ -372,7 +379,8 @@ fn stepped(
     }
 }
 
-/// As `all`, for a bag: objects of one key stay in the order of their arrival. Ends with the results, or {more, Reversed} if there were several slices.
+/// As `all`, for a bag: objects of one key stay in the order of their arrival. Ends with the
+/// results, or {more, Reversed} if there were several slices.
 fn all_in_order(
     call: &Call<'_>,
     scan: &Scan,
@@ -414,8 +422,8 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
     call.heap.cell(head, tail)
 }
 
-/// A slice of a limited scan. Ends with {Results, Continuation} in order, {reversed, Results, Continuation} if there were several slices, or
-/// '$end_of_table'.
+/// A slice of a limited scan. Ends with {Results, Continuation} in order, {reversed, Results,
+/// Continuation} if there were several slices, or '$end_of_table'.
 fn some(
     call: &Call<'_>,
     scan: &Scan,

@@ -114,8 +114,8 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// Runs `f` with the tuple of the second argument as an object of the table; it says whether the table has the counts of the object's handles
-/// now.
+/// Runs `f` with the tuple of the second argument as an object of the table; it says whether the
+/// table has the counts of the object's handles now.
 #[inline(always)]
 fn with_object<R>(
     call: &Call<'_>,
@@ -194,8 +194,9 @@ pub fn spend(call: &Call<'_>, objects: usize) {
     }
 }
 
-/// Tells the emulator of large objects, which take longer than the call itself: by what a process has used, it decides when the next one's turn is, and
-/// when another scheduler has to wake up for those that wait. What is too little to be told is kept, and told with the next on this thread.
+/// Tells the emulator of large objects, which take longer than the call itself: by what a process
+/// has used, it decides when the next one's turn is, and when another scheduler has to wake up for
+/// those that wait. What is too little to be told is kept, and told with the next on this thread.
 #[inline]
 fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     if bytes > SMALL_OBJECT {
@@ -210,7 +211,8 @@ const BYTES_A_UNIT: usize = 128;
 /// The fewest units that can be told.
 const LEAST: u32 = 20;
 
-/// What a term weighs that is encoded: its bytes, and those of the binaries that are copied for it, of which far more are copied in the same time.
+/// What a term weighs that is encoded: its bytes, and those of the binaries that are copied for it,
+/// of which far more are copied in the same time.
 pub(super) fn weight(bytes: usize, copied: usize) -> usize {
     const COPIED_A_BYTE: usize = 32;
     bytes + copied / COPIED_A_BYTE

@@ -60,10 +60,12 @@ fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
     Ok(buffer)
 }
 
-/// What a program is made of: a match specification, or a pattern and what becomes of the rows that fit.
+/// What a program is made of: a match specification, or a pattern and what becomes of the rows that
+/// fit.
 pub type What = Option<Pattern>;
 
-/// A program that was compiled on this thread, and what of. Specifications that hold handles are not kept: a handle has other bytes each time.
+/// A program that was compiled on this thread, and what of. Specifications that hold handles are
+/// not kept: a handle has other bytes each time.
 struct Kept {
     what: What,
     bytes: Box<[u8]>,
@@ -76,8 +78,9 @@ const KEPT: usize = 64;
 const LONGEST_KEPT: usize = 512;
 
 thread_local! {
-    /// The programs that were compiled last, by a hash of what they were made of. A specification that is used again and again (most are written in
-    /// a module's text) is encoded each time, but compiled once.
+    /// The programs that were compiled last, by a hash of what they were made of. A specification
+    /// that is used again and again (most are written in a module's text) is encoded each time, but
+    /// compiled once.
     static PROGRAMS_KEPT: RefCell<Vec<Option<Kept>>> = const { RefCell::new(Vec::new()) };
     /// Where specifications are encoded.
     static SPEC: Cell<Option<TermBuf>> = const { Cell::new(None) };
@@ -100,7 +103,8 @@ fn place(bytes: &[u8], what: What) -> usize {
     (hash >> 7) as usize % KEPT
 }
 
-/// The program for a specification that was encoded: one that is kept, or a new one. `keeps`: whether it may be kept.
+/// The program for a specification that was encoded: one that is kept, or a new one. `keeps`:
+/// whether it may be kept.
 fn program_of(spec: TermRef<'_>, what: What, keeps: bool) -> Result<Arc<Program>, CompileError> {
     let bytes = spec.bytes();
     let make = || {
@@ -138,7 +142,8 @@ pub struct Prepared<'a> {
     pub program: Arc<Program>,
 }
 
-/// Calls `f` with what a specification that is a term of the host comes to. With a position of the key, its key and its rest are told apart.
+/// Calls `f` with what a specification that is a term of the host comes to. With a position of the
+/// key, its key and its rest are told apart.
 pub fn prepare<R>(
     call: &Call<'_>,
     word: Word,
@@ -191,7 +196,8 @@ pub fn compile(call: &Call<'_>, spec: Word) -> Result<Arc<Program>, Raise> {
     program(call, spec, None)
 }
 
-/// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object always has a key, so none is `{}`.
+/// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object
+/// always has a key, so none is `{}`.
 pub fn nothing() -> Result<Arc<Program>, Raise> {
     let (head, guards, body) = (
         Term::tuple::<Term>([]),

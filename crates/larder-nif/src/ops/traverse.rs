@@ -12,8 +12,8 @@ use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// From the edge of a table, or from the key that the call names, to the next key; `see` is shown the
-/// first object under it, or all, and answers as that of [`Table::step_in`].
+/// From the edge of a table, or from the key that the call names, to the next key; `see` is shown
+/// the first object under it, or all, and answers as that of [`Table::step_in`].
 #[inline(always)]
 fn step(
     call: &Call<'_>,
@@ -175,7 +175,8 @@ pub fn fold_first(call: &Call<'_>) -> Reply {
 /// The objects of a fold's first chunk: a table may be small, or the function may change it.
 const FIRST_CHUNK: usize = 16;
 
-/// fold_next(Table, Way, Key, Watched, Count) -> see `fold`. The next chunk is larger, unless the table changed since the last one was taken.
+/// fold_next(Table, Way, Key, Watched, Count) -> see `fold`. The next chunk is larger, unless the
+/// table changed since the last one was taken.
 pub fn fold_next(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let count = if table.is_unchanged(watched(call.args[3])?) {
@@ -189,7 +190,8 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
     })
 }
 
-/// fold_holds(Table, Watched) -> boolean(): whether the objects of a chunk still are what the table has.
+/// fold_holds(Table, Watched) -> boolean(): whether the objects of a chunk still are what the table
+/// has.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         answer(call, table, table.check_read(who(call)))?;
@@ -202,8 +204,8 @@ fn watched(word: Word) -> Result<Watched, Raise> {
     Ok(Watched(word as u64))
 }
 
-/// A chunk of a fold: {Objects, Watched, Count, KeyPos}. `Objects` are a list of objects, in a bag of lists of all objects of a key; [] at the end.
-/// `Count` and `Watched` are for those who go on.
+/// A chunk of a fold: {Objects, Watched, Count, KeyPos}. `Objects` are a list of objects, in a bag
+/// of lists of all objects of a key; [] at the end. `Count` and `Watched` are for those who go on.
 fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
     let direction = select::direction(call.args[1]);
     let mut shown = Shown::new(call);

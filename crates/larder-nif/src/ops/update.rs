@@ -50,9 +50,10 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 /// What to do to counters.
 type CounterOps = SmallVec<[CounterOp; 2]>;
 
-/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples; whether it is a list. For something that
-/// is none, and what follows it, stands an op that the engine refuses when it comes to it: a float added at a place that was named before. With
-/// none before it is an error at once.
+/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples;
+/// whether it is a list. For something that is none, and what follows it, stands an op that the
+/// engine refuses when it comes to it: a float added at a place that was named before. With none
+/// before it is an error at once.
 #[inline]
 fn counter_ops(
     call: &Call<'_>,
@@ -147,7 +148,8 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     })
 }
 
-/// Why `update_counter` is refused for what is seen in its arguments: the ops, if there is an error in them, or else the default.
+/// Why `update_counter` is refused for what is seen in its arguments: the ops, if there is an error
+/// in them, or else the default.
 #[cold]
 fn refuse_counter(
     call: &Call<'_>,
@@ -292,7 +294,8 @@ fn refuse_element(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
 /// The positions of new elements.
 type Places = SmallVec<[usize; 4]>;
 
-/// A position that no object has, for what is no pair of a position and an element: the engine refuses it when it comes to it.
+/// A position that no object has, for what is no pair of a position and an element: the engine
+/// refuses it when it comes to it.
 const NO_PLACE: usize = usize::MAX;
 
 /// {Pos, Value} | [{Pos, Value}]. Pushes a tuple of the values.

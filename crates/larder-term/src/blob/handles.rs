@@ -1,12 +1,13 @@
-//! Handles apart from the bytes that they were in, for those who take bytes out of use long before their counts may be given back.
+//! Handles apart from the bytes that they were in, for those who take bytes out of use long before
+//! their counts may be given back.
 //!
 //! ```text
 //!  stored bytes ──note──▶ Handles ──own──▶ Counts ──drop──▶ what nobody counts any more is dropped
 //!                         own nothing      own the counts
 //! ```
 //!
-//! The two steps are for those who learn what goes before it is certain to go: handles that were noted and are forgotten leak nothing, since the bytes own
-//! the counts still.
+//! The two steps are for those who learn what goes before it is certain to go: handles that were
+//! noted and are forgotten leak nothing, since the bytes own the counts still.
 
 use super::raw;
 use super::Kept;
@@ -32,11 +33,13 @@ impl Handles {
     /// Puts the counts of these handles with others.
     ///
     /// # Safety
-    /// Each was noted from a run that an encoder wrote in this process and whose counts somebody owns who gives them up, and lets nobody take the handles
-    /// of that run for counted once `counts` has been dropped.
+    /// Each was noted from a run that an encoder wrote in this process and whose counts somebody
+    /// owns who gives them up, and lets nobody take the handles of that run for counted once
+    /// `counts` has been dropped.
     pub unsafe fn own(self, counts: &mut Counts) {
         for (handle, len) in self.0 {
-            // SAFETY: 1. the handle came out of a run that an encoder wrote; 2. its count is the caller's to give up, which it does.
+            // SAFETY: 1. the handle came out of a run that an encoder wrote; 2. its count is the
+            // caller's to give up, which it does.
             counts.all.push(unsafe { raw::adopt(handle, len) });
             counts.bytes += len;
         }

@@ -7,10 +7,11 @@
 //!  ... BLOB  length  handle | 1 ───▶ a binary of the host's         counted as the host counts it (see [`HostBinaries`])
 //! ```
 //!
-//! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. Whoever owns the bytes owns those counts:
-//! [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`] give them back when dropped; whoever copies bytes to keep them
-//! takes counts of its own with [`retain_all`] and gives them back with [`release_all`]. Bytes that are lost without it leak what
-//! they refer to, and nothing worse.
+//! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. Whoever owns the
+//! bytes owns those counts: [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`]
+//! give them back when dropped; whoever copies bytes to keep them takes counts of its own with
+//! [`retain_all`] and gives them back with [`release_all`]. Bytes that are lost without it leak
+//! what they refer to, and nothing worse.
 
 mod handles;
 mod owner;
@@ -104,7 +105,8 @@ impl Drop for Payload {
     }
 }
 
-/// A binary that is counted, by this library or by the host. Cloning takes a count, no copy. Derefs to its bytes.
+/// A binary that is counted, by this library or by the host. Cloning takes a count, no copy. Derefs
+/// to its bytes.
 #[derive(Clone)]
 pub struct Blob(pub(crate) Kept);
 
@@ -133,7 +135,8 @@ static HOST: OnceLock<HostBinaries> = OnceLock::new();
 /// Says how the host of this process counts its binaries. A later call changes nothing.
 ///
 /// # Safety
-/// The functions do what is said of them, for addresses that [`Blob::of_host`] was given, on any thread.
+/// The functions do what is said of them, for addresses that [`Blob::of_host`] was given, on any
+/// thread.
 pub unsafe fn set_host_binaries(host: HostBinaries) {
     let _the_first_counts = HOST.set(host);
 }
@@ -155,14 +158,15 @@ impl Blob {
     /// The first bytes of a binary that the host counts.
     ///
     /// # Safety
-    /// The host counts a binary at this even address (see [`set_host_binaries`]), which has so many bytes at least; the caller gives one
-    /// count of it up.
+    /// The host counts a binary at this even address (see [`set_host_binaries`]), which has so many
+    /// bytes at least; the caller gives one count of it up.
     #[inline]
     pub unsafe fn of_host(address: usize, len: usize) -> Blob {
         Blob(Kept::Host(HostBinary { address, len }))
     }
 
-    /// A blob whose bytes lie in something that a door owns. Its `as_ref` must give the same bytes each time: they are the term's value.
+    /// A blob whose bytes lie in something that a door owns. Its `as_ref` must give the same bytes
+    /// each time: they are the term's value.
     pub fn from_owner<T: AsRef<[u8]> + Any + Send + Sync>(owner: T) -> Blob {
         Blob(Kept::Payload(Payload::new(Content::Owner(Owner::new(
             owner,
@@ -177,7 +181,8 @@ impl Blob {
         }
     }
 
-    /// The handle of the blob, for those who write bytes themselves: it owns the count that this was.
+    /// The handle of the blob, for those who write bytes themselves: it owns the count that this
+    /// was.
     #[inline]
     pub fn into_handle(self) -> [u8; HANDLE] {
         handle_of(self.0)

@@ -1,7 +1,8 @@
-//! What a host gives as the owner of a blob's bytes: a value of any type, kept in place if it is small.
+//! What a host gives as the owner of a blob's bytes: a value of any type, kept in place if it is
+//! small.
 //!
-//! Invariant: `room` holds a `T` (or, if that is too large, a `Box<T>`) of the type that `kind` was made
-//! for, until it is dropped.
+//! Invariant: `room` holds a `T` (or, if that is too large, a `Box<T>`) of the type that `kind` was
+//! made for, until it is dropped.
 
 use std::{
     any::{Any, TypeId},
@@ -74,8 +75,8 @@ impl Owner {
     pub(super) fn new<T: AsRef<[u8]> + Any + Send + Sync>(value: T) -> Owner {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let place = room.as_mut_ptr();
-        // SAFETY: the room is aligned to words and large enough for a value that `IN_PLACE` says fits,
-        // or for a pointer.
+        // SAFETY: the room is aligned to words and large enough for a value that `IN_PLACE` says
+        // fits, or for a pointer.
         unsafe {
             match Kind::<T>::IN_PLACE {
                 true => place.cast::<T>().write(value),

@@ -1,5 +1,5 @@
-//! Handles: the only place of this crate that turns bytes into pointers. Everything here is `unsafe` for one reason:
-//! a handle that no counted run of bytes owns points at nothing.
+//! Handles: the only place of this crate that turns bytes into pointers. Everything here is
+//! `unsafe` for one reason: a handle that no counted run of bytes owns points at nothing.
 
 use super::{is_handle_tag, HostBinaries, HostBinary, Kept, Payload, HOST};
 use crate::{
@@ -84,10 +84,12 @@ fn target(handle: [u8; HANDLE]) -> Target {
 /// Takes one more count of what a handle leads to.
 ///
 /// # Safety
-/// `handle` was made by [`handle_of`], and a count that it owns is held by somebody during the call.
+/// `handle` was made by [`handle_of`], and a count that it owns is held by somebody during the
+/// call.
 #[inline]
 unsafe fn retain(handle: [u8; HANDLE]) {
-    // SAFETY: 1. the pointer came from `Arc::into_raw`, or the address from a host's binary; 2. a count is held: both the caller says.
+    // SAFETY: 1. the pointer came from `Arc::into_raw`, or the address from a host's binary; 2. a
+    // count is held: both the caller says.
     unsafe {
         match target(handle) {
             Target::Payload(pointer) => Arc::increment_strong_count(pointer),
@@ -102,7 +104,8 @@ unsafe fn retain(handle: [u8; HANDLE]) {
 /// `handle` was made by [`handle_of`], and the caller owns its count, which the result takes over.
 pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
     match target(handle) {
-        // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<Payload>`, whose count is the caller's to give.
+        // SAFETY: the pointer came from `Arc::into_raw` of an `Arc<Payload>`, whose count is the
+        // caller's to give.
         Target::Payload(pointer) => Kept::Payload(unsafe { Arc::from_raw(pointer) }),
         Target::Host(address) => Kept::Host(HostBinary { address, len }),
     }
@@ -129,25 +132,30 @@ fn blob_len(term: &[u8]) -> usize {
     }
 }
 
-/// Takes one count for each handle in a run of whole terms (none, one or many), for a copy of the run that is to be kept.
+/// Takes one count for each handle in a run of whole terms (none, one or many), for a copy of the
+/// run that is to be kept.
 ///
 /// # Safety
-/// An encoder wrote the run in this process, and somebody holds the counts of its handles during the call.
+/// An encoder wrote the run in this process, and somebody holds the counts of its handles during
+/// the call.
 pub unsafe fn retain_all(run: &[u8]) {
     for (handle, _) in handles(run) {
-        // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. its count is held during the call: both the caller says.
+        // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. its count is held
+        // during the call: both the caller says.
         unsafe { retain(handle) }
     }
 }
 
-/// Gives back one count for each handle in a run of whole terms. What nobody counts any more is dropped in this call.
+/// Gives back one count for each handle in a run of whole terms. What nobody counts any more is
+/// dropped in this call.
 ///
 /// # Safety
-/// An encoder wrote the run in this process; the caller owns the counts of its handles, gives them up, and lets nobody read the run's
-/// handles afterwards.
+/// An encoder wrote the run in this process; the caller owns the counts of its handles, gives them
+/// up, and lets nobody read the run's handles afterwards.
 pub unsafe fn release_all(run: &[u8]) {
     for (handle, len) in handles(run) {
-        // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. the count given back is the caller's own.
+        // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. the count given
+        // back is the caller's own.
         drop(unsafe { adopt(handle, len) });
     }
 }
@@ -176,8 +184,9 @@ fn handle_in(term: TermRef<'_>) -> [u8; HANDLE] {
 #[inline]
 pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
     match target(handle_in(term)) {
-        // SAFETY: 1. the tag says that the bytes end with a handle that an encoder wrote; 2. whoever made the `TermRef` promised
-        // that its count is held for the lifetime of the term, which is the result's.
+        // SAFETY: 1. the tag says that the bytes end with a handle that an encoder wrote; 2.
+        // whoever made the `TermRef` promised that its count is held for the lifetime of the term,
+        // which is the result's.
         Target::Payload(pointer) => Some(unsafe { &*pointer }),
         Target::Host(_) => None,
     }
@@ -217,7 +226,8 @@ pub(crate) fn owned(term: TermRef<'_>) -> Kept {
 
 /// A run of whole terms that owns the counts of its handles.
 ///
-/// Invariants: an encoder wrote `bytes`; `handles` is set if a handle is among them. Only [`Counted::new`] and [`Counted::fill`] put bytes in.
+/// Invariants: an encoder wrote `bytes`; `handles` is set if a handle is among them. Only
+/// [`Counted::new`] and [`Counted::fill`] put bytes in.
 #[derive(Debug, Default)]
 pub(crate) struct Counted<B: AsRef<[u8]>> {
     bytes: B,
@@ -244,8 +254,9 @@ impl<B: AsRef<[u8]>> Counted<B> {
     #[inline]
     fn release(&mut self) {
         if std::mem::take(&mut self.handles) {
-            // SAFETY: 1. an encoder wrote the bytes; 2. the counts are this value's own; 3. `&mut self` shows that nobody borrows from
-            // it, and both callers drop or clear the bytes at once.
+            // SAFETY: 1. an encoder wrote the bytes; 2. the counts are this value's own; 3. `&mut
+            // self` shows that nobody borrows from it, and both callers drop or clear the bytes at
+            // once.
             unsafe { release_all(self.bytes.as_ref()) }
         }
     }
@@ -265,7 +276,8 @@ impl Counted<Vec<u8>> {
         self.bytes.capacity()
     }
 
-    /// Replaces what it holds by what a closure pushes; also gives what the closure returned, and whether it pushed one complete term.
+    /// Replaces what it holds by what a closure pushes; also gives what the closure returned, and
+    /// whether it pushed one complete term.
     #[inline]
     pub(crate) fn fill<R>(
         &mut self,
@@ -298,7 +310,8 @@ impl<B: AsRef<[u8]>> Drop for Counted<B> {
 impl<B: AsRef<[u8]> + Clone> Clone for Counted<B> {
     fn clone(&self) -> Self {
         if self.handles {
-            // SAFETY: 1. an encoder wrote the bytes; 2. `self` holds the counts during the call; the copy owns the new ones.
+            // SAFETY: 1. an encoder wrote the bytes; 2. `self` holds the counts during the call;
+            // the copy owns the new ones.
             unsafe { retain_all(self.bytes.as_ref()) }
         }
         Counted {
@@ -312,7 +325,8 @@ impl<B: AsRef<[u8]> + Clone> Clone for Counted<B> {
 #[inline]
 pub(crate) fn clear_value(value: &mut Vec<u8>) {
     if let Some(run) = crate::object::counted(value) {
-        // SAFETY: 1. the run is whole terms that an encoder wrote, since only `object` writes values; 2. the buffer owns its counts;
+        // SAFETY: 1. the run is whole terms that an encoder wrote, since only `object` writes
+        // values; 2. the buffer owns its counts;
         // 3. `&mut` shows that nobody borrows from it, and the bytes are gone after the next line.
         unsafe { release_all(run) }
     }

@@ -16,16 +16,18 @@ use flate2::read::ZlibDecoder;
 use smallvec::SmallVec;
 use std::io::Read;
 
-/// Appends the term that `bytes` begin with to `out`, in `mode`; gives how many bytes it took. Identifiers of `local` become this node's.
+/// Appends the term that `bytes` begin with to `out`, in `mode`; gives how many bytes it took.
+/// Identifiers of `local` become this node's.
 ///
-/// What is written in a mode with handles owns their counts (see [`crate::blob`]). On an error nothing is appended.
+/// What is written in a mode with handles owns their counts (see [`crate::blob`]). On an error
+/// nothing is appended.
 ///
 /// # Errors
 /// [`EtfError`] says what is wrong with the bytes.
 ///
 /// # Complexity
-/// Two passes over the bytes, plus the sorting of maps; no recursion. Maps whose keys are out of order are moved once, when the outermost ends;
-/// in the keys of maps, once for each such level.
+/// Two passes over the bytes, plus the sorting of maps; no recursion. Maps whose keys are out of
+/// order are moved once, when the outermost ends; in the keys of maps, once for each such level.
 pub fn decode(
     bytes: &[u8],
     local: &NodeName,
@@ -89,7 +91,8 @@ pub fn decode_to(
 /// The most that one byte of compressed data unfolds to.
 const MOST_UNFOLDED: usize = 1040;
 
-/// The plain bytes of a compressed term, and how many bytes it took: its size in four bytes, then the compressed data.
+/// The plain bytes of a compressed term, and how many bytes it took: its size in four bytes, then
+/// the compressed data.
 fn unfold(bytes: &[u8], options: &EtfOptions) -> Result<(Vec<u8>, usize), EtfError> {
     let (size, data) = bytes.split_first_chunk::<4>().ok_or(EtfError::Truncated)?;
     let size = u32::from_be_bytes(*size) as usize;

@@ -9,9 +9,11 @@ use crate::{
     view::{BigRef, FunRef, TermRef, View},
 };
 
-/// Appends a term in the external format, version byte and all. `local` is the name of this node, which its identifiers get.
+/// Appends a term in the external format, version byte and all. `local` is the name of this node,
+/// which its identifiers get.
 ///
-/// The format's lengths have 32 bits: a binary, list or tuple beyond them is written as something that no decoder takes.
+/// The format's lengths have 32 bits: a binary, list or tuple beyond them is written as something
+/// that no decoder takes.
 ///
 /// # Complexity
 /// Linear; no recursion.
@@ -147,7 +149,8 @@ impl Writer<'_> {
             View::Ref(reference) => {
                 self.out.push(tag::NEWER_REFERENCE);
                 let words = reference.words();
-                // A reference that names a process has five words, zeros at the end among them, and its node takes no fewer.
+                // A reference that names a process has five words, zeros at the end among them, and
+                // its node takes no fewer.
                 let count = if words.len() > 3 { 5 } else { 3 };
                 self.out.extend_from_slice(&[0, count]);
                 let creation = self.node(reference.node);
@@ -229,7 +232,8 @@ impl Writer<'_> {
         self.out.extend_from_slice(text);
     }
 
-    /// The head of a fun. The process that made it is not kept: it is written as one that never was.
+    /// The head of a fun. The process that made it is not kept: it is written as one that never
+    /// was.
     fn fun(&mut self, fun: FunRef<'_>, around: u64) {
         self.out.push(tag::NEW_FUN);
         self.ends.push((around, End::Fun(self.out.len())));

@@ -1,8 +1,9 @@
 //! Erlang's external term format, in and out.
 //!
-//! Out: what `term_to_binary` writes today (identifiers with 32-bit creations, UTF-8 atoms), without compression. In: that, and every older
-//! form that is still read (Latin-1 atoms, short creations, float texts), compressed terms too. Bytes from strangers give an error,
-//! never a panic, and never ask for more memory than they justify.
+//! Out: what `term_to_binary` writes today (identifiers with 32-bit creations, UTF-8 atoms),
+//! without compression. In: that, and every older form that is still read (Latin-1 atoms, short
+//! creations, float texts), compressed terms too. Bytes from strangers give an error, never a
+//! panic, and never ask for more memory than they justify.
 
 mod decode;
 mod encode;
@@ -14,7 +15,8 @@ pub use encode::encode;
 /// What decoding may do.
 #[derive(Clone, Copy, Debug)]
 pub struct EtfOptions {
-    /// Makes no atom that is not there yet, and no fun of another node's making: for bytes from strangers.
+    /// Makes no atom that is not there yet, and no fun of another node's making: for bytes from
+    /// strangers.
     pub safe: bool,
     /// The most bytes that a compressed term may unfold to.
     pub max_plain: usize,
@@ -66,7 +68,8 @@ pub enum EtfError {
     /// The compressed bytes do not unfold to what they say.
     #[error("malformed compression")]
     Compression,
-    /// The compressed bytes would unfold to more than is allowed, or a tuple has more elements than Erlang allows.
+    /// The compressed bytes would unfold to more than is allowed, or a tuple has more elements than
+    /// Erlang allows.
     #[error("the term is too large")]
     TooLarge,
 }

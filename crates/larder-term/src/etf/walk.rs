@@ -1,7 +1,8 @@
 //! One walk over a term in the external format: what stands there, head by head, without recursion.
 //!
-//! Decoding walks twice. The first walk checks everything and learns how long each list really is: a list whose tail is a list is one
-//! longer list, and its head comes first. The second walk writes. Both see the same heads, through a [`Sink`].
+//! Decoding walks twice. The first walk checks everything and learns how long each list really is:
+//! a list whose tail is a list is one longer list, and its head comes first. The second walk
+//! writes. Both see the same heads, through a [`Sink`].
 
 use super::{tag::*, EtfError};
 
@@ -63,11 +64,13 @@ pub(super) struct FunHead<'a> {
 pub(super) trait Sink<'a> {
     /// A term that is no list, and no tail that a list swallows.
     fn head(&mut self, head: Head<'a>) -> Result<(), EtfError>;
-    /// The list with this number begins; `elements` before its tail. `tail`: it is the tail of the list that is open.
+    /// The list with this number begins; `elements` before its tail. `tail`: it is the tail of the
+    /// list that is open.
     fn list(&mut self, number: usize, elements: u64, tail: bool);
     /// The tail of the innermost list is a run of small integers.
     fn string_tail(&mut self, bytes: &'a [u8]) -> Result<(), EtfError>;
-    /// The list with this number ends; a tail that is a list with a number of its own ended just before.
+    /// The list with this number ends; a tail that is a list with a number of its own ended just
+    /// before.
     fn end_list(&mut self, number: usize, tail: Tail);
     /// The innermost map has all its pairs.
     fn end_map(&mut self) -> Result<(), EtfError>;

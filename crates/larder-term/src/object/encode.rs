@@ -42,7 +42,8 @@ pub struct ObjectEncoder<'b> {
 }
 
 impl<'b> ObjectEncoder<'b> {
-    /// An object of `arity` elements, of which that at `keypos` (from 1) is the key. Empties the buffer first.
+    /// An object of `arity` elements, of which that at `keypos` (from 1) is the key. Empties the
+    /// buffer first.
     #[inline]
     pub fn new(
         object: &'b mut ObjectBuf,
@@ -147,7 +148,8 @@ impl<'b> ObjectEncoder<'b> {
         self.elements(1, push)
     }
 
-    /// So many neighbouring elements (with the key left out between them, if it stands there): the closure pushes that many terms.
+    /// So many neighbouring elements (with the key left out between them, if it stands there): the
+    /// closure pushes that many terms.
     #[inline]
     pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = self.mode();
@@ -159,7 +161,8 @@ impl<'b> ObjectEncoder<'b> {
         result
     }
 
-    /// Ends the object. `false`, and an empty buffer, if the closures did not push just the key and all other elements.
+    /// Ends the object. `false`, and an empty buffer, if the closures did not push just the key and
+    /// all other elements.
     #[inline]
     pub fn finish(mut self) -> bool {
         self.object.value[0] |= self.flags;

@@ -12,11 +12,13 @@ use crate::{
 };
 use std::sync::OnceLock;
 
-/// The hash of a value's elements but for the key: the same for identical objects, even if one of them is compressed, keeps something outside or
-/// has a −0.0 that the host takes for 0.0. Seeded for the process.
+/// The hash of a value's elements but for the key: the same for identical objects, even if one of
+/// them is compressed, keeps something outside or has a −0.0 that the host takes for 0.0. Seeded
+/// for the process.
 ///
 /// # Safety
-/// `value` is a value of this module's making, made in this process; somebody holds the counts of its handles during the call.
+/// `value` is a value of this module's making, made in this process; somebody holds the counts of
+/// its handles during the call.
 ///
 /// # Complexity
 /// Linear in the value.

@@ -6,8 +6,9 @@
 //!         with COMPRESSED: the same header, then the plain length of what follows as a varint, and that as one LZ4 block
 //! ```
 //!
-//! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. In key order either `FROM_ORDER` is set, and the key is
-//! worked out from its order key, or `EXACT_KEY` is; which of them depends on the key alone. In hash order `EXACT_KEY` is set where the key's
+//! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. In key
+//! order either `FROM_ORDER` is set, and the key is worked out from its order key, or `EXACT_KEY`
+//! is; which of them depends on the key alone. In hash order `EXACT_KEY` is set where the key's
 //! inline bytes are not the key itself: it holds a handle, or a −0.0 that was taken for 0.0.
 
 mod encode;
@@ -112,15 +113,18 @@ impl ObjectBuf {
     /// Replaces what it holds by a copy of a stored object, with counts of its own.
     ///
     /// # Safety
-    /// `value` is a value of this module's making, made in this process; somebody holds the counts of its handles during the call.
+    /// `value` is a value of this module's making, made in this process; somebody holds the counts
+    /// of its handles during the call.
     pub unsafe fn copy_from(&mut self, key: &[u8], value: &[u8]) {
         self.set_key(key);
         self.value.extend_from_slice(value);
-        // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then this buffer's.
+        // SAFETY: the caller's promise is the callee's precondition; the copy's counts are then
+        // this buffer's.
         unsafe { retain_value(value) }
     }
 
-    /// The object, to be read. `scratch` takes the plain bytes of a compressed one; `keypos` is the one it was encoded with.
+    /// The object, to be read. `scratch` takes the plain bytes of a compressed one; `keypos` is the
+    /// one it was encoded with.
     ///
     /// # Panics
     /// Panics if the buffer holds no object.
@@ -142,8 +146,8 @@ impl<'a> ObjectRef<'a> {
     /// The object that these bytes are.
     ///
     /// # Safety
-    /// Key and value are what an [`ObjectEncoder`] would have made in this process of some object, and the counts of the handles in the value
-    /// are held by somebody for all of `'a`.
+    /// Key and value are what an [`ObjectEncoder`] would have made in this process of some object,
+    /// and the counts of the handles in the value are held by somebody for all of `'a`.
     #[inline]
     pub unsafe fn trusted(key: &'a [u8], value: &'a [u8]) -> Self {
         ObjectRef {
@@ -153,7 +157,8 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// The same object, whose owner gives the counts of its handles to whoever keeps the value, and takes them back if nobody does.
+    /// The same object, whose owner gives the counts of its handles to whoever keeps the value, and
+    /// takes them back if nobody does.
     #[inline]
     pub fn giving(self) -> Self {
         ObjectRef {
@@ -191,11 +196,13 @@ impl Drop for ObjectBuf {
 /// Takes counts for a copy of a value that is to be kept. Constant if it has no handles.
 ///
 /// # Safety
-/// `value` is a value of this module's making, made in this process; somebody holds the counts of its handles during the call.
+/// `value` is a value of this module's making, made in this process; somebody holds the counts of
+/// its handles during the call.
 #[inline]
 pub unsafe fn retain_value(value: &[u8]) {
     if let Some(run) = counted(value) {
-        // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the caller's promise.
+        // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the
+        // caller's promise.
         unsafe { blob::retain_all(run) }
     }
 }
@@ -203,12 +210,13 @@ pub unsafe fn retain_value(value: &[u8]) {
 /// Gives back the counts of a kept value. Constant if it has no handles.
 ///
 /// # Safety
-/// `value` is a value of this module's making, made in this process; the caller owns the counts of its handles, gives them up, and lets
-/// nobody read them afterwards.
+/// `value` is a value of this module's making, made in this process; the caller owns the counts of
+/// its handles, gives them up, and lets nobody read them afterwards.
 #[inline]
 pub unsafe fn release_value(value: &[u8]) {
     if let Some(run) = counted(value) {
-        // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the caller's promise.
+        // SAFETY: the run after the header is whole terms that an encoder wrote; the rest is the
+        // caller's promise.
         unsafe { blob::release_all(run) }
     }
 }
@@ -221,7 +229,8 @@ pub fn note_handles(value: &[u8], handles: &mut Handles) {
     }
 }
 
-/// Bytes of the binaries that a value leads to. Constant if it holds no handles, in proportion to its length if it does.
+/// Bytes of the binaries that a value leads to. Constant if it holds no handles, in proportion to
+/// its length if it does.
 pub fn outside_bytes(value: &[u8]) -> usize {
     counted(value).map_or(0, blob::outside_bytes)
 }

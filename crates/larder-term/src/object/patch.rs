@@ -29,7 +29,8 @@ pub struct Patch<'v, 'o> {
 }
 
 impl<'v, 'o> Patch<'v, 'o> {
-    /// Begins to write a value that is not compressed to `out`, which is empty; `keypos` is the one it was encoded with.
+    /// Begins to write a value that is not compressed to `out`, which is empty; `keypos` is the one
+    /// it was encoded with.
     #[inline(always)]
     pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
         let (header, mut at) = match value[0] {
@@ -60,7 +61,8 @@ impl<'v, 'o> Patch<'v, 'o> {
         position.wrapping_sub(1) < self.arity && position != self.keypos
     }
 
-    /// The element at a position that the value has. It is not before the last that was asked for or put.
+    /// The element at a position that the value has. It is not before the last that was asked for
+    /// or put.
     ///
     /// # Complexity
     /// Linear in the heads of the terms from there on.
@@ -77,7 +79,8 @@ impl<'v, 'o> Patch<'v, 'o> {
         TermRef::within(&rest[..skip(rest)])
     }
 
-    /// Has `write` append one term, which holds no handle, in the place of the element that was asked for last.
+    /// Has `write` append one term, which holds no handle, in the place of the element that was
+    /// asked for last.
     #[inline(always)]
     pub fn put_with(&mut self, old: TermRef<'v>, write: impl FnOnce(&mut Vec<u8>)) {
         self.copy(self.at);

@@ -27,15 +27,17 @@ fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
     }
 }
 
-/// The arity and the elements without the key, of an object whose value says nothing of its key and is not compressed: its key is the term of the
-/// index key that is written like it (`1`, not `1.0`).
+/// The arity and the elements without the key, of an object whose value says nothing of its key and
+/// is not compressed: its key is the term of the index key that is written like it (`1`, not
+/// `1.0`).
 #[inline(always)]
 pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     let (arity, flags, others) = head_of(value)?;
     (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
 }
 
-/// Whether the key of an object is its index key, as in hash order it mostly is. Sometimes it is, and this can't tell.
+/// Whether the key of an object is its index key, as in hash order it mostly is. Sometimes it is,
+/// and this can't tell.
 #[inline]
 pub fn index_key_is_key(value: &[u8]) -> bool {
     value
@@ -65,12 +67,12 @@ pub struct ObjectView<'a> {
 }
 
 impl<'a> ObjectView<'a> {
-    /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed one, and a key that is worked out from its
-    /// order key.
+    /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed
+    /// one, and a key that is worked out from its order key.
     ///
     /// # Safety
-    /// Key and value are those of an object that this module encoded in this process with this `keypos`, and the counts of the
-    /// handles in the value are held by somebody for all of `'a`.
+    /// Key and value are those of an object that this module encoded in this process with this
+    /// `keypos`, and the counts of the handles in the value are held by somebody for all of `'a`.
     #[inline]
     pub unsafe fn open(
         index_key: &'a [u8],
@@ -140,7 +142,8 @@ impl<'a> ObjectView<'a> {
         self.others
     }
 
-    /// Appends the tuple's bytes. Handles are copied without counts: the bytes are good while the object is.
+    /// Appends the tuple's bytes. Handles are copied without counts: the bytes are good while the
+    /// object is.
     pub fn to_tuple(&self, out: &mut Vec<u8>) {
         out.push(TUPLE);
         varint::push(out, self.arity as u64);

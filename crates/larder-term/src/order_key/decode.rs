@@ -1,8 +1,10 @@
 //! From order keys back to terms, where there is only one term of a key.
 //!
-//! Numbers that are `==` share an order key, so a float without a fraction can't come back, nor what holds one; an integer can, and a float with a
-//! fraction. Of the other terms those come back whose order keys hold all of them in the order of the encoding: binaries, bitstrings, `[]`, and
-//! tuples of what comes back. Lists could, but their elements would have to be counted first; atoms could, but would have to be looked up.
+//! Numbers that are `==` share an order key, so a float without a fraction can't come back, nor
+//! what holds one; an integer can, and a float with a fraction. Of the other terms those come back
+//! whose order keys hold all of them in the order of the encoding: binaries, bitstrings, `[]`, and
+//! tuples of what comes back. Lists could, but their elements would have to be counted first; atoms
+//! could, but would have to be looked up.
 
 use super::{BITSTRING, EIGHT_ZEROS, NIL_KEY, TUPLE_KEY};
 use crate::{
@@ -14,7 +16,8 @@ use crate::{
     view::TermRef,
 };
 
-/// Whether [`decode`] gives a term back from its order key, in the very bytes that it has: so that they need not be kept.
+/// Whether [`decode`] gives a term back from its order key, in the very bytes that it has: so that
+/// they need not be kept.
 ///
 /// # Complexity
 /// Linear in the heads of the term; no recursion.
@@ -35,8 +38,9 @@ fn all_come_back(bytes: &[u8]) -> bool {
     })
 }
 
-/// Appends the term of an order key, in inline mode: the exact inverse of [`encode`](super::encode()) for all terms that
-/// [`comes_back`] holds for, and for no others; of numbers that are equal it gives the integer.
+/// Appends the term of an order key, in inline mode: the exact inverse of
+/// [`encode`](super::encode()) for all terms that [`comes_back`] holds for, and for no others; of
+/// numbers that are equal it gives the integer.
 ///
 /// # Panics
 /// Panics on bytes that are no order key; what the order key of another term gives is not said.

@@ -1,14 +1,15 @@
 //! Order keys of flat terms, without a stack.
 //!
-//! Of integers, atoms, binaries, `[]`, and tuples of these, an order key has the pieces in the order of the encoding, and nothing behind a tuple's last
-//! element:
+//! Of integers, atoms, binaries, `[]`, and tuples of these, an order key has the pieces in the
+//! order of the encoding, and nothing behind a tuple's last element:
 //!
 //! ```text
 //!  {user, <<"ab">>, 7}    TUPLE 3  ATOM u s e r    BIN 2 a b           7
 //!                         F6 3     F0 u s e r 00   FA a b 00 08        8E
 //! ```
 //!
-//! So one walk over the heads does, which remembers nothing of what is open. Nearly all keys are of this kind. [`encode`](super::encode()) knows all terms.
+//! So one walk over the heads does, which remembers nothing of what is open. Nearly all keys are of
+//! this kind. [`encode`](super::encode()) knows all terms.
 
 use super::{numbers::of_int, ATOM, BITSTRING, NIL_KEY, TUPLE_KEY};
 use crate::{
@@ -49,9 +50,10 @@ fn put_eight<P: Place>(room: &mut [P], eight: [u8; 8]) -> Option<()> {
     Some(())
 }
 
-/// Writes the order key of a term to the front of `out`: the bytes that [`encode`](super::encode()) appends. Gives how many they are, and whether
-/// [`comes_back`](super::comes_back()) holds for the term. `None` where it is not so simple (a float, a list, a map, an identifier, a tuple or a binary
-/// of more than 127) or where there is no room; some of `out` may be written then.
+/// Writes the order key of a term to the front of `out`: the bytes that [`encode`](super::encode())
+/// appends. Gives how many they are, and whether [`comes_back`](super::comes_back()) holds for the
+/// term. `None` where it is not so simple (a float, a list, a map, an identifier, a tuple or a
+/// binary of more than 127) or where there is no room; some of `out` may be written then.
 ///
 /// # Complexity
 /// Linear in the term; no recursion.

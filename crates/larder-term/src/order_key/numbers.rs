@@ -15,8 +15,8 @@ pub(super) const LONG: u8 = LENGTHS + 9;
 /// A float where integers and floats are apart.
 const EXACT_FLOAT: u8 = 0xEF;
 
-/// The order key of an integer, in registers: its first byte, the bytes behind that as they lie in memory, and how many of these count. `None` for
-/// −2^63, whose key is longer.
+/// The order key of an integer, in registers: its first byte, the bytes behind that as they lie in
+/// memory, and how many of these count. `None` for −2^63, whose key is longer.
 #[inline]
 pub fn of_int(n: i64) -> Option<(u8, [u8; 8], usize)> {
     let magnitude = n.unsigned_abs();

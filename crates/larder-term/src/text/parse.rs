@@ -1,7 +1,7 @@
 //! Reading a term from text.
 //!
-//! Two passes, neither recursive: tokens become events in order (a container's head is patched with its count when it closes),
-//! then the events drive an [`Encoder`], which wants counts first.
+//! Two passes, neither recursive: tokens become events in order (a container's head is patched with
+//! its count when it closes), then the events drive an [`Encoder`], which wants counts first.
 
 use super::{
     lexer::{Lexer, Token},
@@ -64,7 +64,8 @@ enum Wanted {
 /// Reads one term, with an optional full stop behind it.
 ///
 /// # Errors
-/// [`ParseError`] says where and why. Atoms named in the text are made: parse no text from strangers.
+/// [`ParseError`] says where and why. Atoms named in the text are made: parse no text from
+/// strangers.
 ///
 /// # Complexity
 /// Linear in the text, without recursion.

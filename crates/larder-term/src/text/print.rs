@@ -1,8 +1,9 @@
 //! Printing terms, on one line, as `io:format("~0tp")` does.
 //!
-//! Lists of printable characters are strings, printable binaries too; the keys of a map come in term order. What has no syntax of
-//! its own is printed as Erlang prints it, with the node's name in place of its number when it is another node's: `<0.17.0>`, `<a@b.17.0>`,
-//! `#Ref<0.3.2.1>`, `#Port<0.6>`, `#Fun<lists.3.1234>`.
+//! Lists of printable characters are strings, printable binaries too; the keys of a map come in
+//! term order. What has no syntax of its own is printed as Erlang prints it, with the node's name
+//! in place of its number when it is another node's: `<0.17.0>`, `<a@b.17.0>`, `#Ref<0.3.2.1>`,
+//! `#Port<0.6>`, `#Fun<lists.3.1234>`.
 
 use crate::{
     maps::MapIndex,
@@ -253,8 +254,9 @@ fn write_node(out: &mut String, node: Node) -> fmt::Result {
     }
 }
 
-/// The shortest digits that give a finite float's magnitude back, and the `place` so that it is 0.digits times ten to the
-/// `place`. Of two such runs of digits the nearer one, at a tie the even one, as Erlang has it.
+/// The shortest digits that give a finite float's magnitude back, and the `place` so that it is
+/// 0.digits times ten to the `place`. Of two such runs of digits the nearer one, at a tie the even
+/// one, as Erlang has it.
 fn shortest(x: f64) -> (String, i64) {
     let mut buffer = ryu::Buffer::new();
     let text = buffer.format_finite(x.abs());

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Table {
-    /// Writes the table to a file, in place of what is there: the old file stays until the new one is whole, and on the disk.
+    /// Writes the table to a file, in place of what is there: the old file stays until the new one
+    /// is whole, and on the disk.
     ///
     /// What others do meanwhile may be in the file or not, as in a scan.
     ///
@@ -28,11 +29,12 @@ impl Table {
 }
 
 impl Larder {
-    /// Makes the table that a file holds. The whole file is checked before the first tuple is taken from it.
+    /// Makes the table that a file holds. The whole file is checked before the first tuple is taken
+    /// from it.
     ///
     /// # Errors
-    /// `File`: not a table's file, cut short, damaged, or what the system said; `AlreadyExists`: it has a name to be found by, which is in use.
-    /// Nothing is left of a table whose file is bad.
+    /// `File`: not a table's file, cut short, damaged, or what the system said; `AlreadyExists`: it
+    /// has a name to be found by, which is in use. Nothing is left of a table whose file is bad.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Table, Error> {
         let options = LoadOptions {
             verify: true,

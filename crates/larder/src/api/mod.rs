@@ -23,8 +23,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! All tables of a [`Larder`] belong to it and go when the last handle of it and of its tables goes. What needs more (other owners, access
-//! rights, slices, visitors without copies) is there through [`Table::engine_table`].
+//! All tables of a [`Larder`] belong to it and go when the last handle of it and of its tables
+//! goes. What needs more (other owners, access rights, slices, visitors without copies) is there
+//! through [`Table::engine_table`].
 
 mod file;
 mod select;
@@ -55,8 +56,9 @@ impl Drop for Home {
 
 /// A world of tables. Clones are handles of the same.
 ///
-/// The last handle is not to be dropped by the destructor of a thread-local: what that needs of its own may be gone by then, and the drop
-/// panics. A static, or a value that `main` owns, is a good place.
+/// The last handle is not to be dropped by the destructor of a thread-local: what that needs of its
+/// own may be gone by then, and the drop panics. A static, or a value that `main` owns, is a good
+/// place.
 #[derive(Clone)]
 pub struct Larder(Arc<Home>);
 
@@ -80,7 +82,8 @@ impl Larder {
         Larder(Arc::new(Home { engine, owner }))
     }
 
-    /// Begins a table of this name: a set with the key in front, unless the builder is told otherwise.
+    /// Begins a table of this name: a set with the key in front, unless the builder is told
+    /// otherwise.
     pub fn table(&self, name: &str) -> Builder {
         let mut options = Options::new(atoms::UNDEFINED);
         options.access = Access::Public;
@@ -171,7 +174,8 @@ impl Builder {
         self
     }
 
-    /// The structure and its options as one text, as `info` and files have it: `btree`, `catree(over=btree,m=16)`.
+    /// The structure and its options as one text, as `info` and files have it: `btree`,
+    /// `catree(over=btree,m=16)`.
     pub fn structure_text(mut self, text: &str) -> Self {
         self.options.set_structure_text(text);
         self
@@ -187,7 +191,8 @@ impl Builder {
     /// Makes the table.
     ///
     /// # Errors
-    /// `BadOption` (a name over 255 characters, a key position of 0, an option that the structure has not), `UnknownStructure`, `AlreadyExists`.
+    /// `BadOption` (a name over 255 characters, a key position of 0, an option that the structure
+    /// has not), `UnknownStructure`, `AlreadyExists`.
     pub fn create(mut self) -> Result<Table, Error> {
         self.options.name = self.name?;
         let table = self.home.engine.create(self.options, self.home.owner)?;

@@ -10,7 +10,8 @@ use larder_term::{atoms, Term};
 use std::sync::Arc;
 
 impl Table {
-    /// Every tuple, in key order for an ordered_set. No snapshot: what others do meanwhile may be seen or not.
+    /// Every tuple, in key order for an ordered_set. No snapshot: what others do meanwhile may be
+    /// seen or not.
     ///
     /// # Errors
     /// `NoTable`.
@@ -34,8 +35,9 @@ impl Table {
         self.rows(spec, Direction::Backward)?.rest()
     }
 
-    /// As `select` and `select_reverse`, to be had in pieces. Nothing is looked for before it is asked for, and nothing is held in between: others write.
-    /// A tuple that is there throughout is met once. `Backward` is for an ordered_set; others know one way.
+    /// As `select` and `select_reverse`, to be had in pieces. Nothing is looked for before it is
+    /// asked for, and nothing is held in between: others write. A tuple that is there throughout is
+    /// met once. `Backward` is for an ordered_set; others know one way.
     ///
     /// # Errors
     /// As `select`.
@@ -79,7 +81,8 @@ impl Table {
         Ok(job.count())
     }
 
-    /// Replaces the tuples that the match specification matches by its results, which have to keep the key; how many.
+    /// Replaces the tuples that the match specification matches by its results, which have to keep
+    /// the key; how many.
     ///
     /// # Errors
     /// As `select`; `KeyChanged` if the specification might change a key, `TableType` for a bag.

@@ -13,7 +13,8 @@ use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
 use std::fmt;
 use std::sync::Arc;
 
-/// A table of a [`Larder`](super::Larder). Clones are handles of the same table; they may be used by any number of threads.
+/// A table of a [`Larder`](super::Larder). Clones are handles of the same table; they may be used
+/// by any number of threads.
 #[derive(Clone)]
 pub struct Table {
     table: Arc<EngineTable>,
@@ -73,7 +74,8 @@ impl Table {
         Ok(found)
     }
 
-    /// Inserts a tuple: in a set in place of the one with its key, in a bag beside the others. Atomic.
+    /// Inserts a tuple: in a set in place of the one with its key, in a bag beside the others.
+    /// Atomic.
     ///
     /// # Errors
     /// `NotTuple`, `Keypos` (too short to have a key), `NoTable` after `drop_table`.
@@ -91,7 +93,8 @@ impl Table {
         self.patiently(|| self.table.insert_new(self.me(), &object))
     }
 
-    /// Inserts all tuples at once: nobody sees some of them without the others, and if one is bad none is inserted.
+    /// Inserts all tuples at once: nobody sees some of them without the others, and if one is bad
+    /// none is inserted.
     ///
     /// # Errors
     /// As `insert`.
@@ -265,7 +268,8 @@ impl Table {
         Ok(found)
     }
 
-    /// Empties the table at one instant; how many tuples went: exactly, if nobody was writing at that moment. O(1).
+    /// Empties the table at one instant; how many tuples went: exactly, if nobody was writing at
+    /// that moment. O(1).
     ///
     /// # Errors
     /// `NoTable`.
@@ -288,10 +292,12 @@ impl Table {
         self.table.memory()
     }
 
-    /// Gives the table another name. One that is found by its name is found by the new one from then on; for a moment, by both.
+    /// Gives the table another name. One that is found by its name is found by the new one from
+    /// then on; for a moment, by both.
     ///
     /// # Errors
-    /// `BadOption` (a name over 255 characters), `AlreadyExists` (a name in use, of a table that is found by its name), `NoTable`.
+    /// `BadOption` (a name over 255 characters), `AlreadyExists` (a name in use, of a table that is
+    /// found by its name), `NoTable`.
     pub fn rename(&self, name: &str) -> Result<(), Error> {
         let name = Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string()))?;
         self.patiently(|| self.table.rename(self.me(), None, name))

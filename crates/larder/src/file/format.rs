@@ -178,7 +178,8 @@ pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
 }
 
-/// Reads exactly `n` bytes to the end of `bytes`; gives where they begin. Takes memory only for what is there.
+/// Reads exactly `n` bytes to the end of `bytes`; gives where they begin. Takes memory only for
+/// what is there.
 pub(super) fn take(input: &mut impl Read, n: usize, bytes: &mut Vec<u8>) -> Read_<usize> {
     let start = bytes.len();
     let read = input

@@ -1,7 +1,9 @@
 //! Reading a table from a file.
 //!
-//! 1. With `verify`, the whole file is read and checked first, its digest too; a bad one never becomes a table.
-//! 2. The objects are inserted chunk by chunk, each chunk's checksum being checked before; at the end their number is.
+//! 1. With `verify`, the whole file is read and checked first, its digest too; a bad one never
+//!    becomes a table.
+//! 2. The objects are inserted chunk by chunk, each chunk's checksum being checked before; at the
+//!    end their number is.
 
 use super::format::{array, damaged, open, take, Header, CHUNK, DIGEST, FOOTER};
 use crate::budget::{Budget, Step};
@@ -20,14 +22,15 @@ use std::sync::Arc;
 /// How a table is loaded.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// Whether to check the whole file, its digest included, before the first object is inserted. Checksums and the number of objects are
-    /// checked anyway.
+    /// Whether to check the whole file, its digest included, before the first object is inserted.
+    /// Checksums and the number of objects are checked anyway.
     pub verify: bool,
     /// What "of this node" is called.
     pub node: NodeName,
     /// As in `Options`: it is the loading host's, not the file's.
     pub legacy_zero: bool,
-    /// The most atoms that may be new to this process by the end, whoever made them: atoms are never taken back.
+    /// The most atoms that may be new to this process by the end, whoever made them: atoms are
+    /// never taken back.
     pub new_atoms: usize,
 }
 
@@ -147,10 +150,12 @@ impl Input {
 }
 
 impl LoadJob {
-    /// Begins to load the table in the file at `path`, for `owner`: makes the table, empty, with the options of the file.
+    /// Begins to load the table in the file at `path`, for `owner`: makes the table, empty, with
+    /// the options of the file.
     ///
     /// # Errors
-    /// `File`; those of `Engine::create`: `AlreadyExists`, `NoOwner`, `UnknownStructure`, `BadOption`.
+    /// `File`; those of `Engine::create`: `AlreadyExists`, `NoOwner`, `UnknownStructure`,
+    /// `BadOption`.
     pub fn begin(
         engine: &Engine,
         owner: OwnerId,
@@ -193,7 +198,8 @@ impl LoadJob {
     /// One slice.
     ///
     /// # Errors
-    /// `File`; `NoTable` if the table was dropped meanwhile. After an error the table is dropped with the job.
+    /// `File`; `NoTable` if the table was dropped meanwhile. After an error the table is dropped
+    /// with the job.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         while self.phase != Phase::Done {
             match self.phase {

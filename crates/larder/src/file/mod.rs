@@ -6,12 +6,14 @@
 //!  footer  'E'  objects (u64)  SHA-256 of everything before the footer (32)  checksum (u32)
 //! ```
 //!
-//! Numbers are little endian; checksums are CRC-32 of the part that they end. So a file that was cut short, one that was altered, one that a later
-//! Larder wrote and one that is something else are told from each other, and damage is found in the chunk where it lies. A chunk ends with the object that
-//! makes it full; one that is larger than its length can tell fails the save.
+//! Numbers are little endian; checksums are CRC-32 of the part that they end. So a file that was
+//! cut short, one that was altered, one that a later Larder wrote and one that is something else
+//! are told from each other, and damage is found in the chunk where it lies. A chunk ends with the
+//! object that makes it full; one that is larger than its length can tell fails the save.
 //!
-//! A file is written under a temporary name in the same folder and renamed when it is complete: what was there before is replaced by a good file or not
-//! at all. What is saved is what a scan sees (see [`crate::scan`]): no snapshot, unless nobody writes.
+//! A file is written under a temporary name in the same folder and renamed when it is complete:
+//! what was there before is replaced by a good file or not at all. What is saved is what a scan
+//! sees (see [`crate::scan`]): no snapshot, unless nobody writes.
 
 mod format;
 mod load;

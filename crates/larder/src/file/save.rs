@@ -30,7 +30,8 @@ pub struct SaveOptions {
     pub extra: Vec<u8>,
 }
 
-/// A save under way. Dropped before it is done, it leaves no file of its own, and what was there before as it was.
+/// A save under way. Dropped before it is done, it leaves no file of its own, and what was there
+/// before as it was.
 pub struct SaveJob {
     table: Arc<Table>,
     options: SaveOptions,
@@ -110,7 +111,8 @@ impl SaveJob {
             match self.some(&mut chunks, budget) {
                 Ok(0) => break,
                 Ok(_) => {}
-                // What was gathered stands, or lists that come one after another would have it begun again and again.
+                // What was gathered stands, or lists that come one after another would have it
+                // begun again and again.
                 Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
                 Err(error) => return Err(error),
             }
@@ -127,7 +129,8 @@ impl SaveJob {
         Ok(self.objects > before)
     }
 
-    /// Appends a leaf's worth of objects: to another chunk as soon as one is full, for an object's binaries lie in no leaf. An error leaves the place as it was.
+    /// Appends a leaf's worth of objects: to another chunk as soon as one is full, for an object's
+    /// binaries lie in no leaf. An error leaves the place as it was.
     fn some(&mut self, chunks: &mut Vec<Chunk>, budget: &mut Budget) -> Result<usize, Error> {
         let guard = larder_index::pin();
         let at = self.table.begin(&guard)?;
@@ -151,7 +154,8 @@ impl SaveJob {
     }
 }
 
-/// A chunk in the making: its mark, its payload's length and its number of objects, which are known in the end, and the objects.
+/// A chunk in the making: its mark, its payload's length and its number of objects, which are known
+/// in the end, and the objects.
 struct Chunk {
     bytes: Vec<u8>,
     objects: u32,
@@ -170,7 +174,8 @@ impl Chunk {
         self.bytes.len() >= CHUNK_BYTES
     }
 
-    /// All of it, with its checksum. An error if it is longer than its head can tell: it is one object then, or few.
+    /// All of it, with its checksum. An error if it is longer than its head can tell: it is one
+    /// object then, or few.
     fn close(mut self) -> Result<Vec<u8>, FileError> {
         let payload = length(self.bytes.len() - Self::HEAD)?;
         self.bytes[1..5].copy_from_slice(&payload.to_le_bytes());
@@ -258,7 +263,8 @@ fn folder(path: &Path) -> &Path {
 /// Names that are tried for a temporary file.
 const NAMES: u32 = 1000;
 
-/// A new file beside `path`, and its name. A node that was killed in the middle of a save may have left one behind, and another with its number comes to it.
+/// A new file beside `path`, and its name. A node that was killed in the middle of a save may have
+/// left one behind, and another with its number comes to it.
 fn temporary(path: &Path) -> std::io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     path.file_name().ok_or(ErrorKind::InvalidInput)?;

@@ -1,10 +1,11 @@
 //! Writing scans: delete and replace.
 //!
 //! 1. Objects are read a leaf's worth at a time and matched without a lock.
-//! 2. One that matched is changed under its leaf's lock: as it was read, or, if it has changed meanwhile, matched anew there.
+//! 2. One that matched is changed under its leaf's lock: as it was read, or, if it has changed
+//!    meanwhile, matched anew there.
 //!
-//! In a bag the objects of a key are dealt with together, in one change, the first time that one of them matches. So each change of one object (of
-//! one key in a bag) is atomic; the whole is not.
+//! In a bag the objects of a key are dealt with together, in one change, the first time that one of
+//! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
 
 use super::buffers::Buffers;
 use super::select::{cost, weight, Scan};
@@ -37,10 +38,12 @@ impl Table {
         })
     }
 
-    /// Begins to replace each object that `program` matches by its result, which has to keep the key.
+    /// Begins to replace each object that `program` matches by its result, which has to keep the
+    /// key.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `TableType` (a bag), `KeyChanged` (the program does not prove that keys are kept).
+    /// `NoTable`, `Access`, `TableType` (a bag), `KeyChanged` (the program does not prove that keys
+    /// are kept).
     pub fn select_replace(
         self: &Arc<Self>,
         who: OwnerId,
@@ -193,7 +196,8 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    /// Deletes the object as it was read, or what it has become if that matches, too; in a bag, those of the key's objects that match.
+    /// Deletes the object as it was read, or what it has become if that matches, too; in a bag,
+    /// those of the key's objects that match.
     fn delete(&mut self, table: &Table, at: &At<'_>) -> Result<u64, Error> {
         let key = table.key(self.key);
         let mut gone = 0;
@@ -319,13 +323,15 @@ impl ReplaceJob {
     /// One slice.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`; `KeyChanged` and `NotTuple` if a result is no object of its key, which the program's proof excludes.
+    /// `NoTable`, `Busy`; `KeyChanged` and `NotTuple` if a result is no object of its key, which
+    /// the program's proof excludes.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut prepared = std::mem::take(&mut self.prepared);
         let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| {
             turn.replace(table, at, &mut prepared)
         };
-        // One object is matched when its replacement is made. A key's objects in a bag are matched under its lock, if one of them matches without.
+        // One object is matched when its replacement is made. A key's objects in a bag are matched
+        // under its lock, if one of them matches without.
         let one = self.work.scan.table.kind().is_unique();
         let wanted = |program: &Program,
                       object: &ObjectView<'_>,

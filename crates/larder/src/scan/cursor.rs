@@ -8,7 +8,8 @@ use larder_matchspec::{KeyOrder, Plan, Program};
 use larder_term::object::KeyForm;
 use std::ops::Bound;
 
-/// Entries asked of the index at a time when the caller wants few results: results may be rarer than entries.
+/// Entries asked of the index at a time when the caller wants few results: results may be rarer
+/// than entries.
 const FEW: usize = 16;
 
 /// Where to look.
@@ -46,7 +47,8 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// At the beginning of where `program` may find something in `table`; everywhere for no program.
+    /// At the beginning of where `program` may find something in `table`; everywhere for no
+    /// program.
     pub(crate) fn new(table: &Table, program: Option<&Program>, direction: Direction) -> Self {
         let way = table.way(direction);
         let path = match program {
@@ -62,8 +64,9 @@ impl Cursor {
         }
     }
 
-    /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at its end. `few` is how many the caller could use
-    /// (0: any number). The cursor stands behind those entries then; `stop` moves it back among them.
+    /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at
+    /// its end. `few` is how many the caller could use (0: any number). The cursor stands behind
+    /// those entries then; `stop` moves it back among them.
     pub(crate) fn fill(
         &mut self,
         table: &Table,
@@ -130,8 +133,9 @@ impl Cursor {
         self.place == Place::End
     }
 
-    /// Whether the path is one of keys, and it has been under all of them. Several keys of an ordered_set are a part of it as any other, as
-    /// in `ets`: there one learns only by going on that nothing is left.
+    /// Whether the path is one of keys, and it has been under all of them. Several keys of an
+    /// ordered_set are a part of it as any other, as in `ets`: there one learns only by going on
+    /// that nothing is left.
     pub(crate) fn is_over(&self) -> bool {
         match &self.path {
             Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
@@ -228,7 +232,8 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, way: Direction) {
     }
 }
 
-/// Reads objects under one key. Gives how many of the batch's first entries they are, and the place behind them: `Begin` when the key is done.
+/// Reads objects under one key. Gives how many of the batch's first entries they are, and the place
+/// behind them: `Begin` when the key is done.
 fn under_key(
     table: &Table,
     at: &At<'_>,

@@ -1,11 +1,13 @@
 //! Folds: the next objects of a table, many at once, and whether they still are what the table has.
 //!
-//! Who folds takes a chunk from a key on, shows its objects one by one, and before each asks [`Table::is_unchanged`]. If the table has changed, what is left of
-//! the chunk is thrown away and the next chunk begins behind the key that was shown last. So every object is shown as it is at its turn, although hundreds
-//! were read in one call: exactly what going from key to key shows.
+//! Who folds takes a chunk from a key on, shows its objects one by one, and before each asks
+//! [`Table::is_unchanged`]. If the table has changed, what is left of the chunk is thrown away and
+//! the next chunk begins behind the key that was shown last. So every object is shown as it is at
+//! its turn, although hundreds were read in one call: exactly what going from key to key shows.
 //!
-//! The objects of one key belong together: a chunk has all of them or none. Of a bag's key that is just being changed in several objects it may show a part
-//! of the change, as every scan; then it does not stay unchanged.
+//! The objects of one key belong together: a chunk has all of them or none. Of a bag's key that is
+//! just being changed in several objects it may show a part of the change, as every scan; then it
+//! does not stay unchanged.
 
 use super::watch::Watched;
 use crate::error::Error;
@@ -41,15 +43,17 @@ impl Wanted {
 }
 
 impl Table {
-    /// Shows the next objects behind a key, or from the beginning for none: about `count` of them, at least one unless the fold is over. The key need not be
-    /// in the table. The answer is for `is_unchanged`.
+    /// Shows the next objects behind a key, or from the beginning for none: about `count` of them,
+    /// at least one unless the fold is over. The key need not be in the table. The answer is for
+    /// `is_unchanged`.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     ///
     /// # Consistency
-    /// The object of a key is of one instant; of the objects under a bag's key a change under way may be shown in part. While `is_unchanged` the table has
-    /// all of them as they were shown, and none between them.
+    /// The object of a key is of one instant; of the objects under a bag's key a change under way
+    /// may be shown in part. While `is_unchanged` the table has all of them as they were shown, and
+    /// none between them.
     pub fn fold(
         &self,
         who: OwnerId,
@@ -115,7 +119,8 @@ impl Table {
         }
     }
 
-    /// The same for a bag: key by key. Only the last key of a batch may have objects that the batch has not.
+    /// The same for a bag: key by key. Only the last key of a batch may have objects that the batch
+    /// has not.
     fn show_keys(&self, at: &At<'_>, s: &mut Scratch, wanted: &mut Wanted, show: &mut Show<'_>) {
         loop {
             let whole = whole_keys(s);

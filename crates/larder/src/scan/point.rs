@@ -1,7 +1,8 @@
-//! Match specifications that name the key of what they look for: one lookup, and the program on what it finds.
+//! Match specifications that name the key of what they look for: one lookup, and the program on
+//! what it finds.
 //!
-//! The program is the one for the rest of the specification (`larder_matchspec::BoundKey`), so an object must have the very key as well: in an ordered_set
-//! 1 finds 1.0.
+//! The program is the one for the rest of the specification (`larder_matchspec::BoundKey`), so an
+//! object must have the very key as well: in an ordered_set 1 finds 1.0.
 
 use super::buffers::Lent;
 use super::Output;
@@ -81,7 +82,8 @@ impl Table {
         Ok(count)
     }
 
-    /// Deletes the objects under the key for which the program gives `true`, in one change; how many.
+    /// Deletes the objects under the key for which the program gives `true`, in one change; how
+    /// many.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.

@@ -26,7 +26,8 @@ pub enum Output<'a> {
 pub enum ScanStep {
     /// The budget is used up: step again.
     More,
-    /// So many results as were wanted were given. There may be more: `continuation`, or `set_limit` and step again.
+    /// So many results as were wanted were given. There may be more: `continuation`, or `set_limit`
+    /// and step again.
     Limit,
     /// The scan is at its end.
     Done,
@@ -59,8 +60,9 @@ impl Scan {
         }
     }
 
-    /// One slice: calls `row` with the program and one object after the other, until it wants to pause, the budget is used up (`More`) or the scan is at its end (`Done`).
-    /// `few` is how many rows may be of use (0: any number).
+    /// One slice: calls `row` with the program and one object after the other, until it wants to
+    /// pause, the budget is used up (`More`) or the scan is at its end (`Done`). `few` is how many
+    /// rows may be of use (0: any number).
     ///
     /// # Errors
     /// `NoTable`; `Busy`, before a row is read.
@@ -119,8 +121,8 @@ pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
 }
 
 impl Table {
-    /// Begins a select: the results of `program` for the objects it matches, in the order of the table for an ordered_set. With a limit, the job
-    /// pauses after so many results.
+    /// Begins a select: the results of `program` for the objects it matches, in the order of the
+    /// table for an ordered_set. With a limit, the job pauses after so many results.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -138,7 +140,8 @@ impl Table {
         Ok(SelectJob::new(self, Some(program), direction, limit))
     }
 
-    /// Takes a select up where another's `continuation` says. Program, table and direction have to be the same.
+    /// Takes a select up where another's `continuation` says. Program, table and direction have to
+    /// be the same.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `BadContinuation`.
@@ -200,7 +203,8 @@ impl SelectJob {
         }
     }
 
-    /// One slice: gives results to `sink` until the budget or the limit is used up, or the scan is at its end.
+    /// One slice: gives results to `sink` until the budget or the limit is used up, or the scan is
+    /// at its end.
     ///
     /// # Errors
     /// `NoTable` if the table was dropped meanwhile; `Busy`: help with the batch and step again.
@@ -240,13 +244,14 @@ impl SelectJob {
         })
     }
 
-    /// Where the scan is, as bytes: for `select_resume` with the same program, table and direction, at any later time.
+    /// Where the scan is, as bytes: for `select_resume` with the same program, table and direction,
+    /// at any later time.
     pub fn continuation(&self) -> Vec<u8> {
         self.scan.cursor.to_bytes()
     }
 
-    /// Whether the program names the keys of all that it can find, and the scan has been under all of them. False says nothing: there may be no
-    /// more results.
+    /// Whether the program names the keys of all that it can find, and the scan has been under all
+    /// of them. False says nothing: there may be no more results.
     pub fn is_over(&self) -> bool {
         self.scan.cursor.is_over()
     }

@@ -1,7 +1,8 @@
 //! Whether a table was changed since somebody took many of its objects at once.
 //!
-//! A fold shows object after object to a function that may change the table, and each as it is at its turn. It takes them in chunks, and before each
-//! object asks the watch whether the chunk still tells the truth.
+//! A fold shows object after object to a function that may change the table, and each as it is at
+//! its turn. It takes them in chunks, and before each object asks the watch whether the chunk still
+//! tells the truth.
 //!
 //! ```text
 //!   word = number of changes noted << 1 | armed
@@ -11,16 +12,19 @@
 //!   fold    holds: the word is still w
 //! ```
 //!
-//! While nobody folds, a writer reads the word and no more; while somebody does, one writer a chunk writes it.
+//! While nobody folds, a writer reads the word and no more; while somebody does, one writer a chunk
+//! writes it.
 //!
 //! # Why no change is missed
 //!
-//! A writer loads the word after it took the lock of a leaf; the fold reads leaves after it armed. Either the lock came before the fold's
-//! reading of that leaf, which then waited for the change and saw it, or the writer sees the word armed. Two folds share the word: a change
-//! disarms it and changes the count for both, and whoever arms it again remembers the new count.
+//! A writer loads the word after it took the lock of a leaf; the fold reads leaves after it armed.
+//! Either the lock came before the fold's reading of that leaf, which then waited for the change
+//! and saw it, or the writer sees the word armed. Two folds share the word: a change disarms it and
+//! changes the count for both, and whoever arms it again remembers the new count.
 //!
-//! A bag's scans wait for no lock of a key, so its writers note a second time after the change: what was read in between ends with the change. And what was
-//! armed after a table's store was replaced is not kept by who read the old one (`traverse.rs::look`).
+//! A bag's scans wait for no lock of a key, so its writers note a second time after the change:
+//! what was read in between ends with the change. And what was armed after a table's store was
+//! replaced is not kept by who read the old one (`traverse.rs::look`).
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 
@@ -59,8 +63,8 @@ impl Watch {
 
     /// Begins to watch. What is read afterwards is true for as long as `holds`.
     pub(crate) fn arm(&self) -> Watched {
-        // Ordering: SeqCst, against the load in `note` (see the module). Who finds it armed writes nothing: whatever is noted from here on
-        // changes the word that was loaded.
+        // Ordering: SeqCst, against the load in `note` (see the module). Who finds it armed writes
+        // nothing: whatever is noted from here on changes the word that was loaded.
         let before = match self.word.load(Ordering::SeqCst) {
             word if word & ARMED != 0 => word,
             // Ordering: as above.
@@ -73,14 +77,16 @@ impl Watch {
     /// Whether nothing was changed since.
     #[inline]
     pub(crate) fn holds(&self, watched: Watched) -> bool {
-        // Ordering: SeqCst; whoever knows that a change is over sees its note, made before the change could be seen.
+        // Ordering: SeqCst; whoever knows that a change is over sees its note, made before the
+        // change could be seen.
         self.word.load(Ordering::SeqCst) == watched.0
     }
 
     /// Notes a change that is about to be seen. Called under the leaf's lock, after `after_lock`.
     #[inline]
     pub(crate) fn note(&self) {
-        // Ordering: SeqCst, against the change in `arm`. On the machines in use it costs what a plain load costs.
+        // Ordering: SeqCst, against the change in `arm`. On the machines in use it costs what a
+        // plain load costs.
         let word = self.word.load(Ordering::SeqCst);
         if word & ARMED != 0 {
             self.disarm(word);
@@ -136,7 +142,8 @@ mod tests {
             });
             let mut seen = 0;
             while seen < CHANGES {
-                // Ordering: SeqCst; what was there before the watch was armed may change unnoted, as a leaf's lock would not let it.
+                // Ordering: SeqCst; what was there before the watch was armed may change unnoted,
+                // as a leaf's lock would not let it.
                 let before = value.load(Ordering::SeqCst);
                 let watched = watch.arm();
                 seen = value.load(Ordering::SeqCst);

@@ -1,4 +1,5 @@
-//! Tables as subjects of histories: all operations on one object, lists that are inserted at once, clearing, counters.
+//! Tables as subjects of histories: all operations on one object, lists that are inserted at once,
+//! clearing, counters.
 #![allow(dead_code)]
 
 use larder::api::{Builder, Larder, Table};
