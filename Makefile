@@ -57,7 +57,7 @@ help:
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-mnesia  Mnesia on ets and on Larder, RAM only'
-	@echo '  make keep FROM=results/wide   puts the figures of a run into results/latest and docs/performance.md'
+	@echo '  make keep FROM=results/wide   puts the figures of a run into results/latest and the pages'
 	@echo '  make bench-instructions  instructions per call beside the recorded ones; RECORD=1 records'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
 	@echo '  make doc     the pages of the crates and of the Erlang modules'
@@ -236,14 +236,17 @@ RECORD ?=
 bench-instructions: setup-test
 	@MAKE='$(MAKE)' scripts/instructions.sh $(if $(RECORD),record)
 
-# Puts the figures of a run into results/latest, and from there into docs/performance.md.
+# Puts the figures of a run into results/latest, and from there into the pages.
 keep:
 	@scripts/keep.sh '$(FROM)'
 	@$(MAKE) --no-print-directory figures
 
-# Writes the tables of docs/performance.md anew; a test says when that is due.
+# Writes the tables of the pages anew; a test says when that is due.
 figures:
-	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- figures docs/performance.md results/latest
+	@for page in README.md docs/performance.md; do \
+	  $(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- \
+	    figures $$page results/latest || exit 1; \
+	done
 
 bench-beams: beams
 	@mkdir -p $(BENCH)

@@ -15,6 +15,7 @@
 //! | `rows: A, B` | a line of the table for each different pair of values in columns A and B, in the file's order |
 //! | `columns: C; value: V` | a column for each value in column C; a field is the median of column V |
 //! | `values: V, W as X` | a column for each of these, W with the heading X; a field is the median of that column |
+//! | `values: V / 1000000` | the same, and each figure of V is divided by that many |
 //! | `quantiles: V` | columns that describe the distribution of V |
 //! | `where: C=X, D=Y` | only lines of the file that have these values |
 //! | `worst: N` | only the N lines whose last column is largest, the largest first |
@@ -199,15 +200,18 @@ impl<'a> Asked<'a> {
                     .iter()
                     .map(|name| name.split_once(" as ").unwrap_or((name, name)));
                 let (columns, headings): (Vec<&str>, Vec<&str>) = named.unzip();
-                let at: Vec<usize> = columns
+                let at: Vec<(usize, f64)> = columns
                     .iter()
-                    .map(|name| file.column(name))
+                    .map(|name| file.divided(name))
                     .collect::<Result<_, _>>()?;
                 let headings = headings.into_iter().map(String::from).collect();
-                (
-                    headings,
-                    Box::new(move |of| at.iter().map(|at| median(&figures(of, *at))).collect()),
-                )
+                let field = move |of: &[&csv::StringRecord]| {
+                    let fields = at
+                        .iter()
+                        .map(|(at, by)| Some(median(&figures(of, *at))? / by));
+                    fields.collect()
+                };
+                (headings, Box::new(field))
             }
             What::Pivot { columns, value } => {
                 let (columns, value) = (file.column(columns)?, file.column(value)?);
@@ -300,6 +304,15 @@ impl File {
         let place = self.header.iter().position(|column| column == name);
         place.ok_or_else(|| format!("the file has no column {name:?}"))
     }
+
+    /// `A / N` is column A, and what its figures are divided by.
+    fn divided(&self, said: &str) -> Result<(usize, f64), String> {
+        let divided = said
+            .rsplit_once(" / ")
+            .and_then(|(name, by)| Some((name, by.parse().ok()?)));
+        let (name, by) = divided.unwrap_or((said, 1.0));
+        Ok((self.column(name)?, by))
+    }
 }
 
 fn list(said: &str) -> Vec<&str> {
@@ -391,6 +404,9 @@ mod tests {
         let page = page.expect("a table");
         assert!(page.contains("| kind | times |"), "{page}");
         assert!(page.contains("| ref | 0.25 |"), "{page}");
+        let page = made("a.csv | rows: kind | values: ratio / 2 as half | where: rows=10");
+        let page = page.expect("a table");
+        assert!(page.contains("| ref | 15.6 |"), "{page}");
         let error =
             made("a.csv + other.csv | rows: op | values: ratio").expect_err("other columns");
         assert!(error.contains("different columns"), "{error}");

@@ -5,14 +5,16 @@
 use std::path::Path;
 
 #[test]
-fn the_tables_of_the_performance_page_are_those_of_the_latest_results() {
+fn the_tables_of_the_pages_are_those_of_the_latest_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = root.join("docs/performance.md");
-    let text = std::fs::read_to_string(&page).expect("the page is there");
-    let filled = larder_report::fill(&page, &root.join("results/latest")).expect("tables");
-    assert!(text.contains("<!-- figures "), "the page has no tables");
-    assert!(
-        text == filled,
-        "run make figures: docs/performance.md has other figures than results/latest"
-    );
+    for name in ["README.md", "docs/performance.md"] {
+        let page = root.join(name);
+        let text = std::fs::read_to_string(&page).expect("the page is there");
+        let filled = larder_report::fill(&page, &root.join("results/latest")).expect("tables");
+        assert!(text.contains("<!-- figures "), "{name} has no tables");
+        assert!(
+            text == filled,
+            "run make figures: {name} has other figures than results/latest"
+        );
+    }
 }
