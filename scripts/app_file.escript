@@ -1,5 +1,6 @@
 #!/usr/bin/env escript
-%% app_file.escript APP_SRC EBIN: writes the application file next to the compiled modules that it lists.
+%% app_file.escript APP_SRC EBIN: writes the application file next to the compiled modules that it
+%% lists.
 main([AppSrc, Ebin]) ->
     {ok, [{application, App, Props}]} = file:consult(AppSrc),
     Modules = [list_to_atom(filename:basename(F, ".beam")) || F <- lists:sort(filelib:wildcard(Ebin ++ "/*.beam"))],

@@ -2,8 +2,11 @@
 # Fuzzing guided by coverage: libFuzzer over the targets of fuzz/, with the stable compiler's own
 # coverage counters.
 #
-#   scripts/fuzz.sh MINUTES [TARGET...]    so many minutes in all, shared by the targets (all of them)
-#   scripts/fuzz.sh keep [TARGET...]       of all that was found, few and small inputs that together reach what all reach become fuzz/corpus/TARGET
+#   scripts/fuzz.sh MINUTES [TARGET...]   fuzzes for MINUTES in all, shared by the targets
+#   scripts/fuzz.sh keep [TARGET...]      makes the smallest set of inputs that covers as much as
+#                                         all that were found the new corpus
+#
+# Without TARGET: all targets.
 #
 # The first line says what is run. What was found that reaches new code goes to _build/fuzz/TARGET
 # and stays there; an input that fails is kept in _build/fuzz/failures and printed. Ends with

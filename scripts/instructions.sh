@@ -3,8 +3,8 @@
 # emulator, counted by callgrind and compared with the recorded ones. An operation that takes over
 # 5 % more instructions than recorded fails. Times differ from run to run; these counts hardly do.
 #
-#   scripts/instructions.sh           counts and compares; the last line is `N passed, M failed`
-#   scripts/instructions.sh record    counts and writes crates/larder-bench/instructions/recorded.csv
+#   scripts/instructions.sh          counts and compares; the last line is `N passed, M failed`
+#   scripts/instructions.sh record   counts, writes crates/larder-bench/instructions/recorded.csv
 #
 # From Rust, crates/larder-bench/src/bin/instructions.rs runs the operations; what is counted is all
 # within its function `counted`. On the emulator, erlang/bench/larder_bench_instructions.erl runs

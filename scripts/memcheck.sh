@@ -3,8 +3,11 @@
 # block of memory or after it was freed, and what is freed twice or was never a block; in the
 # library or, because of it, in the emulator.
 #
-#   scripts/memcheck.sh [TEST...]     LARDER_CASES (1): percent of the usual random cases; LARDER_MEMCHECK_SECONDS (1500): how long each run may take;
-#   LARDER_MEMCHECK_ROUNDS (60): what each process does to a table that several work on
+#   scripts/memcheck.sh [TEST...]
+#
+#   LARDER_CASES (1)                 percent of the usual random cases
+#   LARDER_MEMCHECK_SECONDS (1500)   how long each run may take
+#   LARDER_MEMCHECK_ROUNDS (60)      what each process does to a table that several work on
 #
 # TEST is a module of erlang/test, MODULE:FUNCTION, or -MODULE:FUNCTION for all but that;
 # larder_memcheck runs it, with all the time it needs.

@@ -4,7 +4,9 @@
 # changes. Histories must be linearizable; faults that are planted must be found. A build of its
 # own.
 #
-#   scripts/model.sh [--long] [ARGUMENTS OF cargo test...]     LARDER_SOAK=n: n times as many executions (--long: 30 times)
+#   scripts/model.sh [--long] [ARGUMENTS OF cargo test...]
+#
+# LARDER_SOAK=n makes n times as many executions; --long is LARDER_SOAK=30.
 #
 # The last line says how many executions there were. A failing one prints a schedule;
 # LARDER_SCHEDULE=... runs it again.

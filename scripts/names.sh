@@ -1,6 +1,7 @@
 #!/bin/bash
-# What the pages name between backquotes has to be there: paths of functions and types (`Table::help`),
-# files (`raw/trie.rs`) and make targets (`make bench`). Prints what is not, and fails if there is any.
+# What the pages name between backquotes has to be there: paths of functions and types
+# (`Table::help`), files (`raw/trie.rs`) and make targets (`make bench`). Prints what is not, and
+# fails if there is any.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

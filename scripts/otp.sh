@@ -3,7 +3,9 @@
 # by debootstrap (as root, some hundred megabytes), and the suites run inside, beside the `ets` that
 # is there. The native library is the one that was built here.
 #
-#   scripts/otp.sh RELEASE...     trixie has OTP 27, sid the newest     LARDER_ONLY, LARDER_SEED, LARDER_CASES as for `make test`
+#   scripts/otp.sh RELEASE...     trixie has OTP 27, sid the newest
+#
+# LARDER_ONLY, LARDER_SEED and LARDER_CASES mean what they mean for `make test`.
 #
 # Suites that need a network or a whole machine of their own kind are as on any machine; `make demo`
 # is not run.

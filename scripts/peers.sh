@@ -2,8 +2,9 @@
 # What `make bench-peers` does before it measures: gets what the stores from elsewhere need, one by
 # one, and says of each that it could not get. Nothing that is missing stops the rest.
 #
-#   peers.sh debian    libraries and servers, from Debian's packages: those that cpp/*.cc name, redis-server and memcached
-#   peers.sh jvm       the JVM's maps: their jars by version and checksum, through Maven, and a javac for each that could be had
+#   peers.sh debian   Debian's packages: the libraries that cpp/*.cc name, redis-server, memcached
+#   peers.sh jvm      the JVM's maps: their jars by version and checksum, through Maven, and a
+#                     javac for each that could be had
 #
 # The JVM's go to _build/peers/jvm: jars/, classes/, and peers.txt, a line `CLASS<TAB>NAME` each.
 set -uo pipefail

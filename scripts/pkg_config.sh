@@ -1,7 +1,9 @@
 #!/bin/sh
 # Prints what pkg-config is to know of the library for C.
 #
-#   scripts/pkg_config.sh PREFIX VERSION LIBRARIES     LIBRARIES: what the archive asks the system for
+#   scripts/pkg_config.sh PREFIX VERSION LIBRARIES
+#
+# LIBRARIES are what the archive asks the system for.
 set -eu
 cat <<END
 prefix=$1

@@ -2,7 +2,9 @@
 # `make proof`: the long form of everything that docs/promises.md names, one after another, and a
 # dated page of what ran.
 #
-#   scripts/proof.sh [STAGE...]   only these: isolation faults differential linearisability model memcheck sanitizers fuzz soak
+#   scripts/proof.sh [STAGE...]   all stages, or only these of them:
+#
+#   isolation faults differential linearisability model memcheck sanitizers fuzz soak
 #
 # The page shows the last run of each stage, so that they may be run one by one: what a stage found
 # lies beside it, in STAGE.row. PROOF_MINUTES (30) is how long the soak takes, and the fuzzers

@@ -1,6 +1,7 @@
 #!/usr/bin/env escript
 %%! -noinput
-%% readme_erlang.escript FILE EBIN: runs the blocks that FILE marks as Erlang, as a shell would; a match that fails is an error.
+%% readme_erlang.escript FILE EBIN: runs the blocks that FILE marks as Erlang, as a shell would; a
+%% match that fails is an error.
 main([File, Ebin]) ->
     true = code:add_patha(Ebin),
     {ok, Text} = file:read_file(File),

@@ -1,12 +1,16 @@
 #!/bin/bash
 # The concurrent tests of index, structures and tables under the compiler's sanitizers.
 #
-#   scripts/sanitize.sh [address] [thread] [CRATE]...     both sanitizers and index, structures, tables without arguments.
+#   scripts/sanitize.sh [address] [thread] [CRATE]...
 #
-# address   AddressSanitizer: what is read after it was freed, freed twice, or (index and structures) never freed.
-# thread    ThreadSanitizer: two threads at one place, one of which writes, with nothing that orders them. It knows no fences, so the epoch is built in the
-#           form that it has for this sanitizer (crossbeam_sanitize_thread), and scripts/tsan.supp
-#           says what is not reported, and why.
+# Without arguments: both sanitizers, and the crates index, structures and tables.
+#
+# address   AddressSanitizer: memory that is read after it was freed, freed twice, or (index and
+#           structures) never freed.
+# thread    ThreadSanitizer: two threads at one place, one of which writes, with nothing that orders
+#           them. It knows no fences, so the epoch is built in the form that it has for this
+#           sanitizer (crossbeam_sanitize_thread). scripts/tsan.supp says what is not reported, and
+#           why.
 #
 # Before, each must find a fault that is planted (scripts/planted.rs).
 #

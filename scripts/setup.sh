@@ -4,8 +4,8 @@
 #   setup.sh rust    nothing is installed, only the toolchain looked for
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
-#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a C++ compiler, pkg-config, valgrind;
-#                    Mnesia's sources, if they can be had
+#   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a
+#                    C++ compiler, pkg-config, valgrind; Mnesia's sources, if they can be had
 #   setup.sh proof   what `make proof` uses: the same
 #   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
 #

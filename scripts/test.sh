@@ -4,7 +4,9 @@
 # `N passed, N failed`; the exit status is 0 only if nothing failed and every stage has really run
 # something.
 #
-#   scripts/test.sh [STAGE...]    only these stages: build lint rust model erlang elixir demo bench instructions packaging
+#   scripts/test.sh [STAGE...]    all stages, or only these of them:
+#
+#   build lint rust model erlang elixir demo bench instructions packaging
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh

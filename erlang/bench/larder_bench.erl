@@ -1,11 +1,14 @@
 %% @doc `make bench': `ets' and Larder do the same work, in one virtual machine, in turns.
 %%
-%% Environment: `LARDER_BENCH_SIZES=1000,65536' chooses sizes, `LARDER_BENCH_ROWS=set_read,memory_plain' rows of the table
-%% (see larder_bench_work), `LARDER_BENCH_RUNS' how often each side is measured (five times if not said), and
-%% `LARDER_BENCH_OPERATIONS' how many operations (or rows, for memory) a measurement of small tables has; `LARDER_BENCH_OUT' is the folder of
-%% the files. Progress, and how long it will still take, go to the standard error.
+%% Environment: `LARDER_BENCH_SIZES=1000,65536' chooses sizes,
+%% `LARDER_BENCH_ROWS=set_read,memory_plain' rows of the table (see larder_bench_work),
+%% `LARDER_BENCH_RUNS' how often each side is measured (five times if not said), and
+%% `LARDER_BENCH_OPERATIONS' how many operations (or rows, for memory) a measurement of small tables
+%% has; `LARDER_BENCH_OUT' is the folder of the files. Progress, and how long it will still take, go
+%% to the standard error.
 %%
-%% The quick set is all of it in less time: fewer operations, large tables once, memory without the smallest tables.
+%% The quick set is all of it in less time: fewer operations, large tables once, memory without the
+%% smallest tables.
 -module(larder_bench).
 
 -export([main/0, quick/0, scaling/0, growth/0, mnesia/0]).
@@ -19,7 +22,8 @@
 %% Tables of more rows are measured once there.
 -define(LARGE, 500_000).
 
-%% What is to be done: a course or a memory at a size, how often, and about how many seconds that takes.
+%% What is to be done: a course or a memory at a size, how often, and about how many seconds that
+%% takes.
 -type task() :: {Size :: pos_integer(), course | memory, map(), Runs :: pos_integer(), Operations :: pos_integer(), Seconds :: float()}.
 
 %% @doc Measures single operations and memory, prints the tables and stops the node.
@@ -56,7 +60,8 @@ ended(Fun) ->
              end,
     halt(Status, [{flush, true}]).
 
-%% How many runs a size has, how many there are if nobody says so, how many operations, and the smallest table whose memory is measured.
+%% How many runs a size has, how many there are if nobody says so, how many operations, and the
+%% smallest table whose memory is measured.
 run(RunsOf, OwnRuns, OwnOperations, Least) ->
     Sizes = larder_bench_env:numbers("LARDER_BENCH_SIZES", ?SIZES),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", OwnRuns),
@@ -108,7 +113,8 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
     Measured = told(Task, What, fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
     [M || #{row := Row} = M <- Measured, lists:member(Row, Rows)].
 
-%% Says what is under way and how long the rest will take: what was expected, corrected by how long things have taken so far.
+%% Says what is under way and how long the rest will take: what was expected, corrected by how long
+%% things have taken so far.
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     {Expected, Taken} = get(factor),
     Left = get(left) * Taken / Expected,

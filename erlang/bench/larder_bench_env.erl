@@ -1,4 +1,5 @@
-%% @doc What the environment says about a bench run. What can't be understood is an error, not ignored.
+%% @doc What the environment says about a bench run. What can't be understood is an error, not
+%% ignored.
 -module(larder_bench_env).
 
 -export([number/2, numbers/2, choice/2, share/2, seed/2, folder/1, time/1]).

@@ -1,10 +1,12 @@
-%% @doc `make bench-growth': how evenly a table grows, from nothing to sixteen million rows {int, int} in random order.
+%% @doc `make bench-growth': how evenly a table grows, from nothing to sixteen million rows {int,
+%% int} in random order.
 %%
-%% Inserts are timed a million at a time, and the slowest million is compared with the median one. (The slowest single
-%% insert is measured from Rust, where no virtual machine comes between.)
+%% Inserts are timed a million at a time, and the slowest million is compared with the median one.
+%% (The slowest single insert is measured from Rust, where no virtual machine comes between.)
 %%
-%% Environment: `LARDER_BENCH_GROWTH' (rows in the end), `LARDER_BENCH_PART' (a million, if not said), `LARDER_BENCH_RUNS'
-%% (of each part the best counts: what the system does now and then is not the table's), `LARDER_BENCH_OUT'.
+%% Environment: `LARDER_BENCH_GROWTH' (rows in the end), `LARDER_BENCH_PART' (a million, if not
+%% said), `LARDER_BENCH_RUNS' (of each part the best counts: what the system does now and then is
+%% not the table's), `LARDER_BENCH_OUT'.
 -module(larder_bench_growth).
 
 -export([run/0]).

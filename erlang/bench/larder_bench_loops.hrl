@@ -1,5 +1,6 @@
-%% The loops that are timed. Two modules include this file, each with its own TABLES, so that every call of the table's
-%% module is a direct one and both sides run the very same instructions around it. A module that includes it has many/2.
+%% The loops that are timed. Two modules include this file, each with its own TABLES, so that every
+%% call of the table's module is a direct one and both sides run the very same instructions around
+%% it. A module that includes it has many/2.
 %%
 %% Every loop checks each answer. run/3 returns the number of operations.
 
@@ -99,7 +100,8 @@ lookup_mixed(_, []) -> ok.
 delete_mixed(T, [{K, _} | Pairs]) -> true = ?TABLES:delete(T, K), delete_mixed(T, Pairs);
 delete_mixed(_, []) -> ok.
 
-%% Fills a table with rows 1..N without any list of keys: what is measured is the memory of the table alone.
+%% Fills a table with rows 1..N without any list of keys: what is measured is the memory of the
+%% table alone.
 -spec fill(term(), larder_bench_rows:shape(), in_order | at_random, pos_integer()) -> ok.
 fill(T, Shape, Order, N) ->
     Place = larder_bench_rows:places(Order, N, 1),

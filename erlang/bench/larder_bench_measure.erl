@@ -1,9 +1,10 @@
 %% @doc Sends two tables through the same course, in turns, and keeps the times.
 %%
-%% One measurement is a course in a process of its own. A small table goes through its course many times over, until each
-%% step has done about a million operations, and the first time does not count: tables are measured warm. A large one
-%% starts from nothing. Which side goes first alternates. Keys are constants of the system (persistent terms), which no
-%% collection ever copies, and the process has a heap that garbage seldom fills.
+%% One measurement is a course in a process of its own. A small table goes through its course many
+%% times over, until each step has done about a million operations, and the first time does not
+%% count: tables are measured warm. A large one starts from nothing. Which side goes first
+%% alternates. Keys are constants of the system (persistent terms), which no collection ever copies,
+%% and the process has a heap that garbage seldom fills.
 -module(larder_bench_measure).
 
 -export([course/4, with_data/3, in_own_process/2, median/1]).
@@ -14,7 +15,8 @@
                       ets := [float()], larder := [float()]}.
 %% Nanoseconds an operation of each measurement, those of one pair at the same place.
 
-%% Words. Large enough that a collection comes every few thousand operations, small enough to stay in the cache.
+%% Words. Large enough that a collection comes every few thousand operations, small enough to stay
+%% in the cache.
 -define(HEAP, 65_536).
 %% Words a row of a step that gives all rows at once.
 -define(RESULT, 8).
@@ -27,7 +29,8 @@ with_data(Shape, Size, Fun) ->
     after persistent_term:erase(?MODULE)
     end.
 
-%% @doc Measures a course, each side `Runs' times, over rounds of about `Operations' operations. To be called in with_data/3.
+%% @doc Measures a course, each side `Runs' times, over rounds of about `Operations' operations. To
+%% be called in with_data/3.
 -spec course(larder_bench_work:course(), pos_integer(), pos_integer(), pos_integer()) -> [measured()].
 course(#{type := Type, steps := Steps} = Course, Size, Runs, Operations) ->
     Rounds = max(1, (Operations + Size - 1) div Size),

@@ -1,5 +1,6 @@
-%% @doc The memory of a row, each time in a fresh virtual machine: what the table says of itself, and by how much the
-%% machine's resident memory grew. Only the second knows what allocators keep, so that is what is judged.
+%% @doc The memory of a row, each time in a fresh virtual machine: what the table says of itself,
+%% and by how much the machine's resident memory grew. Only the second knows what allocators keep,
+%% so that is what is judged.
 -module(larder_bench_memory).
 
 -export([measure/3, child/1]).
@@ -15,8 +16,8 @@
 %% Less than this can't be seen of resident memory.
 -define(PAGE, 4096).
 
-%% @doc Measures one of {@link larder_bench_work:memories/0} at a size. Small tables are filled in numbers, up to about so
-%% many rows, because memory is given in large pieces.
+%% @doc Measures one of {@link larder_bench_work:memories/0} at a size. Small tables are filled in
+%% numbers, up to about so many rows, because memory is given in large pieces.
 -spec measure(larder_bench_work:memory(), pos_integer(), pos_integer()) -> measured().
 measure(#{row := Row, name := Name, type := Type} = Memory, Size, Rows) ->
     Count = max(1, Rows div Size),

@@ -1,7 +1,8 @@
 %% @doc How `make bench' shows what it measured: a table for each size, a CSV, a chart.
 %%
-%% Ratios are Larder's figure by that of `ets', of medians: under 1, Larder is quicker (or smaller). What a row of the
-%% table names several operations for is judged by the geometric mean of their ratios; each stands below it.
+%% Ratios are Larder's figure by that of `ets', of medians: under 1, Larder is quicker (or smaller).
+%% What a row of the table names several operations for is judged by the geometric mean of their
+%% ratios; each stands below it.
 -module(larder_bench_report).
 
 -export([table/2, files/3]).

@@ -1,8 +1,8 @@
 %% @doc The rows and keys of `make bench', and the orders in which they come.
 %%
-%% A row has a number from 1 to N. Random orders are permutations of the numbers that need no memory: rounds of
-%% multiplication and exclusive or over the next power of two, in which what falls beyond N is sent round again. The same
-%% seed gives the same order everywhere.
+%% A row has a number from 1 to N. Random orders are permutations of the numbers that need no
+%% memory: rounds of multiplication and exclusive or over the next power of two, in which what falls
+%% beyond N is sent round again. The same seed gives the same order everywhere.
 -module(larder_bench_rows).
 
 -include("larder_bench_rows.hrl").
@@ -14,8 +14,9 @@
 -type shape() :: ints | binaries | tuples.
 %% `{I, I}'; rows of mixed terms under a key of 16 bytes; the same under a tuple of three.
 -type data() :: #{size := pos_integer(), sum := pos_integer(), insert := [term()], visit := [term()], lists := [[term()]]}.
-%% Keys in the order of insertion, and in another random order for everything after it: a row's place in memory is often
-%% that of its insertion, and visits in that order would not be random to the processor. For mixed rows, `{Key, I}'.
+%% Keys in the order of insertion, and in another random order for everything after it: a row's
+%% place in memory is often that of its insertion, and visits in that order would not be random to
+%% the processor. For mixed rows, `{Key, I}'.
 
 -define(MANY, 1000).
 
@@ -63,7 +64,8 @@ places(at_random, N, Seed) ->
     {A, B, C} = {(Seed * 16#9E3779) band Mask bor 1, (Seed * 16#5851F5 + 16#2C1B3C6) band Mask bor 1, Seed * 16#3C6EF3},
     fun(I) -> mix(I - 1, N, {Mask, Half, A, B, C}) + 1 end.
 
-%% Each step is a bijection of 0..Mask; N is over half of that, so that a walk is two steps on average at the most.
+%% Each step is a bijection of 0..Mask; N is over half of that, so that a walk is two steps on
+%% average at the most.
 mix(X, N, {Mask, Half, A, B, C} = How) ->
     X1 = (X * A + C) band Mask,
     X2 = (X1 bxor (X1 bsr Half)) * B band Mask,

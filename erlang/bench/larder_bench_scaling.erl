@@ -1,12 +1,14 @@
 %% @doc `make bench-scaling': several processes on one table.
 %%
-%% Two parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a range of twice as many keys,
-%% lookups alone and 80 % lookups, 10 % inserts, 10 % deletes. And the scenarios of the throughput benchmark of OTP's own
-%% tests of `ets': rows {int}, half of a range of a million keys, against whichever option of `ets' does best.
+%% Two parts. How throughput grows with the number of processes: rows {int, int}, 524,288 of a range
+%% of twice as many keys, lookups alone and 80 % lookups, 10 % inserts, 10 % deletes. And the
+%% scenarios of the throughput benchmark of OTP's own tests of `ets': rows {int}, half of a range of
+%% a million keys, against whichever option of `ets' does best.
 %%
-%% Environment: `LARDER_BENCH_PROCESSES=1,2', `LARDER_BENCH_MS' (length of a run), `LARDER_BENCH_RUNS' (the median counts),
-%% `LARDER_BENCH_PARTS=scaling,scenarios', `LARDER_BENCH_SCENARIO=next' (what has this in its name alone), `LARDER_BENCH_RANGE' (another range
-%% of keys, for both parts), `LARDER_BENCH_OUT'.
+%% Environment: `LARDER_BENCH_PROCESSES=1,2', `LARDER_BENCH_MS' (length of a run),
+%% `LARDER_BENCH_RUNS' (the median counts), `LARDER_BENCH_PARTS=scaling,scenarios',
+%% `LARDER_BENCH_SCENARIO=next' (what has this in its name alone), `LARDER_BENCH_RANGE' (another
+%% range of keys, for both parts), `LARDER_BENCH_OUT'.
 %% Every run has a fresh table.
 -module(larder_bench_scaling).
 
@@ -65,7 +67,8 @@ scenario(Part, Name, {Insert, Delete, Lookup, Other}, Range, Arity) ->
     #{part => Part, name => Name,
       mix => {Draw(Insert), Draw(Insert + Delete), Draw(Insert + Delete + Lookup), Other, Range, Arity}}.
 
-%% Larder first, then what `ets' offers for the type. The fixed number of locks is an option for OTP's own tests.
+%% Larder first, then what `ets' offers for the type. The fixed number of locks is an option for
+%% OTP's own tests.
 -spec contenders(atom()) -> [contender()].
 contenders(Type) ->
     Read = {read_concurrency, true},
@@ -112,7 +115,8 @@ rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, 
     true = Side:delete(Table),
     Rate.
 
-%% Operations a second, by the worker's own clock: a long operation is finished after the word to stop.
+%% Operations a second, by the worker's own clock: a long operation is finished after the word to
+%% stop.
 worker(Side, Table, Mix, Seed) ->
     receive go -> ok end,
     Start = erlang:monotonic_time(),

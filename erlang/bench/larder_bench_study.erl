@@ -1,13 +1,17 @@
-%% @doc The studies of 2003 and of ordered_set, with the real `ets' beside, for `larder-bench study erlang', which starts this and reads what it
-%% says: lines of fields between tabs, the first of them `@part', `@step', `@fact', `@point', `@skip', `@wrong' or `@done'.
+%% @doc The studies of 2003 and of ordered_set, with the real `ets' beside, for `larder-bench study
+%% erlang', which starts this and reads what it says: lines of fields between tabs, the first of
+%% them `@part', `@step', `@fact', `@point', `@skip', `@wrong' or `@done'.
 %%
-%% To add a workload of one process: an entry of workloads/0 (and its plot in crates/larder-bench/src/study/erlang.rs).
+%% To add a workload of one process: an entry of workloads/0 (and its plot in
+%% crates/larder-bench/src/study/erlang.rs).
 %%
-%% Environment: `LARDER_STUDY_SIZES' (keys), `LARDER_STUDY_OPERATIONS' (of each kind, at least, where tables are small), `LARDER_STUDY_INSERTS' (of disjoint
-%% ranges), `LARDER_BENCH_RUNS', `LARDER_BENCH_RANGE' and `LARDER_BENCH_MS' (of scenarios), `LARDER_STUDY_ONLY' (parts of names), `LARDER_STUDY_FREE'
-%% (bytes of memory that may be used), `LARDER_STUDY_PLANT=1' (a table that loses a row takes part), `LARDER_STUDY_SCENARIOS=main' (scenarios on the tables
-%% of ets and Larder's defaults alone), `LARDER_STUDY_SECONDS' (another turn is begun only while there is time for it; with `LARDER_STUDY_STRICT=1' nothing is
-%% begun when they are over).
+%% Environment: `LARDER_STUDY_SIZES' (keys), `LARDER_STUDY_OPERATIONS' (of each kind, at least,
+%% where tables are small), `LARDER_STUDY_INSERTS' (of disjoint ranges), `LARDER_BENCH_RUNS',
+%% `LARDER_BENCH_RANGE' and `LARDER_BENCH_MS' (of scenarios), `LARDER_STUDY_ONLY' (parts of names),
+%% `LARDER_STUDY_FREE' (bytes of memory that may be used), `LARDER_STUDY_PLANT=1' (a table that
+%% loses a row takes part), `LARDER_STUDY_SCENARIOS=main' (scenarios on the tables of ets and
+%% Larder's defaults alone), `LARDER_STUDY_SECONDS' (another turn is begun only while there is time
+%% for it; with `LARDER_STUDY_STRICT=1' nothing is begun when they are over).
 -module(larder_bench_study).
 
 -export([main/0]).
@@ -52,8 +56,8 @@ is_main(Name) -> lists:member(Name, ["larder set", "larder ordered_set"]) orelse
 
 %%% Turns and time
 
-%% Calls Fun with 1, 2 and so on up to Runs: the first time in any case, then while there is as much time as the last one took, until a share of all the
-%% time is over. Without an end, all.
+%% Calls Fun with 1, 2 and so on up to Runs: the first time in any case, then while there is as much
+%% time as the last one took, until a share of all the time is over. Without an end, all.
 turns(Runs, Share, Fun) ->
     case over(Share, 0) of
         true -> say(["@skip", "a part: not in the time that was given (--minutes)"]);
@@ -79,7 +83,8 @@ until(Share) ->
         Seconds -> Share * list_to_integer(Seconds) * 1000
     end.
 
-%% Whether nothing is to be begun any more that takes so many seconds, in a part that may last until this share of the time is over.
+%% Whether nothing is to be begun any more that takes so many seconds, in a part that may last until
+%% this share of the time is over.
 over(Share, Seconds) -> os:getenv("LARDER_STUDY_STRICT") =:= "1" andalso spent() + Seconds * 1000 > until(Share).
 
 %% What there is: ets, Larder, Larder's structures.

@@ -1,11 +1,13 @@
-%% @doc `make bench-wide': every function that touches rows, on every type of table, with every kind of
-%% rows, at several sizes; `ets' and Larder in turns. A run measures a seeded random part of that product,
-%% so that no set of cells can be made fast by itself; `make bench-wide-full' measures all of it.
+%% @doc `make bench-wide': every function that touches rows, on every type of table, with every kind
+%% of rows, at several sizes; `ets' and Larder in turns. A run measures a seeded random part of that
+%% product, so that no set of cells can be made fast by itself; `make bench-wide-full' measures all
+%% of it.
 %%
-%% Environment: `LARDER_BENCH_OPS', `LARDER_BENCH_KINDS', `LARDER_BENCH_TYPES', `LARDER_BENCH_SIZES' choose
-%% cells (names between commas); `LARDER_BENCH_SHARE=0.05' is the part of them that is measured, 0.2 if not
-%% said, all if cells were chosen; `LARDER_BENCH_SEED' (a number, or `random') chooses which;
-%% `LARDER_BENCH_RUNS' is the rounds a side (5), `LARDER_BENCH_OUT' the folder of the files.
+%% Environment: `LARDER_BENCH_OPS', `LARDER_BENCH_KINDS', `LARDER_BENCH_TYPES', `LARDER_BENCH_SIZES'
+%% choose cells (names between commas); `LARDER_BENCH_SHARE=0.05' is the part of them that is
+%% measured, 0.2 if not said, all if cells were chosen; `LARDER_BENCH_SEED' (a number, or `random')
+%% chooses which; `LARDER_BENCH_RUNS' is the rounds a side (5), `LARDER_BENCH_OUT' the folder of the
+%% files.
 -module(larder_bench_wide).
 
 -export([main/0]).
@@ -100,9 +102,9 @@ in_part(Name, #{processes := 2, kind := Kind, size := Size}) ->
         andalso lists:member(Kind, larder_bench_wide_ops:shared_kinds());
 in_part(_, _) -> true.
 
-%% The same cells for the same seed, whatever else was chosen. A large table takes longer to make than a
-%% cell takes: there a part of the tables is drawn, and a part of the cells of each, which together are as
-%% many as were wanted.
+%% The same cells for the same seed, whatever else was chosen. A large table takes longer to make
+%% than a cell takes: there a part of the tables is drawn, and a part of the cells of each, which
+%% together are as many as were wanted.
 drawn(Name, #{type := Type, kind := Kind, size := Size, by := By, processes := Processes}, Seed, Share) ->
     Table = {Type, Kind, Size, By, Processes},
     case Size > ?DRAWN_BY_TABLE of

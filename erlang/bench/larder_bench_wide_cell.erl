@@ -1,10 +1,11 @@
-%% @doc Measures one cell of the wide bench: an operation on tables of `ets' and of Larder, in turns.
+%% @doc Measures one cell of the wide bench: an operation on tables of `ets' and of Larder, in
+%% turns.
 %%
-%% A pass is one going over a part of the table's keys (or over all rows), on each of some tables of that
-%% size: small tables are many, so that a pass lasts longer than the clock's resolution. Before and after a
-%% pass the tables are brought into their state again, outside the timing. A round is some passes that take
-%% about 1.5 ms. Rounds of both sides alternate, and so does which goes first; the passes of a round visit
-%% the same parts on both sides, those of the next round the next parts.
+%% A pass is one going over a part of the table's keys (or over all rows), on each of some tables of
+%% that size: small tables are many, so that a pass lasts longer than the clock's resolution. Before
+%% and after a pass the tables are brought into their state again, outside the timing. A round is
+%% some passes that take about 1.5 ms. Rounds of both sides alternate, and so does which goes first;
+%% the passes of a round visit the same parts on both sides, those of the next round the next parts.
 %%
 %% Each cell has a process of its own, which is collected before each round.
 -module(larder_bench_wide_cell).
@@ -15,7 +16,8 @@
 
 -type tables() :: #{ets := [term()], larder := [term()]}.
 -type result() :: #{ets := [float()], larder := [float()], calls := pos_integer()} | {left_out, string()}.
-%% Nanoseconds a call (a row, where an operation goes over all of them) of each round; calls of a round.
+%% Nanoseconds a call (a row, where an operation goes over all of them) of each round; calls of a
+%% round.
 
 %% Words of the process: collections are rare, and the heap stays in the cache.
 -define(HEAP, 65_536).
@@ -31,8 +33,8 @@
 %% Contents are compared, too, where that does not take long.
 -define(COMPARED, 1000).
 
-%% @doc Calls `Fun' while the data is there for cells: as constants of the system, which no collection
-%% copies.
+%% @doc Calls `Fun' while the data is there for cells: as constants of the system, which no
+%% collection copies.
 -spec with_data(fun(() -> larder_bench_wide_kinds:data()), fun(() -> Result)) -> Result.
 with_data(Make, Fun) ->
     ok = larder_bench_measure:in_own_process(fun() -> persistent_term:put(?MODULE, Make()) end, ?HEAP),
@@ -161,7 +163,8 @@ alone(#{loop := Loop, before := Before, later := Later} = Op, {Side, Tables} = S
 prepare(_, as_is, _, _) -> ok;
 prepare(Side, State, Tables, Part) -> lists:foreach(fun(T) -> ok = Side:prepare(State, T, Part) end, Tables).
 
-%% Two processes share the items of each part; the tables are brought into their state at the end alone.
+%% Two processes share the items of each part; the tables are brought into their state at the end
+%% alone.
 beside(Op, Tables, Works, Rounds) ->
     {Own, Its} = lists:unzip([{{P, Front}, {P, Back}} || {P, Items} <- Works, {Front, Back} <- [halves(Items)]]),
     Parent = self(),

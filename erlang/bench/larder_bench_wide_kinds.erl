@@ -1,7 +1,8 @@
 %% @doc The kinds of rows of the wide bench, and the data of a table of one kind.
 %%
-%% The first element of a row is its key, the second, where there is one, its number: counters count it,
-%% guards compare it. Keys are made of numbers from 1 on; the keys above those of the table are not in it.
+%% The first element of a row is its key, the second, where there is one, its number: counters count
+%% it, guards compare it. Keys are made of numbers from 1 on; the keys above those of the table are
+%% not in it.
 -module(larder_bench_wide_kinds).
 
 -export([kinds/0, options/1, arity/1, types/1, data/3, size_of/2, local/2]).
@@ -10,8 +11,8 @@
 
 -type kind() :: atom().
 -type part() :: #{keys := [term()], rows := [tuple()], others := [term()], other_rows := [tuple()], all := [tuple()]}.
-%% A part of the table's keys and their rows; as many keys that are not there, and rows for them; all rows
-%% of the table, in another random order.
+%% A part of the table's keys and their rows; as many keys that are not there, and rows for them;
+%% all rows of the table, in another random order.
 -type data() :: #{parts := [part()], size := pos_integer(), keys := pos_integer()}.
 
 %% Keys of a part, and words of one at the most, so that a part of large rows is small.
@@ -22,8 +23,8 @@
 %% Objects under a key in the kind `several'.
 -define(SEVERAL, 5).
 
-%% @doc All kinds: first those of keys, whose rows are `{Key, Number}', then those of rows, whose keys are
-%% small integers.
+%% @doc All kinds: first those of keys, whose rows are `{Key, Number}', then those of rows, whose
+%% keys are small integers.
 -spec kinds() -> [kind()].
 kinds() ->
     [int, int62, bignum, float, atom, bin16, bin65, bin2048, string, tuple, nested, pid, ref, function, map,
@@ -83,8 +84,8 @@ part(Kind, N, Rows, Numbers, All) ->
 
 keys(Rows) -> [element(1, Row) || [Row | _] <- Rows].
 
-%% @doc The row as a process has it that has just made it: a part of a binary becomes a binary of its own
-%% when it is copied, so that this one is cut out again.
+%% @doc The row as a process has it that has just made it: a part of a binary becomes a binary of
+%% its own when it is copied, so that this one is cut out again.
 -spec local(kind(), [tuple()]) -> [tuple()].
 local(row_subbinary, Rows) -> [{K, I, cut(I)} || {K, I, _} <- Rows];
 local(_, Rows) -> Rows.

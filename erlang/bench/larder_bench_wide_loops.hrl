@@ -1,8 +1,8 @@
-%% The timed loops of the wide bench. Two modules include this file, each with its own TABLES, so that
-%% both sides run the same instructions around each call.
+%% The timed loops of the wide bench. Two modules include this file, each with its own TABLES, so
+%% that both sides run the same instructions around each call.
 %%
-%% A loop goes over prepared items. In the mode `drop' it is timed and forgets the answers; in the mode
-%% `keep' it returns them, so that what is checked is the very code that is timed.
+%% A loop goes over prepared items. In the mode `drop' it is timed and forgets the answers; in the
+%% mode `keep' it returns them, so that what is checked is the very code that is timed.
 
 -define(OP(Name, Item, Call),
         Name(T, [Item | Items], drop) -> _ = Call, Name(T, Items, drop);
@@ -224,8 +224,8 @@ parts(_, '$end_of_table', Found) -> Found;
 parts(select, {Rows, Next}, Found) -> parts(select, ?TABLES:select(Next), [Rows | Found]);
 parts(match, {Rows, Next}, Found) -> parts(match, ?TABLES:match_object(Next), [Rows | Found]).
 
-%% A hash table that isn't fixed may pass rows over while it shrinks: those that are left are begun with
-%% again.
+%% A hash table that isn't fixed may pass rows over while it shrinks: those that are left are begun
+%% with again.
 next_delete(T, '$end_of_table', Keys) ->
     case ?TABLES:first(T) of
         '$end_of_table' -> Keys;

@@ -1,7 +1,7 @@
 %% @doc The operations of the wide bench: what each is given, and on which tables it makes sense.
 %%
-%% Add an operation when a user would meet it; none is ever removed. An operation is a line of table/0, and
-%% a loop of larder_bench_wide_loops.hrl if none of those there fits.
+%% Add an operation when a user would meet it; none is ever removed. An operation is a line of
+%% table/0, and a loop of larder_bench_wide_loops.hrl if none of those there fits.
 -module(larder_bench_wide_ops).
 
 -export([names/0, find/1, on/4, per_row/1, items/4, same/3]).
@@ -10,14 +10,15 @@
 -export_type([op/0, state/0]).
 
 -type state() :: as_is | without_keys | without_others | with_rows | restored | exchanged | empty | filled.
-%% What a table is brought into, see prepare/3 of the loops: without or with the part's keys and rows; those
-%% rows alone instead of what was done to them; the same without the other keys, too; all rows again.
+%% What a table is brought into, see prepare/3 of the loops: without or with the part's keys and
+%% rows; those rows alone instead of what was done to them; the same without the other keys, too;
+%% all rows again.
 -type op() :: #{name := atom(), loop := atom(), on := [atom()], least := 1 | 2, input := atom(), before := state(),
                 later := state(), answer := exact | free | never, whole := boolean(), scan := boolean(),
                 only := any | smallest | named | unnamed | prefix}.
-%% `least': elements of a row. `answer': free where a hash table may choose its order, so that answers can't
-%% be compared one by one; never where they are a table's own business. `whole': one call goes over all
-%% rows. `scan': it builds nothing. `only': a restriction to some tables.
+%% `least': elements of a row. `answer': free where a hash table may choose its order, so that
+%% answers can't be compared one by one; never where they are a table's own business. `whole': one
+%% call goes over all rows. `scan': it builds nothing. `only': a restriction to some tables.
 
 -define(ALL, [set, ordered_set, bag, duplicate_bag]).
 -define(SETS, [set, ordered_set]).
@@ -310,7 +311,8 @@ variable(N) -> list_to_atom("$" ++ integer_to_list(N)).
 
 %%% Answers
 
-%% @doc Whether both sides have answered alike; a hash table and a bag choose the order of what they give.
+%% @doc Whether both sides have answered alike; a hash table and a bag choose the order of what they
+%% give.
 -spec same(op(), atom(), {[term()], [term()]}) -> boolean().
 same(#{answer := never}, _, {A, B}) -> length(A) =:= length(B);
 same(#{answer := free}, Type, {A, B}) when Type =/= ordered_set -> length(A) =:= length(B);

@@ -1,5 +1,6 @@
-%% @doc How `make bench-wide' shows what it measured: distributions of ratios beside the targets, the worst
-%% cells, and all cells as CSV. A ratio is the median of Larder's rounds by that of the rounds of `ets'.
+%% @doc How `make bench-wide' shows what it measured: distributions of ratios beside the targets,
+%% the worst cells, and all cells as CSV. A ratio is the median of Larder's rounds by that of the
+%% rounds of `ets'.
 -module(larder_bench_wide_report).
 
 -export([files/4, print/3]).

@@ -1,7 +1,8 @@
-%% @doc What `make bench' measures: the rows of its table, their targets, and the courses that measure them.
+%% @doc What `make bench' measures: the rows of its table, their targets, and the courses that
+%% measure them.
 %%
-%% A course is one table that goes through some steps, one after the other; the last step leaves it empty. Several steps,
-%% of several courses, may belong to one row of the table.
+%% A course is one table that goes through some steps, one after the other; the last step leaves it
+%% empty. Several steps, of several courses, may belong to one row of the table.
 -module(larder_bench_work).
 
 -export([rows/0, courses/0, memories/0, target/2]).
@@ -19,8 +20,8 @@
 %% Where the targets stand.
 -define(SIZES, [1000, 65536, 1048576, 16777216]).
 
-%% @doc The rows of the table: what it is, and the most that Larder's time (or memory) may be, as a part of that of `ets',
-%% at each of the sizes 1,000, 65,536, 1,048,576 and 16,777,216.
+%% @doc The rows of the table: what it is, and the most that Larder's time (or memory) may be, as a
+%% part of that of `ets', at each of the sizes 1,000, 65,536, 1,048,576 and 16,777,216.
 -spec rows() -> [{row(), string(), [float()]}].
 rows() ->
     [{set_write, "set {int,int}: insert, counter, delete", [0.9, 0.5, 0.45, 0.35]},

@@ -1,4 +1,5 @@
-%% @doc The program behind `make run': `ets' and `larder' do the same work on this machine's Debian package index.
+%% @doc The program behind `make run': `ets' and `larder' do the same work on this machine's Debian
+%% package index.
 %%
 %% Every result of the one is compared with the result of the other; the program ends with an error
 %% if any differs, or if an operation fails. `LARDER_DEMO_SEED' repeats the random draws of an
@@ -30,7 +31,8 @@ seed() ->
         Text -> list_to_integer(Text)
     end.
 
-%% @doc Compares two modules that have the interface of `ets'; the files of the report go to the folder.
+%% @doc Compares two modules that have the interface of `ets'; the files of the report go to the
+%% folder.
 -spec run({module(), module()}, integer(), file:filename(), larder_demo_debian:places()) -> 0 | 1.
 run({A, B} = Modules, Seed, Folder, Places) ->
     Start = erlang:monotonic_time(millisecond),

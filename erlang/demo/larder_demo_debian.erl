@@ -25,8 +25,8 @@
 -spec places() -> places().
 places() -> #{lists => ?LISTS, status => ?STATUS, apt_helper => ?APT_HELPER}.
 
-%% @doc The files read, and the packages by name, in the order of the names. A package that several files have
-%% is taken from the last of them. `Progress' is told what is being read.
+%% @doc The files read, and the packages by name, in the order of the names. A package that several
+%% files have is taken from the last of them. `Progress' is told what is being read.
 -spec read(fun((iodata()) -> ok), places()) -> {[file:filename()], [package()]}.
 read(Progress, #{apt_helper := AptHelper} = Places) ->
     Files = files(Places),

@@ -1,4 +1,5 @@
-%% @doc How the outcomes are shown: a line while running, a table with bars at the end, a CSV and an SVG for keeping.
+%% @doc How the outcomes are shown: a line while running, a table with bars at the end, a CSV and an
+%% SVG for keeping.
 -module(larder_demo_report).
 
 -export([line/2, table/2, files/4]).
@@ -11,7 +12,8 @@ line(_, #{difference := D}) when D =/= none -> "DIFFERENT";
 line({A, B}, #{times := {TimeA, TimeB}, repeats := Repeats}) ->
     io_lib:format("~s ~s   ~s ~s   (~b times, the same)", [A, larder_report:time(TimeA), B, larder_report:time(TimeB), Repeats]).
 
-%% @doc The table of all operations. The ratio is how many times as quick the second is as the first.
+%% @doc The table of all operations. The ratio is how many times as quick the second is as the
+%% first.
 -spec table({module(), module()}, [larder_demo_measure:outcome()]) -> ok.
 table({A, B}, Outcomes) ->
     io:format("~nMedians; ratio: how many times as quick ~s is as ~s (under 1: slower). B/row: bytes a row, by info(T, memory)~n"

@@ -1,4 +1,5 @@
-%% @doc The work that `make run' gives to both table modules: the same operations, on the same rows, in the same order.
+%% @doc The work that `make run' gives to both table modules: the same operations, on the same rows,
+%% in the same order.
 %%
 %% An operation says how its environment is made (`setup', not timed), what is timed (`run'), how
 %% the two outcomes are compared (`compare', not timed) and what is thrown away afterwards
@@ -64,9 +65,9 @@ key_ranges(Sorted, Keys, N, Rows) ->
     Places = maps:from_list(lists:zip(Sorted, lists:seq(1, tuple_size(All)))),
     [{K, element(min(map_get(K, Places) + Rows, tuple_size(All)), All)} || K <- lists:sublist(Keys, N)].
 
-%% @doc What is done, in order. The bag comes last: under the key of a package that twenty thousand others need, each
-%% insertion looks at all the objects that are there, so that it takes longer than the rest
-%% together.
+%% @doc What is done, in order. The bag comes last: under the key of a package that twenty thousand
+%% others need, each insertion looks at all the objects that are there, so that it takes longer than
+%% the rest together.
 -spec operations(map()) -> [operation()].
 operations(Data) ->
     loads(Data) ++ lookups(Data) ++ ranges(Data) ++ scans(Data) ++ writes(Data) ++ [concurrent(Data)] ++ bag(Data).

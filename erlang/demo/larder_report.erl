@@ -1,4 +1,5 @@
-%% @doc What the reports of `make run' and `make bench' have in common: the facts of the machine, CSV, charts, units.
+%% @doc What the reports of `make run' and `make bench' have in common: the facts of the machine,
+%% CSV, charts, units.
 -module(larder_report).
 
 -export([facts/0, csv/3, chart/3, time/1, write/2]).
@@ -74,8 +75,8 @@ time(Ns) -> io_lib:format("~.2f s", [Ns / 1.0e9]).
 -define(PITCH, 22).
 -define(TOP, 50).
 
-%% @doc An SVG of horizontal bars, one for each ratio, on a logarithmic scale that begins at 1; a target is a tick. Bars
-%% stand in sections, each with a heading (or none, if that is empty).
+%% @doc An SVG of horizontal bars, one for each ratio, on a logarithmic scale that begins at 1; a
+%% target is a tick. Bars stand in sections, each with a heading (or none, if that is empty).
 -spec chart(unicode:chardata(), [number()], [{Heading :: unicode:chardata(), [bar()]}]) -> iolist().
 chart(Title, Grid, Sections) ->
     Lines = lists:append([[{heading, Heading} || Heading =/= ""] ++ Bars || {Heading, Bars} <- Sections]),

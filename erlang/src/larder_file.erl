@@ -95,8 +95,8 @@ loaded({ok, _} = Result, _File) -> Result;
 loaded({error, already_exists}, _File) -> throw(cannot_create_table);
 loaded({error, Why}, File) -> throw(unreadable(Why, File)).
 
-%% Atoms are never taken back, and a node without room for one more ends: so many may be new. The emulator
-%% rounds its limit up, so there can be more atoms than the limit that it names.
+%% Atoms are never taken back, and a node without room for one more ends: so many may be new. The
+%% emulator rounds its limit up, so there can be more atoms than the limit that it names.
 new_atoms() ->
     max(0, erlang:system_info(atom_limit) - erlang:system_info(atom_count)) div 2.
 
@@ -131,7 +131,8 @@ described({ok, {Name, Type, Protection, Named, Keypos, Objects, Extended, Versio
 described({error, Why}, File) ->
     throw(unreadable(Why, File)).
 
-%% What save/3 may have put there. A file can hold anything, and not all of that is safe to make a term of.
+%% What save/3 may have put there. A file can hold anything, and not all of that is safe to make a
+%% term of.
 extended_info(Bytes) ->
     [Item || Item <- [object_count, md5sum], binary:match(Bytes, atom_to_binary(Item)) =/= nomatch].
 

@@ -167,7 +167,8 @@ element_pattern() ->
 element_var() ->
     elements(['_', '$1', '$2', '$4']).
 
-%% A key without variables is taken for the key itself by OTP 25, although a map in it is a pattern as anywhere else (as Larder and OTP 27 have it).
+%% A key without variables is taken for the key itself by OTP 25, although a map in it is a pattern
+%% as anywhere else (as Larder and OTP 27 have it).
 has_map(Map) when is_map(Map) -> true;
 has_map([H | T]) -> has_map(H) orelse has_map(T);
 has_map(Tuple) when is_tuple(Tuple) -> has_map(tuple_to_list(Tuple));

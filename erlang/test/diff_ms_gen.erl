@@ -140,15 +140,18 @@ expression(Vars, Depth) ->
                {1, ?LET({K, V}, {elements([a, 1, 1.0, 'EXIT']), plain()}, #{K => V})},
                {1, ?LET({V, W}, {plain(), plain()}, #{a => V, b => W})}]).
 
-%% The values of maps, too. A map in a body that has a variable or `$_' in it is not copied out of the table by OTP before 25.3.2.7: the collector then
-%% writes into the table's own terms, and the emulator aborts or gives nonsense some time later (erlang/otp, pull request 7712).
+%% The values of maps, too. A map in a body that has a variable or `$_' in it is not copied out of
+%% the table by OTP before 25.3.2.7: the collector then writes into the table's own terms, and the
+%% emulator aborts or gives nonsense some time later (erlang/otp, pull request 7712).
 plain() -> elements([0, 1.5, b, <<"b">>]).
 
 circuit() -> elements(['andalso', 'orelse']).
 
-%% What is true or false. In a body, `andalso' and `orelse' of anything else leave OTP 25.2.3's stack out of step: what it builds next is broken
-%% now and then, and it aborts for want of absurd amounts of memory. (So, more rarely, does what the compiler knows already, `{'orelse', {'<', 1, 2}, _}'
-%% beside other elements of a list: an abort of these suites in random runs is to be tried with `ets' alone first.)
+%% What is true or false. In a body, `andalso' and `orelse' of anything else leave OTP 25.2.3's
+%% stack out of step: what it builds next is broken now and then, and it aborts for want of absurd
+%% amounts of memory. (So, more rarely, does what the compiler knows already, `{'orelse', {'<', 1,
+%% 2}, _}' beside other elements of a list: an abort of these suites in random runs is to be tried
+%% with `ets' alone first.)
 truth(Vars) ->
     Value = expression(Vars, 0),
     frequency([{3, {comparison(), Value, Value}}, {1, boolean()}, {1, {is_integer, Value}}]).

@@ -198,9 +198,10 @@ ets_would_crash(Table, Key, Default) ->
         error:badarg -> false
     end.
 
-%% A default that is refused leaves a trace in a fixed table of `ets': its key is known there as one that was deleted, and `next' and `prev' go on from it.
-%% So it is tried elsewhere first, if the key isn't there and nothing else is wrong.
-%% What others do meanwhile counts once: a call without the default that finds the key after all was the call.
+%% A default that is refused leaves a trace in a fixed table of `ets': its key is known there as one
+%% that was deleted, and `next' and `prev' go on from it. So it is tried elsewhere first, if the key
+%% isn't there and nothing else is wrong. What others do meanwhile counts once: a call without the
+%% default that finds the key after all was the call.
 count_without_trace(Table, Key, Ops, Default) ->
     Args = [Table, Key, Ops, Default],
     case outcome(ets, update_counter, [Table, Key, Ops]) of

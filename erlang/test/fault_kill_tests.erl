@@ -1,14 +1,14 @@
 %% @doc A process that is killed at a yield point of a long call, at each of them in turn.
 %%
 %% How a yield point is met exactly: one scheduler, a victim, and a hunter of higher priority who is
-%% told each time that the victim is scheduled out. The hunter runs before the victim can run again, so
-%% the exit signal that it sends at the n-th time finds the victim between its n-th slice and the next.
-%% n grows until the call is over before it comes to that. Calls that run on a dirty scheduler are
-%% killed after growing times instead.
+%% told each time that the victim is scheduled out. The hunter runs before the victim can run again,
+%% so the exit signal that it sends at the n-th time finds the victim between its n-th slice and the
+%% next. n grows until the call is over before it comes to that. Calls that run on a dirty scheduler
+%% are killed after growing times instead.
 %%
 %% Afterwards the table must be whole: what the call does at once is done or not done, what it does
-%% object by object is done to some and not to others; it can be used by the next; and nothing is left
-%% of the victim.
+%% object by object is done to some and not to others; it can be used by the next; and nothing is
+%% left of the victim.
 %%
 %% LARDER_FAULT_ROWS (3,000) sets how many rows there are, and so how many yield points.
 -module(fault_kill_tests).
@@ -26,7 +26,8 @@ new() -> [{K, new} || K <- lists:seq(1, rows() * 2)].
 
 %% The calls --------------------------------------------------------------------------------------
 
-%% {Name, the call, what may be found afterwards}. The table is public and somebody else's and holds old/0.
+%% {Name, the call, what may be found afterwards}. The table is public and somebody else's and holds
+%% old/0.
 calls(Type) ->
     All = [{{'$1', old}, [], ['$_']}],
     True = [{{'$1', old}, [], [true]}],
@@ -64,7 +65,7 @@ input(From) ->
        (close) -> ok
     end.
 
-%% What may be found --------------------------------------------------------------------------------
+%% What may be found -------------------------------------------------------------------------------
 
 unchanged(_, _, Found) -> Found =:= old().
 
@@ -92,7 +93,7 @@ some_of_the_input(M, Type, Found) ->
         orelse ((length(Found) rem 200 =:= 0 orelse M =:= diff_sound)
                 andalso lists:all(fun({_, V}) -> V =:= new end, Found)).
 
-%% The tests -------------------------------------------------------------------------------------------
+%% The tests ---------------------------------------------------------------------------------------
 
 every_yield_point_test_() ->
     [larder_test:tc(lists:concat(["killed at every yield point, ", Type]), 600, Sut, fun() ->
@@ -151,7 +152,7 @@ used_by_the_next(M, T, _) ->
     0 = M:info(T, size),
     true = M:delete(T).
 
-%% Hunter and victim -----------------------------------------------------------------------------------
+%% Hunter and victim -------------------------------------------------------------------------------
 
 on_one_scheduler(Fun) ->
     Before = erlang:system_flag(schedulers_online, 1),
@@ -195,7 +196,8 @@ drain(Pid) ->
     after 0 -> ok
     end.
 
-%% A hunter that is late, or a call that leaves half of its work, is noticed: here a list inserted one by one.
+%% A hunter that is late, or a call that leaves half of its work, is noticed: here a list inserted
+%% one by one.
 planted_test_() ->
     [larder_test:tc("half a list is noticed", 60, Sut, fun() ->
         on_one_scheduler(fun() ->
@@ -209,10 +211,10 @@ planted_test_() ->
         end)
      end) || Sut <- larder_test:other_suts()].
 
-%% Files -------------------------------------------------------------------------------------------------
+%% Files -------------------------------------------------------------------------------------------
 
-%% Killed in the middle of a save, what was there before is there still, or the new file as a whole, and nothing
-%% else; killed in the middle of a load, there is no table.
+%% Killed in the middle of a save, what was there before is there still, or the new file as a whole,
+%% and nothing else; killed in the middle of a load, there is no table.
 dirty_test_() ->
     [larder_test:tc("killed in tab2file and file2tab", 300, Sut, fun() -> files(Sut) end)
      || Sut <- larder_test:other_suts(), Sut =:= larder].
@@ -272,11 +274,11 @@ spin_until(End) ->
         false -> spin_until(End)
     end.
 
-%% Owners and heirs ----------------------------------------------------------------------------------------
+%% Owners and heirs --------------------------------------------------------------------------------
 
-%% Owners that are killed at the yield points of giving away, naming heirs, and long calls on their own
-%% tables, while the heirs die, too. A table never belongs to the dead: it has a living owner, or it is gone
-%% and its name is free.
+%% Owners that are killed at the yield points of giving away, naming heirs, and long calls on their
+%% own tables, while the heirs die, too. A table never belongs to the dead: it has a living owner,
+%% or it is gone and its name is free.
 owners_test_() ->
     [larder_test:tc(lists:concat(["owners and heirs die, ", Step]), 300, Sut, fun() ->
         [owner_and_heirs(Sut, Step, Order, N)

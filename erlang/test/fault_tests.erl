@@ -1,5 +1,5 @@
-%% @doc Files that end early or were altered, disks that are full, modules that are loaded again while
-%% tables live, memory that there isn't.
+%% @doc Files that end early or were altered, disks that are full, modules that are loaded again
+%% while tables live, memory that there isn't.
 -module(fault_tests).
 
 -export([cut_and_altered_files_test_/0, full_disk_test_/0, file_too_large_test_/0, no_folder_test_/0,
@@ -7,7 +7,8 @@
 
 %% Files ------------------------------------------------------------------------------------------
 
-%% Cut at every byte, and with every byte altered: one of the errors that larder_file names, and no table.
+%% Cut at every byte, and with every byte altered: one of the errors that larder_file names, and no
+%% table.
 cut_and_altered_files_test_() ->
     [larder_test:tc(lists:concat(["files cut and altered, ", Type, " ", Title]), 120, larder, fun() ->
         in_folder(fun(Dir) -> every_cut(Dir, [Type | Options]) end)
@@ -131,10 +132,10 @@ no_folder_test_() ->
         end)
      end) || larder_test:sut() =:= larder].
 
-%% Modules that are loaded again ---------------------------------------------------------------------
+%% Modules that are loaded again -------------------------------------------------------------------
 
-%% While others read, write and scan, every module is purged and loaded again, over and over; tables, ids,
-%% continuations and compiled specifications are those of before.
+%% While others read, write and scan, every module is purged and loaded again, over and over;
+%% tables, ids, continuations and compiled specifications are those of before.
 modules_loaded_again_test_() ->
     [larder_test:tc("modules are loaded again under a load", 120, larder, fun loaded_again/0)
      || larder_test:sut() =:= larder].
@@ -194,8 +195,8 @@ work(T, Named, N) ->
         work(T, Named, N + 1)
     end.
 
-%% The library is replaced on disk, as an upgrade of the application does it, and the module loaded again: the node goes
-%% on with the library that it has, and its tables.
+%% The library is replaced on disk, as an upgrade of the application does it, and the module loaded
+%% again: the node goes on with the library that it has, and its tables.
 replaced_library_test_() ->
     [larder_test:tc("the library is replaced on disk", 60, larder, fun() ->
         in_folder(fun(Dir) ->
@@ -214,8 +215,9 @@ replaced_library_test_() ->
         end)
      end) || larder_test:sut() =:= larder].
 
-%% A module that was deleted and purged before it is loaded again is the one case in which ids are lost: the emulator
-%% forgets what the references of the old module's tables are. They are badarg; named tables are whole, and the node lives.
+%% A module that was deleted and purged before it is loaded again is the one case in which ids are
+%% lost: the emulator forgets what the references of the old module's tables are. They are badarg;
+%% named tables are whole, and the node lives.
 removed_and_loaded_again_test_() ->
     [larder_test:tc("the module is removed, then loaded", 60, larder, fun() ->
         in_folder(fun(Dir) ->
@@ -231,9 +233,10 @@ removed_and_loaded_again_test_() ->
         end)
      end) || larder_test:sut() =:= larder].
 
-%% Memory ---------------------------------------------------------------------------------------------------
+%% Memory ------------------------------------------------------------------------------------------
 
-%% Numbers that would ask for more memory than there is are answered at once, and nothing is set aside for them.
+%% Numbers that would ask for more memory than there is are answered at once, and nothing is set
+%% aside for them.
 absurd_sizes_test_() ->
     [larder_test:tc("absurd sizes", 60, larder, fun() ->
         Huge = [1 bsl 27, 1 bsl 31, 1 bsl 32, 1 bsl 40, 1 bsl 58, 1 bsl 59 - 1, 1 bsl 64],

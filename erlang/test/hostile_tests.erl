@@ -1,6 +1,7 @@
-%% @doc Data and specifications made to hurt: keys whose hashes are alike, terms of a million levels, maps of a
-%% million keys, large binaries and parts of them, atoms by the million, specifications built to explode. What
-%% they take, of time and of memory, stays within what docs/promises.md names.
+%% @doc Data and specifications made to hurt: keys whose hashes are alike, terms of a million
+%% levels, maps of a million keys, large binaries and parts of them, atoms by the million,
+%% specifications built to explode. What they take, of time and of memory, stays within what
+%% docs/promises.md names.
 -module(hostile_tests).
 
 -export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0, wide_rows_test_/0, large_binaries_test_/0,
@@ -20,8 +21,9 @@ test(Title, Seconds, Fun) ->
 
 %% Hash flooding ----------------------------------------------------------------------------------
 
-%% Keys that Erlang's own hash takes for one, and keys whose bytes differ in few bits: every table hashes with a
-%% secret of its own, so they cost what other keys cost. Compared side by side, best of three.
+%% Keys that Erlang's own hash takes for one, and keys whose bytes differ in few bits: every table
+%% hashes with a secret of its own, so they cost what other keys cost. Compared side by side, best
+%% of three.
 hash_flooding_test_() ->
     tests("keys made to collide", 120, 2, fun(Type) ->
         Count = 10000,
@@ -61,7 +63,7 @@ collisions(Count, Range, N, Found) ->
         false -> collisions(Count, Range, N + 1, Found)
     end.
 
-%% Depth ------------------------------------------------------------------------------------------------
+%% Depth -------------------------------------------------------------------------------------------
 
 -define(DEEP, 1000000).
 
@@ -116,7 +118,7 @@ deep_keys_test_() ->
 walked(_, '$end_of_table', N) -> N;
 walked(T, Key, N) -> walked(T, larder:next(T, Key), N + 1).
 
-%% Breadth ------------------------------------------------------------------------------------------------
+%% Breadth -----------------------------------------------------------------------------------------
 
 wide_maps_test_() ->
     tests("maps of a million keys", 200, 1, fun(Type) ->
@@ -154,11 +156,12 @@ within(Seconds, Fun) ->
     {within, Seconds, true} = {within, Seconds, Us < Seconds * 1000000},
     Result.
 
-%% Binaries ------------------------------------------------------------------------------------------------------
+%% Binaries ----------------------------------------------------------------------------------------
 
 -define(LARGE, 100000000).
 
-%% 100 MB in a row: kept once, however often it is stored into its place, read and read again; gone with the row.
+%% 100 MB in a row: kept once, however often it is stored into its place, read and read again; gone
+%% with the row.
 large_binaries_test_() ->
     test("binaries of 100 MB", 120, fun() ->
         T = larder:new(hostile, []),
@@ -179,8 +182,8 @@ large_binaries_test_() ->
         true = byte_size(Large) =:= ?LARGE
     end).
 
-%% What is stored of a large binary does not keep the rest; what was read from a table and is kept by a process is
-%% just what was stored.
+%% What is stored of a large binary does not keep the rest; what was read from a table and is kept
+%% by a process is just what was stored.
 sub_binaries_pin_nothing_test_() ->
     test("parts of large binaries pin nothing", 120, fun() ->
         T = larder:new(hostile, [public]),
@@ -208,7 +211,7 @@ rss() ->
     [_, Pages | _] = string:lexemes(binary_to_list(Text), " "),
     list_to_integer(Pages) * 4096.
 
-%% Atoms -----------------------------------------------------------------------------------------------------------
+%% Atoms -------------------------------------------------------------------------------------------
 
 %% Nothing that is stored, looked up, matched or printed makes an atom.
 no_atoms_from_data_test_() ->
@@ -237,8 +240,8 @@ no_atoms_from_data_test_() ->
         true = larder:delete(T)
     end).
 
-%% A file with more atoms than the node has room for is refused: the node lives, and has none of them. Made in a node
-%% that has the room, loaded in one that has not.
+%% A file with more atoms than the node has room for is refused: the node lives, and has none of
+%% them. Made in a node that has the room, loaded in one that has not.
 a_file_of_atoms_test_() ->
     test("a file of atoms", 120, fun() ->
         File = "/tmp/larder_atoms_" ++ os:getpid(),
@@ -257,8 +260,8 @@ a_file_of_atoms_test_() ->
         ok = file:delete(File)
     end).
 
-%% The emulator rounds its limit of atoms up: a node can have some more than it says. A file that has no new ones
-%% is loaded there.
+%% The emulator rounds its limit of atoms up: a node can have some more than it says. A file that
+%% has no new ones is loaded there.
 more_atoms_than_the_limit_test_() ->
     test("more atoms than the limit", 60, fun() ->
         File = "/tmp/larder_few_atoms_" ++ os:getpid(),
@@ -283,11 +286,11 @@ in_a_node(Flags, Expression) ->
     ok = file:delete(Name),
     Said.
 
-%% Specifications ----------------------------------------------------------------------------------------------
+%% Specifications ----------------------------------------------------------------------------------
 
-%% Built to take exponential time or memory where parts are copied or tried again: many clauses, many variables of
-%% one name, results that hold the object many times over, guards that nest. Each takes what is in proportion to
-%% specification and result.
+%% Built to take exponential time or memory where parts are copied or tried again: many clauses,
+%% many variables of one name, results that hold the object many times over, guards that nest. Each
+%% takes what is in proportion to specification and result.
 exploding_specifications_test_() ->
     tests("specifications built to explode", 100, 1, fun(Type) ->
         T = larder:new(hostile, [Type]),
@@ -323,10 +326,10 @@ exploding() ->
      {objects_over_and_over, [{Wide, [], [lists:duplicate(2000, '$_')]}]},
      {wide_head, [{list_to_tuple(lists:duplicate(100000, '_')), [], [true]}]}].
 
-%% Files ---------------------------------------------------------------------------------------------------------
+%% Files -------------------------------------------------------------------------------------------
 
-%% Files whose checksums are right and whose contents lie: no options that are none, no object that isn't one, no
-%% claim of size is believed. An error of file2tab's, and no table.
+%% Files whose checksums are right and whose contents lie: no options that are none, no object that
+%% isn't one, no claim of size is believed. An error of file2tab's, and no table.
 lying_files_test_() ->
     test("files that lie", 60, fun() ->
         File = "/tmp/larder_lies_" ++ os:getpid(),
@@ -358,7 +361,8 @@ lying_files_test_() ->
              _ = larder:tabfile_info(File),
              [] = [U || U <- larder:all(), larder:info(U, name) =:= liar]
          end || Lie <- Lies],
-        %% More objects foretold than there are: the number is a remark of the time when the save began.
+        %% More objects foretold than there are: the number is a remark of the time when the save
+        %% began.
         ok = file:write_file(File, Field(Kind, Access, Write, Flags, Keypos, 1 bsl 62)),
         {ok, U} = larder:file2tab(File),
         5 = larder:info(U, size),
@@ -366,10 +370,10 @@ lying_files_test_() ->
         ok = file:delete(File)
     end).
 
-%% Noise -----------------------------------------------------------------------------------------------------------
+%% Noise -------------------------------------------------------------------------------------------
 
-%% Terms made of altered external format: whatever the emulator takes for a term comes back as it went in, as
-%% value and as key. LARDER_CASES scales how many.
+%% Terms made of altered external format: whatever the emulator takes for a term comes back as it
+%% went in, as value and as key. LARDER_CASES scales how many.
 terms_from_noise_test_() ->
     test("terms from noise", 300, fun() ->
         Seed = case os:getenv("LARDER_SEED") of
@@ -418,8 +422,8 @@ mutated(Bytes, N) ->
         _ -> <<A/binary, (B + 1), C/binary>>
     end, N - 1).
 
-%% No references of this node and no funs: OTP 25 makes terms of altered ones that bring it down when they are copied, by
-%% ets:insert/2 or a message.
+%% No references of this node and no funs: OTP 25 makes terms of altered ones that bring it down
+%% when they are copied, by ets:insert/2 or a message.
 noise_seeds() ->
     [1, -1, 1 bsl 70, -(1 bsl 200), 1.5, -0.0, a, [], "text", [a | b], {}, {1, {2, 3}}, #{a => 1, 2 => #{}},
      maps:from_list([{K, K} || K <- lists:seq(1, 40)]), <<"binary">>, <<1:13>>, <<0:1000>>, self(),
@@ -428,8 +432,9 @@ noise_seeds() ->
 
 %% Terms of later releases -------------------------------------------------------------------------
 
-%% From OTP 29 on there are records that are no tuples. Larder has no form for them: badarg, and nothing else happens,
-%% where they are asked for, too. (The emulator's own native interface ends the node when it is asked what they are.)
+%% From OTP 29 on there are records that are no tuples. Larder has no form for them: badarg, and
+%% nothing else happens, where they are asked for, too. (The emulator's own native interface ends
+%% the node when it is asked what they are.)
 records_of_later_releases_test_() ->
     case native_record() of
         none -> [];

@@ -174,7 +174,7 @@ every_native_function_is_tried_test() ->
     Tried = lists:usort([F || {F, _, _} <- native_rows()] ++ native_without()),
     Tried = lists:usort([F || {F, _} <- larder_nif:module_info(exports), F =/= module_info]).
 
-%% Every function, by somebody else -----------------------------------------------------------------
+%% Every function, by somebody else ----------------------------------------------------------------
 
 refused_test_() ->
     %% Its servers stay.
@@ -257,7 +257,7 @@ badarg_or(Reason) -> Reason.
 has_secret(Term) ->
     binary:match(term_to_binary(Term), atom_to_binary(?SECRET)) =/= nomatch.
 
-%% Owners and others --------------------------------------------------------------------------------
+%% Owners and others -------------------------------------------------------------------------------
 
 start_owner(M, Type, Access, How) ->
     Self = self(),
@@ -328,7 +328,7 @@ with_dets(Fun) ->
         _ = file:del_dir_r(Dir)
     end.
 
-%% The native functions -------------------------------------------------------------------------------
+%% The native functions ----------------------------------------------------------------------------
 
 %% The same rows one level down: whoever calls the native functions directly gets no further.
 native_refused_test_() ->
@@ -352,10 +352,11 @@ native_attempt(F, Args, Type, Access, How, Dets, Dir) ->
     Other ! stop,
     #{said => Said, shown => Shown, before => Before, later => After}.
 
-%% Continuations -----------------------------------------------------------------------------------------
+%% Continuations -----------------------------------------------------------------------------------
 
-%% A continuation carries no right: the owner's is of no use to others, also not after a repair, also not
-%% when the owner took it before the table became private, or before it gave the table away.
+%% A continuation carries no right: the owner's is of no use to others, also not after a repair,
+%% also not when the owner took it before the table became private, or before it gave the table
+%% away.
 continuations_test_() ->
     [larder_test:tc(lists:concat(["continuations, ", Type]), 30, Sut, fun() ->
         [continuations(Sut, Type, How) || How <- [by_id, by_name]]
@@ -386,7 +387,8 @@ reason(Fun) ->
     catch error:Reason -> Reason
     end.
 
-%% The parts of a continuation are in the open; with another's table in place of one's own it is refused.
+%% The parts of a continuation are in the open; with another's table in place of one's own it is
+%% refused.
 forged_continuations_test() ->
     larder_test:ensure_loaded(larder),
     Owner = start_owner(larder, set, private, by_id),
@@ -415,11 +417,11 @@ places(Place) ->
         ++ [begin <<A:N/bitstring, B:1, R/bitstring>> = Place, <<A/bitstring, (1 - B):1, R/bitstring>> end
             || N <- lists:seq(0, 8 * Size - 1)].
 
-%% Ids ---------------------------------------------------------------------------------------------------
+%% Ids ---------------------------------------------------------------------------------------------
 
-%% An id gives no right by being known, and no reference that was made up leads anywhere: here all that
-%% differ from a table's in one bit, through the external format (but for its length, where OTP 25 makes terms
-%% that bring it down). They can still be stored.
+%% An id gives no right by being known, and no reference that was made up leads anywhere: here all
+%% that differ from a table's in one bit, through the external format (but for its length, where OTP
+%% 25 makes terms that bring it down). They can still be stored.
 forged_ids_test() ->
     larder_test:ensure_loaded(larder),
     Owner = start_owner(larder, set, private, by_id),
@@ -452,9 +454,10 @@ read(Bytes) ->
     catch error:badarg -> []
     end.
 
-%% Those who get a table -------------------------------------------------------------------------------------
+%% Those who get a table ---------------------------------------------------------------------------
 
-%% An heir has no right before it inherits and all rights then; who gave a table away has none any more.
+%% An heir has no right before it inherits and all rights then; who gave a table away has none any
+%% more.
 gifts_and_heirs_test_() ->
     [larder_test:tc(lists:concat(["gifts and heirs, ", Type]), 30, Sut, fun() ->
         Self = self(),
@@ -477,9 +480,10 @@ gifts_and_heirs_test_() ->
         stop(Next)
      end) || Sut <- larder_test:suts(), Type <- ?TYPES].
 
-%% Files ---------------------------------------------------------------------------------------------------------
+%% Files -------------------------------------------------------------------------------------------
 
-%% Loading a private table's file makes a table of the loader's own, and never one in another's place.
+%% Loading a private table's file makes a table of the loader's own, and never one in another's
+%% place.
 files_test_() ->
     [larder_test:tc("files of private tables", 30, Sut, fun() ->
         with_dets(fun(_, Dir) -> [private_file(Sut, Dir, How) || How <- [by_id, by_name]] end)

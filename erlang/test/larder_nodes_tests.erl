@@ -1,5 +1,6 @@
-%% @doc Identifiers and the node's name: what was stored before a node got its name, or another one, is the same
-%% afterwards, as with `ets'; and what waits in a table to be answered can be answered, on this node and from another.
+%% @doc Identifiers and the node's name: what was stored before a node got its name, or another one,
+%% is the same afterwards, as with `ets'; and what waits in a table to be answered can be answered,
+%% on this node and from another.
 -module(larder_nodes_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -36,7 +37,8 @@ renamed() ->
 insert(Tables, Ids) ->
     [Mod:insert(Tab, [{Id, Id, [Id]} || Id <- Ids]) || {Mod, Tab} <- Tables].
 
-%% Found under their keys, in the table as a whole, and by patterns; and what a specification says of nodes.
+%% Found under their keys, in the table as a whole, and by patterns; and what a specification says
+%% of nodes.
 same(Tables, Ids) ->
     Rows = lists:sort([{Id, Id, [Id]} || Id <- Ids]),
     [begin

@@ -30,7 +30,8 @@ come_back(Type, Options, Term) ->
     ?assertEqual([{Term}], larder:select(Tab, [{{'$1', '_', '_', '_'}, [], [{{'$1'}}]}])),
     true = larder:delete(Tab).
 
-%% What would be larger than the emulator's integers fails as it does in ets, and nothing else comes in its place.
+%% What would be larger than the emulator's integers fails as it does in ets, and nothing else comes
+%% in its place.
 integers_are_as_large_as_the_emulator_s_test_() ->
     {timeout, 60, fun() ->
         Bits = largest_shift(1, 1 bsl 27),
@@ -124,7 +125,8 @@ long_binaries_are_not_copied_test() ->
     true = larder:delete(Tab),
     ?assertEqual(Binary, hd(Copies)).
 
-%% What the library writes to a process's heap beside what it gives back is walked over by the collector, where the heap was full.
+%% What the library writes to a process's heap beside what it gives back is walked over by the
+%% collector, where the heap was full.
 what_is_found_survives_the_collector_test_() ->
     {timeout, 60, fun what_is_found_survives_the_collector/0}.
 
@@ -274,7 +276,8 @@ a_name_is_free_when_its_owner_is_gone_test_() ->
          end) || _ <- lists:seq(1, 30000)]
     end}.
 
-%% A table that is called by its name has that name, or isn't meant: of two processes that rename it one finds none.
+%% A table that is called by its name has that name, or isn't meant: of two processes that rename it
+%% one finds none.
 renamed_by_one_of_two_test_() ->
     {timeout, 60, fun() ->
         Rename = fun(To) -> catch larder:rename(larder_smoke_named, To) end,
@@ -527,7 +530,8 @@ new_functions_test() ->
     ?assertEqual([[{2, 4}], [], []], larder:take_many(Tab, [2, 7, 2])),
     larder:delete(Tab).
 
-%% Whatever gives several objects of one key gives them in the order in which they came, as ets does. Many take several slices.
+%% Whatever gives several objects of one key gives them in the order in which they came, as ets
+%% does. Many take several slices.
 objects_of_a_key_come_in_order_test_() ->
     [{lists:concat([Type, ", ", Count]), fun() ->
           Rows = [{k, I, x} || I <- [3, 1, 2, 5, 4 | lists:seq(6, Count)]],
@@ -557,7 +561,8 @@ keys_that_are_given_end_a_search_test() ->
     [?assertEqual({Type, Ends(ets, Type)}, {Type, Ends(larder, Type)})
      || Type <- [set, ordered_set, bag, duplicate_bag]].
 
-%% Several keys that are given, met exactly by the limit: a set knows that they were all, an ordered_set does not.
+%% Several keys that are given, met exactly by the limit: a set knows that they were all, an
+%% ordered_set does not.
 several_keys_that_are_given_test_() ->
     [fun() ->
          Ends = fun(Mod) ->
@@ -579,7 +584,8 @@ spawn_and_wait(Fun) ->
     {Pid, Monitor} = spawn_monitor(Fun),
     receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.
 
-%% A map is a pattern in a key, too, as it is in ets of OTP 27 (ets of OTP 25 takes a key without variables for the key itself).
+%% A map is a pattern in a key, too, as it is in ets of OTP 27 (ets of OTP 25 takes a key without
+%% variables for the key itself).
 maps_in_keys_are_patterns_test_() ->
     [{atom_to_list(Type), fun() ->
           Tab = larder:new(t, [Type]),
@@ -592,7 +598,8 @@ maps_in_keys_are_patterns_test_() ->
           true = larder:delete(Tab)
       end} || Type <- [set, ordered_set, bag, duplicate_bag]].
 
-%% A thread answers steps from what it read ahead, and knows a key again by its word: in the table and the direction that it was shown for, while nothing changes.
+%% A thread answers steps from what it read ahead, and knows a key again by its word: in the table
+%% and the direction that it was shown for, while nothing changes.
 steps_stay_in_their_table_test_() ->
     [{atom_to_list(Type), fun() -> steps_stay_in_their_table(Type) end} || Type <- [set, ordered_set]].
 

@@ -1,18 +1,19 @@
-%% @doc Mixed work for a long time: tables of every type and of several structures, shared and one's own; rows that
-%% come and go, tables that grow and shrink, owners that live for moments and end in every way. Three things are
-%% watched throughout.
+%% @doc Mixed work for a long time: tables of every type and of several structures, shared and one's
+%% own; rows that come and go, tables that grow and shrink, owners that live for moments and end in
+%% every way. Three things are watched throughout.
 %%
-%% Contents. Every row carries a checksum of itself, which every reader looks at. Rows with two counters add up to
-%% nothing. When all workers rest (each round ends so) a table's size, list, keys, first-to-last walk and count agree.
+%% Contents. Every row carries a checksum of itself, which every reader looks at. Rows with two
+%% counters add up to nothing. When all workers rest (each round ends so) a table's size, list,
+%% keys, first-to-last walk and count agree.
 %%
-%% Memory. At the end of each round that has grown the tables, what is resident is compared with what is alive: what
-%% the tables and the emulator say they hold, and what the node took before there was a table. It stays within 1.3 times
-%% that.
+%% Memory. At the end of each round that has grown the tables, what is resident is compared with
+%% what is alive: what the tables and the emulator say they hold, and what the node took before
+%% there was a table. It stays within 1.3 times that.
 %%
-%% Latency. A process of its own asks a table of Larder and one of `ets', in turns, from beginning to end. What Larder
-%% takes is divided by what `ets' takes at the same time, so that a busy machine is no difference; the quotient in the
-%% last quarter is at most 1.5 times that of the first, for the median and, in runs of a minute and more, for the
-%% slowest tenth and hundredth.
+%% Latency. A process of its own asks a table of Larder and one of `ets', in turns, from beginning
+%% to end. What Larder takes is divided by what `ets' takes at the same time, so that a busy machine
+%% is no difference; the quotient in the last quarter is at most 1.5 times that of the first, for
+%% the median and, in runs of a minute and more, for the slowest tenth and hundredth.
 -module(larder_soak).
 
 -export([main/0, run/1]).
@@ -78,7 +79,8 @@ steady({First, Last}, Seconds) ->
 
 %% Rounds -----------------------------------------------------------------------------------------
 
-%% Pairs of rounds until the time is over, two pairs at least; their checks take a part of it. Every minute it says how far it is.
+%% Pairs of rounds until the time is over, two pairs at least; their checks take a part of it. Every
+%% minute it says how far it is.
 rounds(N, Round, Before, Seconds) ->
     Figures = Round(N),
     Passed = (now_ms() - Before) div 1000,
@@ -256,8 +258,8 @@ ended(_, _, _) -> ok.
 
 %% Latency ----------------------------------------------------------------------------------------
 
-%% Fifty calls of each in turns, then a pause of so many milliseconds; what they took. A long soak pauses longer, so that what it keeps of them is no
-%% part of the memory that is worth speaking of.
+%% Fifty calls of each in turns, then a pause of so many milliseconds; what they took. A long soak
+%% pauses longer, so that what it keeps of them is no part of the memory that is worth speaking of.
 sampler(Pause) ->
     L = larder:new(soak_latency, [set]),
     E = ets:new(soak_latency, [set]),

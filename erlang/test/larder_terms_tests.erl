@@ -1,5 +1,5 @@
-%% @doc Every kind of term, as key and in a row, in each type of table, beside `ets'; the two forms of
-%% large maps; and the same where the layout of one kind of term, or of all, is not known.
+%% @doc Every kind of term, as key and in a row, in each type of table, beside `ets'; the two forms
+%% of large maps; and the same where the layout of one kind of term, or of all, is not known.
 -module(larder_terms_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -90,8 +90,8 @@ row(Type, Options, Row) ->
     true = larder:delete(L),
     true = ets:delete(E).
 
-%% A large map has one form when it comes from the emulator, and another when the library makes it: from a
-%% file, or from a match specification. They are one map.
+%% A large map has one form when it comes from the emulator, and another when the library makes it:
+%% from a file, or from a match specification. They are one map.
 large_maps(Type) ->
     One = maps:from_list([{I, {I, <<I:800>>}} || I <- lists:seq(1, 40)]),
     Two = maps:from_list([{I, I} || I <- lists:seq(1, 33)]),

@@ -47,9 +47,9 @@ all_at_once(M, Count) ->
         io:format(user, "    ~b tables of one row: ~b bytes each~n",
                   [Count, (Held - Before) * 1024 div Count]).
 
-%% What rows took is the system's again ten seconds after they are gone, whatever size they had: inline, outside in
-%% a block of their own, binaries that the library keeps, and rows of a megabyte. In a node of their own, whose
-%% emulator keeps nothing from other tests.
+%% What rows took is the system's again ten seconds after they are gone, whatever size they had:
+%% inline, outside in a block of their own, binaries that the library keeps, and rows of a megabyte.
+%% In a node of their own, whose emulator keeps nothing from other tests.
 comes_back_test_() ->
     [larder_test:tc(lists:concat(["memory comes back, ", How, ", rows of ", Bytes]), 60, Sut, fun() ->
         Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],

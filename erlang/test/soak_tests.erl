@@ -1,4 +1,5 @@
-%% @doc larder_soak for 20 seconds (LARDER_SOAK_TEST_SECONDS); `make soak MINUTES=n' is the long form.
+%% @doc larder_soak for 20 seconds (LARDER_SOAK_TEST_SECONDS); `make soak MINUTES=n' is the long
+%% form.
 -module(soak_tests).
 
 -export([short_test_/0]).

@@ -136,7 +136,8 @@ root(Dir) ->
         false -> root(filename:dirname(Dir))
     end.
 
-%% Michael's buckets don't grow: beyond its limit a table takes nothing new, says so, and is as it was.
+%% Michael's buckets don't grow: beyond its limit a table takes nothing new, says so, and is as it
+%% was.
 full_test_() ->
     [larder_test:tc(atom_to_list(Type), 60, larder, fun() -> full(Type) end) || Type <- [set, bag, duplicate_bag]].
 

@@ -1,11 +1,15 @@
-/* Larder for C: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern.
+/* Larder for C: tables of tuples in memory, shared by many threads, queried by key, by order or by
+ * pattern.
  *
- * Made from the sources by `make header`: change those. docs/c.md has an introduction and an example; link with -llarder.
+ * Made from the sources by `make header`: change those. docs/c.md has an introduction and an
+ * example; link with -llarder.
  *
- * Every function that can fail gives a larder_status, LARDER_OK if all is well, and larder_message() says more. Nothing of the library ends the process. A
- * pointer that must not be null is checked; what else a pointer has to be is said under "Safety", and is yours to keep.
+ * Every function that can fail gives a larder_status: LARDER_OK, or an error that larder_message()
+ * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
+ * What else a pointer has to be is said under "Safety", and is yours to keep.
  *
- * A larder and a larder_table may be used by many threads at once, a larder_terms or a larder_rows by one at a time.
+ * Many threads may use a larder and a larder_table at once; only one at a time a larder_terms or a
+ * larder_rows.
  */
 
 #ifndef LARDER_H
@@ -166,7 +170,9 @@ enum larder_status larder_select(const struct larder_table *table,
 //
 // # Safety
 // As for `larder_select`.
-enum larder_status larder_each(const struct larder_table *table, bool backward, struct larder_rows **rows);
+enum larder_status larder_each(const struct larder_table *table,
+                               bool backward,
+                               struct larder_rows **rows);
 
 // Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty
 // `out`, when there are no more. Nothing is held between calls: others write, and a row that is
@@ -175,7 +181,9 @@ enum larder_status larder_each(const struct larder_table *table, bool backward, 
 // # Safety
 // `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a
 // sequence that nobody else uses.
-enum larder_status larder_rows_next(struct larder_rows *rows, size_t most, struct larder_terms *out);
+enum larder_status larder_rows_next(struct larder_rows *rows,
+                                    size_t most,
+                                    struct larder_terms *out);
 
 // Gives up a scan, at its end or before. Null is nothing to give up.
 //
@@ -189,14 +197,18 @@ void larder_rows_free(struct larder_rows *rows);
 // # Safety
 // As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written
 // to.
-enum larder_status larder_select_count(const struct larder_table *table, const char *spec, uint64_t *count);
+enum larder_status larder_select_count(const struct larder_table *table,
+                                       const char *spec,
+                                       uint64_t *count);
 
 // Deletes the rows that a match specification gives `true` for, each by itself; how many, in
 // `*count` unless that is null. `LARDER_BAD_SPEC`.
 //
 // # Safety
 // As for `larder_select_count`.
-enum larder_status larder_select_delete(const struct larder_table *table, const char *spec, uint64_t *count);
+enum larder_status larder_select_delete(const struct larder_table *table,
+                                        const char *spec,
+                                        uint64_t *count);
 
 // Replaces the rows that a match specification matches by its results, which have to keep the key,
 // each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
@@ -204,7 +216,9 @@ enum larder_status larder_select_delete(const struct larder_table *table, const 
 //
 // # Safety
 // As for `larder_select_count`.
-enum larder_status larder_select_replace(const struct larder_table *table, const char *spec, uint64_t *count);
+enum larder_status larder_select_replace(const struct larder_table *table,
+                                         const char *spec,
+                                         uint64_t *count);
 
 // Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
 // Valid until another one of the thread fails or the thread ends.
@@ -253,14 +267,16 @@ enum larder_status larder_insert_new(const struct larder_table *table, struct la
 //
 // # Safety
 // As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
-enum larder_status larder_insert_all(const struct larder_table *table, const struct larder_terms *rows);
+enum larder_status larder_insert_all(const struct larder_table *table,
+                                     const struct larder_terms *rows);
 
 // Inserts all rows of a sequence at once unless one of their keys is there: then none, and
 // `LARDER_NONE`.
 //
 // # Safety
 // As for `larder_insert_all`.
-enum larder_status larder_insert_all_new(const struct larder_table *table, const struct larder_terms *rows);
+enum larder_status larder_insert_all_new(const struct larder_table *table,
+                                         const struct larder_terms *rows);
 
 // Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if
 // there are none. O(1), in an ordered_set O(log n), and the rows. `out` may be the sequence that
@@ -268,7 +284,9 @@ enum larder_status larder_insert_all_new(const struct larder_table *table, const
 //
 // # Safety
 // As for `larder_insert`; `out` is null or a sequence that nobody else uses.
-enum larder_status larder_lookup(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
+enum larder_status larder_lookup(const struct larder_table *table,
+                                 struct larder_view key,
+                                 struct larder_terms *out);
 
 // Whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
 //
@@ -281,20 +299,26 @@ enum larder_status larder_contains(const struct larder_table *table, struct lard
 //
 // # Safety
 // As for `larder_insert`; `gone` is null or may be written to.
-enum larder_status larder_delete(const struct larder_table *table, struct larder_view key, size_t *gone);
+enum larder_status larder_delete(const struct larder_table *table,
+                                 struct larder_view key,
+                                 size_t *gone);
 
 // Deletes this very row, all its copies in a duplicate_bag; else as `larder_delete`.
 //
 // # Safety
 // As for `larder_delete`.
-enum larder_status larder_delete_row(const struct larder_table *table, struct larder_view row, size_t *gone);
+enum larder_status larder_delete_row(const struct larder_table *table,
+                                     struct larder_view row,
+                                     size_t *gone);
 
 // Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of
 // several takers one gets it. If `out` is null, nothing is taken.
 //
 // # Safety
 // As for `larder_lookup`.
-enum larder_status larder_take(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
+enum larder_status larder_take(const struct larder_table *table,
+                               struct larder_view key,
+                               struct larder_terms *out);
 
 // Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that
 // is null. Atomic. If there is no such key, the row `otherwise`, with the key put in, is inserted
@@ -340,13 +364,17 @@ enum larder_status larder_last(const struct larder_table *table, struct larder_t
 //
 // # Safety
 // As for `larder_lookup`.
-enum larder_status larder_next(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
+enum larder_status larder_next(const struct larder_table *table,
+                               struct larder_view key,
+                               struct larder_terms *out);
 
 // As `larder_next`, towards the front of an ordered_set; for other tables, the same.
 //
 // # Safety
 // As for `larder_lookup`.
-enum larder_status larder_prev(const struct larder_table *table, struct larder_view key, struct larder_terms *out);
+enum larder_status larder_prev(const struct larder_table *table,
+                               struct larder_view key,
+                               struct larder_terms *out);
 
 // Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,
 // if nobody was writing at that moment. O(1); memory is freed behind.
@@ -481,7 +509,10 @@ enum larder_status larder_push_text(struct larder_terms *terms, const char *sour
 //
 // # Safety
 // As for `larder_push_binary`.
-enum larder_status larder_push_etf(struct larder_terms *terms, const uint8_t *bytes, size_t len, bool trusted);
+enum larder_status larder_push_etf(struct larder_terms *terms,
+                                   const uint8_t *bytes,
+                                   size_t len,
+                                   bool trusted);
 
 // What the term is. O(1).
 //
@@ -614,7 +645,9 @@ enum larder_status larder_table_new(const struct larder *world,
 //
 // # Safety
 // As for `larder_table_new`.
-enum larder_status larder_table_find(const struct larder *world, const char *name, struct larder_table **table);
+enum larder_status larder_table_find(const struct larder *world,
+                                     const char *name,
+                                     struct larder_table **table);
 
 // Makes the table that a file holds, with the options it was saved with, and a handle of it in
 // `*table`. The whole file is checked before the first row is taken from it. `LARDER_FILE` (no
@@ -623,7 +656,9 @@ enum larder_status larder_table_find(const struct larder *world, const char *nam
 //
 // # Safety
 // As for `larder_table_new`.
-enum larder_status larder_table_load(const struct larder *world, const char *path, struct larder_table **table);
+enum larder_status larder_table_load(const struct larder *world,
+                                     const char *path,
+                                     struct larder_table **table);
 
 // The library's version, such as "0.1.0". Static.
 const char *larder_version(void);

@@ -4,14 +4,18 @@
 use std::path::Path;
 
 const INTRODUCTION: &str = "\
-/* Larder for C: tables of tuples in memory, shared by many threads, queried by key, by order or by pattern.
+/* Larder for C: tables of tuples in memory, shared by many threads, queried by key, by order or by
+ * pattern.
  *
- * Made from the sources by `make header`: change those. docs/c.md has an introduction and an example; link with -llarder.
+ * Made from the sources by `make header`: change those. docs/c.md has an introduction and an
+ * example; link with -llarder.
  *
- * Every function that can fail gives a larder_status, LARDER_OK if all is well, and larder_message() says more. Nothing of the library ends the process. A
- * pointer that must not be null is checked; what else a pointer has to be is said under \"Safety\", and is yours to keep.
+ * Every function that can fail gives a larder_status: LARDER_OK, or an error that larder_message()
+ * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
+ * What else a pointer has to be is said under \"Safety\", and is yours to keep.
  *
- * A larder and a larder_table may be used by many threads at once, a larder_terms or a larder_rows by one at a time.
+ * Many threads may use a larder and a larder_table at once; only one at a time a larder_terms or a
+ * larder_rows.
  */";
 
 fn generated() -> String {
@@ -24,7 +28,7 @@ fn generated() -> String {
         documentation_style: cbindgen::DocumentationStyle::C99,
         style: cbindgen::Style::Both,
         usize_is_size_t: true,
-        line_length: 120,
+        line_length: 100,
         ..cbindgen::Config::default()
     };
     config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;

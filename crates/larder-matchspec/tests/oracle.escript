@@ -4,8 +4,9 @@
 %%
 %% Usage: oracle.escript Seed Count File
 %%
-%% File gets one record after the other, each a length (four bytes, high ones first) and a term in the external format. The
-%% first is {Self, Node}; each other one is {Spec, Object, Result}: Result is {ok, Term}, nomatch, badarg or system_limit.
+%% File gets one record after the other, each a length (four bytes, high ones first) and a term in
+%% the external format. The first is {Self, Node}; each other one is {Spec, Object, Result}: Result
+%% is {ok, Term}, nomatch, badarg or system_limit.
 -mode(compile).
 
 main([Seed, Count, File]) ->
@@ -31,8 +32,9 @@ record(Kind) ->
     Object = object(Kind),
     Spec = spec(Kind, Object),
     Record = {Spec, Object, result(Spec, Object)},
-    %% Where keys of a map in a body come to one value, Erlang (25.2.3) may make a map that has a key twice, or worse if there are
-    %% three: so bodies have maps of at most two computed keys, and what does not survive the external format is left out.
+    %% Where keys of a map in a body come to one value, Erlang (25.2.3) may make a map that has a
+    %% key twice, or worse if there are three: so bodies have maps of at most two computed keys, and
+    %% what does not survive the external format is left out.
     try binary_to_term(term_to_binary(Record)) of
         Record -> Record;
         _ -> record(Kind)
@@ -155,7 +157,8 @@ inner(Term, _) -> Term.
 rest([], _) -> [];
 rest(T, Depth) -> inner(T, Depth).
 
-%% No large number: Erlang renumbers sparse variables all over the clause, atoms in constants and in keys of maps included.
+%% No large number: Erlang renumbers sparse variables all over the clause, atoms in constants and in
+%% keys of maps included.
 variable() -> pick(['$1', '$1', '$2', '$2', '$3', '$4', '$0', '$9', '$10']).
 
 variables(Head) -> lists:usort(variables(Head, [])).

@@ -1,4 +1,5 @@
-/* What rows took is the system's again within ten seconds after they are gone, although another thread frees it. */
+/* The memory of rows is the system's again within ten seconds after they are gone, although another
+ * thread frees it. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include <time.h>

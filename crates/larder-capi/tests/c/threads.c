@@ -1,4 +1,5 @@
-/* Many threads, one table: counters lose nothing, takers share nothing, and each thread has its own message. */
+/* Many threads, one table: counters lose nothing, takers share nothing, and each thread has its own
+ * message. */
 #include "check.h"
 #include <pthread.h>
 

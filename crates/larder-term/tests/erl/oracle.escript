@@ -1,7 +1,7 @@
 #!/usr/bin/env escript
 %% Random terms and what Erlang says of them, for the test `erlang.rs`.
-%% Arguments: seed, number of pairs. Writes frames to the file given: a length in four bytes, then term_to_binary of
-%% {A, B, Text of A, lt|eq|gt by term order, Identical, Binary of A}.
+%% Arguments: seed, number of pairs. Writes frames to the file given: a length in four bytes, then
+%% term_to_binary of {A, B, Text of A, lt|eq|gt by term order, Identical, Binary of A}.
 -mode(compile).
 
 main([Seed, N, File]) ->
