@@ -1,2 +1,2 @@
 # Used by "mix format".
-[inputs: ["mix.exs", "lib/**/*.ex", "test/**/*.exs"], line_length: 120]
+[inputs: ["mix.exs", "lib/**/*.ex", "test/**/*.exs"], line_length: 100]

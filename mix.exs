@@ -40,7 +40,11 @@ defmodule Mix.Tasks.Compile.LarderNif do
       Mix.raise("larder: building the native library needs make")
     end
 
-    case System.cmd(make, ["nif"], cd: __DIR__, into: IO.stream(:stdio, :line), stderr_to_stdout: true) do
+    case System.cmd(make, ["nif"],
+           cd: __DIR__,
+           into: IO.stream(:stdio, :line),
+           stderr_to_stdout: true
+         ) do
       {_, 0} ->
         # What mix links into the build is what exists at this moment.
         Mix.Project.build_structure()

@@ -45,10 +45,16 @@ defmodule Larder do
   @doc """
   Makes a table, owned by the calling process.
 
-  Options: `:set` (the default), `:ordered_set`, `:bag` or `:duplicate_bag`; `:public`, `:protected` (the default) or
-  `:private`; `:named_table`; `{:keypos, n}`, counted from 1; `{:heir, pid, data}`; `:compressed`;
-  `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`; `{:structure, name}` or
-  `{:structure, {name, options}}`, see `structures/0`.
+  Options:
+
+    * `:set` (the default), `:ordered_set`, `:bag` or `:duplicate_bag`
+    * `:public`, `:protected` (the default) or `:private`
+    * `:named_table`
+    * `{:keypos, n}`, counted from 1
+    * `{:heir, pid, data}`
+    * `:compressed`
+    * `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`
+    * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
   """
   @spec new(atom(), [term()]) :: table()
   defdelegate new(name, options), to: :larder
@@ -58,8 +64,10 @@ defmodule Larder do
   defdelegate all(), to: :larder
 
   @doc """
-  The structures that a table can be built on. Of each: its name, the types of table that it carries, its options (what they take,
-  what they are unless said, what they do), and when to use it.
+  The structures that a table can be built on.
+
+  Of each: its name, the types of table that it carries, its options (the values they take, the
+  defaults, what they do), and when to use it.
   """
   @spec structures() :: [map()]
   defdelegate structures(), to: :larder
@@ -118,7 +126,11 @@ defmodule Larder do
   @spec lookup_many(table(), [term()]) :: [[tuple()]]
   defdelegate lookup_many(tab, keys), to: :larder
 
-  @doc "An element of the object with a key; a list of them in a bag. No such key is an `ArgumentError`."
+  @doc """
+  An element of the object with a key; a list of them in a bag.
+
+  No such key is an `ArgumentError`.
+  """
   @spec lookup_element(table(), term(), pos_integer()) :: term()
   defdelegate lookup_element(tab, key, position), to: :larder
 
@@ -149,8 +161,8 @@ defmodule Larder do
   @doc """
   Adds to counters in an object, atomically, and gives their new values.
 
-  An operation is an increment (of the element after the key), `{position, increment}` or `{position, increment,
-  threshold, value}`, or a list of these.
+  An operation is an increment (of the element after the key), `{position, increment}` or
+  `{position, increment, threshold, value}`, or a list of these.
   """
   @spec update_counter(table(), term(), term()) :: integer() | [integer()]
   defdelegate update_counter(tab, key, operation), to: :larder
@@ -159,7 +171,11 @@ defmodule Larder do
   @spec update_counter(table(), term(), term(), tuple()) :: integer() | [integer()]
   defdelegate update_counter(tab, key, operation, default), to: :larder
 
-  @doc "Replaces elements, given as `{position, value}` or a list of these. `false` if there is no such key."
+  @doc """
+  Replaces elements, given as `{position, value}` or a list of these.
+
+  `false` if there is no such key.
+  """
   @spec update_element(table(), term(), term()) :: boolean()
   defdelegate update_element(tab, key, elements), to: :larder
 
@@ -209,7 +225,11 @@ defmodule Larder do
   @spec tab2list(table()) :: [tuple()]
   defdelegate tab2list(tab), to: :larder
 
-  @doc "Folds over the objects from the first key on; the function is called with an object and the accumulator."
+  @doc """
+  Folds over the objects from the first key on.
+
+  The function is called with an object and the accumulator.
+  """
   @spec foldl((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
   defdelegate foldl(fun, acc, tab), to: :larder
 
@@ -228,7 +248,8 @@ defmodule Larder do
   defdelegate match(tab, pattern), to: :larder
 
   @doc "As `match/2`, about `limit` at a time."
-  @spec match(table(), match_pattern(), pos_integer()) :: {[[term()]], continuation()} | :"$end_of_table"
+  @spec match(table(), match_pattern(), pos_integer()) ::
+          {[[term()]], continuation()} | :"$end_of_table"
   defdelegate match(tab, pattern, limit), to: :larder
 
   @doc "The next chunk of a `match_object/3`."
@@ -240,7 +261,8 @@ defmodule Larder do
   defdelegate match_object(tab, pattern), to: :larder
 
   @doc "As `match_object/2`, about `limit` at a time."
-  @spec match_object(table(), match_pattern(), pos_integer()) :: {[tuple()], continuation()} | :"$end_of_table"
+  @spec match_object(table(), match_pattern(), pos_integer()) ::
+          {[tuple()], continuation()} | :"$end_of_table"
   defdelegate match_object(tab, pattern, limit), to: :larder
 
   @doc "Deletes the objects that match a pattern."
@@ -256,7 +278,8 @@ defmodule Larder do
   defdelegate select(tab, spec), to: :larder
 
   @doc "As `select/2`, `limit` at a time."
-  @spec select(table(), match_spec(), pos_integer()) :: {[term()], continuation()} | :"$end_of_table"
+  @spec select(table(), match_spec(), pos_integer()) ::
+          {[term()], continuation()} | :"$end_of_table"
   defdelegate select(tab, spec, limit), to: :larder
 
   @doc "The next chunk of a `select_reverse/3`."
@@ -268,7 +291,8 @@ defmodule Larder do
   defdelegate select_reverse(tab, spec), to: :larder
 
   @doc "As `select_reverse/2`, `limit` at a time."
-  @spec select_reverse(table(), match_spec(), pos_integer()) :: {[term()], continuation()} | :"$end_of_table"
+  @spec select_reverse(table(), match_spec(), pos_integer()) ::
+          {[term()], continuation()} | :"$end_of_table"
   defdelegate select_reverse(tab, spec, limit), to: :larder
 
   @doc "How many objects a match specification gives `true` for."
@@ -279,7 +303,11 @@ defmodule Larder do
   @spec select_delete(table(), match_spec()) :: non_neg_integer()
   defdelegate select_delete(tab, spec), to: :larder
 
-  @doc "Replaces objects by what a match specification gives, each atomically, and says how many. The key must stay."
+  @doc """
+  Replaces objects by what a match specification gives, each atomically, and says how many.
+
+  The key must stay.
+  """
   @spec select_replace(table(), match_spec()) :: non_neg_integer()
   defdelegate select_replace(tab, spec), to: :larder
 
@@ -303,7 +331,11 @@ defmodule Larder do
   @spec test_ms(tuple(), match_spec()) :: {:ok, term()} | {:error, keyword()}
   defdelegate test_ms(tuple, spec), to: :larder
 
-  @doc "The match specification of a function that was typed in the Erlang shell. A compiled function is an error."
+  @doc """
+  The match specification of a function that was typed in the Erlang shell.
+
+  A compiled function is an error.
+  """
   @spec fun2ms(fun()) :: match_spec() | {:error, :transform_error}
   defdelegate fun2ms(fun), to: :larder
 
@@ -317,7 +349,11 @@ defmodule Larder do
 
   # ---- files and dets ----
 
-  @doc "Writes a table to a file. Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`."
+  @doc """
+  Writes a table to a file.
+
+  Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`.
+  """
   @spec tab2file(table(), Path.t(), [term()]) :: :ok | {:error, term()}
   def tab2file(tab, path, options \\ []), do: :larder.tab2file(tab, charlist(path), options)
 
@@ -337,7 +373,11 @@ defmodule Larder do
   @spec to_dets(table(), term()) :: term()
   defdelegate to_dets(tab, dets), to: :larder
 
-  @doc "Empties a table and fills it with what a function gives, called with `:read` until it gives `:end_of_input`."
+  @doc """
+  Empties a table and fills it with what a function gives.
+
+  The function is called with `:read` until it gives `:end_of_input`.
+  """
   @spec init_table(table(), (:read | :close -> term())) :: true
   defdelegate init_table(tab, fun), to: :larder
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every check that needs no running: formatting, clippy, the compiler's warnings, xref, Dialyzer,
-# and the rules of the tree. Goes through all of them, and fails if any failed. Last line:
-# `N passed, N failed`.
+# and the rules of the tree. Goes through all of them, and fails if any failed. Before the last
+# line, `N passed, N failed`, figures say how readable the tree is (scripts/readability.sh).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -87,6 +87,8 @@ scripts_parse() {
 ${MAKE:-make} --no-print-directory -s build demo-beams bench-beams || die "the library does not build"
 check "scripts" scripts_parse
 check "file lengths" file_lengths
+check "columns" scripts/columns.sh
+check "links in pages" scripts/links.sh
 check "names in pages" scripts/names.sh
 check "cargo fmt" fmt
 check "cargo clippy" clippy
@@ -97,5 +99,6 @@ check "erlc warnings" erlang_warnings
 check "xref" xref
 check "dialyzer" dialyzer_check
 check "edoc" edoc
+scripts/readability.sh
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -78,8 +78,10 @@ stage soak "mixed work on every type" $((MINUTES * 180 + 600)) \
 {
   echo "# make proof, $(date -u '+%Y-%m-%d')"
   echo
+  model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
   echo "OTP $(erl -noinput -eval 'io:put_chars(erlang:system_info(otp_release)), halt()')," \
-    "$(rustc --version), $(nproc) processors ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)). Each stage's last run, its end (UTC) and commit."
+    "$(rustc --version), $(nproc) processors ($model)."
+  echo "Each stage's last run, its end (UTC) and commit."
   echo
   echo '| stage | what | end, commit | result | time | how much |'
   echo '|---|---|---|---|---|---|'

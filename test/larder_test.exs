@@ -1,5 +1,5 @@
 defmodule LarderTest do
-  @moduledoc "Larder as an Elixir program meets it: a walk through each part, and nothing left out of the module."
+  @moduledoc "Each part of Larder from Elixir. No function of the module is left out."
   use ExUnit.Case
   doctest Larder
 
@@ -13,7 +13,12 @@ defmodule LarderTest do
     inside = [module_info: 0, module_info: 1, format_error: 2]
     there = Larder.__info__(:functions)
 
-    assert for({f, a} <- :larder.module_info(:exports), {f, a} not in inside, {f, a} not in there, do: {f, a}) == []
+    assert for(
+             {f, a} <- :larder.module_info(:exports),
+             {f, a} not in inside,
+             {f, a} not in there,
+             do: {f, a}
+           ) == []
 
     {:docs_v1, _, :elixir, _, %{"en" => _}, _, docs} = Code.fetch_docs(Larder)
     undocumented = for {{:function, f, a}, _, _, doc, _} when not is_map(doc) <- docs, do: {f, a}
@@ -116,7 +121,10 @@ defmodule LarderTest do
   test "traversal and folds" do
     tab = table([:ordered_set])
     Larder.insert(tab, [{3, :c}, {1, :a}, {2, :b}])
-    assert {Larder.first(tab), Larder.next(tab, 1), Larder.prev(tab, 3), Larder.last(tab)} == {1, 2, 2, 3}
+
+    assert {Larder.first(tab), Larder.next(tab, 1), Larder.prev(tab, 3), Larder.last(tab)} ==
+             {1, 2, 2, 3}
+
     assert Larder.first_lookup(tab) == {1, [{1, :a}]}
     assert Larder.next_lookup(tab, 3) == :"$end_of_table"
     assert Larder.foldl(fn {k, _}, acc -> [k | acc] end, [], tab) == [3, 2, 1]
@@ -150,6 +158,7 @@ defmodule LarderTest do
     gone = Task.await(task)
     ref = Process.monitor(task.pid)
     assert_receive {:DOWN, ^ref, _, _, _}, 5000
+
     assert Enum.any?(1..100, fn _ -> Larder.info(gone) == :undefined or Process.sleep(10) != :ok end)
 
     giver =
@@ -171,7 +180,12 @@ defmodule LarderTest do
   end
 
   test "files" do
-    path = Path.join(System.tmp_dir!(), "larder_test_#{System.unique_integer([:positive])}_#{System.pid()}.tab")
+    path =
+      Path.join(
+        System.tmp_dir!(),
+        "larder_test_#{System.unique_integer([:positive])}_#{System.pid()}.tab"
+      )
+
     on_exit(fn -> File.rm(path) end)
     tab = table([:bag])
     Larder.insert(tab, [{1, "one"}, {1, "uno"}, {2, "two"}])
@@ -191,7 +205,9 @@ defmodule LarderTest do
 
     1..8
     |> Enum.map(fn _ ->
-      Task.async(fn -> for i <- 1..2000, do: Larder.update_counter(tab, rem(i, 10), 1, {rem(i, 10), 0}) end)
+      Task.async(fn ->
+        for i <- 1..2000, do: Larder.update_counter(tab, rem(i, 10), 1, {rem(i, 10), 0})
+      end)
     end)
     |> Task.await_many(60_000)
 
@@ -204,8 +220,8 @@ defmodule LarderTest do
       tables.insert(tab, for(i <- 1..50, do: {i, i * i}))
 
       result =
-        {tables.select(tab, [{{:"$1", :"$2"}, [{:>, :"$2", 2000}], [:"$_"]}]), tables.info(tab, :size),
-         tables.next(tab, 7.5)}
+        {tables.select(tab, [{{:"$1", :"$2"}, [{:>, :"$2", 2000}], [:"$_"]}]),
+         tables.info(tab, :size), tables.next(tab, 7.5)}
 
       tables.delete(tab)
       result

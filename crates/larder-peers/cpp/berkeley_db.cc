@@ -1,5 +1,5 @@
-// Berkeley DB in memory: two B-trees without a file, in a cache that is large enough for them never to be written out. Keys are big-endian, so that its
-// order is theirs.
+// Berkeley DB in memory: two B-trees without a file, in a cache so large that they are never
+// written out. Keys are big-endian, so that its order is theirs.
 // header: db.h
 // link: db
 // package: libdb-dev

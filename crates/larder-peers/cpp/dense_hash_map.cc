@@ -1,4 +1,5 @@
-// Google's dense_hash_map: open addressing, quadratic probing. One key must be kept free: the greatest.
+// Google's dense_hash_map: open addressing, quadratic probing. One key must be kept free: the
+// greatest.
 // header: sparsehash/dense_hash_map
 // package: libsparsehash-dev
 #include <sparsehash/dense_hash_map>

@@ -1,4 +1,5 @@
-// Kyoto Cabinet's StashDB: a hash table of records packed as bytes, as it comes, for as many buckets as it has by itself.
+// Kyoto Cabinet's StashDB: a hash table of records packed as bytes, with its default number of
+// buckets.
 // header: kcstashdb.h
 // link: kyotocabinet
 // package: libkyotocabinet-dev

@@ -1,4 +1,5 @@
-// The steps of src/workload.rs on a map of the JVM: `java Bench CLASS ENTRIES`. Prints a line `step,figure` for each.
+// The steps of src/workload.rs on a map of the JVM: `java Bench CLASS ENTRIES`. Prints a line
+// `step,figure` for each.
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -68,7 +69,8 @@ public final class Bench {
     public static void main(String[] arguments) throws Exception {
         String name = arguments[0];
         int n = Integer.parseInt(arguments[1]);
-        // Until the compiler has seen enough: a smaller map of the same kind, which is then thrown away.
+        // Until the compiler has seen enough: a smaller map of the same kind, which is then thrown
+        // away.
         long[] few = new long[Math.min(n, 200_000)];
         for (int i = 0; i < few.length; i++) few[i] = randomKey(i | 1L << 50);
         for (int round = 0; round < 5; round++) {

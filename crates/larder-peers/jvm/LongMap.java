@@ -1,4 +1,5 @@
-// What a map of the JVM has to do for the bench. A peer is a class in a file of its own, beside this one.
+// What a map of the JVM has to do for the bench. A peer is a class in a file of its own, beside
+// this one.
 
 public interface LongMap {
     void put(long key, long value);

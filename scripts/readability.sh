@@ -1,0 +1,165 @@
+#!/bin/bash
+# Figures that say how readable the tree is, for `make lint` to print at its end. They fail nothing.
+#
+#   scripts/readability.sh             the table
+#   scripts/readability.sh circles     the files of each circle of imports
+#   scripts/readability.sh duplicates  pairs of files that have 12 lines of code or more in common
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mapfile -t RUST < <(git ls-files -co --exclude-standard -- 'crates/*/src/*.rs')
+mapfile -t ALL < <(git ls-files -co --exclude-standard -- '*.rs' '*.erl' '*.hrl' '*.c' '*.h' '*.sh')
+
+# Lines of comments; those over 100 columns, in drawings and tables, too.
+comments() {
+  LC_ALL=C awk '
+    $1 ~ /^(\/\/|%|#[^\[!idue]|#$|\/\*|\*$|\* )/ {
+      lines++
+      gsub(/[\200-\277]/, ""); if (length($0) > 100) over++
+    }
+    END { printf "%d of %d (%.1f %%)\n", over, lines, 100 * over / lines }' "${ALL[@]}"
+}
+
+# Comments within functions (indented, not documentation) by lines of code, in the crates' sources.
+density() {
+  awk '/^[ \t]+\/\/($|[^\/!])/ { inside++; next }
+    /[^ \t]/ && !/^[ \t]*\/\// { code++ }
+    END { printf "%.1f %%\n", 100 * inside / code }' "${RUST[@]}"
+}
+
+# A file imports another if it names a path in it. Parent and child modules may name each other.
+# Prints, for each crate, sets of files that reach one another.
+circles() {
+  awk '
+    function module(file) {
+      sub(/^crates\/[^\/]*\/src\//, "", file); sub(/\.rs$/, "", file); sub(/\/mod$|^(lib|main)$/, "", file)
+      gsub(/\//, "::", file); return file
+    }
+    # Paths with braces, one by one.
+    function groups(path,   open, i, c, depth, start, n, parts, k) {
+      open = index(path, "{")
+      if (!open) { edge(path); return }
+      depth = 0; start = open + 1; n = 0
+      for (i = open; i <= length(path); i++) {
+        c = substr(path, i, 1)
+        if (c == "{") depth++
+        if (c == "}") depth--
+        if ((c == "," && depth == 1) || (c == "}" && depth == 0)) {
+          parts[++n] = substr(path, start, i - start); start = i + 1
+        }
+        if (depth == 0) break
+      }
+      for (k = 1; k <= n; k++) if (parts[k] != "") groups(substr(path, 1, open - 1) parts[k])
+    }
+    # The longest beginning of a path that is a module of this crate.
+    function edge(path,   up) {
+      up = here
+      if (path ~ /^crate::/) sub(/^crate::/, "", path)
+      else {
+        while (path ~ /^(super|self)::/) {
+          if (path ~ /^super/) { if (up ~ /::/) sub(/::[^:]*$/, "", up); else up = "" }
+          sub(/^(super|self)::/, "", path)
+        }
+        path = (up == "" ? "" : up "::") path
+      }
+      while (path != "" && !((root, path) in known)) if (!sub(/::[^:]*$/, "", path)) path = ""
+      if (path == here || path == "" || here == "") return
+      if (index(path "::", here "::") == 1 || index(here "::", path "::") == 1) return
+      reach[root, here, path] = 1
+    }
+    function finish(   text, path) {
+      text = whole
+      while (match(text, /(crate|super|self)::[A-Za-z0-9_:]*(\{[^;]*;)?/)) {
+        path = substr(text, RSTART, RLENGTH); text = substr(text, RSTART + RLENGTH)
+        gsub(/[ \t;]/, "", path); groups(path)
+      }
+    }
+    BEGIN {
+      for (i = 1; i < ARGC; i++) {
+        root = ARGV[i]; sub(/\/src\/.*/, "", root)
+        known[root, module(ARGV[i])] = ARGV[i]; roots[root] = 1
+        names[root] = names[root] " " module(ARGV[i])
+      }
+    }
+    FNR == 1 {
+      if (NR > 1) finish()
+      whole = ""; tests = 0; here = module(FILENAME); root = FILENAME; sub(/\/src\/.*/, "", root)
+    }
+    /^#\[cfg\(test\)\]/ { tests = 1 }
+    tests { next }
+    { sub(/\/\/.*/, ""); whole = whole " " $0 }
+    END {
+      finish()
+      for (root in roots) {
+        n = split(names[root], at, " ")
+        for (k = 1; k <= n; k++) for (i = 1; i <= n; i++) if ((root, at[i], at[k]) in reach)
+          for (j = 1; j <= n; j++) if ((root, at[k], at[j]) in reach) reach[root, at[i], at[j]] = 1
+        for (i = 1; i <= n; i++) {
+          if (((root, at[i]) in told) || !((root, at[i], at[i]) in reach)) continue
+          line = root ":"
+          for (j = 1; j <= n; j++)
+            if (((root, at[i], at[j]) in reach) && ((root, at[j], at[i]) in reach)) {
+              line = line " " at[j]; told[root, at[j]] = 1
+            }
+          print line
+        }
+      }
+    }' "${RUST[@]}" | sort
+}
+
+# Runs of 12 lines of code that two files, or two places, have in common; lines that are only
+# brackets, attributes and imports do not count.
+duplicates() {
+  awk '
+    FNR == 1 { n = tests = 0 }
+    /^#\[cfg\(test\)\]/ { tests = 1 }
+    tests { next }
+    {
+      sub(/\/\/.*/, ""); gsub(/^[ \t]+|[ \t]+$/, "")
+      if ($0 !~ /[A-Za-z0-9]/ || $0 ~ /^(use|pub use|mod|pub mod|#)/) next
+      row[n % 12] = $0; at[n % 12] = FNR; n++
+      if (n < 12) next
+      text = ""
+      for (i = n; i < n + 12; i++) text = text "\n" row[i % 12]
+      first = at[n % 12]
+      if (!(text in seen)) { seen[text] = FILENAME ":" first; next }
+      other = seen[text]; sub(/:[0-9]*$/, "", other)
+      if (!((FILENAME, other) in told)) { told[FILENAME, other] = 1; print seen[text] " " FILENAME ":" first }
+    }' "${RUST[@]}"
+}
+
+# Words per sentence of a page: median, 90th percentile, most. Tables, fenced blocks and headings
+# don't count; an item of a list is a sentence of its own.
+sentences() {
+  awk '
+    function end(   n, i, part, words) {
+      n = split(text, part, /[.!?][")*_]* +/)
+      for (i = 1; i <= n; i++) if (split(part[i], words, / +/) > 0 && part[i] ~ /[A-Za-z]/) {
+        sub(/^ +/, "", part[i]); print split(part[i], words, / +/)
+      }
+      text = ""
+    }
+    /^ *```/ { fence = !fence; end(); next }
+    fence || /^#/ || /^ *\|/ || /^    +[^ ]/ && text == "" { next }
+    /^ *$/ { end(); next }
+    /^ *([-*]|[0-9]+\.) / { end(); sub(/^ *([-*]|[0-9]+\.) /, "") }
+    { sub(/^ +/, ""); text = text " " $0 }
+    END { end() }' "$1" | sort -n |
+    awk '{ n[NR] = $1 } END { printf "%d / %d / %d\n", n[int((NR + 1) / 2)], n[int(NR * 0.9 + 0.5)], n[NR] }'
+}
+
+case ${1:-table} in
+  circles) circles ;;
+  duplicates) duplicates ;;
+  table)
+    row() { printf '  %-52s %s\n' "$1" "$2"; }
+    row 'comment lines over 100 columns' "$(comments)"
+    row 'comments inside functions, per line of code' "$(density)"
+    row 'inline(always)' "$(cat "${RUST[@]}" | grep -c 'inline(always)')"
+    row 'circles of imports: how many, files in them' \
+      "$(circles | awk '{ n++; files += NF - 1 } END { print n + 0 ", " files + 0 }')"
+    row 'pairs of files with 12 lines in common' "$(duplicates | wc -l)"
+    row 'words per sentence, median / p90 / most: design.md' "$(sentences docs/design.md)"
+    row '  semantics.md' "$(sentences docs/semantics.md)" ;;
+  *) echo "readability.sh: '$1' is neither circles nor duplicates" >&2; exit 1 ;;
+esac
