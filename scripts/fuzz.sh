@@ -3,8 +3,8 @@
 # coverage counters.
 #
 #   scripts/fuzz.sh MINUTES [TARGET...]   fuzzes for MINUTES in all, shared by the targets
-#   scripts/fuzz.sh keep [TARGET...]      makes the smallest set of inputs that covers as much as
-#                                         all that were found the new corpus
+#   scripts/fuzz.sh keep [TARGET...]      keeps the smallest set of inputs that covers as much as all
+#                                         that were found, as fuzz/corpus/TARGET.tar.gz
 #
 # Without TARGET: all targets.
 #
@@ -22,6 +22,7 @@ WHAT=${1:-5}; shift || true
 TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
 HOST=$(rustc -vV | sed -n 's/^host: //p')
 TARGETS=(${@:-etf text order object matchspec spec_text file operations})
+CORPUS=_build/fuzz/corpus
 KEEP_BYTES=${LARDER_KEEP_BYTES:-60000}
 [[ $WHAT =~ ^([0-9]+|keep)$ ]] || die "fuzz.sh: '$WHAT' is neither a number of minutes nor 'keep'"
 command -v c++ >/dev/null || die "libFuzzer is C++: a c++ compiler is needed (apt-get install g++)"
@@ -47,25 +48,41 @@ smallest() {
     while read -r name; do mv "$from/$name" "$to/$name"; done
 }
 
+# unpack TARGET, pack TARGET: the folder $CORPUS/TARGET and the archive fuzz/corpus/TARGET.tar.gz.
+# The same inputs make the same archive.
+unpack() {
+  rm -rf "${CORPUS:?}/$1"
+  mkdir -p "$CORPUS/$1"
+  [ ! -f "fuzz/corpus/$1.tar.gz" ] || tar -xzf "fuzz/corpus/$1.tar.gz" -C "$CORPUS/$1"
+}
+pack() {
+  mkdir -p fuzz/corpus
+  find "$CORPUS/$1" -type f -printf '%f\n' | LC_ALL=C sort |
+    tar --create --format=ustar --mode=644 --mtime=@0 --owner=0 --group=0 --numeric-owner \
+      --directory="$CORPUS/$1" --no-recursion --files-from=- | gzip -9n >"fuzz/corpus/$1.tar.gz"
+}
+
 # Edges alone count, not how often each is passed: more would be kept than a test has the time for.
 keep() {
   local target=$1 found log=_build/fuzz/$1.merge.log
   found=$(mktemp -d)
-  mkdir -p "fuzz/corpus/$target"
-  fuzzer "$target" -merge=1 -use_counters=0 "$found" "fuzz/corpus/$target" "_build/fuzz/$target" >"$log" 2>&1 ||
-    { tail -30 "$log"; rm -rf "$found"; return 1; }
-  smallest "$found" "fuzz/corpus/$target"
-  printf 'kept    %-11s %5d inputs, %d bytes; left out: %d\n' "$target" "$(find "fuzz/corpus/$target" -type f | wc -l)" \
-    "$(cat "fuzz/corpus/$target"/* | wc -c)" "$(find "$found" -type f | wc -l)"
+  unpack "$target" || return 1
+  fuzzer "$target" -merge=1 -use_counters=0 "$found" "$CORPUS/$target" "_build/fuzz/$target" \
+    >"$log" 2>&1 || { tail -30 "$log"; rm -rf "$found"; return 1; }
+  smallest "$found" "$CORPUS/$target"
+  pack "$target"
+  printf 'kept    %-11s %5d inputs, %d bytes; left out: %d\n' "$target" \
+    "$(find "$CORPUS/$target" -type f | wc -l)" \
+    "$(cat "$CORPUS/$target"/* | wc -c)" "$(find "$found" -type f | wc -l)"
   rm -rf "$found"
 }
 
 # fuzz TARGET SECONDS
 fuzz() {
   local target=$1 seconds=$2 log=_build/fuzz/$1.log how=ok
-  mkdir -p "fuzz/corpus/$target"
+  unpack "$target" || return 1
   fuzzer "$target" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="_build/fuzz/failures/$target-" \
-    "_build/fuzz/$target" "fuzz/corpus/$target" >"$log" 2>&1 || how=FAILED
+    "_build/fuzz/$target" "$CORPUS/$target" >"$log" 2>&1 || how=FAILED
   printf '%-7s %-11s %10s inputs in %s s, %s edges covered\n' "$how" "$target" \
     "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)" "$seconds" \
     "$(grep -ao 'cov: [0-9]*' "$log" | tail -1 | cut -d' ' -f2)"

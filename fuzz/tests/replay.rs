@@ -7,7 +7,8 @@
 
 use larder_fuzz::{target, Target};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -29,14 +30,22 @@ impl Random {
     }
 }
 
-/// The inputs that are kept in corpus/NAME.
+/// The inputs that are kept in corpus/NAME.tar.gz, in the order of their names.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(name);
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-        .unwrap_or_default();
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.tar.gz"));
+    let folder = tempfile::tempdir().unwrap();
+    let unpacked = Command::new("tar")
+        .arg("-xzf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(folder.path())
+        .status()
+        .expect("tar can be run");
+    assert!(unpacked.success(), "{} can be unpacked", archive.display());
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     files
         .iter()
@@ -94,7 +103,7 @@ fn fuzz(name: &str) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut inputs = corpus(name);
     let (kept, start) = (inputs.len(), Instant::now());
-    assert!(kept > 0, "{name}: corpus/{name} is empty");
+    assert!(kept > 0, "{name}: corpus/{name}.tar.gz is empty");
     inputs.extend((target.seeds)());
     inputs.iter().for_each(|input| run(target, input, seed));
     run(target, &[], seed);
