@@ -20,7 +20,7 @@ use larder_term::blob::Counts;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
@@ -30,7 +30,12 @@ const BIT: usize = 64;
 /// takes as long as some hundred objects.
 const WEIGHT: usize = 8 << 10;
 
-/// The longest pause between two attempts to move the epoch on.
+/// The first pause between two attempts to move the epoch on after work that was handed over, and
+/// where there is only what threads leave behind as they go: nobody waits for that.
+const NAP: Duration = Duration::from_micros(200);
+const NAP_AFTER_NOTHING: Duration = Duration::from_millis(5);
+
+/// The longest pause between two attempts.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
 
 /// So often are free pages given to the system.
@@ -82,6 +87,12 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     busy: 0,
 });
 static WAKE: Condvar = Condvar::new();
+
+/// Whether the thread comes by only when it is woken, or once a second. While it comes by anyway,
+/// what threads leave behind doesn't wake it: a thread that leaves something after each operation
+/// would pay for that each time, and the other threads of a small machine for the core that the
+/// reaper takes.
+static ASLEEP: AtomicBool = AtomicBool::new(true);
 
 /// Stores that wait for their readers to go.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -203,10 +214,13 @@ fn waits() -> bool {
     leavings::wait() || WAITING.load(Ordering::Relaxed) > 0 || larder_index::garbage_waits()
 }
 
-/// Makes sure that the thread is there to see what waits.
+/// Makes sure that the thread comes by to see what waits.
 pub(crate) fn wake() {
-    start(&mut QUEUE.lock());
-    WAKE.notify_one();
+    // Ordering: Relaxed; who misses that it fell asleep just now waits for its next round.
+    if ASLEEP.load(Ordering::Relaxed) {
+        start(&mut QUEUE.lock());
+        WAKE.notify_one();
+    }
 }
 
 /// Starts the thread if there is none; false if the system refuses.
@@ -242,11 +256,13 @@ fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
 
 /// The thread.
 fn main() {
-    let mut nap = Duration::from_micros(200);
+    let mut nap = NAP;
     let mut worker = Worker::new();
+    // Ordering: Relaxed, as in `wake`.
+    ASLEEP.store(false, Ordering::Relaxed);
     loop {
         if work_off(&mut worker, || true) {
-            nap = Duration::from_micros(200);
+            nap = NAP;
         }
         worker.trim();
         let mut queue = QUEUE.lock();
@@ -256,8 +272,11 @@ fn main() {
         // A miss is made good by the wake-up that follows each first deferral, or by the next
         // round.
         if !waits() {
+            // Ordering: Relaxed, both, as in `wake`.
+            ASLEEP.store(true, Ordering::Relaxed);
             WAKE.wait_for(&mut queue, Duration::from_secs(1));
-            nap = Duration::from_micros(200);
+            ASLEEP.store(false, Ordering::Relaxed);
+            nap = NAP_AFTER_NOTHING;
         } else {
             WAKE.wait_for(&mut queue, nap);
             drop(queue);
