@@ -78,6 +78,12 @@ pub struct Batch {
     /// A hint of the caller's: no more than this many entries are of use (0: any number). An index
     /// may give more, never none for it.
     pub want: usize,
+    /// A hint of the caller's: the entries may come in any order, as long as all of a scan's
+    /// batches are used up. An index may ignore it.
+    pub any_order: bool,
+    /// The entries came in any order: they are all that lies between where the scan stood and
+    /// `resume` (the end, if it is `done`).
+    pub unordered: bool,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
     /// Where an index sorts what it found: of no use to others.
@@ -91,6 +97,7 @@ impl Batch {
         self.entries.clear();
         self.resume.clear();
         self.done = false;
+        self.unordered = false;
         self.seen = None;
     }
     /// The most entries that are of use to the caller.

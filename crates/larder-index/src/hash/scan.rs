@@ -4,6 +4,10 @@
 //! then on they are plain bytes, and the batch's entries point into them. Buckets lie in the order
 //! of hashes; within one home the tags do, and where tags are equal the hashes are made. A scan
 //! that wants few entries copies few buckets.
+//!
+//! A scan that takes entries in any order (`Batch::any_order`) reads a leaf's as its lanes have
+//! them: nothing is sorted, no guest is brought home and no hash is made. Such a batch is the whole
+//! leaf, from a position that is the leaf's first.
 
 use super::gather::{KeyRule, Keys};
 use super::plain;
@@ -199,6 +203,7 @@ pub(crate) fn scan<R: KeyRule>(
     loop {
         batch.bytes.clear();
         batch.entries.clear();
+        batch.unordered = false;
         let leaf = index.trie.find(bound.hash, guard);
         let ended = leaf.read().map_err(|_| Torn).and_then(|look| {
             batch.seen = Some(Seen {
@@ -206,6 +211,10 @@ pub(crate) fn scan<R: KeyRule>(
                 version: look.version(),
             });
             let shape = leaf.shape();
+            // From the leaf's first hash on, all of its entries belong to the scan.
+            let whole = forward
+                && bound.hash == shape.first_hash(bound.hash)
+                && bound.key.is_none_or(|(key, _)| key.is_empty());
             let reader = Reader {
                 look,
                 shape,
@@ -214,6 +223,9 @@ pub(crate) fn scan<R: KeyRule>(
                 forward,
                 few: few && shape.buckets > 2,
             };
+            if batch.any_order && whole && reader.read_unordered(batch)? {
+                return Ok(Ended::Leaf);
+            }
             reader.read(batch)
         });
         let Ok(ended) = ended else {
@@ -285,6 +297,54 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         ended
     }
 
+    /// Reads all entries of the leaf as its lanes have them. False, and the batch is empty, if they
+    /// are too much for one batch.
+    fn read_unordered(&self, batch: &mut Batch) -> Result<bool, Torn> {
+        self.look.copy_buckets(&mut batch.bytes)?;
+        self.check(())?;
+        let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
+        let mut much = 0;
+        batch.entries.reserve(self.look.count());
+        for bucket in 0..self.shape.buckets as usize {
+            let place = bucket * self.shape.bucket();
+            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+                let body = &batch.bytes[from..end];
+                let mut entry = (0, 0, 0);
+                if lane & OUTSIDE == 0 {
+                    let key = self.keys.key_in(body);
+                    entry = (from + key.start, from + key.end, end);
+                } else {
+                    let handle = Handle::from_bits(plain::handle_bits(body));
+                    outside.push((batch.entries.len(), handle));
+                    much += self.look.object(handle)?.memory();
+                    if much > BATCH_BYTES {
+                        break;
+                    }
+                }
+                batch.entries.push(entry);
+            }
+        }
+        batch.unordered = much <= BATCH_BYTES;
+        if batch.unordered {
+            self.append_outside(&outside, batch)?;
+        } else {
+            batch.bytes.clear();
+            batch.entries.clear();
+        }
+        Ok(batch.unordered)
+    }
+
+    /// Puts outside objects in the places that the batch keeps for them.
+    fn append_outside(&self, outside: &[(usize, Handle)], batch: &mut Batch) -> Result<(), Torn> {
+        for (n, &(i, handle)) in outside.iter().enumerate() {
+            if let Some(&(_, later)) = outside.get(n + AHEAD) {
+                self.look.object(later)?.prefetch();
+            }
+            append(i, self.look.object(handle)?, batch);
+        }
+        Ok(())
+    }
+
     fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<Ended, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
         let mut copied = self.copy_first(home, batch)?;
@@ -331,12 +391,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 None => break,
             }
         }
-        for (n, &(i, handle)) in outside.iter().enumerate() {
-            if let Some(&(_, later)) = outside.get(n + AHEAD) {
-                self.look.object(later)?.prefetch();
-            }
-            append(i, self.look.object(handle)?, batch);
-        }
+        self.append_outside(&outside, batch)?;
         Ok(ended)
     }
 

@@ -467,7 +467,7 @@ fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) ->
         tables::reference(call.env, &scan.table),
         call.int(again.limit as i64),
         way.word(),
-        call.binary(&job.continuation()),
+        call.binary(&job.continuation().unwrap_or_default()),
         program,
     ])
 }

@@ -134,7 +134,9 @@ impl SaveJob {
     fn some(&mut self, chunks: &mut Vec<Chunk>, budget: &mut Budget) -> Result<usize, Error> {
         let guard = larder_index::pin();
         let at = self.table.begin(&guard)?;
-        let usable = self.cursor.fill(&self.table, &at, 0, &mut self.batch);
+        let usable = self
+            .cursor
+            .fill(&self.table, &at, (0, false), &mut self.batch);
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         for i in 0..usable {
             let (key, value) = (self.batch.key(i), self.batch.value(i));

@@ -119,8 +119,7 @@ impl Work {
                 plain,
                 scratch,
             } = &mut **lent;
-            let before = cursor.to_bytes();
-            let usable = cursor.fill(&table, &at, 0, batch);
+            let usable = cursor.fill(&table, &at, (0, true), batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
@@ -140,10 +139,7 @@ impl Work {
                         Ok(n) => self.count += n,
                         Err(error) => {
                             // To be met again, from the entry on.
-                            match i.checked_sub(1) {
-                                Some(last) => cursor.stop(&table, &at, batch, last),
-                                None => cursor.go_to(&before)?,
-                            }
+                            cursor.stop(&table, &at, batch, i);
                             return Err(error);
                         }
                     }
@@ -153,7 +149,7 @@ impl Work {
                 }
                 if !budget.spend(cost(weight, value)) {
                     if i + 1 < usable {
-                        cursor.stop(&table, &at, batch, i);
+                        cursor.stop(&table, &at, batch, i + 1);
                     }
                     return Ok(Step::More);
                 }

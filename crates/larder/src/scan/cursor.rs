@@ -1,4 +1,15 @@
 //! Where a scan goes, and how far it has come.
+//!
+//! A scan of everything that nobody wants in order takes leaves as they are (`Batch::any_order`). A
+//! batch then has no order in which "behind entry i" is a place. If such a scan stops within a
+//! batch, the cursor goes back to where the batch began, and remembers the keys that were dealt
+//! with. From there on it reads in order and leaves those keys out, until it is behind the batch.
+//!
+//! ```text
+//!   batch, from p to q     k7 k2 k9 │ k4 k1        stops behind k9
+//!   cursor                 Resume(p), passed {k7 k2 k9}, until q
+//!   the next batches       k1 k4                   in order; from q on in any order again
+//! ```
 
 use crate::error::Error;
 use crate::store::Index;
@@ -6,6 +17,7 @@ use crate::table::{At, Table};
 use larder_index::{Batch, Direction, Start};
 use larder_matchspec::{KeyOrder, Plan, Program};
 use larder_term::object::KeyForm;
+use std::collections::HashSet;
 use std::ops::Bound;
 
 /// Entries asked of the index at a time when the caller wants few results: results may be rarer
@@ -35,11 +47,22 @@ enum Place {
     End,
 }
 
+/// Keys that a scan leaves out, until it is behind all of them.
+struct Passed {
+    keys: HashSet<Vec<u8>>,
+    /// The position behind all of them; the end if there is none.
+    until: Option<Vec<u8>>,
+}
+
 /// A place on a path.
 pub(crate) struct Cursor {
     path: Path,
     way: Direction,
     place: Place,
+    /// Where the batch that was filled last began, and under which key of a path of keys.
+    began: (Place, usize),
+    /// The keys behind `place` that were dealt with already; see the module.
+    passed: Option<Passed>,
     /// The current key of a path of keys.
     key: usize,
     /// Whether keys come in order; see `is_over`.
@@ -59,24 +82,32 @@ impl Cursor {
             path,
             way,
             place: Place::Begin,
+            began: (Place::Begin, 0),
+            passed: None,
             key: 0,
             ordered: table.kind().is_ordered(),
         }
     }
 
     /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at
-    /// its end. `few` is how many the caller could use (0: any number). The cursor stands behind
-    /// those entries then; `stop` moves it back among them.
+    /// its end. `few` is how many the caller could use (0: any number), and `any_order` says that
+    /// it wants all and in no order. The cursor stands behind those entries then; `stop` moves it
+    /// back among them.
     pub(crate) fn fill(
         &mut self,
         table: &Table,
         at: &At<'_>,
-        few: usize,
+        (few, any_order): (usize, bool),
         batch: &mut Batch,
     ) -> usize {
         batch.want = if few == 0 { 0 } else { few.max(FEW) };
         loop {
             batch.clear();
+            if self.passed.is_some() {
+                self.forget_passed();
+            }
+            batch.any_order = any_order && self.passed.is_none();
+            self.began = (self.place.clone(), self.key);
             let mut usable = None;
             if self.place == Place::End {
                 return 0;
@@ -107,6 +138,9 @@ impl Cursor {
                 Path::Full => {
                     let start = start(&self.place, &Bound::Unbounded, self.way);
                     at.scan(start, self.way, batch);
+                    if self.passed.is_some() {
+                        self.leave_out(batch);
+                    }
                     self.go_behind(batch);
                 }
             }
@@ -127,6 +161,28 @@ impl Cursor {
         }
     }
 
+    /// Leaves out what was dealt with already.
+    #[cold]
+    fn leave_out(&mut self, batch: &mut Batch) {
+        let Some(passed) = &self.passed else {
+            return;
+        };
+        let bytes = &batch.bytes;
+        batch
+            .entries
+            .retain(|&(key, value, _)| !passed.keys.contains(&bytes[key..value]));
+    }
+
+    /// Forgets what was dealt with already, if that lies behind.
+    #[cold]
+    fn forget_passed(&mut self) {
+        if let (Some(passed), Place::Resume(at)) = (&self.passed, &self.place) {
+            if passed.until.as_ref().is_some_and(|until| at >= until) {
+                self.passed = None;
+            }
+        }
+    }
+
     /// Whether nothing is left on the path.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
@@ -144,24 +200,47 @@ impl Cursor {
         }
     }
 
-    /// Moves the cursor to just behind entry `i` of the batch that it filled last.
-    pub(crate) fn stop(&mut self, table: &Table, at: &At<'_>, batch: &Batch, i: usize) {
+    /// Moves the cursor to just behind the first `dealt` entries of the batch that it filled last.
+    pub(crate) fn stop(&mut self, table: &Table, at: &At<'_>, batch: &Batch, dealt: usize) {
+        if batch.unordered {
+            return self.stop_unordered(batch, dealt);
+        }
+        let Some(last) = dealt.checked_sub(1) else {
+            (self.place, self.key) = self.began.clone();
+            return;
+        };
         let mut position = Vec::new();
         match &at.store.index {
-            Index::One(ix) => ix.position(table.key(batch.key(i)), &mut position),
-            Index::Many(ix) => ix.entry_position(batch, i, &mut position),
+            Index::One(ix) => ix.position(table.key(batch.key(last)), &mut position),
+            Index::Many(ix) => ix.entry_position(batch, last, &mut position),
         }
         if let Path::Keys(keys) = &self.path {
             // The batch may have been the last of its key: back to that key.
-            if let Some(key) = keys.iter().position(|key| key == batch.key(i)) {
+            if let Some(key) = keys.iter().position(|key| key == batch.key(last)) {
                 self.key = key;
             }
         }
         self.place = Place::Past(position);
     }
 
-    /// The place, as bytes: a tag, the number of the key, the position.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    #[cold]
+    fn stop_unordered(&mut self, batch: &Batch, dealt: usize) {
+        self.passed = Some(Passed {
+            keys: (0..dealt).map(|i| batch.key(i).to_vec()).collect(),
+            until: match &self.place {
+                Place::Past(position) | Place::Resume(position) => Some(position.clone()),
+                Place::Begin | Place::End => None,
+            },
+        });
+        self.place = self.began.0.clone();
+    }
+
+    /// The place, as bytes: a tag, the number of the key, the position. None within a batch without
+    /// order.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        if self.passed.is_some() {
+            return None;
+        }
         let (tag, position): (u8, &[u8]) = match &self.place {
             Place::Begin => (0, &[]),
             Place::Past(p) => (1, p),
@@ -171,7 +250,7 @@ impl Cursor {
         let mut bytes = vec![tag];
         bytes.extend_from_slice(&(self.key as u64).to_le_bytes());
         bytes.extend_from_slice(position);
-        bytes
+        Some(bytes)
     }
 
     /// Goes to a place that `to_bytes` wrote for the same path.

@@ -62,7 +62,7 @@ impl Scan {
 
     /// One slice: calls `row` with the program and one object after the other, until it wants to
     /// pause, the budget is used up (`More`) or the scan is at its end (`Done`). `few` is how many
-    /// rows may be of use (0: any number).
+    /// rows may be of use (0: any number), and `any_order` says that all are, in no order.
     ///
     /// # Errors
     /// `NoTable`; `Busy`, before a row is read.
@@ -70,7 +70,7 @@ impl Scan {
     pub(crate) fn rows(
         &mut self,
         budget: &mut Budget,
-        few: usize,
+        (few, any_order): (usize, bool),
         mut row: impl FnMut(Option<&Program>, &ObjectView<'_>, &mut Scratch) -> Go,
     ) -> Result<Step, Error> {
         let Scan {
@@ -90,7 +90,7 @@ impl Scan {
             // Pinned anew for each leaf's worth; results are given while it is.
             let guard = larder_index::pin();
             let at = table.begin(&guard)?;
-            let usable = cursor.fill(table, &at, few, batch);
+            let usable = cursor.fill(table, &at, (few, any_order), batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
@@ -100,7 +100,7 @@ impl Scan {
                 let go = row(program, &object, scratch);
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {
-                        cursor.stop(table, &at, batch, i);
+                        cursor.stop(table, &at, batch, i + 1);
                     }
                     return Ok(Step::More);
                 }
@@ -219,8 +219,8 @@ impl SelectJob {
         }
         let limit = &mut self.limit;
         let mut full = false;
-        let few = limit.unwrap_or(0);
-        let step = self.scan.rows(budget, few, |program, object, scratch| {
+        let wanted = (limit.unwrap_or(0), limit.is_none());
+        let step = self.scan.rows(budget, wanted, |program, object, scratch| {
             let found = match program {
                 None => Some(Outcome::Object),
                 Some(program) => program.run(object, ctx, scratch),
@@ -245,8 +245,9 @@ impl SelectJob {
     }
 
     /// Where the scan is, as bytes: for `select_resume` with the same program, table and direction,
-    /// at any later time.
-    pub fn continuation(&self) -> Vec<u8> {
+    /// at any later time. None within a leaf whose objects it takes in no order, as it does without
+    /// a limit.
+    pub fn continuation(&self) -> Option<Vec<u8>> {
         self.scan.cursor.to_bytes()
     }
 
@@ -292,11 +293,12 @@ impl CountJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
-        self.scan.rows(budget, 0, |program, object, scratch| {
-            let is_true = program.is_none_or(|program| program.is_true(object, ctx, scratch));
-            *count += u64::from(is_true);
-            Go::On
-        })
+        self.scan
+            .rows(budget, (0, true), |program, object, scratch| {
+                let is_true = program.is_none_or(|program| program.is_true(object, ctx, scratch));
+                *count += u64::from(is_true);
+                Go::On
+            })
     }
 
     /// The objects counted so far.
