@@ -31,7 +31,7 @@ use crate::magic::Sample;
 use crate::resource::{Held, Kind};
 use crate::sys::*;
 use crate::{decode, layout, ops::options, tables};
-use larder::{Door, Engine, OwnerId, Table, TableId};
+use larder::{ByNumber, Door, Engine, OwnerId, Table};
 use larder_term::{Atom, Term};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ pub static GUARDS: Kind<Guard> = Kind::new();
 pub static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(Arc::new(BeamDoor)));
 
 const SHARDS: usize = 64;
-type Shard = Mutex<HashMap<Word, Held<Owner>>>;
+type Shard = Mutex<HashMap<Word, Held<Owner>, ByNumber>>;
 static WATCHED: LazyLock<Vec<Shard>> =
     LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
 
@@ -247,10 +247,6 @@ impl Door for BeamDoor {
                 decode::term(&Heap::new(env), data)
             });
         }
-    }
-
-    fn gone(&self, table: TableId) {
-        tables::forget(table);
     }
 }
 

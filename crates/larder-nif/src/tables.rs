@@ -1,9 +1,9 @@
 //! Table ids: an atom for a named table, a reference to a resource for others, and how either leads
 //! to the table.
 //!
-//! The resource of a table is made once and kept until the table dies, so that the same table
-//! always gives equal references, also to those who have none any more (`all/0`) or only its text
-//! (`binary_to_term/1`).
+//! The resource of a table is made once and kept beside it until the table dies, so that the same
+//! table always gives equal references, also to those who have none any more (`all/0`) or only its
+//! text (`binary_to_term/1`).
 
 use crate::atoms;
 use crate::call::{self, Call, Raise, BADARG};
@@ -11,10 +11,8 @@ use crate::layout;
 use crate::owners::{self, ENGINE};
 use crate::resource::{Held, Kind};
 use crate::sys::*;
-use larder::{Budget, Error, Local, OwnerId, Table, TableId};
-use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use larder::{Budget, Error, Local, OwnerId, Table};
+use std::sync::Arc;
 
 /// A table as a resource.
 pub struct TableRef(Arc<Table>);
@@ -22,29 +20,21 @@ pub struct TableRef(Arc<Table>);
 /// Tables.
 pub static TABLES: Kind<TableRef> = Kind::new();
 
-const SHARDS: usize = 64;
-type Shard = Mutex<HashMap<TableId, Held<TableRef>>>;
-static KEPT: LazyLock<Vec<Shard>> =
-    LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
-
-fn shard(id: TableId) -> &'static Shard {
-    &KEPT[id.0 as usize % SHARDS]
-}
-
 /// The reference to a table, whatever its id is.
 pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
-    let mut kept = shard(table.id()).lock();
-    if let Some(held) = kept.get(&table.id()) {
-        return held.term(env);
-    }
-    let held = TABLES.make(TableRef(Arc::clone(table)));
-    let word = held.term(env);
-    // A table that died meanwhile is not kept, or it would be for ever: `forget` takes the same
-    // lock after the death.
-    if table.is_alive() {
-        kept.insert(table.id(), held);
-    }
-    word
+    table.with_beside(|kept| {
+        let held = kept.as_ref().and_then(|kept| kept.downcast_ref());
+        if let Some(held) = held.map(|held: &Held<TableRef>| held.term(env)) {
+            return held;
+        }
+        let held = TABLES.make(TableRef(Arc::clone(table)));
+        let word = held.term(env);
+        // That of a table which died meanwhile is not kept, or it would be for ever.
+        if table.is_alive() {
+            *kept = Some(Box::new(held));
+        }
+        word
+    })
 }
 
 /// The id of a table.
@@ -54,12 +44,6 @@ pub fn term(env: *mut Env, table: &Arc<Table>) -> Word {
     } else {
         reference(env, table)
     }
-}
-
-/// A table has died: its resource is not kept any more.
-pub fn forget(id: TableId) {
-    let held = shard(id).lock().remove(&id);
-    drop(held);
 }
 
 /// Whose call it is.

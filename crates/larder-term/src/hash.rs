@@ -2,6 +2,9 @@
 
 use rapidhash::v3::{rapidhash_v3_micro_inline, RapidSecrets};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::LazyLock;
 
 /// A random member of a family of hash functions over bytes, one for each table: keys that are bad
 /// for one seed are good for the next.
@@ -9,10 +12,22 @@ use std::fmt;
 pub struct Seed(RapidSecrets);
 
 impl Seed {
-    /// A seed that nobody can foresee, from the system's random numbers.
+    /// A seed that nobody can foresee, from the system's random numbers. The multipliers, which
+    /// take long to make, are the same for all seeds of the program; what they are mixed with is
+    /// not.
     pub fn random() -> Seed {
-        use std::hash::{BuildHasher, RandomState};
-        Seed::from_number(RandomState::new().hash_one(0u64))
+        static STATE: LazyLock<(RandomState, RapidSecrets)> = LazyLock::new(|| {
+            let state = RandomState::new();
+            let secrets = RapidSecrets::seed(state.hash_one(u64::MAX));
+            (state, secrets)
+        });
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (state, secrets) = &*STATE;
+        Seed(RapidSecrets {
+            // Ordering: Relaxed; only the numbers' being different matters.
+            seed: state.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)),
+            ..*secrets
+        })
     }
 
     /// The seed of a number, for tests that must do the same twice.

@@ -12,23 +12,25 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 /// Cells of a spread counter: enough that the threads of a large machine seldom share one.
 const CELLS: usize = 32;
 
+/// A number on a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Alone(AtomicI64);
+
 /// A number that many threads add to.
-pub(crate) enum Counter {
-    /// In one place.
-    One(Box<CachePadded<AtomicI64>>),
-    /// In many.
-    Spread(Box<[CachePadded<AtomicI64>; CELLS]>),
+pub(crate) struct Counter {
+    /// The number, unless it is spread.
+    one: Alone,
+    spread: Option<Box<[CachePadded<AtomicI64>; CELLS]>>,
 }
 
 impl Counter {
     /// Zero, kept in one place or in many.
     pub(crate) fn new(spread: bool) -> Self {
-        if spread {
-            Counter::Spread(Box::new(std::array::from_fn(|_| {
-                CachePadded::new(AtomicI64::new(0))
-            })))
-        } else {
-            Counter::One(Box::default())
+        let cells = || Box::new(std::array::from_fn(|_| CachePadded::default()));
+        Counter {
+            one: Alone::default(),
+            spread: spread.then(cells),
         }
     }
 
@@ -38,9 +40,9 @@ impl Counter {
         if n == 0 {
             return;
         }
-        let cell = match self {
-            Counter::One(cell) => cell,
-            Counter::Spread(cells) => &cells[my_cell()],
+        let cell = match &self.spread {
+            None => &self.one.0,
+            Some(cells) => &cells[my_cell()],
         };
         // Ordering: Relaxed; the number orders nothing. A thread sees its own additions, and
         // others' once it has synchronised with them.
@@ -50,19 +52,18 @@ impl Counter {
     /// The sum; while others add, some value it had or could have had meanwhile.
     pub(crate) fn get(&self) -> usize {
         // Ordering: Relaxed, as in `add`.
-        let sum = match self {
-            Counter::One(cell) => cell.load(Ordering::Relaxed),
-            Counter::Spread(cells) => cells.iter().map(|c| c.load(Ordering::Relaxed)).sum(),
+        let sum = match &self.spread {
+            None => self.one.0.load(Ordering::Relaxed),
+            Some(cells) => cells.iter().map(|c| c.load(Ordering::Relaxed)).sum(),
         };
         usize::try_from(sum).unwrap_or(0)
     }
 
     /// Bytes held outside the counter itself.
     pub(crate) fn memory(&self) -> usize {
-        match self {
-            Counter::One(cell) => size_of_val(&**cell),
-            Counter::Spread(cells) => size_of_val(&**cells),
-        }
+        self.spread
+            .as_ref()
+            .map_or(0, |cells| size_of_val(&**cells))
     }
 }
 

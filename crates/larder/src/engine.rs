@@ -26,11 +26,6 @@ pub trait Door: Send + Sync {
     /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir
     /// was to be told.
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
-
-    /// The table has died. Called once for each.
-    fn gone(&self, table: TableId) {
-        let _ = table;
-    }
 }
 
 /// A door that wants to know nothing.
@@ -153,7 +148,6 @@ impl Engine {
                 return Err(Error::AlreadyExists);
             }
         }
-        self.0.registry.add(&table);
         if !self.0.owners.add_table(owner, &table) {
             self.bury(&table, admin);
             return Err(Error::NoOwner);
@@ -192,15 +186,13 @@ impl Engine {
         self.0.registry.named(name, guard)
     }
 
-    /// The table with this id. Takes no lock. O(1).
-    pub fn find_id(&self, id: TableId) -> Option<Arc<Table>> {
-        self.0.registry.by_id(id)
-    }
-
-    /// Every table there is. Linear in their number; tables made or dropped meanwhile may be among
-    /// them or not.
+    /// Every table there is, in the order in which they were made. Linear in the number of tables
+    /// and of owners; tables made, dropped or inherited meanwhile may be among them or not.
     pub fn all(&self) -> Vec<Arc<Table>> {
-        self.0.registry.all()
+        let mut tables = self.0.owners.all_tables();
+        tables.sort_unstable_by_key(|table| table.id());
+        tables.dedup_by_key(|table| table.id());
+        tables
     }
 
     /// The tables of an owner.
@@ -232,7 +224,6 @@ impl Engine {
         if table.is_named() {
             self.0.registry.free_name(table.name(), &guard);
         }
-        self.0.registry.remove(table.id());
         self.0.owners.remove_table(table.owner(), table.id());
         drop(admin);
         for fixer in table.fixation.end() {
@@ -240,14 +231,16 @@ impl Engine {
         }
         free_store(table, &guard);
         table.gate.end();
-        self.0.door.gone(table.id());
+        // Who puts something there looks whether the table lives, under the same lock.
+        let beside = table.beside.lock().take();
+        drop(beside);
     }
 }
 
 /// Hands a dead table's store to the reaper.
 fn free_store(table: &Table, guard: &Guard) {
     if let Some(store) = table.cell.take(guard) {
-        reaper::free(store);
+        reaper::free(store, guard);
     }
 }
 

@@ -137,8 +137,11 @@ impl Fixation {
     fn clear(state: Option<Box<State>>) {
         let Some(state) = state else { return };
         let State { deleted, aside, .. } = *state;
-        for store in aside {
-            reaper::free(store);
+        if !aside.is_empty() {
+            let guard = larder_index::pin();
+            aside
+                .into_iter()
+                .for_each(|store| reaper::free(store, &guard));
         }
         if deleted.len() > 1000 {
             let bytes = deleted.len() * 64;

@@ -71,7 +71,7 @@ impl Table {
             write_concurrency: options.write_concurrency,
             read_concurrency: options.read_concurrency,
             decentralized_counters: options.decentralized_counters,
-            structure: options.structure.clone(),
+            structure: options.structure.clone().into_owned(),
             fixed: safe_fixed.is_some(),
             safe_fixed,
         })

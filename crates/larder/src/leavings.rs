@@ -1,24 +1,28 @@
-//! What objects that went held outside themselves: given back when no reader can be copying them
-//! any more.
+//! What went and readers may still look at: the counts of what objects held outside themselves, and
+//! small stores. It is given back when no reader can be looking any more.
 //!
 //! ```text
 //!  writer   unlinks a value, then puts the counts of its handles on a pile ──▶ full: one deferred call for the whole pile
-//!                                                                    ╰───────▶ not full: the reaper comes by and defers it
+//!  dropper  takes a small store out of its table, and puts it there  ╰───────▶ not full: the reaper comes by and defers it
 //! ```
 //!
-//! To defer each value by itself, and to see to it that it is not forgotten, would cost a writer
-//! more than the write. There is a pile for some threads each, so that writers seldom meet.
+//! To defer each by itself, and to see to it that it is not forgotten, would cost more than the
+//! write, or than to free the store. There is a pile for some threads each, so that they seldom
+//! meet.
 //!
 //! # Invariants
 //!
-//! 1. Counts come onto a pile after the leaf that had their handles was unlocked: who pins the
-//!    epoch from then on can't find the handles.
-//! 2. Counts leave a pile for a call that is deferred, under a guard pinned by whoever takes them.
+//! 1. Counts come onto a pile after the leaf that had their handles was unlocked, and stores after
+//!    they were taken out of their tables: who pins the epoch from then on can't find the handles,
+//!    or the store.
+//! 2. They leave a pile for a call that is deferred, under a guard pinned by whoever takes them.
 //!    Putting and taking are ordered by the pile's lock, so whoever copied a handle out of the leaf
 //!    pinned before the call was deferred; it runs when all those are gone.
 //! 3. `WAITING` counts the piles that are not empty and the deferred calls that have not run: while
 //!    it is not 0, the reaper comes by.
 
+use crate::raw::Retired;
+use crate::store::Store;
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use larder_term::blob::Counts;
@@ -26,14 +30,44 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A pile is full with so many counts, or so many bytes kept alive by them.
+/// A pile is full with so many counts, or so many bytes kept alive by them, or so many stores.
 const FULL: usize = 256;
 const FULL_BYTES: usize = 1 << 20;
+const FULL_STORES: usize = 32;
+
+/// A store is small with so many bytes, or fewer: it is freed in some microseconds.
+const SMALL: usize = 4 << 10;
 
 const PILES: usize = 16;
 
-static ALL: [CachePadded<Mutex<Counts>>; PILES] =
-    [const { CachePadded::new(Mutex::new(Counts::new())) }; PILES];
+/// What waits for a deferred call.
+#[derive(Default)]
+struct Pile {
+    counts: Counts,
+    stores: Vec<Retired<Store>>,
+}
+
+impl Pile {
+    const fn new() -> Pile {
+        Pile {
+            counts: Counts::new(),
+            stores: Vec::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.stores.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.counts.len() >= FULL
+            || self.counts.bytes() >= FULL_BYTES
+            || self.stores.len() >= FULL_STORES
+    }
+}
+
+static ALL: [CachePadded<Mutex<Pile>>; PILES] =
+    [const { CachePadded::new(Mutex::new(Pile::new())) }; PILES];
 
 /// See the invariants.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -56,7 +90,7 @@ fn waits_no_more() {
 }
 
 /// The calling thread's pile: threads take turns at choosing.
-fn mine() -> &'static Mutex<Counts> {
+fn mine() -> &'static Mutex<Pile> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         // Ordering: Relaxed; any spread of the threads will do.
@@ -68,11 +102,23 @@ fn mine() -> &'static Mutex<Counts> {
 /// Puts counts on a pile: `put` is called with it. The handles have been unlinked. True if nothing
 /// waited before, so that the reaper has to be told.
 pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
+    on_pile(guard, |pile| put(&mut pile.counts))
+}
+
+/// Puts a store on a pile, if it is small; else gives it back. As `add`.
+pub(crate) fn add_store(guard: &Guard, store: Retired<Store>) -> Result<bool, Retired<Store>> {
+    if store.memory() > SMALL {
+        return Err(store);
+    }
+    Ok(on_pile(guard, |pile| pile.stores.push(store)))
+}
+
+fn on_pile(guard: &Guard, put: impl FnOnce(&mut Pile)) -> bool {
     let mut pile = mine().lock();
     let was_empty = pile.is_empty();
     put(&mut pile);
     let first = was_empty && !pile.is_empty() && begins_to_wait();
-    if pile.len() < FULL && pile.bytes() < FULL_BYTES {
+    if !pile.is_full() {
         return first;
     }
     let full = std::mem::take(&mut *pile);
@@ -82,9 +128,10 @@ pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
     first
 }
 
-/// Gives counts back when every reader pinned now is gone.
-fn later(counts: Counts, guard: &Guard) {
-    guard.defer(move || {
+/// Gives a pile back when every reader pinned now is gone.
+fn later(pile: Pile, guard: &Guard) {
+    let Pile { counts, stores } = pile;
+    Retired::drop_after_readers(stores, guard, move || {
         drop(counts);
         waits_no_more();
     });
@@ -93,9 +140,9 @@ fn later(counts: Counts, guard: &Guard) {
 /// Takes all piles that are not empty on their way.
 pub(crate) fn sweep() {
     for pile in &ALL {
-        let counts = std::mem::take(&mut *pile.lock());
-        if !counts.is_empty() {
-            later(counts, &larder_index::pin());
+        let pile = std::mem::take(&mut *pile.lock());
+        if !pile.is_empty() {
+            later(pile, &larder_index::pin());
         }
     }
 }

@@ -28,8 +28,8 @@
 //! | `read`, `ops`, `update`, `traverse` | operations by key |
 //! | `gate` | lists, all at once |
 //! | [`scan`] | match specifications over many objects, in slices |
-//! | `local`, `keys`, `ahead`, `leavings` | what a thread keeps; lists of keys; the read-ahead cursor; counts that are given back later |
-//! | `fixation`, `counters`, `budget`, `scratch` | what the above need |
+//! | `local`, `keys`, `ahead`, `leavings` | what a thread keeps; lists of keys; the read-ahead cursor; what is given back later |
+//! | `fixation`, `counters`, `budget`, `scratch`, `number` | what the above need |
 //! | `reaper`, `pace` | frees behind everybody's back, no faster than need be |
 //! | [`mod@file`] | tables in files |
 //! | `raw` | the only unsafe code |
@@ -68,6 +68,7 @@ mod info;
 mod keys;
 mod leavings;
 mod local;
+mod number;
 mod ops;
 mod options;
 mod owner;
@@ -93,13 +94,14 @@ pub use gate::{ListJob, ObjectList};
 pub use info::Info;
 pub use keys::KeyList;
 pub use local::{with_local, with_local_untrimmed, Local};
+pub use number::ByNumber;
 pub use options::{structures, Access, Concurrency, Options, Structure, StructureValue, TableKind};
 pub use owner::{OwnerId, Who};
 pub use read::Stored;
 pub use scan::{
     CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, Watched,
 };
-pub use table::{Table, TableId};
+pub use table::{Beside, Table, TableId};
 pub use traverse::Slot;
 pub use update::{CounterOp, NewRow, Sums};
 

@@ -310,7 +310,7 @@ impl Table {
                 }
                 let gone = at.store.count.get();
                 if let Some(old) = old {
-                    reaper::free(old);
+                    reaper::free(old, &guard);
                 }
                 return Ok(gone);
             }

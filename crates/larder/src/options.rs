@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::owner::OwnerId;
 use larder_structures::{Choice, Order};
 use larder_term::{Atom, Term};
+use std::borrow::Cow;
 
 pub use larder_structures::Value as StructureValue;
 
@@ -113,7 +114,7 @@ pub struct Options {
     /// one.
     pub decentralized_counters: bool,
     /// The structure to build on; see [`structures`].
-    pub structure: String,
+    pub structure: Cow<'static, str>,
     /// What the structure is asked for, by the names of its options.
     pub structure_options: Vec<(String, StructureValue)>,
     /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=`
@@ -135,7 +136,7 @@ impl Options {
             write_concurrency: Concurrency::Off,
             read_concurrency: false,
             decentralized_counters: false,
-            structure: DEFAULT.to_owned(),
+            structure: Cow::Borrowed(DEFAULT),
             structure_options: Vec::new(),
             legacy_zero: false,
         }
@@ -171,8 +172,11 @@ impl Options {
 
     /// Gives the structure the name that it is listed under, if it was asked for by another.
     pub(crate) fn call_by_name(&mut self) {
+        if self.structure == DEFAULT {
+            return;
+        }
         if let Some(structure) = larder_structures::named(&self.structure) {
-            structure.name.clone_into(&mut self.structure);
+            self.structure = Cow::Borrowed(structure.name);
         }
     }
 
@@ -197,7 +201,7 @@ impl Options {
             })
             .collect();
         match options.is_empty() {
-            true => self.structure.clone(),
+            true => self.structure.clone().into_owned(),
             false => format!("{}({})", self.structure, options.join(",")),
         }
     }
@@ -205,7 +209,7 @@ impl Options {
     /// Reads what `structure_text` wrote. What means nothing is found by `check`.
     pub(crate) fn set_structure_text(&mut self, text: &str) {
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
-        name.clone_into(&mut self.structure);
+        self.structure = Cow::Owned(name.to_owned());
         let options = rest.trim_end_matches(')').split(',');
         self.structure_options = options
             .filter(|option| !option.is_empty())
@@ -231,7 +235,7 @@ mod tests {
         let mut options = Options::new(Atom::new("t"));
         let mut back = options.clone();
         for (name, said) in [("default", 0), ("btree", 1), ("catree", 3)] {
-            name.clone_into(&mut options.structure);
+            options.structure = Cow::Borrowed(name);
             let all = [
                 ("m".to_owned(), StructureValue::Int(-7)),
                 ("over".to_owned(), StructureValue::Name("btree".to_owned())),

@@ -7,6 +7,7 @@
 //! Locks are taken in this order: a table's `admin`, then one owner's record; never two records at
 //! once.
 
+use crate::number::ByNumber;
 use crate::table::{Table, TableId};
 use larder_index::sync::Mutex;
 use papaya::HashMap as Map;
@@ -62,8 +63,8 @@ impl fmt::Debug for OwnerId {
 struct Record {
     /// The owner has ended; nothing may be added any more.
     ended: bool,
-    tables: HashMap<TableId, Arc<Table>>,
-    fixed: HashMap<TableId, Arc<Table>>,
+    tables: HashMap<TableId, Arc<Table>, ByNumber>,
+    fixed: HashMap<TableId, Arc<Table>, ByNumber>,
 }
 
 /// What an owner had when it ended.
@@ -76,7 +77,7 @@ pub(crate) struct Estate {
 
 /// All living owners.
 pub(crate) struct Owners {
-    records: Map<OwnerId, Arc<Mutex<Record>>>,
+    records: Map<OwnerId, Arc<Mutex<Record>>, ByNumber>,
     next: AtomicU64,
 }
 
@@ -86,7 +87,7 @@ const FIRST: u64 = 1 << 62;
 impl Owners {
     pub(crate) fn new() -> Self {
         Owners {
-            records: Map::new(),
+            records: Map::default(),
             next: AtomicU64::new(FIRST),
         }
     }
@@ -147,6 +148,15 @@ impl Owners {
     /// Notes that the owner has the table fixed no longer.
     pub(crate) fn remove_fixed(&self, id: OwnerId, table: TableId) {
         drop(self.with(id, |r| r.fixed.remove(&table)));
+    }
+
+    /// Every owner's tables. One that is passed on meanwhile may come twice.
+    pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
+        let records: Vec<_> = self.records.pin().values().cloned().collect();
+        let tables = records
+            .iter()
+            .map(|record| record.lock().tables.values().cloned().collect());
+        tables.collect::<Vec<Vec<_>>>().concat()
     }
 
     /// The owner's tables.

@@ -5,8 +5,8 @@
 //!
 //! [`EpochCell`] holds a pointer to a `T` (or none) and three tag bits. Readers pin the epoch and
 //! load it; what they get lives as long as their guard. Writers swap the pointer; what was there
-//! comes back as [`Retired`], which must outlive every guard pinned at the time: its only way out
-//! is [`Retired::after_readers`], or staying where it is.
+//! comes back as [`Retired`], which must outlive every guard pinned at the time: its only ways out
+//! are [`Retired::after_readers`] and [`Retired::drop_after_readers`], or staying where it is.
 //!
 //! Pairing of orderings: every store that publishes a pointer is `AcqRel` or stronger, every load
 //! `Acquire` or stronger, so that what a reader reaches is initialised. The places where two
@@ -206,6 +206,20 @@ impl<T: Send + 'static> Retired<T> {
             // A `T: Send` in its box may be handed to the thread that runs the deferred call.
             guard.defer(move || f(owned.into_box()));
         }
+    }
+
+    /// Drops the values once no reader looks at any of them any more, then calls `f`.
+    pub(crate) fn drop_after_readers(
+        values: Vec<Self>,
+        guard: &Guard,
+        f: impl FnOnce() + Send + 'static,
+    ) {
+        guard.defer(move || {
+            for mut value in values {
+                drop(value.0.take());
+            }
+            f();
+        });
     }
 }
 

@@ -103,10 +103,17 @@ static BACKLOG: AtomicUsize = AtomicUsize::new(0);
 /// Threads in `idle`.
 static AWAITED: AtomicUsize = AtomicUsize::new(0);
 
-/// Frees an index once its readers are gone.
-pub(crate) fn free(store: Retired<Store>) {
-    let share = Share::new(store.memory());
-    send(Work::Retired(store, share));
+/// Frees an index once its readers are gone. Small ones are freed by whose turn it is then, as to
+/// hand one over takes longer.
+pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
+    match leavings::add_store(guard, store) {
+        Ok(true) => wake(),
+        Ok(false) => {}
+        Err(large) => {
+            let share = Share::new(large.memory());
+            send(Work::Retired(large, share));
+        }
+    }
 }
 
 /// Runs `f` on the reaper's thread, soon.

@@ -1,14 +1,13 @@
-//! Where tables are found: by name, by id.
+//! Where tables are found by their names.
 //!
 //! A name is an atom, and an atom is a small number: the table of names is an array over those
 //! numbers, in chunks that double in size and are made when first needed. A look-up is two loads,
-//! no lock and no count. Ids are in a lock-free map.
+//! no lock and no count. All tables are found with their owners.
 
 use crate::raw::EpochCell;
-use crate::table::{Table, TableId};
+use crate::table::Table;
 use larder_index::Guard;
 use larder_term::Atom;
-use papaya::HashMap as Map;
 use std::sync::{Arc, OnceLock};
 
 /// Names in the first chunk, as a power of two.
@@ -37,17 +36,15 @@ fn chunk_size(chunk: usize) -> usize {
     1 << (FIRST_BITS as usize + chunk.saturating_sub(1))
 }
 
-/// All tables.
+/// The tables that have names.
 pub(crate) struct Registry {
     names: [OnceLock<Box<[Slot]>>; CHUNKS],
-    ids: Map<TableId, Arc<Table>>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Self {
         Registry {
             names: std::array::from_fn(|_| OnceLock::new()),
-            ids: Map::new(),
         }
     }
 
@@ -72,26 +69,6 @@ impl Registry {
         if let Some(slots) = self.names[chunk].get() {
             drop(slots[i].take(guard));
         }
-    }
-
-    /// The table with this id.
-    pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
-        self.ids.pin().get(&id).cloned()
-    }
-
-    /// Adds a table.
-    pub(crate) fn add(&self, table: &Arc<Table>) {
-        self.ids.pin().insert(table.id(), Arc::clone(table));
-    }
-
-    /// Removes a table.
-    pub(crate) fn remove(&self, id: TableId) {
-        self.ids.pin().remove(&id);
-    }
-
-    /// Every table.
-    pub(crate) fn all(&self) -> Vec<Arc<Table>> {
-        self.ids.pin().values().cloned().collect()
     }
 }
 

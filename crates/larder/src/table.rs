@@ -18,6 +18,7 @@ use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
 use larder_term::object::{self, KeyForm, ObjectBuf, ObjectEncoder, ObjectError};
 use larder_term::{Atom, Encoder, Mode, Term, TermRef};
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Weak;
@@ -61,8 +62,12 @@ pub struct Table {
     owner: AtomicU64,
     access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
+    pub(crate) beside: Mutex<Option<Beside>>,
     pub(crate) engine: Weak<Inner>,
 }
+
+/// What a host keeps beside a table.
+pub type Beside = Box<dyn Any + Send + Sync>;
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,6 +140,7 @@ impl Table {
             owner: AtomicU64::new(owner.raw()),
             access: AtomicU8::new(options.access as u8),
             admin: Mutex::new(Admin { heir, gone: false }),
+            beside: Mutex::default(),
             options: Box::new(options),
             engine,
         }
@@ -197,6 +203,13 @@ impl Table {
         self.compressed
     }
 
+    /// What the host keeps beside the table, in the place that `f` is shown: nothing at first. It
+    /// is dropped when the table dies. Under a lock: `f` is short. What is put there after the
+    /// table has died stays, so `f` looks whether it lives.
+    pub fn with_beside<R>(&self, f: impl FnOnce(&mut Option<Beside>) -> R) -> R {
+        f(&mut self.beside.lock())
+    }
+
     /// The options as the table was made with them; name, owner, heir and access may have changed
     /// since.
     pub fn options(&self) -> &Options {
@@ -218,7 +231,7 @@ impl Table {
 
     /// Whether the table has not been dropped.
     pub fn is_alive(&self) -> bool {
-        self.cell.load(&larder_index::pin()).tag() & DEAD == 0
+        self.cell.tag() & DEAD == 0
     }
 
     /// The form of this table's keys, for those who encode objects themselves.

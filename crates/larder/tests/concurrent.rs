@@ -281,7 +281,7 @@ fn owners_may_end_at_any_step() {
         engine.down(a);
         engine.down(b);
         assert!(!t.is_alive());
-        assert!(engine.find_id(t.id()).is_none());
+        assert!(engine.owned_by(a).is_empty() && engine.owned_by(b).is_empty());
     }
     assert!(engine.all().is_empty());
 }

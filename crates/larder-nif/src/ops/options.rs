@@ -171,7 +171,7 @@ fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), 
         Some(&[name, list]) => (name, list),
         Some(_) => return Err(BADARG),
     };
-    options.structure = text(call, name)?;
+    options.structure = text(call, name)?.into();
     options.structure_options.clear();
     while let Some((option, tail)) = layout::cell(rest) {
         rest = tail;

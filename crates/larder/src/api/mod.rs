@@ -170,7 +170,7 @@ impl Builder {
 
     /// The structure to build on; see [`crate::structures`].
     pub fn structure(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.options.structure);
+        self.options.structure = name.to_owned().into();
         self
     }
 
