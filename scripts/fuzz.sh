@@ -2,9 +2,9 @@
 # Fuzzing guided by coverage: libFuzzer over the targets of fuzz/, with the stable compiler's own
 # coverage counters.
 #
-#   scripts/fuzz.sh MINUTES [TARGET...]   fuzzes for MINUTES in all, shared by the targets
-#   scripts/fuzz.sh keep [TARGET...]      keeps the smallest set of inputs that covers as much as all
-#                                         that were found, as fuzz/corpus/TARGET.tar.gz
+#   scripts/fuzz.sh MINUTES [TARGET...]   fuzzes for so many minutes in all
+#   scripts/fuzz.sh keep [TARGET...]      keeps few inputs that reach what all found inputs reach,
+#                                         as fuzz/corpus/TARGET.tar.gz
 #
 # Without TARGET: all targets.
 #

@@ -113,9 +113,9 @@ mod tests {
         let mut address = Address::default();
         for n in 1..300 {
             assert_eq!(address.buckets(), n);
-            let (mut hash, mut met) = (0, Vec::new());
+            let (mut hash, mut visited) = (0, Vec::new());
             loop {
-                met.push(address.bucket(hash));
+                visited.push(address.bucket(hash));
                 let Some(next) = address.past(hash) else {
                     break;
                 };
@@ -124,8 +124,8 @@ mod tests {
                 assert_eq!(address.bucket(next - 1), address.bucket(hash));
                 hash = next;
             }
-            met.sort_unstable();
-            assert!(met.into_iter().eq(0..n));
+            visited.sort_unstable();
+            assert!(visited.into_iter().eq(0..n));
             let before = address;
             let (divided, bit) = address.grow().unwrap();
             let hashes = (0..1000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -257,11 +257,18 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     }
 
     /// Steps 4 and 5. The base is valid and locked.
-    fn adapt(&self, guard: &Guard, position: &[u8], base: &Base<S>, part: &mut Part<S>, met: bool) {
+    fn adapt(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        base: &Base<S>,
+        part: &mut Part<S>,
+        waited: bool,
+    ) {
         let Adaptation {
             contended, quiet, ..
         } = self.adaptation;
-        let mut by = if met { contended } else { quiet };
+        let mut by = if waited { contended } else { quiet };
         if self.adaptation.random_join && by_chance() {
             by += RANDOM;
         }
@@ -384,14 +391,14 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         loop {
             // (1), (2)
             let base = self.find(guard, position);
-            let (mut part, met) = match base.part.try_write() {
+            let (mut part, waited) = match base.part.try_write() {
                 Some(part) => (part, false),
                 None => (base.part.write(), true),
             };
             if !part.valid && !planted(Fault::Obsolete) {
                 continue;
             }
-            if met {
+            if waited {
                 // Ordering: Relaxed, a figure for people.
                 self.contended.fetch_add(1, Relaxed);
             }
@@ -399,8 +406,8 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
             part.structure
                 .change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
             // (4), (5)
-            self.adapt(guard, position, base, &mut part, met);
-            return met;
+            self.adapt(guard, position, base, &mut part, waited);
+            return waited;
         }
     }
 
@@ -412,16 +419,16 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
             if !part.valid {
                 continue;
             }
-            let mut met = false;
+            let mut waited = false;
             let ended = part.structure.walk(cut, &mut |position, word| {
-                met = true;
+                waited = true;
                 f(position, word)
             });
             let (true, Some(bound)) = (ended, found.bound) else {
                 return ended;
             };
             self.count(found.base, self.adaptation.more_than_one);
-            if met {
+            if waited {
                 return false;
             }
             let start = match cut.is_forward() {

@@ -56,8 +56,8 @@ impl Counts {
         }
     }
 
-    /// A writer met another.
-    pub(crate) fn met(&self) {
+    /// A writer met contention: from now on each thread counts in a stripe of its own.
+    pub(crate) fn contended(&self) {
         self.stripes
             .get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
     }

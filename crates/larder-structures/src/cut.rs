@@ -139,19 +139,19 @@ mod tests {
     #[test]
     fn cuts_fall_where_scans_begin() {
         let all = ["aa", "bb", "cc"];
-        let met = |cut: Cut<'_>| {
-            let met = all.iter().filter(|p| cut.admits(p.as_bytes()));
-            met.copied().collect::<Vec<_>>()
+        let admitted = |cut: Cut<'_>| {
+            let admitted = all.iter().filter(|p| cut.admits(p.as_bytes()));
+            admitted.copied().collect::<Vec<_>>()
         };
-        assert_eq!(met(Cut::new(Start::Edge, Forward)), all);
-        assert_eq!(met(Cut::new(Start::Edge, Backward)), all);
-        assert_eq!(met(Cut::new(Start::At(b"bb"), Forward)), ["bb", "cc"]);
-        assert_eq!(met(Cut::new(Start::At(b"bb"), Backward)), ["aa", "bb"]);
-        assert_eq!(met(Cut::new(Start::Past(b"bb"), Forward)), ["cc"]);
-        assert_eq!(met(Cut::new(Start::Past(b"bb"), Backward)), ["aa"]);
-        assert_eq!(met(Cut::around(b"bbx", Forward)), ["bb", "cc"]);
-        assert_eq!(met(Cut::around(b"bx", Forward)), ["cc"]);
-        assert_eq!(met(Cut::around(b"bbx", Backward)), ["aa", "bb"]);
+        assert_eq!(admitted(Cut::new(Start::Edge, Forward)), all);
+        assert_eq!(admitted(Cut::new(Start::Edge, Backward)), all);
+        assert_eq!(admitted(Cut::new(Start::At(b"bb"), Forward)), ["bb", "cc"]);
+        assert_eq!(admitted(Cut::new(Start::At(b"bb"), Backward)), ["aa", "bb"]);
+        assert_eq!(admitted(Cut::new(Start::Past(b"bb"), Forward)), ["cc"]);
+        assert_eq!(admitted(Cut::new(Start::Past(b"bb"), Backward)), ["aa"]);
+        assert_eq!(admitted(Cut::around(b"bbx", Forward)), ["bb", "cc"]);
+        assert_eq!(admitted(Cut::around(b"bx", Forward)), ["cc"]);
+        assert_eq!(admitted(Cut::around(b"bbx", Backward)), ["aa", "bb"]);
         assert!(Cut::new(Start::At(b"bb\0"), Forward).goes_on_after(b"bb"));
         assert!(!Cut::new(Start::At(b"bb"), Forward).goes_on_after(b"bb"));
     }

@@ -149,15 +149,15 @@ mod tests {
 
     /// The invariants.
     fn check<W>(table: &JudyHash<W>) {
-        let mut met = 0;
+        let mut visited = 0;
         for (bucket, head) in table.buckets.iter() {
             assert!(head as u32 != NIL);
             table.chains.check(head as u32, |node| {
                 assert_eq!(table.bucket(&node.position), bucket);
-                met += 1;
+                visited += 1;
             });
         }
-        assert_eq!(met, table.chains.len());
+        assert_eq!(visited, table.chains.len());
     }
 
     #[test]

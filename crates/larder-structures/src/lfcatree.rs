@@ -190,7 +190,7 @@ impl<W: Word> LfCaTree<W> {
             let position = Position::from_slice(position);
             Arc::new(Entry { position, word })
         });
-        let (mut met, backoff) = (false, Backoff::new());
+        let (mut contended, backoff) = (false, Backoff::new());
         loop {
             let found = self.find(guard, position, false);
             if found.frozen && !planted(Fault::Thaw) {
@@ -201,16 +201,16 @@ impl<W: Word> LfCaTree<W> {
                 Some(entry) => Some(pure::insert(&found.leaf.tree, entry.clone())),
                 None => pure::remove(&found.leaf.tree, position),
             };
-            let by = if met { CONTENDED } else { QUIET };
+            let by = if contended { CONTENDED } else { QUIET };
             let now = (found.leaf.contention + by).clamp(-CLAMP, CLAMP);
             let new = Some(leaf(tree, now));
             if found
                 .slot
                 .replace_if((Some(found.node), found.frozen), (new, false), guard)
             {
-                return (now, met);
+                return (now, contended);
             }
-            met = true;
+            contended = true;
         }
     }
 
@@ -331,14 +331,14 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
         // (1)
-        let (key, mut met) = self.keys.lock(position);
+        let (key, mut contended) = self.keys.lock(position);
         let old = self.get(guard, position);
         let there = old.is_some();
         // (2)
         let put = match f(old.map_or(Old::Absent, Old::Shared)) {
             Act::Put(word) => Some(word),
             Act::Remove if there => None,
-            Act::Keep | Act::Remove => return met,
+            Act::Keep | Act::Remove => return contended,
         };
         let come = isize::from(put.is_some()) - isize::from(there);
         let bytes = pure::bytes::<W>(&Position::from_slice(position));
@@ -346,9 +346,9 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         // (3)
         let (now, was_second) = self.apply(guard, position, put);
         drop(key);
-        met |= was_second;
-        if met {
-            self.counts.met();
+        contended |= was_second;
+        if contended {
+            self.counts.contended();
             // Ordering: Relaxed, a figure for people.
             self.contended.fetch_add(1, Relaxed);
         }
@@ -358,18 +358,18 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         } else if now < self.low {
             self.join(guard, position);
         }
-        met
+        contended
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle_all();
         let mut once = |strict: bool| {
-            let mut met = false;
+            let mut contended = false;
             let walked = self.walk_once(guard, cut, strict, &mut |entry| {
-                met = true;
+                contended = true;
                 f(&entry.position, &entry.word)
             });
-            (met || walked != Walked::Torn).then_some(walked)
+            (contended || walked != Walked::Torn).then_some(walked)
         };
         // While others write to leaves that have no entry when they are passed, nothing is met and
         // all has to be looked at again.

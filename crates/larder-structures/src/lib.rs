@@ -100,4 +100,4 @@ pub use sequential::{Act, Actor, Divisible, Sequential, Visitor};
 pub use skiplist::SkipList;
 pub use split_ordered::SplitOrder;
 pub use stripes::Stripes;
-pub use word::{Crowd, Object, Word};
+pub use word::{Object, ValueList, Word};

@@ -251,7 +251,7 @@ impl<W: Word> LinearHash<W> {
     fn unkeep(&mut self, bucket: usize, place: Place) {
         let node = self.unlink(bucket, place);
         self.kept.0 -= 1;
-        self.kept.1 -= node.word.held();
+        self.kept.1 -= node.word.heap_bytes();
     }
 
     /// Step 3 in a fixed table.
@@ -259,7 +259,7 @@ impl<W: Word> LinearHash<W> {
         let node = &mut self.chains[place.at];
         node.mark = true;
         self.kept.0 += 1;
-        self.kept.1 += node.word.held();
+        self.kept.1 += node.word.heap_bytes();
         if self.waiting.last() != Some(&bucket) {
             if self.waiting.len() >= 64.max(2 * self.address.buckets()) {
                 // Each bucket once, so that keys that come and go in a fixed table don't make it
@@ -277,7 +277,7 @@ impl<W: Word> LinearHash<W> {
         node.mark = false;
         let old = std::mem::replace(&mut node.word, word);
         self.kept.0 -= 1;
-        self.kept.1 -= old.held();
+        self.kept.1 -= old.heap_bytes();
     }
 }
 
@@ -392,14 +392,14 @@ mod tests {
         let buckets = table.address.buckets();
         assert!(table.chains.len() <= buckets * table.chain);
         assert!(buckets == 1 || table.chains.len() * 2 >= buckets * table.chain);
-        let mut met = 0;
+        let mut visited = 0;
         for bucket in 0..buckets {
             table.chains.check(table.head(bucket), |node| {
                 assert_eq!(table.address.bucket(table.hash(&node.position)), bucket);
-                met += 1;
+                visited += 1;
             });
         }
-        assert_eq!(met, table.chains.len());
+        assert_eq!(visited, table.chains.len());
     }
 
     #[test]
@@ -476,14 +476,14 @@ mod tests {
         (20_000..21_000).for_each(|n| assert!(table.insert(&position(n), n).is_none()));
         assert_eq!((table.len(), table.kept.0), (2_050, 8_950));
         assert_eq!(buckets(&table), before.0);
-        let mut met = Vec::new();
+        let mut visited = Vec::new();
         let all = Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward);
         table.walk(all, &mut |_, n| {
-            met.push(*n);
+            visited.push(*n);
             true
         });
-        met.sort_unstable();
-        assert!(met
+        visited.sort_unstable();
+        assert!(visited
             .into_iter()
             .eq((1..51).chain(9_000..10_000).chain(20_000..21_000)));
         for n in 0..9_000 {

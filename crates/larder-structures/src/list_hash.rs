@@ -135,9 +135,9 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
-        let (_key, met) = self.keys.lock(position);
-        if met {
-            self.counts.met();
+        let (_key, contended) = self.keys.lock(position);
+        if contended {
+            self.counts.contended();
             // Ordering: Relaxed, a figure for people.
             self.contended.fetch_add(1, Relaxed);
         }
@@ -149,11 +149,11 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
             (Act::Put(word), None) => self.insert(guard, position, word),
             (Act::Remove, Some(node)) => self.remove(guard, node),
         }
-        met
+        contended
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // An entry that is yet to come is nobody's that could be waited for.
+        // An entry that is yet to come is nobody's that could be contended for.
         self.keys.settle_all();
         let forward = cut.is_forward();
         let edge = if forward { 0 } else { u64::MAX };

@@ -1,21 +1,21 @@
 //! The adapter for many values under a key: an index ([`Multi`]) of a shared map from positions to
-//! crowds.
+//! value lists.
 //!
 //! ```text
-//!   entry of the structure     hash | key               a crowd: (number, object), (number, object), ...
-//!   entry of the index         hash | key | number      one object
+//!   entry of the structure     hash | key            a list: (number, object), (number, object), ...
+//!   entry of the index         hash | key | number   one object
 //! ```
 //!
 //! A scan may stop and go on between two objects of one key. It goes on *around* a position: with
-//! the part of the crowd, whose position is a beginning of it, that lies past the number; or, where
-//! that crowd is gone, with the next.
+//! the part of the value list, whose position is a beginning of it, that lies past the number; or,
+//! where that value list is gone, with the next.
 
 use crate::counts::Counts;
 use crate::fill;
 use crate::position::{Asked, Order, HASH};
 use crate::scheme::{Old, Scheme};
 use crate::sequential::Act;
-use crate::word::{Crowd, Object, Word};
+use crate::word::{Object, ValueList, Word};
 use crate::Cut;
 use larder_index::{Batch, Direction, Guard, Key, Multi, Objects, Start, Stats};
 
@@ -28,7 +28,7 @@ pub struct Many<C> {
     counts: Counts,
 }
 
-impl<C: Scheme<Crowd>> Many<C> {
+impl<C: Scheme<ValueList>> Many<C> {
     /// An index of an empty structure.
     pub fn new(scheme: C) -> Self {
         Many {
@@ -43,67 +43,67 @@ impl<C: Scheme<Crowd>> Many<C> {
     }
 }
 
-/// The crowd of a key while it is changed. One that others may be reading is copied before the
+/// The value list of a key while it is changed. One that others may be reading is copied before the
 /// first change.
-struct Held<'c> {
+struct EditedList<'c> {
     place: Place<'c>,
     before: usize,
 }
 
 enum Place<'c> {
-    Mine(&'c mut Crowd),
-    Shared(&'c Crowd),
-    New(Crowd, bool),
+    Mine(&'c mut ValueList),
+    Shared(&'c ValueList),
+    New(ValueList, bool),
 }
 
-impl<'c> Held<'c> {
-    fn new(old: Old<'c, Crowd>) -> Self {
-        let before = old.word().map_or(0, Crowd::len);
+impl<'c> EditedList<'c> {
+    fn new(old: Old<'c, ValueList>) -> Self {
+        let before = old.word().map_or(0, ValueList::len);
         let place = match old {
-            Old::Absent => Place::New(Crowd::default(), false),
-            Old::Mine(crowd) => Place::Mine(crowd),
-            Old::Shared(crowd) => Place::Shared(crowd),
+            Old::Absent => Place::New(ValueList::default(), false),
+            Old::Mine(list) => Place::Mine(list),
+            Old::Shared(list) => Place::Shared(list),
         };
-        Held { place, before }
+        EditedList { place, before }
     }
 
-    fn crowd(&self) -> &Crowd {
+    fn values(&self) -> &ValueList {
         match &self.place {
-            Place::Mine(crowd) => crowd,
-            Place::Shared(crowd) => crowd,
-            Place::New(crowd, _) => crowd,
+            Place::Mine(list) => list,
+            Place::Shared(list) => list,
+            Place::New(list, _) => list,
         }
     }
 
-    fn change(&mut self) -> &mut Crowd {
-        if let Place::Shared(crowd) = self.place {
-            self.place = Place::New(crowd.clone(), true);
+    fn change(&mut self) -> &mut ValueList {
+        if let Place::Shared(list) = self.place {
+            self.place = Place::New(list.clone(), true);
         }
         match &mut self.place {
-            Place::Mine(crowd) => crowd,
-            Place::New(crowd, _) => crowd,
-            Place::Shared(_) => unreachable!("a shared crowd was just copied"),
+            Place::Mine(list) => list,
+            Place::New(list, _) => list,
+            Place::Shared(_) => unreachable!("a shared list was just copied"),
         }
     }
 
     /// What is to be done with the entry.
-    fn end(self) -> Act<Crowd> {
+    fn end(self) -> Act<ValueList> {
         match self.place {
-            Place::Mine(crowd) if crowd.is_empty() => Act::Remove,
-            Place::New(crowd, true) if crowd.is_empty() => Act::Remove,
-            Place::New(crowd, _) if !crowd.is_empty() => Act::Put(crowd),
+            Place::Mine(list) if list.is_empty() => Act::Remove,
+            Place::New(list, true) if list.is_empty() => Act::Remove,
+            Place::New(list, _) if !list.is_empty() => Act::Put(list),
             _ => Act::Keep,
         }
     }
 }
 
-impl Objects for Held<'_> {
+impl Objects for EditedList<'_> {
     fn count(&self) -> usize {
-        self.crowd().len()
+        self.values().len()
     }
 
     fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
-        self.crowd().each(f);
+        self.values().each(f);
     }
 
     fn push(&mut self, value: &[u8]) {
@@ -142,14 +142,14 @@ fn take<'c>(
     }
 }
 
-impl<C: Scheme<Crowd>> Multi for Many<C> {
+impl<C: Scheme<ValueList>> Multi for Many<C> {
     fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
         let mut found = 0;
         Order::Hash.with(key, |position| {
-            self.scheme.read(guard, position, &mut |crowd| {
-                if let Some(crowd) = crowd {
-                    found = crowd.len();
-                    crowd.iter().for_each(|(_, object)| f(object.bytes()));
+            self.scheme.read(guard, position, &mut |list| {
+                if let Some(list) = list {
+                    found = list.len();
+                    list.iter().for_each(|(_, object)| f(object.bytes()));
                 }
             });
         });
@@ -157,26 +157,30 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        // A crowd without objects is never left behind.
+        // A value list without objects is never left behind.
         Order::Hash.with(key, |position| self.scheme.has(guard, position))
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let (mut len, mut bytes) = (0, 0);
-        let met = Order::Hash.with(key, |position| {
+        let contended = Order::Hash.with(key, |position| {
             self.scheme.change(guard, position, &mut |old| {
-                let held_before = old.word().map_or(0, Word::held);
-                let mut held = Held::new(old);
-                f(&mut held);
-                let after = held.crowd();
-                len = after.len() as isize - held.before as isize;
-                let held_after = if after.is_empty() { 0 } else { after.held() };
-                bytes = held_after as isize - held_before as isize;
-                held.end()
+                let bytes_before = old.word().map_or(0, Word::heap_bytes);
+                let mut list = EditedList::new(old);
+                f(&mut list);
+                let after = list.values();
+                len = after.len() as isize - list.before as isize;
+                let bytes_after = if after.is_empty() {
+                    0
+                } else {
+                    after.heap_bytes()
+                };
+                bytes = bytes_after as isize - bytes_before as isize;
+                list.end()
             })
         });
-        if met {
-            self.counts.met();
+        if contended {
+            self.counts.contended();
         }
         self.counts.add(len, bytes);
     }
@@ -190,14 +194,14 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
             Some(bytes) => Cut::around(bytes, direction),
         };
         let mut last = Asked::new();
-        let mut visit = |position: &[u8], crowd: &Crowd| {
+        let mut visit = |position: &[u8], list: &ValueList| {
             last.clear();
             last.extend_from_slice(position);
             let inside = entries
                 .bytes()
                 .filter(|bytes| bytes.starts_with(position))
                 .map(|_| entries.behind(position.len()));
-            let part = crowd.part(
+            let part = list.part(
                 &|number| inside.is_none_or(|cut| cut.admits(number)),
                 forward,
             );
@@ -205,11 +209,11 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
         };
         let mut done = self.scheme.walk(guard, cut, &mut visit);
         if batch.is_empty() && !done {
-            // The walk met one crowd, which lies before the start but for its numbers.
+            // The walk met one value list, which lies before the start but for its numbers.
             let past = last.clone();
             let cut = Cut::new(Start::Past(&past), direction);
-            done = self.scheme.walk(guard, cut, &mut |position, crowd| {
-                take(batch, position, crowd.part(&|_| true, forward), direction)
+            done = self.scheme.walk(guard, cut, &mut |position, list| {
+                take(batch, position, list.part(&|_| true, forward), direction)
             });
         }
         fill::end(batch, done);
@@ -233,10 +237,10 @@ impl<C: Scheme<Crowd>> Multi for Many<C> {
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let (mut len, mut bytes) = (0, 0);
-        let empty = self.scheme.pop(guard, limit, &mut |crowd| {
-            crowd.iter().for_each(|(_, object)| f(object.bytes()));
-            len -= crowd.len() as isize;
-            bytes -= crowd.held() as isize;
+        let empty = self.scheme.pop(guard, limit, &mut |list| {
+            list.iter().for_each(|(_, object)| f(object.bytes()));
+            len -= list.len() as isize;
+            bytes -= list.heap_bytes() as isize;
         });
         self.counts.add(len, bytes);
         empty

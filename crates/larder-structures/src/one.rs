@@ -74,11 +74,11 @@ impl<C: Scheme<Object>> Unique for One<C> {
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let (mut len, mut bytes, mut changed) = (0, 0, false);
-        let met = with_scratch(|scratch| {
+        let contended = with_scratch(|scratch| {
             self.order.with(key, |position| {
                 self.scheme.change(guard, position, &mut |old| {
                     let old = old.word();
-                    let held = old.map_or(0, |object| object.held() as isize);
+                    let held = old.map_or(0, |object| object.heap_bytes() as isize);
                     let there = isize::from(old.is_some());
                     let new = match f(old.map(Object::bytes), scratch) {
                         Change::Keep => return Act::Keep,
@@ -88,13 +88,16 @@ impl<C: Scheme<Object>> Unique for One<C> {
                     };
                     changed = new.is_some() || there == 1;
                     len = isize::from(new.is_some()) - there;
-                    bytes = new.as_ref().map_or(0, |object| object.held() as isize) - held;
+                    bytes = new
+                        .as_ref()
+                        .map_or(0, |object| object.heap_bytes() as isize)
+                        - held;
                     new.map_or(Act::Remove, Act::Put)
                 })
             })
         });
-        if met {
-            self.counts.met();
+        if contended {
+            self.counts.contended();
         }
         self.counts.add(len, bytes);
         changed
@@ -122,7 +125,7 @@ impl<C: Scheme<Object>> Unique for One<C> {
         let empty = self.scheme.pop(guard, limit, &mut |object| {
             f(object.bytes());
             len -= 1;
-            bytes -= object.held() as isize;
+            bytes -= object.heap_bytes() as isize;
         });
         self.counts.add(len, bytes);
         empty

@@ -3,7 +3,7 @@
 //! ```text
 //!   key order    key
 //!   hash order   top 48 bits of the hash (6 bytes, big endian) | key
-//!   of a crowd   top 48 bits of the hash | key | number of the arrival (8 bytes, big endian)
+//!   of a list    top 48 bits of the hash | key | number of the arrival (8 bytes, big endian)
 //! ```
 //!
 //! Positions are prefix-free because keys are. A hash-ordered structure finds the hash at the front

@@ -5,9 +5,9 @@
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
-    Adaptation, Avl, Btree, CaTree, Chained, Crowd, Divisible, FixedBuckets, JudyHash, JudyText,
-    LfCaTree, LinearHash, ListHash, Many, Object, One, OneLock, Order, RelaxedAvl, Scheme,
-    SkipList, SplitOrder, Stripes, Word,
+    Adaptation, Avl, Btree, CaTree, Chained, Divisible, FixedBuckets, JudyHash, JudyText, LfCaTree,
+    LinearHash, ListHash, Many, Object, One, OneLock, Order, RelaxedAvl, Scheme, SkipList,
+    SplitOrder, Stripes, ValueList, Word,
 };
 use larder_index::{Multi, Unique};
 use larder_judy::{Counted, Terminated};
@@ -27,7 +27,7 @@ pub struct Structure {
     /// What it is and when to use it, in one line.
     pub about: &'static str,
     one: fn(&Chosen) -> Box<dyn Scheme<Object>>,
-    many: fn(&Chosen) -> Box<dyn Scheme<Crowd>>,
+    many: fn(&Chosen) -> Box<dyn Scheme<ValueList>>,
 }
 
 impl Structure {

@@ -402,7 +402,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
             guard,
             generation: *generation,
         };
-        let (mut path, mut met) = (Path::new(), false);
+        let (mut path, mut contended) = (Path::new(), false);
         loop {
             // (1)
             let found = self.locate(guard, position, Some(&writer), &mut path);
@@ -422,16 +422,16 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
                     // From the top: a node that was taken out still leads to those it led to, which
                     // may be out, too.
                     path.clear();
-                    met = true;
+                    contended = true;
                     continue;
                 }
             }
-            if met {
-                self.counts.met();
+            if contended {
+                self.counts.contended();
                 // Ordering: Relaxed, a figure for people.
                 self.figures.contended.fetch_add(1, Relaxed);
             }
-            return met;
+            return contended;
         }
     }
 
@@ -453,14 +453,14 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
             positions.push(Position::from_slice(position));
             positions.len() < limit
         });
-        let met = positions.len();
+        let visited = positions.len();
         for position in positions {
             self.change(guard, &position, &mut |old| {
                 old.word().cloned().into_iter().for_each(&mut *f);
                 Act::Remove
             });
         }
-        met < limit || self.root(guard).is_none()
+        visited < limit || self.root(guard).is_none()
     }
 
     fn memory(&self, _guard: &Guard) -> usize {

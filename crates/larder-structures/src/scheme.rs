@@ -49,7 +49,7 @@ pub trait Scheme<W>: Send + Sync {
     }
 
     /// Calls `f` exactly once with the word under the position and does what it answers, in one
-    /// step. Answers whether this thread met another on the way.
+    /// step. Answers whether another thread contended.
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
 
     /// Calls `f` with some entries from the cut on, in order, as of one instant, until it answers

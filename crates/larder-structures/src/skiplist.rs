@@ -329,9 +329,9 @@ impl<W: Word> Scheme<W> for SkipList<W> {
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
         // (1)
-        let (_key, met) = self.keys.lock(position);
-        if met {
-            self.counts.met();
+        let (_key, contended) = self.keys.lock(position);
+        if contended {
+            self.counts.contended();
             // Ordering: Relaxed, a figure for people.
             self.contended.fetch_add(1, Ordering::Relaxed);
         }
@@ -347,11 +347,11 @@ impl<W: Word> Scheme<W> for SkipList<W> {
             }
             (Act::Remove, Some(node)) => self.unlink(guard, node),
         }
-        met
+        contended
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // An entry that is yet to come is nobody's that could be waited for.
+        // An entry that is yet to come is nobody's that could be contended for.
         self.keys.settle_all();
         let mut at = self.last_left(guard, cut);
         if cut.direction() == Direction::Forward {
@@ -494,13 +494,13 @@ mod tests {
                             let guard = pin();
                             let mut found = false;
                             list.read(&guard, &position, &mut |w| found = w.is_some());
-                            let mut met = false;
+                            let mut visited = false;
                             let cut = Cut::new(Start::At(&position), Direction::Forward);
                             list.walk(&guard, cut, &mut |p, _| {
-                                met = p == position;
+                                visited = p == position;
                                 false
                             });
-                            assert_eq!(found, met, "{what} {n}");
+                            assert_eq!(found, visited, "{what} {n}");
                             found
                         };
                         put(list, n);

@@ -104,16 +104,16 @@ impl<W: Word> Stripes<W> {
         }
     }
 
-    /// Counts what a writer met; answers whether the number of locks should change.
-    fn count(&self, part: &Part<W>, bits: u32, met: bool) -> bool {
-        if met {
+    /// Counts whether a writer met contention; answers whether the number of locks should change.
+    fn count(&self, part: &Part<W>, bits: u32, contended: bool) -> bool {
+        if contended {
             // Ordering: Relaxed, a figure for people.
             self.contended.fetch_add(1, Relaxed);
         }
         if !self.adapts {
             return false;
         }
-        let by = if met { CONTENDED } else { QUIET };
+        let by = if contended { CONTENDED } else { QUIET };
         // Ordering: Relaxed, a hint; a change looks again with the layout locked.
         let now = part.contention.fetch_add(by, Relaxed) + by;
         now > DOUBLE && bits < MOST_BITS || now < HALVE && bits > LEAST_BITS
@@ -162,23 +162,23 @@ impl<W: Word> Scheme<W> for Stripes<W> {
     }
 
     fn change(&self, _guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
-        let (met, adapt) = {
+        let (contended, adapt) = {
             let layout = self.layout.read();
             let part = &layout.parts[layout.index(hash_of(position))];
-            let (mut table, met) = match part.table.try_write() {
+            let (mut table, contended) = match part.table.try_write() {
                 Some(table) => (table, false),
                 None => (part.table.write(), true),
             };
             table.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
             // Who can't change the layout of a fixed table doesn't ask for it alone with each
             // write.
-            let adapt = self.count(part, layout.bits, met) && !layout.frozen;
-            (met, adapt)
+            let adapt = self.count(part, layout.bits, contended) && !layout.frozen;
+            (contended, adapt)
         };
         if adapt {
             self.adapt();
         }
-        met
+        contended
     }
 
     fn walk(&self, _guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
@@ -187,18 +187,18 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let edge = if forward { 0 } else { u64::MAX };
         let mut index = layout.index(cut.bytes().map_or(edge, hash_of));
         let mut cut = cut;
-        let mut met = false;
+        let mut contended = false;
         loop {
             // One instant is one part's: a walk that met something there doesn't go on to the next.
             let ended = layout.parts[index].table.read().walk(cut, &mut |p, w| {
-                met = true;
+                contended = true;
                 f(p, w)
             });
             let last = if forward { layout.parts.len() - 1 } else { 0 };
             if !ended || index == last {
                 return ended;
             }
-            if met {
+            if contended {
                 return false;
             }
             index = if forward { index + 1 } else { index - 1 };
@@ -347,9 +347,9 @@ mod tests {
                 put(table, 7);
                 said.send(()).expect("the test waits");
             });
-            let waited = done.recv_timeout(std::time::Duration::from_secs(30));
+            let contended = done.recv_timeout(std::time::Duration::from_secs(30));
             drop(reading);
-            assert!(waited.is_ok(), "a write waited for a reader");
+            assert!(contended.is_ok(), "a write contended for a reader");
         });
         assert_eq!(table.stats(&pin()).leaves, 64);
         table.freeze(false);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Object   ----> | count | length | bytes ...          one object, never changed once made
-//!   Crowd    ----> | next | bytes | (number, Object)* |  the objects of one key, in order of arrival
+//!   ValueList----> | next | bytes | (number, Object)* |  the objects of one key, in order of arrival
 //! ```
 
 use crate::position::Bytes;
@@ -12,12 +12,12 @@ use triomphe::ThinArc;
 /// A machine word that owns what it points to.
 pub trait Word: Clone + Send + Sync + 'static {
     /// Bytes of memory behind the word. O(1).
-    fn held(&self) -> usize;
+    fn heap_bytes(&self) -> usize;
 }
 
 #[cfg(test)]
 impl Word for u64 {
-    fn held(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         0
     }
 }
@@ -40,13 +40,13 @@ impl Object {
 }
 
 impl Word for Object {
-    fn held(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         // The count and the length stand before the bytes.
         16 + self.bytes().len().next_multiple_of(8)
     }
 }
 
-/// An object of a crowd, with the number of its arrival.
+/// An object of a value list, with the number of its arrival.
 #[derive(Clone, Debug)]
 struct Member {
     number: u64,
@@ -65,9 +65,9 @@ struct Members {
 /// The objects of one key, by ascending number of arrival. To add one takes O(1), to find or remove
 /// one a walk over all, as in `ets`.
 #[derive(Clone, Debug, Default)]
-pub struct Crowd(Box<Members>);
+pub struct ValueList(Box<Members>);
 
-impl Crowd {
+impl ValueList {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.list.len()
@@ -86,27 +86,27 @@ impl Crowd {
     /// The objects whose numbers, as bytes, a walk from the cut meets.
     pub(crate) fn part<'c>(
         &'c self,
-        met: &dyn Fn(&Bytes) -> bool,
+        admits: &dyn Fn(&Bytes) -> bool,
         forward: bool,
     ) -> impl DoubleEndedIterator<Item = (u64, &'c Object)> {
-        // Numbers ascend, so that those that are met are a run at one end.
+        // Numbers ascend, so that the admitted ones are a run at one end.
         let at = self
             .0
             .list
-            .partition_point(|m| met(&m.number.to_be_bytes()) != forward);
+            .partition_point(|m| admits(&m.number.to_be_bytes()) != forward);
         let (left, right) = self.0.list.split_at(at);
         let list = if forward { right } else { left };
         list.iter().map(|m| (m.number, &m.object))
     }
 }
 
-impl Word for Crowd {
-    fn held(&self) -> usize {
+impl Word for ValueList {
+    fn heap_bytes(&self) -> usize {
         size_of::<Members>() + self.0.list.capacity() * size_of::<Member>() + self.0.bytes
     }
 }
 
-impl Objects for Crowd {
+impl Objects for ValueList {
     fn count(&self) -> usize {
         self.len()
     }
@@ -122,7 +122,7 @@ impl Objects for Crowd {
     fn push(&mut self, value: &[u8]) {
         let members = &mut *self.0;
         let object = Object::new(value);
-        members.bytes += object.held();
+        members.bytes += object.heap_bytes();
         let number = members.next;
         members.next += 1;
         members.list.push(Member { number, object });
@@ -134,7 +134,7 @@ impl Objects for Crowd {
         let bytes = &mut members.bytes;
         members.list.retain(|m| {
             let goes = f(m.object.bytes());
-            *bytes -= if goes { m.object.held() } else { 0 };
+            *bytes -= if goes { m.object.heap_bytes() } else { 0 };
             !goes
         });
         let gone = before - members.list.len();
@@ -148,7 +148,7 @@ impl Objects for Crowd {
         let members = &mut *self.0;
         if let Some(member) = members.list.get_mut(ordinal) {
             let object = Object::new(value);
-            members.bytes = members.bytes + object.held() - member.object.held();
+            members.bytes = members.bytes + object.heap_bytes() - member.object.heap_bytes();
             member.object = object;
         }
     }

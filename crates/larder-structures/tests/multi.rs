@@ -32,9 +32,9 @@ proptest! {
     }
 }
 
-/// A crowd that shrinks gives its memory back, and scans go through it in pieces.
+/// A value list that shrinks gives its memory back, and scans go through it in pieces.
 #[test]
-fn a_crowd_under_one_key() {
+fn a_long_value_list() {
     for subject in subjects() {
         let index = subject.multi();
         let k = key(b"key", Hashes::Good);

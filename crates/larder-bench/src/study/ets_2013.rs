@@ -5,9 +5,9 @@
 //! [`MIXES`].
 
 use super::contender::{named, others, peers, said, Contender};
-use super::crowd::{self, Worker};
 use super::rows::{Next, Rows};
 use super::run::{Failure, Run};
+use super::workers::{self, Worker};
 use super::Study;
 use crate::result::{Better, Scale};
 use crate::workloads::Random;
@@ -297,7 +297,7 @@ fn rate(operations: usize, seconds: f64) -> f64 {
 
 /// The first phase.
 fn insert(rows: &dyn Rows, size: Size, threads: usize, seed: u64) -> Result<f64, Failure> {
-    let done = crowd::work(threads, None, |worker| {
+    let done = workers::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 1, &worker));
         for _ in 0..part_of(size.inserts, threads, worker.number) {
             let key = key(&mut random, size.range);
@@ -329,7 +329,7 @@ fn mixed(
     threads: usize,
     seed: u64,
 ) -> Result<f64, Failure> {
-    let done = crowd::work(threads, None, |worker| {
+    let done = workers::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 2, &worker));
         for _ in 0..part_of(size.operations, threads, worker.number) {
             let key = key(&mut random, size.range);
@@ -385,7 +385,7 @@ fn delete(
     threads: usize,
     left: usize,
 ) -> Result<f64, Failure> {
-    let done = crowd::work(threads, None, |worker| {
+    let done = workers::work(threads, None, |worker| {
         let (mut hand, mut gone) = (rows.hand(), Some(0));
         for key in (1 + worker.number as i64..=size.range).step_by(threads) {
             let there = hand.delete(key);
@@ -537,7 +537,7 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), 
             (1..=keys).for_each(|key| hand.insert(key, value(key)));
             for &threads in &counts {
                 run.progress.at(&contender.name);
-                let done = crowd::work(threads, None, |_| walk(&*rows, keys, &contender.name))?;
+                let done = workers::work(threads, None, |_| walk(&*rows, keys, &contender.name))?;
                 let rate = rate(keys as usize * threads, done.seconds);
                 run.figure("stacks", &contender.name, threads as f64, rate, RATE);
                 run.progress.step();
@@ -614,7 +614,7 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<
             for &threads in &counts {
                 run.progress.at(name);
                 let seed = run.seed + turn as u64;
-                let done = crowd::work(threads, None, |worker| {
+                let done = workers::work(threads, None, |worker| {
                     let operations = part_of(size.operations, threads, worker.number);
                     found(
                         &world,

@@ -11,7 +11,7 @@
 //!  run            one run of a study: what was asked for, what was found
 //!  contender      what is measured: a structure with its options
 //!  rows           a table of {K, V} for one study, as a thread works on it
-//!  crowd          several threads on one table
+//!  workers        several threads on one table
 //!  clock          how long it may take
 //!  memory         how much there is, so that nothing is swapped or killed
 //!  progress       bars
@@ -24,7 +24,6 @@ pub mod adapting;
 pub mod big_memory;
 pub mod clock;
 pub mod contender;
-pub mod crowd;
 pub mod erlang;
 pub mod ets_2003;
 pub mod ets_2013;
@@ -33,6 +32,7 @@ pub mod ordered_set;
 pub mod progress;
 pub mod rows;
 pub mod run;
+pub mod workers;
 
 pub use run::{Failure, Run};
 

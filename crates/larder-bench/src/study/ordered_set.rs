@@ -5,9 +5,9 @@
 
 use super::adapting;
 use super::contender::{named, others, said, Contender};
-use super::crowd;
 use super::rows::{Hand, Next, Rows};
 use super::run::{grouped, Failure, Run};
+use super::workers;
 use super::Study;
 use crate::result::{Better, Scale};
 use crate::workloads::{shuffled, Random};
@@ -115,7 +115,7 @@ fn disjoint(
                 run.progress.at(&contender.name);
                 let rows = made(contender, n as usize)?;
                 let part = n / threads as i64;
-                let done = crowd::work(threads, None, |worker| {
+                let done = workers::work(threads, None, |worker| {
                     let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
                     (from + 1..=from + part).for_each(|key| hand.insert(key, key));
                     Ok(())
@@ -317,7 +317,7 @@ fn rate_of(
     for &key in &order[..half] {
         hand.insert(i64::from(key) + 1, 0);
     }
-    let done = crowd::work(threads, Some(Duration::from_millis(ms)), |worker| {
+    let done = workers::work(threads, Some(Duration::from_millis(ms)), |worker| {
         let mut random = Random::new(seed ^ (worker.number as u64) << 40);
         let (mut hand, mut operations) = (rows.hand(), 0u64);
         // At least once: a thread may come late to a short time.

@@ -136,12 +136,12 @@ fn the_stack_goes_on_where_it_was() {
     let mut tree = tree_of((0..500).map(|n| n * 2));
     let plain = |tree: &Avl<u64>, cut: Cut<'_>| {
         let mut stack = Stack::empty();
-        let mut met = None;
+        let mut visited = None;
         tree.walk_with(&mut stack, cut, &mut |_, w| {
-            met = Some(*w);
+            visited = Some(*w);
             false
         });
-        met
+        visited
     };
     let mut at = position(0);
     let mut went_on = 0;
@@ -163,13 +163,13 @@ fn the_stack_goes_on_where_it_was() {
         let cut = Cut::new(start, direction);
         let stack = tree.stack.as_ref().map(|s| s.lock().last);
         went_on += usize::from(stack != Some(NIL));
-        let mut met = None;
+        let mut visited = None;
         tree.walk(cut, &mut |p, w| {
-            met = Some((Position::from_slice(p), *w));
+            visited = Some((Position::from_slice(p), *w));
             false
         });
-        assert_eq!(met.as_ref().map(|m| m.1), plain(&tree, cut));
-        at = met.map_or_else(|| position(0), |m| m.0);
+        assert_eq!(visited.as_ref().map(|m| m.1), plain(&tree, cut));
+        at = visited.map_or_else(|| position(0), |m| m.0);
     }
     assert!(went_on > 2000, "{went_on}");
 }

@@ -127,25 +127,27 @@ impl<W: Word> LfCaTree<W> {
         f: &mut Visitor<'_, W>,
     ) -> bool {
         self.keys.settle_all();
-        let mut met = Vec::new();
-        let take = |met: &mut Vec<_>, entry: &'g Entry<W>| {
+        let mut visited = Vec::new();
+        let take = |visited: &mut Vec<_>, entry: &'g Entry<W>| {
             let inside = !past(&entry.position);
             if inside {
-                met.push(entry);
+                visited.push(entry);
             }
             inside
         };
-        let torn = |met: &mut Vec<_>| {
-            met.clear();
-            self.walk_once(guard, cut, true, &mut |entry| take(met, entry)) == Walked::Torn
+        let torn = |visited: &mut Vec<_>| {
+            visited.clear();
+            self.walk_once(guard, cut, true, &mut |entry| take(visited, entry)) == Walked::Torn
         };
-        if (0..TRIES).all(|_| torn(&mut met)) {
-            met.clear();
+        if (0..TRIES).all(|_| torn(&mut visited)) {
+            visited.clear();
             for leaf in self.frozen_leaves(guard, cut, past) {
-                pure::walk(&leaf.tree, cut, &mut |entry| take(&mut met, entry));
+                pure::walk(&leaf.tree, cut, &mut |entry| take(&mut visited, entry));
             }
         }
-        met.into_iter().all(|entry| f(&entry.position, &entry.word))
+        visited
+            .into_iter()
+            .all(|entry| f(&entry.position, &entry.word))
     }
 
     /// The leaves from the cut to the end of the range, as of the instant when all of them were

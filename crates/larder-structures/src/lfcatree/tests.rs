@@ -224,13 +224,13 @@ fn remove(tree: &LfCaTree<Object>, n: u64) {
 }
 
 fn all_together(tree: &LfCaTree<Object>) -> Vec<u64> {
-    let (mut met, guard) = (Vec::new(), pin());
+    let (mut visited, guard) = (Vec::new(), pin());
     let cut = Cut::new(Start::Edge, Direction::Forward);
     tree.range(&guard, cut, &|_| false, &mut |position, _| {
-        met.push(number(position));
+        visited.push(number(position));
         true
     });
-    met
+    visited
 }
 
 /// A leaf that has no entry when it is passed counts like any other: once a range had the last
@@ -263,11 +263,11 @@ fn leaves_without_entries_are_of_the_same_instant() {
             });
             scope.spawn(|| {
                 while !stop.load(Relaxed) {
-                    let met = all_together(&tree);
+                    let visited = all_together(&tree);
                     if one_at_least {
-                        assert!(!met.is_empty());
+                        assert!(!visited.is_empty());
                     } else {
-                        assert_ne!(met, [last]);
+                        assert_ne!(visited, [last]);
                     }
                 }
             });
@@ -285,12 +285,12 @@ fn ranges_end() {
     let (from, to) = (100u64.to_be_bytes(), 300u64.to_be_bytes());
     let guard = pin();
     let read = |cut: Cut<'_>, past: &dyn Fn(&[u8]) -> bool, most: usize| {
-        let mut met = Vec::new();
+        let mut visited = Vec::new();
         let ended = tree.range(&guard, cut, past, &mut |p, _| {
-            met.push(number(p));
-            met.len() < most
+            visited.push(number(p));
+            visited.len() < most
         });
-        (met, ended)
+        (visited, ended)
     };
     let up = Cut::new(Start::At(&from), Direction::Forward);
     let down = Cut::new(Start::At(&to), Direction::Backward);

@@ -107,16 +107,16 @@ fn a_clone_is_of_one_instant() {
     assert_eq!(check(&tree), (1000..1300).collect::<Vec<_>>());
     drop(tree);
     for (round, clone) in clones.iter().enumerate() {
-        let mut met = Vec::new();
+        let mut visited = Vec::new();
         let all = Cut::new(Start::Edge, Direction::Forward);
         clone.walk(&guard, all, &mut |position, word| {
-            met.push((number(position) as u32, number(word.bytes())));
+            visited.push((number(position) as u32, number(word.bytes())));
             true
         });
         let first = (0..300).filter(|n| *n % 3 >= round as u32).map(|n| (n, 1));
         let rest = (1000..1300).map(|n| (n, (round as u64).wrapping_sub(1)));
         let rest = rest.take(if round == 0 { 0 } else { 300 });
-        assert!(met.into_iter().eq(first.chain(rest)));
+        assert!(visited.into_iter().eq(first.chain(rest)));
     }
 }
 

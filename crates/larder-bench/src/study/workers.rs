@@ -22,7 +22,7 @@ impl Worker<'_> {
     }
 }
 
-/// What a crowd has done.
+/// What the workers have done.
 pub struct Done<T> {
     /// What each worker gave.
     pub results: Vec<T>,
