@@ -74,6 +74,15 @@ fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {
         && boxed::is_whole(shared.binary, start)
 }
 
+/// Whether a binary or bitstring holds on to hardly more than its bytes.
+#[inline]
+pub fn is_most_of_its_binary(word: Word) -> bool {
+    boxed::bits(word).is_some_and(|bits| {
+        let most = bits.bytes.len().saturating_mul(MOST_OF_WHOLE);
+        bits.shared.is_none_or(|shared| shared.whole.1 <= most)
+    })
+}
+
 /// A blob of a copy.
 fn copy(bytes: &[u8]) -> Blob {
     if !boxed::is_counted_known() {

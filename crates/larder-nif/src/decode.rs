@@ -58,8 +58,8 @@ fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
 /// Puts an object in its place that was found by a key: `asked`, as the caller wrote it.
 #[inline(always)]
 pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
-    // Compact terms hold no floats, so what was asked for is what was stored. Others might hold on
-    // to something large, and are made anew.
+    // What was asked for is what was stored, if it is compact. Others might hold on to something
+    // large, and are made anew.
     if layout::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
             return row(heap, arity, (stored.keypos(), asked), others, place);

@@ -7,9 +7,9 @@
 //! ```text
 //!  term ─▶ small integer, atom
 //!       ╰▶ other ─▶ cell ─▶ list
-//!                ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun    (`boxed::kind`)
-//!                ╰▶ [], pid
-//!                          what has no proved layout ─▶ the external term format  (`identifiers`)
+//!                ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun
+//!   (`boxed::kind`) ╰▶ [], pid what has no proved layout ─▶ the external term format
+//!   (`identifiers`)
 //! ```
 //!
 //! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is
@@ -22,7 +22,7 @@
 //! bytes with the emulator.
 
 use crate::binaries;
-use crate::boxed::{self, Kind};
+use crate::boxed::{self, Bits, Kind};
 use crate::buffer::{Buffer, Place};
 use crate::sys::*;
 use crate::{atoms, funs, identifiers, layout, trees};
@@ -504,6 +504,9 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
         let KeyForm::Hash { legacy_zero } = form else {
+            if self.binary_order_key(word) {
+                return Ok(());
+            }
             let mut place = place();
             let mut exact = Writer::at(&mut place, self.env, Mode::Inline);
             exact.term(word)?;
@@ -526,6 +529,25 @@ impl<'p> Writer<'p> {
         let plain = larder_term::without_negative_zero(term);
         self.out.truncate(start);
         self.out.slice(&plain);
+    }
+
+    /// Writes the order key of a binary, from its bytes; false, and nothing is written, of another
+    /// term.
+    #[inline]
+    fn binary_order_key(&mut self, word: Word) -> bool {
+        let bits = Some(word)
+            .filter(|&word| layout::is_boxed(word))
+            .and_then(boxed::bits);
+        let Some(Bits { bytes, more: 0, .. }) = bits else {
+            return false;
+        };
+        let spare = self.out.spare(2 * bytes.len() + 64);
+        let Some(len) = order_key::encode_binary(bytes, spare) else {
+            return false;
+        };
+        // SAFETY: it wrote so many bytes.
+        unsafe { self.out.written(len) }
+        true
     }
 
     /// Writes the order key of a term. Whether the term comes back from it.
@@ -645,6 +667,7 @@ impl<'p> Row<'p> {
                     self.keep_exact(word)?;
                 }
             }
+            KeyForm::Ordered if key.binary_order_key(word) => {}
             KeyForm::Ordered => {
                 let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
                 value.term(word)?;

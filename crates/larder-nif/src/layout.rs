@@ -9,8 +9,8 @@
 //!  ......index....  00 1011  atom
 //!  ....address....      01   list cell
 //!  ....address....      10   anything else that lies on a heap
-//!  .......pid.....    0011   local pid; the rest says id and serial, in a way that depends on the emulator's settings
-//!               00 111011    []
+//!  .......pid.....    0011   local pid; the rest says id and serial, in a way that depends on the
+//! emulator's settings 00 111011    []
 //! ```
 //!
 //! Tuples, cells, small maps and binaries that lie on a heap whole are read where they lie:
@@ -27,6 +27,7 @@
 //! they do not. For pids a formula is looked for with pids that are made for the purpose; if none
 //! fits, pids go through the external format, which is slower and right.
 
+use crate::binaries;
 use crate::boxed::{self, Kind};
 use crate::sys::*;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -203,9 +204,9 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     }
 }
 
-/// Whether the term holds on to nothing else and no float: an immediate, a large integer, a
-/// reference that keeps nothing alive, a binary that is no part of another, or a short tuple of
-/// immediates.
+/// Whether the term holds on to nothing else and equals no other: an immediate, a large integer, a
+/// float with a fraction, a reference that keeps nothing alive, a binary that is no small part of
+/// another, or a short tuple of immediates.
 #[inline]
 pub fn is_compact(word: Word) -> bool {
     is_immediate(word) || (is_boxed(word) && is_compact_boxed(word))
@@ -217,6 +218,9 @@ fn is_compact_boxed(word: Word) -> bool {
             elements.len() <= 8 && elements.iter().all(|&e| is_immediate(e))
         }),
         Kind::HeapBinary | Kind::Positive | Kind::Negative => true,
+        // Equal integers, and zeros of either sign, are other terms.
+        Kind::Float => f64::from_bits(boxed::float_bits(word)).fract() != 0.0,
+        Kind::SharedBinary | Kind::PartOfBinary => binaries::is_most_of_its_binary(word),
         Kind::Reference => boxed::reference(word).is_some(),
         _ => false,
     }

@@ -1,11 +1,12 @@
 //! Order keys: bytes that compare as Erlang's terms do, with `==`.
 //!
 //! ```text
-//!  number   0x10..=0x7F negative   0x80..=0xEE not negative   (0xEF a float where integers and floats are apart)
+//!  number   0x10..=0x7F negative   0x80..=0xEE not negative
+//!           (0xEF a float where integers and floats are apart)
 //!  atom     F0 text…          port   F4 node, id              nil    F8
-//!  ref      F1 node, words    pid    F5 serial, id, node      list   F9 element  (F9 element)…  then F8 or the tail
-//!  fun      F2 …   F3 M:F/A   tuple  F6 arity, elements       bits   FA bytes…, 00, bits in the last byte
-//!                             map    F7 size, keys, values
+//!  ref      F1 node, words    pid    F5 serial, id, node      list   F9 element  (F9 element)…
+//!  fun      F2 …   F3 M:F/A   tuple  F6 arity, elements              then F8 or the tail
+//!                             map    F7 size, keys, values    bits   FA bytes…, end
 //! ```
 //!
 //! Invariants: byte order is term order; no order key is a prefix of another; only what is `==`
@@ -17,20 +18,24 @@
 //!   is one. The magnitude of a negative number has all its bits turned. In the keys of maps
 //!   integers precede floats, so there a float is `EF` and its IEEE bits, turned so that they
 //!   compare.
-//! * *Texts* end with 00; inside, 00 is `01 01` and 01 is `01 02`. *Bits* end with `00 n`; inside,
-//!   00 is `00 FF`.
+//! * *Texts* end with 00; inside, 00 is `01 01` and 01 is `01 02`. *Bits*: see `order_key/bits.rs`.
 //! * *Maps* have their keys in term order, then the values in that order.
 //! * *This node's* pids, ports and references sort before all other nodes' of the same number
 //!   (pids) and before all other nodes' (ports and references). Erlang would place them by the
 //!   node's name, which a node may change while its tables stay.
 
+mod bits;
 mod decode;
 mod flat;
 mod numbers;
+mod sink;
 
 pub use decode::{comes_back, decode};
-pub use flat::{encode_flat, Place};
+pub use flat::{encode_binary, encode_flat};
 pub use numbers::{of_int, to_int};
+pub use sink::Place;
+
+use sink::Sink;
 
 use crate::{
     atom::Atom,
@@ -233,7 +238,7 @@ impl Writer<'_, '_> {
             Kind::Map => self.map(start, children / 2, exact),
             _ => {
                 let leaf = TermRef::within(&self.bytes[start..end]);
-                self.leaf(leaf, exact);
+                push_leaf(leaf, exact, self.local, self.out);
                 self.open_free_variables(children, exact);
             }
         }
@@ -290,119 +295,112 @@ impl Writer<'_, '_> {
         let places = order.into_iter().rev().map(|i| places.value(i)).collect();
         self.open.push(Open::Values { places, end, exact });
     }
+}
 
-    fn leaf(&mut self, leaf: TermRef<'_>, exact: bool) {
-        match leaf.view() {
-            View::Int(n) => numbers::push_int(n, self.out),
-            View::Big(n) => numbers::push_big(n, self.out),
-            View::Float(x) if exact => numbers::push_exact_float(x, self.out),
-            View::Float(x) => numbers::push_float(x, self.out),
-            View::Atom(atom) => {
-                self.out.push(ATOM);
-                push_text(atom, self.out);
-            }
-            View::Nil => self.out.push(NIL_KEY),
-            View::Bin(bytes) => push_bits(bytes, bytes.len() * 8, self.out),
-            View::Bits { bytes, bits } => push_bits(bytes, bits, self.out),
-            View::Pid(pid) => {
-                self.out.push(PID_KEY);
-                push_count(u64::from(pid.serial), self.out);
-                push_count(u64::from(pid.id), self.out);
-                self.node(pid.node);
-            }
-            View::Port(port) => {
-                self.out.push(PORT_KEY);
-                self.node(port.node);
-                push_count(port.id, self.out);
-            }
-            View::Ref(reference) => {
-                self.out.push(REFERENCE);
-                self.node(reference.node);
-                push_count(reference.words().len() as u64, self.out);
-                let words = reference.words().rev();
-                words.for_each(|word| self.out.extend_from_slice(&word.to_be_bytes()));
-            }
-            View::Fun(fun) => push_fun(fun, self.out),
-            View::Export {
-                module,
-                function,
-                arity,
-            } => {
-                self.out.push(EXTERNAL_FUN);
-                push_text(module, self.out);
-                push_text(function, self.out);
-                push_count(arity, self.out);
-            }
-            View::List(_) | View::Tuple(_) | View::Map(_) => debug_assert!(false, "not a leaf"),
+/// Writes what has no children, or the head of a fun.
+fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Sink) {
+    match leaf.view() {
+        View::Int(n) => numbers::push_int(n, out),
+        View::Big(n) => numbers::push_big(n, out),
+        View::Float(x) if exact => numbers::push_exact_float(x, out),
+        View::Float(x) => numbers::push_float(x, out),
+        View::Atom(atom) => {
+            out.byte(ATOM);
+            push_text(atom, out);
         }
-    }
-
-    fn node(&mut self, node: Node) {
-        let name = match (node, self.local) {
-            (Node::Local, LocalNode::First) => return self.out.push(0),
-            (node, _) => node.name(),
-        };
-        let NodeName { name, creation } = name;
-        self.out.push(1);
-        push_text(name, self.out);
-        self.out.extend_from_slice(&creation.to_be_bytes());
+        View::Nil => out.byte(NIL_KEY),
+        View::Bin(bytes) => bits::push(bytes, bytes.len() * 8, out),
+        View::Bits { bytes, bits } => bits::push(bytes, bits, out),
+        View::Pid(pid) => {
+            out.byte(PID_KEY);
+            push_count(u64::from(pid.serial), out);
+            push_count(u64::from(pid.id), out);
+            push_node(pid.node, local, out);
+        }
+        View::Port(port) => {
+            out.byte(PORT_KEY);
+            push_node(port.node, local, out);
+            push_count(port.id, out);
+        }
+        View::Ref(reference) => {
+            out.byte(REFERENCE);
+            push_node(reference.node, local, out);
+            push_count(reference.words().len() as u64, out);
+            let words = reference.words().rev();
+            words.for_each(|word| out.run(word.to_be_bytes(), 4));
+        }
+        View::Fun(fun) => push_fun(fun, out),
+        View::Export {
+            module,
+            function,
+            arity,
+        } => {
+            out.byte(EXTERNAL_FUN);
+            push_text(module, out);
+            push_text(function, out);
+            push_count(arity, out);
+        }
+        View::List(_) | View::Tuple(_) | View::Map(_) => debug_assert!(false, "not a leaf"),
     }
 }
 
+fn push_node(node: Node, local: LocalNode, out: &mut impl Sink) {
+    let name = match (node, local) {
+        (Node::Local, LocalNode::First) => return out.byte(0),
+        (node, _) => node.name(),
+    };
+    let NodeName { name, creation } = name;
+    out.byte(1);
+    push_text(name, out);
+    out.run(creation.to_be_bytes(), 4);
+}
+
 /// A fun without its free variables.
-fn push_fun(fun: FunRef<'_>, out: &mut Vec<u8>) {
-    out.push(LOCAL_FUN);
+fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
+    out.byte(LOCAL_FUN);
     push_text(fun.module, out);
-    encode(fun.old_index, out);
-    encode(fun.old_uniq, out);
-    out.extend_from_slice(&fun.index.to_be_bytes());
-    out.extend_from_slice(&fun.uniq);
+    for integer in [fun.old_index, fun.old_uniq] {
+        push_leaf(integer, false, LocalNode::First, out);
+    }
+    out.run(fun.index.to_be_bytes(), 4);
+    out.run(fun.uniq, 16);
     push_count(fun.arity, out);
     push_count(fun.free().len() as u64, out);
 }
 
 /// A count: itself up to `0xF7`, else the number of its bytes above that, and them, high ones
 /// first.
-fn push_count(n: u64, out: &mut Vec<u8>) {
+#[inline]
+fn push_count(n: u64, out: &mut impl Sink) {
+    let (first, rest, used) = count_parts(n);
+    out.byte(first);
+    if used > 0 {
+        out.run(rest, used);
+    }
+}
+
+/// The first byte of a count, and what follows it: so many of eight bytes.
+#[inline]
+fn count_parts(n: u64) -> (u8, [u8; 8], usize) {
     if n <= 0xF7 {
-        return out.push(n as u8);
+        return (n as u8, [0; 8], 0);
     }
     let skipped = n.leading_zeros() as usize / 8;
-    out.push(0xF7 + (8 - skipped) as u8);
-    out.extend_from_slice(&n.to_be_bytes()[skipped..]);
+    let (used, high) = (8 - skipped, n << (8 * skipped));
+    (0xF7 + used as u8, high.to_be_bytes(), used)
 }
 
-fn push_text(atom: Atom, out: &mut Vec<u8>) {
-    for &byte in atom.text().as_bytes() {
-        match byte {
-            0 | 1 => out.extend_from_slice(&[1, byte + 1]),
-            _ => out.push(byte),
-        }
+fn push_text(atom: Atom, out: &mut impl Sink) {
+    let mut rest = atom.text().as_bytes();
+    // Whole runs between bytes that have another form.
+    while let Some(at) = rest.iter().position(|&byte| byte <= 1) {
+        out.slice(&rest[..at]);
+        out.run([1, rest[at] + 1], 2);
+        rest = &rest[at + 1..];
     }
-    out.push(0);
+    out.slice(rest);
+    out.byte(0);
 }
-
-fn push_bits(bytes: &[u8], bits: usize, out: &mut Vec<u8>) {
-    out.reserve(bytes.len() + 16);
-    out.push(BITSTRING);
-    for chunk in bytes.chunks(8) {
-        match <[u8; 8]>::try_from(chunk) {
-            Ok([0, 0, 0, 0, 0, 0, 0, 0]) => out.extend_from_slice(&EIGHT_ZEROS),
-            Ok(eight) if !eight.contains(&0) => out.extend_from_slice(&eight),
-            _ => chunk.iter().for_each(|&byte| match byte {
-                0 => out.extend_from_slice(&[0, 0xFF]),
-                _ => out.push(byte),
-            }),
-        }
-    }
-    let in_last = bits - 8 * bytes.len().saturating_sub(1);
-    out.extend_from_slice(&[0, in_last as u8]);
-}
-
-/// Eight bytes that are zero, each with its mark.
-pub(super) const EIGHT_ZEROS: [u8; 16] = [
-    0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
-];
 
 /// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says
 /// in which order they were.

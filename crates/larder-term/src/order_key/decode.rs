@@ -2,11 +2,11 @@
 //!
 //! Numbers that are `==` share an order key, so a float without a fraction can't come back, nor
 //! what holds one; an integer can, and a float with a fraction. Of the other terms those come back
-//! whose order keys hold all of them in the order of the encoding: binaries, bitstrings, `[]`, and
-//! tuples of what comes back. Lists could, but their elements would have to be counted first; atoms
-//! could, but would have to be looked up.
+//! whose order keys hold all of them: binaries, bitstrings, this node's pids, ports and references,
+//! `[]`, and tuples of what comes back. Lists could, but their elements would have to be counted
+//! first; atoms could, but would have to be looked up.
 
-use super::{BITSTRING, EIGHT_ZEROS, NIL_KEY, TUPLE_KEY};
+use super::{bits, BITSTRING, NIL_KEY, PID_KEY, PORT_KEY, REFERENCE, TUPLE_KEY};
 use crate::{
     encoder::{push_int, Encoder, Mode},
     order_key::numbers::{to_int, LENGTHS, LONG, ZERO},
@@ -15,6 +15,9 @@ use crate::{
     varint,
     view::TermRef,
 };
+
+/// Bytes that say that an identifier is this node's.
+const LOCAL: usize = 1;
 
 /// Whether [`decode`] gives a term back from its order key, in the very bytes that it has: so that
 /// they need not be kept.
@@ -30,6 +33,7 @@ pub fn comes_back(term: TermRef<'_>) -> bool {
 fn all_come_back(bytes: &[u8]) -> bool {
     Heads::new(bytes).all(|(at, end)| match bytes[at] {
         SMALL.. | INT1..=INT8 | BIG_POS | BIG_NEG | BIN | BITS | NIL | TUPLE => true,
+        PID | PORT | REF => true,
         FLOAT => {
             let bits = bytes[at + 1..end].try_into().unwrap_or_default();
             f64::from_le_bytes(bits).fract() != 0.0
@@ -63,6 +67,23 @@ fn decode_any(key: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The inverse of `push_count`, all bits turned or not, at a place, which moves behind it.
+pub(super) fn count(key: &[u8], at: &mut usize, turned: u8) -> u64 {
+    match word(key, at, 1, turned) {
+        n @ 0..=0xF7 => n,
+        length => word(key, at, length as usize - 0xF7, turned),
+    }
+}
+
+/// A number of so many bytes (up to eight), high ones first, with all its bits turned or not.
+#[inline]
+fn word(key: &[u8], at: &mut usize, bytes: usize, turned: u8) -> u64 {
+    let run = &key[*at..*at + bytes];
+    *at += bytes;
+    run.iter()
+        .fold(0, |n, byte| n << 8 | u64::from(byte ^ turned))
+}
+
 struct Reader<'k> {
     key: &'k [u8],
     at: usize,
@@ -78,15 +99,12 @@ impl Reader<'_> {
     /// A number of so many bytes (up to eight), high ones first, with all its bits turned or not.
     #[inline]
     fn word(&mut self, bytes: usize, turned: u8) -> u64 {
-        (0..bytes).fold(0, |n, _| n << 8 | u64::from(self.byte() ^ turned))
+        word(self.key, &mut self.at, bytes, turned)
     }
 
-    /// The inverse of `push_count`.
-    fn count(&mut self, turned: u8) -> u64 {
-        match self.byte() ^ turned {
-            n @ 0..=0xF7 => u64::from(n),
-            length => self.word(usize::from(length - 0xF7), turned),
-        }
+    #[inline]
+    fn count(&mut self) -> u64 {
+        count(self.key, &mut self.at, 0)
     }
 
     /// One head; gives how many terms follow as its children.
@@ -95,7 +113,7 @@ impl Reader<'_> {
         match self.key[self.at] {
             TUPLE_KEY => {
                 self.at += 1;
-                let arity = self.count(0);
+                let arity = self.count();
                 out.push(TUPLE);
                 varint::push(out, arity);
                 return arity;
@@ -104,53 +122,34 @@ impl Reader<'_> {
                 self.at += 1;
                 out.push(NIL);
             }
-            BITSTRING => self.bits(out),
+            PID_KEY => {
+                self.at += 1;
+                let serial = self.count();
+                let id = self.count();
+                self.at += LOCAL;
+                out.push(PID);
+                varint::push(out, id);
+                varint::push(out, serial);
+            }
+            PORT_KEY => {
+                self.at += 1 + LOCAL;
+                out.push(PORT);
+                varint::push(out, self.count());
+            }
+            REFERENCE => {
+                self.at += 1 + LOCAL;
+                let words = self.count() as usize;
+                out.push(REF);
+                varint::push(out, words as u64);
+                let end = self.at + 4 * words;
+                // Their bytes in reverse.
+                out.extend(self.key[self.at..end].iter().rev());
+                self.at = end;
+            }
+            BITSTRING => self.at = bits::read(self.key, self.at + 1, out),
             _ => self.number(out),
         }
         0
-    }
-
-    fn bits(&mut self, out: &mut Vec<u8>) {
-        let from = self.at + 1;
-        // 1. Where it ends, and how many zeros are in it.
-        let (mut at, mut zeros) = (from, 0);
-        loop {
-            while self.key[at..].starts_with(&EIGHT_ZEROS) {
-                (at, zeros) = (at + 16, zeros + 8);
-            }
-            at += self.key[at..].iter().position(|&b| b == 0).unwrap_or(0);
-            if self.key[at + 1] != 0xFF {
-                break;
-            }
-            zeros += 1;
-            at += 2;
-        }
-        let (bytes, in_last) = (at - from - zeros, usize::from(self.key[at + 1]));
-        self.at = at + 2;
-        // 2. The head.
-        if in_last % 8 == 0 {
-            out.push(BIN);
-            varint::push(out, bytes as u64);
-        } else {
-            out.push(BITS);
-            varint::push(out, (8 * (bytes - 1) + in_last) as u64);
-        }
-        // 3. The bytes: each zero without the mark behind it.
-        let mut rest = &self.key[from..at];
-        out.reserve(bytes);
-        while let Some(behind) = rest.strip_prefix(&EIGHT_ZEROS) {
-            out.extend_from_slice(&[0; 8]);
-            rest = behind;
-        }
-        while let Some(zero) = rest.iter().position(|&b| b == 0) {
-            out.extend_from_slice(&rest[..=zero]);
-            rest = &rest[zero + 2..];
-            while let Some(behind) = rest.strip_prefix(&EIGHT_ZEROS) {
-                out.extend_from_slice(&[0; 8]);
-                rest = behind;
-            }
-        }
-        out.extend_from_slice(rest);
     }
 
     #[inline]
@@ -178,17 +177,18 @@ impl Reader<'_> {
 
     /// A whole number of more than eight bytes when doubled.
     fn long(&mut self, negative: bool, turned: u8, out: &mut Vec<u8>) {
-        let length = self.count(turned) as usize;
+        let length = count(self.key, &mut self.at, turned) as usize;
         let doubled = &self.key[self.at..self.at + length];
         self.at += length;
-        let mut magnitude = Vec::with_capacity(length);
-        let mut above = 0;
-        for byte in doubled {
-            let byte = byte ^ turned;
-            magnitude.push(above << 7 | byte >> 1);
-            above = byte & 1;
-        }
-        magnitude.reverse();
+        // Half of it, low bytes first: each byte with the lowest bit of the one above it.
+        let above = |i: usize| match i {
+            0 => 0,
+            _ => (doubled[i - 1] ^ turned) << 7,
+        };
+        let halves = (0..length).rev();
+        let magnitude: Vec<u8> = halves
+            .map(|i| (doubled[i] ^ turned) >> 1 | above(i))
+            .collect();
         Encoder::new(out, Mode::Inline).big(negative, &magnitude);
     }
 }

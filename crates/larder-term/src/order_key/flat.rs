@@ -1,204 +1,190 @@
-//! Order keys of flat terms, without a stack.
+//! Order keys of terms without maps, by one walk.
 //!
-//! Of integers, atoms, binaries, `[]`, and tuples of these, an order key has the pieces in the
-//! order of the encoding, and nothing behind a tuple's last element:
+//! Such an order key has the pieces in the order of the encoding, and nothing behind a tuple's last
+//! element:
 //!
 //! ```text
 //!  {user, <<"ab">>, 7}    TUPLE 3  ATOM u s e r    BIN 2 a b           7
 //!                         F6 3     F0 u s e r 00   FA a b 00 08        8E
+//!  {x, [1, 2]}            TUPLE 2  ATOM x   LIST 2    1      2
+//!                         F6 2     F0 x 00            F9 82  F9 84  F8
 //! ```
 //!
-//! So one walk over the heads does, which remembers nothing of what is open. Nearly all keys are of
-//! this kind. [`encode`](super::encode()) knows all terms.
+//! Only within a list something is written between the pieces and behind the last. So the walk
+//! remembers what is open from the outermost list on, and nothing outside of lists.
+//! [`encode`](super::encode()) knows all terms.
 
-use super::{numbers::of_int, ATOM, BITSTRING, NIL_KEY, TUPLE_KEY};
+use super::{
+    bits, count_parts, numbers, push_leaf, push_text,
+    sink::{Place, Room, Sink},
+    LocalNode, ATOM, CONS, NIL_KEY, TUPLE_KEY,
+};
 use crate::{
     atom::Atom,
+    skip::head,
     tags::*,
+    varint,
     view::{little_endian, TermRef},
 };
-use std::mem::MaybeUninit;
 
-/// Where a byte goes: it may be unwritten before.
-pub trait Place {
-    /// Writes it.
-    fn put(&mut self, byte: u8);
-}
-
-impl Place for u8 {
-    #[inline]
-    fn put(&mut self, byte: u8) {
-        *self = byte;
-    }
-}
-
-impl Place for MaybeUninit<u8> {
-    #[inline]
-    fn put(&mut self, byte: u8) {
-        self.write(byte);
-    }
-}
-
-/// Writes eight bytes to the front of some room, which has as many.
-#[inline]
-fn put_eight<P: Place>(room: &mut [P], eight: [u8; 8]) -> Option<()> {
-    let places: &mut [P; 8] = room.first_chunk_mut()?;
-    places
-        .iter_mut()
-        .zip(eight)
-        .for_each(|(place, byte)| place.put(byte));
-    Some(())
-}
+/// The most containers that may be open from the outermost list on.
+const DEPTH: usize = 8;
 
 /// Writes the order key of a term to the front of `out`: the bytes that [`encode`](super::encode())
 /// appends. Gives how many they are, and whether [`comes_back`](super::comes_back()) holds for the
-/// term. `None` where it is not so simple (a float, a list, a map, an identifier, a tuple or a
-/// binary of more than 127) or where there is no room; some of `out` may be written then.
+/// term. `None` where it is not so simple (a map, lists within lists within lists) or where there
+/// is no room; some of `out` may be written then.
 ///
 /// # Complexity
 /// Linear in the term; no recursion.
 pub fn encode_flat<P: Place>(term: TermRef<'_>, out: &mut [P]) -> Option<(usize, bool)> {
     let bytes = term.bytes();
-    let mut writer = Writer { out, len: 0 };
+    let mut room = Room::new(out);
+    let mut open = Open::default();
     let (mut at, mut comes_back) = (0, true);
-    while let Some(&tag) = bytes.get(at) {
+    while at < bytes.len() {
+        let tag = bytes[at];
         at = match tag {
             SMALL.. => {
-                writer.int(i64::from(tag - SMALL))?;
+                numbers::push_int(i64::from(tag - SMALL), &mut room);
                 at + 1
             }
             INT1..=INT8 => {
                 let end = at + 2 + usize::from(tag - INT1);
-                writer.int(little_endian(bytes.get(at + 1..end)?))?;
+                numbers::push_int(little_endian(&bytes[at + 1..end]), &mut room);
                 end
             }
             ATOM1..=ATOM4 => {
                 let end = at + 2 + usize::from(tag - ATOM1);
-                let id = bytes.get(at + 1..end)?.iter().rev();
+                let id = bytes[at + 1..end].iter().rev();
                 let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
-                writer.text(Atom::trusted(id).text())?;
+                room.byte(ATOM);
+                push_text(Atom::trusted(id), &mut room);
                 comes_back = false;
                 end
             }
-            NIL => {
-                writer.byte(NIL_KEY)?;
-                at + 1
-            }
             TUPLE => {
-                writer.byte(TUPLE_KEY)?;
-                writer.byte(short(bytes, at + 1)?)?;
-                at + 2
+                let (arity, next) = varint::read(bytes, at + 1);
+                let (first, rest, used) = count_parts(arity);
+                room.run([TUPLE_KEY, first], 2);
+                room.run(rest, used);
+                open.tuple(arity)?;
+                next
             }
-            BIN => {
-                let end = at + 2 + usize::from(short(bytes, at + 1)?);
-                writer.binary(bytes.get(at + 2..end)?)?;
+            LIST | ILIST => {
+                comes_back = false;
+                let (count, next) = varint::read(bytes, at + 1);
+                let ends = if tag == LIST {
+                    Ends::List
+                } else {
+                    Ends::Improper
+                };
+                let short = short_ints(&bytes[next..], count, &mut room);
+                open.push(count - short as u64, ends)?;
+                next + short
+            }
+            MAP | TREE_MAP => return None,
+            _ => {
+                let (end, children) = head(bytes, at);
+                let leaf = TermRef::within(&bytes[at..end]);
+                comes_back &= super::comes_back(leaf);
+                push_leaf(leaf, false, LocalNode::First, &mut room);
+                open.tuple(children)?;
                 end
             }
-            _ => return None,
         };
+        open.end(&mut room);
     }
-    Some((writer.len, comes_back))
+    Some((room.finish()?, comes_back))
 }
 
-/// A count of one byte.
+/// As [`encode_flat`], of a binary of these bytes, which comes back.
+pub fn encode_binary<P: Place>(bytes: &[u8], out: &mut [P]) -> Option<usize> {
+    let mut room = Room::new(out);
+    bits::push(bytes, 8 * bytes.len(), &mut room);
+    room.finish()
+}
+
+/// Writes the first elements of a list, up to one that is no integer of one byte; gives how many
+/// they were.
 #[inline]
-fn short(bytes: &[u8], at: usize) -> Option<u8> {
-    bytes.get(at).copied().filter(|&count| count < 0x80)
+fn short_ints(elements: &[u8], count: u64, out: &mut impl Sink) -> usize {
+    let count = elements.len().min(count as usize);
+    let short = elements[..count].iter().take_while(|&&tag| tag >= SMALL);
+    short
+        .map(|tag| numbers::push_small(CONS, tag - SMALL, out))
+        .count()
 }
 
-/// Invariant: the first `len` bytes of `out` are written.
-struct Writer<'o, P> {
-    out: &'o mut [P],
-    len: usize,
+/// What stands behind the last of some terms.
+#[derive(Clone, Copy, Default)]
+enum Ends {
+    /// Nothing: they are the elements of a tuple, or the free variables of a fun.
+    #[default]
+    Tuple,
+    /// The end of a list; each is announced.
+    List,
+    /// One more, which is not announced.
+    Improper,
 }
 
-impl<P: Place> Writer<'_, P> {
-    /// Room for so many bytes.
-    #[inline]
-    fn room(&mut self, most: usize) -> Option<&mut [P]> {
-        self.out.get_mut(self.len..)?.get_mut(..most)
-    }
+/// What is open from the outermost list on: how many terms are still to come, innermost last.
+#[derive(Default)]
+struct Open {
+    all: [(u64, Ends); DEPTH],
+    depth: usize,
+}
 
+impl Open {
+    /// So many terms follow.
     #[inline]
-    fn byte(&mut self, byte: u8) -> Option<()> {
-        self.out.get_mut(self.len)?.put(byte);
-        self.len += 1;
+    fn push(&mut self, left: u64, ends: Ends) -> Option<()> {
+        *self.all.get_mut(self.depth)? = (left, ends);
+        self.depth += 1;
         Some(())
     }
 
+    /// So many terms follow, with nothing between them and behind.
     #[inline]
-    fn int(&mut self, n: i64) -> Option<()> {
-        let (first, rest, used) = of_int(n)?;
-        let (head, tail) = self.room(9)?.split_first_mut()?;
-        head.put(first);
-        put_eight(tail, rest)?;
-        self.len += 1 + used;
-        Some(())
-    }
-
-    fn text(&mut self, text: &str) -> Option<()> {
-        // Each byte becomes one or two.
-        let room = self.room(2 * text.len() + 2)?;
-        room[0].put(ATOM);
-        let mut at = 1;
-        for &byte in text.as_bytes() {
-            if byte <= 1 {
-                room[at].put(1);
-                at += 1;
-            }
-            room[at].put(if byte <= 1 { byte + 1 } else { byte });
-            at += 1;
+    fn tuple(&mut self, arity: u64) -> Option<()> {
+        match self.depth {
+            0 => Some(()),
+            _ => self.push(arity, Ends::Tuple),
         }
-        room[at].put(0);
-        self.len += at + 1;
-        Some(())
     }
 
-    fn binary(&mut self, bytes: &[u8]) -> Option<()> {
-        // As above, and the end takes two.
-        let room = self.room(2 * bytes.len() + 3)?;
-        room[0].put(BITSTRING);
-        let mut at = 1;
-        for chunk in bytes.chunks(8) {
-            match <[u8; 8]>::try_from(chunk) {
-                Ok(eight) if !has_zero(u64::from_le_bytes(eight)) => {
-                    put_eight(&mut room[at..], eight)?;
-                    at += 8;
+    /// A term or a head was written: writes what stands before the next one.
+    #[inline(always)]
+    fn end(&mut self, out: &mut impl Sink) {
+        while let Some(depth) = self.depth.checked_sub(1) {
+            let (left, ends) = &mut self.all[depth];
+            match (*left, *ends) {
+                (0, Ends::Improper) => {
+                    *ends = Ends::Tuple;
+                    return;
                 }
-                _ => at = with_zeros(chunk, room, at),
+                (0, ends) => {
+                    if let Ends::List = ends {
+                        out.byte(NIL_KEY);
+                    }
+                    self.depth = depth;
+                }
+                (_, ends) => {
+                    *left -= 1;
+                    if !matches!(ends, Ends::Tuple) {
+                        out.byte(CONS);
+                    }
+                    return;
+                }
             }
         }
-        let in_last = if bytes.is_empty() { 0 } else { 8 };
-        room[at].put(0);
-        room[at + 1].put(in_last);
-        self.len += at + 2;
-        Some(())
     }
-}
-
-/// Writes bytes with a mark behind each zero, from `at` on; gives the place behind them.
-#[inline]
-fn with_zeros<P: Place>(bytes: &[u8], room: &mut [P], mut at: usize) -> usize {
-    for &byte in bytes {
-        // The mark is written in any case: behind another byte the next one takes its place.
-        room[at].put(byte);
-        room[at + 1].put(0xFF);
-        at += 1 + usize::from(byte == 0);
-    }
-    at
-}
-
-/// Whether one of the bytes of a word is zero.
-#[inline]
-fn has_zero(word: u64) -> bool {
-    const ONES: u64 = u64::MAX / 0xFF;
-    word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{order_key, term, Term};
+    use crate::{order_key, term, Node, Term, View};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -222,10 +208,34 @@ mod tests {
             (any::<i64>(), 0..64u32).prop_map(|(n, shift)| Term::from((n >> shift).max(-i64::MAX))),
             (0..130i64).prop_map(Term::from),
             "[a-c\u{0}\u{1}é]{0,9}".prop_map(|text| Term::from(Atom::new(&text))),
-            vec(byte, 0..40).prop_map(|bytes| Term::binary(&bytes)),
+            vec(byte.clone(), 0..40).prop_map(|bytes| Term::binary(&bytes)),
+            (vec(byte, 200..400), 0..8usize)
+                .prop_map(|(bytes, less)| Term::bits(&bytes, 8 * bytes.len() - less)),
             Just(term!([])),
+            (any::<i128>(), 0..300u32)
+                .prop_map(|(n, by)| Term::bigint(&(num_bigint::BigInt::from(n) << by))),
+            (-9i32..9).prop_map(|n| Term::float(f64::from(n) / 4.0).unwrap()),
+            (0u32..1000, 0u32..3).prop_map(|(id, serial)| Term::pid(Node::Local, id, serial)),
+            vec(any::<u32>(), 3..6).prop_map(|words| Term::reference(Node::Local, &words)),
+            (0u8..3).prop_map(|arity| Term::export(Atom::new("m"), Atom::new("f"), arity)),
         ];
-        leaf.prop_recursive(4, 40, 6, |inner| vec(inner, 0..6).prop_map(Term::tuple))
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 0..6).prop_map(Term::tuple),
+                vec(inner.clone(), 0..6).prop_map(Term::list),
+                vec(inner.clone(), 0..3).prop_map(fun),
+                (vec(inner.clone(), 1..4), inner)
+                    .prop_map(|(all, tail)| Term::improper(&all, tail.as_ref())),
+            ]
+        })
+    }
+
+    fn fun(free: Vec<Term>) -> Term {
+        Term::build(|enc| {
+            enc.begin_fun(Atom::new("m"), 1, &[7; 16], 3, -4, 1 << 40, free.len());
+            free.iter().for_each(|t| enc.term(t.as_ref()));
+        })
+        .unwrap()
     }
 
     proptest! {
@@ -233,7 +243,10 @@ mod tests {
         fn it_is_the_order_key_of_all_terms(term in terms(), less in 1..20usize) {
             let whole = plain(&term);
             let ample = 2 * whole.0.len() + 9;
-            prop_assert_eq!(flat(&term, ample), Some(whole.clone()));
+            match flat(&term, ample) {
+                Some(key) => prop_assert_eq!(key, whole.clone()),
+                None => prop_assert!(depth(term.as_ref()) > DEPTH),
+            }
             // Where there is no room there is no key, or all of it.
             let short = flat(&term, ample.saturating_sub(less));
             prop_assert!(short.is_none_or(|key| key == whole));
@@ -241,17 +254,47 @@ mod tests {
         }
     }
 
+    /// How many containers are around one another at the most.
+    fn depth(term: TermRef<'_>) -> usize {
+        let below =
+            |all: &mut dyn Iterator<Item = TermRef<'_>>| 1 + all.map(depth).max().unwrap_or(0);
+        match term.view() {
+            View::Tuple(all) => below(&mut all.iter()),
+            View::List(all) => below(&mut all.iter().chain([all.tail()])),
+            View::Fun(fun) => below(&mut fun.free()),
+            _ => 0,
+        }
+    }
+
     #[test]
-    fn what_is_not_flat_is_left_to_others() {
-        for term in [
-            term!(1.5),
-            term!([1]),
-            term!({1, [2]}),
-            term!({2, 1.0}),
-            Term::from(i64::MIN),
-            Term::binary(&[7; 128]),
-            Term::tuple(vec![Term::from(1); 128]),
-        ] {
+    fn lists_within_lists() {
+        let nested =
+            |depth: usize| (0..depth).fold(term!(7), |inner, _| Term::list([inner, term!(8)]));
+        for depth in 0..=DEPTH {
+            assert_eq!(
+                flat(&nested(depth), 1000),
+                Some(plain(&nested(depth))),
+                "{depth}"
+            );
+        }
+        assert_eq!(flat(&nested(DEPTH + 1), 1000), None);
+    }
+
+    #[test]
+    fn binaries_alone() {
+        for len in [0, 1, 64, 511, 512, 513, 2000] {
+            let bytes = vec![0; len];
+            let (key, _) = plain(&Term::binary(&bytes));
+            let mut out = vec![0xEE; key.len()];
+            assert_eq!(encode_binary(&bytes, &mut out), Some(key.len()));
+            assert_eq!(out, key);
+            assert_eq!(encode_binary(&bytes, &mut out[1..]), None);
+        }
+    }
+
+    #[test]
+    fn maps_are_left_to_others() {
+        for term in [term!({1, #{a => 1}}), term!(#{}), term!([#{}])] {
             assert_eq!(flat(&term, 1000), None, "{term:?}");
         }
     }

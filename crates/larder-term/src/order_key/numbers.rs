@@ -1,8 +1,7 @@
 //! Numbers in order keys; `order_key` describes the format.
 
+use super::sink::Sink;
 use crate::{compare::legacy_zero, view::BigRef};
-use num_bigint::BigUint;
-use num_traits::FromPrimitive;
 
 /// The first byte of zero, and of `w = 0`.
 pub(super) const ZERO: u8 = 0x80;
@@ -26,12 +25,7 @@ pub fn of_int(n: i64) -> Option<(u8, [u8; 8], usize)> {
     let w = 2 * magnitude;
     // All ones for a negative number, whose bits are turned.
     let turned = n >> 63;
-    let (first, used) = if w < ALONE {
-        (ZERO + w as u8, 0)
-    } else {
-        let used = 8 - w.leading_zeros() as usize / 8;
-        (LENGTHS + used as u8, used)
-    };
+    let (first, used) = head_of(w);
     // The bytes that count come first; a shift by all bits happens for none, which don't matter.
     let high = w.wrapping_shl(8 * (8 - used) as u32) ^ turned as u64;
     Some((first ^ turned as u8, high.to_be_bytes(), used))
@@ -95,90 +89,138 @@ fn short_big_endian(bytes: &[u8]) -> u64 {
 }
 
 #[inline]
-pub(super) fn push_int(n: i64, out: &mut Vec<u8>) {
+pub(super) fn push_int(n: i64, out: &mut impl Sink) {
     match of_int(n) {
-        Some((first, _, 0)) => out.push(first),
-        Some((first, rest, used)) => {
-            out.push(first);
-            out.extend_from_slice(&rest[..used]);
-        }
-        None => {
-            let start = out.len();
-            // Twice 2^63: a one and eight zero bytes.
-            push_long(&[1, 0, 0, 0, 0, 0, 0, 0, 0], out);
-            turn(true, start, out);
-        }
+        Some((first, rest, used)) => push_tagged(first, rest, used, out),
+        // Twice 2^63: a one and eight zero bytes.
+        None => push_long(9, u8::MAX, out, |out| {
+            out.run([!1, !0, !0, !0, !0, !0, !0, !0, !0], 9)
+        }),
     }
 }
 
-pub(super) fn push_big(n: BigRef<'_>, out: &mut Vec<u8>) {
-    let start = out.len();
-    push_whole(BigUint::from_bytes_le(n.magnitude), out);
-    turn(n.negative, start, out);
+/// A byte and behind it an integer that is less than 128.
+#[inline(always)]
+pub(super) fn push_small(before: u8, n: u8, out: &mut impl Sink) {
+    let w = 2 * n;
+    match u64::from(w) < ALONE {
+        true => out.run([before, ZERO + w], 2),
+        false => out.run([before, LENGTHS + 1, w], 3),
+    }
 }
 
-pub(super) fn push_float(x: f64, out: &mut Vec<u8>) {
-    let start = out.len();
+/// A first byte, and those of eight that count.
+#[inline(always)]
+fn push_tagged(first: u8, rest: [u8; 8], used: usize, out: &mut impl Sink) {
+    let [a, b, c, d, e, f, g, h] = rest;
+    out.run([first, a, b, c, d, e, f, g, h], 1 + used);
+}
+
+/// An integer beyond 64 bits.
+pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
+    let (turned, turned_word) = turns(n.negative);
+    // Twice the magnitude, high bytes first: what is above its words, then those, each with the bit
+    // that comes up from the next one.
+    let words = n.magnitude.chunks_exact(8);
+    let above = words.remainder();
+    let mut high = above
+        .iter()
+        .rev()
+        .fold(0, |high, &byte| high << 8 | u64::from(byte));
+    let mut used = above.len();
+    let carry = |at: usize| u64::from(n.magnitude[at - 1] >> 7);
+    let whole = n.magnitude.len() - used;
+    high = high << 1 | carry(whole);
+    used += usize::from(high >> (8 * used) != 0);
+    push_long(whole + used, turned, out, |out| {
+        let bytes = (high << (64 - 8 * used.max(1)) ^ turned_word).to_be_bytes();
+        out.run(bytes, used);
+        for (i, word) in words.enumerate().rev() {
+            let word = word.try_into().map_or(0, u64::from_le_bytes);
+            let below = if i == 0 { 0 } else { carry(8 * i) };
+            out.run(((word << 1 | below) ^ turned_word).to_be_bytes(), 8);
+        }
+    });
+}
+
+pub(super) fn push_float(x: f64, out: &mut impl Sink) {
+    let (turned, turned_word) = turns(x < 0.0);
     let magnitude = x.abs();
     let (whole, fraction) = (magnitude.trunc(), magnitude.fract());
-    if whole < 9.0e18 {
-        push_word(2 * whole as u64 + u64::from(fraction > 0.0), out);
-    } else {
-        push_whole(BigUint::from_f64(whole).unwrap_or_default(), out);
+    if whole >= (1u64 << 63) as f64 {
+        return push_large_float(magnitude, turned, out);
     }
+    let w = 2 * whole as u64 + u64::from(fraction > 0.0);
+    let (first, used) = head_of(w);
+    let high = w.wrapping_shl(8 * (8 - used) as u32) ^ turned_word;
+    push_tagged(first ^ turned, high.to_be_bytes(), used, out);
     if fraction > 0.0 {
-        out.extend_from_slice(&fraction.to_bits().to_be_bytes());
+        out.run((fraction.to_bits() ^ turned_word).to_be_bytes(), 8);
     }
-    turn(x < 0.0, start, out);
 }
 
-pub(super) fn push_exact_float(x: f64, out: &mut Vec<u8>) {
+/// A float of 2^63 or more: a whole number.
+#[cold]
+fn push_large_float(magnitude: f64, turned: u8, out: &mut impl Sink) {
+    const DIGITS: u64 = f64::MANTISSA_DIGITS as u64 - 1;
+    let bits = magnitude.to_bits();
+    let mantissa = bits & ((1 << DIGITS) - 1) | 1 << DIGITS;
+    // Twice the number is the mantissa and so many zero bits, of which whole bytes lie behind.
+    let zeros = (bits >> DIGITS) - 1023 - DIGITS + 1;
+    let high = mantissa << (zeros % 8);
+    let (used, behind) = (8 - high.leading_zeros() as usize / 8, zeros as usize / 8);
+    push_long(used + behind, turned, out, |out| {
+        let bytes = (high << (64 - 8 * used)).to_be_bytes();
+        out.run(bytes.map(|byte| byte ^ turned), used);
+        (0..behind).for_each(|_| out.byte(turned));
+    });
+}
+
+pub(super) fn push_exact_float(x: f64, out: &mut impl Sink) {
     let bits = match x == 0.0 && legacy_zero() {
         true => 0,
         false => x.to_bits(),
     };
     let sign = 1 << 63;
     let turned = if bits & sign == 0 { bits | sign } else { !bits };
-    out.push(EXACT_FLOAT);
-    out.extend_from_slice(&turned.to_be_bytes());
+    push_tagged(EXACT_FLOAT, turned.to_be_bytes(), 8, out);
 }
 
-/// Turns the bits of a negative number's magnitude, so that larger ones come first.
-fn turn(negative: bool, start: usize, out: &mut [u8]) {
-    if negative {
-        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+/// What turns the bits of a negative number's magnitude, so that larger ones come first: of a byte,
+/// and of a word.
+#[inline(always)]
+fn turns(negative: bool) -> (u8, u64) {
+    match negative {
+        true => (u8::MAX, u64::MAX),
+        false => (0, 0),
     }
 }
 
-fn push_word(w: u64, out: &mut Vec<u8>) {
+/// The first byte of a `w` of up to eight bytes, and how many follow.
+#[inline(always)]
+fn head_of(w: u64) -> (u8, usize) {
     if w < ALONE {
-        return out.push(ZERO + w as u8);
+        return (ZERO + w as u8, 0);
     }
-    let skipped = w.leading_zeros() as usize / 8;
-    out.push(LENGTHS + (8 - skipped) as u8);
-    out.extend_from_slice(&w.to_be_bytes()[skipped..]);
+    let used = 8 - w.leading_zeros() as usize / 8;
+    (LENGTHS + used as u8, used)
 }
 
-/// A magnitude without a fraction.
-fn push_whole(whole: BigUint, out: &mut Vec<u8>) {
-    let w: BigUint = whole << 1u32;
-    match u64::try_from(&w) {
-        Ok(word) => push_word(word, out),
-        Err(_) => push_long(&w.to_bytes_be(), out),
-    }
-}
-
-/// A `w` of more than eight bytes: how many, as a count that compares, and them.
-fn push_long(bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(LONG);
-    super::push_count(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
+/// A `w` of more than eight bytes: how many, as a count that compares, and them, which `push`
+/// writes.
+fn push_long<S: Sink>(bytes: usize, turned: u8, out: &mut S, push: impl FnOnce(&mut S)) {
+    out.byte(LONG ^ turned);
+    let (first, rest, used) = super::count_parts(bytes as u64);
+    push_tagged(first ^ turned, rest.map(|byte| byte ^ turned), used, out);
+    push(out);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{order_key, Term};
+    use num_bigint::{BigInt, BigUint};
+    use num_traits::{FromPrimitive, Signed};
     use proptest::prelude::*;
 
     fn key(term: Term) -> Vec<u8> {
@@ -187,15 +229,21 @@ mod tests {
         key
     }
 
-    /// The format, written out byte by byte.
-    fn plain(n: i64) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        if n == i64::MIN {
-            push_long(&[1, 0, 0, 0, 0, 0, 0, 0, 0], &mut bytes);
-        } else {
-            push_word(2 * n.unsigned_abs(), &mut bytes);
+    /// The format, written out with integers of any size.
+    fn plain(n: &BigInt) -> Vec<u8> {
+        let w: BigUint = n.magnitude() << 1u32;
+        let mut bytes = match u64::try_from(&w) {
+            Ok(w) if w < ALONE => vec![ZERO + w as u8],
+            Ok(_) => [
+                &[LENGTHS + w.to_bytes_be().len() as u8],
+                &w.to_bytes_be()[..],
+            ]
+            .concat(),
+            Err(_) => [&[LONG, w.to_bytes_be().len() as u8], &w.to_bytes_be()[..]].concat(),
+        };
+        if n.is_negative() {
+            bytes.iter_mut().for_each(|byte| *byte = !*byte);
         }
-        turn(n < 0, 0, &mut bytes);
         bytes
     }
 
@@ -203,9 +251,22 @@ mod tests {
         #[test]
         fn integers_there_and_back(n in any::<i64>(), shift in 0..64u32) {
             for n in [n >> shift, -(n >> shift).saturating_abs(), i64::from(n as i8)] {
-                prop_assert_eq!(key(Term::from(n)), plain(n));
-                let back = to_int(&plain(n));
+                prop_assert_eq!(key(Term::from(n)), plain(&n.into()));
+                let back = to_int(&plain(&n.into()));
                 prop_assert_eq!(back, (n != i64::MIN).then_some(n));
+            }
+        }
+
+        #[test]
+        fn large_numbers(n in any::<i128>(), by in 0u32..900, near in -1i64..2) {
+            for n in [(BigInt::from(n) << by) + near, (BigInt::from(n.signum()) << by) + near] {
+                prop_assert_eq!(key(Term::bigint(&n)), plain(&n));
+            }
+            // A float of a whole number has the key of the integer.
+            let float = (n as f64) * 2f64.powi(by as i32);
+            let (whole, term) = (BigInt::from_f64(float), Term::float(float));
+            if let (Some(whole), Ok(term)) = (whole, term) {
+                prop_assert_eq!(key(term), plain(&whole));
             }
         }
 
@@ -235,9 +296,9 @@ mod tests {
             -48,
             i64::MIN + 1,
         ] {
-            assert_eq!(to_int(&plain(n)), Some(n), "{n}");
+            assert_eq!(to_int(&plain(&n.into())), Some(n), "{n}");
         }
-        assert_eq!(to_int(&plain(i64::MIN)), None);
+        assert_eq!(to_int(&plain(&i64::MIN.into())), None);
         assert_eq!(to_int(&[]), None);
     }
 }

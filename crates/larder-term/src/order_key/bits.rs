@@ -1,0 +1,274 @@
+//! Binaries and bitstrings in order keys.
+//!
+//! ```text
+//!  up to 512 bytes   FA byte…, 00, bits in the last byte (0 of no byte)       a byte 00 is 00 FF
+//!  more              FA the first 512, as above, 01, group FF … group FF, group, bits in it
+//! ```
+//!
+//! Escapes cost where bytes are zero, and each byte has to be looked at. So what is behind the
+//! first [`ESCAPED`] bytes is copied in *groups*: a group's size follows from where it begins, the
+//! last one is filled up with zeros, and behind each stands `FF`, or how many bits of the last one
+//! count.
+//!
+//! Two that agree up to a group's start have a group of the same size there, whatever follows, so
+//! the groups are compared as bytes. If they are equal, the one that ends there, or has fewer bits,
+//! is less: what it lacks, the other has as zeros. A group's size grows as the square root of its
+//! place, so that the marks and the zeros at the end take a tenth at the most, and the less the
+//! longer it is.
+
+use super::{push_count, sink::Sink, BITSTRING};
+use crate::{tags::*, varint};
+
+/// How many bytes have marks for zeros.
+const ESCAPED: usize = 512;
+/// Groups follow. What ends here has 00 there.
+const LONGER: u8 = 1;
+/// Another group follows; greater than any number of bits.
+const MORE: u8 = 0xFF;
+/// The mark behind a byte that is zero.
+const ZERO_MARK: u8 = 0xFF;
+/// Eight bytes that are zero, each with its mark.
+const EIGHT_ZEROS: [u8; 16] = [
+    0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
+];
+
+/// The size of the group that begins with the byte `at`.
+#[inline]
+fn group(at: usize) -> usize {
+    1 << (at.ilog2() / 2 + 1)
+}
+
+/// Writes a bitstring.
+///
+/// # Complexity
+/// Linear.
+#[inline]
+pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
+    out.byte(BITSTRING);
+    let (first, rest) = bytes.split_at(bytes.len().min(ESCAPED));
+    push_escaped(first, out);
+    if rest.is_empty() {
+        let in_last = bits - 8 * bytes.len().saturating_sub(1);
+        out.run([0, in_last as u8], 2);
+    } else {
+        out.byte(LONGER);
+        push_groups(rest, bits - 8 * ESCAPED, out);
+    }
+}
+
+#[inline]
+fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
+    let mut eights = bytes.chunks_exact(8);
+    for eight in eights.by_ref() {
+        let word = eight.try_into().map_or(0, u64::from_le_bytes);
+        if zeros(word) == 0 {
+            out.run(word.to_le_bytes(), 8);
+        } else if word == 0 {
+            out.run(EIGHT_ZEROS, 16);
+        } else {
+            push_marked(eight, out);
+        }
+    }
+    push_marked(eights.remainder(), out);
+}
+
+/// Writes up to eight bytes with a mark behind each zero.
+#[inline]
+fn push_marked(bytes: &[u8], out: &mut impl Sink) {
+    let (mut marked, mut at) = ([0; 16], 0);
+    for &byte in bytes {
+        // The mark is written in any case: behind another byte the next one takes its place.
+        marked[at] = byte;
+        marked[at + 1] = ZERO_MARK;
+        at += 1 + usize::from(byte == 0);
+    }
+    out.run(marked, at);
+}
+
+#[cold]
+fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
+    let mut at = ESCAPED;
+    loop {
+        let size = group(at);
+        if rest.len() <= size {
+            break;
+        }
+        let (first, behind) = rest.split_at(size);
+        out.slice(first);
+        out.byte(MORE);
+        (at, rest, bits) = (at + size, behind, bits - 8 * size);
+    }
+    out.slice(rest);
+    out.zeros(group(at) - rest.len());
+    push_count(bits as u64, out);
+}
+
+/// The highest bit of each byte that is zero, up to the lowest such byte; above that it may be
+/// wrong.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xFF;
+    word.wrapping_sub(ONES) & !word & (ONES << 7)
+}
+
+/// Appends the term of a bitstring whose key begins at `at`, behind its tag; gives the place behind
+/// it.
+pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
+    // 1. The bytes that have marks.
+    let (mut first, mut len) = ([0; ESCAPED + 8], 0);
+    let mut at = at;
+    while len < ESCAPED {
+        let rest = &key[at..];
+        if rest.starts_with(&EIGHT_ZEROS) && len <= ESCAPED - 8 {
+            first[len..len + 8].fill(0);
+            (at, len) = (at + 16, len + 8);
+            continue;
+        }
+        let plain = match rest.first_chunk::<8>() {
+            Some(eight) => {
+                // What is behind the first zero is written over by what follows.
+                first[len..len + 8].copy_from_slice(eight);
+                (zeros(u64::from_le_bytes(*eight)).trailing_zeros() / 8) as usize
+            }
+            None => {
+                first[len] = key[at];
+                usize::from(key[at] != 0)
+            }
+        };
+        let plain = plain.min(ESCAPED - len);
+        (at, len) = (at + plain, len + plain);
+        if len < ESCAPED && key[at] == 0 {
+            if key[at + 1] != ZERO_MARK {
+                break;
+            }
+            first[len] = 0;
+            (at, len) = (at + 2, len + 1);
+        }
+    }
+    let first = &first[..len];
+    if key[at] == LONGER && len == ESCAPED {
+        return read_groups(first, key, at + 1, out);
+    }
+    // 2. The end.
+    let bits = 8 * len.saturating_sub(1) + usize::from(key[at + 1]);
+    push_head(bits, out);
+    out.extend_from_slice(first);
+    at + 2
+}
+
+/// As `read`, for groups that begin at `start`, behind these bytes.
+#[cold]
+fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
+    // 1. How many bits there are.
+    let (mut at, mut len) = (start, ESCAPED);
+    while key[at + group(len)] == MORE {
+        let size = group(len);
+        (at, len) = (at + size + 1, len + size);
+    }
+    let mut end = at + group(len);
+    let in_last = super::decode::count(key, &mut end, 0) as usize;
+    let bits = 8 * len + in_last;
+    push_head(bits, out);
+    // 2. The bytes.
+    out.reserve(bits.div_ceil(8));
+    out.extend_from_slice(first);
+    let (mut from, mut done) = (start, ESCAPED);
+    while done < len {
+        let size = group(done);
+        out.extend_from_slice(&key[from..from + size]);
+        (from, done) = (from + size + 1, done + size);
+    }
+    out.extend_from_slice(&key[at..at + in_last.div_ceil(8)]);
+    end
+}
+
+fn push_head(bits: usize, out: &mut Vec<u8>) {
+    let (tag, count) = match bits % 8 {
+        0 => (BIN, bits / 8),
+        _ => (BITS, bits),
+    };
+    out.push(tag);
+    varint::push(out, count as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{order_key, Encoder, Mode, Term};
+    use proptest::{collection::vec, prelude::*};
+
+    fn key(term: &Term) -> Vec<u8> {
+        let mut key = Vec::new();
+        order_key::encode(term.as_ref(), &mut key);
+        key
+    }
+
+    fn check(a: &Term, b: &Term) {
+        let (x, y) = (key(a), key(b));
+        assert_eq!(x.cmp(&y), a.as_ref().cmp_term(b.as_ref()), "{a:?} {b:?}");
+        assert!(x == y || !(x.starts_with(&y) || y.starts_with(&x)));
+        for (term, key) in [(a, x), (b, y)] {
+            let mut again = Vec::new();
+            order_key::decode(&key, &mut again);
+            let mut inline = Vec::new();
+            Encoder::new(&mut inline, Mode::Inline).term(term.as_ref());
+            assert_eq!(again, inline);
+        }
+    }
+
+    /// Bits of a few bytes that come again and again.
+    fn bits(len: usize, pattern: &[u8], bits: usize) -> Term {
+        let bytes: Vec<u8> = pattern.iter().copied().cycle().take(len).collect();
+        Term::bits(&bytes, bits.min(8 * len))
+    }
+
+    #[test]
+    fn lengths_at_which_something_changes() {
+        let ends = [
+            0, 1, 8, 63, 64, 65, 127, 128, 255, 256, 257, 272, 273, 511, 512, 544, 2048, 5000,
+        ];
+        let patterns: [&[u8]; 4] = [&[0], &[7], &[0xFF], &[0, 3]];
+        let mut all = Vec::new();
+        for pattern in patterns {
+            for len in ends.into_iter().flat_map(|n| n.max(1) - 1..=n + 1) {
+                all.extend((0..8).map(|less| bits(len, pattern, 8 * len - less.min(8 * len))));
+            }
+        }
+        for a in &all {
+            // Not all with all: those with the nearest lengths, and some others.
+            for b in all.iter().step_by(7).chain(
+                all.iter()
+                    .filter(|b| a.bytes().len().abs_diff(b.bytes().len()) <= 1),
+            ) {
+                check(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn a_megabyte_takes_little_more_room() {
+        let long = Term::binary(&vec![0; 1 << 20]);
+        assert!(key(&long).len() < (1 << 20) + (1 << 13));
+        check(&long, &Term::binary(&vec![0; (1 << 20) + 1]));
+    }
+
+    proptest! {
+        #[test]
+        fn they_compare_as_bits(
+            shared in vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 480..700),
+            (x, y) in (vec(0u8..3, 0..40), vec(0u8..3, 0..40)),
+            (less_x, less_y) in (0usize..8, 0usize..8),
+            behind in any::<i64>(),
+        ) {
+            let term = |own: &[u8], less: usize| {
+                let bytes = [&shared[..], own].concat();
+                let bits = (8 * bytes.len()).saturating_sub(less);
+                Term::bits(&bytes, bits)
+            };
+            let (a, b) = (term(&x, less_x), term(&y, less_y));
+            check(&a, &b);
+            // What stands behind does not matter unless they are equal.
+            let pair = |first: &Term| Term::tuple([first.clone(), Term::from(behind)]);
+            check(&pair(&a), &pair(&b));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Where order keys are written: the end of a vector, or some room of a caller's.
+
+use std::mem::MaybeUninit;
+
+/// Takes bytes, one run behind the other.
+pub(super) trait Sink {
+    /// The first `used` of some bytes.
+    fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize);
+
+    /// Some bytes.
+    fn slice(&mut self, bytes: &[u8]);
+
+    /// Bytes that are zero.
+    fn zeros(&mut self, count: usize) {
+        const SOME: [u8; 64] = [0; 64];
+        let mut left = count;
+        while left > 0 {
+            let some = left.min(SOME.len());
+            self.slice(&SOME[..some]);
+            left -= some;
+        }
+    }
+
+    /// A byte.
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        self.run([byte], 1);
+    }
+}
+
+impl Sink for Vec<u8> {
+    #[inline(always)]
+    fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
+        self.extend_from_slice(&bytes[..used]);
+    }
+
+    #[inline(always)]
+    fn slice(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// A byte of a caller's room; it may be unwritten before.
+pub trait Place {
+    /// Writes it.
+    fn put(&mut self, byte: u8);
+}
+
+impl Place for u8 {
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        *self = byte;
+    }
+}
+
+impl Place for MaybeUninit<u8> {
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.write(byte);
+    }
+}
+
+/// The room of a caller's, from its front on.
+///
+/// Invariant: the first `len` bytes of `out` are written. What found no room was left out, and
+/// `is_full` says so for ever.
+pub(super) struct Room<'o, P> {
+    out: &'o mut [P],
+    len: usize,
+    is_full: bool,
+}
+
+impl<'o, P: Place> Room<'o, P> {
+    /// Nothing is written yet.
+    #[inline]
+    pub(super) fn new(out: &'o mut [P]) -> Self {
+        Room {
+            out,
+            len: 0,
+            is_full: false,
+        }
+    }
+
+    /// How many bytes were written; None if some found no room.
+    #[inline]
+    pub(super) fn finish(self) -> Option<usize> {
+        (!self.is_full).then_some(self.len)
+    }
+
+    /// Writes bytes behind those that count.
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) -> bool {
+        let free = self.out.get_mut(self.len..).unwrap_or_default();
+        let Some(places) = free.get_mut(..bytes.len()) else {
+            return false;
+        };
+        let pairs = places.iter_mut().zip(bytes);
+        pairs.for_each(|(place, &byte)| place.put(byte));
+        true
+    }
+}
+
+impl<P: Place> Sink for Room<'_, P> {
+    #[inline(always)]
+    fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
+        // All of them at once, where there is room for those that don't count.
+        if self.put(&bytes) {
+            self.len += used;
+        } else {
+            self.slice(&bytes[..used]);
+        }
+    }
+
+    #[inline]
+    fn slice(&mut self, bytes: &[u8]) {
+        if self.put(bytes) {
+            self.len += bytes.len();
+        } else {
+            self.is_full = true;
+        }
+    }
+}
