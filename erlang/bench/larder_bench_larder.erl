@@ -6,6 +6,6 @@
 -define(TABLES, larder).
 -include("larder_bench_rows.hrl").
 -include("larder_bench_loops.hrl").
--include("larder_bench_crowd.hrl").
+-include("larder_bench_workers.hrl").
 
 many(T, Keys) -> larder:lookup_many(T, Keys).
