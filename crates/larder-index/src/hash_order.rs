@@ -90,6 +90,19 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
+    /// The same index, whose users hold locks of their own: they say when what is large may be freed,
+    /// by `free_large`.
+    pub(crate) fn under_locks(mut self) -> Self {
+        self.shared.holds_more = true;
+        self
+    }
+
+    /// Frees what was left for when no lock is held, if there is anything.
+    #[inline]
+    pub(crate) fn free_large(&self, guard: &Guard) {
+        self.shared.free_large(guard);
+    }
+
     /// Whether quick searches are for keys like this one.
     #[inline(always)]
     fn is_quick(&self, key: Key<'_>) -> bool {

@@ -37,9 +37,11 @@
 //! # How it is built
 //!
 //! ```text
-//!  HashOrder                     KeyOrder   Bag      positions: what an entry is sorted by
-//!      |                              \     /
-//!  hash: buckets, sizes, scans         tree          reads, writes, splits, scans, over leaves
+//!           Bag                                      lists of objects, and crowds
+//!          /    \
+//!  HashOrder     \____________      KeyOrder         positions: what an entry is sorted by
+//!      |                       \     /
+//!  hash: buckets, sizes, scans   tree                reads, writes, splits, scans, over leaves
 //!      |                                |
 //!  raw::trie                        raw::btree       the ways to the leaves
 //!      |                                |
@@ -115,21 +117,25 @@ pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
     Box::new(HashOrder::new(rule, LeafConfig::default()))
 }
 
-/// An empty index with any number of values under a key. [`Objects::find`] is for values that are
-/// equal as bytes.
-pub fn multi() -> Box<dyn Multi> {
-    multi_with(LeafConfig::default())
+/// An empty index with any number of values under a key, whose keys follow this rule.
+/// [`Objects::find`] is for values that are equal as bytes.
+pub fn multi<R: KeyRule + 'static>(rule: R) -> Box<dyn Multi> {
+    multi_with(rule, LeafConfig::default())
 }
 
 /// As [`multi`], with leaves of other sizes. For tests and measurements.
-pub fn multi_with(config: LeafConfig) -> Box<dyn Multi> {
-    multi_hashed(config, hash_of_bytes)
+pub fn multi_with<R: KeyRule + 'static>(rule: R, config: LeafConfig) -> Box<dyn Multi> {
+    multi_hashed(rule, config, hash_of_bytes)
 }
 
 /// As [`multi_with`], where [`Objects::find`] and [`Objects::remove_same`] are for values with the
 /// same hash.
-pub fn multi_hashed(config: LeafConfig, hash: ObjectHash) -> Box<dyn Multi> {
-    Box::new(Bag::new(config, hash))
+pub fn multi_hashed<R: KeyRule + 'static>(
+    rule: R,
+    config: LeafConfig,
+    hash: ObjectHash,
+) -> Box<dyn Multi> {
+    Box::new(Bag::new(rule, config, hash))
 }
 
 /// A hash of all bytes, seeded for the process.

@@ -1,45 +1,55 @@
 //! The default for bags: any number of values under a key, in order of arrival.
 //!
 //! ```text
-//!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the arrival
-//!  number     0..=127: one byte; else 0x80+n, n bytes (big endian), 0x80+n
+//!  entries   HashOrder: key → its list, or "a crowd"       list.rs, packed.rs
+//!  crowds    B+-tree: hash | key | number → object         crowd.rs
+//!            B+-tree: marks, which lead to objects by their hashes
 //! ```
 //!
-//! The entries live in the B+-tree of the key order, so that a million values under one key are a
-//! run of leaves like any other. A number can be told from the end of a position, and longer
-//! numbers sort after shorter ones.
+//! A key with few objects has them all in its entry, as a list: at most 16 objects and about a
+//! kilobyte, or one object of any length. A key with more is a *crowd*: its entry says so, and how
+//! many objects it has. It becomes a list again when few are left.
 //!
-//! *Marks.* To find an object among many equal keys, a key with more than 64 objects has *marks* in
-//! a second tree: one for each object, by its hash, that tells its number, and one for their count.
-//! So an object is found, added and removed in O(log n) however many there are.
+//! Invariants:
+//! 1. A key has an entry if and only if it has an object.
+//! 2. The trees have objects of a key only if its entry is a crowd's, or while a writer holds the
+//!    entry's leaf or the key's stripe to change that.
+//! 3. A list becomes a crowd under the lock of the entry's leaf; a crowd becomes a list, or goes,
+//!    under the key's stripe. So a crowd stays one for who holds its stripe.
+//! 4. The numbers of a key's objects grow in the order of arrival, and stay when a list becomes a
+//!    crowd or the other way round.
 //!
-//! ```text
-//!  marks   hash | key | 0                                  their count
-//!          hash | key | 1 | 48 bits of the object's hash | number
-//! ```
+//! *Stripes.* A stripe is a lock and a version, found by the hash, shared by all bags. A writer of
+//! a crowd makes the version odd before its first change and even after its last. A reader takes
+//! the version, sees that the entry is a crowd's, reads leaf after leaf of the tree, and looks at
+//! the version again; when that fails too often it takes the lock. Locks are taken in this order: a
+//! stripe, a leaf of the entries, a leaf of a tree.
 //!
-//! A key whose objects become few loses its marks. Only writers, who hold the key's stripe, look at
-//! marks.
-//!
-//! *One instant.* Writers of one key exclude each other by a *stripe*: a lock and a version, found
-//! by the hash, shared by all indexes. A writer makes the version odd before its first change and
-//! even after its last. A reader takes the version, reads leaf after leaf, and looks at the version
-//! again; when that fails too often it takes the lock.
+//! *Linearisation points.* Of a change of a list, also of one that becomes a crowd: the store that
+//! unlocks the entry's leaf. Of a change of a crowd that stays one: the store that makes the
+//! stripe's version even. Of one that becomes a list or goes: the store that unlocks the entry's
+//! leaf, before which nobody reads a list, and after which nobody reads a crowd.
 
-mod held;
+mod crowd;
+mod list;
+mod packed;
 mod position;
+mod scan;
 
-use crate::raw::btree::Btree;
-use crate::run::{with_run, Run};
-use crate::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use crate::hash::gather::KeyRule;
+use crate::run::{with_run, with_scratch};
+use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
-use crate::traits::{step_keys_by_scan, HASH};
-use crate::tree::{From, Tree, Wish};
-use crate::{Batch, Direction, Key, LeafConfig, Multi, ObjectHash, Objects, Start, Stats};
+use crate::{
+    Batch, Change, Direction, HashOrder, Key, LeafConfig, Multi, ObjectHash, Objects, Seen, Start,
+    Stats, Unique,
+};
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
-use held::Held;
-use position::{number_len, prefix, Position, PAST_NUMBERS};
+use crowd::{runs, Crowd, Crowds};
+use list::{CrowdEntry, Limits};
+use packed::Packed;
+use position::{prefix, BEFORE_NUMBERS, PAST_NUMBERS};
 use std::sync::OnceLock;
 
 const STRIPES: usize = 256;
@@ -58,119 +68,76 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
     })
 }; STRIPES];
 
+/// What `free_some` does next: free the objects of crowds, marks, lists.
+const OBJECTS: u8 = 0;
+const MARKS: u8 = 1;
+const LISTS: u8 = 2;
+
 /// Any number of values under a key, in order of arrival.
-pub struct Bag {
-    tree: Tree<Btree>,
-    /// For keys with many objects, which of them have which hash.
-    /// None before a key has had that many.
-    marks: OnceLock<Box<Tree<Btree>>>,
-    config: LeafConfig,
+pub struct Bag<R: KeyRule> {
+    entries: HashOrder<R>,
+    /// None before a key has had many objects.
+    crowds: OnceLock<Box<Crowds>>,
+    limits: Limits,
     hash: ObjectHash,
-    /// So that equal keys of different indexes use different stripes.
-    salt: usize,
-    /// `free_some` has freed all values, and goes on with the marks.
-    freed: AtomicBool,
+    /// How far `free_some` has come.
+    freed: AtomicU8,
 }
 
-impl Bag {
-    /// An empty index. Values that `Objects::find` may take for the same have the same `hash`.
-    pub fn new(config: LeafConfig, hash: ObjectHash) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
+impl<R: KeyRule> Bag<R> {
+    /// An empty index, whose keys follow this rule. Values that `Objects::find` may take for the
+    /// same have the same `hash`.
+    pub fn new(rule: R, config: LeafConfig, hash: ObjectHash) -> Self {
         Bag {
-            tree: Tree::new(config, Btree::new).under_locks(),
-            marks: OnceLock::new(),
-            config,
+            entries: HashOrder::new(rule, config).under_locks(),
+            crowds: OnceLock::new(),
+            limits: Limits::new(&config),
             hash,
-            // Ordering: Relaxed, only a number of its own.
-            salt: NEXT.fetch_add(37, Relaxed),
-            freed: AtomicBool::new(false),
+            freed: AtomicU8::new(OBJECTS),
         }
     }
 
-    /// The tree of marks, for who is about to write some.
-    fn marks(&self) -> &Tree<Btree> {
-        if let Some(marks) = self.marks.get() {
-            return marks;
-        }
-        let new = Tree::new(self.config, Btree::new).under_locks();
-        // If another thread was first, its tree counts.
-        let _ = self.marks.set(Box::new(new));
-        self.marks.get().expect("one of two threads has set it")
+    /// The crowds, which are made for the first.
+    fn crowds(&self) -> &Crowds {
+        self.crowds
+            .get_or_init(|| Box::new(Crowds::new(self.entries.shared.config)))
     }
 
-    /// The stripe is free again.
+    /// No lock is held any more.
+    #[inline]
     fn free_large(&self, guard: &Guard) {
-        self.tree.free_large(guard);
-        if let Some(marks) = self.marks.get() {
-            marks.free_large(guard);
+        self.entries.free_large(guard);
+        if let Some(crowds) = self.crowds.get() {
+            crowds.free_large(guard);
         }
     }
 
     fn stripe(&self, key: Key<'_>) -> &'static Stripe {
-        &ALL[((key.hash >> 40) as usize).wrapping_add(self.salt) % STRIPES]
+        // Equal keys of different indexes use different stripes.
+        let salt = 37 * self.entries.number as usize;
+        &ALL[((key.hash >> 40) as usize).wrapping_add(salt) % STRIPES]
     }
 
-    /// Copies all values of a key, of one instant, if they lie in one leaf and no writer is at
-    /// work: as nearly all do. Otherwise false, and what was copied is of no use.
-    #[inline]
-    fn get_quick(&self, guard: &Guard, key: Key<'_>, prefix: &[u8], all: &mut Run) -> bool {
-        let stripe = self.stripe(key);
-        // Ordering: Acquire, as in `stable`.
-        let before = stripe.version.load(Acquire);
-        if !before.is_multiple_of(2) || !self.tree.values_within(guard, prefix, all) {
-            return false;
-        }
-        // Ordering: Acquire fence, as in `stable`.
-        fence(Acquire);
-        // Ordering: Relaxed, the fence keeps it after the reads.
-        stripe.version.load(Relaxed) == before
+    /// What the entry of a crowd says; None if the key is no crowd.
+    fn crowd_entry(&self, guard: &Guard, key: Key<'_>) -> Option<CrowdEntry> {
+        with_scratch(|entry| {
+            self.entries.get(guard, key, entry);
+            CrowdEntry::of(entry)
+        })
     }
 
-    /// As `get_quick`, wherever they lie.
-    #[inline(never)]
-    fn get_slowly(&self, guard: &Guard, key: Key<'_>, prefix: &[u8], all: &mut Run) {
-        self.stable(key, || {
-            all.clear();
-            runs(
-                &self.tree,
-                guard,
-                (prefix, prefix),
-                usize::MAX,
-                &mut |run| {
-                    for i in 0..run.len() {
-                        let from = all.bytes.len();
-                        all.bytes.extend_from_slice(run.value(i));
-                        all.end_entry(from, from, None);
-                    }
-                    true
-                },
-            );
-        });
-    }
-
-    /// Whether there is an entry whose position begins so.
-    #[inline]
-    fn has_any(&self, guard: &Guard, prefix: &[u8]) -> bool {
-        match self.tree.any_within(guard, prefix) {
-            Some(any) => any,
-            None => self.has_any_anywhere(guard, prefix),
-        }
-    }
-
-    /// As `has_any`, where it can't be told from one leaf.
-    #[inline(never)]
-    fn has_any_anywhere(&self, guard: &Guard, prefix: &[u8]) -> bool {
-        let mut found = false;
-        runs(&self.tree, guard, (prefix, prefix), 1, &mut |_| {
-            found = true;
-            false
-        });
-        found
-    }
-
-    /// Does a read of one key that sees one instant.
-    #[inline]
-    fn stable<T>(&self, key: Key<'_>, mut read: impl FnMut() -> T) -> T {
+    /// Does a read of a crowd that sees one instant. None if the key is no crowd.
+    #[cold]
+    fn read_crowd<T>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        mut read: impl FnMut(&Crowds) -> T,
+    ) -> Option<T> {
+        let mut read = || {
+            self.crowd_entry(guard, key)?;
+            Some(read(self.crowds()))
+        };
         let stripe = self.stripe(key);
         let backoff = Backoff::new();
         for _ in 0..TRIES {
@@ -191,150 +158,188 @@ impl Bag {
         let _no_writer = stripe.writer.lock();
         read()
     }
-}
 
-/// Calls `f` with runs of the entries whose positions begin with `prefix`, in order from `start`
-/// on, until it answers false.
-fn runs(
-    tree: &Tree<Btree>,
-    guard: &Guard,
-    (start, prefix): (&[u8], &[u8]),
-    limit: usize,
-    f: &mut dyn FnMut(&Run) -> bool,
-) {
-    let scan = |start: &[u8], run: &mut Run, resume: &mut Vec<u8>| {
-        let wish = Wish {
-            start: Start::At(start),
-            direction: Direction::Forward,
-            within: prefix,
-            limit,
-        };
-        tree.scan(guard, &wish, run, resume)
-    };
-    let (mut resume, mut next) = (Vec::new(), Vec::new());
-    with_run(|run| {
-        let mut done = scan(start, run, &mut resume);
-        while (run.len() == 0 || f(run)) && !done {
-            std::mem::swap(&mut next, &mut resume);
-            done = scan(&next, run, &mut resume);
-        }
-    });
-}
-
-impl Multi for Bag {
-    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
+    /// As `get`, of a crowd. None if it is none any more: then nothing was given.
+    #[cold]
+    fn get_crowd(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> Option<usize> {
         let prefix = prefix(key);
         // Nothing is handed out before it is known to be of one instant.
         with_run(|all| {
-            all.clear();
-            if !self.get_quick(guard, key, &prefix, all) {
-                self.get_slowly(guard, key, &prefix, all);
-            }
+            self.read_crowd(guard, key, |crowds| {
+                all.clear();
+                runs(&crowds.tree, guard, (&prefix, &prefix), &mut |run| {
+                    for i in 0..run.len() {
+                        let from = all.bytes.len();
+                        all.bytes.extend_from_slice(run.value(i));
+                        all.end_entry(from, from, None);
+                    }
+                    true
+                });
+            })?;
             (0..all.len()).for_each(|i| f(all.value(i)));
-            all.len()
+            Some(all.len())
+        })
+    }
+
+    /// As `update`, of a key that is no crowd. False if it is one: then nothing was done.
+    #[inline]
+    fn update_list(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: &mut dyn FnMut(&mut dyn Objects),
+    ) -> bool {
+        let mut is_list = true;
+        with_scratch(|scratch| {
+            self.entries
+                .update_with(guard, key, scratch, &mut |old, new| {
+                    let old = old.unwrap_or(&[]);
+                    if list::is_crowd(old) {
+                        is_list = false;
+                        return Change::Keep;
+                    }
+                    let mut objects = Packed::new(old, new);
+                    f(&mut objects);
+                    let (changed, count) = (objects.changed(), objects.count());
+                    if !changed {
+                        return Change::Keep;
+                    }
+                    if count == 0 {
+                        return Change::Remove;
+                    }
+                    if self.limits.fits(count, new.len()) {
+                        new[0] = count as u8;
+                    } else {
+                        self.become_crowd(guard, key, new);
+                    }
+                    Change::PutScratch
+                });
+        });
+        is_list
+    }
+
+    /// A list has grown too long; it becomes the entry of a crowd.
+    #[cold]
+    fn become_crowd(&self, guard: &Guard, key: Key<'_>, list: &mut Vec<u8>) {
+        let entry = self.crowds().take_in(guard, key, list);
+        list.clear();
+        list.extend_from_slice(&entry.bytes());
+    }
+
+    /// As `update`, of a crowd. False if it is none any more: then nothing was done.
+    #[cold]
+    fn update_crowd(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: &mut dyn FnMut(&mut dyn Objects),
+    ) -> bool {
+        let Some(mut crowd) = Crowd::lock(self, guard, key) else {
+            return false;
+        };
+        f(&mut crowd);
+        true
+    }
+}
+
+impl<R: KeyRule> Multi for Bag<R> {
+    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
+        with_scratch(|entry| loop {
+            entry.clear();
+            if !self.entries.get(guard, key, entry) {
+                return 0;
+            }
+            if !list::is_crowd(entry) {
+                list::items(entry).for_each(|item| f(&entry[item.object]));
+                return list::count(entry);
+            }
+            if let Some(count) = self.get_crowd(guard, key, f) {
+                return count;
+            }
         })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        let prefix = prefix(key);
-        self.stable(key, || self.has_any(guard, &prefix))
+        self.entries.contains(guard, key)
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        let positions: Vec<_> = keys.iter().map(|&key| prefix(key)).collect();
-        self.tree
-            .prefetch(guard, positions.iter().map(|position| &position[..]));
+        self.entries.prefetch(guard, keys);
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
-        f(&mut Held::new(self, guard, key));
+        while !self.update_list(guard, key, f) && !self.update_crowd(guard, key, f) {}
         self.free_large(guard);
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        batch.clear();
-        with_run(|run| {
-            let wish = Wish {
-                start,
-                direction,
-                within: &[],
-                limit: batch.limit(),
-            };
-            batch.done = self.tree.scan(guard, &wish, run, &mut batch.resume);
-            for i in 0..run.len() {
-                let position = run.position(i);
-                let (hash, rest) = position.split_at(HASH);
-                let (key, number) = rest.split_at(rest.len() - number_len(position));
-                batch.push_around(hash, key, run.value(i), number);
-            }
-        });
+        scan::scan(self, guard, start, direction, batch);
     }
 
     fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
-        let mut bytes: Position;
-        let from = match key {
-            Some(key) => {
-                bytes = prefix(key);
-                let within = bytes.len();
-                bytes.push(PAST_NUMBERS);
-                let bytes = &bytes[..];
-                From::Behind { bytes, within }
-            }
-            None => From::Edge,
-        };
-        let Some(found) = self.tree.step(guard, from, Direction::Forward, batch) else {
-            return step_keys_by_scan(self, guard, key, batch);
-        };
-        if let Some((_, middle, end)) = batch.entries.first_mut() {
-            // The number lies between the key and the value: of no use to anybody.
-            let number = number_len(&batch.bytes[..*middle]);
-            batch.bytes.drain(*middle - number..*middle);
-            (*middle, *end) = (*middle - number, *end - number);
-            batch.entries[0].0 = HASH;
-        }
-        found
+        scan::step(self, guard, key, batch)
+    }
+
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        self.entries.unchanged(guard, key, seen)
     }
 
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&prefix(key));
+        self.entries.position(key, out);
+        out.push(BEFORE_NUMBERS);
     }
 
     fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.first_position(key, out);
+        self.entries.position(key, out);
         out.push(PAST_NUMBERS);
     }
 
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        batch.position_around(i, out);
+        scan::entry_position(self, batch, i, out);
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        // Ordering: Relaxed, nobody else frees. Were the tree asked again, it would begin at its
-        // first leaf each time.
-        let emptied = self.freed.load(Relaxed) || self.tree.free_some(guard, limit, f);
-        let done = emptied
-            && self
-                .marks
-                .get()
-                .is_none_or(|marks| marks.free_some(guard, limit, &mut |_| ()));
+        // Ordering: Relaxed, nobody else frees. Were all asked again, each call would begin with
+        // what is empty.
+        let mut next = self.freed.load(Relaxed);
+        if let Some(crowds) = self.crowds.get() {
+            if next == OBJECTS && crowds.free_objects(guard, limit, f) {
+                next = MARKS;
+            }
+            if next == MARKS && crowds.free_marks(guard, limit) {
+                next = LISTS;
+            }
+        } else {
+            next = LISTS;
+        }
+        // A list is several objects.
+        let lists = limit.div_ceil(4);
+        let done = next == LISTS
+            && self.entries.free_some(guard, lists, &mut |entry| {
+                if !list::is_crowd(entry) {
+                    list::items(entry).for_each(|item| f(&entry[item.object]));
+                }
+            });
         // Ordering: Relaxed, as above. What came in spite of all would be freed as this was.
-        self.freed.store(emptied && !done, Relaxed);
+        self.freed.store(if done { OBJECTS } else { next }, Relaxed);
         self.free_large(guard);
         done
     }
 
     fn len(&self) -> usize {
-        self.tree.len()
+        scan::count(self)
     }
 
     fn memory(&self) -> usize {
-        let marks = self.marks.get();
-        let marks = marks.map_or(0, |marks| size_of::<Tree<Btree>>() + marks.memory());
-        size_of::<Self>() + self.tree.memory() + marks
+        let crowds = self.crowds.get().map_or(0, |crowds| crowds.memory());
+        size_of::<Self>() - size_of::<HashOrder<R>>() + self.entries.memory() + crowds
     }
 
     fn stats(&self) -> Stats {
-        self.tree.stats()
+        let mut stats = self.entries.stats();
+        if let Some(crowds) = self.crowds.get() {
+            crowds.add_stats(&mut stats);
+        }
+        stats
     }
 }

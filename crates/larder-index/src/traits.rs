@@ -88,6 +88,8 @@ pub struct Batch {
     pub seen: Option<Seen>,
     /// Where an index sorts what it found: of no use to others.
     pub order: Vec<u64>,
+    /// Where an index of lists has what it makes entries of: of no use to others.
+    pub raw: Vec<(usize, usize, usize)>,
 }
 
 impl Batch {
@@ -504,6 +506,13 @@ pub trait Objects {
     fn push(&mut self, value: &[u8]);
     /// Removes those for which `f` answers true; returns how many.
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize;
+    /// Removes all, and calls `f` with each in order of arrival; returns how many.
+    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        self.remove_if(&mut |value| {
+            f(value);
+            true
+        })
+    }
     /// Removes all that are the same; returns how many. `same` is called once with each that goes,
     /// among others.
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
@@ -544,6 +553,12 @@ pub trait Multi: Send + Sync {
     /// be there; for no key with the first entry of all. Otherwise as `Unique::step`, forward.
     fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
         step_keys_by_scan(self, guard, key, batch)
+    }
+
+    /// As `Unique::unchanged`, of the keys of a batch: their objects may have changed.
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        let _ = (guard, key, seen);
+        false
     }
 
     /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be

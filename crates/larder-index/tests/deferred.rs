@@ -68,7 +68,7 @@ fn unique(kind: Kind) {
 }
 
 fn bag() {
-    let index: Arc<dyn Multi> = multi().into();
+    let index: Arc<dyn Multi> = multi(Hashes::Good).into();
     let reader = index.clone();
     let read = move || {
         reader.get(&pin(), the_key(), &mut |_| ());

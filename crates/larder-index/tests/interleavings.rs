@@ -211,10 +211,18 @@ fn nobody_changes_the_way_to_a_leaf_that_comes() {
 fn bags() {
     let _alone = alone();
     check("bag: two on few keys", &SMALL, || {
-        history(crowds::On(multi_with(LeafConfig::tiny()), 2), 2, 3);
+        history(
+            crowds::On(multi_with(Hashes::Few, LeafConfig::tiny()), 2),
+            2,
+            3,
+        );
     });
     check("bag: leaves split and merge", &LARGE, || {
-        history(crowds::On(multi_with(LeafConfig::tiny()), 6), 3, 10);
+        history(
+            crowds::On(multi_with(Hashes::Few, LeafConfig::tiny()), 6),
+            3,
+            10,
+        );
     });
 }
 

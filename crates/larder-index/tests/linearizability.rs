@@ -34,7 +34,7 @@ fn histories_of_bags_are_linearizable() {
     let (rounds, seed) = (100 * soak(), seed(20_261_121));
     for config in configs() {
         for (round, keys) in (0..rounds).flat_map(|r| [2, 20].map(|keys| (r, keys))) {
-            let subject = crowds::On(multi_with(config), keys);
+            let subject = crowds::On(multi_with(Hashes::Few, config), keys);
             if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                 panic!("bag, {keys} keys, {config:?}, {wrong}");
             }
@@ -49,7 +49,7 @@ fn histories_of_large_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));
     for config in configs() {
         for (round, keys) in (0..rounds).flat_map(|r| [1, 4].map(|keys| (r, keys))) {
-            let subject = crowds::Large(crowds::On(multi_with(config), keys));
+            let subject = crowds::Large(crowds::On(multi_with(Hashes::Few, config), keys));
             if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                 panic!("large bag, {keys} keys, {config:?}, {wrong}");
             }
@@ -91,7 +91,7 @@ impl Subject for CarelessBag {
 #[test]
 fn an_object_that_is_there_twice_is_found() {
     let found = (0..5_000).any(|round| {
-        let subject = CarelessBag(crowds::On(multi_with(configs()[0]), 1));
+        let subject = CarelessBag(crowds::On(multi_with(Hashes::Few, configs()[0]), 1));
         of_threads(&subject, THREADS, STEPS, mix(round)).is_err()
     });
     assert!(found, "no history showed the fault that was planted");

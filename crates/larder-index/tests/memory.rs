@@ -86,7 +86,7 @@ fn memory_is_as_said_and_comes_back() {
                 drop(index);
                 assert_close(0, held().saturating_sub(before));
             }
-            let bag = multi_with(config);
+            let bag = multi_with(Hashes::Few, config);
             for i in 0..6000u64 {
                 let bytes = (i % 97).to_be_bytes();
                 bag.update(&pin(), key(&bytes, Hashes::Few), &mut |objects| {

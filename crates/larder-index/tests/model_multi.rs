@@ -1,12 +1,12 @@
 //! Random sequences of operations on the index with many values under a key, against the oracle.
 
-use larder_index::{multi_hashed, multi_with, pin, LeafConfig, Objects};
+use larder_index::{multi_hashed, multi_with, pin, Batch, Key, LeafConfig, Multi, Objects, Start};
 use larder_testing::many::{op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 
 fn check(config: LeafConfig, how: Hashes, ops: &[many::Op]) {
-    run(&*multi_with(config), "bag", how, ops, |stats| {
+    run(&*multi_with(how, config), "bag", how, ops, |stats| {
         4096 + stats.leaves * 1300 + stats.inner_nodes * 1000
     });
 }
@@ -34,7 +34,9 @@ proptest! {
 /// whatever their bytes.
 #[test]
 fn hashes_only_guide() {
-    let index = multi_hashed(LeafConfig::tiny(), |value| u64::from(value[0] % 2));
+    let index = multi_hashed(Hashes::Good, LeafConfig::tiny(), |value| {
+        u64::from(value[0] % 2)
+    });
     let k = key(b"key", Hashes::Good);
     index.update(&pin(), k, &mut |objects| {
         for i in 0..200u8 {
@@ -58,7 +60,7 @@ fn hashes_only_guide() {
 #[test]
 #[cfg_attr(miri, ignore)]
 fn a_crowd_under_one_key() {
-    let index = multi_with(LeafConfig::default());
+    let index = multi_with(Hashes::Good, LeafConfig::default());
     let k = key(b"key", Hashes::Good);
     let n = 100_000u32;
     let step = |f: &mut dyn FnMut(&mut dyn Objects)| index.update(&pin(), k, f);
@@ -93,7 +95,7 @@ fn a_crowd_under_one_key() {
 /// Very many values under one key: each push finds its place by descent.
 #[test]
 fn many_values_under_one_key() {
-    let index = multi_with(LeafConfig::default());
+    let index = multi_with(Hashes::Good, LeafConfig::default());
     let k = key(b"key", Hashes::Good);
     let n = 200_000u32;
     for i in 0..n {
@@ -125,7 +127,7 @@ fn neighbours_are_told_apart() {
         .chain((0..20).map(|n| [vec![8; 30], vec![n, 9]].concat()))
         .collect();
     for config in [LeafConfig::tiny(), LeafConfig::default()] {
-        let index = multi_with(config);
+        let index = multi_with(Hashes::One, config);
         for (n, bytes) in keys.iter().enumerate() {
             index.update(&pin(), key(bytes, Hashes::One), &mut |objects| {
                 (0..n % 5).for_each(|i| objects.push(&vec![n as u8; 1 + 300 * (i / 3)]));
@@ -144,13 +146,120 @@ fn neighbours_are_told_apart() {
     }
 }
 
+/// The objects of a key, by the reads of all kinds, which must agree.
+fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
+    let (mut got, mut seen) = (Vec::new(), Vec::new());
+    index.get(&pin(), k, &mut |v| got.push(v.to_vec()));
+    index.update(&pin(), k, &mut |objects| {
+        assert_eq!(
+            (objects.count(), objects.is_empty()),
+            (got.len(), got.is_empty())
+        );
+        objects.each(&mut |_, v| {
+            seen.push(v.to_vec());
+            true
+        });
+    });
+    assert_eq!(seen, got);
+    let rows = scan_multi(index, Start::Edge, DIRECTIONS[0]);
+    let own = rows.into_iter().filter(|(key, _)| key == k.bytes);
+    assert_eq!(own.map(|(_, v)| v).collect::<Vec<_>>(), got);
+    assert_eq!(index.contains(&pin(), k), !got.is_empty());
+    got
+}
+
+/// A key goes from a list to a crowd, with marks and without, and back, one object at a time and
+/// all at once; a crowd's entry knows how many objects it has throughout.
+#[test]
+fn lists_become_crowds_and_crowds_lists() {
+    let k = key(b"key", Hashes::Good);
+    for config in [LeafConfig::tiny(), LeafConfig::default()] {
+        for most in [2, 5, 20, 40, 90u8] {
+            let index = multi_with(Hashes::Good, config);
+            let step = |f: &mut dyn FnMut(&mut dyn Objects)| index.update(&pin(), k, f);
+            let expect = |from: u8, to: u8| {
+                let expected: Vec<_> = (from..to).map(|i| vec![i; 7]).collect();
+                assert_eq!(all_of(&*index, k), expected, "{from}..{to} of {most}");
+                assert_eq!(index.len(), expected.len());
+            };
+            for round in 0..3 {
+                for i in 0..most {
+                    step(&mut |objects| objects.push(&[i; 7]));
+                    expect(0, i + 1);
+                }
+                for i in 0..most - 1 {
+                    step(&mut |objects| {
+                        let same = match round {
+                            0 => objects.remove_same(&[i; 7], &mut |v| v[0] == i),
+                            _ => objects.remove_if(&mut |v| v[0] == i),
+                        };
+                        assert_eq!(same, 1);
+                    });
+                    expect(i + 1, most);
+                }
+                let mut last = Vec::new();
+                step(&mut |objects| {
+                    assert_eq!(objects.remove_all(&mut |v| last.push(v.to_vec())), 1);
+                    assert_eq!(objects.remove_all(&mut |_| unreachable!()), 0);
+                });
+                assert_eq!(last, [vec![most - 1; 7]]);
+                expect(0, 0);
+            }
+            // All at once, and something new in the same change.
+            step(&mut |objects| (0..most).for_each(|i| objects.push(&[i; 7])));
+            expect(0, most);
+            step(&mut |objects| {
+                assert_eq!(objects.remove_if(&mut |_| true), usize::from(most));
+                objects.push(&[0; 7]);
+            });
+            expect(0, 1);
+            let neighbour = key(b"neighbour", Hashes::Good);
+            index.update(&pin(), neighbour, &mut |objects| objects.push(b"stays"));
+            step(&mut |objects| {
+                objects.remove_all(&mut |_| ());
+            });
+            assert_eq!(all_of(&*index, neighbour), [b"stays"]);
+            assert_eq!(index.len(), 1);
+        }
+    }
+}
+
+/// A scan that stopped behind an object of a key goes on behind it, whatever became of the key:
+/// each object that is there throughout is met once.
+#[test]
+fn a_scan_goes_on_within_a_key() {
+    for (before, after) in [(3u8, 3u8), (3, 60), (60, 60), (60, 3), (90, 200), (2, 90)] {
+        for stop in 0..before {
+            let index = multi_with(Hashes::Good, LeafConfig::default());
+            let k = key(b"key", Hashes::Good);
+            let step = |f: &mut dyn FnMut(&mut dyn Objects)| index.update(&pin(), k, f);
+            step(&mut |objects| (0..before).for_each(|i| objects.push(&[i])));
+            let (mut batch, mut position) = (Batch::default(), Vec::new());
+            index.scan(&pin(), Start::Edge, DIRECTIONS[0], &mut batch);
+            index.entry_position(&batch, usize::from(stop), &mut position);
+            // The one behind which it stopped goes, and others come, or go from the end.
+            step(&mut |objects| {
+                objects.remove_if(&mut |v| v[0] == stop || v[0] >= after);
+                (before..after).for_each(|i| objects.push(&[i]));
+            });
+            let rest = scan_multi(&*index, Start::Past(&position), DIRECTIONS[0]);
+            let met: Vec<_> = rest.into_iter().map(|(_, v)| v[0]).collect();
+            // What has come in the place of the last may take its number: it is not met then.
+            let throughout = (stop + 1..before.min(after)).collect::<Vec<_>>();
+            let (first, new) = met.split_at(throughout.len());
+            assert_eq!(first, throughout, "{before} {after} {stop}");
+            assert!(new.iter().all(|v| *v >= before) && new.is_sorted());
+        }
+    }
+}
+
 /// A bag is freed in about as many steps as it has entries by the step's, those of its marks among
 /// them: no step goes over what is empty.
 #[test]
 #[cfg_attr(miri, ignore)]
 fn a_crowd_is_freed_in_steps() {
     const STEP: usize = 64;
-    let index = multi_with(LeafConfig::tiny());
+    let index = multi_with(Hashes::Good, LeafConfig::tiny());
     let k = key(b"key", Hashes::Good);
     let n = 20_000u32;
     for i in 0..n {

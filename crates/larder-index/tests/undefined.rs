@@ -56,7 +56,7 @@ fn threads() {
 
 #[test]
 fn bag_threads() {
-    let index = multi_with(LeafConfig::tiny());
+    let index = multi_with(Hashes::One, LeafConfig::tiny());
     thread::scope(|scope| {
         for t in 0..2u8 {
             let index = &index;

@@ -106,7 +106,7 @@ impl Table {
     #[inline]
     pub fn delete_in(&self, local: &mut Local, who: impl Who, key: &[u8]) -> Result<usize, Error> {
         self.may_write(who)?;
-        self.delete_under(&local.pin(), self.key(key), |_| true)
+        self.delete_all_under(&local.pin(), self.key(key), |_| ())
     }
 
     /// Deletes this very object (`=:=`), all its copies in a duplicate_bag; how many went.
@@ -151,6 +151,30 @@ impl Table {
         goes: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<usize, Error> {
         self.delete_under(&larder_index::pin(), self.key(key), goes)
+    }
+
+    /// Deletes the objects under a key and calls `f` with each, all at one instant; how many.
+    #[inline]
+    fn delete_all_under(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        mut f: impl FnMut(&[u8]),
+    ) -> Result<usize, Error> {
+        self.writing_under(guard, |at| match &at.store.index {
+            Index::One(_) => self.delete_at(at, key, &mut |value| {
+                f(value);
+                true
+            }),
+            Index::Many(ix) => {
+                let mut gone = 0;
+                let written = self.change_many(at, &**ix, key, &mut |held| {
+                    gone = held.remove_all(&mut f);
+                    Ok(())
+                })?;
+                Ok((written, gone))
+            }
+        })
     }
 
     /// As `delete_where`.
@@ -230,10 +254,7 @@ impl Table {
     ) -> Result<usize, Error> {
         let values = &mut local.values;
         values.clear();
-        self.delete_under(guard, key, |value| {
-            values.push(value);
-            true
-        })?;
+        self.delete_all_under(guard, key, |value| values.push(value))?;
         for value in local.values.iter() {
             visit(Stored::new(
                 key.bytes,

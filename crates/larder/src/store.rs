@@ -59,6 +59,7 @@ impl Store {
             TableKind::Set => Index::One(larder_index::unique_hashed(Terms(seed.clone()))),
             TableKind::OrderedSet => Index::One(larder_index::unique(UniqueKind::Ordered)),
             TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi_hashed(
+                Terms(seed.clone()),
                 LeafConfig::default(),
                 raw::object_hash,
             )),

@@ -474,7 +474,7 @@ impl At<'_> {
     fn unchanged(&self, key: Key<'_>, seen: Seen) -> bool {
         match &self.store.index {
             Index::One(ix) => ix.unchanged(self.guard, key, seen),
-            Index::Many(_) => false,
+            Index::Many(ix) => ix.unchanged(self.guard, key, seen),
         }
     }
 

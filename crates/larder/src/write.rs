@@ -352,6 +352,17 @@ impl Held<'_> {
         gone
     }
 
+    /// Removes all, and calls `f` with each, in order of arrival; gives how many.
+    pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        let leavings = &mut *self.leavings;
+        let gone = self.objects.remove_all(&mut |value| {
+            leavings.note(value);
+            f(value);
+        });
+        self.delta -= gone as i64;
+        gone
+    }
+
     /// Removes those that are the same as `value`, as `same` says; gives how many.
     pub(crate) fn remove_same(
         &mut self,

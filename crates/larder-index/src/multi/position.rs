@@ -1,11 +1,46 @@
-//! Positions of a bag, and of its marks.
+//! Positions of a bag, of the objects of its crowds, and of their marks.
+//!
+//! ```text
+//!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the arrival
+//!  number     0..=127: one byte; else 0x80+n, n bytes (big endian), 0x80+n
+//! ```
+//!
+//! A number can be told from the end of a position, and longer numbers sort after shorter ones. In
+//! the place of a number, a position of a bag may have a byte that says before or behind all
+//! objects of the key.
 
 use crate::traits::HASH;
 use crate::Key;
 use smallvec::SmallVec;
 
-/// Sorts after every number of an arrival.
+/// In the place of a number: before all objects of the key.
+pub(super) const BEFORE_NUMBERS: u8 = 0xFE;
+/// In the place of a number: behind all objects of the key. It sorts after every number.
 pub(super) const PAST_NUMBERS: u8 = 0xFF;
+
+/// Which objects of a key a position is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// It lies before all.
+    Before,
+    /// It is that of the object with this number.
+    Number(u64),
+    /// It lies behind all.
+    Behind,
+}
+
+/// Hash and key of a position of a bag, and what it says of the key's objects.
+pub(super) fn parse(position: &[u8]) -> (&[u8], Spot) {
+    match position.split_last() {
+        Some((&BEFORE_NUMBERS, prefix)) => (prefix, Spot::Before),
+        Some((&PAST_NUMBERS, prefix)) => (prefix, Spot::Behind),
+        _ => {
+            let len = number_len(position).min(position.len());
+            let (prefix, own) = position.split_at(position.len() - len);
+            (prefix, Spot::Number(number(own)))
+        }
+    }
+}
 
 /// A position, or what all positions of a key begin with; mostly without memory of its own.
 pub(super) type Position = SmallVec<[u8; 104]>;
@@ -19,21 +54,21 @@ pub(super) fn prefix(key: Key<'_>) -> Position {
 }
 
 /// Appends the number of an arrival.
-pub(super) fn push_number(n: u64, out: &mut Position) {
+pub(super) fn push_number(n: u64, out: &mut impl Extend<u8>) {
     if n < 0x80 {
-        out.push(n as u8);
+        out.extend([n as u8]);
         return;
     }
     let bytes = n.to_be_bytes();
     let skip = n.leading_zeros() as usize / 8;
     let mark = 0x80 + (8 - skip) as u8;
-    out.push(mark);
-    out.extend_from_slice(&bytes[skip..]);
-    out.push(mark);
+    out.extend([mark]);
+    out.extend(bytes[skip..].iter().copied());
+    out.extend([mark]);
 }
 
 /// Bytes of the number at the end of a position.
-pub(super) fn number_len(position: &[u8]) -> usize {
+fn number_len(position: &[u8]) -> usize {
     match position.last() {
         Some(mark) if *mark >= 0x80 => usize::from(mark - 0x80) + 2,
         _ => 1,
@@ -69,6 +104,9 @@ mod tests {
             1 << 40,
             u64::MAX - 1,
         ];
+        for (byte, spot) in [(BEFORE_NUMBERS, Spot::Before), (PAST_NUMBERS, Spot::Behind)] {
+            assert_eq!(parse(&[7, 0x81, byte]), (&[7, 0x81][..], spot));
+        }
         let mut last = Position::new();
         for n in samples {
             let mut position: Position = (&b"key"[..]).into();
@@ -76,7 +114,8 @@ mod tests {
             assert!(position > last, "{n}");
             assert_eq!(number(&position), n);
             assert_eq!(number_len(&position), position.len() - 3);
-            assert!(position[3] < PAST_NUMBERS);
+            assert!(position[3] < BEFORE_NUMBERS);
+            assert_eq!(parse(&position), (&b"key"[..], Spot::Number(n)));
             last = position;
         }
     }

@@ -10,6 +10,7 @@
 //! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges
 //! with a neighbour.
 
+mod clear;
 mod scan;
 
 use crate::raw::entries::{with_entries, Entries};

@@ -31,131 +31,23 @@ pub(crate) enum From<'a> {
     Edge,
     /// At this one.
     Position(&'a [u8]),
-    /// Forward, from these bytes, which come behind all positions that begin with the first
-    /// `within` of them.
-    Behind { bytes: &'a [u8], within: usize },
 }
 
 /// The first entry of the leaf that is not before where a step begins, or backward, behind the last
-/// that is; and whether what it begins at is there. None if the leaf can't tell.
+/// that is; and whether what it begins at is there.
 #[inline(always)]
-fn step_from(
-    view: &View<'_>,
-    from: From<'_>,
-    forward: bool,
-) -> Result<Option<(usize, bool)>, Torn> {
+fn step_from(view: &View<'_>, from: From<'_>, forward: bool) -> Result<(usize, bool), Torn> {
     Ok(match from {
-        From::Edge if forward => Some((0, false)),
-        From::Edge => Some((view.len(), false)),
+        From::Edge if forward => (0, false),
+        From::Edge => (view.len(), false),
         From::Position(bytes) => {
             let (i, found) = view.search_any(bytes)?;
-            Some((i + usize::from(found && forward), found))
-        }
-        From::Behind { bytes, within } => {
-            let (i, _) = view.search_any(bytes)?;
-            let beginning = view.behind_prefix(&bytes[..within]);
-            match (i.checked_sub(1), beginning) {
-                (Some(last), Some(beginning)) => Some((i, view.begins_with(last, beginning)?)),
-                // Those that begin so may end with the leaf before.
-                _ => None,
-            }
+            (i + usize::from(found && forward), found)
         }
     })
 }
 
 impl<R: Route> Tree<R> {
-    /// Calls `one` with the number in its leaf of each entry whose position begins so, until it
-    /// answers false, as of one instant, if it can be told from one leaf which those are. Otherwise
-    /// false, whatever was called: then `scan` must do it.
-    #[inline(always)]
-    fn each_within(
-        &self,
-        guard: &Guard,
-        within: &[u8],
-        mut one: impl FnMut(&View<'_>, usize) -> Result<bool, Torn>,
-    ) -> bool {
-        // What begins so comes after `within` itself: none is in a leaf before the one that would
-        // have that.
-        let Ok(view) = self.route.find(Sought::new(within), guard).read() else {
-            return false;
-        };
-        let mut look = || -> Result<bool, Torn> {
-            let (first, _) = view.search_any(within)?;
-            let Some(sought) = view.behind_prefix(within) else {
-                return Ok(first < view.len());
-            };
-            for i in first..view.len() {
-                if !view.begins_with(i, sought)? || !one(&view, i)? {
-                    return Ok(true);
-                }
-            }
-            // The next leaf may have more.
-            Ok(false)
-        };
-        matches!(look(), Ok(true)) && view.holds()
-    }
-
-    /// Appends the values of all entries whose positions begin so to `run`, without their
-    /// positions. As `each_within`.
-    #[inline]
-    pub(crate) fn values_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
-        self.each_within(guard, within, |view, i| {
-            let from = run.bytes.len();
-            view.copy_value(&view.record_of(i)?, &mut run.bytes)?;
-            run.end_entry(from, from, None);
-            Ok(true)
-        })
-    }
-
-    /// Appends all entries whose positions begin so to `run`, if they are not too long for a batch.
-    /// As `each_within`.
-    #[inline]
-    pub(crate) fn entries_within(&self, guard: &Guard, within: &[u8], run: &mut Run) -> bool {
-        self.each_within(guard, within, |view, i| {
-            if run.bytes.len() > BATCH_BYTES {
-                return Err(Torn);
-            }
-            view.collect_whole(i, run).map(|()| true)
-        })
-    }
-
-    /// Whether there is an entry whose position begins so. None if it can't be told from one leaf.
-    #[inline]
-    pub(crate) fn any_within(&self, guard: &Guard, within: &[u8]) -> Option<bool> {
-        let mut any = false;
-        let told = self.each_within(guard, within, |_, _| {
-            any = true;
-            Ok(false)
-        });
-        told.then_some(any)
-    }
-
-    /// Appends the last entry before `end` to `run`, if its position begins so, which no other
-    /// before `end` does then. As `each_within`.
-    #[inline]
-    pub(crate) fn last_within(
-        &self,
-        guard: &Guard,
-        (within, end): (&[u8], &[u8]),
-        run: &mut Run,
-    ) -> bool {
-        let Ok(view) = self.route.find(Sought::new(end), guard).read() else {
-            return false;
-        };
-        let mut look = || -> Result<bool, Torn> {
-            let (i, _) = view.search_any(end)?;
-            let Some(last) = i.checked_sub(1) else {
-                return Ok(false);
-            };
-            view.collect_whole(last, run)?;
-            if !run.last_begins_with(within) {
-                run.pop();
-            }
-            Ok(true)
-        };
-        matches!(look(), Ok(true)) && view.holds()
-    }
-
     /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
     /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if it
     /// can't be told from one leaf, or a writer was at work: then a scan must do it.
@@ -171,12 +63,10 @@ impl<R: Route> Tree<R> {
         let forward = direction == Direction::Forward;
         let leaf = match from {
             From::Edge => self.edge(forward, guard),
-            From::Position(bytes) | From::Behind { bytes, .. } => {
-                self.route.find(Sought::new(bytes), guard)
-            }
+            From::Position(bytes) => self.route.find(Sought::new(bytes), guard),
         };
         let view = leaf.read().ok()?;
-        let (spot, found) = step_from(&view, from, forward).ok()??;
+        let (spot, found) = step_from(&view, from, forward).ok()?;
         let next = match forward {
             true => Some(spot).filter(|&i| i < view.len()),
             false => spot.checked_sub(1),

@@ -1,0 +1,248 @@
+//! What an entry of a bag holds: the objects of its key, or that they are a crowd.
+//!
+//! ```text
+//!  list    count (1 to 16) | item | item | …           in order of arrival
+//!  item    length | object | number of the arrival      length and number as LEB128
+//!
+//!  crowd   0 | marked (0 or 1) | count (8 bytes) | next number (8 bytes)
+//! ```
+//!
+//! Numbers grow along a list. They tell a scan that goes on within a key which objects it has met:
+//! the place of an object in its list changes when others go, its number never does.
+
+use crate::LeafConfig;
+use std::ops::Range;
+
+/// What a crowd's entry begins with; no list does.
+const CROWD: u8 = 0;
+/// Bytes of a crowd's entry.
+const CROWD_LEN: usize = 18;
+
+/// How much a list may hold. One object may be of any length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    count: u8,
+    bytes: u16,
+}
+
+impl Limits {
+    /// Sixteen objects and about a kilobyte; less where leaves are small, for tests.
+    pub(super) fn new(config: &LeafConfig) -> Self {
+        Limits {
+            count: (config.most / 240).clamp(3, 16) as u8,
+            bytes: u16::try_from(config.most / 4).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// Objects at most.
+    pub(super) fn count(self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Whether so many objects may be a list of so many bytes.
+    #[inline]
+    pub(super) fn fits(self, count: usize, bytes: usize) -> bool {
+        count == 1 || (count <= self.count() && bytes <= usize::from(self.bytes))
+    }
+}
+
+/// What a crowd's entry says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CrowdEntry {
+    /// Objects.
+    pub(super) count: usize,
+    /// The number of the next arrival.
+    pub(super) next: u64,
+    /// Whether the objects have marks.
+    pub(super) marked: bool,
+}
+
+impl CrowdEntry {
+    /// Reads an entry; None if it is a list.
+    #[inline]
+    pub(super) fn of(entry: &[u8]) -> Option<CrowdEntry> {
+        match entry.first() {
+            Some(&CROWD) => Some(CrowdEntry::read(entry)),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn read(entry: &[u8]) -> CrowdEntry {
+        let word = |at: usize| {
+            let bytes = entry.get(at..at + 8).and_then(|own| own.first_chunk());
+            bytes.map_or(0, |own| u64::from_le_bytes(*own))
+        };
+        CrowdEntry {
+            count: word(2) as usize,
+            next: word(10),
+            marked: entry.get(1) == Some(&1),
+        }
+    }
+
+    /// The entry.
+    pub(super) fn bytes(&self) -> [u8; CROWD_LEN] {
+        let mut bytes = [0; CROWD_LEN];
+        bytes[0] = CROWD;
+        bytes[1] = u8::from(self.marked);
+        bytes[2..10].copy_from_slice(&(self.count as u64).to_le_bytes());
+        bytes[10..].copy_from_slice(&self.next.to_le_bytes());
+        bytes
+    }
+}
+
+/// Whether an entry is a crowd's.
+#[inline]
+pub(super) fn is_crowd(entry: &[u8]) -> bool {
+    entry.first() == Some(&CROWD)
+}
+
+/// The number of objects in a list.
+#[inline]
+pub(super) fn count(list: &[u8]) -> usize {
+    list.first().map_or(0, |&count| usize::from(count))
+}
+
+/// An object of a list, and where it lies there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    /// Where the item begins.
+    pub(super) from: usize,
+    /// Where the object lies.
+    pub(super) object: Range<usize>,
+    /// The number of its arrival.
+    pub(super) number: u64,
+    /// Where the item ends.
+    pub(super) end: usize,
+}
+
+/// The items of a list, in order of arrival.
+#[derive(Clone)]
+pub(super) struct Items<'l> {
+    list: &'l [u8],
+    at: usize,
+}
+
+/// The items of a list, whose first byte is not looked at.
+#[inline]
+pub(super) fn items(list: &[u8]) -> Items<'_> {
+    items_from(list, 1)
+}
+
+impl Iterator for Items<'_> {
+    type Item = Item;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Item> {
+        let from = self.at;
+        let (len, at) = read_number(self.list, from)?;
+        let object = at..at.checked_add(len as usize)?;
+        let (number, end) = read_number(self.list, object.end)?;
+        self.at = end;
+        Some(Item {
+            from,
+            object,
+            number,
+            end,
+        })
+    }
+}
+
+/// The items of a list from the one on that begins at `at`.
+#[inline]
+pub(super) fn items_from(list: &[u8], at: usize) -> Items<'_> {
+    Items { list, at }
+}
+
+/// Appends an item to a list.
+#[inline]
+pub(super) fn push(list: &mut Vec<u8>, object: &[u8], number: u64) {
+    push_number(object.len() as u64, list);
+    list.extend_from_slice(object);
+    push_number(number, list);
+}
+
+/// Appends a number as LEB128.
+#[inline]
+pub(super) fn push_number(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// Reads a number at `at`; gives where it ends, too. None if there is none.
+#[inline(always)]
+pub(super) fn read_number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(at)?;
+    if first < 0x80 {
+        return Some((u64::from(first), at + 1));
+    }
+    read_long(bytes, at)
+}
+
+fn read_long(bytes: &[u8], from: usize) -> Option<(u64, usize)> {
+    let (mut n, mut at) = (0, from);
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = *bytes.get(at)?;
+        at += 1;
+        n |= u64::from(byte & 0x7F) << shift;
+        if byte < 0x80 {
+            return Some((n, at));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_come_back() {
+        let samples = [
+            (0, 0),
+            (1, 5),
+            (127, 127),
+            (128, 128),
+            (300, 1 << 20),
+            (70_000, u64::MAX),
+        ];
+        let mut list = vec![samples.len() as u8];
+        for (len, number) in samples {
+            push(&mut list, &vec![len as u8; len], number);
+        }
+        assert_eq!(count(&list), samples.len());
+        let mut end = 1;
+        for (item, (len, number)) in items(&list).zip(samples) {
+            assert_eq!((item.from, item.number), (end, number));
+            assert_eq!(list[item.object], vec![len as u8; len]);
+            end = item.end;
+        }
+        assert_eq!(end, list.len());
+        assert!(!is_crowd(&list));
+    }
+
+    /// What is no list gives no item beyond its end.
+    #[test]
+    fn broken_lists_end() {
+        for bytes in [&[][..], &[1], &[1, 5, 0], &[1, 0xFF, 0xFF], &[1, 0x80]] {
+            assert_eq!(items(bytes).count(), 0);
+        }
+    }
+
+    #[test]
+    fn crowds_come_back() {
+        for marked in [false, true] {
+            let entry = CrowdEntry {
+                count: 1_000_000,
+                next: 1 << 40,
+                marked,
+            };
+            assert_eq!(CrowdEntry::of(&entry.bytes()), Some(entry));
+        }
+        assert_eq!(CrowdEntry::of(&[1, 0, 0]), None);
+        assert_eq!(CrowdEntry::of(&[]), None);
+    }
+}

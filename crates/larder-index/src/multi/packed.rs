@@ -1,0 +1,139 @@
+//! The objects of a key whose entry holds them all, under the lock of the entry's leaf.
+//!
+//! They are read where they lie. The first change writes a new list, which the leaf gets when all
+//! changes are made.
+
+use super::list::{self, Item};
+use crate::Objects;
+
+/// The objects of a key, and what becomes of them.
+pub(super) struct Packed<'a> {
+    /// The list in the leaf; none for a key that has no entry.
+    old: &'a [u8],
+    /// The new list, once there was a change.
+    new: &'a mut Vec<u8>,
+    changed: bool,
+    count: usize,
+}
+
+impl<'a> Packed<'a> {
+    /// The objects of a list; `new` is empty.
+    #[inline]
+    pub(super) fn new(old: &'a [u8], new: &'a mut Vec<u8>) -> Self {
+        Packed {
+            old,
+            new,
+            changed: false,
+            count: list::count(old),
+        }
+    }
+
+    /// Whether anything was changed: then `new` has the list, and its first byte is the caller's to
+    /// write.
+    #[inline]
+    pub(super) fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The list as it is now.
+    #[inline]
+    fn list(&self) -> &[u8] {
+        if self.changed {
+            self.new
+        } else {
+            self.old
+        }
+    }
+
+    /// The new list, which is the old one at first.
+    #[inline]
+    fn change(&mut self) -> &mut Vec<u8> {
+        if !self.changed {
+            self.changed = true;
+            match self.old {
+                [] => self.new.push(0),
+                old => self.new.extend_from_slice(old),
+            }
+        }
+        self.new
+    }
+
+    /// The number of the next arrival.
+    #[inline]
+    fn next(&self) -> u64 {
+        list::items(self.list())
+            .last()
+            .map_or(0, |item| item.number + 1)
+    }
+
+    /// Cuts an item out of the new list.
+    fn cut(&mut self, item: &Item) {
+        self.change().drain(item.from..item.end);
+        self.count -= 1;
+    }
+}
+
+impl Objects for Packed<'_> {
+    #[inline]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        let list = self.list();
+        for (ordinal, item) in list::items(list).enumerate() {
+            if !f(ordinal, &list[item.object]) {
+                return;
+            }
+        }
+    }
+
+    fn find(&self, _value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        let list = self.list();
+        list::items(list).any(|item| same(&list[item.object]))
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        let next = self.next();
+        list::push(self.change(), value, next);
+        self.count += 1;
+    }
+
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        let (mut at, mut gone) = (1, 0);
+        loop {
+            let list = self.list();
+            let Some(item) = list::items_from(list, at).next() else {
+                return gone;
+            };
+            if f(&list[item.object.clone()]) {
+                self.cut(&item);
+                gone += 1;
+            } else {
+                at = item.end;
+            }
+        }
+    }
+
+    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        self.each(&mut |_, value| {
+            f(value);
+            true
+        });
+        let gone = self.count;
+        if gone > 0 {
+            self.change().truncate(1);
+            self.count = 0;
+        }
+        gone
+    }
+
+    fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        let Some(item) = list::items(self.list()).nth(ordinal) else {
+            return;
+        };
+        let mut own = Vec::with_capacity(value.len() + 16);
+        list::push(&mut own, value, item.number);
+        self.change().splice(item.from..item.end, own);
+    }
+}
