@@ -80,7 +80,7 @@ pub use multi::Bag;
 pub use oracle::{OracleMulti, OracleUnique};
 #[cfg(debug_assertions)]
 pub use raw::memory::bytes_taken;
-pub use raw::memory::{trim, Allocator};
+pub use raw::memory::{trim, trim_arenas, Allocator};
 #[cfg(larder_model)]
 pub use raw::quarantine::Quarantine;
 pub use raw::retire::{garbage_waits, on_garbage};

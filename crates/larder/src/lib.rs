@@ -83,6 +83,7 @@ mod scratch;
 mod store;
 mod table;
 mod traverse;
+mod trim;
 mod update;
 mod write;
 

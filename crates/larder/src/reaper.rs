@@ -4,7 +4,7 @@
 //! It is started by the first work and never ends. Work that readers may still be looking at waits
 //! until the epoch has moved past them; while any waits, the thread moves the epoch on by itself,
 //! so that memory comes back although nobody uses a table any more. Once a second it gives pages
-//! that were freed, by whomever, to the system.
+//! that were freed, by whomever, to the system (see `trim`).
 //!
 //! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left
 //! to it, it works faster; at last helpers come, which go when the worst is over. So a program that
@@ -15,6 +15,7 @@ use crate::leavings;
 use crate::pace::{self, Pace};
 use crate::raw::Retired;
 use crate::store::Store;
+use crate::trim::{self, Trimmer};
 use crossbeam_epoch::Guard;
 use larder_term::blob::Counts;
 use parking_lot::{Condvar, Mutex};
@@ -26,9 +27,10 @@ use std::time::{Duration, Instant};
 /// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
 const BIT: usize = 64;
 
-/// What a store or a closure weighs in the backlog, apart from its bytes: to free an empty store
-/// takes as long as some hundred objects.
-const WEIGHT: usize = 8 << 10;
+/// What a store or a closure weighs in the backlog, apart from its bytes. A store doesn't know how
+/// much lies outside its index, in binaries: when a hundred small ones wait, it is time to hurry,
+/// whatever they hold.
+const WEIGHT: usize = 2 << 20;
 
 /// The first pause between two attempts to move the epoch on after work that was handed over, and
 /// where there is only what threads leave behind as they go: nobody waits for that.
@@ -37,9 +39,6 @@ const NAP_AFTER_NOTHING: Duration = Duration::from_millis(5);
 
 /// The longest pause between two attempts.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
-
-/// So often are free pages given to the system.
-const TRIM: Duration = Duration::from_secs(1);
 
 /// What the reaper is asked to do.
 enum Work {
@@ -69,6 +68,7 @@ impl Drop for Share {
     fn drop(&mut self) {
         // Ordering: Relaxed, as above.
         BACKLOG.fetch_sub(self.0, Ordering::Relaxed);
+        trim::freed(self.0 - WEIGHT);
     }
 }
 
@@ -186,14 +186,14 @@ fn send(work: Work) {
 /// A thread's clocks.
 struct Worker {
     pace: Pace,
-    trimmed: Instant,
+    trimmer: Trimmer,
 }
 
 impl Worker {
     fn new() -> Self {
         Worker {
             pace: Pace::new(),
-            trimmed: Instant::now(),
+            trimmer: Trimmer::new(),
         }
     }
 
@@ -202,15 +202,7 @@ impl Worker {
         // Ordering: Relaxed; looked at again after the next piece.
         let awaited = || AWAITED.load(Ordering::Relaxed) > 0;
         if self.pace.breathe(|| (backlog(), awaited())) {
-            self.trim();
-        }
-    }
-
-    /// Gives free pages to the system when it is time.
-    fn trim(&mut self) {
-        if self.trimmed.elapsed() >= TRIM {
-            larder_index::trim();
-            self.trimmed = Instant::now();
+            self.trimmer.pass();
         }
     }
 }
@@ -271,7 +263,7 @@ fn main() {
         if work_off(&mut worker, || true) {
             nap = NAP;
         }
-        worker.trim();
+        worker.trimmer.pass();
         let mut queue = QUEUE.lock();
         if !queue.work.is_empty() {
             continue;

@@ -47,6 +47,22 @@ pub fn trim() {
     }
 }
 
+/// Gives the free pages of the C library's arenas to the system. It does so by itself at an arena's
+/// end alone, so one block that stays keeps what was freed before it.
+///
+/// # Complexity
+/// Linear in the free blocks of all arenas. One arena at a time is locked meanwhile.
+pub fn trim_arenas() {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> std::ffi::c_int;
+        }
+        // SAFETY: any thread may call it at any time.
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions
 /// alone, for tests.
 #[cfg(debug_assertions)]
@@ -191,6 +207,34 @@ pub(super) fn prefetch(at: *const u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Blocks that lie before one that stays.
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    fn the_arenas_are_trimmed() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+            let pages = status.split_whitespace().nth(1).unwrap();
+            pages.parse::<usize>().unwrap() * 4096
+        };
+        let layout = Layout::from_size_align(64 << 10, 16).unwrap();
+        // SAFETY: the layout has a size; what was given is written within it, and goes back once.
+        unsafe {
+            let blocks: Vec<_> = (0..2000).map(|_| System.alloc_zeroed(layout)).collect();
+            blocks
+                .iter()
+                .for_each(|block| block.write_bytes(7, layout.size()));
+            let (last, others) = blocks.split_last().unwrap();
+            others
+                .iter()
+                .for_each(|block| System.dealloc(*block, layout));
+            let before = resident();
+            trim_arenas();
+            let after = resident();
+            assert!(after + (100 << 20) < before, "{before} to {after} bytes");
+            System.dealloc(*last, layout);
+        }
+    }
 
     #[test]
     fn lazy_memory_is_zeroed_on_a_line_and_goes_back() {
