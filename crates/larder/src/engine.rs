@@ -106,6 +106,7 @@ impl Engine {
     fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
         for table in tables.drain(..most.min(tables.len())) {
             self.inherit(&table, from);
+            self.0.owners.passed(table.id());
         }
     }
 
@@ -187,9 +188,11 @@ impl Engine {
     }
 
     /// Every table there is, in the order in which they were made. Linear in the number of tables
-    /// and of owners; tables made, dropped or inherited meanwhile may be among them or not.
+    /// and of owners. A table made or dropped meanwhile may be among them or not; one that is passed
+    /// on meanwhile is.
     pub fn all(&self) -> Vec<Arc<Table>> {
         let mut tables = self.0.owners.all_tables();
+        tables.retain(|table| table.is_alive());
         tables.sort_unstable_by_key(|table| table.id());
         tables.dedup_by_key(|table| table.id());
         tables
@@ -325,11 +328,10 @@ impl Table {
         if who == to {
             return Err(Error::AlreadyOwner);
         }
-        if !engine.0.owners.add_table(to, self) {
+        if !engine.0.owners.pass(self, who, to) {
             return Err(Error::NoOwner);
         }
         self.set_owner(to);
-        engine.0.owners.remove_table(who, self.id());
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 //! engine name them. An owner's record keeps its tables and the tables it fixed, so that its end
 //! costs what it had, not what there is.
 //!
-//! Locks are taken in this order: a table's `admin`, then one owner's record; never two records at
-//! once.
+//! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record; never two
+//! records at once.
 
 use crate::number::ByNumber;
 use crate::table::{Table, TableId};
@@ -78,6 +78,9 @@ pub(crate) struct Estate {
 /// All living owners.
 pub(crate) struct Owners {
     records: Map<OwnerId, Arc<Mutex<Record>>, ByNumber>,
+    /// Tables of owners that have ended, until they are passed on or dropped. Under its lock alone a
+    /// living table goes from one place to another, so that who holds it sees each.
+    passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
     next: AtomicU64,
 }
 
@@ -88,6 +91,7 @@ impl Owners {
     pub(crate) fn new() -> Self {
         Owners {
             records: Map::default(),
+            passing: Mutex::default(),
             next: AtomicU64::new(FIRST),
         }
     }
@@ -150,13 +154,30 @@ impl Owners {
         drop(self.with(id, |r| r.fixed.remove(&table)));
     }
 
-    /// Every owner's tables. One that is passed on meanwhile may come twice.
+    /// Passes a table from one owner to another; false if that one has ended.
+    pub(crate) fn pass(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId) -> bool {
+        let _passing = self.passing.lock();
+        let taken = self.add_table(to, table);
+        if taken {
+            self.remove_table(from, table.id());
+        }
+        taken
+    }
+
+    /// A table of an ended owner has been passed on or dropped.
+    pub(crate) fn passed(&self, table: TableId) {
+        let gone = self.passing.lock().remove(&table);
+        drop(gone);
+    }
+
+    /// All tables. None that lives all the while is missing; one may come twice.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
-        let records: Vec<_> = self.records.pin().values().cloned().collect();
-        let tables = records
-            .iter()
-            .map(|record| record.lock().tables.values().cloned().collect());
-        tables.collect::<Vec<Vec<_>>>().concat()
+        let passing = self.passing.lock();
+        let mut tables: Vec<_> = passing.values().cloned().collect();
+        for record in self.records.pin().values() {
+            tables.extend(record.lock().tables.values().cloned());
+        }
+        tables
     }
 
     /// The owner's tables.
@@ -169,12 +190,14 @@ impl Owners {
     /// added to it.
     pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
         let record = self.records.pin().get(&id).cloned()?;
+        let mut passing = self.passing.lock();
         let mut record = record.lock();
         if std::mem::replace(&mut record.ended, true) {
             return None;
         }
         self.records.pin().remove(&id);
         let tables = std::mem::take(&mut record.tables);
+        passing.extend(tables.iter().map(|(id, table)| (*id, Arc::clone(table))));
         let fixed = std::mem::take(&mut record.fixed);
         Some(Estate {
             tables: tables.into_values().collect(),

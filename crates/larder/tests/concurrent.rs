@@ -285,3 +285,35 @@ fn owners_may_end_at_any_step() {
     }
     assert!(engine.all().is_empty());
 }
+
+#[test]
+fn a_table_that_is_passed_on_is_among_all_tables() {
+    let larder = Larder::new();
+    let engine = larder.engine();
+    let done = AtomicBool::new(false);
+    let first = engine.register();
+    let options = larder::Options::new(larder_term::Atom::new("t"));
+    let stays = engine.create(options, first).unwrap();
+    thread::scope(|s| {
+        s.spawn(|| {
+            let mut owner = first;
+            for round in 0..3000 {
+                let next = engine.register();
+                if round % 2 == 0 {
+                    stays.give_away(owner, next).unwrap();
+                } else {
+                    stays.set_heir(owner, Some((next, term!(data)))).unwrap();
+                }
+                engine.down(owner);
+                owner = next;
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        s.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(engine.all().len(), 1);
+            }
+        });
+    });
+    assert!(stays.is_alive());
+}
