@@ -30,6 +30,12 @@ clippy_peers() {
     cargo clippy --quiet --locked -p larder-peers --all-targets --features crates --target-dir "$TARGET" -- -D warnings
 }
 
+# The engine without the structures of the studies.
+clippy_alone() {
+  cargo clippy --quiet --locked -p larder --no-default-features --lib --target-dir "$TARGET" \
+    -- -D warnings
+}
+
 # All Erlang sources once more, with every warning an error.
 erlang_warnings() {
   local out dir; out=$(mktemp -d)
@@ -93,6 +99,7 @@ check "names in pages" scripts/names.sh
 check "cargo fmt" fmt
 check "cargo clippy" clippy
 check "clippy, bench's peers" clippy_peers
+check "clippy, engine alone" clippy_alone
 check "rustdoc" rustdoc
 check "mix format" elixir_format
 check "erlc warnings" erlang_warnings

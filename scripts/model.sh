@@ -24,8 +24,8 @@ trap 'rm -f "$LARDER_MODEL_LOG"' EXIT
 status=0
 models() { cargo test --quiet --locked --no-fail-fast --target-dir "$target" "$@" || status=$?; }
 # The locks that structures stand on, then the index, the structures and the tables.
-models -p larder-structures --lib -- model "$@"
-models -p larder-index -p larder-structures -p larder --test interleavings -- "$@"
+models -p larder-studies --lib -- model "$@"
+models -p larder-index -p larder-studies -p larder --test interleavings -- "$@"
 sed -E 's/^ *[0-9]+ executions of (.*): .*/\1/' "$LARDER_MODEL_LOG" | sort -u | grep -cv '^a planted fault' | {
   read -r programs
   awk -v programs="$programs" -v seconds="$SECONDS" '

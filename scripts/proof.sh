@@ -55,7 +55,7 @@ erlang() {
   LARDER_ONLY=$1 erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
 }
 linearisability() {
-  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-structures -p larder --test linearizability --target-dir "$TARGET" -- --nocapture
+  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-studies -p larder --test linearizability --target-dir "$TARGET" -- --nocapture
 }
 export -f erlang linearisability
 export TIMES TARGET MINUTES

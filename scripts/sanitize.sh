@@ -84,7 +84,7 @@ if [[ $sanitizers == *thread* ]] && ! has_sources +nightly && ! has_sources && c
 fi
 for sanitizer in $sanitizers; do planted "$sanitizer"; done
 tests index 1 -p larder-index --test threads --test linearizability --test undefined
-tests structures 1 -p larder-structures --lib --test threads --test linearizability
+tests structures 1 -p larder-studies --lib --test threads --test linearizability
 # A program may end while its reaper is at work on tables that were dropped, and the leaves of those
 # are led to by words that are more than addresses: to LeakSanitizer they look lost.
 # crates/larder/tests/leaks.rs counts every byte instead.

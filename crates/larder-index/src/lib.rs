@@ -56,6 +56,7 @@
 //! Hold a [`Guard`] briefly: what is removed meanwhile is not freed before it is dropped.
 
 mod batches;
+mod choice;
 mod counters;
 mod hash;
 mod hash_order;
@@ -70,6 +71,7 @@ pub mod sync;
 mod traits;
 mod tree;
 
+pub use choice::{Choice, ChoiceRange, ChoiceValue};
 #[cfg(not(larder_model))]
 pub use crossbeam_epoch::pin;
 pub use crossbeam_epoch::Guard;

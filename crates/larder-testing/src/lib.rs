@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A crate's own tests say what all this is run over: the index its orders and sizes of leaves,
-//! `larder-structures` each structure with its options, the engine each type of table.
+//! `larder-studies` each structure with its options, the engine each type of table.
 
 pub mod crowds;
 pub mod ends;

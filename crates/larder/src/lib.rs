@@ -81,6 +81,7 @@ mod registry;
 pub mod scan;
 mod scratch;
 mod store;
+mod structures;
 mod table;
 mod traverse;
 mod trim;
@@ -96,12 +97,13 @@ pub use info::Info;
 pub use keys::KeyList;
 pub use local::{with_local, with_local_untrimmed, Local};
 pub use number::ByNumber;
-pub use options::{structures, Access, Concurrency, Options, Structure, StructureValue, TableKind};
+pub use options::{Access, Concurrency, Options, TableKind};
 pub use owner::{OwnerId, Who};
 pub use read::Stored;
 pub use scan::{
     CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, Watched,
 };
+pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Table, TableId};
 pub use traverse::Slot;
 pub use update::{CounterOp, NewRow, Sums};

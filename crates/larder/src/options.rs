@@ -2,11 +2,9 @@
 
 use crate::error::Error;
 use crate::owner::OwnerId;
-use larder_structures::{Choice, Order};
+use crate::structures::{self, StructureValue, DEFAULT};
 use larder_term::{Atom, Term};
 use std::borrow::Cow;
-
-pub use larder_structures::Value as StructureValue;
 
 /// How many objects a key may have, and in what order keys come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,39 +53,6 @@ pub enum Concurrency {
     Auto,
 }
 
-/// A structure that a table can be built on.
-#[derive(Clone, Copy, Debug)]
-pub struct Structure {
-    /// The name that `Options::structure` takes.
-    pub name: &'static str,
-    /// The table types that it carries.
-    pub types: &'static [&'static str],
-    /// What `Options::structure_options` takes for it.
-    pub options: &'static [Choice],
-    /// What it is and when to use it, in one line.
-    pub about: &'static str,
-}
-
-/// The name of the structures that Larder is made for.
-pub(crate) const DEFAULT: &str = "default";
-
-/// The structures that a table can be built on: the default, then those of [`larder_structures`].
-pub fn structures() -> impl Iterator<Item = Structure> {
-    let default = Structure {
-        name: DEFAULT,
-        types: &["set", "ordered_set", "bag", "duplicate_bag"],
-        options: &[],
-        about: "a trie or B+-tree over packed leaves, which readers don't lock: for everything",
-    };
-    let others = larder_structures::structures().iter().map(|s| Structure {
-        name: s.name,
-        types: s.types(),
-        options: s.options,
-        about: s.about,
-    });
-    std::iter::once(default).chain(others)
-}
-
 /// What a table is made with. Begin with [`Options::new`] and change what should be different.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -113,7 +78,7 @@ pub struct Options {
     /// Whether the objects are counted in many places (quick for many writers, slower to ask) or in
     /// one.
     pub decentralized_counters: bool,
-    /// The structure to build on; see [`structures`].
+    /// The structure to build on; see [`crate::structures()`].
     pub structure: Cow<'static, str>,
     /// What the structure is asked for, by the names of its options.
     pub structure_options: Vec<(String, StructureValue)>,
@@ -152,40 +117,17 @@ impl Options {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned()));
         }
-        let name = &self.structure;
-        if name != DEFAULT && larder_structures::named(name).is_none() {
-            let names: Vec<_> = structures().map(|s| s.name).collect();
-            let there = names.join(", ");
-            let text = format!("there is no structure '{name}'; there are: {there}");
-            return Err(Error::UnknownStructure(text));
-        }
-        if name != DEFAULT {
-            larder_structures::check(name, &self.structure_options, self.order())
-                .map_err(|e| Error::BadOption(e.to_string()))
-        } else if self.structure_options.is_empty() {
-            Ok(())
-        } else {
-            let text = "the structure 'default' has no options";
-            Err(Error::BadOption(text.to_owned()))
-        }
+        structures::check(
+            &self.structure,
+            &self.structure_options,
+            self.kind.is_ordered(),
+        )
     }
 
     /// Gives the structure the name that it is listed under, if it was asked for by another.
     pub(crate) fn call_by_name(&mut self) {
-        if self.structure == DEFAULT {
-            return;
-        }
-        if let Some(structure) = larder_structures::named(&self.structure) {
-            self.structure = Cow::Borrowed(structure.name);
-        }
-    }
-
-    /// What the entries of an index are sorted by.
-    pub(crate) fn order(&self) -> Order {
-        if self.kind.is_ordered() {
-            Order::Key
-        } else {
-            Order::Hash
+        if let Some(name) = structures::listed_name(&self.structure) {
+            self.structure = Cow::Borrowed(name);
         }
     }
 

@@ -2,8 +2,9 @@
 //! store in place of the old.
 
 use crate::counters::Counter;
-use crate::options::{Options, TableKind, DEFAULT};
+use crate::options::{Options, TableKind};
 use crate::raw;
+use crate::structures::{self, DEFAULT};
 use larder_index::{Guard, Key, KeyRule, LeafConfig, Multi, Stats, Unique, UniqueKind};
 use larder_term::hash::Seed;
 
@@ -47,15 +48,11 @@ impl Store {
     /// An empty store for a table with these options, which were checked, and this seed.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
         let (name, said) = (&options.structure, &options.structure_options);
-        let checked = "the options were checked";
         let index = match options.kind {
             kind if name != DEFAULT && kind.is_unique() => {
-                let made = larder_structures::build_unique(name, said, options.order());
-                Index::One(made.expect(checked))
+                Index::One(structures::build_unique(name, said, kind.is_ordered()))
             }
-            _ if name != DEFAULT => {
-                Index::Many(larder_structures::build_multi(name, said).expect(checked))
-            }
+            _ if name != DEFAULT => Index::Many(structures::build_multi(name, said)),
             TableKind::Set => Index::One(larder_index::unique_hashed(Terms(seed.clone()))),
             TableKind::OrderedSet => Index::One(larder_index::unique(UniqueKind::Ordered)),
             TableKind::Bag | TableKind::DuplicateBag => Index::Many(larder_index::multi_hashed(

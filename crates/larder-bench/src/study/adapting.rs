@@ -1,7 +1,7 @@
 //! A contention-adapting tree while it adapts: a real run, recorded event by event, for an
 //! animation.
 //!
-//! The structure alone (`larder_structures::CaTree` over AVL trees), with the settings of OTP. All
+//! The structure alone (`larder_studies::CaTree` over AVL trees), with the settings of OTP. All
 //! keys are there from the beginning and are written over, so that the number of entries never
 //! changes. Four phases of the same length: writes everywhere, writes in a sixteenth of the keys,
 //! scans, one writer.
@@ -10,7 +10,7 @@ use super::run::{Failure, Run};
 use crate::result::{BaseNow, Event, Happened, Phase, Recording, Sample};
 use crate::workloads::Random;
 use larder_index::{pin, Direction, Start};
-use larder_structures::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
+use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -33,8 +33,9 @@ mod table;
 
 use crate::engine::{Engine, NoDoor};
 use crate::error::Error;
-use crate::options::{Access, Concurrency, Options, StructureValue, TableKind};
+use crate::options::{Access, Concurrency, Options, TableKind};
 use crate::owner::OwnerId;
+use crate::structures::StructureValue;
 use larder_term::{atoms, Atom};
 use std::fmt;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::peers::larder as own;
 use crate::study::contender::size_options;
 use crate::study::run::{Failure, Run};
 use larder_index::{pin, Change, Unique};
-use larder_structures::{build_unique, structures, Order};
+use larder_studies::{build_unique, structures, Order};
 use larder_term::hash::Seed;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use larder_index::{Multi, Unique};
-use larder_structures::{build_multi, build_unique, structures, Order, Value};
+use larder_studies::{build_multi, build_unique, structures, Order, Value};
 use std::sync::OnceLock;
 
 /// A structure and its options.

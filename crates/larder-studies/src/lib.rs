@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use larder_index::{pin, Change, Key};
-//! use larder_structures::{build_unique, structures, Order, Value};
+//! use larder_studies::{build_unique, structures, Order, Value};
 //!
 //! for structure in structures() {
 //!     println!("{}: {}", structure.name, structure.about);

@@ -1,42 +1,8 @@
-//! The options of structures: what there is, what was asked for, and what to say when the two don't
-//! meet.
+//! The options of structures: what was asked for, and the error when there is no such option or it
+//! takes no such value.
 
+pub use larder_index::{Choice, ChoiceRange as Range, ChoiceValue as Value};
 use thiserror::Error;
-
-/// The value of an option.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Value {
-    /// A whole number.
-    Int(i64),
-    /// Yes or no.
-    Flag(bool),
-    /// A name.
-    Name(String),
-}
-
-/// What values an option takes; the last field of each is the default.
-#[derive(Clone, Copy, Debug)]
-pub enum Range {
-    /// Whole numbers from the first to the second.
-    Int(i64, i64, i64),
-    /// Whole numbers from the first to the second, or `auto`.
-    IntOrAuto(i64, i64, i64),
-    /// Yes or no.
-    Flag(bool),
-    /// One of the names; the first is the default.
-    OneOf(&'static [&'static str]),
-}
-
-/// An option of a structure.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice {
-    /// Its name.
-    pub name: &'static str,
-    /// What it takes.
-    pub range: Range,
-    /// What it does, in one line.
-    pub about: &'static str,
-}
 
 /// Why no index was made.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -77,43 +43,6 @@ pub enum BuildError {
         /// What it takes.
         range: String,
     },
-}
-
-impl Range {
-    /// The value of an option that was not said.
-    pub fn default(&self) -> Value {
-        match *self {
-            Range::Int(_, _, n) | Range::IntOrAuto(_, _, n) => Value::Int(n),
-            Range::Flag(flag) => Value::Flag(flag),
-            Range::OneOf(names) => Value::Name(names[0].to_owned()),
-        }
-    }
-
-    /// Whether the option takes the value.
-    pub fn takes(&self, value: &Value) -> bool {
-        match (*self, value) {
-            (Range::Int(least, most, _) | Range::IntOrAuto(least, most, _), Value::Int(n)) => {
-                (least..=most).contains(n)
-            }
-            (Range::IntOrAuto(..), Value::Name(name)) => name == "auto",
-            (Range::Flag(_), Value::Flag(_)) => true,
-            (Range::OneOf(names), Value::Name(name)) => names.contains(&name.as_str()),
-            _ => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Range {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match *self {
-            Range::Int(least, most, _) => write!(f, "a whole number from {least} to {most}"),
-            Range::IntOrAuto(least, most, _) => {
-                write!(f, "a whole number from {least} to {most}, or auto")
-            }
-            Range::Flag(_) => f.write_str("true or false"),
-            Range::OneOf(names) => write!(f, "one of {}", names.join(", ")),
-        }
-    }
 }
 
 /// The values of all options of a structure: those that were said, the defaults of the others.

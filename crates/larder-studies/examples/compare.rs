@@ -1,12 +1,12 @@
 //! Inserts, lookups and a whole scan on every structure, one thread, keys and values of eight
 //! bytes: nanoseconds each, and bytes a row.
 //!
-//! `cargo run --release -p larder-structures --example compare [ROWS]`
+//! `cargo run --release -p larder-studies --example compare [ROWS]`
 
 use larder_index::{
     pin, unique, Batch, Change, Direction, Key, KeyRule, Start, Unique, UniqueKind,
 };
-use larder_structures::{build_unique, structures, Order};
+use larder_studies::{build_unique, structures, Order};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -10,7 +10,7 @@ mod subjects;
 
 use larder_index::sync::{plant, Fault};
 use larder_index::{Quarantine, Unique};
-use larder_structures::{build_unique, Order, Value};
+use larder_studies::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
 use larder_testing::model::{
     alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted,

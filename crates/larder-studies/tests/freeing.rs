@@ -1,7 +1,7 @@
 //! A large structure is emptied bit by bit, in time that is in proportion to it.
 
 use larder_index::pin;
-use larder_structures::{build_unique, Order, Value};
+use larder_studies::{build_unique, Order, Value};
 use larder_testing::{key, put, Hashes};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 mod subjects;
 
 use larder_index::{pin, Start};
-use larder_structures::Order;
+use larder_studies::Order;
 use larder_testing::one::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
