@@ -90,8 +90,8 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// The same index, whose users hold locks of their own: they say when what is large may be freed,
-    /// by `free_large`.
+    /// The same index, whose users hold locks of their own: they say when what is large may be
+    /// freed, by `free_large`.
     pub(crate) fn under_locks(mut self) -> Self {
         self.shared.holds_more = true;
         self

@@ -22,8 +22,8 @@ pub struct Structure {
 /// The name of the structures that Larder is made for.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The structures that a table can be built on: the default, then, with the feature `studies`, those
-/// of the published studies.
+/// The structures that a table can be built on: the default, then, with the feature `studies`,
+/// those of the published studies.
 pub fn structures() -> impl Iterator<Item = Structure> {
     let default = Structure {
         name: DEFAULT,

@@ -4,8 +4,8 @@
 //! 2. Each list becomes entries of the batch, one for each object. The first object of a list stays
 //!    where it was read: the key is moved to it, over the bytes between them. The others are copied
 //!    behind all, each with its key.
-//! 3. A crowd ends a batch. If it is the first of a batch, the batch has objects of the crowd alone,
-//!    read from the tree.
+//! 3. A crowd ends a batch. If it is the first of a batch, the batch has objects of the crowd
+//!    alone, read from the tree.
 //!
 //! Behind each object of a batch lies the number of its arrival, as in a list: with the key it is
 //! the position of the object. A scan that goes on within a key knows by it what it has met,
