@@ -188,8 +188,8 @@ impl Engine {
     }
 
     /// Every table there is, in the order in which they were made. Linear in the number of tables
-    /// and of owners. A table made or dropped meanwhile may be among them or not; one that is passed
-    /// on meanwhile is.
+    /// and of owners. A table made or dropped meanwhile may be among them or not; one that is
+    /// passed on meanwhile is.
     pub fn all(&self) -> Vec<Arc<Table>> {
         let mut tables = self.0.owners.all_tables();
         tables.retain(|table| table.is_alive());

@@ -78,8 +78,8 @@ pub(crate) struct Estate {
 /// All living owners.
 pub(crate) struct Owners {
     records: Map<OwnerId, Arc<Mutex<Record>>, ByNumber>,
-    /// Tables of owners that have ended, until they are passed on or dropped. Under its lock alone a
-    /// living table goes from one place to another, so that who holds it sees each.
+    /// Tables of owners that have ended, until they are passed on or dropped. Under its lock alone
+    /// a living table goes from one place to another, so that who holds it sees each.
     passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
     next: AtomicU64,
 }
