@@ -310,7 +310,7 @@ impl<R: KeyRule> HashOrder<R> {
                 leaf.overwrite(hit, value);
                 true
             }
-            Some(_) => false,
+            Some(hit) => !hit.outside && leaf.resize(hit, value),
             None => self.insert(&home, key.bytes, &mut leaf, value),
         };
         if !done {
@@ -330,9 +330,9 @@ impl<R: KeyRule> HashOrder<R> {
         lives_inside(len, class) && has_room(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
-    /// Stores a value for which there is no room inside, or in the place of another of another
-    /// length, making room if there is none. It looks for the entry again: what it was told would
-    /// have to be kept by those who are done sooner.
+    /// Stores a value for which there is no room in its bucket, making room if there is none. It
+    /// looks for the entry again: what it was told would have to be kept by those who are done
+    /// sooner.
     #[inline(never)]
     fn store_anew(
         &self,

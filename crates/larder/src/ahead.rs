@@ -67,9 +67,9 @@ pub(crate) struct Ahead {
     /// A key has one entry at most.
     unique: bool,
     /// What was read.
-    batch: Batch,
+    batch: Box<Batch>,
     /// Where the next step reads; it becomes `batch` when the step has an answer.
-    pub(crate) spare: Batch,
+    pub(crate) spare: Box<Batch>,
     /// Where the next step writes a position.
     pub(crate) position: Vec<u8>,
     /// The entry of the last answer: the first of its key.
@@ -102,7 +102,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 impl Ahead {
     /// Whether a step goes on from the last answer.
     #[inline(always)]
-    fn goes_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
+    pub(crate) fn goes_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
         self.table == table
             && self.backward == (way == Direction::Backward)
             && self.at < self.batch.len()
@@ -159,19 +159,11 @@ impl Ahead {
         Some(Behind::Entry(key, value))
     }
 
-    /// What lies behind a key, if it was read and `holds` says that it still is what the table has.
+    /// What lies behind the key of the last answer, if it was read and `holds` says that it still
+    /// is what the table has.
     #[inline(always)]
-    pub(crate) fn next(
-        &mut self,
-        table: u64,
-        from: StepFrom<'_>,
-        way: Direction,
-        holds: impl FnOnce(Watched) -> bool,
-    ) -> Option<Behind<'_>> {
+    pub(crate) fn next(&mut self, holds: impl FnOnce(Watched) -> bool) -> Option<Behind<'_>> {
         let watched = self.watched?;
-        if !self.goes_on(table, from, way) {
-            return None;
-        }
         let next = self.behind()?;
         if !holds(watched) {
             return None;
@@ -184,15 +176,9 @@ impl Ahead {
     #[inline]
     pub(crate) fn next_unchanged(
         &mut self,
-        table: u64,
-        from: StepFrom<'_>,
-        way: Direction,
         same: impl FnOnce(&[u8], Seen) -> bool,
     ) -> Option<Behind<'_>> {
         let seen = self.batch.seen?;
-        if !self.goes_on(table, from, way) {
-            return None;
-        }
         let next = self.behind()?;
         if !same(self.batch.key(self.at), seen) {
             return None;
@@ -203,14 +189,10 @@ impl Ahead {
         self.go_to(next)
     }
 
-    /// How many entries a step from `key`, which was not answered from here, should read ahead, and
-    /// whether they are to be watched.
+    /// How many entries a step that goes on from the last answer, and could not be answered from
+    /// here, should read ahead, and whether they are to be watched.
     #[inline]
-    pub(crate) fn wanted(&mut self, table: u64, key: &[u8], way: Direction) -> (usize, bool) {
-        if !self.goes_on(table, StepFrom::Key(key), way) {
-            self.more = 0;
-            return (0, false);
-        }
+    pub(crate) fn wanted(&mut self) -> (usize, bool) {
         let tells = self.batch.seen.is_some();
         if (self.watched.is_some() || tells) && self.behind().is_some() {
             // There was an answer, and it did not hold.
@@ -225,6 +207,12 @@ impl Ahead {
         self.unwatched = self.unwatched.saturating_sub(1);
         self.more = (4 * self.more).clamp(FIRST, MOST);
         (self.more, watch)
+    }
+
+    /// Notes that a step began elsewhere than at the last answer.
+    #[inline(always)]
+    pub(crate) fn begins_anew(&mut self) {
+        self.more = 0;
     }
 
     /// Keeps what a step has read into `spare`, of which the first entry was the answer, unless it
@@ -250,7 +238,7 @@ impl Ahead {
     }
 
     /// Puts a batch back that was taken from `spare`, unless it is large.
-    pub(crate) fn put_back(&mut self, batch: Batch) {
+    pub(crate) fn put_back(&mut self, batch: Box<Batch>) {
         if batch.bytes.capacity() <= KEEP {
             self.spare = batch;
         }

@@ -195,14 +195,17 @@ impl Table {
     ) -> Result<bool, Error> {
         self.may_read(who)?;
         let way = self.way(direction);
+        let mut goes_on = false;
         if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
-            let behind = self.read_ahead(&mut local.ahead, StepFrom::Key(key), way);
-            if let Some(behind) = behind {
+            goes_on = self.goes_on(&local.ahead, StepFrom::Key(key), way);
+            if !goes_on {
+                local.ahead.begins_anew();
+            } else if let Some(behind) = self.read_ahead(&mut local.ahead) {
                 let shown = self.show(behind, &mut local.plain, &mut visit);
                 return Ok(note(&mut local.ahead, shown));
             }
         }
-        self.look(local, from, (way, all), &mut visit)
+        self.look(local, (from, goes_on), (way, all), &mut visit)
     }
 
     /// A step that goes on from the key that was shown as this number. None, and nothing was done,
@@ -217,8 +220,10 @@ impl Table {
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Option<bool> {
         self.may_read(who).ok()?;
-        let (from, way) = (StepFrom::Shown(number), self.way(direction));
-        let behind = self.read_ahead(&mut local.ahead, from, way)?;
+        if !self.goes_on(&local.ahead, StepFrom::Shown(number), self.way(direction)) {
+            return None;
+        }
+        let behind = self.read_ahead(&mut local.ahead)?;
         let shown = self.show(behind, &mut local.plain, &mut visit);
         Some(note(&mut local.ahead, shown))
     }
@@ -229,35 +234,21 @@ impl Table {
         !all || self.kind().is_unique()
     }
 
-    /// What lies behind a key, from what was read ahead. It has no handles, so nobody has to be
-    /// kept from giving them back meanwhile.
+    /// Whether a step goes on from the last answer of this thread.
     #[inline(always)]
-    fn read_ahead<'l>(
-        &self,
-        ahead: &'l mut Ahead,
-        from: StepFrom<'_>,
-        way: Direction,
-    ) -> Option<Behind<'l>> {
+    fn goes_on(&self, ahead: &Ahead, from: StepFrom<'_>, way: Direction) -> bool {
+        ahead.goes_on(self.fixation.watch().number(), from, way)
+    }
+
+    /// What lies behind the last answer, from what was read ahead. It has no handles, so nobody has
+    /// to be kept from giving them back meanwhile.
+    #[inline(always)]
+    fn read_ahead<'l>(&self, ahead: &'l mut Ahead) -> Option<Behind<'l>> {
         if self.cell.tag() != 0 {
             // Dead or busy: `begin` says which.
             return None;
         }
-        let watch = self.fixation.watch();
-        ahead.next(watch.number(), from, way, |watched| watch.holds(watched))
-    }
-
-    /// As `read_ahead`, after the table was changed: if the leaf that was read was not.
-    #[inline]
-    fn read_unchanged<'l>(
-        &self,
-        at: &At<'_>,
-        ahead: &'l mut Ahead,
-        key: &[u8],
-        way: Direction,
-    ) -> Option<Behind<'l>> {
-        let same = |key: &[u8], seen| at.unchanged(self.key(key), seen);
-        let table = self.fixation.watch().number();
-        ahead.next_unchanged(table, StepFrom::Key(key), way, same)
+        ahead.next(|watched| self.fixation.watch().holds(watched))
     }
 
     /// Shows what lies behind a key. None at the end, else what the key was shown as.
@@ -274,12 +265,12 @@ impl Table {
         }
     }
 
-    /// A step that looks at leaves.
+    /// A step that looks at leaves: from a key, and whether it goes on from the last answer.
     #[inline(never)]
     fn look(
         &self,
         local: &mut Local,
-        from: Option<&[u8]>,
+        (from, goes_on): (Option<&[u8]>, bool),
         (way, all): (Direction, bool),
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
@@ -287,13 +278,15 @@ impl Table {
         let at = self.begin(&guard)?;
         let watch = self.fixation.watch();
         let (mut watched, mut more) = (None, 0);
-        if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
-            if let Some(behind) = self.read_unchanged(&at, &mut local.ahead, key, way) {
+        if goes_on {
+            // The table was changed: perhaps the leaf that was read was not.
+            let same = |key: &[u8], seen| at.unchanged(self.key(key), seen);
+            if let Some(behind) = local.ahead.next_unchanged(same) {
                 let shown = self.show(behind, &mut local.plain, visit);
                 return Ok(note(&mut local.ahead, shown));
             }
             let watching;
-            (more, watching) = local.ahead.wanted(watch.number(), key, way);
+            (more, watching) = local.ahead.wanted();
             // A store that was replaced before the watch was armed is watched by nobody.
             watched = watching
                 .then(|| watch.arm())

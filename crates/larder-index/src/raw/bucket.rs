@@ -91,7 +91,7 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
 
 /// The top bits of the lanes whose tags are those of `wanted`.
 #[inline(always)]
-fn matches(word: u64, wanted: u64) -> u64 {
+pub(super) fn matches(word: u64, wanted: u64) -> u64 {
     // A lane without difference stays below the top bit; no carry leaves a lane.
     !(((word ^ wanted) & TAGS) + TAGS) & TOPS
 }

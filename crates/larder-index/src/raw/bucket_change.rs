@@ -5,6 +5,7 @@ use super::bucket_leaf::Locked;
 use super::bucket_words::Bucket;
 use super::outside::Handle;
 use super::words::{self, Writer};
+use crate::hash::gather::lives_inside;
 use crate::hash::shape::*;
 use crate::sync::atomic::Ordering::Relaxed;
 
@@ -85,6 +86,40 @@ impl Locked<'_> {
         debug_assert!(!hit.outside && hit.value_len() == value.len());
         self.change();
         hit.bucket.store_bytes(hit.from, value);
+    }
+
+    /// Puts a value of another length in the place of that of a hit, which is in its bucket: its
+    /// key, and the objects below it, move by the difference. False, and nothing changed, if there
+    /// is no room, or if the object is to live outside.
+    #[inline(never)]
+    pub(crate) fn resize(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
+        let class = self.leaf.class();
+        let (unit, bucket, i) = (unit(class), hit.bucket, hit.lane);
+        let n = entries(bucket.word(0));
+        let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
+        let lowest = heap(bucket, n, unit);
+        // The byte that says how many are unused.
+        let lead = usize::from(unit > 0);
+        let body = hit.from - from - lead + value.len();
+        let (old, new) = (end - from, object_size(body, class));
+        let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
+        let room = lowest - LANE * (n + 1);
+        if more > room || self.leaf.live() + more > most || !lives_inside(body, class) {
+            return false;
+        }
+        self.add(0, new as isize - old as isize);
+        if new > old {
+            bucket.move_down(lowest, hit.from, new - old);
+        } else if new < old {
+            bucket.move_up(lowest, hit.from, old - new);
+        }
+        let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
+        lower_lanes(bucket, i, n, down as u64);
+        if lead > 0 {
+            bucket.store(end - new, (new - lead - body) as u64, lead);
+        }
+        bucket.store_bytes(end - new + (hit.from - from), value);
+        true
     }
 
     /// Inserts an entry. False, and nothing changed, if no bucket has room.
@@ -247,6 +282,22 @@ fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     ours &= !behind(n);
     let moved = word >> 16 & ours;
     bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+}
+
+/// The objects of the lanes `i` to `n` lie `down` units lower now; higher, if that is negative.
+#[inline(always)]
+fn lower_lanes(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
+    for w in i / LANES..=n / LANES {
+        let mut ours = EACH;
+        if w == i / LANES {
+            ours &= u64::MAX << (i % LANES * 16);
+        }
+        if w == n / LANES {
+            ours &= u64::MAX >> ((LANES - 1 - n % LANES) * 16);
+        }
+        // Each place stays in its byte: so none borrows from its neighbour.
+        bucket.set_word(w, bucket.word(w).wrapping_sub(down.wrapping_mul(ours)));
+    }
 }
 
 /// Makes a body, which has room, the last entry of a bucket of `n`, whose objects began at `end`

@@ -19,7 +19,7 @@
 //!
 //! Reads may be torn. No key is measured or hashed, and nothing is given, before a check.
 
-use super::bucket::{self, entries, Home, LANES};
+use super::bucket::{self, entries, Home, EACH, LANES};
 use super::bucket_leaf::Look;
 use super::bucket_words::Bucket;
 use super::outside::Handle;
@@ -79,47 +79,84 @@ fn passed(head: u64) -> u8 {
     (head >> 8) as u8
 }
 
-/// The least tag of the entries at home in a bucket that is not below `low`, with its lane, and
-/// whether another has the same.
+/// All bits of a lane but the top one.
+const BELOW_TOP: u64 = 0x7FFF;
+
+/// Calls `f` with the words of a bucket's lanes, with the number of the first lane of each, and all
+/// bits of those of its lanes that are entries.
 #[inline(always)]
-fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize, bool)> {
+fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     let head = bucket.word(0);
     let n = entries(head);
-    let (mut least, mut second) = (u32::MAX, u32::MAX);
-    let (mut first, mut word) = (0, head);
-    loop {
-        for k in 0..LANES {
-            let i = first + k;
-            // How far above `low`, modulo the tags of entries at home and those of guests behind
-            // them: so guests, and what is below, are above all that count.
-            let above = ((word >> (16 * k + 8)) as u8).wrapping_sub(low) & (2 * TAGS - 1);
-            let ranked = u32::from(above) << 16 | i as u32;
-            // Lane 0 is no entry.
-            let ranked = if i.wrapping_sub(1) < n {
-                ranked
-            } else {
-                u32::MAX
-            };
-            second = second.min(least.max(ranked));
-            least = least.min(ranked);
-        }
+    // Lane 0 is no entry.
+    let (mut first, mut word, mut ours) = (0, head, !0xFFFF);
+    while first + LANES <= n {
+        f(first, word, ours);
         first += LANES;
-        if first > n {
-            break;
-        }
-        word = bucket.word(first / LANES);
+        (word, ours) = (bucket.word(first / LANES), u64::MAX);
     }
-    let above = least >> 16;
-    let tie = second >> 16 == above;
-    let counts = above < u32::from(TAGS - low);
-    counts.then(|| (above as u8 + low, least as usize & 0xFFFF, tie))
+    f(
+        first,
+        word,
+        ours & u64::MAX >> ((LANES - 1 - n % LANES) * 16),
+    );
 }
 
-/// The lanes of a bucket with this tag whose entries are at home.
-fn lanes_with(bucket: Bucket<'_>, tag: u8) -> impl Iterator<Item = usize> + '_ {
-    let wanted = usize::from(tag) << 8;
-    let marks = usize::from(TAG | GUEST);
-    (1..=entries(bucket.word(0))).filter(move |&i| bucket::lane(bucket, i) & marks == wanted)
+/// The lesser of each lane of two words, whose lanes have their top bits clear.
+#[inline(always)]
+fn lesser(a: u64, b: u64) -> u64 {
+    const TOPS: u64 = 0x8000 * EACH;
+    // The top bits say where `a` is not less; all bits of such lanes.
+    let not_less = (((a | TOPS) - b) & TOPS) >> 15;
+    let not_less = (not_less << 16).wrapping_sub(not_less);
+    b & not_less | a & !not_less
+}
+
+/// The least tag of the entries at home in a bucket that is not below `low`, with its lane.
+#[inline(always)]
+fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
+    let numbers = 0x0003_0002_0001_0000;
+    let mut least = BELOW_TOP * EACH;
+    each_word(bucket, |first, word, ours| {
+        // How far above `low` its tag is, modulo the tags of entries at home and those of guests
+        // behind them: so guests, and what is below, are above all that counts. Then its number.
+        let tags = (word >> 8) & (0x7F * EACH);
+        let above = ((tags | (0x80 * EACH)) - u64::from(low) * EACH) & (0x7F * EACH);
+        let ranked = above << 8 | (numbers + first as u64 * EACH);
+        least = lesser(least, (ranked & ours) | (!ours & (BELOW_TOP * EACH)));
+    });
+    let two = lesser(least, least >> 32 | BELOW_TOP << 32 | BELOW_TOP << 48);
+    let least = (two & BELOW_TOP).min(two >> 16 & BELOW_TOP);
+    let above = (least >> 8) as u8;
+    (above < TAGS - low).then_some((above + low, least as usize & 0xFF))
+}
+
+/// The top bits of those lanes of a word, of which `ours` are entries, that are at home and have
+/// this tag.
+#[inline(always)]
+fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
+    bucket::matches(word, (u64::from(tag) << 8) * EACH) & ours
+}
+
+/// How many entries at home in a bucket have this tag.
+#[inline(always)]
+fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
+    let mut counts = 0;
+    each_word(bucket, |_, word, ours| {
+        counts += with_tag(word, ours, tag) >> 15;
+    });
+    // All of them in the top lane.
+    (counts.wrapping_mul(EACH) >> 48) as usize
+}
+
+/// The numbers of the lanes of a word, the first of which is `first`, that have one bit set.
+#[inline(always)]
+fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = (bits != 0).then(|| first + bits.trailing_zeros() as usize / 16);
+        bits &= bits.wrapping_sub(1);
+        next
+    })
 }
 
 impl<'g> Look<'g> {
@@ -145,7 +182,11 @@ impl<'g> Look<'g> {
         let mut found = self.behind_in_home(&home, first, (tag, bound, at_home), keys, batch)?;
         let mut at = first + 1;
         while found.is_none() && at < shape.buckets as usize {
-            found = self.first_of_home(at, keys, batch)?;
+            let bucket = self.leaf.bucket(at);
+            // Nothing is in an empty one, nor was anything passed on from it.
+            if bucket.word(0) & 0xFFFF != 0 {
+                found = self.first_of_home(bucket, at, keys, batch)?;
+            }
             at += 1;
         }
         match found {
@@ -168,7 +209,7 @@ impl<'g> Look<'g> {
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let bucket = home.bucket;
         let mut best = self.least_of(bucket, number, tag + 1, keys, batch)?;
-        if lanes_with(bucket, tag).count() > usize::from(at_home) {
+        if count_with(bucket, tag) > usize::from(at_home) {
             best = self.with_same_tag(bucket, number, (tag, bound), best, keys, batch)?;
         }
         self.with_guests(bucket, number, (tag, Some(bound)), best, keys, batch)
@@ -178,11 +219,11 @@ impl<'g> Look<'g> {
     #[inline]
     fn first_of_home<R: KeyRule>(
         &self,
+        bucket: Bucket<'g>,
         number: usize,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let bucket = self.leaf.bucket(number);
         let best = self.least_of(bucket, number, 0, keys, batch)?;
         self.with_guests(bucket, number, (0, None), best, keys, batch)
     }
@@ -197,11 +238,11 @@ impl<'g> Look<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let Some((tag, lane, tie)) = least(bucket, low) else {
+        let Some((tag, lane)) = least(bucket, low) else {
             return Ok(None);
         };
         let best = Candidate { bucket, lane, tag };
-        if tie {
+        if count_with(bucket, tag) > 1 {
             let none = (tag, Behind { hash: 0, key: None });
             return self.with_same_tag(bucket, number, none, None, keys, batch);
         }
@@ -221,12 +262,15 @@ impl<'g> Look<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let mut best = best;
-        for lane in lanes_with(bucket, tag) {
-            let one = Candidate { bucket, lane, tag };
-            best = self.better(one, number, Some(bound), best, keys, batch)?;
-        }
-        Ok(best)
+        let mut best = Ok(best);
+        each_word(bucket, |first, word, ours| {
+            for lane in numbers(first, with_tag(word, ours, tag)) {
+                let one = Candidate { bucket, lane, tag };
+                best =
+                    best.and_then(|best| self.better(one, number, Some(bound), best, keys, batch));
+            }
+        });
+        best
     }
 
     /// Step 3: the least of `best` and of the home's entries in other buckets. `from` is the least
@@ -258,31 +302,35 @@ impl<'g> Look<'g> {
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let shape = self.leaf.shape();
-        let mut best = best;
+        let mut best = Ok(best);
         // The eighths of the tags that each bucket up to the one before `at` has passed on.
         let mut on_the_way = passed(self.leaf.bucket(home).word(0));
         let mut at = shape.next(home);
         while at != home {
             let bucket = self.leaf.bucket(at);
             let head = bucket.word(0);
-            for lane in 1..=entries(head) {
-                let bits = bucket::lane(bucket, lane) as u16;
-                let tag = ((bits & TAG) >> 8) as u8;
-                let to = best.map_or(TAGS - 1, |best| best.tag);
-                let may_be = bits & GUEST != 0 && (from..=to).contains(&tag);
-                if may_be && eighth(tag) & on_the_way != 0 {
-                    let one = Candidate { bucket, lane, tag };
-                    best = self.better(one, home, bound, best, keys, batch)?;
+            each_word(bucket, |first, word, ours| {
+                let guests = word & ours & (u64::from(GUEST) * EACH);
+                for lane in numbers(first, guests) {
+                    let tag = ((bucket::lane(bucket, lane) as u16 & TAG) >> 8) as u8;
+                    best = best.and_then(|best| {
+                        let to = best.map_or(TAGS - 1, |best: Candidate<'_>| best.tag);
+                        if !(from..=to).contains(&tag) || eighth(tag) & on_the_way == 0 {
+                            return Ok(best);
+                        }
+                        let one = Candidate { bucket, lane, tag };
+                        self.better(one, home, bound, best, keys, batch)
+                    });
                 }
-            }
-            let to = best.map_or(TAGS - 1, |best| best.tag);
+            });
+            let to = best?.map_or(TAGS - 1, |best| best.tag);
             on_the_way &= passed(head) & eighths(from, to);
             if on_the_way == 0 {
                 break;
             }
             at = shape.next(at);
         }
-        Ok(best)
+        best
     }
 
     /// The lesser of an entry and of `best`, whose tag is not less, if the entry is behind the
@@ -388,6 +436,18 @@ impl<'g> Look<'g> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lesser_lanes_are_each_less() {
+        let values = [0, 1, 2, 0x100, 0x3FFF, 0x4000, 0x7FFE, 0x7FFF];
+        for a in values {
+            for b in values {
+                let (ab, ba) = (a | b << 16 | a << 48, b | a << 16 | b << 32);
+                let expect = a.min(b) | a.min(b) << 16;
+                assert_eq!(lesser(ab, ba), expect, "{a} {b}");
+            }
+        }
+    }
 
     #[test]
     fn eighths_have_the_tags_between() {

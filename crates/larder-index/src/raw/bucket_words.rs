@@ -223,6 +223,28 @@ impl<'g> Bucket<'g> {
             (high, keep, i) = (low, 0, i - 1);
         }
     }
+
+    /// Moves the bytes from `from` to `end` down by `gap`, over what lies there.
+    #[inline]
+    pub(super) fn move_down(self, from: usize, end: usize, gap: usize) {
+        if from == end {
+            return;
+        }
+        let (first, last) = ((from - gap) / 8, (end - gap - 1) / 8);
+        // From the bottom up: a word's new bytes lie above it, or in it.
+        for i in first..=last {
+            // Bytes of the first and of the last word that others own.
+            let mut keep = 0;
+            if i == first {
+                keep |= !(u64::MAX << ((from - gap) % 8 * 8));
+            }
+            if i == last {
+                keep |= !low_bytes((end - gap - 1) % 8 + 1);
+            }
+            let moved = self.load(8 * i + gap);
+            self.set_word(i, moved & !keep | self.word(i) & keep);
+        }
+    }
 }
 
 /// Appends all bytes of some buckets to `out`, as they are.
@@ -322,6 +344,13 @@ mod tests {
                     let mut expect = bytes(bucket);
                     expect.copy_within(from..end, from + gap);
                     bucket.move_up(from, end, gap);
+                    assert_eq!(bytes(bucket), expect, "{from} {end} {gap}");
+                });
+                with(|bucket| {
+                    bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                    let (mut expect, from, end) = (bytes(bucket), from + gap, end + gap);
+                    expect.copy_within(from..end, from - gap);
+                    bucket.move_down(from, end, gap);
                     assert_eq!(bytes(bucket), expect, "{from} {end} {gap}");
                 });
             }
