@@ -3,6 +3,8 @@
 %% lists.
 main([AppSrc, Ebin]) ->
     {ok, [{application, App, Props}]} = file:consult(AppSrc),
-    Modules = [list_to_atom(filename:basename(F, ".beam")) || F <- lists:sort(filelib:wildcard(Ebin ++ "/*.beam"))],
+    Modules = [list_to_atom(filename:basename(F, ".beam"))
+               || F <- lists:sort(filelib:wildcard(Ebin ++ "/*.beam"))],
     App1 = {application, App, lists:keystore(modules, 1, Props, {modules, Modules})},
-    ok = file:write_file(filename:join(Ebin, atom_to_list(App) ++ ".app"), io_lib:format("~tp.~n", [App1])).
+    ok = file:write_file(filename:join(Ebin, atom_to_list(App) ++ ".app"),
+                         io_lib:format("~tp.~n", [App1])).

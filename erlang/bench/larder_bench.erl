@@ -24,7 +24,8 @@
 
 %% What is to be done: a course or a memory at a size, how often, and about how many seconds that
 %% takes.
--type task() :: {Size :: pos_integer(), course | memory, map(), Runs :: pos_integer(), Operations :: pos_integer(), Seconds :: float()}.
+-type task() :: {Size :: pos_integer(), course | memory, map(), Runs :: pos_integer(),
+                 Operations :: pos_integer(), Seconds :: float()}.
 
 %% @doc Measures single operations and memory, prints the tables and stops the node.
 -spec main() -> no_return().
@@ -66,7 +67,8 @@ run(RunsOf, OwnRuns, OwnOperations, Least) ->
     Sizes = larder_bench_env:numbers("LARDER_BENCH_SIZES", ?SIZES),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", OwnRuns),
     Operations = larder_bench_env:number("LARDER_BENCH_OPERATIONS", OwnOperations),
-    Rows = larder_bench_env:choice("LARDER_BENCH_ROWS", [Row || {Row, _, _} <- larder_bench_work:rows()]),
+    Rows = larder_bench_env:choice("LARDER_BENCH_ROWS",
+                                   [Row || {Row, _, _} <- larder_bench_work:rows()]),
     Folder = larder_bench_env:folder("bench"),
     Facts = larder_report:facts() ++ [{runs, Runs}, {operations, Operations}],
     Tasks = [{Size, tasks(Size, Rows, RunsOf(Size, Runs), Operations, Least)} || Size <- Sizes],
@@ -85,10 +87,12 @@ run(RunsOf, OwnRuns, OwnOperations, Least) ->
 
 -spec tasks(pos_integer(), [atom()], pos_integer(), pos_integer(), pos_integer()) -> [task()].
 tasks(Size, Rows, Runs, Operations, Least) ->
-    [{Size, course, C, Runs, Operations, 2 * Runs * length(Steps) * max(Operations, Size) * cost(Size)}
+    [{Size, course, C, Runs, Operations,
+      2 * Runs * length(Steps) * max(Operations, Size) * cost(Size)}
      || #{steps := Steps} = C <- larder_bench_work:courses(), wanted(C, Rows)]
         ++ [{Size, memory, M, 1, Operations, 2 * (1.2 + max(Operations, Size) * 2.0e-6)}
-            || #{row := Row} = M <- larder_bench_work:memories(), lists:member(Row, Rows), Size >= Least].
+            || #{row := Row} = M <- larder_bench_work:memories(), lists:member(Row, Rows),
+               Size >= Least].
 
 %% Seconds of an operation, about.
 cost(Size) when Size < 10_000 -> 0.5e-6;
@@ -97,20 +101,26 @@ cost(Size) when Size < 4_000_000 -> 1.2e-6;
 cost(_) -> 1.7e-6.
 
 size(Size, Rows, Tasks) ->
-    lists:append([shape(Shape, Size, Rows, [T || {_, course, #{shape := S}, _, _, _} = T <- Tasks, S =:= Shape])
+    lists:append([shape(Shape, Size, Rows,
+                        [T || {_, course, #{shape := S}, _, _, _} = T <- Tasks, S =:= Shape])
                   || Shape <- [ints, binaries, tuples]])
-        ++ [told(T, "memory, " ++ Name, fun() -> larder_bench_memory:measure(M, Size, Operations) end)
+        ++ [told(T, "memory, " ++ Name,
+                 fun() -> larder_bench_memory:measure(M, Size, Operations) end)
             || {_, memory, #{name := Name} = M, _, Operations, _} = T <- Tasks].
 
 shape(_, _, _, []) -> [];
 shape(Shape, Size, Rows, Tasks) ->
-    larder_bench_measure:with_data(Shape, Size, fun() -> lists:append([course(T, Rows) || T <- Tasks]) end).
+    larder_bench_measure:with_data(Shape, Size,
+                                   fun() -> lists:append([course(T, Rows) || T <- Tasks]) end).
 
-wanted(#{steps := Steps}, Rows) -> lists:any(fun({_, Row, _}) -> lists:member(Row, Rows) end, Steps).
+wanted(#{steps := Steps}, Rows) ->
+    lists:any(fun({_, Row, _}) -> lists:member(Row, Rows) end, Steps).
 
-course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | _]} = Course, Runs, Operations, _} = Task, Rows) ->
+course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | _]} = Course, Runs,
+        Operations, _} = Task, Rows) ->
     What = io_lib:format("~s of ~s, ~s and so on", [Type, Shape, First]),
-    Measured = told(Task, What, fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
+    Measured = told(Task, What,
+                    fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
     [M || #{row := Row} = M <- Measured, lists:member(Row, Rows)].
 
 %% Says what is under way and how long the rest will take: what was expected, corrected by how long
@@ -118,7 +128,8 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
     {Expected, Taken} = get(factor),
     Left = get(left) * Taken / Expected,
-    io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n", [Size, What, larder_bench_env:time(Left)]),
+    io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n",
+              [Size, What, larder_bench_env:time(Left)]),
     Start = erlang:monotonic_time(millisecond),
     Result = Fun(),
     put(factor, {Expected + Seconds, Taken + (erlang:monotonic_time(millisecond) - Start) / 1000}),

@@ -44,7 +44,8 @@ share(Name, Default) ->
     case words(Name) of
         [] -> Default;
         [Word] ->
-            case string:to_float(Word ++ case lists:member($., Word) of true -> ""; false -> ".0" end) of
+            case string:to_float(Word
+                                 ++ case lists:member($., Word) of true -> ""; false -> ".0" end) of
                 {Share, ""} when Share > 0, Share =< 1 -> Share;
                 _ -> error({share_wanted, Name, Word})
             end

@@ -25,14 +25,20 @@ run() ->
     Parts = max(1, larder_bench_env:number("LARDER_BENCH_GROWTH", ?ROWS) div Part),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
     Grown = [{Name, Type, least([grow(Side, Type, Parts, Part, Run) || Run <- lists:seq(1, Runs)])}
-             || Type <- [set, ordered_set], {Name, Side} <- [{"ets", larder_bench_ets}, {"larder", larder_bench_larder}]],
+             || Type <- [set, ordered_set],
+                {Name, Side} <- [{"ets", larder_bench_ets}, {"larder", larder_bench_larder}]],
     io:format("~nFrom nothing to ~b rows {int, int}, random order; parts of ~b inserts; of each the best of ~b runs~n~n"
-              "~-13s ~-8s ~12s ~12s ~8s~n", [Parts * Part, Part, Runs, "type", "table", "median, ms", "slowest, ms", "ratio"]),
+              "~-13s ~-8s ~12s ~12s ~8s~n",
+              [Parts * Part, Part, Runs, "type", "table", "median, ms", "slowest, ms", "ratio"]),
     lists:foreach(fun print/1, Grown),
     Path = filename:join(larder_bench_env:folder("growth"), "growth-ets.csv"),
-    Lines = [[atom_to_list(Type), Name | [io_lib:format("~.3f", [F]) || F <- figures(Times)]] || {Name, Type, Times} <- Grown],
+    Lines = [[atom_to_list(Type), Name | [io_lib:format("~.3f", [F]) || F <- figures(Times)]]
+             || {Name, Type, Times} <- Grown],
     Facts = larder_report:facts() ++ [{runs, Runs}, {rows_a_part, Part}],
-    ok = larder_report:write(Path, larder_report:csv(Facts, ["type", "table", "median part (ms)", "slowest part (ms)", "ratio"], Lines)),
+    ok = larder_report:write(Path,
+                             larder_report:csv(Facts,
+                                               ["type", "table", "median part (ms)",
+                                                "slowest part (ms)", "ratio"], Lines)),
     io:format("~nwritten: ~ts~n", [Path]).
 
 %% Nanoseconds of each part.
@@ -42,7 +48,8 @@ grow(Side, Type, Parts, Part, Run) ->
       fun() ->
               Place = larder_bench_rows:places(at_random, Parts * Part, 1),
               T = Side:new([Type]),
-              Times = [timed(fun() -> Side:grow(T, Place, I * Part + 1, (I + 1) * Part) end) || I <- lists:seq(0, Parts - 1)],
+              Times = [timed(fun() -> Side:grow(T, Place, I * Part + 1, (I + 1) * Part) end)
+                       || I <- lists:seq(0, Parts - 1)],
               true = Side:delete(T),
               Times
       end, ?HEAP).

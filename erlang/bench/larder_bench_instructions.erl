@@ -65,7 +65,8 @@ operation({Name, Prepare}) ->
                       end, ?HEAP)
             end,
     ok = Round(fun(_) -> ok end),
-    lists:foreach(fun(_) -> ok = Round(fun(Calls) -> dump(io_lib:format("~b ~s", [Calls, Name])) end) end,
+    lists:foreach(fun(_) ->
+        ok = Round(fun(Calls) -> dump(io_lib:format("~b ~s", [Calls, Name])) end) end,
                   lists:seq(1, ?ROUNDS)).
 
 %%% The operations
@@ -110,14 +111,16 @@ kinds() ->
 int(I) -> {I, I}.
 
 record(I) ->
-    {I, active, 1, 1000 * I, <<"sixteen bytes!!!">>, 2.5, "a string", undefined, [1, 2, 3], {2026, 11, 23}, true, I,
+    {I, active, 1, 1000 * I, <<"sixteen bytes!!!">>, 2.5, "a string", undefined, [1, 2, 3],
+     {2026, 11, 23}, true, I,
      <<"short">>, [{key, I}], none, -I, 1 bsl 40 + I, infinity, [], ok}.
 
 of_sets() ->
     [by_keys("set: lookup of an absent key", set, fun(T, K) -> [] = larder:lookup(T, -K) end),
      by_keys("set: member", set, fun(T, K) -> true = larder:member(T, K) end),
      by_keys("set: lookup_element", set, fun(T, K) -> K = larder:lookup_element(T, K, 2) end),
-     by_keys("set: insert_new of a key that is there", set, fun(T, K) -> false = larder:insert_new(T, {K, 0}) end),
+     by_keys("set: insert_new of a key that is there", set,
+             fun(T, K) -> false = larder:insert_new(T, {K, 0}) end),
      {"set: insert of new rows",
       fun() ->
               T = larder:new(t, [set]),
@@ -133,17 +136,22 @@ of_sets() ->
      by_keys("set: take", set, fun(T, K) -> [_] = larder:take(T, K) end),
      by_keys("set: update_counter", set, fun(T, K) -> larder:update_counter(T, K, 1) end),
      by_keys("set: update_counter with three operations", set,
-             fun(T, K) -> [_, _, _] = larder:update_counter(T, K, [{2, 1}, {2, 2}, {2, -1, 0, 0}]) end),
-     by_keys("set: update_counter with a default", set, fun(T, K) -> 1 = larder:update_counter(T, -K, 1, {0, 0}) end),
-     by_keys("set: update_element", set, fun(T, K) -> true = larder:update_element(T, K, {2, ready}) end),
+             fun(T, K) ->
+                 [_, _, _] = larder:update_counter(T, K, [{2, 1}, {2, 2}, {2, -1, 0, 0}]) end),
+     by_keys("set: update_counter with a default", set,
+             fun(T, K) -> 1 = larder:update_counter(T, -K, 1, {0, 0}) end),
+     by_keys("set: update_element", set,
+             fun(T, K) -> true = larder:update_element(T, K, {2, ready}) end),
      by_keys("set: next of a random key", set, fun(T, K) -> larder:next(T, K) end),
-     {"set: first and next, in order", fun() -> {T, _} = filled(set, fun int/1), walk(T, fun larder:first/1, fun larder:next/2) end},
+     {"set: first and next, in order",
+      fun() -> {T, _} = filled(set, fun int/1), walk(T, fun larder:first/1, fun larder:next/2) end},
      {"set: first and delete until it is empty",
       fun() ->
               {T, _} = filled(set, fun int/1),
               fun() -> drain(T, larder:first(T), 0) end
       end},
-     by_keys("named set: lookup", [set, named_table], fun(_, K) -> [_] = larder:lookup(larder_bench_named, K) end)].
+     by_keys("named set: lookup", [set, named_table],
+             fun(_, K) -> [_] = larder:lookup(larder_bench_named, K) end)].
 
 of_ordered_sets() ->
     [by_keys("ordered_set: lookup", ordered_set, fun(T, K) -> [_] = larder:lookup(T, K) end),
@@ -167,11 +175,16 @@ of_ordered_sets() ->
      by_keys("ordered_set: next of a random key", ordered_set, fun(T, K) -> larder:next(T, K) end),
      by_keys("ordered_set: prev of a random key", ordered_set, fun(T, K) -> larder:prev(T, K) end),
      {"ordered_set: first and next, in order",
-      fun() -> {T, _} = filled(ordered_set, fun int/1), walk(T, fun larder:first/1, fun larder:next/2) end},
+      fun() -> {T, _} = filled(ordered_set, fun int/1),
+               walk(T, fun larder:first/1, fun larder:next/2) end},
      {"ordered_set: last and prev, in order",
-      fun() -> {T, _} = filled(ordered_set, fun int/1), walk(T, fun larder:last/1, fun larder:prev/2) end},
+      fun() -> {T, _} = filled(ordered_set, fun int/1),
+               walk(T, fun larder:last/1, fun larder:prev/2) end},
      by_keys("ordered_set: select of ten rows by guards on the key", ordered_set,
-             fun(T, K) -> larder:select(T, [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}], ['$_']}]) end)].
+             fun(T, K) ->
+                 larder:select(T,
+                               [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}],
+                                 ['$_']}]) end)].
 
 %% Eight objects under a key.
 of_bags() ->
@@ -199,7 +212,8 @@ of_tables() ->
     [{"new and delete of an empty table",
       fun() -> each(lists:seq(1, 200), fun(_) -> larder:delete(larder:new(t, [set])) end) end},
      {"info of size",
-      fun() -> {T, Rows} = filled(set, fun int/1), each(Rows, fun(_) -> ?ROWS = larder:info(T, size) end) end},
+      fun() -> {T, Rows} = filled(set, fun int/1),
+               each(Rows, fun(_) -> ?ROWS = larder:info(T, size) end) end},
      {"insert of a list of " ++ integer_to_list(?LIST) ++ " new rows",
       fun() ->
               Tables = [larder:new(t, [set]) || _ <- lists:seq(1, 50)],
@@ -210,14 +224,18 @@ of_tables() ->
 %% A scan of ?ROWS rows takes several slices, as all is slow under callgrind; the count is nearly
 %% the same however many there are.
 of_scans() ->
-    [by_keys("select with the key bound", set, fun(T, K) -> [_] = larder:select(T, [{{K, '$1'}, [], ['$1']}]) end),
-     by_keys("match_object with the key bound", set, fun(T, K) -> [_] = larder:match_object(T, {K, '_'}) end),
-     by_keys("match_delete with the key bound", set, fun(T, K) -> true = larder:match_delete(T, {K, '_'}) end),
+    [by_keys("select with the key bound", set,
+             fun(T, K) -> [_] = larder:select(T, [{{K, '$1'}, [], ['$1']}]) end),
+     by_keys("match_object with the key bound", set,
+             fun(T, K) -> [_] = larder:match_object(T, {K, '_'}) end),
+     by_keys("match_delete with the key bound", set,
+             fun(T, K) -> true = larder:match_delete(T, {K, '_'}) end),
      scan("select_count of 1,000 rows by a guard", set,
           fun(T) -> 500 = larder:select_count(T, [{{'_', '$1'}, [{'>', '$1', 500}], [true]}]) end),
      scan("select of 1,000 rows with a body that builds", set,
           fun(T) -> larder:select(T, [{{'$1', '$2'}, [], [{{'$2', '$1'}}]}]) end),
-     scan("match that finds one of 1,000 rows", set, fun(T) -> [[77]] = larder:match(T, {'$1', 77}) end),
+     scan("match that finds one of 1,000 rows", set,
+          fun(T) -> [[77]] = larder:match(T, {'$1', 77}) end),
      scan("foldl over 1,000 rows", set, fun(T) -> larder:foldl(fun(_, N) -> N + 1 end, 0, T) end),
      scan("tab2list of an ordered_set of 1,000 rows", ordered_set, fun larder:tab2list/1),
      {"select_delete of 1,000 rows",
@@ -227,7 +245,8 @@ of_scans() ->
       end}].
 
 by_keys(Name, Type, Fun) ->
-    {Name, fun() -> {T, Rows} = filled(Type, fun int/1), each(Rows, fun({K, _}) -> Fun(T, K) end) end}.
+    {Name, fun() -> {T, Rows} = filled(Type, fun int/1),
+                    each(Rows, fun({K, _}) -> Fun(T, K) end) end}.
 
 scan(Name, Type, Fun) ->
     {Name, fun() -> {T, _} = filled(Type, fun int/1), each([T, T, T], Fun) end}.

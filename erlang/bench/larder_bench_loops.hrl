@@ -27,7 +27,8 @@ run(lookup, T, #{size := N, visit := Keys}) -> lookup(T, Keys), N;
 run(miss, T, #{size := N, visit := Keys}) -> miss(T, Keys, N), N;
 run(counter, T, #{size := N, visit := Keys}) -> counter(T, Keys), N;
 run(delete, T, #{size := N, visit := Keys}) -> delete(T, Keys), 0 = rows(T), N;
-run(lookup_many, T, #{lists := [Keys | _] = Lists}) -> lookup_many(T, Lists), length(Keys) * length(Lists);
+run(lookup_many, T, #{lists := [Keys | _] = Lists}) ->
+    lookup_many(T, Lists), length(Keys) * length(Lists);
 run(next, T, #{size := N, sum := Sum}) -> Sum = next(T, ?TABLES:first(T), 0), N;
 run(select_count, T, #{size := N}) ->
     Half = N div 2,
@@ -107,7 +108,8 @@ fill(T, Shape, Order, N) ->
     Place = larder_bench_rows:places(Order, N, 1),
     fill(T, Shape, Place, 1, N),
     N = rows(T),
-    lists:foreach(fun(I) -> Row = larder_bench_rows:row(Shape, I), [Row] = ?TABLES:lookup(T, element(1, Row)) end,
+    lists:foreach(fun(I) -> Row = larder_bench_rows:row(Shape, I),
+                            [Row] = ?TABLES:lookup(T, element(1, Row)) end,
                   lists:seq(1, min(N, 1000))).
 
 fill(T, Shape, Place, I, N) when I =< N ->

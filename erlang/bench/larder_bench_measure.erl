@@ -11,7 +11,8 @@
 
 -export_type([measured/0]).
 
--type measured() :: #{row := larder_bench_work:row(), type := atom(), name := string(), size := pos_integer(),
+-type measured() :: #{row := larder_bench_work:row(), type := atom(), name := string(),
+                      size := pos_integer(),
                       ets := [float()], larder := [float()]}.
 %% Nanoseconds an operation of each measurement, those of one pair at the same place.
 
@@ -24,19 +25,22 @@
 %% @doc Calls `Fun' with the data of a shape and size, prepared once.
 -spec with_data(larder_bench_rows:shape(), pos_integer(), fun(() -> Result)) -> Result.
 with_data(Shape, Size, Fun) ->
-    ok = in_own_process(fun() -> persistent_term:put(?MODULE, larder_bench_rows:data(Shape, Size)) end, ?HEAP),
+    ok = in_own_process(fun() ->
+        persistent_term:put(?MODULE, larder_bench_rows:data(Shape, Size)) end, ?HEAP),
     try Fun()
     after persistent_term:erase(?MODULE)
     end.
 
 %% @doc Measures a course, each side `Runs' times, over rounds of about `Operations' operations. To
 %% be called in with_data/3.
--spec course(larder_bench_work:course(), pos_integer(), pos_integer(), pos_integer()) -> [measured()].
+-spec course(larder_bench_work:course(), pos_integer(), pos_integer(), pos_integer()) ->
+    [measured()].
 course(#{type := Type, steps := Steps} = Course, Size, Runs, Operations) ->
     Rounds = max(1, (Operations + Size - 1) div Size),
     Pairs = [pair(Course, Rounds, Run) || Run <- lists:seq(1, Runs)],
     [#{row => Row, type => Type, name => Name, size => Size,
-       ets => [map_get(Step, Ets) || {Ets, _} <- Pairs], larder => [map_get(Step, Larder) || {_, Larder} <- Pairs]}
+       ets => [map_get(Step, Ets) || {Ets, _} <- Pairs],
+       larder => [map_get(Step, Larder) || {_, Larder} <- Pairs]}
      || {Step, Row, Name} <- Steps, Row =/= unmeasured].
 
 pair(Course, Rounds, Run) when Run rem 2 =:= 1 ->
@@ -79,7 +83,8 @@ timed(Side, Step, Table, Data) ->
 -spec in_own_process(fun(() -> Result), pos_integer()) -> Result.
 in_own_process(Fun, Heap) ->
     Parent = self(),
-    {Pid, Monitor} = spawn_opt(fun() -> Parent ! {self(), try {ok, Fun()} catch C:R:S -> {C, R, S} end} end,
+    {Pid, Monitor} =
+        spawn_opt(fun() -> Parent ! {self(), try {ok, Fun()} catch C:R:S -> {C, R, S} end} end,
                                [monitor, {min_heap_size, Heap}]),
     receive
         {Pid, {ok, Result}} ->

@@ -7,8 +7,10 @@
 
 -export_type([measured/0]).
 
--type measured() :: #{row := larder_bench_work:row(), type := atom(), name := string(), size := pos_integer(),
-                      ets := [float()], larder := [float()], info := {Ets :: float(), Larder :: float()}}.
+-type measured() :: #{row := larder_bench_work:row(), type := atom(), name := string(),
+                      size := pos_integer(),
+                      ets := [float()], larder := [float()],
+                      info := {Ets :: float(), Larder :: float()}}.
 %% Bytes a row: resident ones, and by `info(Table, memory)'.
 
 %% What the background work of both sides needs to come to rest.
@@ -23,17 +25,21 @@ measure(#{row := Row, name := Name, type := Type} = Memory, Size, Rows) ->
     Count = max(1, Rows div Size),
     {EtsInfo, Ets} = in_child(larder_bench_ets, Memory, Size, Count),
     {LarderInfo, Larder} = in_child(larder_bench_larder, Memory, Size, Count),
-    #{row => Row, type => Type, name => Name, size => Size, ets => [Ets], larder => [Larder], info => {EtsInfo, LarderInfo}}.
+    #{row => Row, type => Type, name => Name, size => Size, ets => [Ets], larder => [Larder],
+      info => {EtsInfo, LarderInfo}}.
 
 in_child(Side, #{type := Type, shape := Shape, order := Order}, Size, Count) ->
-    Words = [atom_to_list(W) || W <- [Side, Type, Shape, Order]] ++ [integer_to_list(N) || N <- [Size, Count]],
+    Words = [atom_to_list(W) || W <- [Side, Type, Shape, Order]]
+        ++ [integer_to_list(N) || N <- [Size, Count]],
     Paths = lists:usort([filename:dirname(code:which(M)) || M <- [?MODULE, larder]]),
     Port = open_port({spawn_executable, os:find_executable("erl")},
-                     [{args, ["-noinput", "-pa"] ++ Paths ++ ["-s", atom_to_list(?MODULE), "child" | Words]},
+                     [{args, ["-noinput", "-pa"] ++ Paths
+                       ++ ["-s", atom_to_list(?MODULE), "child" | Words]},
                       exit_status, binary, hide]),
     case output(Port, []) of
         {0, Text} ->
-            {match, [Info, Resident]} = re:run(Text, "^bytes ([0-9.]+) ([0-9.]+)$", [{capture, [1, 2], list}, multiline]),
+            {match, [Info, Resident]} = re:run(Text, "^bytes ([0-9.]+) ([0-9.]+)$",
+                                               [{capture, [1, 2], list}, multiline]),
             {list_to_float(Info), list_to_float(Resident)};
         {Status, Text} ->
             error({failed, Words, Status, Text})
@@ -59,7 +65,8 @@ child([Side, Type, Shape, Order | Numbers]) ->
     timer:sleep(?REST_MS),
     After = resident(),
     Info = lists:sum([Side:memory(T) || T <- Tables]),
-    io:format("bytes ~.3f ~.3f~n", [Info / (Count * Size), max(?PAGE, After - Before) / (Count * Size)]),
+    io:format("bytes ~.3f ~.3f~n",
+              [Info / (Count * Size), max(?PAGE, After - Before) / (Count * Size)]),
     halt(0, [{flush, true}]).
 
 filled(Side, Options, Shape, Order, Size) ->

@@ -20,7 +20,8 @@
 
 %% Runs of one operation: what is to be done before, untimed, and the work, which gives the number
 %% of operations and something by which both sides are compared.
--type operation() :: {Name :: string(), Before :: fun(() -> term()), Work :: fun(() -> {pos_integer(), term()})}.
+-type operation() :: {Name :: string(),
+                      Before :: fun(() -> term()), Work :: fun(() -> {pos_integer(), term()})}.
 
 %% @doc Measures everything, prints the table and writes the file.
 -spec run() -> ok.
@@ -29,19 +30,25 @@ run() ->
     Rows = larder_bench_env:number("LARDER_BENCH_MNESIA", ?ROWS),
     Folder = larder_bench_env:folder("mnesia"),
     Sides = [begin
-                 {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => arguments(Side)}),
+                 {ok, Peer, _} =
+                     peer:start_link(#{connection => standard_io, args => arguments(Side)}),
                  ok = peer:call(Peer, ?MODULE, start, [Rows], 60_000),
                  Peer
              end || Side <- ["ets", "larder"]],
     io:format("~nMnesia, tables of ~b rows in RAM, nanoseconds an operation (medians of ~b runs)~n~n"
-              "~-60s ~12s ~12s ~7s~n~s~n", [Rows, Runs, "operation", "ets", "larder", "ratio", lists:duplicate(94, $-)]),
+              "~-60s ~12s ~12s ~7s~n~s~n",
+              [Rows, Runs, "operation", "ets", "larder", "ratio", lists:duplicate(94, $-)]),
     Lines = [line(N, Name, Sides, Runs) || {N, {Name, _, _}} <- numbered(operations(Rows))],
     lists:foreach(fun peer:stop/1, Sides),
     Slower = length([x || {_, Ets, Larder} <- Lines, Larder > Ets]),
     io:format("~n~b of ~b operations are slower on Larder~n", [Slower, length(Lines)]),
     Csv = filename:join(Folder, "mnesia.csv"),
-    Facts = larder_report:facts() ++ [{mnesia, os:getenv("LARDER_BENCH_MNESIA_VERSION", "unknown")}, {rows, Rows}, {runs, Runs}],
-    ok = larder_report:write(Csv, larder_report:csv(Facts, ["operation", "ets_ns", "larder_ns", "ratio"], [csv(L) || L <- Lines])),
+    Facts = larder_report:facts()
+        ++ [{mnesia, os:getenv("LARDER_BENCH_MNESIA_VERSION", "unknown")}, {rows, Rows},
+            {runs, Runs}],
+    ok = larder_report:write(Csv,
+                             larder_report:csv(Facts, ["operation", "ets_ns", "larder_ns", "ratio"],
+                                               [csv(L) || L <- Lines])),
     io:format("written: ~ts~n", [Csv]).
 
 %% Of the two Mnesias, the one that is meant comes first in the code path.
@@ -75,7 +82,8 @@ median(List) -> larder_bench_measure:median(List).
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
 csv({Name, Ets, Larder}) ->
-    [{text, Name}, io_lib:format("~.1f", [Ets]), io_lib:format("~.1f", [Larder]), io_lib:format("~.3f", [Larder / Ets])].
+    [{text, Name}, io_lib:format("~.1f", [Ets]), io_lib:format("~.1f", [Larder]),
+     io_lib:format("~.3f", [Larder / Ets])].
 
 %%% In the emulators that are measured
 
@@ -98,11 +106,13 @@ fields(twenty) -> [key | [list_to_atom("field" ++ integer_to_list(N)) || N <- li
 fields(counter) -> [key, count];
 fields(_) -> [key, group, name, size, state].
 
-fill(Table, Rows) -> lists:foreach(fun(I) -> mnesia:dirty_write(row(Table, I)) end, lists:seq(1, Rows)).
+fill(Table, Rows) ->
+    lists:foreach(fun(I) -> mnesia:dirty_write(row(Table, I)) end, lists:seq(1, Rows)).
 
 %% Ten rows a group, and in a bag five rows a key.
 row(twenty, I) ->
-    {twenty, I, active, 1, 1000 * I, <<"sixteen bytes!!!">>, 2.5, "a string", undefined, [1, 2, 3], {2026, 11, 23}, true, I,
+    {twenty, I, active, 1, 1000 * I, <<"sixteen bytes!!!">>, 2.5, "a string", undefined, [1, 2, 3],
+     {2026, 11, 23}, true, I,
      <<"short">>, [{key, I}], none, -I, 1 bsl 40 + I, infinity, [], ok};
 row(counter, I) -> {counter, I, 0};
 row(bag, I) -> {bag, I div 5, I, <<"a name">>, 10 * I, ready};
@@ -125,7 +135,8 @@ measure(N) ->
 
 -spec operations(pos_integer()) -> [operation()].
 operations(Rows) ->
-    transactions(Rows) ++ in_transactions(Rows) ++ dirty(Rows) ++ searches(Rows) ++ whole_tables(Rows).
+    transactions(Rows) ++ in_transactions(Rows) ++ dirty(Rows) ++ searches(Rows)
+        ++ whole_tables(Rows).
 
 transactions(Rows) ->
     Calls = max(1, Rows div 2),
@@ -141,69 +152,106 @@ transactions(Rows) ->
         fun() -> each(Calls, fun(I) -> done(fun() -> sum(mnesia:read(twenty, I)) end) end) end),
      op("transaction of a read and a write of the row",
         fun() ->
-                each(Calls, fun(I) -> done(fun() -> [R] = mnesia:wread({five, I}), mnesia:write(R) end) end)
+                each(Calls, fun(I) ->
+                    done(fun() -> [R] = mnesia:wread({five, I}), mnesia:write(R) end) end)
         end),
      op("transaction of a write and a delete",
         fun() ->
                 each(Calls, fun(I) ->
-                                    done(fun() -> mnesia:write(row(fresh, I)), mnesia:delete({fresh, I}) end)
+                                    done(fun() -> mnesia:write(row(fresh, I)),
+                                                  mnesia:delete({fresh, I}) end)
                             end)
         end),
      {"20 transactions of 750 writes, a write", fun clear_fresh/0,
       fun() ->
               Writes = max(1, Calls * 3 div 4),
-              _ = each(20, fun(T) -> done(fun() -> many(Writes, fun(I) -> mnesia:write(row(fresh, T * Writes + I)) end) end) end),
+              _ = each(20, fun(T) ->
+                      done(fun() ->
+                          many(Writes, fun(I) -> mnesia:write(row(fresh, T * Writes + I)) end)
+                      end)
+                  end),
               {20 * Writes, mnesia:table_info(fresh, size)}
       end},
      {"50 transactions of 10 nested ones, a nested one", fun clear_fresh/0,
       fun() ->
-              _ = each(50, fun(T) -> done(fun() -> many(10, fun(I) -> done(fun() -> mnesia:write(row(fresh, 10 * T + I)) end) end) end) end),
+              _ = each(50, fun(T) ->
+                      done(fun() ->
+                          many(10, fun(I) ->
+                              done(fun() -> mnesia:write(row(fresh, 10 * T + I)) end)
+                          end)
+                      end)
+                  end),
               {500, mnesia:table_info(fresh, size)}
       end},
      {"nested transactions 10 deep", fun clear_fresh/0,
-      fun() -> {N, _} = each(50, fun(T) -> deep(10, T) end), {10 * N, mnesia:table_info(fresh, size)} end}].
+      fun() -> {N, _} = each(50, fun(T) -> deep(10, T) end),
+               {10 * N, mnesia:table_info(fresh, size)} end}].
 
 in_transactions(Rows) ->
-    [op("read in one transaction", fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(five, I)) end) end),
-     op("read in one transaction, 20 fields", fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(twenty, I)) end) end),
-     op("read in one transaction, bag", fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(bag, I div 5)) end) end),
+    [op("read in one transaction",
+        fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(five, I)) end) end),
+     op("read in one transaction, 20 fields",
+        fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(twenty, I)) end) end),
+     op("read in one transaction, bag",
+        fun() -> in_one(Rows, fun(I) -> sum(mnesia:read(bag, I div 5)) end) end),
      op("read of a row written in the transaction",
-        fun() -> in_one(Rows div 2, fun(I) -> mnesia:write(row(five, I)), sum(mnesia:read(five, I)) end) end),
+        fun() ->
+            in_one(Rows div 2,
+                   fun(I) -> mnesia:write(row(five, I)), sum(mnesia:read(five, I)) end) end),
      op("index_read in one transaction",
         fun() -> in_one(Rows div 10, fun(I) -> sum(mnesia:index_read(indexed, I, group)) end) end),
      op("select with the key bound, in one transaction",
         fun() -> in_one(Rows, fun(I) -> sum(mnesia:select(five, bound(five, I))) end) end),
      op("select with the key unbound, in a transaction, a row",
-        fun() -> {_, A} = in_one(1, fun(_) -> sum(mnesia:select(five, unbound(five))) end), {Rows, A} end),
+        fun() -> {_, A} = in_one(1, fun(_) -> sum(mnesia:select(five, unbound(five))) end),
+                 {Rows, A} end),
      op("match_object with the key bound, in one transaction",
-        fun() -> in_one(Rows, fun(I) -> sum(mnesia:match_object({five, I, '_', '_', '_', '_'})) end) end),
+        fun() ->
+            in_one(Rows,
+                   fun(I) -> sum(mnesia:match_object({five, I, '_', '_', '_', '_'})) end) end),
      op("next through an ordered_set in a transaction",
-        fun() -> {Rows, done(fun() -> steps(sorted, mnesia:first(sorted), fun mnesia:next/2, 0) end)} end),
+        fun() ->
+            {Rows, done(fun() ->
+                steps(sorted, mnesia:first(sorted), fun mnesia:next/2, 0) end)} end),
      op("foldl in a transaction, a row",
-        fun() -> {Rows, done(fun() -> mnesia:foldl(fun(R, S) -> S + element(2, R) end, 0, five) end)} end),
+        fun() ->
+            {Rows, done(fun() ->
+                mnesia:foldl(fun(R, S) -> S + element(2, R) end, 0, five) end)} end),
      op("foldl in a transaction, 20 fields, a row",
-        fun() -> {Rows, done(fun() -> mnesia:foldl(fun(R, S) -> S + element(2, R) end, 0, twenty) end)} end)].
+        fun() ->
+            {Rows, done(fun() ->
+                mnesia:foldl(fun(R, S) -> S + element(2, R) end, 0, twenty) end)} end)].
 
 dirty(Rows) ->
     [op("dirty_read", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(five, I)) end) end),
-     op("dirty_read, 20 fields", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(twenty, I)) end) end),
-     op("dirty_read, ordered_set", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(sorted, I)) end) end),
-     op("dirty_read, bag", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(bag, I div 5)) end) end),
-     op("dirty_read of an absent key", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(five, -I)) end) end),
+     op("dirty_read, 20 fields",
+        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(twenty, I)) end) end),
+     op("dirty_read, ordered_set",
+        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(sorted, I)) end) end),
+     op("dirty_read, bag",
+        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(bag, I div 5)) end) end),
+     op("dirty_read of an absent key",
+        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_read(five, -I)) end) end),
      op("dirty_write", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(five, I)) end) end),
-     op("dirty_write, 20 fields", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(twenty, I)) end) end),
-     op("dirty_write, ordered_set", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(sorted, I)) end) end),
+     op("dirty_write, 20 fields",
+        fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(twenty, I)) end) end),
+     op("dirty_write, ordered_set",
+        fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(sorted, I)) end) end),
      op("dirty_write, bag", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(bag, I)) end) end),
-     op("dirty_write, indexed", fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(indexed, I)) end) end),
+     op("dirty_write, indexed",
+        fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(indexed, I)) end) end),
      {"dirty_write of new rows", fun clear_fresh/0,
       fun() -> each(Rows, fun(I) -> mnesia:dirty_write(row(fresh, I)) end) end},
      {"dirty_delete", fun() -> fill(fresh, Rows) end,
       fun() -> each(Rows, fun(I) -> mnesia:dirty_delete(fresh, I) end) end},
      {"dirty_delete_object, bag", fun() -> fill(bag, Rows) end,
-      fun() -> A = each(Rows, fun(I) -> mnesia:dirty_delete_object(row(bag, I)) end), fill(bag, Rows), A end},
+      fun() -> A = each(Rows, fun(I) -> mnesia:dirty_delete_object(row(bag, I)) end),
+               fill(bag, Rows), A end},
      {"dirty_update_counter", fun() -> mnesia:clear_table(counter) end,
       fun() -> each(Rows, fun(I) -> mnesia:dirty_update_counter(counter, I rem 100, 2) end) end},
-     op("dirty_index_read", fun() -> each(Rows div 10, fun(I) -> sum(mnesia:dirty_index_read(indexed, I, group)) end) end),
+     op("dirty_index_read",
+        fun() ->
+            each(Rows div 10, fun(I) -> sum(mnesia:dirty_index_read(indexed, I, group)) end) end),
      op("dirty_first and dirty_next, a row",
         fun() -> {Rows, steps(five, mnesia:dirty_first(five), fun mnesia:dirty_next/2, 0)} end),
      op("dirty_last and dirty_prev, ordered_set, a row",
@@ -214,11 +262,13 @@ dirty(Rows) ->
         end),
      op("write in an activity of kind async_dirty",
         fun() ->
-                mnesia:async_dirty(fun() -> each(Rows, fun(I) -> mnesia:write(row(five, I)) end) end)
+                mnesia:async_dirty(fun() ->
+                    each(Rows, fun(I) -> mnesia:write(row(five, I)) end) end)
         end)].
 
 searches(Rows) ->
-    [op("dirty_select with the key bound", fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_select(five, bound(five, I))) end) end),
+    [op("dirty_select with the key bound",
+        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_select(five, bound(five, I))) end) end),
      op("dirty_select with the key bound, 20 fields",
         fun() ->
                 each(Rows, fun(I) ->
@@ -227,15 +277,27 @@ searches(Rows) ->
                            end)
         end),
      op("dirty_select with the key unbound, a row",
-        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_select(five, unbound(five))) end), {Rows, A} end),
+        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_select(five, unbound(five))) end),
+                 {Rows, A} end),
      op("dirty_select with the key unbound, ordered_set, a row",
-        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_select(sorted, unbound(sorted))) end), {Rows, A} end),
+        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_select(sorted, unbound(sorted))) end),
+                 {Rows, A} end),
      op("dirty_match_object with the key bound",
-        fun() -> each(Rows, fun(I) -> sum(mnesia:dirty_match_object({five, I, '_', '_', '_', '_'})) end) end),
+        fun() ->
+            each(Rows, fun(I) ->
+                sum(mnesia:dirty_match_object({five, I, '_', '_', '_', '_'})) end) end),
      op("dirty_match_object with the key unbound, a row",
-        fun() -> {_, A} = each(1, fun(_) -> sum(mnesia:dirty_match_object({five, '_', 7, '_', '_', '_'})) end), {Rows, A} end),
+        fun() ->
+            Pattern = {five, '_', 7, '_', '_', '_'},
+            {_, A} = each(1, fun(_) -> sum(mnesia:dirty_match_object(Pattern)) end),
+            {Rows, A}
+        end),
      op("dirty_index_match_object",
-        fun() -> each(Rows div 10, fun(I) -> sum(mnesia:dirty_index_match_object({indexed, '_', I, '_', '_', '_'}, group)) end) end)].
+        fun() ->
+            each(Rows div 10, fun(I) ->
+                sum(mnesia:dirty_index_match_object({indexed, '_', I, '_', '_', '_'}, group))
+            end)
+        end)].
 
 whole_tables(Rows) ->
     [op("dirty_all_keys, a row", fun() -> {Rows, lists:sum(mnesia:dirty_all_keys(five))} end),

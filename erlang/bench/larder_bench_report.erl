@@ -20,7 +20,8 @@ table(Size, All) ->
 group(Size, {Row, Title, Members}) ->
     Target = larder_bench_work:target(Row, Size),
     Ratio = mean(Members),
-    io:format("~-50ts ~10s ~10s ~7.2f ~8s ~s~n", [Title, "", "", Ratio, target(Target), mark(Ratio, Target)]),
+    io:format("~-50ts ~10s ~10s ~7.2f ~8s ~s~n",
+              [Title, "", "", Ratio, target(Target), mark(Ratio, Target)]),
     lists:foreach(fun(M) -> member(M, Target) end, Members).
 
 member(#{name := Name} = M, Target) ->
@@ -44,7 +45,8 @@ grouped(N) -> [grouped(N div 1000), io_lib:format(",~3..0b", [N rem 1000])].
 %% By rows of the table, in its order; only those that were measured.
 groups(All) ->
     [{Row, Title, Members}
-     || {Row, Title, _} <- larder_bench_work:rows(), Members <- [[M || #{row := R} = M <- All, R =:= Row]], Members =/= []].
+     || {Row, Title, _} <- larder_bench_work:rows(),
+        Members <- [[M || #{row := R} = M <- All, R =:= Row]], Members =/= []].
 
 mean(Members) ->
     math:exp(lists:sum([math:log(ratio(M)) || M <- Members]) / length(Members)).
@@ -53,19 +55,24 @@ ratio(M) ->
     {Ets, Larder} = medians(M),
     Larder / Ets.
 
-medians(#{ets := Ets, larder := Larder}) -> {larder_bench_measure:median(Ets), larder_bench_measure:median(Larder)}.
+medians(#{ets := Ets, larder := Larder}) ->
+    {larder_bench_measure:median(Ets), larder_bench_measure:median(Larder)}.
 
 %% @doc Writes bench.csv and bench.svg into the folder.
 -spec files(file:filename(), [{pos_integer(), [measured()]}], [{atom(), term()}]) -> ok.
 files(Folder, BySize, Facts) ->
     Csv = filename:join(Folder, "bench.csv"),
     Svg = filename:join(Folder, "bench.svg"),
-    ok = larder_report:write(Csv, larder_report:csv(Facts, header(), lists:append([csv(Size, All) || {Size, All} <- BySize]))),
+    ok = larder_report:write(Csv,
+                             larder_report:csv(Facts, header(),
+                                               lists:append([csv(Size, All)
+                                                             || {Size, All} <- BySize]))),
     ok = larder_report:write(Svg, svg(BySize)),
     io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
 
 header() ->
-    ["rows", "row", "type", "operation", "unit", "ets", "larder", "ratio", "ratio_least", "ratio_most", "target", "met",
+    ["rows", "row", "type", "operation", "unit", "ets", "larder", "ratio", "ratio_least",
+     "ratio_most", "target", "met",
      "runs", "ets_info", "larder_info"].
 
 csv(Size, All) ->
@@ -74,16 +81,19 @@ csv(Size, All) ->
 
 csv_group(Size, {Row, Title, Members}) ->
     Ratio = mean(Members),
-    [integer_to_list(Size), atom_to_list(Row), "", {text, [Title, ": geometric mean"]}, "", "", "", number(Ratio), "", ""]
+    [integer_to_list(Size), atom_to_list(Row), "", {text, [Title, ": geometric mean"]}, "", "", "",
+     number(Ratio), "", ""]
         ++ judged(Ratio, larder_bench_work:target(Row, Size)) ++ ["", "", ""].
 
 csv_member(Size, Row, #{name := Name, type := Type, ets := Ets, larder := Larder} = M) ->
     {EtsMiddle, LarderMiddle} = medians(M),
     Ratio = LarderMiddle / EtsMiddle,
     Ratios = [L / E || {E, L} <- lists:zip(Ets, Larder)],
-    [integer_to_list(Size), atom_to_list(Row), atom_to_list(Type), {text, Name}, unit(M), number(EtsMiddle),
+    [integer_to_list(Size), atom_to_list(Row), atom_to_list(Type), {text, Name}, unit(M),
+     number(EtsMiddle),
      number(LarderMiddle), number(Ratio), number(lists:min(Ratios)), number(lists:max(Ratios))]
-        ++ judged(Ratio, larder_bench_work:target(Row, Size)) ++ [integer_to_list(length(Ets)) | infos(M)].
+        ++ judged(Ratio, larder_bench_work:target(Row, Size))
+        ++ [integer_to_list(length(Ets)) | infos(M)].
 
 unit(#{info := _}) -> "bytes";
 unit(_) -> "ns".
@@ -99,7 +109,8 @@ number(N) -> io_lib:format("~.3f", [float(N)]).
 svg(BySize) ->
     larder_report:chart(
       "Larder's time or memory by that of ets (logarithmic); left of 1 is better; the tick is the target", [0.1, 0.3, 1, 3, 10],
-      [{[grouped(Size), " rows"], [bar(Size, Group) || Group <- groups(All)]} || {Size, All} <- BySize]).
+      [{[grouped(Size), " rows"], [bar(Size, Group) || Group <- groups(All)]}
+       || {Size, All} <- BySize]).
 
 bar(Size, {Row, Title, Members}) ->
     Ratio = mean(Members),

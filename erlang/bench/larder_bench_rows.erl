@@ -13,7 +13,8 @@
 
 -type shape() :: ints | binaries | tuples.
 %% `{I, I}'; rows of mixed terms under a key of 16 bytes; the same under a tuple of three.
--type data() :: #{size := pos_integer(), sum := pos_integer(), insert := [term()], visit := [term()], lists := [[term()]]}.
+-type data() :: #{size := pos_integer(), sum := pos_integer(), insert := [term()],
+                  visit := [term()], lists := [[term()]]}.
 %% Keys in the order of insertion, and in another random order for everything after it: a row's
 %% place in memory is often that of its insertion, and visits in that order would not be random to
 %% the processor. For mixed rows, `{Key, I}'.
@@ -55,13 +56,15 @@ key(binaries, I) -> <<(I * 16#9E3779B97F4A7C15):64, I:64>>;
 key(tuples, I) -> {user, I bsr 4, I band 15}.
 
 %% @doc Which row comes at each place from 1 to N.
--spec places(in_order | at_random, pos_integer(), pos_integer()) -> fun((pos_integer()) -> pos_integer()).
+-spec places(in_order | at_random, pos_integer(), pos_integer()) ->
+    fun((pos_integer()) -> pos_integer()).
 places(in_order, _, _) -> fun(I) -> I end;
 places(at_random, N, Seed) ->
     Bits = bits(N - 1, 1),
     Mask = 1 bsl Bits - 1,
     Half = (Bits + 1) div 2,
-    {A, B, C} = {(Seed * 16#9E3779) band Mask bor 1, (Seed * 16#5851F5 + 16#2C1B3C6) band Mask bor 1, Seed * 16#3C6EF3},
+    {A, B, C} = {(Seed * 16#9E3779) band Mask bor 1,
+                 (Seed * 16#5851F5 + 16#2C1B3C6) band Mask bor 1, Seed * 16#3C6EF3},
     fun(I) -> mix(I - 1, N, {Mask, Half, A, B, C}) + 1 end.
 
 %% Each step is a bijection of 0..Mask; N is over half of that, so that a walk is two steps on

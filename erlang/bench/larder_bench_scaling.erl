@@ -22,7 +22,8 @@
 %% At least so many times the throughput of one process is asked of two.
 -define(TARGETS, [{"lookups", 1.8}, {"80/10/10", 1.6}]).
 
--type mix() :: {Insert :: number(), Delete :: number(), Lookup :: number(), other(), Range :: pos_integer(), Arity :: 1 | 2}.
+-type mix() :: {Insert :: number(), Delete :: number(), Lookup :: number(), other(),
+                Range :: pos_integer(), Arity :: 1 | 2}.
 %% Draws of 32 bits below the first are inserts, below the second deletes, below the third lookups.
 -type other() :: none | {next, pos_integer()} | count_all | {count, pos_integer()}.
 -type scenario() :: #{part := scaling | scenarios, name := string(), mix := mix()}.
@@ -33,15 +34,22 @@
 %% @doc Runs everything, prints the tables and writes the files.
 -spec run() -> ok.
 run() ->
-    Processes = larder_bench_env:numbers("LARDER_BENCH_PROCESSES", doubled(1, erlang:system_info(schedulers_online))),
+    Processes = larder_bench_env:numbers("LARDER_BENCH_PROCESSES",
+                                         doubled(1, erlang:system_info(schedulers_online))),
     Ms = larder_bench_env:number("LARDER_BENCH_MS", ?MS),
     Runs = larder_bench_env:number("LARDER_BENCH_RUNS", ?RUNS),
     Parts = larder_bench_env:choice("LARDER_BENCH_PARTS", [scaling, scenarios]),
     Named = os:getenv("LARDER_BENCH_SCENARIO", ""),
-    Chosen = [S || #{part := Part, name := Name} = S <- scenarios(), lists:member(Part, Parts), string:find(Name, Named) =/= nomatch],
-    _ = Chosen =/= [] orelse error({unknown, "LARDER_BENCH_SCENARIO", Named, [Name || #{name := Name} <- scenarios()]}),
-    Outcomes = [outcome(Scenario, Type, N, Ms, Runs) || Scenario <- Chosen, Type <- [set, ordered_set], N <- Processes],
-    [print(Part, Of) || Part <- Parts, Of <- [[O || #{scenario := #{part := P}} = O <- Outcomes, P =:= Part]], Of =/= []],
+    Chosen = [S || #{part := Part, name := Name} = S <- scenarios(), lists:member(Part, Parts),
+                   string:find(Name, Named) =/= nomatch],
+    _ = Chosen =/= []
+        orelse error({unknown, "LARDER_BENCH_SCENARIO", Named,
+                      [Name || #{name := Name} <- scenarios()]}),
+    Outcomes = [outcome(Scenario, Type, N, Ms, Runs)
+                || Scenario <- Chosen, Type <- [set, ordered_set], N <- Processes],
+    [print(Part, Of)
+     || Part <- Parts, Of <- [[O || #{scenario := #{part := P}} = O <- Outcomes, P =:= Part]],
+        Of =/= []],
     files(Outcomes, larder_report:facts() ++ [{runs, Runs}, {milliseconds, Ms}]).
 
 doubled(N, Most) when N >= Most -> [Most];
@@ -52,20 +60,27 @@ doubled(N, Most) -> [N | doubled(2 * N, Most)].
 scenarios() ->
     [scenario(scaling, Name, Percents, larder_bench_env:number("LARDER_BENCH_RANGE", 1 bsl 20), 2)
      || {Name, Percents} <- [{"lookups", {0, 0, 100, none}}, {"80/10/10", {10, 10, 80, none}}]]
-        ++ [scenario(scenarios, Name, Percents, larder_bench_env:number("LARDER_BENCH_RANGE", 1_000_000), 1)
+        ++ [scenario(scenarios, Name, Percents,
+                     larder_bench_env:number("LARDER_BENCH_RANGE", 1_000_000), 1)
             || {Name, Percents} <-
-                   [{"50/50/0", {50, 50, 0, none}}, {"10/10/80", {10, 10, 80, none}}, {"1/1/98", {1, 1, 98, none}},
+                   [{"50/50/0", {50, 50, 0, none}}, {"10/10/80", {10, 10, 80, none}},
+                    {"1/1/98", {1, 1, 98, none}},
                     {"0/0/100", {0, 0, 100, none}}]
-                   ++ [{lists:concat(["10/10/40, 40 of ", N, " next"]), {10, 10, 40, {next, N}}} || N <- [10, 100, 1000]]
+                   ++ [{lists:concat(["10/10/40, 40 of ", N, " next"]), {10, 10, 40, {next, N}}}
+                       || N <- [10, 100, 1000]]
                    ++ [{"100 of 1000 next", {0, 0, 0, {next, 1000}}}]
-                   ++ [{lists:concat(["10/10/", Lookups, ", ", Text, " ", What]), {10, 10, 80 - Rest, Other}}
-                       || {What, Other} <- [{"select all", count_all}, {"select 1000", {count, 1000}}],
-                          {Lookups, Text, Rest} <- [{"79", "1", 1}, {"79.99", "0.01", 0.01}, {"79.9999", "0.0001", 0.0001}]]].
+                   ++ [{lists:concat(["10/10/", Lookups, ", ", Text, " ", What]),
+                        {10, 10, 80 - Rest, Other}}
+                       || {What, Other} <- [{"select all", count_all},
+                                            {"select 1000", {count, 1000}}],
+                          {Lookups, Text, Rest} <- [{"79", "1", 1}, {"79.99", "0.01", 0.01},
+                                                    {"79.9999", "0.0001", 0.0001}]]].
 
 scenario(Part, Name, {Insert, Delete, Lookup, Other}, Range, Arity) ->
     Draw = fun(Percent) -> round(Percent * ?BITS / 100) end,
     #{part => Part, name => Name,
-      mix => {Draw(Insert), Draw(Insert + Delete), Draw(Insert + Delete + Lookup), Other, Range, Arity}}.
+      mix => {Draw(Insert), Draw(Insert + Delete), Draw(Insert + Delete + Lookup), Other, Range,
+              Arity}}.
 
 %% Larder first, then what `ets' offers for the type. The fixed number of locks is an option for
 %% OTP's own tests.
@@ -75,19 +90,24 @@ contenders(Type) ->
     Write = {write_concurrency, true},
     [{larder_bench_larder, "larder", []}]
         ++ [{larder_bench_ets, Name, Options}
-            || {Name, Options} <- [{"plain", []}, {"write", [Write]}, {"read", [Read]}, {"write, read", [Write, Read]}]
+            || {Name, Options} <- [{"plain", []}, {"write", [Write]}, {"read", [Read]},
+                                   {"write, read", [Write, Read]}]
                    ++ [Set || Type =:= set,
                               Set <- [{"auto, read", [{write_concurrency, auto}, Read]},
-                                      {"16384 locks", [{write_concurrency, {debug_hash_fixed_number_of_locks, 16384}}]}]]].
+                                      {"16384 locks",
+                                       [{write_concurrency,
+                                         {debug_hash_fixed_number_of_locks, 16384}}]}]]].
 
 -spec outcome(scenario(), atom(), pos_integer(), pos_integer(), pos_integer()) -> outcome().
 outcome(#{name := Name} = Scenario, Type, Processes, Ms, Runs) ->
     io:format(standard_error, "  ~s, ~s, ~b processes~n", [Name, Type, Processes]),
     Contenders = [C || {Side, _, Options} = C <- contenders(Type), offered(Side, [Type | Options])],
-    Rates = [[{Called, rate({Side, Called, [Type | Options]}, Scenario, Processes, Ms)} || {Side, Called, Options} <- turned(Run, Contenders)]
+    Rates = [[{Called, rate({Side, Called, [Type | Options]}, Scenario, Processes, Ms)}
+              || {Side, Called, Options} <- turned(Run, Contenders)]
              || Run <- lists:seq(1, Runs)],
     #{scenario => Scenario, type => Type, processes => Processes,
-      rates => [{Called, larder_bench_measure:median([proplists:get_value(Called, Rate) || Rate <- Rates])}
+      rates => [{Called,
+                 larder_bench_measure:median([proplists:get_value(Called, Rate) || Rate <- Rates])}
                 || {_, Called, _} <- Contenders]}.
 
 turned(Run, Contenders) when Run rem 2 =:= 0 -> lists:reverse(Contenders);
@@ -105,7 +125,8 @@ rate({Side, _, Options}, #{mix := {_, _, _, _, Range, Arity} = Mix}, Processes, 
     {ok, Table} = Side:new_with(Options),
     ok = Side:prefill(Table, Range, Arity),
     Parent = self(),
-    Workers = [spawn_opt(fun() -> Parent ! {self(), worker(Side, Table, Mix, Seed)} end, [link, {min_heap_size, 65_536}])
+    Workers = [spawn_opt(fun() -> Parent ! {self(), worker(Side, Table, Mix, Seed)} end,
+                         [link, {min_heap_size, 65_536}])
                || Seed <- lists:seq(1, Processes)],
     [W ! go || W <- Workers],
     timer:sleep(Ms),
@@ -128,7 +149,8 @@ worker(Side, Table, Mix, Seed) ->
 print(scaling, [#{scenario := #{mix := {_, _, _, _, Range, _}}} | _] = Outcomes) ->
     io:format("~nThroughput with more processes, ~b rows {int, int}; thousands of operations a second, and how many~n"
               "times the throughput of the fewest processes~n~n~-13s ~-10s ~5s ~10s ~7s  ~s~n",
-              [Range div 2, "type", "work", "procs", "larder", "times", "ets: best of its options, times"]),
+              [Range div 2, "type", "work", "procs", "larder", "times",
+               "ets: best of its options, times"]),
     lists:foreach(fun(O) -> scaled(O, base(O, Outcomes)) end, Outcomes);
 print(scenarios, Outcomes) ->
     io:format("~nScenarios: percent of inserts/deletes/lookups, and the rest; thousands of operations a second~n~n"
@@ -143,12 +165,14 @@ scaled(#{scenario := #{name := Name}, type := Type, processes := Processes} = O,
     {Larder, {Best, Ets}} = sides(O),
     {LarderBase, {_, EtsBase}} = sides(Base),
     Mark = case {Processes, lists:keyfind(Name, 1, ?TARGETS)} of
-               {2, {_, Target}} when Larder / LarderBase >= Target -> io_lib:format("  (>= ~.1f: ok)", [Target]);
+               {2, {_, Target}}
+                 when Larder / LarderBase >= Target -> io_lib:format("  (>= ~.1f: ok)", [Target]);
                {2, {_, Target}} -> io_lib:format("  (>= ~.1f: -)", [Target]);
                _ -> ""
            end,
     io:format("~-13s ~-10s ~5b ~10.1f ~7.2f  ~.1f ~.2f (~s)~s~n",
-              [Type, Name, Processes, Larder / 1000, Larder / LarderBase, Ets / 1000, Ets / EtsBase, Best, Mark]).
+              [Type, Name, Processes, Larder / 1000, Larder / LarderBase, Ets / 1000, Ets / EtsBase,
+               Best, Mark]).
 
 scenario(#{scenario := #{name := Name}, type := Type, processes := Processes} = O) ->
     {Larder, {Best, Ets}} = sides(O),
@@ -157,13 +181,17 @@ scenario(#{scenario := #{name := Name}, type := Type, processes := Processes} = 
                case Larder > Ets of true -> "ok"; false -> "-" end, Best]).
 
 %% Larder's rate, and the best of the others with its name.
-sides(#{rates := [{"larder", Larder} | Others]}) -> {Larder, hd(lists:reverse(lists:keysort(2, Others)))}.
+sides(#{rates := [{"larder", Larder} | Others]}) ->
+    {Larder, hd(lists:reverse(lists:keysort(2, Others)))}.
 
 files(Outcomes, Facts) ->
     Folder = larder_bench_env:folder("scaling"),
     Csv = filename:join(Folder, "scaling.csv"),
     Svg = filename:join(Folder, "scaling.svg"),
-    ok = larder_report:write(Csv, larder_report:csv(Facts, ["part", "scenario", "type", "processes", "larder", "ets_best", "ets_options", "ratio"],
+    ok = larder_report:write(Csv,
+                             larder_report:csv(Facts,
+                                               ["part", "scenario", "type", "processes", "larder",
+                                                "ets_best", "ets_options", "ratio"],
                                                     [line(O) || O <- Outcomes])),
     ok = larder_report:write(Svg, svg(Outcomes)),
     io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
@@ -171,12 +199,14 @@ files(Outcomes, Facts) ->
 %% Operations a second of Larder, and of `ets' with the options that serve it best.
 line(#{scenario := #{part := Part, name := Name}, type := Type, processes := Processes} = O) ->
     {Larder, {Options, Ets}} = sides(O),
-    [atom_to_list(Part), {text, Name}, atom_to_list(Type), integer_to_list(Processes), integer_to_list(round(Larder)),
+    [atom_to_list(Part), {text, Name}, atom_to_list(Type), integer_to_list(Processes),
+     integer_to_list(round(Larder)),
      integer_to_list(round(Ets)), {text, Options}, io_lib:format("~.3f", [Larder / Ets])].
 
 svg(Outcomes) ->
     larder_report:chart(
-      "Larder's throughput by that of the best option of ets (logarithmic); right of 1 is better", [0.1, 0.3, 1, 3, 10, 100],
+      "Larder's throughput by that of the best option of ets (logarithmic); right of 1 is better",
+      [0.1, 0.3, 1, 3, 10, 100],
       [{lists:concat([Type, ", ", N, " processes"]),
         [bar(O) || #{type := T, processes := P} = O <- Outcomes, T =:= Type, P =:= N]}
        || {Type, N} <- lists:usort([{T, P} || #{type := T, processes := P} <- Outcomes])]).

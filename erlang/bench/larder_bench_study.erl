@@ -31,7 +31,8 @@ main() ->
              catch
                  throw:{wrong, Name, What} -> say(["@wrong", Name, What]), 1;
                  Class:Reason:Stack ->
-                     say(["@wrong", "the study itself", io_lib:format("~0tp:~0tp ~0tp", [Class, Reason, Stack])]),
+                     say(["@wrong", "the study itself",
+                          io_lib:format("~0tp:~0tp ~0tp", [Class, Reason, Stack])]),
                      1
              end,
     halt(Status, [{flush, true}]).
@@ -46,13 +47,17 @@ run() ->
     _ = Contenders =/= [] orelse throw({wrong, "--only", "no table of this study is called so"}),
     put(began, erlang:monotonic_time(millisecond)),
     Sizes = larder_bench_env:numbers("LARDER_STUDY_SIZES", [700]),
-    [size(Size, Runs, 0.45 * I / length(Sizes), Contenders) || {I, Size} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)],
+    [size(Size, Runs, 0.45 * I / length(Sizes), Contenders)
+     || {I, Size} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)],
     Sound = [C || #{side := Side} = C <- Contenders, Side =/= larder_bench_planted],
     disjoint(Runs, 0.55, Sound),
-    scenarios(Runs, 1.0, [C || #{name := Name} = C <- Sound, os:getenv("LARDER_STUDY_SCENARIOS", "all") =:= "all" orelse is_main(Name)]).
+    scenarios(Runs, 1.0,
+              [C || #{name := Name} = C <- Sound,
+                    os:getenv("LARDER_STUDY_SCENARIOS", "all") =:= "all" orelse is_main(Name)]).
 
 %% Larder's defaults, and what ets has.
-is_main(Name) -> lists:member(Name, ["larder set", "larder ordered_set"]) orelse lists:prefix("ets", Name).
+is_main(Name) ->
+    lists:member(Name, ["larder set", "larder ordered_set"]) orelse lists:prefix("ets", Name).
 
 %%% Turns and time
 
@@ -85,22 +90,27 @@ until(Share) ->
 
 %% Whether nothing is to be begun any more that takes so many seconds, in a part that may last until
 %% this share of the time is over.
-over(Share, Seconds) -> os:getenv("LARDER_STUDY_STRICT") =:= "1" andalso spent() + Seconds * 1000 > until(Share).
+over(Share, Seconds) ->
+    os:getenv("LARDER_STUDY_STRICT") =:= "1" andalso spent() + Seconds * 1000 > until(Share).
 
 %% What there is: ets, Larder, Larder's structures.
 -spec contenders() -> [contender()].
 contenders() ->
     Locks = [{write_concurrency, true}, {read_concurrency, true}],
-    [table("ets set", larder_bench_ets, [set]), table("ets set, both", larder_bench_ets, [set | Locks]),
-     table("ets ordered_set", larder_bench_ets, [ordered_set]), table("ets ordered_set, both", larder_bench_ets, [ordered_set | Locks]),
-     table("larder set", larder_bench_larder, [set]), table("larder ordered_set", larder_bench_larder, [ordered_set])]
+    [table("ets set", larder_bench_ets, [set]),
+     table("ets set, both", larder_bench_ets, [set | Locks]),
+     table("ets ordered_set", larder_bench_ets, [ordered_set]),
+     table("ets ordered_set, both", larder_bench_ets, [ordered_set | Locks]),
+     table("larder set", larder_bench_larder, [set]),
+     table("larder ordered_set", larder_bench_larder, [ordered_set])]
         ++ [structure(S) || #{name := Name} = S <- larder:structures(), Name =/= default].
 
 table(Name, Side, Options) -> #{name => Name, side => Side, options => Options}.
 
 structure(#{name := Name, types := Types}) ->
     Type = case lists:member(ordered_set, Types) of true -> ordered_set; false -> set end,
-    table(lists:concat(["larder ", Type, ", ", Name]), larder_bench_larder, [Type, {structure, Name}]).
+    table(lists:concat(["larder ", Type, ", ", Name]), larder_bench_larder,
+          [Type, {structure, Name}]).
 
 %% What never grows is told how many rows there will be.
 -spec sized(contender(), pos_integer()) -> [term()].
@@ -111,39 +121,50 @@ sized(#{options := Options}, Rows) ->
      end || Option <- Options].
 
 buckets(Name, Rows) ->
-    [{buckets, max(256, min(1 bsl 24, Rows))} || #{name := N, options := #{buckets := _}} <- larder:structures(), N =:= Name].
+    [{buckets, max(256, min(1 bsl 24, Rows))}
+     || #{name := N, options := #{buckets := _}} <- larder:structures(), N =:= Name].
 
 planted() ->
-    [table("planted fault", larder_bench_planted, [set]) || os:getenv("LARDER_STUDY_PLANT") =:= "1"].
+    [table("planted fault", larder_bench_planted, [set])
+     || os:getenv("LARDER_STUDY_PLANT") =:= "1"].
 
 wanted(Name) ->
     case string:lexemes(os:getenv("LARDER_STUDY_ONLY", ""), ",") of
         [] -> true;
-        Parts -> lists:any(fun([$= | Whole]) -> Name =:= Whole; (Part) -> string:find(Name, Part) =/= nomatch end, Parts)
+        Parts ->
+            lists:any(fun([$= | Whole]) -> Name =:= Whole; (Part) -> string:find(Name, Part)
+                                           =/= nomatch end, Parts)
     end.
 
 %%% The workloads of 2003
 
 %% Steps of larder_bench_loops.hrl, in the order in which a table goes through them.
 workloads() ->
-    [{insert_up, "insert-sequential"}, {lookup_up, "lookup-sequential"}, {lookup, "lookup-random"}, {next, "traversal"},
+    [{insert_up, "insert-sequential"}, {lookup_up, "lookup-sequential"}, {lookup, "lookup-random"},
+     {next, "traversal"},
      {counter, "counter-random"}, {delete_up, "deletion"}, {insert, "insert-random"}].
 
 size(Size, Runs, Share, All) ->
     Contenders = [C || C <- All, fits(Size, C)],
     Rounds = max(1, larder_bench_env:number("LARDER_STUDY_OPERATIONS", 100_000) div Size),
-    larder_bench_measure:with_data(ints, Size, fun() -> turns(Runs, Share, fun(Turn) -> turn(Turn, Size, Rounds, Contenders) end) end),
+    larder_bench_measure:with_data(ints, Size, fun() ->
+        turns(Runs, Share, fun(Turn) -> turn(Turn, Size, Rounds, Contenders) end)
+    end),
     ok.
 
 turn(Turn, Size, Rounds, Contenders) ->
-    say(["@part", io_lib:format("erlang, ~b keys, run ~b", [Size, Turn]), integer_to_list(length(Contenders))]),
-    [measure(C, Size, Rounds) || C <- turned(Turn, Contenders), in_time(io_lib:format("~b keys", [Size]), 0.45, Size, C)].
+    say(["@part", io_lib:format("erlang, ~b keys, run ~b", [Size, Turn]),
+         integer_to_list(length(Contenders))]),
+    [measure(C, Size, Rounds)
+     || C <- turned(Turn, Contenders), in_time(io_lib:format("~b keys", [Size]), 0.45, Size, C)].
 
 in_time(What, Share, Keys, #{name := Name}) ->
     %% A row takes longer in a larger table.
     Seconds = case get({time, Name}) of undefined -> 0; ARow -> 1.5 * Keys * ARow end,
     Over = over(Share, Seconds),
-    _ = Over andalso say(["@skip", io_lib:format("~s, ~s: not in the time that was given (--minutes)", [What, Name])]),
+    _ = Over andalso say(["@skip",
+                          io_lib:format("~s, ~s: not in the time that was given (--minutes)",
+                                        [What, Name])]),
     not Over.
 
 turned(_, []) -> [];
@@ -156,18 +177,21 @@ fits(Size, #{name := Name} = C) ->
     Free = list_to_integer(os:getenv("LARDER_STUDY_FREE", "1000000000")),
     Fits = Needed =< Free,
     _ = Fits orelse say(["@skip", io_lib:format("~b keys, ~s: would take about ~.1f GB of memory, ~.1f GB may be used",
-                                            [Size, maps:get(name, C), Needed / 1.0e9, Free / 1.0e9])]),
+                                            [Size, maps:get(name, C), Needed / 1.0e9,
+                                             Free / 1.0e9])]),
     Fits.
 
 measure(#{name := Name, side := Side} = C, Size, Rounds) ->
     X = integer_to_list(Size),
     {Row, Times} = checked(Name, fun() ->
-        larder_bench_measure:in_own_process(fun() -> rounds(Side, Side:new(sized(C, Size)), Size, Rounds) end, 65_536)
+        larder_bench_measure:in_own_process(fun() ->
+            rounds(Side, Side:new(sized(C, Size)), Size, Rounds) end, 65_536)
     end),
     put({row, Name}, Row),
     put({time, Name}, lists:sum(Times) / 1.0e9 / Rounds / Size),
     point("bytes", Name, X, Row),
-    [point(Plot, Name, X, Ns / 1000 / Rounds * 1000 / Size) || {{_, Plot}, Ns} <- lists:zip(workloads(), Times)],
+    [point(Plot, Name, X, Ns / 1000 / Rounds * 1000 / Size)
+     || {{_, Plot}, Ns} <- lists:zip(workloads(), Times)],
     say(["@step", Name]).
 
 rounds(Side, Table, Size, Rounds) ->
@@ -197,7 +221,8 @@ step(Side, Step, Table, Data) ->
 %% What goes wrong in `Fun' is the table's.
 checked(Name, Fun) ->
     try Fun()
-    catch Class:Reason:Stack -> throw({wrong, Name, io_lib:format("~0tp:~0tp ~0tP", [Class, Reason, Stack, 20])})
+    catch Class:Reason:Stack ->
+        throw({wrong, Name, io_lib:format("~0tp:~0tp ~0tP", [Class, Reason, Stack, 20])})
     end.
 
 %%% Inserts of disjoint ranges
@@ -206,12 +231,14 @@ disjoint(Runs, Share, Contenders) ->
     N = larder_bench_env:number("LARDER_STUDY_INSERTS", 300_000),
     Counts = [1, 2, 4],
     turns(Runs, Share, fun(Turn) ->
-        say(["@part", io_lib:format("erlang, disjoint inserts, run ~b", [Turn]), integer_to_list(length(Contenders) * length(Counts))]),
+        say(["@part", io_lib:format("erlang, disjoint inserts, run ~b", [Turn]),
+             integer_to_list(length(Contenders) * length(Counts))]),
         [begin
              Rate = checked(Name, fun() -> inserts(C, N div P, P) end),
              point("disjoint", Name, integer_to_list(P), Rate / 1.0e6),
              say(["@step", Name])
-         end || P <- Counts, #{name := Name} = C <- turned(Turn, Contenders), in_time(io_lib:format("disjoint inserts by ~b", [P]), Share, 0, C)]
+         end || P <- Counts, #{name := Name} = C <- turned(Turn, Contenders),
+         in_time(io_lib:format("disjoint inserts by ~b", [P]), Share, 0, C)]
     end).
 
 inserts(#{side := Side} = C, Part, Processes) ->
@@ -242,11 +269,16 @@ scenarios(Runs, Share, Contenders) ->
         Steps = length(Contenders) * length(Counts) * length(Scenarios),
         say(["@part", io_lib:format("erlang, scenarios, run ~b", [Turn]), integer_to_list(Steps)]),
         [begin
-             Rate = checked(Name, fun() -> larder_bench_scaling:rate({Side, Name, sized(C, Range div 2)}, S, P, Ms) end),
+             Rate = checked(Name,
+                            fun() ->
+                                larder_bench_scaling:rate({Side, Name, sized(C, Range div 2)}, S, P,
+                                                          Ms) end),
              Plot = case P of 1 -> "scenarios-1"; _ -> "scenarios" end,
              point(Plot, Name, Called, Rate / 1.0e6),
              say(["@step", Name])
-         end || #{name := Called} = S <- Scenarios, #{name := Name, side := Side} = C <- turned(Turn, Contenders), in_time(Called, Share, 0, C), P <- Counts]
+         end || #{name := Called} = S <- Scenarios,
+         #{name := Name, side := Side} = C <- turned(Turn, Contenders),
+         in_time(Called, Share, 0, C), P <- Counts]
     end).
 
 %%% Lines
@@ -255,5 +287,6 @@ point(Plot, Series, X, Y) -> say(["@point", Plot, Series, X, io_lib:format("~.6f
 
 %% A field holds no tab and no end of line.
 say(Fields) ->
-    Clean = [[case C of $\t -> $\s; $\n -> $\s; _ -> C end || C <- lists:flatten(F)] || F <- Fields],
+    Clean = [[case C of $\t -> $\s; $\n -> $\s; _ -> C end || C <- lists:flatten(F)]
+             || F <- Fields],
     io:put_chars([lists:join($\t, Clean), $\n]).

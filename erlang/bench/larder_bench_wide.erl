@@ -14,8 +14,10 @@
 
 -export_type([place/0, cell/0, memory/0]).
 
--type place() :: #{type := atom(), kind := atom(), size := pos_integer(), by := ref | name, processes := 1 | 2}.
--type cell() :: #{op := larder_bench_wide_ops:op(), place := place(), result := larder_bench_wide_cell:result()}.
+-type place() :: #{type := atom(), kind := atom(), size := pos_integer(), by := ref | name,
+                   processes := 1 | 2}.
+-type cell() :: #{op := larder_bench_wide_ops:op(), place := place(),
+                  result := larder_bench_wide_cell:result()}.
 -type memory() :: #{place := place(), ets := {float(), float()}, larder := {float(), float()}}.
 %% Bytes a row by info(T, memory), and of the emulator's binaries that came with them.
 
@@ -40,7 +42,8 @@ main() ->
                  ok = run(),
                  0
              catch Class:Reason:Stack ->
-                     io:format("make bench-wide failed: ~0tP:~0tP~n~0tP~n", [Class, 5, Reason, 20, Stack, 20]),
+                     io:format("make bench-wide failed: ~0tP:~0tP~n~0tP~n",
+                               [Class, 5, Reason, 20, Stack, 20]),
                      1
              end,
     halt(Status, [{flush, true}]).
@@ -56,7 +59,9 @@ run() ->
     Rounds = larder_bench_env:number("LARDER_BENCH_RUNS", ?ROUNDS),
     Folder = larder_bench_env:folder("wide"),
     Places = [{Place, Cells} || Size <- Sizes, Place <- places(Types, Kinds, Size),
-                                Cells <- [[Op || Op <- Ops, is_cell(Op, Place), drawn(Op, Place, Seed, Share)]],
+                                Cells <- [[Op
+                                           || Op <- Ops, is_cell(Op, Place),
+                                              drawn(Op, Place, Seed, Share)]],
                                 Cells =/= []],
     Count = lists:sum([length(Cells) || {_, Cells} <- Places]),
     io:format(standard_error, "~b cells in ~b tables, seed ~b~n", [Count, length(Places), Seed]),
@@ -66,7 +71,8 @@ run() ->
     put(said, erlang:monotonic_time(second) - 60),
     {Cells, Memories} =
         lists:foldl(fun(Size, {CellsBefore, MemoriesBefore}) ->
-                            Measured = [place(Place, Those, Rounds) || {#{size := S} = Place, Those} <- Places, S =:= Size],
+                            Measured = [place(Place, Those, Rounds)
+                                        || {#{size := S} = Place, Those} <- Places, S =:= Size],
                             {NewCells, NewMemories} = lists:unzip(Measured),
                             Cells = CellsBefore ++ lists:append(NewCells),
                             Memories = MemoriesBefore ++ lists:append(NewMemories),
@@ -80,8 +86,10 @@ run() ->
 
 -spec places([atom()], [atom()], pos_integer()) -> [place()].
 places(Types, Kinds, Size) when Size >= ?LARGE ->
-    [P || #{type := Type, kind := Kind, by := ref, processes := 1} = P <- all_places(Types, Kinds, Size),
-          lists:member(Type, [set, ordered_set]), lists:member(Kind, larder_bench_wide_ops:large_kinds())];
+    [P || #{type := Type, kind := Kind, by := ref,
+            processes := 1} = P <- all_places(Types, Kinds, Size),
+          lists:member(Type, [set, ordered_set]),
+          lists:member(Kind, larder_bench_wide_ops:large_kinds())];
 places(Types, Kinds, Size) -> all_places(Types, Kinds, Size).
 
 all_places(Types, Kinds, Size) ->
@@ -93,7 +101,8 @@ is_cell(Name, #{type := Type, kind := Kind, size := Size, by := By} = Place) ->
     in_part(Name, Place)
         andalso larder_bench_wide_ops:on(larder_bench_wide_ops:find(Name), Type, Kind, {Size, By}).
 
-in_part(Name, #{size := Size}) when Size >= ?LARGE -> lists:member(Name, larder_bench_wide_ops:large());
+in_part(Name, #{size := Size}) when Size >= ?LARGE ->
+    lists:member(Name, larder_bench_wide_ops:large());
 in_part(Name, #{by := name, kind := Kind}) ->
     lists:member(Name, larder_bench_wide_ops:by_name())
         andalso lists:member(Kind, larder_bench_wide_ops:by_name_kinds());
@@ -105,10 +114,13 @@ in_part(_, _) -> true.
 %% The same cells for the same seed, whatever else was chosen. A large table takes longer to make
 %% than a cell takes: there a part of the tables is drawn, and a part of the cells of each, which
 %% together are as many as were wanted.
-drawn(Name, #{type := Type, kind := Kind, size := Size, by := By, processes := Processes}, Seed, Share) ->
+drawn(Name, #{type := Type, kind := Kind, size := Size, by := By, processes := Processes}, Seed,
+      Share) ->
     Table = {Type, Kind, Size, By, Processes},
     case Size > ?DRAWN_BY_TABLE of
-        true -> less({Seed, Table}, math:sqrt(Share)) andalso less({Seed, Table, Name}, math:sqrt(Share));
+        true ->
+            less({Seed, Table}, math:sqrt(Share))
+                andalso less({Seed, Table, Name}, math:sqrt(Share));
         false -> less({Seed, Table, Name}, Share)
     end.
 
@@ -138,7 +150,10 @@ cells(#{type := Type, kind := Kind, processes := Processes} = Place, Words, Ops,
         lists:mapfoldl(
           fun(#{name := Name} = Op, Now) ->
                   said(Place, Name),
-                  {Result, Seconds} = timed(fun() -> larder_bench_wide_cell:measure(Op, {Type, Kind, Processes}, Now, Rounds) end),
+                  {Result, Seconds} =
+                      timed(fun() ->
+                          larder_bench_wide_cell:measure(Op, {Type, Kind, Processes}, Now,
+                                                         Rounds) end),
                   spent(seconds(Place, Name), Seconds),
                   Next = case Result of
                              {left_out, _} -> delete(Now), element(1, tables(Place, Words));
@@ -150,14 +165,17 @@ cells(#{type := Type, kind := Kind, processes := Processes} = Place, Words, Ops,
     {Cells, Memory}.
 
 tables(#{size := Size} = Place, Words) ->
-    Count = if Size > 100 -> 1; Words > ?LARGE_ROW_WORDS -> ?SMALL_TABLES_LARGE_ROWS; true -> ?SMALL_TABLES end,
+    Count = if Size > 100 -> 1; Words > ?LARGE_ROW_WORDS -> ?SMALL_TABLES_LARGE_ROWS;
+               true -> ?SMALL_TABLES end,
     {Ets, EtsMemory} = filled(larder_bench_wide_ets, Place, Count),
     {Larder, LarderMemory} = filled(larder_bench_wide_larder, Place, Count),
-    {#{ets => Ets, larder => Larder}, [#{place => Place, ets => EtsMemory, larder => LarderMemory}]}.
+    {#{ets => Ets, larder => Larder},
+     [#{place => Place, ets => EtsMemory, larder => LarderMemory}]}.
 
 filled(Side, #{type := Type, kind := Kind, by := By, processes := Processes}, Count) ->
     #{parts := [#{all := Rows} | _], size := Size} = persistent_term:get(larder_bench_wide_cell),
-    Options = [Type | larder_bench_wide_kinds:options(Kind)] ++ [{write_concurrency, true} || Processes > 1],
+    Options = [Type | larder_bench_wide_kinds:options(Kind)]
+        ++ [{write_concurrency, true} || Processes > 1],
     true = garbage_collect(),
     Before = erlang:memory(binary),
     Named = case By of ref -> []; name -> [named_table] end,

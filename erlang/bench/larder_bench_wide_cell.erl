@@ -15,7 +15,8 @@
 -export_type([tables/0, result/0]).
 
 -type tables() :: #{ets := [term()], larder := [term()]}.
--type result() :: #{ets := [float()], larder := [float()], calls := pos_integer()} | {left_out, string()}.
+-type result() :: #{ets := [float()], larder := [float()], calls := pos_integer()}
+    | {left_out, string()}.
 %% Nanoseconds a call (a row, where an operation goes over all of them) of each round; calls of a
 %% round.
 
@@ -37,7 +38,8 @@
 %% collection copies.
 -spec with_data(fun(() -> larder_bench_wide_kinds:data()), fun(() -> Result)) -> Result.
 with_data(Make, Fun) ->
-    ok = larder_bench_measure:in_own_process(fun() -> persistent_term:put(?MODULE, Make()) end, ?HEAP),
+    ok = larder_bench_measure:in_own_process(fun() -> persistent_term:put(?MODULE, Make()) end,
+                                             ?HEAP),
     try Fun()
     after persistent_term:erase(?MODULE)
     end.
@@ -46,7 +48,8 @@ with_data(Make, Fun) ->
 -dialyzer({nowarn_function, measure/4}).
 
 %% @doc Measures a cell so many rounds, in with_data/2. Wrong answers are an error.
--spec measure(larder_bench_wide_ops:op(), {atom(), atom(), 1 | 2}, tables(), pos_integer()) -> result().
+-spec measure(larder_bench_wide_ops:op(), {atom(), atom(), 1 | 2}, tables(), pos_integer()) ->
+    result().
 measure(Op, Where, Tables, Rounds) ->
     {Pid, Monitor} = spawn_opt(fun() -> exit({done, cell(Op, Where, Tables, Rounds)}) end,
                                [monitor, {min_heap_size, ?HEAP}]),
@@ -76,12 +79,14 @@ cell(#{whole := Whole} = Op, {Type, Kind, Processes}, Tables, Rounds) ->
     end.
 
 %% Both sides answer alike, and leave the same rows; or both refuse the call.
-check(#{name := Name, loop := Loop, before := Before, later := Later} = Op, Type, Tables, {Part, Items}, Size) ->
+check(#{name := Name, loop := Loop, before := Before, later := Later} = Op, Type, Tables,
+      {Part, Items}, Size) ->
     [Ets, Larder] =
         [begin
              ok = Side:prepare(Before, T, Part),
              Answers = try Side:answers(Loop, T, Items) catch error:badarg -> refused end,
-             Left = case Size =< ?COMPARED of true -> lists:sort(Side:contents(T)); false -> none end,
+             Left = case Size =< ?COMPARED of true -> lists:sort(Side:contents(T));
+                                              false -> none end,
              ok = Side:prepare(Later, T, Part),
              {Answers, Left}
          end || {Side, [T | _]} <- sides(Tables)],
@@ -101,26 +106,32 @@ differing([A | As], [A | Bs]) -> differing(As, Bs);
 differing([A | _], [B | _]) -> {A, B};
 differing(A, B) -> {A, B}.
 
-sides(#{ets := Ets, larder := Larder}) -> [{larder_bench_wide_ets, Ets}, {larder_bench_wide_larder, Larder}].
+sides(#{ets := Ets, larder := Larder}) ->
+    [{larder_bench_wide_ets, Ets}, {larder_bench_wide_larder, Larder}].
 
 %% A pass of each side says how many make a round; the first one is not counted where it was short.
 rounds(Op, Tables, Works, Rounds, Passes) ->
     Pass = fun(Side) -> walled(fun() -> Passes(Op, Side, Works, 0, 1) end) end,
     [{EtsTime, EtsWall}, {LarderTime, LarderWall}] =
-        [case Pass(Side) of {_, Wall} when Wall < ?ROUND_WALL_NS -> Pass(Side); Long -> Long end || Side <- sides(Tables)],
+        [case Pass(Side) of {_, Wall} when Wall < ?ROUND_WALL_NS -> Pass(Side); Long -> Long end
+         || Side <- sides(Tables)],
     Wall = EtsWall + LarderWall,
-    Count = max(1, min(?ROUND_NS * 2 div (EtsTime + LarderTime + 1) + 1, 2 * ?ROUND_WALL_NS div (Wall + 1))),
+    Count = max(1,
+                min(?ROUND_NS * 2 div (EtsTime + LarderTime + 1) + 1,
+                    2 * ?ROUND_WALL_NS div (Wall + 1))),
     case Wall * Count * Rounds > ?CELL_SECONDS * 1_000_000_000 of
         true ->
             {left_out, io_lib:format("would take ~.1f s (a pass: ets ~.1f ms, larder ~.1f ms)",
-                                     [Wall * Count * Rounds / 1.0e9, EtsTime / 1.0e6, LarderTime / 1.0e6])};
+                                     [Wall * Count * Rounds / 1.0e9, EtsTime / 1.0e6,
+                                      LarderTime / 1.0e6])};
         false ->
             Calls = Count * length(maps:get(ets, Tables)) * length(element(2, element(1, Works))),
             Pair = fun(Round) -> pair(Round, Op, sides(Tables), Works, Count, Passes) end,
             %% Long rounds are even enough, and more of them would take too long.
             Most = case Wall * Count < ?LONG_ROUND_NS of true -> 3 * Rounds; false -> Rounds end,
             Pairs = calm(Pair, [Pair(Round) || Round <- lists:seq(1, Rounds)], Rounds, Most),
-            #{ets => [Ns / Calls || {Ns, _} <- Pairs], larder => [Ns / Calls || {_, Ns} <- Pairs], calls => Calls}
+            #{ets => [Ns / Calls || {Ns, _} <- Pairs], larder => [Ns / Calls || {_, Ns} <- Pairs],
+              calls => Calls}
     end.
 
 %% More rounds where some were disturbed, up to so many.
@@ -151,7 +162,8 @@ pair(Round, Op, [Ets, Larder], Works, Count, Passes) ->
 alone(Op, Side, Works, First, Count) -> alone(Op, Side, Works, First, Count, 0).
 
 alone(_, _, _, _, 0, Time) -> nanoseconds(Time);
-alone(#{loop := Loop, before := Before, later := Later} = Op, {Side, Tables} = S, Works, Number, Left, Time) ->
+alone(#{loop := Loop, before := Before, later := Later} = Op, {Side, Tables} = S, Works, Number,
+      Left, Time) ->
     {Part, Items} = element(Number rem tuple_size(Works) + 1, Works),
     prepare(Side, Before, Tables, Part),
     Start = erlang:monotonic_time(),
@@ -161,15 +173,19 @@ alone(#{loop := Loop, before := Before, later := Later} = Op, {Side, Tables} = S
     alone(Op, S, Works, Number + 1, Left - 1, Time + End - Start).
 
 prepare(_, as_is, _, _) -> ok;
-prepare(Side, State, Tables, Part) -> lists:foreach(fun(T) -> ok = Side:prepare(State, T, Part) end, Tables).
+prepare(Side, State, Tables, Part) ->
+    lists:foreach(fun(T) -> ok = Side:prepare(State, T, Part) end, Tables).
 
 %% Two processes share the items of each part; the tables are brought into their state at the end
 %% alone.
 beside(Op, Tables, Works, Rounds) ->
-    {Own, Its} = lists:unzip([{{P, Front}, {P, Back}} || {P, Items} <- Works, {Front, Back} <- [halves(Items)]]),
+    {Own, Its} =
+        lists:unzip([{{P, Front}, {P, Back}}
+                     || {P, Items} <- Works, {Front, Back} <- [halves(Items)]]),
     Parent = self(),
     Plain = Op#{before := as_is, later := as_is},
-    Helper = spawn_opt(fun() -> true = garbage_collect(), help(Parent, Plain, list_to_tuple(Its)) end,
+    Helper = spawn_opt(fun() -> true = garbage_collect(),
+                                help(Parent, Plain, list_to_tuple(Its)) end,
                        [link, {min_heap_size, ?HEAP}]),
     Passes = fun(_, Side, Those, First, Count) ->
                      Start = erlang:monotonic_time(),

@@ -10,7 +10,8 @@
 -export_type([kind/0, part/0, data/0]).
 
 -type kind() :: atom().
--type part() :: #{keys := [term()], rows := [tuple()], others := [term()], other_rows := [tuple()], all := [tuple()]}.
+-type part() :: #{keys := [term()], rows := [tuple()], others := [term()], other_rows := [tuple()],
+                  all := [tuple()]}.
 %% A part of the table's keys and their rows; as many keys that are not there, and rows for them;
 %% all rows of the table, in another random order.
 -type data() :: #{parts := [part()], size := pos_integer(), keys := pos_integer()}.
@@ -27,9 +28,12 @@
 %% keys are small integers.
 -spec kinds() -> [kind()].
 kinds() ->
-    [int, int62, bignum, float, atom, bin16, bin65, bin2048, string, tuple, nested, pid, ref, function, map,
-     one, rec5, rec20, rec60, row_bin2048, row_subbinary, row_map3, row_map33, row_map1000, row_function,
-     row_refs, row_deep, row_list200, row_improper, row_bitstring, row_mixed, monitor, compressed, several].
+    [int, int62, bignum, float, atom, bin16, bin65, bin2048, string, tuple, nested, pid, ref,
+     function, map,
+     one, rec5, rec20, rec60, row_bin2048, row_subbinary, row_map3, row_map33, row_map1000,
+     row_function,
+     row_refs, row_deep, row_list200, row_improper, row_bitstring, row_mixed, monitor, compressed,
+     several].
 
 %% @doc What a table of the kind is made with.
 -spec options(kind()) -> [term()].
@@ -72,7 +76,8 @@ data(Kind, Size, Seed) ->
     Fill = larder_bench_rows:places(at_random, N, Seed + 1),
     Rows = list_to_tuple([rows(Kind, I) || I <- lists:seq(1, N)]),
     All = lists:append([element(Fill(I), Rows) || I <- lists:seq(1, N)]),
-    Parts = [part(Kind, N, Rows, [Visit(I) || I <- lists:seq(P * Length + 1, (P + 1) * Length)], All)
+    Parts = [part(Kind, N, Rows, [Visit(I) || I <- lists:seq(P * Length + 1, (P + 1) * Length)],
+                  All)
              || P <- lists:seq(0, Many - 1)],
     #{parts => Parts, size => N * objects(Kind), keys => N}.
 

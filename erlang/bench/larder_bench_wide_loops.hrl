@@ -118,13 +118,16 @@ loop(new_insert_delete, T, Items, Mode) -> new_insert_delete(T, Items, Mode).
 ?OP(insert_new, Row, ?TABLES:insert_new(T, Row)).
 ?OP(lookup, K, ?TABLES:lookup(T, K)).
 ?OP(lookup_element, {K, At}, ?TABLES:lookup_element(T, K, At)).
-?OP(lookup_element_caught, {K, At}, try ?TABLES:lookup_element(T, K, At) catch error:badarg -> none end).
+?OP(lookup_element_caught, {K, At},
+    try ?TABLES:lookup_element(T, K, At) catch error:badarg -> none end).
 ?OP(member, K, ?TABLES:member(T, K)).
 ?OP(delete, K, ?TABLES:delete(T, K)).
 ?OP(delete_object, Row, ?TABLES:delete_object(T, Row)).
 ?OP(take, K, ?TABLES:take(T, K)).
-?OP(take_insert, {K, Row}, begin Taken = ?TABLES:take(T, K), true = ?TABLES:insert(T, Row), Taken end).
-?OP(lookup_insert, {K, Row}, begin Found = ?TABLES:lookup(T, K), true = ?TABLES:insert(T, Row), Found end).
+?OP(take_insert, {K, Row},
+    begin Taken = ?TABLES:take(T, K), true = ?TABLES:insert(T, Row), Taken end).
+?OP(lookup_insert, {K, Row},
+    begin Found = ?TABLES:lookup(T, K), true = ?TABLES:insert(T, Row), Found end).
 ?OP(update_counter, {K, By}, ?TABLES:update_counter(T, K, By)).
 ?OP(update_counter_default, {K, By, Row}, ?TABLES:update_counter(T, K, By, Row)).
 ?OP(update_element, {K, By}, ?TABLES:update_element(T, K, By)).
@@ -200,7 +203,8 @@ lookup_element_default(_, _, _) -> error(undef).
 looking(_, '$end_of_table', Found) -> Found;
 looking(T, {K, Rows}, Found) -> looking(T, ?TABLES:next_lookup(T, K), [Rows | Found]).
 -else.
--dialyzer({nowarn_function, [update_element_default/3, first_lookup/3, next_lookup/3, walk_next_lookup/3]}).
+-dialyzer({nowarn_function,
+           [update_element_default/3, first_lookup/3, next_lookup/3, walk_next_lookup/3]}).
 update_element_default(_, _, _) -> error(undef).
 first_lookup(_, _, _) -> error(undef).
 next_lookup(_, _, _) -> error(undef).

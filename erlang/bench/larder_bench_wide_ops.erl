@@ -9,12 +9,15 @@
 
 -export_type([op/0, state/0]).
 
--type state() :: as_is | without_keys | without_others | with_rows | restored | exchanged | empty | filled.
+-type state() :: as_is | without_keys | without_others | with_rows | restored | exchanged | empty
+    | filled.
 %% What a table is brought into, see prepare/3 of the loops: without or with the part's keys and
 %% rows; those rows alone instead of what was done to them; the same without the other keys, too;
 %% all rows again.
--type op() :: #{name := atom(), loop := atom(), on := [atom()], least := 1 | 2, input := atom(), before := state(),
-                later := state(), answer := exact | free | never, whole := boolean(), scan := boolean(),
+-type op() :: #{name := atom(), loop := atom(), on := [atom()], least := 1 | 2, input := atom(),
+                before := state(),
+                later := state(), answer := exact | free | never, whole := boolean(),
+                scan := boolean(),
                 only := any | smallest | named | unnamed | prefix}.
 %% `least': elements of a row. `answer': free where a hash table may choose its order, so that
 %% answers can't be compared one by one; never where they are a table's own business. `whole': one
@@ -54,7 +57,8 @@ per_row(#{whole := Whole}) -> Whole.
 
 -spec large() -> [atom()].
 large() ->
-    [insert, insert_over, insert_new_hit, lookup_hit, lookup_miss, member_hit, delete_hit, take_insert,
+    [insert, insert_over, insert_new_hit, lookup_hit, lookup_miss, member_hit, delete_hit,
+     take_insert,
      update_counter, update_element, next, select_key, match_object_key, select_count_all,
      select_count_guard, select_none, select_element_guard, foldl, walk_next, churn, queue].
 
@@ -63,7 +67,8 @@ large_kinds() -> [int, bin16, tuple, ref, rec5].
 
 -spec by_name() -> [atom()].
 by_name() ->
-    [insert_over, lookup_hit, lookup_miss, lookup_element, member_hit, delete_hit, update_counter, next, select_key,
+    [insert_over, lookup_hit, lookup_miss, lookup_element, member_hit, delete_hit, update_counter,
+     next, select_key,
      match_object_key, select_count_all, walk_next, info_size, whereis, fixtable].
 
 -spec by_name_kinds() -> [atom()].
@@ -127,11 +132,14 @@ lines() ->
      {update_counter_op, update_counter, ?SETS, by_op, as_is, restored, [two]},
      {update_counter_wrap, update_counter, ?SETS, by_wrapping, as_is, restored, [two]},
      {update_counter_list, update_counter, ?SETS, by_list, as_is, restored, [two]},
-     {update_counter_default, update_counter_default, ?SETS, by_one_default, as_is, restored, [two]},
-     {update_counter_new, update_counter_default, ?SETS, others_default, as_is, without_others, [two]},
+     {update_counter_default, update_counter_default, ?SETS, by_one_default, as_is, restored,
+      [two]},
+     {update_counter_new, update_counter_default, ?SETS, others_default, as_is, without_others,
+      [two]},
      {update_element, update_element, ?SETS, element, as_is, restored, [two]},
      {update_element_list, update_element, ?SETS, elements, as_is, restored, [two]},
-     {update_element_default, update_element_default, ?SETS, element_default, as_is, restored, [two]},
+     {update_element_default, update_element_default, ?SETS, element_default, as_is, restored,
+      [two]},
      {first, first, ?ALL, keys, as_is, as_is, [free]},
      {last, last, ?ALL, keys, as_is, as_is, [free]},
      {next, next, ?ALL, keys, as_is, as_is, [free]},
@@ -209,7 +217,8 @@ lines() ->
 %%% What they are given
 
 %% @doc The items of an operation from a part of the table's data: made before the time is taken.
--spec items(op(), atom(), larder_bench_wide_kinds:kind(), {larder_bench_wide_kinds:part(), pos_integer()}) -> [term()].
+-spec items(op(), atom(), larder_bench_wide_kinds:kind(),
+            {larder_bench_wide_kinds:part(), pos_integer()}) -> [term()].
 items(#{input := Input}, Type, Kind, {#{rows := Rows, other_rows := Others} = Part, Size}) ->
     Local = Part#{rows := larder_bench_wide_kinds:local(Kind, Rows),
                   other_rows := larder_bench_wide_kinds:local(Kind, Others)},
@@ -240,11 +249,14 @@ given(element_default, #{rows := Rows}, _) -> [{element(1, Row), {2, 17}, Row} |
 given(key_spec, #{keys := Keys}, Is) -> [key_spec(K, Is) || K <- Keys];
 given(other_spec, #{others := Keys}, Is) -> [key_spec(K, Is) || K <- Keys];
 given(same_spec, #{keys := [K | _] = Keys}, Is) -> Spec = key_spec(K, Is), [Spec || _ <- Keys];
-given(key_vars_spec, #{keys := Keys}, Is) -> [[{with_key(K, vars(Is)), [], [{{'$2', '$2'}}]}] || K <- Keys];
-given(key_guard_spec, #{keys := Keys}, Is) -> [[{with_key(K, vars(Is)), [{'>', '$2', 0}], ['$_']}] || K <- Keys];
+given(key_vars_spec, #{keys := Keys}, Is) ->
+    [[{with_key(K, vars(Is)), [], [{{'$2', '$2'}}]}] || K <- Keys];
+given(key_guard_spec, #{keys := Keys}, Is) ->
+    [[{with_key(K, vars(Is)), [{'>', '$2', 0}], ['$_']}] || K <- Keys];
 given(keys_spec, #{keys := Keys}, Is) ->
     [[{with_key(K, any(Is)), [], ['$_']} || K <- Four] || Four <- cut(Keys, 4)];
-given(prefix_spec, #{keys := Keys}, Is) -> [[{with_key(setelement(3, K, '_'), any(Is)), [], ['$_']}] || K <- Keys];
+given(prefix_spec, #{keys := Keys}, Is) ->
+    [[{with_key(setelement(3, K, '_'), any(Is)), [], ['$_']}] || K <- Keys];
 given(key_true_spec, #{keys := Keys}, Is) -> [[{with_key(K, any(Is)), [], [true]}] || K <- Keys];
 given(key_replace_spec, #{keys := Keys}, Is) ->
     [[{with_key(K, numbered(Is)), [], [replacement(Is, {const, K})]}] || K <- Keys];
@@ -281,7 +293,8 @@ given(reversed_rows, #{all := Rows}, _) -> [lists:reverse(lists:sort(Rows))];
 given(sizes, #{keys := Keys}, _) -> [size || _ <- Keys];
 given(memories, #{keys := Keys}, _) -> [memory || _ <- Keys];
 given(names, #{keys := Keys}, _) ->
-    element(1, lists:mapfoldl(fun(_, {A, B}) -> {A, {B, A}} end, {larder_bench_wide_one, larder_bench_wide_two}, Keys));
+    element(1, lists:mapfoldl(fun(_, {A, B}) -> {A, {B, A}} end,
+                              {larder_bench_wide_one, larder_bench_wide_two}, Keys));
 given(options, #{keys := Keys}, #{options := Options}) -> [Options || _ <- Keys];
 given(options_rows, #{keys := Keys, rows := Rows}, #{options := Options}) ->
     Ten = lists:sublist(Rows, 10),
@@ -300,13 +313,16 @@ turns(_, _) -> [].
 tenth(#{size := Size}) -> max(1, Size div 10).
 
 any(#{arity := Arity}) -> erlang:make_tuple(Arity, '_').
-vars(Is) -> list_to_tuple(lists:sublist(['$1', '$2'] ++ tl(tl(tuple_to_list(any(Is)))), maps:get(arity, Is))).
+vars(Is) ->
+    list_to_tuple(lists:sublist(['$1', '$2'] ++ tl(tl(tuple_to_list(any(Is)))),
+                                maps:get(arity, Is))).
 with_key(K, Pattern) -> setelement(1, Pattern, K).
 key_spec(K, Is) -> [{with_key(K, any(Is)), [], ['$_']}].
 
 %% All elements by number, so that a replacement can name them.
 numbered(#{arity := Arity}) -> list_to_tuple([variable(N) || N <- lists:seq(1, Arity)]).
-replacement(#{arity := Arity}, Key) -> {list_to_tuple([Key, {'+', '$2', 1} | [variable(N) || N <- lists:seq(3, Arity)]])}.
+replacement(#{arity := Arity}, Key) ->
+    {list_to_tuple([Key, {'+', '$2', 1} | [variable(N) || N <- lists:seq(3, Arity)]])}.
 variable(N) -> list_to_atom("$" ++ integer_to_list(N)).
 
 %%% Answers
@@ -319,7 +335,9 @@ same(#{answer := free}, Type, {A, B}) when Type =/= ordered_set -> length(A) =:=
 same(#{loop := walk_slots}, _, {A, B}) -> flat(A) =:= flat(B);
 same(_, ordered_set, {A, B}) -> A =:= B;
 same(#{loop := Loop}, _, {A, B}) ->
-    case lists:member(Loop, [select_limited, match_limited, walk_lookup, walk_next_lookup, drain_first_take]) of
+    case lists:member(Loop,
+                      [select_limited, match_limited, walk_lookup, walk_next_lookup,
+                       drain_first_take]) of
         true -> flat(A) =:= flat(B);
         false -> [plain(Answer) || Answer <- A] =:= [plain(Answer) || Answer <- B]
     end.

@@ -10,11 +10,14 @@
 -export_type([row/0, step/0, course/0, memory/0]).
 
 -type row() :: atom().
--type step() :: insert_up | lookup_up | counter_up | delete_up | insert | lookup | miss | counter | delete | lookup_many
-              | next | select_count | match_one | match_all | foldl | insert_mixed | lookup_mixed | delete_mixed.
+-type step() :: insert_up | lookup_up | counter_up | delete_up | insert | lookup | miss | counter
+    | delete | lookup_many
+              | next | select_count | match_one | match_all | foldl | insert_mixed | lookup_mixed
+              | delete_mixed.
 -type course() :: #{type := set | ordered_set, shape := larder_bench_rows:shape(),
                     steps := [{step(), row() | unmeasured, Name :: string()}]}.
--type memory() :: #{row := row(), name := string(), type := atom(), shape := larder_bench_rows:shape(),
+-type memory() :: #{row := row(), name := string(), type := atom(),
+                    shape := larder_bench_rows:shape(),
                     order := in_order | at_random}.
 
 %% Where the targets stand.
@@ -52,7 +55,8 @@ courses() ->
      #{type => set, shape => ints, steps => [{insert, set_write, "insert, random"},
                                              {lookup, set_read, "hit"},
                                              {miss, set_read, "miss"},
-                                             {lookup_many, set_many, "lookup_many (ets: a list of lookups)"},
+                                             {lookup_many, set_many,
+                                              "lookup_many (ets: a list of lookups)"},
                                              {next, set_walk, "first, next"} | scans("set")]
                                             ++ [{counter, set_write, "update_counter, random"},
                                                 {delete, set_write, "delete, random"}]},
@@ -61,7 +65,8 @@ courses() ->
                                                      {delete_up, unmeasured, ""}]},
      #{type => ordered_set, shape => ints, steps => [{insert, ordered, "insert"},
                                                      {lookup, ordered, "lookup"},
-                                                     {next, ordered_walk, "first, next"} | scans("ordered_set")]
+                                                     {next, ordered_walk, "first, next"}
+                                                         | scans("ordered_set")]
                                                     ++ [{counter, ordered, "update_counter"},
                                                         {delete, ordered, "delete"}]}]
         ++ [mixed(Type, Shape) || Shape <- [binaries, tuples], Type <- [set, ordered_set]].
@@ -72,18 +77,24 @@ scans(Type) ->
                          {match_all, "match_object, all rows given"}, {foldl, "foldl"}]].
 
 mixed(Type, Shape) ->
-    #{type => Type, shape => Shape, steps => [{insert_mixed, mixed, "insert, " ++ name(Type, Shape)},
-                                              {lookup_mixed, mixed, "lookup, " ++ name(Type, Shape)},
+    #{type => Type, shape => Shape,
+      steps => [{insert_mixed, mixed, "insert, " ++ name(Type, Shape)},
+                                              {lookup_mixed, mixed,
+                                               "lookup, " ++ name(Type, Shape)},
                                               {delete_mixed, unmeasured, ""}]}.
 
-name(Type, Shape) -> lists:concat([Type, case Shape of binaries -> ", 16-byte key"; tuples -> ", tuple key" end]).
+name(Type, Shape) ->
+    lists:concat([Type, case Shape of binaries -> ", 16-byte key"; tuples -> ", tuple key" end]).
 
 %% @doc What memory is measured of.
 -spec memories() -> [memory()].
 memories() ->
     [#{row => memory_plain, name => "set", type => set, shape => ints, order => in_order},
-     #{row => memory_plain, name => "ordered_set, in order", type => ordered_set, shape => ints, order => in_order}]
-        ++ [#{row => memory_mixed, name => name(Type, Shape), type => Type, shape => Shape, order => at_random}
+     #{row => memory_plain, name => "ordered_set, in order", type => ordered_set, shape => ints,
+       order => in_order}]
+        ++ [#{row => memory_mixed, name => name(Type, Shape), type => Type, shape => Shape,
+              order => at_random}
             || Shape <- [binaries, tuples], Type <- [set, ordered_set, bag]]
-        ++ [#{row => memory_random, name => "ordered_set, at random", type => ordered_set, shape => ints,
+        ++ [#{row => memory_random, name => "ordered_set, at random", type => ordered_set,
+              shape => ints,
               order => at_random}].

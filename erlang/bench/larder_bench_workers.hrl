@@ -61,7 +61,9 @@ other(count_all, T, _, _, Random) ->
     true = ?TABLES:select_count(T, [{'_', [], [true]}]) > 0,
     Random;
 other({count, N}, T, Key, _, Random) ->
-    true = ?TABLES:select_count(T, [{{'$1'}, [{'andalso', {'>', '$1', Key}, {'=<', '$1', Key + N}}], [true]}]) =< N,
+    true = ?TABLES:select_count(T,
+                                [{{'$1'}, [{'andalso', {'>', '$1', Key}, {'=<', '$1', Key + N}}],
+                                  [true]}]) =< N,
     Random.
 
 %% A key that is gone has no next one in a set: on from another.

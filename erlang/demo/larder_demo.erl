@@ -39,10 +39,12 @@ run({A, B} = Modules, Seed, Folder, Places) ->
     works(A),
     works(B),
     io:format("~s and ~s, the same work. Seed ~b (LARDER_DEMO_SEED=~b repeats it), ~b schedulers, OTP ~s.~n",
-              [A, B, Seed, Seed, erlang:system_info(schedulers_online), erlang:system_info(otp_release)]),
+              [A, B, Seed, Seed, erlang:system_info(schedulers_online),
+               erlang:system_info(otp_release)]),
     {Files, Data} = data(Seed, Places),
     Operations = larder_demo_work:operations(Data),
-    Outcomes = measure(Operations, Modules, {#{}, #{}}, Start + ?BUDGET_MS, {1, length(Operations)}),
+    Outcomes = measure(Operations, Modules, {#{}, #{}}, Start + ?BUDGET_MS,
+                       {1, length(Operations)}),
     Seconds = (erlang:monotonic_time(millisecond) - Start) / 1000,
     larder_demo_report:table(Modules, Outcomes),
     larder_demo_report:files(Folder, Modules, Outcomes, [{seed, Seed}, {files, Files}]),
@@ -62,7 +64,8 @@ data(Seed, Places) ->
     Parent = self(),
     {Pid, Monitor} = spawn_monitor(
         fun() ->
-            {Files, All} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end, Places),
+            {Files, All} = larder_demo_debian:read(fun(What) -> io:format("  ~ts~n", [What]) end,
+                                                   Places),
             Packages = lists:sublist(All, limit(length(All))),
             persistent_term:put(?MODULE, larder_demo_work:data(Packages, rand:seed_s(exsss, Seed))),
             Parent ! {self(), Files}
@@ -70,7 +73,8 @@ data(Seed, Places) ->
     receive
         {Pid, Files} ->
             demonitor(Monitor, [flush]),
-            #{packages := Packages, reverse := Reverse, sections := Sections} = Data = persistent_term:get(?MODULE),
+            #{packages := Packages, reverse := Reverse,
+              sections := Sections} = Data = persistent_term:get(?MODULE),
             io:format("  ~b packages in ~b sections, ~b reverse dependencies~n~n",
                       [length(Packages), length(Sections), length(Reverse)]),
             {Files, Data};
@@ -98,7 +102,9 @@ verdict({A, B}, Outcomes, Seconds) ->
                       [A, B, length(Outcomes), Seconds]),
             0;
         Differing ->
-            io:format("~n~b of ~b operations DIFFER between ~s and ~s:~n", [length(Differing), length(Outcomes), A, B]),
-            [io:format("  ~ts: ~tP~n", [Name, D, 16]) || #{name := Name, difference := D} <- Differing],
+            io:format("~n~b of ~b operations DIFFER between ~s and ~s:~n",
+                      [length(Differing), length(Outcomes), A, B]),
+            [io:format("  ~ts: ~tP~n", [Name, D, 16])
+             || #{name := Name, difference := D} <- Differing],
             1
     end.

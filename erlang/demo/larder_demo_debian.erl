@@ -14,7 +14,8 @@
 -define(STATUS, "/var/lib/dpkg/status").
 -define(APT_HELPER, "/usr/lib/apt/apt-helper").
 
--type places() :: #{lists := file:filename(), status := file:filename(), apt_helper := file:filename()}.
+-type places() :: #{lists := file:filename(), status := file:filename(),
+                    apt_helper := file:filename()}.
 %% Where the index and apt's own reader are.
 -type relation() :: [{Name :: binary(), any | {Op :: binary(), Version :: binary()}}].
 %% One of several alternatives: `default-mta | mail-transport-agent'.
@@ -63,7 +64,8 @@ readable(File) -> plain(File) orelse compressed(File).
 plain(File) -> lists:suffix("_Packages", File).
 
 compressed(File) ->
-    lists:any(fun(Extension) -> lists:suffix("_Packages" ++ Extension, File) end, maps:keys(decompressors())).
+    lists:any(fun(Extension) -> lists:suffix("_Packages" ++ Extension, File) end,
+              maps:keys(decompressors())).
 
 %% Decompression is left to apt itself, which reads whatever it has written; without it, to the
 %% usual tools.
@@ -85,7 +87,8 @@ decompressor(Extension) ->
     end.
 
 output_of(Program, Args) ->
-    Port = open_port({spawn_executable, Program}, [{args, Args}, binary, exit_status, use_stdio, hide]),
+    Port = open_port({spawn_executable, Program},
+                     [{args, Args}, binary, exit_status, use_stdio, hide]),
     collect(Port, Program, Args, []).
 
 collect(Port, Program, Args, Acc) ->
@@ -141,7 +144,8 @@ skip_spaces(Bytes) -> Bytes.
 skip_spaces_at_end(<<>>) -> <<>>;
 skip_spaces_at_end(Bytes) ->
     case binary:last(Bytes) of
-        C when C =:= $\s; C =:= $\t; C =:= $\n -> skip_spaces_at_end(binary:part(Bytes, 0, byte_size(Bytes) - 1));
+        C when C =:= $\s; C =:= $\t;
+        C =:= $\n -> skip_spaces_at_end(binary:part(Bytes, 0, byte_size(Bytes) - 1));
         _ -> Bytes
     end.
 

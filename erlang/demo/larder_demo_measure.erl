@@ -42,7 +42,8 @@ repeat(Op, Modules, Tables, Times, Until) ->
     end.
 
 outcome(#{name := Name, rows := Rows}, Times, Memory, Difference) ->
-    #{name => lists:flatten(Name), rows => Rows, repeats => length(Times), memory => Memory, difference => Difference,
+    #{name => lists:flatten(Name), rows => Rows, repeats => length(Times), memory => Memory,
+      difference => Difference,
       times => case Times of
                    [] -> none;
                    _ -> {median([A || {A, _} <- Times]), median([B || {_, B} <- Times])}
@@ -96,7 +97,8 @@ timed(#{run := Run}, Mod, Env) ->
 
 in_own_process(Fun) ->
     Parent = self(),
-    {Pid, Monitor} = spawn_opt(fun() -> Parent ! {self(), try {ok, Fun()} catch C:R:S -> {C, R, S} end} end,
+    {Pid, Monitor} =
+        spawn_opt(fun() -> Parent ! {self(), try {ok, Fun()} catch C:R:S -> {C, R, S} end} end,
                                [monitor, {min_heap_size, ?HEAP}]),
     receive
         {Pid, Outcome} ->

@@ -10,7 +10,8 @@
 -spec line({module(), module()}, larder_demo_measure:outcome()) -> iolist().
 line(_, #{difference := D}) when D =/= none -> "DIFFERENT";
 line({A, B}, #{times := {TimeA, TimeB}, repeats := Repeats}) ->
-    io_lib:format("~s ~s   ~s ~s   (~b times, the same)", [A, larder_report:time(TimeA), B, larder_report:time(TimeB), Repeats]).
+    io_lib:format("~s ~s   ~s ~s   (~b times, the same)",
+                  [A, larder_report:time(TimeA), B, larder_report:time(TimeB), Repeats]).
 
 %% @doc The table of all operations. The ratio is how many times as quick the second is as the
 %% first.
@@ -20,7 +21,8 @@ table({A, B}, Outcomes) ->
               "(which in ets leaves out binaries over 64 bytes).~n~n",
               [B, A]),
     io:format("~-34s ~8s ~11s ~11s ~7s ~12s ~12s~n",
-              ["operation", "rows", A, B, "ratio", [atom_to_list(A), " B/row"], [atom_to_list(B), " B/row"]]),
+              ["operation", "rows", A, B, "ratio", [atom_to_list(A), " B/row"],
+               [atom_to_list(B), " B/row"]]),
     io:format("~s~n", [lists:duplicate(34 + 9 + 12 + 12 + 8 + 13 + 13, $-)]),
     lists:foreach(fun row/1, Outcomes),
     io:format("~nRatios, drawn (the mark ~ts is ~s's speed; a full bar is ~s times it, scale logarithmic)~n",
@@ -30,7 +32,8 @@ table({A, B}, Outcomes) ->
 row(#{name := Name, rows := Rows, times := {TimeA, TimeB}, difference := none} = Outcome) ->
     {MemA, MemB} = memory(Outcome),
     io:format("~-34ts ~8b ~11s ~11s ~7.2f ~12s ~12s~n",
-              [Name, Rows, larder_report:time(TimeA), larder_report:time(TimeB), TimeA / TimeB, MemA, MemB]);
+              [Name, Rows, larder_report:time(TimeA), larder_report:time(TimeB), TimeA / TimeB,
+               MemA, MemB]);
 row(#{name := Name, rows := Rows}) ->
     io:format("~-34ts ~8b ~11s~n", [Name, Rows, "DIFFERENT"]).
 
@@ -52,7 +55,8 @@ cell(I, Place, Middle) when I < Middle, I >= Place -> $-;
 cell(_, _, _) -> $\s.
 
 %% @doc Writes the CSV, the same as a table for a page, and the chart into the folder.
--spec files(file:filename(), {module(), module()}, [larder_demo_measure:outcome()], [{atom(), term()}]) -> ok.
+-spec files(file:filename(), {module(), module()}, [larder_demo_measure:outcome()],
+            [{atom(), term()}]) -> ok.
 files(Folder, Modules, Outcomes, Facts) ->
     Csv = filename:join(Folder, "run.csv"),
     Page = filename:join(Folder, "run.md"),
@@ -69,19 +73,23 @@ page({A, B}, Outcomes) ->
 page_row(#{name := Name, rows := Rows, times := {TimeA, TimeB}} = Outcome) ->
     {MemA, MemB} = memory(Outcome),
     io_lib:format("| ~ts | ~b | ~s | ~s | ~.2f | ~s | ~s |~n",
-                  [Name, Rows, larder_report:time(TimeA), larder_report:time(TimeB), TimeA / TimeB, MemA, MemB]).
+                  [Name, Rows, larder_report:time(TimeA), larder_report:time(TimeB), TimeA / TimeB,
+                   MemA, MemB]).
 
 csv({A, B}, Outcomes, Facts) ->
     Header = io_lib:format("operation,rows,repeats,~s_ns,~s_ns,ratio,~s_bytes_a_row,~s_bytes_a_row,same", [A, B, A, B]),
-    larder_report:csv(Facts ++ larder_report:facts(), [Header], [csv_row(Outcome) || Outcome <- Outcomes]).
+    larder_report:csv(Facts ++ larder_report:facts(), [Header],
+                      [csv_row(Outcome) || Outcome <- Outcomes]).
 
 csv_row(#{name := Name, rows := Rows, repeats := Repeats, difference := D} = Outcome) ->
     {TimeA, TimeB, Ratio} = case Outcome of
-                                #{times := {TA, TB}} -> {number(TA), number(TB), io_lib:format("~.3f", [TA / TB])};
+                                #{times := {TA, TB}} -> {number(TA), number(TB),
+                                                         io_lib:format("~.3f", [TA / TB])};
                                 #{} -> {"", "", ""}
                             end,
     {MemA, MemB} = memory(Outcome),
-    [{text, Name}, integer_to_list(Rows), integer_to_list(Repeats), TimeA, TimeB, Ratio, MemA, MemB, atom_to_list(D =:= none)].
+    [{text, Name}, integer_to_list(Rows), integer_to_list(Repeats), TimeA, TimeB, Ratio, MemA, MemB,
+     atom_to_list(D =:= none)].
 
 number(N) -> io_lib:format("~b", [round(N)]).
 
@@ -89,4 +97,5 @@ number(N) -> io_lib:format("~b", [round(N)]).
 svg({A, B}, Outcomes) ->
     Bars = [#{label => Name, ratio => TimeA / TimeB, good => TimeA >= TimeB}
             || #{name := Name, times := {TimeA, TimeB}, difference := none} <- Outcomes],
-    larder_report:chart(io_lib:format("How many times as quick ~s is as ~s (logarithmic)", [B, A]), [0.1, 1, 10, 100], [{"", Bars}]).
+    larder_report:chart(io_lib:format("How many times as quick ~s is as ~s (logarithmic)", [B, A]),
+                        [0.1, 1, 10, 100], [{"", Bars}]).

@@ -25,7 +25,8 @@
 %% @doc The rows and the random draws, made once from the packages.
 -spec data([larder_demo_debian:package()], rand:state()) -> map().
 data(Packages, Random0) ->
-    Ordered = [{{section(R), installed(R), Name}, maps:get(priority, R, <<>>), maps:get(version, R, <<>>)}
+    Ordered = [{{section(R), installed(R), Name}, maps:get(priority, R, <<>>),
+                maps:get(version, R, <<>>)}
                || {Name, R} <- Packages],
     Reverse = larder_demo_debian:reverse_dependencies(Packages),
     Names = [Name || {Name, _} <- Packages],
@@ -47,11 +48,13 @@ section(Record) -> maps:get(section, Record, <<"unknown">>).
 installed(Record) -> maps:get(installed_size, Record, 0).
 
 shuffle(List, Random0) ->
-    {Tagged, Random} = lists:mapfoldl(fun(X, R0) -> {N, R} = rand:uniform_s(R0), {{N, X}, R} end, Random0, List),
+    {Tagged, Random} = lists:mapfoldl(fun(X, R0) -> {N, R} = rand:uniform_s(R0), {{N, X}, R} end,
+                                      Random0, List),
     {[X || {_, X} <- lists:sort(Tagged)], Random}.
 
 biggest_section(Keys) ->
-    Counts = lists:foldl(fun({S, _, _}, M) -> maps:update_with(S, fun(N) -> N + 1 end, 1, M) end, #{}, Keys),
+    Counts = lists:foldl(fun({S, _, _}, M) -> maps:update_with(S, fun(N) -> N + 1 end, 1, M) end,
+                         #{}, Keys),
     {_, Biggest} = lists:max([{N, S} || {S, N} <- maps:to_list(Counts)]),
     Biggest.
 
@@ -63,14 +66,16 @@ size_ranges(Keys, N) ->
 key_ranges(Sorted, Keys, N, Rows) ->
     All = list_to_tuple(Sorted),
     Places = maps:from_list(lists:zip(Sorted, lists:seq(1, tuple_size(All)))),
-    [{K, element(min(map_get(K, Places) + Rows, tuple_size(All)), All)} || K <- lists:sublist(Keys, N)].
+    [{K, element(min(map_get(K, Places) + Rows, tuple_size(All)), All)}
+     || K <- lists:sublist(Keys, N)].
 
 %% @doc What is done, in order. The bag comes last: under the key of a package that twenty thousand
 %% others need, each insertion looks at all the objects that are there, so that it takes longer than
 %% the rest together.
 -spec operations(map()) -> [operation()].
 operations(Data) ->
-    loads(Data) ++ lookups(Data) ++ ranges(Data) ++ scans(Data) ++ writes(Data) ++ [concurrent(Data)] ++ bag(Data).
+    loads(Data) ++ lookups(Data) ++ ranges(Data) ++ scans(Data) ++ writes(Data)
+        ++ [concurrent(Data)] ++ bag(Data).
 
 %%% Loading
 
@@ -95,10 +100,12 @@ lookups(#{names := Names, keys := Keys, mixed := Mixed}) ->
           fun(Mod, T) -> sum(fun(N) -> [{_, R}] = Mod:lookup(T, N), installed(R) end, Names) end,
           same_for_each(lookup, Names)),
      read("member, half absent", length(Mixed), packages,
-          fun(Mod, T) -> sum(fun(N) -> case Mod:member(T, N) of true -> 1; false -> 0 end end, Mixed) end,
+          fun(Mod, T) ->
+              sum(fun(N) -> case Mod:member(T, N) of true -> 1; false -> 0 end end, Mixed) end,
           same_for_each(member, Mixed)),
      read("lookup in ordered_set, random", length(Keys), sections,
-          fun(Mod, T) -> sum(fun(K) -> [{{_, Size, _}, _, _}] = Mod:lookup(T, K), Size end, Keys) end,
+          fun(Mod, T) ->
+              sum(fun(K) -> [{{_, Size, _}, _, _}] = Mod:lookup(T, K), Size end, Keys) end,
           same_for_each(lookup, Keys)),
      read("lookup_element, ordered_set", length(Keys), sections,
           fun(Mod, T) -> sum(fun(K) -> byte_size(Mod:lookup_element(T, K, 3)) end, Keys) end,
@@ -127,7 +134,8 @@ size_spec({Section, Low, High}) ->
     [{{{Section, '$1', '$2'}, '_', '_'}, [{'>=', '$1', Low}, {'<', '$1', High}], [{{'$1', '$2'}}]}].
 
 key_spec({Low, High}) ->
-    [{{'$1', '_', '$2'}, [{'>=', '$1', {const, Low}}, {'<', '$1', {const, High}}], [{{'$1', '$2'}}]}].
+    [{{'$1', '_', '$2'}, [{'>=', '$1', {const, Low}}, {'<', '$1', {const, High}}],
+      [{{'$1', '$2'}}]}].
 
 pages(_, '$end_of_table', Acc) -> lists:append(lists:reverse(Acc));
 pages(Mod, {Page, Continuation}, Acc) -> pages(Mod, Mod:select(Continuation), [Page | Acc]).
@@ -140,24 +148,28 @@ walk(Mod, T, Key, Acc) -> walk(Mod, T, Mod:next(T, Key), [Key | Acc]).
 scans(#{packages := Packages, biggest := Biggest}) ->
     Rows = length(Packages),
     [read("match_object on a map field", Rows, packages,
-          fun(Mod, T) -> Mod:match_object(T, {'_', #{section => Biggest, multi_arch => <<"same">>}}) end,
+          fun(Mod, T) ->
+              Mod:match_object(T, {'_', #{section => Biggest, multi_arch => <<"same">>}}) end,
           fun same_multisets/2),
      read("foldl over the records", Rows, packages,
           fun(Mod, T) -> Mod:foldl(fun per_priority/2, #{}, T) end),
      read("foldl over ordered_set", Rows, sections,
-          fun(Mod, T) -> Mod:foldl(fun({Key, _, Version}, Acc) -> [{Key, Version} | Acc] end, [], T) end),
+          fun(Mod, T) ->
+              Mod:foldl(fun({Key, _, Version}, Acc) -> [{Key, Version} | Acc] end, [], T) end),
      read("tab2list of ordered_set", Rows, sections, fun(Mod, T) -> Mod:tab2list(T) end)].
 
 per_priority({_, Record}, Acc) ->
     Size = installed(Record),
-    maps:update_with(maps:get(priority, Record, none), fun({N, Sum}) -> {N + 1, Sum + Size} end, {1, Size}, Acc).
+    maps:update_with(maps:get(priority, Record, none), fun({N, Sum}) -> {N + 1, Sum + Size} end,
+                     {1, Size}, Acc).
 
 %%% Writing
 
 writes(#{section_of := SectionOf, packages := Packages, ordered := Ordered, biggest := Biggest}) ->
     [#{name => "update_counter over sections", rows => length(SectionOf),
        setup => fun(Mod, _) -> Mod:new(counters, [set, public]) end,
-       run => fun(Mod, T) -> lists:foreach(fun({S, Size}) -> count(Mod, T, S, Size) end, SectionOf), T end,
+       run => fun(Mod, T) -> lists:foreach(fun({S, Size}) -> count(Mod, T, S, Size) end, SectionOf),
+                             T end,
        compare => fun same_tables/2,
        cleanup => fun(Mod, T) -> Mod:delete(T) end},
      deletion("select_delete a section, set", [set, public], Packages,
@@ -189,8 +201,11 @@ concurrent(#{packages := Packages, names := Names, updates := Updates}) ->
     #{name => io_lib:format("~b readers and a writer", [Readers]),
       rows => Readers * length(Names) + length(Updates),
       setup => fun(Mod, _) ->
-                       T = Mod:new(live, [set, public, {read_concurrency, true}, {write_concurrency, true}]),
-                       true = Mod:insert(T, [{N, R#{writes => 0, check => 0}} || {N, R} <- Packages]),
+                       T = Mod:new(live,
+                                   [set, public, {read_concurrency, true},
+                                    {write_concurrency, true}]),
+                       true = Mod:insert(T,
+                                         [{N, R#{writes => 0, check => 0}} || {N, R} <- Packages]),
                        T
                end,
       run => fun(Mod, T) -> {torn, 0} = readers_and_writer(Mod, T, Readers, Names, Updates), T end,
@@ -201,7 +216,8 @@ readers_and_writer(Mod, T, Readers, Names, Updates) ->
     Parent = self(),
     Start = fun(Fun) -> spawn_link(fun() -> Parent ! {self(), Fun()} end) end,
     Pids = [Start(fun() -> lists:foreach(fun(N) -> write(Mod, T, N) end, Updates), 0 end)
-            | [Start(fun() -> sum(fun(N) -> torn(Mod, T, N) end, Names) end) || _ <- lists:seq(1, Readers)]],
+            | [Start(fun() -> sum(fun(N) -> torn(Mod, T, N) end, Names) end)
+               || _ <- lists:seq(1, Readers)]],
     {torn, lists:sum([receive {Pid, Torn} -> Torn end || Pid <- Pids])}.
 
 write(Mod, T, Name) ->

@@ -8,7 +8,8 @@
 
 -type cell() :: {text, unicode:chardata()} | iodata().
 %% Text is quoted; everything else stands as it is.
--type bar() :: #{label := unicode:chardata(), ratio := float(), good := boolean(), target => float() | none}.
+-type bar() :: #{label := unicode:chardata(), ratio := float(), good := boolean(),
+                 target => float() | none}.
 
 %% @doc The machine, the versions and the commit, for the head of a CSV.
 -spec facts() -> [{atom(), term()}].
@@ -79,13 +80,16 @@ time(Ns) -> io_lib:format("~.2f s", [Ns / 1.0e9]).
 %% target is a tick. Bars stand in sections, each with a heading (or none, if that is empty).
 -spec chart(unicode:chardata(), [number()], [{Heading :: unicode:chardata(), [bar()]}]) -> iolist().
 chart(Title, Grid, Sections) ->
-    Lines = lists:append([[{heading, Heading} || Heading =/= ""] ++ Bars || {Heading, Bars} <- Sections]),
+    Lines = lists:append([[{heading, Heading} || Heading =/= ""] ++ Bars
+                          || {Heading, Bars} <- Sections]),
     Height = ?TOP + 10 + ?PITCH * length(Lines),
     [io_lib:format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"~b\" font-family=\"sans-serif\""
                    " font-size=\"12\">~n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>~n"
-                   "<text x=\"12\" y=\"20\" font-size=\"14\">~ts</text>~n", [Height, escaped(Title)]),
+                   "<text x=\"12\" y=\"20\" font-size=\"14\">~ts</text>~n",
+                   [Height, escaped(Title)]),
      [grid(Ratio, Height) || Ratio <- Grid],
-     [line(?TOP + ?PITCH * I, Line) || {I, Line} <- lists:zip(lists:seq(0, length(Lines) - 1), Lines)],
+     [line(?TOP + ?PITCH * I, Line)
+      || {I, Line} <- lists:zip(lists:seq(0, length(Lines) - 1), Lines)],
      "</svg>\n"].
 
 x(Ratio) -> ?MIDDLE + ?DECADE * math:log10(min(1000.0, max(0.02, Ratio))).
@@ -93,10 +97,12 @@ x(Ratio) -> ?MIDDLE + ?DECADE * math:log10(min(1000.0, max(0.02, Ratio))).
 grid(Ratio, Height) ->
     io_lib:format("<line x1=\"~.1f\" x2=\"~.1f\" y1=\"44\" y2=\"~b\" stroke=\"~s\"/><text x=\"~.1f\" y=\"40\""
                   " text-anchor=\"middle\" fill=\"#666\">~w</text>~n",
-                  [x(Ratio), x(Ratio), Height - 8, case Ratio of 1 -> "#333"; _ -> "#ddd" end, x(Ratio), Ratio]).
+                  [x(Ratio), x(Ratio), Height - 8, case Ratio of 1 -> "#333"; _ -> "#ddd" end,
+                   x(Ratio), Ratio]).
 
 line(Y, {heading, Text}) ->
-    io_lib:format("<text x=\"12\" y=\"~b\" font-weight=\"bold\">~ts</text>~n", [Y + 12, escaped(Text)]);
+    io_lib:format("<text x=\"12\" y=\"~b\" font-weight=\"bold\">~ts</text>~n",
+                  [Y + 12, escaped(Text)]);
 line(Y, #{label := Label, ratio := Ratio, good := Good} = Bar) ->
     {From, To} = case Ratio >= 1 of
                      true -> {x(1), x(Ratio)};
@@ -104,7 +110,8 @@ line(Y, #{label := Label, ratio := Ratio, good := Good} = Bar) ->
                  end,
     [io_lib:format("<text x=\"12\" y=\"~b\">~ts</text><rect x=\"~.1f\" y=\"~b\" width=\"~.1f\" height=\"14\" fill=\"~s\"/>"
                    "<text x=\"~.1f\" y=\"~b\">~.2f</text>~n",
-                   [Y + 12, escaped(Label), From, Y, To - From, case Good of true -> "#2a7f62"; false -> "#b5483a" end,
+                   [Y + 12, escaped(Label), From, Y, To - From,
+                    case Good of true -> "#2a7f62"; false -> "#b5483a" end,
                     To + 5, Y + 12, Ratio]),
      tick(Y, maps:get(target, Bar, none))].
 

@@ -38,12 +38,15 @@
 %% format_error/2.
 -module(larder).
 
--export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3, setopts/2,
+-export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3,
+         setopts/2,
          safe_fixtable/2, delete_all_objects/1]).
--export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4, member/2,
+-export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4,
+         member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
          update_element/3, update_element/4]).
--export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2,
+-export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
+         prev_lookup/2,
          slot/2]).
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
          select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
@@ -253,7 +256,8 @@ lookup_element(Table, Key, Position) ->
 %% @doc As lookup_element/3, with an answer for a key that is not there.
 -spec lookup_element(table(), term(), pos_integer(), Default) -> term() | [term()] | Default.
 lookup_element(Table, Key, Position, Default) ->
-    ?TRY(larder_nif:lookup_element_default(Table, Key, Position, Default), [Table, Key, Position, Default]).
+    ?TRY(larder_nif:lookup_element_default(Table, Key, Position, Default),
+         [Table, Key, Position, Default]).
 
 %% @doc Whether there is an object with the key.
 -spec member(table(), term()) -> boolean().
@@ -284,7 +288,8 @@ take_many(Table, Keys) ->
     erlang:error(badarg, [Table, Keys], error_info(none)).
 
 %% @doc Adds to elements of the object with a key, which are integers.
--spec update_counter(table(), term(), integer() | update_op() | [update_op()]) -> integer() | [integer()].
+-spec update_counter(table(), term(), integer() | update_op() | [update_op()]) ->
+    integer() | [integer()].
 update_counter(Table, Key, Ops) ->
     ?TRY(larder_nif:update_counter(Table, Key, Ops), [Table, Key, Ops]).
 
@@ -295,14 +300,17 @@ update_counter(Table, Key, Ops, Default) ->
     ?TRY(larder_nif:update_counter_default(Table, Key, Ops, Default), [Table, Key, Ops, Default]).
 
 %% @doc Replaces elements of the object with a key; false if there is none.
--spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}]) -> boolean().
+-spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}]) ->
+    boolean().
 update_element(Table, Key, Elements) ->
     ?TRY_ELEMENT(larder_nif:update_element(Table, Key, Elements), [Table, Key, Elements]).
 
 %% @doc As update_element/3, with an object to begin with if there is none.
--spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}], tuple()) -> true.
+-spec update_element(table(), term(), {pos_integer(), term()} | [{pos_integer(), term()}],
+                     tuple()) -> true.
 update_element(Table, Key, Elements, Default) ->
-    ?TRY_ELEMENT(larder_nif:update_element_default(Table, Key, Elements, Default), [Table, Key, Elements, Default]).
+    ?TRY_ELEMENT(larder_nif:update_element_default(Table, Key, Elements, Default),
+                 [Table, Key, Elements, Default]).
 
 %% ---- from key to key ----
 
@@ -361,9 +369,11 @@ match(Table, Pattern) ->
     ?TRY(in_order(larder_nif:select_all(Table, match, Pattern, forward)), [Table, Pattern]).
 
 %% @doc As match/2, so many at a time.
--spec match(table(), match_pattern(), pos_integer()) -> {[[term()]], continuation()} | '$end_of_table'.
+-spec match(table(), match_pattern(), pos_integer()) ->
+    {[[term()]], continuation()} | '$end_of_table'.
 match(Table, Pattern, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, match, Pattern, Limit, forward)), [Table, Pattern, Limit]).
+    ?TRY(in_order(larder_nif:select_some(Table, match, Pattern, Limit, forward)),
+         [Table, Pattern, Limit]).
 
 %% @doc Goes on with a match/3.
 -spec match(continuation()) -> {[[term()]], continuation()} | '$end_of_table'.
@@ -376,7 +386,8 @@ match_object(Table, Pattern) ->
     ?TRY(in_order(larder_nif:select_all(Table, match_object, Pattern, forward)), [Table, Pattern]).
 
 %% @doc As match_object/2, so many at a time.
--spec match_object(table(), match_pattern(), pos_integer()) -> {[tuple()], continuation()} | '$end_of_table'.
+-spec match_object(table(), match_pattern(), pos_integer()) ->
+    {[tuple()], continuation()} | '$end_of_table'.
 match_object(Table, Pattern, Limit) ->
     ?TRY(in_order(larder_nif:select_some(Table, match_object, Pattern, Limit, forward)),
          [Table, Pattern, Limit]).
@@ -400,7 +411,8 @@ select(Table, Spec) ->
 %% @doc As select/2, so many at a time.
 -spec select(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
 select(Table, Spec, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, forward)), [Table, Spec, Limit]).
+    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, forward)),
+         [Table, Spec, Limit]).
 
 %% @doc Goes on with a select/3.
 -spec select(continuation()) -> {[term()], continuation()} | '$end_of_table'.
@@ -413,9 +425,11 @@ select_reverse(Table, Spec) ->
     ?TRY(in_order(larder_nif:select_all(Table, select, Spec, backward)), [Table, Spec]).
 
 %% @doc As select_reverse/2, so many at a time.
--spec select_reverse(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
+-spec select_reverse(table(), match_spec(), pos_integer()) ->
+    {[term()], continuation()} | '$end_of_table'.
 select_reverse(Table, Spec, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, backward)), [Table, Spec, Limit]).
+    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, backward)),
+         [Table, Spec, Limit]).
 
 %% @doc Goes on with a select_reverse/3.
 -spec select_reverse(continuation()) -> {[term()], continuation()} | '$end_of_table'.
@@ -492,7 +506,8 @@ is_compiled_ms(Term) ->
 repair_continuation('$end_of_table' = End, _Spec) ->
     End;
 repair_continuation({Table, Limit, Direction, Place, Program} = Continuation, Spec)
-  when (is_atom(Table) orelse is_reference(Table)), is_integer(Limit), is_atom(Direction), is_binary(Place) ->
+  when (is_atom(Table) orelse is_reference(Table)), is_integer(Limit), is_atom(Direction),
+  is_binary(Place) ->
     case is_compiled_ms(Program) of
         true -> Continuation;
         false -> {Table, Limit, Direction, Place, match_spec_compile(Spec)}
@@ -549,7 +564,8 @@ tab2file(Table, File) ->
     larder_file:save(Table, File, []).
 
 %% @doc As tab2file/2, with options.
--spec tab2file(table(), file:name(), [{extended_info, [object_count | md5sum]} | {sync, boolean()}]) ->
+-spec tab2file(table(), file:name(),
+               [{extended_info, [object_count | md5sum]} | {sync, boolean()}]) ->
           ok | {error, term()}.
 tab2file(Table, File, Options) ->
     larder_file:save(Table, File, Options).

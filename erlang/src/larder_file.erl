@@ -54,7 +54,8 @@ release(Table) ->
     end.
 
 written(ok, _File) -> ok;
-written({error, {io, Posix}}, _File) when Posix =:= eisdir; Posix =:= enotdir; Posix =:= enametoolong -> throw(eaccess);
+written({error, {io, Posix}}, _File) when Posix =:= eisdir; Posix =:= enotdir;
+Posix =:= enametoolong -> throw(eaccess);
 written({error, {io, Posix}}, File) -> throw({file_error, File, Posix}).
 
 %% `extended_info' once: a second one is as unknown as any other. What is to be synced once is.
@@ -64,7 +65,8 @@ save_options([{sync, Sync} | Options], {Synced, Extended}) when is_boolean(Sync)
     save_options(Options, {Synced =:= true orelse Sync, Extended});
 save_options([{extended_info, Items} | Options], {Sync, unsaid}) ->
     Extended = extended_items(Items),
-    save_options(Options, {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Extended)]});
+    save_options(Options,
+                 {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Extended)]});
 save_options([Option | _], _) ->
     throw({unknown_option, Option});
 save_options(Other, _) ->
@@ -74,7 +76,8 @@ said(unsaid, Usual) -> Usual;
 said(Said, _Usual) -> Said.
 
 extended_items([]) -> [];
-extended_items([Item | Items]) when Item =:= object_count; Item =:= md5sum -> [Item | extended_items(Items)];
+extended_items([Item | Items]) when Item =:= object_count;
+Item =:= md5sum -> [Item | extended_items(Items)];
 extended_items([Item | _]) -> throw({unknown_option, [{extended_info, [Item]}]});
 extended_items(Other) -> throw({malformed_option, Other}).
 
@@ -168,7 +171,8 @@ name(Make, File, Otherwise) ->
     end.
 
 %% What is said of a name that the system refuses.
-refused({read_error, {file_error, File, badarg}}, _, Posix) -> {read_error, {file_error, File, Posix}};
+refused({read_error, {file_error, File, badarg}}, _, Posix) ->
+    {read_error, {file_error, File, Posix}};
 refused(eaccess, File, Posix) -> {file_error, File, Posix}.
 
 native(Name, Otherwise) ->

@@ -73,7 +73,8 @@ next(Key, {_, Watched, Count, _}, #fold{table = Tab, way = Way} = Fold, Acc) ->
 
 chunk({[], _, _, _}, _Fold, Acc) ->
     Acc;
-chunk({[Object | _] = Objects, Watched, _, _} = Chunk, #fold{table = Tab, function = Fun} = Fold, Acc)
+chunk({[Object | _] = Objects, Watched, _, _} = Chunk, #fold{table = Tab, function = Fun} = Fold,
+      Acc)
   when is_tuple(Object), is_function(Fun, 2) ->
     objects(Objects, Fun, Acc, Tab, Watched, Chunk, Fold);
 chunk({[Object | _], _, _, _}, Fold, Acc) when is_tuple(Object) ->
@@ -91,7 +92,8 @@ objects([Object | Objects], Fun, Acc, Tab, Watched, Chunk, Fold) ->
     end.
 
 %% Of a bag: the objects of a key are passed as they were at its turn.
-keys([[Object | _] = Objects | Keys], Acc, {_, Watched, _, KeyPos} = Chunk, #fold{table = Tab} = Fold) ->
+keys([[Object | _] = Objects | Keys], Acc, {_, Watched, _, KeyPos} = Chunk,
+     #fold{table = Tab} = Fold) ->
     Acc1 = key(Objects, Fold, Acc),
     case Keys =/= [] andalso holds(Tab, Watched) of
         true -> keys(Keys, Acc1, Chunk, Fold);

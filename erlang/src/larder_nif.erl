@@ -14,7 +14,8 @@
 -export([new/2, whereis/1, all/0, delete_table/1, rename/2, give_away/3, setopts/2, safe_fixtable/2,
          delete_all_objects/1, guard_wanted/0, guard_of_next/2, structures/0, fault/1,
          info/2, info_list/2]).
--export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3, take_many/3,
+-export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3,
+         take_many/3,
          lookup_element/3, lookup_element_default/4, member/2, delete/2, delete_object/2, take/2,
          update_counter/3, update_counter_default/4, update_element/3, update_element_default/4]).
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
@@ -55,7 +56,8 @@ an_alias() ->
 
 places() ->
     Beside = case code:which(?MODULE) of
-                 File when is_list(File) -> [filename:join([filename:dirname(File), "..", "priv", "larder_nif"])];
+                 File when is_list(File) -> [filename:join([filename:dirname(File), "..", "priv",
+                                                            "larder_nif"])];
                  _ -> []
              end,
     InApplication = case code:priv_dir(larder) of

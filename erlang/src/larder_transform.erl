@@ -128,7 +128,8 @@ imports_fun2ms(Forms) ->
 %% The accumulator tells whether there is any.
 spell_fun2ms(Imported) ->
     fun({function, A, Name, Arity, Clauses}, Any) ->
-            {Clauses1, Any1} = walk(fun(Node, Acc) -> fun2ms_node(Node, Imported, Acc) end, Clauses, Any),
+            {Clauses1, Any1} = walk(fun(Node, Acc) -> fun2ms_node(Node, Imported, Acc) end, Clauses,
+                                    Any),
             {{function, A, Name, Arity, Clauses1}, Any1};
        (Form, Any) ->
             {Form, Any}
@@ -160,7 +161,8 @@ form({attribute, _, file, {File, _}} = Form, Walk) ->
     {[Form], Walk#walk{file = File}};
 form({attribute, A, import, {ets, Functions}}, Walk) ->
     {Here, Missing} = lists:partition(fun is_supported/1, Functions),
-    {[{attribute, A, import, {Module, Part}} || {Module, [_ | _] = Part} <- [{larder, Here}, {ets, Missing}]],
+    {[{attribute, A, import, {Module, Part}}
+      || {Module, [_ | _] = Part} <- [{larder, Here}, {ets, Missing}]],
      lists:foldl(fun({Name, Arity}, Walk1) -> warn(A, Name, Arity, Walk1) end, Walk, Missing)};
 %% A type, a record or a function may have any name: only what is below the
 %% name is walked.
@@ -279,15 +281,18 @@ places(erlang, spawn_request, 5) -> [2];
 places(erlang, Name, Arity) -> spawn_places(Name, Arity);
 places(proc_lib, hibernate, 3) -> [1];
 places(proc_lib, Name, Arity)
-  when Arity >= 3, Arity =< 5, (Name =:= start orelse Name =:= start_link orelse Name =:= start_monitor) -> [1];
+  when Arity >= 3, Arity =< 5,
+  (Name =:= start orelse Name =:= start_link orelse Name =:= start_monitor) -> [1];
 places(proc_lib, Name, Arity) -> spawn_places(Name, Arity);
 places(timer, tc, Arity) when Arity =:= 3; Arity =:= 4 -> [1];
-places(timer, Name, 4) when Name =:= apply_after; Name =:= apply_interval; Name =:= apply_repeatedly -> [2];
+places(timer, Name, 4) when Name =:= apply_after; Name =:= apply_interval;
+Name =:= apply_repeatedly -> [2];
 places(rpc, Name, 3) when Name =:= multicall; Name =:= eval_everywhere -> [1];
 places(rpc, multicall, 4) -> [1, 2];
 places(rpc, Name, Arity)
   when Arity =:= 4 orelse Arity =:= 5,
-       Name =:= call orelse Name =:= block_call orelse Name =:= cast orelse Name =:= async_call orelse
+       Name =:= call orelse Name =:= block_call orelse Name =:= cast orelse Name =:= async_call
+           orelse
        Name =:= multicall orelse Name =:= eval_everywhere -> [2];
 places(erpc, Name, Arity)
   when Arity >= 4, Name =:= call orelse Name =:= cast orelse Name =:= multicall orelse
@@ -309,7 +314,8 @@ spawn_places(_, _) -> [].
 %% Calls Visit with each node, from the outside in, and goes on with what it
 %% gives back. Constants are left out: a string is a list of integers.
 walk(_Visit, {Kind, _, _} = Constant, Acc)
-  when Kind =:= string; Kind =:= atom; Kind =:= integer; Kind =:= char; Kind =:= float; Kind =:= var ->
+  when Kind =:= string; Kind =:= atom; Kind =:= integer; Kind =:= char; Kind =:= float;
+  Kind =:= var ->
     {Constant, Acc};
 walk(Visit, Node, Acc) when is_tuple(Node) ->
     {Node1, Acc1} = Visit(Node, Acc),

@@ -51,23 +51,28 @@ calls() ->
 %% What stands in for an argument. `dead', `missing' and so on are made anew for
 %% each call.
 wrong() ->
-    [dead, missing, dead_pid, self, a, '', '$1', '_', 0, -1, 1, 2, 3, 4, 7, 100, 1 bsl 59, 1 bsl 64, -(1 bsl 64),
+    [dead, missing, dead_pid, self, a, '', '$1', '_', 0, -1, 1, 2, 3, 4, 7, 100, 1 bsl 59, 1 bsl 64,
+     -(1 bsl 64),
      1 bsl 5000, 1.0, -0.5, 1.0e300, "text", <<"bin">>, <<1:3>>, [], [a], [a | b], [[]], {}, {a},
      {k}, {k, 1}, {1, 2}, {1, 1}, {2, a}, {2, 1, 2}, {2, 1, 2, a}, {3, 1}, {4, 1}, {0, 1}, {-1, 1},
      {1 bsl 64, 1}, {2, 1 bsl 70}, {1, x}, {2, x, y}, {2.0, 1}, [{2, 1}, {3, a}], [{2, 1}, {1, 1}],
-     [{2, 1} | {2, 1}], [{2, 1}, {9, 1}], [{2, 1}, b], [{n, 1, 2}, b], [{n, 1, 2} | b], [{n, 1, 2}, {}],
+     [{2, 1} | {2, 1}], [{2, 1}, {9, 1}], [{2, 1}, b], [{n, 1, 2}, b], [{n, 1, 2} | b],
+     [{n, 1, 2}, {}],
      [{n, 1, 2}, {n}], [{n, 1, 2} | {m, 1, 2}], #{}, #{a => 1}, #{'$1' => 2},
      fun erlang:self/0, reference, true, false, undefined, '$end_of_table',
      [{heir, a, b}], [{heir, self}], [nonsense], [{keypos, 0}], [{keypos, -1}], [{keypos, a}],
      [{keypos, 1 bsl 64}], [{keypos, 2} | a], [{keypos, 1, 2}], [{heir, none, a}], [named_table, 1],
      [{write_concurrency, 'maybe'}], [{read_concurrency, 1}], [{decentralized_counters, a}],
      [{compressed, true}], [bag | set], {heir, self}, {heir, none, none}, {nonsense, public},
-     {nonsense, a}, [{heir, none}, {heir, none}], [{heir, none} | a], [{'_', [], []}], [{'_', [], [true]}],
+     {nonsense, a}, [{heir, none}, {heir, none}], [{heir, none} | a], [{'_', [], []}],
+     [{'_', [], [true]}],
      [{'_', [], ['$1']}], [{{'$1'}, a, [true]}], [{{'$1'}, [], true}], [{{'$1'}, [], [{nonsense}]}],
      [{{'$1', '_', '_'}, [{'>', '$2', 1}], ['$_']}], [{{'$1', '_', '_'}, [], [{message, 1}]}],
-     [{{'$1', '_', '_'}, [], [{'+', '$1', 0}]}], [{{'$1', '_', '_'}, [], [{{{'+', '$1', 0}, 1, 2}}]}],
+     [{{'$1', '_', '_'}, [], [{'+', '$1', 0}]}],
+     [{{'$1', '_', '_'}, [], [{{{'+', '$1', 0}, 1, 2}}]}],
      [{{'$1', '_', '_'}, [], [{{'$1'}}]}], [{{'$1', '_', '_'}, [], [{}]}], [{'_', [], [true]} | a],
-     [{'_', [], [true]}, a], [{'_', [true | a], [true]}], [{'_', [], [true | a]}], [{'_', []}], {'_', [], [true]},
+     [{'_', [], [true]}, a], [{'_', [true | a], [true]}], [{'_', [], [true | a]}], [{'_', []}],
+     {'_', [], [true]},
      {a, b, c, d, e}, {tab}, list_to_tuple(lists:duplicate(3000, a))].
 
 %% The tests --------------------------------------------------------------------------------
@@ -92,13 +97,15 @@ table_and_one_wrong_test_() ->
 fault_test_() ->
     {"finds cause_lost", {timeout, 60, fun() ->
         Sut = diff_planted:load(cause_lost),
-        Found = try check(Sut, set, mine, one_wrong()), false catch error:{differ, _, _} -> true end,
+        Found = try check(Sut, set, mine,
+                          one_wrong()), false catch error:{differ, _, _} -> true end,
         ok = diff_planted:unload(Sut),
         true = Found
     end}}.
 
 one_wrong() ->
-    [{F, replace(N, W, Args)} || {F, Args} <- calls(), N <- lists:seq(1, length(Args)), W <- wrong()]
+    [{F, replace(N, W, Args)}
+     || {F, Args} <- calls(), N <- lists:seq(1, length(Args)), W <- wrong()]
     ++ calls().
 
 two_wrong() ->
@@ -184,8 +191,10 @@ attempt(M, Type, Access, Function, Args, Other, Dead) ->
     {Outcome, Before, After}.
 
 table(Module, Type, mine, _) -> {fill(Module, Type, public), self()};
-table(Module, Type, theirs_private, Other) -> {in(Other, fun() -> fill(Module, Type, private) end), Other};
-table(Module, Type, theirs_protected, Other) -> {in(Other, fun() -> fill(Module, Type, protected) end), Other}.
+table(Module, Type, theirs_private, Other) ->
+    {in(Other, fun() -> fill(Module, Type, private) end), Other};
+table(Module, Type, theirs_protected, Other) ->
+    {in(Other, fun() -> fill(Module, Type, protected) end), Other}.
 
 fill(Module, Type, Access) ->
     T = Module:new(table, [Type, Access]),
@@ -236,7 +245,8 @@ made(Module, Args, Table, Other, Dead) ->
     Reference = make_ref(),
     Marks = #{tab => Table, dead => DeadTable, dead_pid => Dead, self => self(), other => Other,
               compiled => Compiled, reference => Reference},
-    {put_in(Args, Marks), maps:from_list([{V, {mark, K}} || {K, V} <- maps:to_list(Marks), K =/= self])}.
+    {put_in(Args, Marks),
+     maps:from_list([{V, {mark, K}} || {K, V} <- maps:to_list(Marks), K =/= self])}.
 
 put_in(Term, Marks) when is_map_key(Term, Marks) -> maps:get(Term, Marks);
 put_in([H | T], Marks) -> [put_in(H, Marks) | put_in(T, Marks)];

@@ -32,7 +32,8 @@ owner_dies(M, Type, Step, Us) ->
         Self ! {ready, Id},
         forever(M, T, Step, Rows)
     end),
-    Id = receive {ready, R} -> R; {'DOWN', Mon, _, _, Early} -> error({owner_failed, Step, Early}) end,
+    Id = receive {ready, R} -> R;
+                 {'DOWN', Mon, _, _, Early} -> error({owner_failed, Step, Early}) end,
     spin(Us),
     exit(Pid, kill),
     receive {'DOWN', Mon, process, Pid, Why} -> {Step, killed} = {Step, Why} end,

@@ -234,7 +234,8 @@ goes_on(Keys) ->
     {Pid, Mon} = spawn_monitor(fun() -> exit({result, larder:take_many(T, Keys)}) end),
     begun(T, length(Keys)),
     true = larder:setopts(T, {protection, protected}),
-    receive {'DOWN', Mon, process, Pid, {result, Taken}} -> true = Taken =:= [[{K}] || K <- Keys] end,
+    receive {'DOWN', Mon, process, Pid, {result, Taken}} -> true = Taken
+            =:= [[{K}] || K <- Keys] end,
     0 = larder:info(T, size),
     true = larder:delete(T).
 

@@ -149,9 +149,11 @@ fields(Dir) ->
 %% In a process of its own, with which its tables go.
 whole_run(Dir, Sut) ->
     Text = [["Package: p", integer_to_list(N), "\nStatus: install ok installed\n",
-             "Section: s", integer_to_list(N rem 7), "\nInstalled-Size: ", integer_to_list(N * 37 rem 1000),
+             "Section: s", integer_to_list(N rem 7), "\nInstalled-Size: ",
+             integer_to_list(N * 37 rem 1000),
              "\nVersion: 1.", integer_to_list(N), "\nPriority: optional\n",
-             "Depends: p", integer_to_list(N div 2), ", p", integer_to_list(N div 3), " | q (>= 1)\n\n"]
+             "Depends: p", integer_to_list(N div 2), ", p", integer_to_list(N div 3),
+             " | q (>= 1)\n\n"]
             || N <- lists:seq(1, 400)],
     ok = file:write_file(filename:join(Dir, "status"), Text),
     Results = filename:join(Dir, "results"),

@@ -35,14 +35,16 @@ command(More) ->
 operation(More) ->
     frequency([{1, ?LAZY(new(More))}, {40, ?LAZY(single())}, {12, ?LAZY(query())},
                {8, ?LAZY(whole())},
-               {6, ?LAZY(walk())}, {6, ?LAZY(chunk())}, {3, ?LAZY(ownership())}, {3, ?LAZY(mistaken())}]).
+               {6, ?LAZY(walk())}, {6, ?LAZY(chunk())}, {3, ?LAZY(ownership())},
+               {3, ?LAZY(mistaken())}]).
 
 slot() -> frequency([{8, 1}, {2, 2}, {1, 3}]).
 
 tab() -> frequency([{12, {'$t', slot()}}, {1, {'$n', integer(1, 3)}}]).
 
 new(More) ->
-    ?LET({Slot, Name, Type}, {slot(), integer(1, 3), elements([set, ordered_set, bag, duplicate_bag])},
+    ?LET({Slot, Name, Type},
+         {slot(), integer(1, 3), elements([set, ordered_set, bag, duplicate_bag])},
          ?LET(Options, diff_gen:options(Type), {new, Slot, Name, Options ++ More(Type)})).
 
 %% Functions on one key or one object -------------------------------------------
@@ -85,7 +87,8 @@ counter_ops() ->
 
 counter_step() ->
     frequency([{6, integer(-5, 5)},
-               {1, elements([1 bsl 59, 1 bsl 63, -(1 bsl 63), 1 bsl 64, -(1 bsl 64), (1 bsl 59) - 1])}]).
+               {1, elements([1 bsl 59, 1 bsl 63, -(1 bsl 63), 1 bsl 64, -(1 bsl 64),
+                             (1 bsl 59) - 1])}]).
 
 counter_op() ->
     frequency([{6, {position(), counter_step()}},
@@ -160,7 +163,8 @@ limit() -> frequency([{8, integer(1, 5)}, {1, elements([0, -1, 1000, 1 bsl 70, a
 chunk() ->
     frequency([{1, ?LAZY({open, slot(), select, spec(), limit(), cont()})},
                {1, ?LAZY({open, slot(), select_reverse, spec(), limit(), cont()})},
-               {1, ?LAZY({open, slot(), elements([match, match_object]), pattern(), limit(), cont()})},
+               {1, ?LAZY({open, slot(), elements([match, match_object]), pattern(), limit(),
+                          cont()})},
                {4, ?LAZY({more, cont(), elements([direct, direct, repaired])})}]).
 
 cont() -> integer(1, 2).
@@ -172,10 +176,12 @@ ownership() ->
                {4, ?CALL(setopts, [tab(), heir_options()])},
                {3, {kill, elements([normal, kill, crash])}}]).
 
-actor() -> frequency([{8, {'$p', integer(1, 3)}}, {1, '$dead'}, {1, diff_gen:external_pid(1)}, {1, a}]).
+actor() ->
+    frequency([{8, {'$p', integer(1, 3)}}, {1, '$dead'}, {1, diff_gen:external_pid(1)}, {1, a}]).
 
 heir_options() ->
-    oneof([{heir, actor(), data}, [{heir, actor(), {d, 2}}], {heir, none}, [], [{heir, none}, {heir, none}],
+    oneof([{heir, actor(), data}, [{heir, actor(), {d, 2}}], {heir, none}, [],
+           [{heir, none}, {heir, none}],
            [{keypos, 1}], a, {nonsense, public}, [{heir, {'$p', 1}, a}, {heir, {'$p', 2}, b}]]).
 
 mistaken() ->

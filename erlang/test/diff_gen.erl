@@ -38,7 +38,8 @@ others() ->
     Long = list_to_binary(lists:duplicate(200, $l)),
     <<_:50/binary, Part:100/binary, _/binary>> = Long,
     [true, false, undefined, '', 'é', '日本', 'a b', '$1x', list_to_atom(lists:duplicate(255, $z)),
-     <<>>, <<0>>, <<"x", 0>>, <<0:512>>, <<0:520>>, <<0:1016>>, <<0:1024>>, Long, Part, <<5:3>>, <<1:1>>,
+     <<>>, <<0>>, <<"x", 0>>, <<0:512>>, <<0:520>>, <<0:1016>>, <<0:1024>>, Long, Part, <<5:3>>,
+     <<1:1>>,
      <<0:1>>, <<255, 1:1>>, <<0:521>>, <<160:8>>,
      %% At the lengths at which an order key changes its form.
      <<0:4096>>, <<0:4099>>, <<0:4104>>, <<0:4360>>, <<0:16000>>, <<0:4096, 1>>].
@@ -122,7 +123,8 @@ wrong_object() ->
 
 objects() ->
     frequency([{10, list(object())},
-               {3, ?LET({L, N}, {list(object()), integer(1, 4)}, lists:append(lists:duplicate(N, L)))},
+               {3, ?LET({L, N}, {list(object()), integer(1, 4)},
+                        lists:append(lists:duplicate(N, L)))},
                {1, ?LET({L, W}, {list(object()), wrong_object()}, L ++ [W])},
                {1, ?LET({L, W}, {list(object()), wrong_object()}, L ++ W)}]).
 

@@ -16,7 +16,8 @@ spec() ->
 %% @doc Specifications for select_count and select_delete.
 boolean_spec() ->
     ?LET({Head, Body}, {frequency([{3, pattern()}, {2, key_head()}]),
-                        frequency([{5, true}, {1, false}, {1, {is_integer, var_of(any)}}, {1, '$_'}])},
+                        frequency([{5, true}, {1, false}, {1, {is_integer, var_of(any)}},
+                                   {1, '$_'}])},
          ?LET(Guards, guards(variables(Head)), [{Head, Guards, [bound(Body, Head)]}])).
 
 bound({is_integer, _}, Head) ->

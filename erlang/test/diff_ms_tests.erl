@@ -87,10 +87,12 @@ same_by_key(Sut, Type, Key) ->
     Rows = [{K, N, x} || {N, K} <- lists:enumerate(bound_keys())] ++ [{Key, a, y}, {Key, b, x}],
     Calls = [{select, [[{{Key, '$1', '_'}, [], ['$1']}]]},
              {select, [[{{Key, '$1', '$2'}, [{is_atom, '$1'}], [{{'$2', ['$1']}}]}]]},
-             {select, [[{{Key, '$1', '$2'}, [{'=/=', '$1', '$2'}, {'==', {element, 3, '$_'}, x}], ['$_']}]]},
+             {select, [[{{Key, '$1', '$2'}, [{'=/=', '$1', '$2'}, {'==', {element, 3, '$_'}, x}],
+                         ['$_']}]]},
              {select, [[{{Key, '$1', '_'}, [], ['$1']}, {{Key, '_', y}, [], ['$_']}]]},
              {select, [[{{'$1', {const, Key}, '_'}, [], ['$1']}]]},
-             {match, [{Key, '$2', '$1'}]}, {match, [{Key, '$1', '$1'}]}, {match_object, [{Key, '_', x}]},
+             {match, [{Key, '$2', '$1'}]}, {match, [{Key, '$1', '$1'}]},
+             {match_object, [{Key, '_', x}]},
              {select_count, [[{{Key, '_', '_'}, [], [true]}]]},
              {select_count, [[{{Key, '_', '$1'}, [], [{'==', '$1', x}]}]]},
              {select_delete, [[{{Key, '$1', x}, [{is_atom, '$1'}], [true]}]]},
@@ -102,7 +104,8 @@ by_key(M, Type, Rows, Calls) ->
     T = M:new(diff_ms, [Type]),
     true = M:insert(T, Rows),
     %% `ets' gives the objects of one key in an order of its own.
-    Results = [attempt(fun() -> sorted(apply(M, Function, [T | Args])) end) || {Function, Args} <- Calls],
+    Results = [attempt(fun() -> sorted(apply(M, Function, [T | Args])) end)
+               || {Function, Args} <- Calls],
     Left = lists:sort(M:tab2list(T)),
     M:delete(T),
     {Results, Left}.
@@ -111,8 +114,10 @@ sorted(Results) when is_list(Results) -> lists:sort(Results);
 sorted(Other) -> Other.
 
 bound_keys() ->
-    [1, 1.0, 0.0, 0, -7, 1 bsl 80, 'a b', [], [a | b], "text", {1, 2}, {1.0, 2}, <<>>, <<1, 2, 3:4>>,
-     <<0:1200>>, binary:copy(<<7>>, 300), {k, binary:copy(<<7>>, 300)}, self(), get_ref(), {get_ref()},
+    [1, 1.0, 0.0, 0, -7, 1 bsl 80, 'a b', [], [a | b], "text", {1, 2}, {1.0, 2}, <<>>,
+     <<1, 2, 3:4>>,
+     <<0:1200>>, binary:copy(<<7>>, 300), {k, binary:copy(<<7>>, 300)}, self(), get_ref(),
+     {get_ref()},
      fun lists:sort/1].
 
 get_ref() ->

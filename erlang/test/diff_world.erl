@@ -136,7 +136,8 @@ step(Actor, {more, Cont, Through}, #world{conts = Conts} = World) ->
     case Conts of
         #{Cont := {Order, Function, Pattern, OC, SC}} ->
             {O, S} = both(Actor, fun(M) ->
-                outcome(M, Function, [through(Through, M, spec(Function, Pattern), pick(M, OC, SC))])
+                outcome(M, Function,
+                        [through(Through, M, spec(Function, Pattern), pick(M, OC, SC))])
             end, World),
             chunk(Order, Function, Pattern, Cont, O, S, World);
         _ -> {[], World}
@@ -179,7 +180,8 @@ chunk(Order, Function, Pattern, Cont, {ok, O}, {ok, S}, World) ->
         _ -> maps:remove(Cont, World#world.conts)
     end,
     {[Pair], World#world{conts = Conts}};
-chunk(_, Function, _, _, #raised{arguments = Args} = O, #raised{} = S, World) when length(Args) =:= 1 ->
+chunk(_, Function, _, _, #raised{arguments = Args} = O, #raised{} = S, World)
+  when length(Args) =:= 1 ->
     %% The argument is the continuation itself, whose form is private.
     {[pair(Function, exact, O#raised{arguments = continuation},
            S#raised{arguments = continuation}, World)], World};
@@ -206,8 +208,10 @@ walk(M, T, foldl) -> outcome(M, foldl, [fun(X, Acc) -> [X | Acc] end, [], T]);
 walk(M, T, foldr) -> outcome(M, foldr, [fun(X, Acc) -> [X | Acc] end, [], T]);
 walk(M, T, keys) -> single(M, T, first, next, fun(K) -> {K, unsigned(K)} end);
 walk(M, T, keys_back) -> single(M, T, last, prev, fun(K) -> {K, unsigned(K)} end);
-walk(M, T, rows) -> single(M, T, first_lookup, next_lookup, fun({K, R}) -> {K, {unsigned(K), R}} end);
-walk(M, T, rows_back) -> single(M, T, last_lookup, prev_lookup, fun({K, R}) -> {K, {unsigned(K), R}} end);
+walk(M, T, rows) ->
+    single(M, T, first_lookup, next_lookup, fun({K, R}) -> {K, {unsigned(K), R}} end);
+walk(M, T, rows_back) ->
+    single(M, T, last_lookup, prev_lookup, fun({K, R}) -> {K, {unsigned(K), R}} end);
 walk(M, T, slots) -> slots(M, T, 0, []);
 walk(M, T, {Function, Pattern, Limit}) ->
     chunks(M, Function, outcome(M, Function, [T, Pattern, Limit]), []).
@@ -291,7 +295,8 @@ table(M, Slot, #world{tables = Tables}) ->
     end.
 
 %% The error of a call that `ets' was told less of has the same arguments.
-told(Options, #raised{arguments = [Name, _]} = Raised) -> Raised#raised{arguments = [Name, Options]};
+told(Options, #raised{arguments = [Name, _]} = Raised) ->
+    Raised#raised{arguments = [Name, Options]};
 told(_, Outcome) -> Outcome.
 
 resolve(M, {'$t', Slot}, World) -> table(M, Slot, World);
@@ -438,7 +443,8 @@ everything(#world{known = Known, sut = Sut}) ->
 settled(#world{sut = Sut} = World) ->
     Known = everything(World),
     View = fun(M, T) ->
-        {M:info(T, owner), info_view(heir, M:info(T, heir)), info_view(safe_fixed, M:info(T, safe_fixed))}
+        {M:info(T, owner), info_view(heir, M:info(T, heir)),
+         info_view(safe_fixed, M:info(T, safe_fixed))}
     end,
     Open = fun() -> [P || {O, S} <- Known, P <- [{View(ets, O), View(Sut, S)}],
                           element(1, P) =/= element(2, P)] end,

@@ -33,8 +33,12 @@ calls(Type) ->
     True = [{{'$1', old}, [], [true]}],
     Read = fun unchanged/3,
     [{insert, fun(M, T) -> M:insert(T, new()) end, fun list_or_none/3},
-     {insert_new, fun(M, T) -> M:insert_new(T, [{rows() + K, new} || K <- lists:seq(1, rows())]) end, fun new_or_none/3},
-     {insert_new_refused, fun(M, T) -> M:insert_new(T, [{2 * rows() - K, new} || K <- lists:seq(1, rows() + 1)]) end, Read},
+     {insert_new,
+      fun(M, T) -> M:insert_new(T, [{rows() + K, new} || K <- lists:seq(1, rows())]) end,
+      fun new_or_none/3},
+     {insert_new_refused,
+      fun(M, T) -> M:insert_new(T, [{2 * rows() - K, new} || K <- lists:seq(1, rows() + 1)]) end,
+      Read},
      {select, fun(M, T) -> M:select(T, All) end, Read},
      {select_some, fun(M, T) -> M:select(T, All, rows() + 1) end, Read},
      {select_reverse, fun(M, T) -> M:select_reverse(T, All) end, Read},
@@ -49,7 +53,8 @@ calls(Type) ->
      {delete_all_objects, fun(M, T) -> M:delete_all_objects(T) end, fun all_or_none/3},
      {delete, fun(M, T) -> M:delete(T) end, fun there_or_gone/3},
      {init_table, fun(M, T) -> M:init_table(T, input(1)) end, fun some_of_the_input/3}]
-        ++ [{select_replace, fun(M, T) -> M:select_replace(T, [{{'$1', old}, [], [{{'$1', new}}]}]) end,
+        ++ [{select_replace,
+             fun(M, T) -> M:select_replace(T, [{{'$1', old}, [], [{{'$1', new}}]}]) end,
              fun each_old_or_new/3} || Type =:= set orelse Type =:= ordered_set].
 
 %% Larder's own.
@@ -61,7 +66,8 @@ more_calls(_) ->
 
 input(From) ->
     fun(read) when From > 20 -> end_of_input;
-       (read) -> {[{K, new} || K <- lists:seq(From * rows(), From * rows() + 199)], input(From + 1)};
+       (read) ->
+           {[{K, new} || K <- lists:seq(From * rows(), From * rows() + 199)], input(From + 1)};
        (close) -> ok
     end.
 
@@ -75,7 +81,8 @@ list_or_none(M, Type, Found) ->
     unchanged(M, Type, Found) orelse Found =:= new().
 
 new_or_none(M, Type, Found) ->
-    unchanged(M, Type, Found) orelse Found =:= old() ++ [{rows() + K, new} || K <- lists:seq(1, rows())].
+    unchanged(M, Type, Found)
+        orelse Found =:= old() ++ [{rows() + K, new} || K <- lists:seq(1, rows())].
 
 some_of_the_old(_, _, Found) -> Found -- old() =:= [] andalso Found =:= lists:usort(Found).
 
@@ -109,7 +116,8 @@ types(_) -> [set].
 
 say(M, Type, Name, Points) ->
     os:getenv("LARDER_FAULT_SAY") =/= false
-        andalso io:format(user, "    ~s ~s ~s: killed at ~b yield points~n", [M, Type, Name, Points - 1]).
+        andalso io:format(user, "    ~s ~s ~s: killed at ~b yield points~n",
+                          [M, Type, Name, Points - 1]).
 
 %% One table and one victim for each point.
 yield_points(M, Type, Name, Call, May, N) when N =< ?MOST ->
@@ -119,7 +127,8 @@ yield_points(M, Type, Name, Call, May, N) when N =< ?MOST ->
     Found = found(M, T),
     case {Fate, May(M, Type, Found)} of
         {_, true} -> ok;
-        {killed, false} -> error({M, Type, Name, {killed_at_yield_point, N}, {left, sample(Found)}});
+        {killed, false} ->
+            error({M, Type, Name, {killed_at_yield_point, N}, {left, sample(Found)}});
         %% Done before it came to that: what a whole call leaves is tested elsewhere.
         {done, false} -> ok
     end,
@@ -251,7 +260,8 @@ saved(M, Old, New, File, Delay) ->
     ok = M:tab2file(Old, File),
     _ = killed_after(Delay, fun() -> M:tab2file(New, File) end),
     %% The dirty scheduler notices a little later.
-    true = larder_test:wait_until(fun() -> file:list_dir(filename:dirname(File)) =:= {ok, [filename:basename(File)]} end),
+    true = larder_test:wait_until(fun() -> file:list_dir(filename:dirname(File))
+                                           =:= {ok, [filename:basename(File)]} end),
     {ok, T} = M:file2tab(File, [{verify, true}]),
     Rows = lists:sort(M:tab2list(T)),
     true = M:delete(T),
@@ -302,7 +312,8 @@ owner_and_heirs(M, Step, Order, N) ->
     Owner ! go,
     spin_until(erlang:monotonic_time(microsecond) + N * N),
     Die = case Order of
-        owner -> [Owner]; heir -> [Relay]; both -> [Owner, Relay]; heir_first -> [Relay, Owner]; taker -> [Taker, Owner]
+        owner -> [Owner]; heir -> [Relay]; both -> [Owner, Relay]; heir_first ->
+            [Relay, Owner]; taker -> [Taker, Owner]
     end,
     [exit(P, kill) || P <- Die],
     [receive {'DOWN', Mon, process, P, _} -> ok end

@@ -2,25 +2,31 @@
 %% while tables live, memory that there isn't.
 -module(fault_tests).
 
--export([cut_and_altered_files_test_/0, full_disk_test_/0, file_too_large_test_/0, no_folder_test_/0,
-         modules_loaded_again_test_/0, replaced_library_test_/0, removed_and_loaded_again_test_/0, absurd_sizes_test_/0]).
+-export([cut_and_altered_files_test_/0, full_disk_test_/0, file_too_large_test_/0,
+         no_folder_test_/0,
+         modules_loaded_again_test_/0, replaced_library_test_/0, removed_and_loaded_again_test_/0,
+         absurd_sizes_test_/0]).
 
 %% Files ------------------------------------------------------------------------------------------
 
 %% Cut at every byte, and with every byte altered: one of the errors that larder_file names, and no
 %% table.
 cut_and_altered_files_test_() ->
-    [larder_test:tc(lists:concat(["files cut and altered, ", Type, " ", Title]), 120, larder, fun() ->
+    [larder_test:tc(lists:concat(["files cut and altered, ", Type, " ", Title]), 120, larder,
+                    fun() ->
         in_folder(fun(Dir) -> every_cut(Dir, [Type | Options]) end)
      end) || larder_test:sut() =:= larder,
-             {Type, Title, Options} <- [{set, "", []}, {ordered_set, "compressed", [compressed]}, {bag, "named", [named_table]},
+             {Type, Title, Options} <- [{set, "", []}, {ordered_set, "compressed", [compressed]},
+                                        {bag, "named", [named_table]},
                                         {duplicate_bag, "", []}]].
 
 every_cut(Dir, Options) ->
     File = filename:join(Dir, "whole"),
     Cut = filename:join(Dir, "cut"),
     T = larder:new(fault_file, Options),
-    true = larder:insert(T, [{1, a}, {2, <<1:900>>}, {3, #{x => [1.5, "text"]}}, {4, self(), make_ref()}]),
+    true = larder:insert(T,
+                         [{1, a}, {2, <<1:900>>}, {3, #{x => [1.5, "text"]}},
+                          {4, self(), make_ref()}]),
     ok = larder:tab2file(T, File, [{extended_info, [object_count, md5sum]}]),
     true = larder:delete(T),
     {ok, Whole} = file:read_file(File),
@@ -68,7 +74,8 @@ full_disk_test_() ->
                     try save_until_full(Dir) after os:cmd("umount " ++ Dir) end;
                 Why ->
                     io:format(user, "    not tried: no small disk can be mounted here (~ts); "
-                                    "file_too_large_test_ tries a limit instead~n", [string:trim(Why)])
+                                    "file_too_large_test_ tries a limit instead~n",
+                                    [string:trim(Why)])
             end
         end)
      end) || larder_test:sut() =:= larder].
@@ -98,7 +105,8 @@ file_too_large_test_() ->
     [larder_test:tc("a file beyond the limit", 60, larder, fun() ->
         in_folder(fun(Dir) ->
             "{error,{file_error,\"table\",efbig}}" = in_a_node(
-                Dir, "trap '' XFSZ; ulimit -f 64; ", filename:absname(filename:dirname(code:which(larder))),
+                Dir, "trap '' XFSZ; ulimit -f 64; ",
+                filename:absname(filename:dirname(code:which(larder))),
                 "T = larder:new(t, []), larder:insert(T, [{K, K} || K <- lists:seq(1, 100)]), "
                 "ok = larder:tab2file(T, \"table\"), "
                 "larder:insert(T, [{K, lists:seq(1, 100)} || K <- lists:seq(1, 5000)]), "
@@ -151,7 +159,8 @@ loaded_again() ->
     true = larder:insert(T, {blob, Blob}),
     [{blob, Kept}] = larder:lookup(T, blob),
     Workers = [spawn_monitor(fun() -> work(T, Named, 0) end) || _ <- lists:seq(1, 4)],
-    [load_again(Module, Round) || Round <- lists:seq(1, larder_test:scaled(4)), Module <- modules()],
+    [load_again(Module, Round)
+     || Round <- lists:seq(1, larder_test:scaled(4)), Module <- modules()],
     {Again, _} = larder:select(Continuation),
     true = Again =:= lists:seq(101, 200),
     [7] = larder:match_spec_run([{7, 8}], Compiled),
@@ -163,7 +172,8 @@ loaded_again() ->
     %% Whoever waits in old code would be killed by a purge: workers may be, tables not.
     [begin
          P ! stop,
-         receive {'DOWN', Mon, process, P, Why} -> true = element(1, Why) =:= worked andalso element(2, Why) > 0 end
+         receive {'DOWN', Mon, process, P, Why} -> true = element(1, Why) =:= worked
+                 andalso element(2, Why) > 0 end
      end || {P, Mon} <- Workers],
     %% Owners are still noticed when they go.
     {Owner, Gone} = spawn_monitor(fun() -> larder:new(fault_reload_owner, [named_table]) end),
@@ -221,7 +231,8 @@ replaced_library_test_() ->
 removed_and_loaded_again_test_() ->
     [larder_test:tc("the module is removed, then loaded", 60, larder, fun() ->
         in_folder(fun(Dir) ->
-            "{badarg,[{7,{7}}],1001,[n],[n]}" = in_a_node(Dir, "", filename:absname(filename:dirname(code:which(larder))),
+            "{badarg,[{7,{7}}],1001,[n],[n]}" =
+                in_a_node(Dir, "", filename:absname(filename:dirname(code:which(larder))),
                 "T = larder:new(t, []), larder:insert(T, {a, binary:copy(<<1>>, 1000)}), [{a, B}] = larder:lookup(T, a), "
                 "N = larder:new(n, [named_table]), larder:insert(N, [{K, {K}} || K <- lists:seq(1, 1000)]), "
                 "true = code:delete(larder_nif), code:purge(larder_nif), {module, _} = code:load_file(larder_nif), "

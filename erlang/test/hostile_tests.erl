@@ -4,9 +4,12 @@
 %% docs/promises.md names.
 -module(hostile_tests).
 
--export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0, wide_rows_test_/0, large_binaries_test_/0,
-         sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0, more_atoms_than_the_limit_test_/0,
-         exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0, records_of_later_releases_test_/0]).
+-export([hash_flooding_test_/0, deep_terms_test_/0, deep_keys_test_/0, wide_maps_test_/0,
+         wide_rows_test_/0, large_binaries_test_/0,
+         sub_binaries_pin_nothing_test_/0, no_atoms_from_data_test_/0, a_file_of_atoms_test_/0,
+         more_atoms_than_the_limit_test_/0,
+         exploding_specifications_test_/0, lying_files_test_/0, terms_from_noise_test_/0,
+         records_of_later_releases_test_/0]).
 
 %% So many of the types, or all of them when there is time (LARDER_CASES over 100).
 tests(Title, Seconds, Count, Fun) ->
@@ -86,7 +89,9 @@ deep_terms_test_() ->
              [{Name, Back}] = larder:lookup(T, Name),
              true = Back =:= Term,
              true = larder:insert(T, {Name, Term}),
-             1 = larder:select_count(T, [{{Name, '$1'}, [{'=:=', '$1', '$1'}], [true]}]) - length(larder:lookup(T, Name)) + 1,
+             1 = larder:select_count(T,
+                                     [{{Name, '$1'}, [{'=:=', '$1', '$1'}],
+                                       [true]}]) - length(larder:lookup(T, Name)) + 1,
              true = larder:delete_object(T, {Name, Term}),
              [] = larder:lookup(T, Name),
              true = larder:insert(T, {Name, Term}),
@@ -143,8 +148,10 @@ wide_rows_test_() ->
         [begin
              T = larder:new(hostile, Options),
              true = larder:insert(T, list_to_tuple(lists:seq(1, Count))),
-             within(5, fun() -> true = larder:update_element(T, 1, [{P, -P} || P <- Places ++ Places]) end),
-             Sums = within(5, fun() -> larder:update_counter(T, 1, [{P, 2 * P} || P <- Places]) end),
+             within(5, fun() ->
+                 true = larder:update_element(T, 1, [{P, -P} || P <- Places ++ Places]) end),
+             Sums = within(5,
+                           fun() -> larder:update_counter(T, 1, [{P, 2 * P} || P <- Places]) end),
              Sums = Places,
              true = larder:lookup(T, 1) =:= [list_to_tuple(lists:seq(1, Count))],
              true = larder:delete(T)
@@ -170,8 +177,10 @@ large_binaries_test_() ->
         true = larder:insert(T, {large, Large}),
         %% What lies outside of the table is not counted, as with `ets'.
         true = larder:info(T, memory) < 10000,
-        [begin [{large, Back}] = larder:lookup(T, large), true = byte_size(Back) =:= ?LARGE end || _ <- lists:seq(1, 20)],
-        [[true] = larder:select(T, [{{large, '$1'}, [], [{is_binary, '$1'}]}]) || _ <- lists:seq(1, 20)],
+        [begin [{large, Back}] = larder:lookup(T, large), true = byte_size(Back) =:= ?LARGE end
+         || _ <- lists:seq(1, 20)],
+        [[true] = larder:select(T, [{{large, '$1'}, [], [{is_binary, '$1'}]}])
+         || _ <- lists:seq(1, 20)],
         [true = larder:insert(T, {large, Large}) || _ <- lists:seq(1, 5)],
         true = larder:info(T, memory) < 10000,
         erlang:garbage_collect(),
@@ -191,8 +200,11 @@ sub_binaries_pin_nothing_test_() ->
         {Pid, Mon} = spawn_monitor(fun() ->
             [begin
                  Large = binary:copy(<<N>>, ?LARGE div 4),
-                 true = larder:insert(T, {N, binary:part(Large, 1000, Size), [binary:part(Large, 5, 10)]})
-             end || {N, Size} <- lists:zip(lists:seq(1, 8), [1, 64, 65, 100, 1000, 10000, 63, 4000])]
+                 true = larder:insert(T,
+                                      {N, binary:part(Large, 1000, Size),
+                                       [binary:part(Large, 5, 10)]})
+             end || {N, Size} <- lists:zip(lists:seq(1, 8),
+                                           [1, 64, 65, 100, 1000, 10000, 63, 4000])]
         end),
         receive {'DOWN', Mon, process, Pid, Why} -> normal = Why end,
         {Rss, Binary} = Before,
@@ -266,7 +278,8 @@ more_atoms_than_the_limit_test_() ->
     test("more atoms than the limit", 60, fun() ->
         File = "/tmp/larder_few_atoms_" ++ os:getpid(),
         "{true,1}" = in_a_node("+t 20000",
-            "T = larder:new(t, []), true = larder:insert(T, {1, one}), ok = larder:tab2file(T, \"" ++ File ++ "\"), "
+            "T = larder:new(t, []), true = larder:insert(T, {1, one}), ok = larder:tab2file(T, \""
+                ++ File ++ "\"), "
             "{ok, First} = larder:file2tab(\"" ++ File ++ "\"), true = larder:delete(First), "
             "Limit = erlang:system_info(atom_limit), "
             "Fill = fun Fill(N) -> case erlang:system_info(atom_count) > Limit + 8 of true -> ok; "
@@ -282,7 +295,8 @@ in_a_node(Flags, Expression) ->
     Name = "/tmp/larder_expression_" ++ os:getpid(),
     ok = file:write_file(Name, [Expression, ".\n"]),
     Said = os:cmd(lists:concat(["erl ", Flags, " -noinput -boot start_clean -pa ", Ebin,
-                                " -eval 'file:eval(\"", Name, "\"), halt(0, [{flush, true}]).' 2>&1"])),
+                                " -eval 'file:eval(\"", Name,
+                                "\"), halt(0, [{flush, true}]).' 2>&1"])),
     ok = file:delete(Name),
     Said.
 
@@ -295,7 +309,8 @@ exploding_specifications_test_() ->
     tests("specifications built to explode", 100, 1, fun(Type) ->
         T = larder:new(hostile, [Type]),
         true = larder:insert(T, [{K, lists:duplicate(50, K)} || K <- lists:seq(1, 100)]),
-        [within(10, fun() -> {Title, _} = {Title, attempt(T, Spec)} end) || {Title, Spec} <- exploding()],
+        [within(10, fun() -> {Title, _} = {Title, attempt(T, Spec)} end)
+         || {Title, Spec} <- exploding()],
         100 = larder:info(T, size),
         true = larder:delete(T)
     end).
@@ -309,8 +324,10 @@ attempt(T, Spec) ->
 exploding() ->
     Nest = fun Nest(0, _, Term) -> Term; Nest(N, Wrap, Term) -> Nest(N - 1, Wrap, Wrap(Term)) end,
     Wide = list_to_tuple(['$1', '$2']),
-    [{doubling_guards, [{Wide, [Nest(15, fun(G) -> {'andalso', G, G} end, {is_integer, '$1'})], [true]}]},
-     {doubling_orelse, [{Wide, [Nest(15, fun(G) -> {'orelse', G, G} end, {is_atom, '$1'})], [true]}]},
+    [{doubling_guards,
+      [{Wide, [Nest(15, fun(G) -> {'andalso', G, G} end, {is_integer, '$1'})], [true]}]},
+     {doubling_orelse,
+      [{Wide, [Nest(15, fun(G) -> {'orelse', G, G} end, {is_atom, '$1'})], [true]}]},
      {doubling_sums, [{Wide, [], [Nest(13, fun(G) -> {'+', G, G} end, '$1')]}]},
      {doubling_products, [{Wide, [], [Nest(12, fun(G) -> {'*', G, G} end, '$1')]}]},
      {doubling_shifts, [{Wide, [], [Nest(6, fun(G) -> {'bsl', G, G} end, '$1')]}]},
@@ -318,7 +335,8 @@ exploding() ->
      {doubling_results, [{Wide, [], [Nest(8, fun(G) -> {{G, G}} end, '$_')]}]},
      {deep_not, [{Wide, [Nest(900, fun(G) -> {'not', G} end, {is_integer, '$1'})], [true]}]},
      {too_deep, [{Wide, [Nest(1000000, fun(G) -> {'not', G} end, true)], [true]}]},
-     {many_clauses, [{{K, '_'}, [{'==', K, {element, 1, '$_'}}], [true]} || K <- lists:seq(1, 20000)]},
+     {many_clauses,
+      [{{K, '_'}, [{'==', K, {element, 1, '$_'}}], [true]} || K <- lists:seq(1, 20000)]},
      {many_guards, [{Wide, [{'>', '$1', -K} || K <- lists:seq(1, 50000)], [true]}]},
      {same_variable, [{{'$1', lists:duplicate(50, '$1')}, [], ['$1']}]},
      {large_variable, [{{'$1', '$99999999'}, [], ['$99999999']}]},
@@ -347,13 +365,18 @@ lying_files_test_() ->
         end,
         Fine = Make(Fields),
         {ok, Fine} = file:read_file(File),
-        Field = fun(A, B, C, D, E, F) -> Make(<<A, B, C, D, E:64/little, F:64/little, Rest/binary>>) end,
-        Lies = [Field(9, Access, Write, Flags, Keypos, Objects), Field(Kind, 9, Write, Flags, Keypos, Objects),
-                Field(Kind, Access, 9, Flags, Keypos, Objects), Field(Kind, Access, Write, Flags, 0, Objects),
-                Field(Kind, Access, Write, Flags, 3, Objects), Field(Kind, Access, Write, Flags, 1 bsl 63, Objects),
+        Field = fun(A, B, C, D, E, F) ->
+            Make(<<A, B, C, D, E:64/little, F:64/little, Rest/binary>>) end,
+        Lies = [Field(9, Access, Write, Flags, Keypos, Objects),
+                Field(Kind, 9, Write, Flags, Keypos, Objects),
+                Field(Kind, Access, 9, Flags, Keypos, Objects),
+                Field(Kind, Access, Write, Flags, 0, Objects),
+                Field(Kind, Access, Write, Flags, 3, Objects),
+                Field(Kind, Access, Write, Flags, 1 bsl 63, Objects),
                 Make(<<Kind, Access, Write, Flags, Keypos:64/little, Objects:64/little,
                        4:32/little, "liar", 7:32/little, "nothing", 0:32>>),
-                Make(<<Kind, Access, Write, Flags, Keypos:64/little, Objects:64/little, 16#ffffffff:32>>)],
+                Make(<<Kind, Access, Write, Flags, Keypos:64/little, Objects:64/little,
+                       16#ffffffff:32>>)],
         [begin
              ok = file:write_file(File, Lie),
              {error, _} = larder:file2tab(File),
@@ -377,7 +400,9 @@ lying_files_test_() ->
 terms_from_noise_test_() ->
     test("terms from noise", 300, fun() ->
         Seed = case os:getenv("LARDER_SEED") of
-            None when None =:= false; None =:= "random" -> {rand:uniform(1 bsl 30), rand:uniform(1 bsl 30), rand:uniform(1 bsl 30)};
+            None when None =:= false;
+            None =:= "random" ->
+                {rand:uniform(1 bsl 30), rand:uniform(1 bsl 30), rand:uniform(1 bsl 30)};
             Text -> list_to_tuple([list_to_integer(W) || W <- string:lexemes(Text, ", {}")])
         end,
         io:format(user, "    noise: LARDER_SEED=~w~n", [Seed]),
@@ -425,7 +450,8 @@ mutated(Bytes, N) ->
 %% No references of this node and no funs: OTP 25 makes terms of altered ones that bring it down
 %% when they are copied, by ets:insert/2 or a message.
 noise_seeds() ->
-    [1, -1, 1 bsl 70, -(1 bsl 200), 1.5, -0.0, a, [], "text", [a | b], {}, {1, {2, 3}}, #{a => 1, 2 => #{}},
+    [1, -1, 1 bsl 70, -(1 bsl 200), 1.5, -0.0, a, [], "text", [a | b], {}, {1, {2, 3}},
+     #{a => 1, 2 => #{}},
      maps:from_list([{K, K} || K <- lists:seq(1, 40)]), <<"binary">>, <<1:13>>, <<0:1000>>, self(),
      hd(erlang:ports()), fun lists:map/2, [1.5, {a, "b", #{c => [d]}}],
      fun erlang:self/0, lists:seq(1, 300), list_to_tuple(lists:seq(1, 300))].
@@ -446,7 +472,8 @@ records(Type, Record) ->
     true = larder:insert(T, {1, kept}),
     [{F, badarg} = {F, refused(fun() -> apply(larder, F, [T | Args]) end)}
      || Term <- [Record, [Record], {x, Record}, #{a => Record}, #{Record => a}],
-        {F, Args} <- [{insert, [{1, Term}]}, {insert, [{Term, 1}]}, {insert, [[{2, a}, {Term, 1}]]}, {lookup, [Term]}, {delete, [Term]},
+        {F, Args} <- [{insert, [{1, Term}]}, {insert, [{Term, 1}]}, {insert, [[{2, a}, {Term, 1}]]},
+                      {lookup, [Term]}, {delete, [Term]},
                       {delete_object, [{1, Term}]}, {insert_new, [{Term}]}]],
     [{1, kept}] = larder:tab2list(T),
     true = larder:delete(T).

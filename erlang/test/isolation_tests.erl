@@ -18,7 +18,8 @@
 -module(isolation_tests).
 
 -export([every_function_is_tried_test/0, every_native_function_is_tried_test/0, refused_test_/0,
-         native_refused_test_/0, continuations_test_/0, forged_continuations_test/0, forged_ids_test/0,
+         native_refused_test_/0, continuations_test_/0, forged_continuations_test/0,
+         forged_ids_test/0,
          gifts_and_heirs_test_/0, files_test_/0]).
 
 -define(SECRET, the_secret).
@@ -86,7 +87,8 @@ queries() ->
      {{select_reverse, 3}, read, fun(W) -> [t(tab, W), ?ALL, 1] end},
      {{select_count, 2}, read, fun(W) -> [t(tab, W), ?TRUE] end},
      {{select_delete, 2}, write, fun(W) -> [t(tab, W), ?TRUE] end},
-     {{select_replace, 2}, {write, no_bag}, fun(W) -> [t(tab, W), [{{'$1', '_', '_'}, [], [{{'$1', 0, 0}}]}]] end},
+     {{select_replace, 2}, {write, no_bag},
+      fun(W) -> [t(tab, W), [{{'$1', '_', '_'}, [], [{{'$1', 0, 0}}]}]] end},
      {{tab2list, 1}, read, fun t/1}].
 
 whole() ->
@@ -107,8 +109,10 @@ whole() ->
 %% They take no table, or make one of the caller's own.
 without() ->
     [{{F, A}, none, fun(_) -> [] end}
-     || {F, A} <- [{new, 2}, {structures, 0}, {file2tab, 1}, {file2tab, 2}, {tabfile_info, 1}, {match_spec_compile, 1},
-                   {match_spec_run, 2}, {is_compiled_ms, 1}, {repair_continuation, 2}, {test_ms, 2}, {fun2ms, 1},
+     || {F, A} <- [{new, 2}, {structures, 0}, {file2tab, 1}, {file2tab, 2}, {tabfile_info, 1},
+                   {match_spec_compile, 1},
+                   {match_spec_run, 2}, {is_compiled_ms, 1}, {repair_continuation, 2}, {test_ms, 2},
+                   {fun2ms, 1},
                    {i, 0}, {format_error, 2}]].
 
 %% The native functions below, with what they need to work on a table that one may use.
@@ -128,8 +132,10 @@ native_rows() ->
      Named(insert_new, write, fun(W) -> [t(tab, W), {k9, 7, x}] end),
      Named(insert_list, write, fun(W) -> [t(tab, W), [{k1, 7, x}]] end),
      Named(insert_new_list, write, fun(W) -> [t(tab, W), [{k9, 7, x}]] end),
-     Named(lookup, read, Key), Named(member, read, Key), Named(delete, write, Key), Named(take, write, Key),
-     Named(next, read, Key), Named(prev, read, Key), Named(next_lookup, read, Key), Named(prev_lookup, read, Key),
+     Named(lookup, read, Key), Named(member, read, Key), Named(delete, write, Key),
+     Named(take, write, Key),
+     Named(next, read, Key), Named(prev, read, Key), Named(next_lookup, read, Key),
+     Named(prev_lookup, read, Key),
      Named(first, read, fun t/1), Named(last, read, fun t/1), Named(first_lookup, read, fun t/1),
      Named(last_lookup, read, fun t/1), Named(every, read, fun t/1),
      Named(lookup_many, read, fun(W) -> [t(tab, W), [k1, k2], []] end),
@@ -143,19 +149,24 @@ native_rows() ->
      Named(update_element_default, {write, sets}, fun(W) -> [t(tab, W), k1, {3, x}, {k, 0, x}] end),
      Named(slot, read, fun(W) -> [t(tab, W), 0] end),
      Named(fold_first, read, fun(W) -> [t(tab, W), forward] end),
-     Named(fold_next, read, fun(W) -> [t(tab, W), forward, k1, element(2, maps:get(fold, W)), 1] end),
+     Named(fold_next, read,
+           fun(W) -> [t(tab, W), forward, k1, element(2, maps:get(fold, W)), 1] end),
      Named(fold_holds, read, fun(W) -> [t(tab, W), element(2, maps:get(fold, W))] end),
      Named(select_all, read, fun(W) -> [t(tab, W), select, ?ALL, forward] end),
      Named(select_some, read, fun(W) -> [t(tab, W), select, ?ALL, 1, forward] end),
-     Named(select_again, read, fun(W) -> tuple_to_list(setelement(1, maps:get(select, maps:get(conts, W)), t(tab, W))) end),
+     Named(select_again, read,
+           fun(W) ->
+               tuple_to_list(setelement(1, maps:get(select, maps:get(conts, W)), t(tab, W))) end),
      Named(select_count, read, fun(W) -> [t(tab, W), ?TRUE] end),
      Named(select_delete, write, fun(W) -> [t(tab, W), ?TRUE] end),
      Named(match_delete, write, fun(W) -> [t(tab, W), '_'] end),
-     Named(select_replace, {write, no_bag}, fun(W) -> [t(tab, W), [{{'$1', '_', '_'}, [], [{{'$1', 0, 0}}]}]] end),
+     Named(select_replace, {write, no_bag},
+           fun(W) -> [t(tab, W), [{{'$1', '_', '_'}, [], [{{'$1', 0, 0}}]}]] end),
      Named(save, read, fun(W) -> [t(tab, W), list_to_binary(file("native", W)), false, <<>>] end)].
 
 native_without() ->
-    [new, whereis, all, guard_wanted, structures, fault, compile, is_compiled, run, test, load_table, file_header].
+    [new, whereis, all, guard_wanted, structures, fault, compile, is_compiled, run, test,
+     load_table, file_header].
 
 t(W) -> [t(tab, W)].
 t(Key, W) -> maps:get(Key, W).
@@ -179,23 +190,27 @@ every_native_function_is_tried_test() ->
 refused_test_() ->
     %% Its servers stay.
     _ = dets:start(),
-    [larder_test:tc(lists:concat(["every function on others' ", Access, " tables, ", Type]), 120, Sut, fun() ->
+    [larder_test:tc(lists:concat(["every function on others' ", Access, " tables, ", Type]), 120,
+                    Sut, fun() ->
         with_dets(fun(Dets, Dir) ->
             [] = [Wrong || Row <- rows(), element(2, Row) =/= none, How <- [by_id, by_name],
                            Wrong <- tried(Sut, Row, Type, Access, How, Dets, Dir)]
         end)
-     end) || Sut <- larder_test:other_suts(), Type <- ?TYPES, Access <- [public, protected, private]].
+     end) || Sut <- larder_test:other_suts(), Type <- ?TYPES,
+     Access <- [public, protected, private]].
 
 tried(Sut, {{F, A}, Kind, Args}, Type, Access, How, Dets, Dir) ->
     Outcome = attempt(Sut, F, Args, Type, Access, How, Dets, Dir),
     [{F, A, Type, Access, How, Why, Outcome}
      || Why <- wrong(expected(Kind, Access, Type), Access, Outcome)
             ++ [unlike_ets || erlang:function_exported(ets, F, A),
-                              unlike(Outcome, attempt(ets, F, Args, Type, Access, How, Dets, Dir))]].
+                              unlike(Outcome,
+                                     attempt(ets, F, Args, Type, Access, How, Dets, Dir))]].
 
 expected(anyone, _, _) -> works;
 expected(owner, _, _) -> refused;
-expected({write, sets}, Access, Type) when Type =:= set; Type =:= ordered_set -> expected(write, Access, Type);
+expected({write, sets}, Access, Type) when Type =:= set;
+Type =:= ordered_set -> expected(write, Access, Type);
 expected({write, no_bag}, Access, Type) when Type =/= bag -> expected(write, Access, Type);
 expected({write, _}, _, _) -> refused;
 expected(_, public, _) -> works;
@@ -211,7 +226,8 @@ wrong(Expected, Access, #{said := Said, shown := Shown, before := Before, later 
 unlike(#{said := Said, before := Before, later := After}, #{said := Theirs, later := EtsAfter}) ->
     (Said =:= works) =/= (Theirs =:= works)
         orelse (is_tuple(Said) andalso element(1, Said) =/= element(1, Theirs))
-        orelse (Before =:= After andalso Theirs =/= works andalso same_fields(After) =/= same_fields(EtsAfter)).
+        orelse (Before =:= After andalso Theirs =/= works
+                andalso same_fields(After) =/= same_fields(EtsAfter)).
 
 same_fields({Objects, _, Access, Heir, Size}) -> {Objects, Access, Heir, Size};
 same_fields(gone) -> gone.
@@ -298,7 +314,9 @@ world(M, Tab) ->
 look(M, Tab) ->
     case M:info(Tab, size) of
         undefined -> gone;
-        Size -> {lists:sort(M:tab2list(Tab)), M:info(Tab, name), M:info(Tab, protection), M:info(Tab, heir), Size}
+        Size ->
+            {lists:sort(M:tab2list(Tab)), M:info(Tab, name), M:info(Tab, protection),
+             M:info(Tab, heir), Size}
     end.
 
 ask(Pid, What) ->
@@ -332,7 +350,8 @@ with_dets(Fun) ->
 
 %% The same rows one level down: whoever calls the native functions directly gets no further.
 native_refused_test_() ->
-    [larder_test:tc(lists:concat(["native functions on others' ", Access, " tables, ", Type]), 60, larder, fun() ->
+    [larder_test:tc(lists:concat(["native functions on others' ", Access, " tables, ", Type]), 60,
+                    larder, fun() ->
         with_dets(fun(Dets, Dir) ->
             [] = [{F, Type, How, Why, Outcome}
                   || {F, Kind, Args} <- native_rows(), How <- [by_id, by_name],
@@ -371,7 +390,8 @@ continuations(M, Type, How) ->
     [{[_ | _], _} = M:F(C) || {F, C} <- All],
     true = ask(Owner, {apply, fun(T) -> M:setopts(T, {protection, private}) end}),
     [badarg = reason(fun() -> M:F(C) end) || {F, C} <- All],
-    [badarg = reason(fun() -> M:F(M:repair_continuation(binary_to_term(term_to_binary(C)), ?ALL)) end) || {F, C} <- All],
+    [badarg = reason(fun() ->
+        M:F(M:repair_continuation(binary_to_term(term_to_binary(C)), ?ALL)) end) || {F, C} <- All],
     %% The owner's is still good, until the table is somebody else's.
     [{[_ | _], _} = ask(Owner, {apply, fun(_) -> M:F(C) end}) || {F, C} <- All],
     Self = self(),
@@ -398,7 +418,8 @@ forged_continuations_test() ->
     {_, C} = larder:select(Mine, ?ALL, 1),
     [badarg = reason(fun() -> larder:select(Forged) end)
      || Forged <- [setelement(1, C, Theirs), setelement(3, setelement(1, C, Theirs), backward),
-                   setelement(4, setelement(1, C, Theirs), <<>>), setelement(4, TheirC, element(4, C)),
+                   setelement(4, setelement(1, C, Theirs), <<>>),
+                   setelement(4, TheirC, element(4, C)),
                    setelement(5, TheirC, element(5, C)), setelement(2, TheirC, 1 bsl 40)]],
     %% A place made up, in one's own table: an error or some of one's own objects, never a crash.
     [case reason(fun() -> larder:select(setelement(4, C, Place)) end) of
@@ -414,7 +435,8 @@ places(Place) ->
     [<<>>, <<0>>, <<255>>, <<0:800>>, rand:bytes(40)]
         ++ [binary:part(Place, 0, N) || N <- lists:seq(0, Size - 1)]
         ++ [<<Place/binary, 0>>]
-        ++ [begin <<A:N/bitstring, B:1, R/bitstring>> = Place, <<A/bitstring, (1 - B):1, R/bitstring>> end
+        ++ [begin <<A:N/bitstring, B:1,
+                    R/bitstring>> = Place, <<A/bitstring, (1 - B):1, R/bitstring>> end
             || N <- lists:seq(0, 8 * Size - 1)].
 
 %% Ids ---------------------------------------------------------------------------------------------
@@ -430,7 +452,9 @@ forged_ids_test() ->
     Tab = binary_to_term(Outside),
     badarg = reason(fun() -> larder:lookup(binary_to_term(Outside), k1) end),
     Mine = larder:new(mine, []),
-    Forged = lists:usort([R || N <- lists:seq(32, bit_size(Outside) - 1), R <- read(flipped(N, Outside)), R =/= Tab]),
+    Forged = lists:usort([R
+                          || N <- lists:seq(32, bit_size(Outside) - 1),
+                             R <- read(flipped(N, Outside)), R =/= Tab]),
     true = length(Forged) > 60,
     [badarg = reason(fun() -> larder:lookup(R, k1) end) || R <- Forged],
     [undefined_or_badarg(reason(fun() -> larder:info(R) end)) || R <- Forged],
@@ -470,9 +494,11 @@ gifts_and_heirs_test_() ->
         badarg = reason(fun() -> Sut:setopts(Tab, {protection, public}) end),
         unlink(Owner),
         exit(Owner, kill),
-        receive {'ETS-TRANSFER', Tab, Owner, bequest} -> ok after 5000 -> error(nothing_inherited) end,
+        receive {'ETS-TRANSFER', Tab, Owner,
+                 bequest} -> ok after 5000 -> error(nothing_inherited) end,
         [{k1, 1, ?SECRET}] = Sut:lookup(Tab, k1),
-        Next = spawn_link(fun() -> receive {'ETS-TRANSFER', Tab, Self, gift} -> owner(Sut, Tab) end end),
+        Next = spawn_link(fun() ->
+            receive {'ETS-TRANSFER', Tab, Self, gift} -> owner(Sut, Tab) end end),
         true = Sut:give_away(Tab, Next, gift),
         badarg = reason(fun() -> Sut:lookup(Tab, k1) end),
         badarg = reason(fun() -> Sut:delete(Tab) end),

@@ -6,12 +6,15 @@
 
 sessions_test_() ->
     [{lists:flatten(io_lib:format("~w ~w ~0p", [Type, Size, Lines])),
-      ?LEAK_FREE(?assertEqual(session(ets, Type, Size, Lines, Limits), session(larder, Type, Size, Lines, Limits)))}
+      ?LEAK_FREE(?assertEqual(session(ets, Type, Size, Lines, Limits),
+                              session(larder, Type, Size, Lines, Limits)))}
      || Type <- [ordered_set, bag], Size <- [0, 1, 30],
-        {Lines, Limits} <- [{Lines, Limits} || Lines <- inputs(), Limits <- [[], [5], [7, 40], [1, 30]]]].
+        {Lines, Limits} <- [{Lines, Limits}
+                            || Lines <- inputs(), Limits <- [[], [5], [7, 40], [1, 30]]]].
 
 inputs() ->
-    [[], ["q\n"], ["c\n", "c\n", "q\n"], ["\n", "\n", "\n", "q\n"], ["c\n" || _ <- lists:seq(1, 12)],
+    [[], ["q\n"], ["c\n", "c\n", "q\n"], ["\n", "\n", "\n", "q\n"],
+     ["c\n" || _ <- lists:seq(1, 12)],
      ["p1\n", "p5\n", "q\n"], ["px\n", "p\n", "p0\n", "p-1\n", "q\n"], ["p999\n", "q\n"],
      ["/2\n", "c\n", "p2\n", "q\n"], ["/nothing\n", "p1\n", "q\n"], ["/(\n", "q\n"],
      ["c\n", "/value_1\n", "c\n", "/.\n", "c\n", "q\n"], ["what\n", "q\n"], [<<"c\n">>, <<"q\n">>],
@@ -20,7 +23,8 @@ inputs() ->
 %% The value, the screen, and whether the table is still there.
 session(Module, Type, Size, Lines, Limits) ->
     Tab = Module:new(t, [Type]),
-    [Module:insert(Tab, {K, {value, K, list_to_atom("value_" ++ integer_to_list(K * 7)), "some text"}})
+    [Module:insert(Tab,
+                   {K, {value, K, list_to_atom("value_" ++ integer_to_list(K * 7)), "some text"}})
      || K <- lists:seq(1, Size)],
     [Module:insert(Tab, {K, other}) || Type =:= bag, K <- lists:seq(1, Size, 3)],
     %% The order of a bag is its own, so one page shows all or the keys are few.
@@ -35,7 +39,8 @@ session(Module, Type, Size, Lines, Limits) ->
 unordered(Screen) ->
     Parts = string:split(Screen, "-->", all),
     Lines = lists:append([string:split(Part, "\n", all) || Part <- Parts]),
-    {lists:sort([Object || "<" ++ Line <- Lines, [_, Object] <- [string:split(Line, ">")]]), length(Parts)}.
+    {lists:sort([Object || "<" ++ Line <- Lines, [_, Object] <- [string:split(Line, ">")]]),
+     length(Parts)}.
 
 errors_test_() ->
     [?_assertEqual(failure(ets, Tab), failure(larder, Tab)) || Tab <- [no_such_table, 17]].
@@ -65,7 +70,8 @@ columns_test() ->
         Module:new(larder_t_columns, [named_table]),
         {ok, Screen} = larder_test_io:capture(fun() -> Module:i() end),
         Module:delete(larder_t_columns),
-        [Line] = [L || L <- string:split(Screen, "\n", all), string:find(L, "larder_t_columns") =/= nomatch],
+        [Line] = [L || L <- string:split(Screen, "\n", all),
+                       string:find(L, "larder_t_columns") =/= nomatch],
         %% Memory differs; it starts at the same column and is followed by the owner.
         lists:sublist(Line, 47)
     end,

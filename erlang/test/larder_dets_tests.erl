@@ -78,7 +78,8 @@ tables(Module) ->
     end),
     receive
         {Holder, Private, Protected} ->
-            #{tab => Module:new(tab, [public]), keypos3 => Module:new(k3, [{keypos, 3}]), small_private => Small,
+            #{tab => Module:new(tab, [public]), keypos3 => Module:new(k3, [{keypos, 3}]),
+              small_private => Small,
               large_private => Large, private => Private, protected => Protected, holder => Holder}
     end.
 

@@ -8,7 +8,8 @@
 every_erlang_test_exists_test() ->
     Named = matches("`([a-z_0-9]+_tests):([a-z_0-9]+)`"),
     ?assert(length(Named) > 80),
-    ?assertEqual([], [lists:concat([M, ":", F]) || [M, F] <- lists:usort(Named), not is_test(M, F)]).
+    ?assertEqual([],
+                 [lists:concat([M, ":", F]) || [M, F] <- lists:usort(Named), not is_test(M, F)]).
 
 is_test(Module, Function) ->
     case code:ensure_loaded(list_to_atom(Module)) of
@@ -32,7 +33,8 @@ is_rust_test([File, Name]) ->
 %% `test/file.exs: title' is an ExUnit test of that title.
 every_elixir_test_exists_test() ->
     Named = matches("`(test/[a-z_0-9]+\\.exs): ([^`]+)`"),
-    ?assertEqual([], [Title || [File, Title] <- lists:usort(Named), not is_elixir_test(File, Title)]).
+    ?assertEqual([],
+                 [Title || [File, Title] <- lists:usort(Named), not is_elixir_test(File, Title)]).
 
 is_elixir_test(File, Title) ->
     {ok, Text} = file:read_file(filename:join(root(), File)),
@@ -49,7 +51,8 @@ every_function_has_a_row_test() ->
     ?assertEqual([], Described -- [{format_error, 2} | Functions]).
 
 named_in([Cell]) ->
-    {match, Found} = re:run(Cell, "`([a-z_0-9]+)/([0-9,]+)`", [global, {capture, all_but_first, list}]),
+    {match, Found} = re:run(Cell, "`([a-z_0-9]+)/([0-9,]+)`",
+                            [global, {capture, all_but_first, list}]),
     Found.
 
 %% Each promise has a test, or says in words why there is none: the rows of tables with a column

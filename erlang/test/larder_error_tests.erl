@@ -19,7 +19,9 @@ calls_do_fail_test() ->
 
 %% Most of them are explained, so equal is not equally empty.
 calls_are_explained_test() ->
-    Explained = [W || {F, Args} <- wrong_calls(), {error, _, _, W} <- [explain(larder, F, Args)], W =/= #{}],
+    Explained = [W
+                 || {F, Args} <- wrong_calls(), {error, _, _, W} <- [explain(larder, F, Args)],
+                    W =/= #{}],
     ?assert(length(Explained) > 100).
 
 wrong_calls() ->
@@ -32,38 +34,50 @@ table_argument() ->
                       {first, []}, {last, []}, {next, [1]}, {prev, [1]}, {lookup, [1]},
                       {lookup_element, [1, 1]}, {insert, [{1}]}, {insert, [x]}, {insert_new, [{1}]},
                       {insert_new, [[{1}, x]]}, {member, [1]}, {take, [1]}, {slot, [0]},
-                      {update_counter, [1, 1]}, {update_counter, [1, x]}, {update_counter, [1, 1, {1, 1}]},
+                      {update_counter, [1, 1]}, {update_counter, [1, x]},
+                      {update_counter, [1, 1, {1, 1}]},
                       {update_element, [1, {2, 1}]}, {update_element, [1, x]},
                       {match, ['_']}, {match, ['_', 1]}, {match, ['_', 0]}, {match_object, ['_']},
-                      {match_object, ['_', 1]}, {match_delete, ['_']}, {select, [[{'_', [], ['$_']}]]},
+                      {match_object, ['_', 1]}, {match_delete, ['_']},
+                      {select, [[{'_', [], ['$_']}]]},
                       {select, [bad]}, {select, [[{'_', [], ['$_']}], 1]}, {select, [bad, x]},
-                      {select_count, [[{'_', [], [true]}]]}, {select_delete, [[{{'_'}, [], [true]}]]},
+                      {select_count, [[{'_', [], [true]}]]},
+                      {select_delete, [[{{'_'}, [], [true]}]]},
                       {select_delete, [bad]}, {select_replace, [[{'$1', [], ['$1']}]]},
-                      {select_reverse, [[{'_', [], ['$_']}]]}, {select_reverse, [[{'_', [], ['$_']}], 1]},
-                      {rename, [other]}, {rename, ["x"]}, {safe_fixtable, [true]}, {safe_fixtable, [x]},
+                      {select_reverse, [[{'_', [], ['$_']}]]},
+                      {select_reverse, [[{'_', [], ['$_']}], 1]},
+                      {rename, [other]}, {rename, ["x"]}, {safe_fixtable, [true]},
+                      {safe_fixtable, [x]},
                       {give_away, [self, x]}, {give_away, [nopid, x]}, {setopts, [{heir, none}]},
                       {setopts, [bad]}, {tab2list, []}],
         Tab <- [no_such_table, dead, 17, ref, "tab"]
     ] ++
-    [{F, [private | Args]} || {F, Args} <- [{delete, []}, {insert, [{1}]}, {lookup, [1]}, {first, []},
+    [{F, [private | Args]}
+     || {F, Args} <- [{delete, []}, {insert, [{1}]}, {lookup, [1]}, {first, []},
                                             {match, ['_']}, {select, [[{'_', [], ['$_']}]]},
                                             {update_counter, [1, 1]}, {update_element, [1, {2, 1}]},
                                             {safe_fixtable, [true]}, {delete_all_objects, []}]] ++
     [{F, [protected | Args]} || {F, Args} <- [{delete, []}, {insert, [{1}]}, {insert_new, [{1}]},
-                                              {take, [1]}, {delete_object, [{1}]}, {rename, [other]},
+                                              {take, [1]}, {delete_object, [{1}]},
+                                              {rename, [other]},
                                               {give_away, [self, x]}, {setopts, [{heir, none}]},
                                               {update_element, [1, {2, 1}]}]].
 
 %% Wrong in the other arguments, on tables of our own.
 others() ->
-    [{insert, [set, x]}, {insert, [set, {}]}, {insert, [set, [{1}, {}]]}, {insert, [set, [{1} | x]]},
+    [{insert, [set, x]}, {insert, [set, {}]}, {insert, [set, [{1}, {}]]},
+     {insert, [set, [{1} | x]]},
      {insert, [keypos3, {1, 2}]}, {insert, [keypos3, [{1, 2, 3}, {1}]]},
      {insert_new, [set, x]}, {insert_new, [set, [{1} | x]]}, {delete_object, [set, x]},
      {delete_object, [set, {}]},
-     {lookup_element, [set, nokey, 1]}, {lookup_element, [set, 1, 0]}, {lookup_element, [set, 1, -1]},
-     {lookup_element, [set, 1, 99]}, {lookup_element, [set, 1, x]}, {lookup_element, [set, 1, 1 bsl 70]},
-     {lookup_element, [set, nokey, x]}, {lookup_element, [set, nokey, 0]}, {lookup_element, [set, nokey, -1]},
-     {next, [set, nokey]}, {prev, [set, nokey]}, {slot, [set, -1]}, {slot, [set, x]}, {slot, [set, 1 bsl 70]},
+     {lookup_element, [set, nokey, 1]}, {lookup_element, [set, 1, 0]},
+     {lookup_element, [set, 1, -1]},
+     {lookup_element, [set, 1, 99]}, {lookup_element, [set, 1, x]},
+     {lookup_element, [set, 1, 1 bsl 70]},
+     {lookup_element, [set, nokey, x]}, {lookup_element, [set, nokey, 0]},
+     {lookup_element, [set, nokey, -1]},
+     {next, [set, nokey]}, {prev, [set, nokey]}, {slot, [set, -1]}, {slot, [set, x]},
+     {slot, [set, 1 bsl 70]},
      {match, [x]}, {match_object, [x]}, {select, [x]}, {select_reverse, [x]}, {select, [{x, y}]},
      {match, [set, '_', 0]}, {match, [set, '_', x]}, {match_object, [set, '_', -1]},
      {select, [set, bad]}, {select, [set, [{'_', [], []}]]}, {select, [set, [{x, [], ['$1']}]]},
@@ -75,8 +89,10 @@ others() ->
      {select_replace, [bag, [{'$1', [], ['$1']}]]},
      {match_spec_compile, [bad]}, {match_spec_compile, [[{'_', [], ['$1']}]]},
      {match_spec_run, [[{1}], nocomp]},
-     {update_counter, [set, nokey, 1]}, {update_counter, [set, nokey, x]}, {update_counter, [set, 1, {1, 1}]},
-     {update_counter, [set, 1, {9, 1}]}, {update_counter, [set, 1, {0, 1}]}, {update_counter, [set, 1, {3, 1}]},
+     {update_counter, [set, nokey, 1]}, {update_counter, [set, nokey, x]},
+     {update_counter, [set, 1, {1, 1}]},
+     {update_counter, [set, 1, {9, 1}]}, {update_counter, [set, 1, {0, 1}]},
+     {update_counter, [set, 1, {3, 1}]},
      {update_counter, [set, 1, {2, x}]}, {update_counter, [set, 1, [{2, 1}, {1, 1}]]},
      {update_counter, [set, 1, {2, 1, x, 0}]}, {update_counter, [set, 1, {2, 1, 0, x}]},
      {update_counter, [set, 1, x]}, {update_counter, [bag, 1, 1]},
@@ -84,7 +100,8 @@ others() ->
      {update_counter, [set, new, 1, {new}]}, {update_counter, [set, new, {1, 1}, {new, 1}]},
      {update_counter, [set, new, {2, x}, {new, 1}]}, {update_counter, [set, new, {9, 1}, {new, 1}]},
      {update_counter, [set, new, 1, {new, x}]}, {update_counter, [bag, 1, 1, {1, 1}]},
-     {update_element, [set, 1, x]}, {update_element, [set, 1, {1, x}]}, {update_element, [set, 1, {9, x}]},
+     {update_element, [set, 1, x]}, {update_element, [set, 1, {1, x}]},
+     {update_element, [set, 1, {9, x}]},
      {update_element, [set, 1, {0, x}]}, {update_element, [set, 1, [{2, x}, {1, y}]]},
      {update_element, [bag, 1, {2, x}]},
      {new, ["name", []]}, {new, [name, x]}, {new, [name, [x]]}, {new, [name, [set | x]]},
@@ -110,7 +127,8 @@ newer_functions_test_() ->
      Same(prev_lookup, [set, nokey], prev, [set, nokey]),
      Same(first_lookup, [dead], first, [dead]),
      Same(last_lookup, [private], last, [private]),
-     Same(update_element, [no_such_table, 1, {2, x}, {1, 1}], update_element, [no_such_table, 1, {2, x}]),
+     Same(update_element, [no_such_table, 1, {2, x}, {1, 1}], update_element,
+          [no_such_table, 1, {2, x}]),
      Same(update_element, [set, 1, {1, x}, {1, 1}], update_element, [set, 1, {1, x}]),
      ?_assertMatch(#{4 := _}, Explain(update_element, [set, new, {2, x}, nope])),
      ?_assertMatch(#{4 := _}, Explain(update_element, [set, new, {2, x}, {}]))].
@@ -120,8 +138,10 @@ newer_functions_test_() ->
 where_ets_fails_test_() ->
     Explain = fun(F, Args) -> {error, badarg, _, Words} = explain(larder, F, Args), Words end,
     [?_assertEqual(#{4 => <<"is an empty tuple">>}, Explain(update_counter, [set, new, 1, {}])),
-     ?_assertEqual(Explain(update_element, [set, 1, x]), Explain(update_element, [set, 1, [{2, x} | y]])),
-     ?_assertEqual(Explain(update_counter, [set, 1, x]), Explain(update_counter, [set, 1, [{2, 1} | y]])),
+     ?_assertEqual(Explain(update_element, [set, 1, x]),
+                   Explain(update_element, [set, 1, [{2, x} | y]])),
+     ?_assertEqual(Explain(update_counter, [set, 1, x]),
+                   Explain(update_counter, [set, 1, [{2, 1} | y]])),
      ?_assertEqual(Explain(update_counter, [set, 1, x, {1, 1}]),
                    Explain(update_counter, [set, 1, [{2, 1} | y], {1, 1}]))].
 
@@ -132,7 +152,8 @@ printed_like_ets_test() ->
             lists:flatten(erl_error:format_exception(error, R, [hd(S)]))
         end
     end,
-    ?assertEqual(lists:flatten(string:replace(Print(ets), "ets:insert", "larder:insert", all)), Print(larder)).
+    ?assertEqual(lists:flatten(string:replace(Print(ets), "ets:insert", "larder:insert", all)),
+                 Print(larder)).
 
 %% Frames that nobody raised: never an exception.
 odd_frames_test_() ->
@@ -142,8 +163,11 @@ odd_frames_test_() ->
      ?_assertEqual(#{}, larder_error:format_error(badarg, [{larder, insert, [a, {1}], []}])),
      ?_assertEqual(#{}, larder_error:format_error(badarg, [{larder, insert, [a, {1}], x}])),
      ?_assert(is_map(larder_error:format_error(badarg, [{larder, insert, [], Info(id)}]))),
-     ?_assert(is_map(larder_error:format_error(badarg, [{larder, update_element, [a, b, c, d], Info(default)}]))),
-     ?_assert(is_map(larder_error:format_error(badarg, [{larder, nonsense, [a], Info({odd, cause})}])))].
+     ?_assert(is_map(larder_error:format_error(badarg,
+                                               [{larder, update_element, [a, b, c, d],
+                                                 Info(default)}]))),
+     ?_assert(is_map(larder_error:format_error(badarg,
+                                               [{larder, nonsense, [a], Info({odd, cause})}])))].
 
 %% ---- making the call ----
 
@@ -157,7 +181,8 @@ explain(Module, Function, Args) ->
         _ -> no_error
     catch
         Class:Reason:Stack ->
-            {Class, Reason, {cause(Stack), frame(Function, Real, Stack)}, words(Module, Reason, Stack)}
+            {Class, Reason, {cause(Stack), frame(Function, Real, Stack)},
+             words(Module, Reason, Stack)}
     after
         drop(Module, Tabs)
     end.
@@ -219,5 +244,6 @@ drop(Module, #{holder := Holder} = Tabs) ->
     Monitor = monitor(process, Holder),
     Holder ! stop,
     receive {'DOWN', Monitor, _, _, _} -> ok end,
-    [catch Module:delete(Tab) || Tab <- maps:values(maps:with([set, bag, keypos3, taken, taken2], Tabs))],
+    [catch Module:delete(Tab)
+     || Tab <- maps:values(maps:with([set, bag, keypos3, taken, taken2], Tabs))],
     ok.

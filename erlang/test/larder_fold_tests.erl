@@ -105,7 +105,8 @@ stable_keys_are_seen_once_test_() ->
           Stable = lists:seq(1, 2000),
           larder:insert(Tab, [{{stable, K}, x} || K <- Stable]),
           Writer = churn(Tab),
-          Folds = [lists:sort(larder:foldl(fun({{stable, K}, _}, Ks) -> [K | Ks]; (_, Ks) -> Ks end, [], Tab))
+          Folds = [lists:sort(larder:foldl(fun({{stable, K}, _}, Ks) -> [K | Ks]; (_, Ks) -> Ks end,
+                                           [], Tab))
                    || _ <- lists:seq(1, 20)],
           stop(Writer),
           [?assertEqual(Stable, Keys) || Keys <- Folds],
@@ -144,7 +145,8 @@ catch_error(Module, F, Args) ->
     catch
         Class:Reason:Stack ->
             [{Module, Function, _, Info} | _] = Stack,
-            {Class, Reason, said(Function), maps:remove(module, proplists:get_value(error_info, Info, #{}))}
+            {Class, Reason, said(Function),
+             maps:remove(module, proplists:get_value(error_info, Info, #{}))}
     end.
 
 %% What fails first within a fold of `ets' from OTP 27 on, and before.

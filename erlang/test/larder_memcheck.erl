@@ -33,7 +33,9 @@ main() ->
 
 all(Arguments) ->
     Without = [Name || "-" ++ Text <- Arguments, Name <- named(Text)],
-    Names = [Name || Text <- Arguments, hd(Text) =/= $-, Name <- named(Text), not lists:member(Name, Without)],
+    Names = [Name
+             || Text <- Arguments, hd(Text) =/= $-, Name <- named(Text),
+                not lists:member(Name, Without)],
     lists:flatmap(fun function/1, Names).
 
 named(Text) ->
@@ -41,7 +43,9 @@ named(Text) ->
     {module, M} = code:ensure_loaded(M),
     case F of
         [Function] -> [{M, Function}];
-        [] -> [{M, Function} || {Function, 0} <- M:module_info(exports), is_test(lists:reverse(atom_to_list(Function)))]
+        [] -> [{M, Function}
+               || {Function, 0} <- M:module_info(exports),
+                  is_test(lists:reverse(atom_to_list(Function)))]
     end.
 
 is_test("_tset_" ++ _) -> true;
@@ -89,15 +93,19 @@ dropped_test() ->
 %% every row that anybody reads is whole.
 -spec together_test_() -> list().
 together_test_() ->
-    [{lists:concat([Type, " ", length(Options)]), fun() -> together(larder_test:sut(), [Type, public | Options]) end}
+    [{lists:concat([Type, " ", length(Options)]),
+      fun() -> together(larder_test:sut(), [Type, public | Options]) end}
      || Type <- ?TYPES, Options <- [[], [compressed]]]
-    ++ [{lists:concat([Structure, ", ", Type]), fun() -> together(larder, [Type, public, {structure, Structure}]) end}
-        || larder_test:sut() =:= larder, #{name := Structure, types := [Type | _]} <- larder:structures(), Structure =/= default].
+    ++ [{lists:concat([Structure, ", ", Type]),
+         fun() -> together(larder, [Type, public, {structure, Structure}]) end}
+        || larder_test:sut() =:= larder,
+           #{name := Structure, types := [Type | _]} <- larder:structures(), Structure =/= default].
 
 together(M, Options) ->
     T = M:new(t, Options),
     Rounds = larder_test:env("LARDER_MEMCHECK_ROUNDS", 60),
-    Workers = [spawn_monitor(fun() -> [work(M, T, W, I) || I <- lists:seq(1, Rounds)] end) || W <- lists:seq(1, 4)],
+    Workers = [spawn_monitor(fun() -> [work(M, T, W, I) || I <- lists:seq(1, Rounds)] end)
+               || W <- lists:seq(1, 4)],
     [killed(T, I) || M =:= larder, I <- lists:seq(1, Rounds div 10)],
     [receive {'DOWN', Monitor, process, Pid, Why} -> normal = Why end || {Pid, Monitor} <- Workers],
     Rows = M:tab2list(T),
@@ -108,22 +116,28 @@ together(M, Options) ->
 
 %% While it inserts a list, which others then finish or which never was.
 killed(T, Round) ->
-    {Pid, Monitor} = spawn_monitor(fun() -> larder:insert(T, [row({list, I}, Round) || I <- lists:seq(1, 300)]) end),
+    {Pid, Monitor} =
+        spawn_monitor(fun() ->
+            larder:insert(T, [row({list, I}, Round) || I <- lists:seq(1, 300)]) end),
     erlang:yield(),
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end.
 
 work(M, T, Worker, I) ->
     Seed = Worker * 1000 + I,
-    Key = lists:nth(rand:uniform(4), [rand:uniform(5), {k, rand:uniform(5)}, <<(rand:uniform(5)):700>>, 2.5]),
+    Key = lists:nth(rand:uniform(4),
+                    [rand:uniform(5), {k, rand:uniform(5)}, <<(rand:uniform(5)):700>>, 2.5]),
     case rand:uniform(14) of
         1 -> M:delete(T, Key);
         2 -> [whole(Row) || Row <- M:take(T, Key)];
         3 -> M:insert(T, [row({list, N}, Seed) || N <- lists:seq(1, 20)]);
-        4 -> [whole(Row) || Row <- M:select(T, [{{'_', '$1', '_', '_'}, [{'>', '$1', Seed - 300}], ['$_']}])];
+        4 -> [whole(Row)
+              || Row <- M:select(T, [{{'_', '$1', '_', '_'}, [{'>', '$1', Seed - 300}], ['$_']}])];
         5 -> [whole(Row) || Row <- M:match_object(T, {Key, '_', '_', '_'})];
         6 -> M:select_delete(T, [{{'_', '$1', '_', '_'}, [{'=:=', {'rem', '$1', 7}, 3}], [true]}]);
-        7 when M =:= larder -> [whole(Row) || Rows <- larder:lookup_many(T, [Key, {list, 3}, none, {k, 1}]), Row <- Rows];
+        7 when M =:= larder ->
+            [whole(Row) || Rows <- larder:lookup_many(T, [Key, {list, 3}, none, {k, 1}]),
+                           Row <- Rows];
         8 -> [M:delete_object(T, Row) || Row <- M:lookup(T, Key)];
         9 -> M:foldl(fun(Row, N) -> whole(Row), N + 1 end, 0, T);
         10 -> counted(M, T, Key, Seed);
@@ -162,7 +176,8 @@ shape(Seed) ->
 -spec random_test_() -> list().
 random_test_() ->
     [{atom_to_list(Type), fun() ->
-        larder_test:check_property(lists:concat(["memcheck ", Type]), larder_test:scaled(400), prop_same(Type))
+        larder_test:check_property(lists:concat(["memcheck ", Type]), larder_test:scaled(400),
+                                   prop_same(Type))
      end} || Type <- ?TYPES].
 
 prop_same(Type) ->

@@ -6,7 +6,8 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -export([renamed/0, named/1, serve/0, ask/1, init/1, handle_call/3, handle_cast/2, handle_info/2,
-         start_link/0, register_node/2, register_node/3, port_please/2, address_please/3, listen_port_please/2, names/1]).
+         start_link/0, register_node/2, register_node/3, port_please/2, address_please/3,
+         listen_port_please/2, names/1]).
 
 %% ---- a node gets a name, and loses it ----
 
@@ -22,7 +23,8 @@ a_node_gets_a_name_test_() ->
 renamed() ->
     Tables = [{Mod, Mod:new(t, [public | Options])}
               || Mod <- [ets, larder],
-                 Options <- [[set], [ordered_set], [bag], [duplicate_bag], [set, compressed], [ordered_set, compressed]]],
+                 Options <- [[set], [ordered_set], [bag], [duplicate_bag], [set, compressed],
+                             [ordered_set, compressed]]],
     Before = identifiers(),
     insert(Tables, Before),
     same(Tables, Before),
@@ -44,17 +46,24 @@ same(Tables, Ids) ->
     [begin
          {Mod, Rows} = {Mod, lists:sort(lists:append([Mod:lookup(Tab, Id) || Id <- Ids]))},
          {Mod, Rows} = {Mod, lists:sort(Mod:tab2list(Tab))},
-         {Mod, Rows} = {Mod, lists:sort(lists:append([Mod:match_object(Tab, {'_', Id, '_'}) || Id <- Ids]))},
+         {Mod, Rows} = {Mod,
+                        lists:sort(lists:append([Mod:match_object(Tab, {'_', Id, '_'})
+                                                 || Id <- Ids]))},
          Pids = [Pid || Pid <- Ids, is_pid(Pid)],
          Nodes = [{node(), node()} || _ <- Pids],
-         {Mod, Nodes} = {Mod, Mod:select(Tab, [{{'$1', '_', '_'}, [{is_pid, '$1'}], [{{{node}, {node, '$1'}}}]}])}
+         {Mod, Nodes} = {Mod,
+                         Mod:select(Tab,
+                                    [{{'$1', '_', '_'}, [{is_pid, '$1'}],
+                                      [{{{node}, {node, '$1'}}}]}])}
      end || {Mod, Tab} <- Tables],
     ok.
 
 identifiers() ->
     Ref = make_ref(),
-    [spawn(fun() -> ok end), Ref, alias(), monitor(process, self(), [{alias, demonitor}]), atomics:new(1, []),
-     erlang:start_timer(1000000, self(), x), open_port({spawn, "cat"}, []), fun() -> {self(), Ref} end, [self() | make_ref()], #{alias() => self()}].
+    [spawn(fun() -> ok end), Ref, alias(), monitor(process, self(), [{alias, demonitor}]),
+     atomics:new(1, []),
+     erlang:start_timer(1000000, self(), x), open_port({spawn, "cat"}, []),
+     fun() -> {self(), Ref} end, [self() | make_ref()], #{alias() => self()}].
 
 %% ---- a caller waits in a table ----
 
@@ -72,7 +81,8 @@ a_caller_of_another_node_is_answered_test_() ->
         [?assertEqual(ok, peer:call(Peer, ?MODULE, named, [Name]))
          || {Peer, Name} <- [{Here, larder_here}, {There, larder_there}]],
         Server = peer:call(Here, ?MODULE, serve, []),
-        ?assertEqual([{answer, Mode} || Mode <- modes()], peer:call(There, ?MODULE, ask, [Server], 30000)),
+        ?assertEqual([{answer, Mode} || Mode <- modes()],
+                     peer:call(There, ?MODULE, ask, [Server], 30000)),
         [peer:stop(Peer) || Peer <- Peers],
         [file:delete(port_file(Name)) || Name <- [larder_here, larder_there]]
     end}.
@@ -85,7 +95,8 @@ ask(Server) ->
     [gen_server:call(Server, Mode, 5000) || Mode <- modes()].
 
 modes() ->
-    [{Type, As} || Type <- [[set], [ordered_set], [bag], [set, compressed], [ordered_set, compressed]], As <- [key, value]].
+    [{Type, As} || Type <- [[set], [ordered_set], [bag], [set, compressed],
+                            [ordered_set, compressed]], As <- [key, value]].
 
 %% The server: keeps the caller in a table, and answers what it finds there.
 init([]) -> {ok, none}.
@@ -93,7 +104,8 @@ init([]) -> {ok, none}.
 handle_call({Type, As} = Mode, From, State) ->
     Tab = larder:new(t, Type),
     Padding = lists:duplicate(50, a),
-    true = larder:insert(Tab, case As of key -> {From, From, Padding}; value -> {k, From, Padding} end),
+    true = larder:insert(Tab,
+                         case As of key -> {From, From, Padding}; value -> {k, From, Padding} end),
     [[Caller]] = larder:match(Tab, case As of key -> {'$1', '_', '_'}; value -> {k, '$1', '_'} end),
     true = larder:delete(Tab),
     gen_server:reply(Caller, {answer, Mode}),
@@ -106,8 +118,10 @@ handle_info(_, State) -> {noreply, State}.
 
 %% A node without a name, which may get one.
 peer() ->
-    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(Mod)))] || Mod <- [larder, ?MODULE]]),
-    Started = peer:start_link(#{connection => standard_io, args => Paths ++ ["-epmd_module", atom_to_list(?MODULE)]}),
+    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(Mod)))]
+                          || Mod <- [larder, ?MODULE]]),
+    Started = peer:start_link(#{connection => standard_io,
+                                args => Paths ++ ["-epmd_module", atom_to_list(?MODULE)]}),
     element(2, Started).
 
 named(Name) ->
@@ -118,7 +132,8 @@ named(Name) ->
 %% This module in the port mapper's place: a node's port is in a file.
 start_link() -> ignore.
 register_node(Name, Port) -> register_node(Name, Port, inet).
-register_node(Name, Port, _) -> ok = file:write_file(port_file(Name), integer_to_list(Port)), {ok, 1}.
+register_node(Name, Port, _) ->
+    ok = file:write_file(port_file(Name), integer_to_list(Port)), {ok, 1}.
 listen_port_please(_, _) -> {ok, 0}.
 names(_) -> {error, address}.
 

@@ -9,7 +9,8 @@
 
 queries_test_() ->
     [{lists:flatten(io_lib:format("~w ~0p ~w", [Type, Options, Name])),
-      ?LEAK_FREE(?assertEqual(answer(ets, Type, Options, Query), answer(larder, Type, Options, Query)))}
+      ?LEAK_FREE(?assertEqual(answer(ets, Type, Options, Query),
+                              answer(larder, Type, Options, Query)))}
      || Type <- ?TYPES, Options <- options(), {Name, Query} <- queries()].
 
 options() ->
@@ -23,13 +24,17 @@ queries() ->
      {filter, fun(H, _) -> qlc:q([V || {K, V} <- H, K > 30, K rem 2 =:= 0]) end},
      {lookup, fun(H, _) -> qlc:q([V || {K, V} <- H, K =:= 42]) end},
      {lookup_eq, fun(H, _) -> qlc:q([{K, V} || {K, V} <- H, K == 42.0]) end},
-     {lookup_many, fun(H, _) -> qlc:q([X || {K, _} = X <- H, K =:= 3 orelse K =:= 5 orelse K =:= 500]) end},
+     {lookup_many,
+      fun(H, _) -> qlc:q([X || {K, _} = X <- H, K =:= 3 orelse K =:= 5 orelse K =:= 500]) end},
      {lookup_pattern, fun(H, _) -> qlc:q([V || {7, V} <- H]) end},
      {join, fun(H, G) -> qlc:q([{A, B} || {K, A} <- H, {L, B} <- G, K =:= L]) end},
      {join_eq, fun(H, G) -> qlc:q([{A, B} || {K, A} <- H, {L, B} <- G, K == L]) end},
-     {lookup_join, fun(H, G) -> qlc:q([{K, B} || {K, _} <- H, {L, B} <- G, K =:= L], {join, lookup}) end},
-     {merge_join, fun(H, G) -> qlc:q([{K, B} || {K, _} <- H, {L, B} <- G, K == L], {join, merge}) end},
-     {nested_loop, fun(H, G) -> qlc:q([{K, B} || {K, _} <- H, {L, B} <- G, K =:= L], {join, nested_loop}) end},
+     {lookup_join,
+      fun(H, G) -> qlc:q([{K, B} || {K, _} <- H, {L, B} <- G, K =:= L], {join, lookup}) end},
+     {merge_join,
+      fun(H, G) -> qlc:q([{K, B} || {K, _} <- H, {L, B} <- G, K == L], {join, merge}) end},
+     {nested_loop,
+      fun(H, G) -> qlc:q([{K, B} || {K, _} <- H, {L, B} <- G, K =:= L], {join, nested_loop}) end},
      {unique, fun(H, _) -> qlc:q([K rem 5 || {K, _} <- H], unique) end},
      {sorted, fun(H, _) -> qlc:keysort(1, H) end},
      {appended, fun(H, G) -> qlc:append(H, G) end}].
@@ -114,7 +119,8 @@ plan(Module, Options, Query) ->
         Text ->
             %% One word a blank: the layout depends on the length of the name.
             Words = lists:flatten(lists:join(" ", string:lexemes(Text, " \n"))),
-            lists:foldl(fun(F, T) -> lists:flatten(string:replace(T, "ets:" ++ F, "larder:" ++ F, all)) end,
+            lists:foldl(fun(F, T) ->
+                lists:flatten(string:replace(T, "ets:" ++ F, "larder:" ++ F, all)) end,
                         Words, ["table", "lookup"])
     catch
         Class:Reason -> {Class, Reason}
@@ -131,7 +137,8 @@ info_names_larder_test() ->
 errors_as_ets_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Args])),
       ?LEAK_FREE(?assertEqual(failure(ets, Args), failure(larder, Args)))}
-     || Args <- [[tab], [tab, {traverse, x}], [tab, [{traverse, next_first}]], [tab, {n_objects, 0}],
+     || Args <- [[tab], [tab, {traverse, x}], [tab, [{traverse, next_first}]],
+                 [tab, {n_objects, 0}],
                  [tab, {n_objects, x}], [tab, [{n_objects, -1}, {traverse, select}]], [tab, x],
                  [tab, [{unknown, 1}]], [tab, [{traverse, select}, {traverse, x}]],
                  [tab, {traverse, {select, bad}}], [no_such_table], [17], [make_ref()],

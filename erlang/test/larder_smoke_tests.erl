@@ -39,10 +39,14 @@ integers_are_as_large_as_the_emulator_s_test_() ->
         Results = fun(Mod) ->
             Tab = Mod:new(t, []),
             true = Mod:insert(Tab, [{1, 1}, {largest, Largest}, {least, -Largest}]),
-            Select = fun(Key, Body) -> erlang:md5(term_to_binary(Mod:select(Tab, [{{Key, '$1'}, [], [Body]}]))) end,
-            Count = fun(Key, Add) -> try Mod:update_counter(Tab, Key, Add) of _ -> ok catch error:Why -> Why end end,
-            Found = [Select(1, {'bsl', '$1', Bits}), Select(1, {'bsl', '$1', Bits + 1}), Select(largest, {'+', '$1', 1}),
-                     Select(largest, {'*', '$1', -1}), Select(largest, {'bnot', '$1'}), Select(least, {'-', '$1', 1}),
+            Select = fun(Key, Body) ->
+                erlang:md5(term_to_binary(Mod:select(Tab, [{{Key, '$1'}, [], [Body]}]))) end,
+            Count = fun(Key, Add) ->
+                try Mod:update_counter(Tab, Key, Add) of _ -> ok catch error:Why -> Why end end,
+            Found = [Select(1, {'bsl', '$1', Bits}), Select(1, {'bsl', '$1', Bits + 1}),
+                     Select(largest, {'+', '$1', 1}),
+                     Select(largest, {'*', '$1', -1}), Select(largest, {'bnot', '$1'}),
+                     Select(least, {'-', '$1', 1}),
                      Count(largest, 1), Count(least, -1), Count(largest, -1)],
             true = Mod:lookup(Tab, largest) =:= [{largest, Largest - 1}],
             true = Mod:lookup(Tab, least) =:= [{least, -Largest}],
@@ -73,7 +77,9 @@ pids_come_back_test() ->
 %% A long binary comes back as the same bytes elsewhere than in the process.
 many_keys_take_several_slices_test() ->
     [many_keys(Type, Keys) || Type <- [set, ordered_set, bag],
-                              Keys <- [[], [1], lists:seq(1, 1000), lists:seq(5000, 1, -1) ++ [3, 3, none, 1.0, {a, [b]}, #{k => v}]]].
+                              Keys <- [[], [1], lists:seq(1, 1000),
+                                       lists:seq(5000, 1, -1)
+                                           ++ [3, 3, none, 1.0, {a, [b]}, #{k => v}]]].
 
 %% Short rows under small keys go a short way, up to the first that is otherwise.
 many_short_rows_test() ->
@@ -81,22 +87,27 @@ many_short_rows_test() ->
          Tab = larder:new(t, [{keypos, 2} | Options]),
          [larder:insert(Tab, {v, K, K * K}) || K <- lists:seq(1, 2000), K rem 3 > 0],
          [larder:insert(Tab, {lists:duplicate(N, v), {long, N}}) || N <- [1, 60, 3000]],
-         [larder:insert(Tab, {K, K}) || K <- [name, <<"bin">>, 1.0, {a, 1}, [l], 1 bsl 70, binary:copy(<<"b">>, 300)]],
-         Odd = [[], [name], [<<"bin">>, {a, 1}, none], [{long, 1}], [1.0], [[l]], [1 bsl 70], [{long, 60}, {long, 3000}],
+         [larder:insert(Tab, {K, K})
+          || K <- [name, <<"bin">>, 1.0, {a, 1}, [l], 1 bsl 70, binary:copy(<<"b">>, 300)]],
+         Odd = [[], [name], [<<"bin">>, {a, 1}, none], [{long, 1}], [1.0], [[l]], [1 bsl 70],
+                [{long, 60}, {long, 3000}],
                 [binary:copy(<<"b">>, 300)]],
          [begin
               {Before, After} = lists:split(At, lists:seq(3, N + 2)),
               All = Before ++ Some ++ After,
               ?assertEqual([larder:lookup(Tab, K) || K <- All], larder:lookup_many(Tab, All)),
               ?assertError(badarg, larder:lookup_many(Tab, All ++ x))
-          end || N <- [0, 1, 31, 32, 33, 64, 999, 1000, 1001, 1024, 1025, 3100], At <- [0, min(N, 31), N], Some <- Odd],
+          end || N <- [0, 1, 31, 32, 33, 64, 999, 1000, 1001, 1024, 1025, 3100],
+          At <- [0, min(N, 31), N], Some <- Odd],
          larder:delete(Tab),
          ?assertError(badarg, larder:lookup_many(Tab, [1, 2]))
-     end || Options <- [[set], [ordered_set], [bag], [set, compressed], [set, {structure, lockfree_hash}]]].
+     end || Options <- [[set], [ordered_set], [bag], [set, compressed],
+                        [set, {structure, lockfree_hash}]]].
 
 many_keys(Type, Keys) ->
     Tab = larder:new(t, [Type]),
-    Row = fun(K) -> {K, #{id => K, name => <<"n">>}, [K, a, <<"b">>], {K, [K]}, lists:duplicate(20, K)} end,
+    Row = fun(K) ->
+        {K, #{id => K, name => <<"n">>}, [K, a, <<"b">>], {K, [K]}, lists:duplicate(20, K)} end,
     [larder:insert(Tab, Row(K)) || K <- Keys, is_integer(K), K rem 3 > 0],
     larder:insert(Tab, {{a, [b]}, x}),
     larder:insert(Tab, {big, lists:seq(1, 100000)}),
@@ -151,7 +162,8 @@ some_value(4, N) -> <<1:(N rem 90)>>;
 some_value(5, N) -> N * 1.5;
 some_value(6, N) -> N bsl (N rem 200);
 some_value(7, N) -> #{z => N, a => [N], #{} => #{}, 1 => 2};
-some_value(8, N) -> maps:from_list([{list_to_atom([$a + I, $a + N rem I]), I} || I <- lists:seq(1, 1 + N rem 25)]);
+some_value(8, N) ->
+    maps:from_list([{list_to_atom([$a + I, $a + N rem I]), I} || I <- lists:seq(1, 1 + N rem 25)]);
 some_value(9, N) -> maps:from_list([{K, {K}} || K <- lists:seq(N, N + N rem 60)]);
 some_value(10, N) -> #{<<N:16>> => 1, {N} => 2, 0.0 => [3], a => 1.0};
 some_value(11, N) -> {self(), make_ref(), fun() -> N end, list_to_tuple(lists:seq(1, N rem 300))}.
@@ -160,10 +172,13 @@ some_value(11, N) -> {self(), make_ref(), fun() -> N end, list_to_tuple(lists:se
 maps_that_look_alike_test() ->
     Tab = larder:new(t, []),
     Maps = [alike(Shape, I) || I <- lists:seq(1, 40), Shape <- lists:seq(0, 6)],
-    Rows = [{I, Map, [Map, #{in => Map, id => Map}]} || {I, Map} <- lists:zip(lists:seq(1, length(Maps)), Maps)],
+    Rows = [{I, Map, [Map, #{in => Map, id => Map}]}
+            || {I, Map} <- lists:zip(lists:seq(1, length(Maps)), Maps)],
     [true = larder:insert(Tab, Row) || Row <- Rows],
     ?assertEqual([], [Row || {I, _, _} = Row <- Rows, larder:lookup(Tab, I) =/= [Row]]),
-    ?assertEqual([], [Row || {_, Map, Maps2} = Row <- Rows, larder:match_object(Tab, {'_', Map, Maps2}) =/= [Row]]),
+    ?assertEqual([],
+                 [Row || {_, Map, Maps2} = Row <- Rows,
+                         larder:match_object(Tab, {'_', Map, Maps2}) =/= [Row]]),
     larder:delete(Tab).
 
 alike(0, I) -> #{id => I, kind => person, age => I band 3};
@@ -172,16 +187,21 @@ alike(2, I) -> #{id => #{id => I, kind => #{}, age => x}, kind => I, name => <<"
 alike(3, I) -> #{1 => I, 2 => {I}, 1000 => c};
 alike(4, I) -> #{1 => I, 2 => b, -1000 => c};
 alike(5, I) -> #{1 => I, 2.0 => b, -1000 => c};
-alike(6, I) -> maps:from_list([{list_to_atom([$k | integer_to_list(K)]), I + K} || K <- lists:seq(1, 32)]).
+alike(6, I) ->
+    maps:from_list([{list_to_atom([$k | integer_to_list(K)]), I + K} || K <- lists:seq(1, 32)]).
 
 %% Fields that are there or not: many sets of keys, of all kinds and up to 11.
 maps_of_optional_fields_test() ->
-    Fields = [name, age, tags, 1000, address, -3, a_very_long_name_of_a_field, state, {not_a, word}, seen, 0],
+    Fields = [name, age, tags, 1000, address, -3, a_very_long_name_of_a_field, state, {not_a, word},
+              seen, 0],
     Field = fun(I, Key, Place) ->
-                    {Key, element(1 + I rem 4, {I, <<I:(8 * (I rem 70))>>, [{I, <<"b">>}, [Place]], #{I => Key, seen => I}})}
+                    {Key, element(1 + I rem 4,
+                                  {I, <<I:(8 * (I rem 70))>>, [{I, <<"b">>}, [Place]],
+                                   #{I => Key, seen => I}})}
             end,
     Map = fun(I) ->
-                  Chosen = [F || {Place, _} = F <- lists:enumerate(Fields), I bsr (Place - 1) band 1 =:= 1],
+                  Chosen = [F || {Place, _} = F <- lists:enumerate(Fields),
+                                 I bsr (Place - 1) band 1 =:= 1],
                   maps:from_list([Field(I, Key, Place) || {Place, Key} <- Chosen])
           end,
     Rows = [{I, Map(I)} || I <- lists:seq(0, 2047)],
@@ -201,8 +221,10 @@ only_a_table_s_reference_is_a_table_test() ->
     larder:insert(Tab, {key, 1}),
     Foreign = binary_to_term(<<131, 90, 0, 3, 119, 3, "a@b", 9:32, 1:32, 2:32, 3:32>>),
     Ets = ets:new(t, []),
-    Others = [make_ref(), monitor(process, self()), atomics:new(3, []), counters:new(3, []), Ets, Foreign,
-              ets:match_spec_compile([{'_', [], ['$_']}]), larder:match_spec_compile([{'_', [], ['$_']}]),
+    Others = [make_ref(), monitor(process, self()), atomics:new(3, []), counters:new(3, []), Ets,
+              Foreign,
+              ets:match_spec_compile([{'_', [], ['$_']}]),
+              larder:match_spec_compile([{'_', [], ['$_']}]),
               alias(), erlang:start_timer(1000000, self(), x), {}, {Tab}, [Tab], <<>>, 1, 1.0, #{}],
     [?assertError(badarg, larder:lookup(Other, key)) || Other <- Others],
     [?assertError(badarg, larder:insert(Other, {key, 1})) || Other <- Others],
@@ -286,13 +308,15 @@ renamed_by_one_of_two_test_() ->
              larder_smoke_named = larder:new(larder_smoke_named, [named_table, public]),
              Done = at_once([{Rename, larder_smoke_other}, {Other, larder_smoke_third}]),
              ?assertMatch([_], [R || R <- Done, R =:= true orelse is_atom(R)]),
-             [catch larder:delete(Name) || Name <- [larder_smoke_named, larder_smoke_other, larder_smoke_third]]
+             [catch larder:delete(Name)
+              || Name <- [larder_smoke_named, larder_smoke_other, larder_smoke_third]]
          end || _ <- lists:seq(1, 5000), Other <- [Rename, Drop]]
     end}.
 
 at_once(Calls) ->
     Self = self(),
-    Pids = [spawn_link(fun() -> receive go -> Self ! {self(), Fun(Arg)} end end) || {Fun, Arg} <- Calls],
+    Pids = [spawn_link(fun() -> receive go -> Self ! {self(), Fun(Arg)} end end)
+            || {Fun, Arg} <- Calls],
     [Pid ! go || Pid <- Pids],
     [receive {Pid, Result} -> Result end || Pid <- Pids].
 
@@ -360,7 +384,8 @@ long_work_lets_others_run_test_() ->
         ?assertEqual(lists:sublist(List, 150000), Some),
         ?assertEqual({lists:nthtail(150000, List), '$end_of_table'}, larder:select(Rest)),
         ?assertEqual(200000, larder:select_count(Tab, [{'_', [], [true]}])),
-        ?assertEqual(100000, larder:select_delete(Tab, [{{'$1', '_'}, [{'>', '$1', 100000}], [true]}])),
+        ?assertEqual(100000,
+                     larder:select_delete(Tab, [{{'$1', '_'}, [{'>', '$1', 100000}], [true]}])),
         ?assertEqual(100000, larder:select_replace(Tab, [{{'$1', '$2'}, [], [{{'$1', [a]}}]}])),
         true = larder:delete(Tab),
         Ticker ! {stop, self()},
@@ -405,7 +430,9 @@ files_test() ->
     Objects = [{x, I, #{I => <<I:1000>>}, self()} || I <- lists:seq(1, 5000)],
     true = larder:insert(Tab, Objects),
     try
-        ?assertEqual(ok, larder:tab2file(Tab, File, [{extended_info, [object_count, md5sum]}, {sync, true}])),
+        ?assertEqual(ok,
+                     larder:tab2file(Tab, File,
+                                     [{extended_info, [object_count, md5sum]}, {sync, true}])),
         ?assertEqual({ok, [{name, larder_smoke_file}, {type, ordered_set}, {protection, protected},
                            {named_table, true}, {keypos, 2}, {size, 5000},
                            {extended_info, [object_count, md5sum]}, {version, {1, 0}}]},
@@ -442,10 +469,15 @@ names_of_files_test() ->
         TooLong = [$n | Long],
         Ask = fun(Mod) ->
                       Tab = Mod:new(t, []),
-                      {[Mod:tab2file(Tab, Name) || Name <- [Long, TooLong, [a, $b, <<"c">>], [a, 1.0], [$a, {}], [self()], "", "no/b", "plain/b"]],
-                       [Mod:F(Name) || F <- [file2tab, tabfile_info], Name <- [TooLong, [a, 1.0], [$a, {}], "", "none", "no/b", "plain/b"]],
+                      {[Mod:tab2file(Tab, Name)
+                        || Name <- [Long, TooLong, [a, $b, <<"c">>], [a, 1.0], [$a, {}], [self()],
+                                    "", "no/b", "plain/b"]],
+                       [Mod:F(Name)
+                        || F <- [file2tab, tabfile_info],
+                           Name <- [TooLong, [a, 1.0], [$a, {}], "", "none", "no/b", "plain/b"]],
                        [Mod:tab2file(Tab, "options", Options)
-                        || Options <- [[{sync, false}, {sync, true}], [{sync, true}, {extended_info, []}, {sync, false}],
+                        || Options <- [[{sync, false}, {sync, true}],
+                                       [{sync, true}, {extended_info, []}, {sync, false}],
                                        [{extended_info, []}, {extended_info, []}]]]}
               end,
         ?assertEqual(Ask(ets), Ask(larder)),
@@ -453,7 +485,8 @@ names_of_files_test() ->
         ok = file:make_dir("gone"),
         ok = file:set_cwd("gone"),
         ok = file:del_dir(filename:join([Before, Folder, "gone"])),
-        Gone = fun(Mod) -> [Mod:tab2file(Mod:new(t, []), "x"), Mod:file2tab("x"), Mod:tabfile_info("x")] end,
+        Gone = fun(Mod) ->
+            [Mod:tab2file(Mod:new(t, []), "x"), Mod:file2tab("x"), Mod:tabfile_info("x")] end,
         ?assertEqual(Gone(ets), Gone(larder))
     after
         ok = file:set_cwd(Before),
@@ -471,7 +504,8 @@ a_save_ends_while_lists_are_inserted_test_() ->
         try
             ?assertEqual(ok, larder:tab2file(Tab, File)),
             {ok, Copy} = larder:file2tab(File),
-            ?assertEqual(50000, larder:select_count(Copy, [{{'$1', '_'}, [{'>', '$1', 0}], [true]}])),
+            ?assertEqual(50000,
+                         larder:select_count(Copy, [{{'$1', '_'}, [{'>', '$1', 0}], [true]}])),
             larder:delete(Copy)
         after
             unlink(Inserter),
@@ -538,14 +572,17 @@ objects_of_a_key_come_in_order_test_() ->
           Ask = fun(Mod) ->
               Tab = Mod:new(t, [Type]),
               [true = Mod:insert(Tab, Row) || Row <- Rows],
-              Found = [Mod:match_object(Tab, {k, '_', '_'}), Mod:match_object(Tab, '_'), Mod:tab2list(Tab), Mod:lookup(Tab, k),
+              Found = [Mod:match_object(Tab, {k, '_', '_'}), Mod:match_object(Tab, '_'),
+                       Mod:tab2list(Tab), Mod:lookup(Tab, k),
                        [{k, I, x} || [I] <- Mod:match(Tab, {'_', '$1', x})],
-                       Mod:select(Tab, [{'_', [], ['$_']}]), Mod:select_reverse(Tab, [{{k, '_', '_'}, [], ['$_']}])],
+                       Mod:select(Tab, [{'_', [], ['$_']}]),
+                       Mod:select_reverse(Tab, [{{k, '_', '_'}, [], ['$_']}])],
               true = Mod:delete(Tab),
               Found
           end,
           [?assertEqual({Mod, [Rows]}, {Mod, lists:usort(Ask(Mod))}) || Mod <- [ets, larder]]
-      end} || Type <- [bag, duplicate_bag], Count <- [5, 20000], Type =:= duplicate_bag orelse Count =:= 5].
+      end} || Type <- [bag, duplicate_bag], Count <- [5, 20000],
+      Type =:= duplicate_bag orelse Count =:= 5].
 
 %% A key that is given leaves nothing to go on with, and ets knows it.
 keys_that_are_given_end_a_search_test() ->
@@ -553,8 +590,10 @@ keys_that_are_given_end_a_search_test() ->
         Tab = Mod:new(t, [Type]),
         Mod:insert(Tab, [{I, I rem 2} || I <- lists:seq(1, 4)]),
         Found = [end_of(Mod:match(Tab, {2, '_'}, 1)), end_of(Mod:match(Tab, {4, '$1'}, 1)),
-                 end_of(Mod:match_object(Tab, {'_', '_'}, 4)), end_of(Mod:match_object(Tab, {'_', 0}, 1)),
-                 end_of(Mod:select(Tab, [{{3, '$1'}, [], ['$_']}], 1)), end_of(Mod:match(Tab, {5, '_'}, 1))],
+                 end_of(Mod:match_object(Tab, {'_', '_'}, 4)),
+                 end_of(Mod:match_object(Tab, {'_', 0}, 1)),
+                 end_of(Mod:select(Tab, [{{3, '$1'}, [], ['$_']}], 1)),
+                 end_of(Mod:match(Tab, {5, '_'}, 1))],
         Mod:delete(Tab),
         Found
     end,
@@ -569,7 +608,8 @@ several_keys_that_are_given_test_() ->
              Tab = Mod:new(t, [Type]),
              Mod:insert(Tab, [{I, I} || I <- lists:seq(1, 4)]),
              Found = [end_of(Mod:Select(Tab, [{{Key, '_'}, [], ['$_']} || Key <- Keys], Limit))
-                      || Select <- [select, select_reverse], Keys <- [[1, 3], [1, 4], [3, 3]], Limit <- [1, 2, 3]],
+                      || Select <- [select, select_reverse], Keys <- [[1, 3], [1, 4], [3, 3]],
+                         Limit <- [1, 2, 3]],
              Mod:delete(Tab),
              Found
          end,
@@ -601,10 +641,12 @@ maps_in_keys_are_patterns_test_() ->
 %% A thread answers steps from what it read ahead, and knows a key again by its word: in the table
 %% and the direction that it was shown for, while nothing changes.
 steps_stay_in_their_table_test_() ->
-    [{atom_to_list(Type), fun() -> steps_stay_in_their_table(Type) end} || Type <- [set, ordered_set]].
+    [{atom_to_list(Type), fun() -> steps_stay_in_their_table(Type) end}
+     || Type <- [set, ordered_set]].
 
 steps_stay_in_their_table(Type) ->
-    Keys = lists:seq(-300, 400) ++ [list_to_atom("k" ++ integer_to_list(I)) || I <- lists:seq(1, 50)]
+    Keys = lists:seq(-300, 400)
+        ++ [list_to_atom("k" ++ integer_to_list(I)) || I <- lists:seq(1, 50)]
         ++ [[], self(), <<"b">>, {1, a}, {{}, 1 bsl 70}, 1.5],
     Few = [K || K <- Keys, not is_integer(K) orelse K rem 3 =/= 0],
     [One, Other] = Tabs = [larder:new(t, [Type]) || _ <- [1, 2]],
@@ -613,11 +655,13 @@ steps_stay_in_their_table(Type) ->
     ?assertEqual([lists:sort(Keys), lists:sort(Few)], [lists:sort(Found) || Found <- Alone]),
     Firsts = [larder:first(Tab) || Tab <- Tabs],
     ?assertEqual(Alone, in_turns(Tabs, Firsts, [[], []])),
-    [?assertEqual(lists:reverse(lists:sort(Keys)), steps(One, prev, larder:last(One))) || Type =:= ordered_set],
+    [?assertEqual(lists:reverse(lists:sort(Keys)), steps(One, prev, larder:last(One)))
+     || Type =:= ordered_set],
     %% To and fro.
     [begin
          Next = larder:next(One, Key),
-         Type =:= set orelse Next =:= '$end_of_table' orelse ?assertEqual(Key, larder:prev(One, Next))
+         Type =:= set orelse Next =:= '$end_of_table'
+             orelse ?assertEqual(Key, larder:prev(One, Next))
      end || Key <- hd(Alone)],
     [true = larder:delete(Tab) || Tab <- Tabs].
 
@@ -662,13 +706,15 @@ catch_badarg(Fun) ->
 
 %% In an ordered_set the key that is stored comes back, not the equal one that was asked for.
 equal_keys_come_back_as_stored_test() ->
-    Keys = [{1, a}, {1.0, a}, {a, {2, <<0, 1>>}}, {a, {2.0, <<0, 1>>}}, {a, []}, '', <<>>, <<0>>, 0.0, 0, {}, {1 bsl 63}, 'a\0b'],
+    Keys = [{1, a}, {1.0, a}, {a, {2, <<0, 1>>}}, {a, {2.0, <<0, 1>>}}, {a, []}, '', <<>>, <<0>>,
+            0.0, 0, {}, {1 bsl 63}, 'a\0b'],
     Found = fun(Mod) ->
         [begin
              Tab = Mod:new(t, [ordered_set]),
              true = Mod:insert(Tab, {Stored, x, Stored}),
              Whole = [Mod:lookup(Tab, Asked) || Asked <- Keys],
-             Parts = [[catch_badarg(fun() -> Mod:lookup_element(Tab, Asked, At) end) || At <- [1, 2, 3, 4]] || Asked <- Keys],
+             Parts = [[catch_badarg(fun() -> Mod:lookup_element(Tab, Asked, At) end)
+                       || At <- [1, 2, 3, 4]] || Asked <- Keys],
              true = Mod:insert(Tab, {Other, y, []}),
              Rows = Mod:tab2list(Tab),
              [true = Mod:delete(Tab, Asked) || Asked <- Keys],
@@ -685,7 +731,8 @@ no_position_of_no_object_test_() ->
           Causes = fun(Mod) ->
               Tab = Mod:new(t, [Type]),
               true = Mod:insert(Tab, {1, x}),
-              [cause(fun() -> Mod:lookup_element(Tab, Key, At) end) || Key <- [1, 2], At <- [0, -1, 3]]
+              [cause(fun() -> Mod:lookup_element(Tab, Key, At) end)
+               || Key <- [1, 2], At <- [0, -1, 3]]
           end,
           ?assertEqual(Causes(ets), Causes(larder))
       end} || Type <- [set, ordered_set]].

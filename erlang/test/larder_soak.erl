@@ -20,7 +20,8 @@
 
 -define(KEYS, 20000).
 -define(SPECS, [[set], [ordered_set], [bag], [duplicate_bag], [set, compressed],
-                [ordered_set, {structure, catree}], [set, {structure, linear_hash}], [ordered_set, {structure, skiplist}],
+                [ordered_set, {structure, catree}], [set, {structure, linear_hash}],
+                [ordered_set, {structure, skiplist}],
                 [set, {structure, lockfree_hash}], [bag, {structure, btree}]]).
 
 %% @doc `make soak': LARDER_SOAK_SECONDS (60) long.
@@ -52,12 +53,14 @@ run(Seconds) ->
     Workers = [spawn_link(fun() -> worker(Self, N, Seed, Tables, Flag) end)
                || N <- lists:seq(1, 1 + erlang:system_info(schedulers_online))],
     Before = now_ms(),
-    Round = fun(N) -> round(N, Seconds * 1000 div max(4, Seconds div 10), Workers, Tables, Flag, Base) end,
+    Round = fun(N) ->
+        round(N, Seconds * 1000 div max(4, Seconds div 10), Workers, Tables, Flag, Base) end,
     Figures = rounds(1, Round, Before, Seconds),
     Latency = stop(Sampler),
     Counts = [stop(W) || W <- Workers],
     [true = larder:delete(T) || T <- Tables],
-    Result = #{seconds => (now_ms() - Before) div 1000, operations => lists:sum([O || {O, _} <- Counts]),
+    Result = #{seconds => (now_ms() - Before) div 1000,
+               operations => lists:sum([O || {O, _} <- Counts]),
                owners => lists:sum([O || {_, O} <- Counts]), rounds => length(Figures),
                memory => [{Live div 1024, Rss div 1024} || {Live, Rss} <- lists:append(Figures)],
                latency => Latency},
@@ -84,7 +87,8 @@ steady({First, Last}, Seconds) ->
 rounds(N, Round, Before, Seconds) ->
     Figures = Round(N),
     Passed = (now_ms() - Before) div 1000,
-    N rem 6 =:= 0 andalso io:format(user, "    soak: ~b of ~b s, ~b rounds~n", [Passed, Seconds, N]),
+    N rem 6 =:= 0
+        andalso io:format(user, "    soak: ~b of ~b s, ~b rounds~n", [Passed, Seconds, N]),
     case N >= 4 andalso N rem 2 =:= 0 andalso Passed >= Seconds of
         true -> [Figures];
         false -> [Figures | rounds(N + 1, Round, Before, Seconds)]
@@ -95,7 +99,9 @@ round(N, Ms, Workers, Tables, Flag, Base) ->
     atomics:put(Flag, 2, N rem 2),
     timer:sleep(Ms),
     atomics:put(Flag, 1, 1),
-    [receive {resting, W} -> ok after 60000 -> error({worker_does_not_rest, W, process_info(W, current_stacktrace)}) end
+    [receive {resting,
+              W} -> ok after 60000 -> error({worker_does_not_rest, W,
+                                             process_info(W, current_stacktrace)}) end
      || W <- Workers],
     [whole(T) || T <- Tables],
     Figures = case N rem 2 of 1 -> [memory(Tables, Base)]; 0 -> [] end,
@@ -120,8 +126,11 @@ whole(T) ->
         _ -> ok
     end,
     Sample = maps:from_keys(lists:sublist(Distinct, 200), []),
-    {looked_up, true} = {looked_up, lists:sort(lists:append([larder:lookup(T, K) || K <- maps:keys(Sample)]))
-                                        =:= lists:sort([R || R <- Rows, is_map_key(element(1, R), Sample)])}.
+    {looked_up, true} = {looked_up,
+                         lists:sort(lists:append([larder:lookup(T, K) || K <- maps:keys(Sample)]))
+                                        =:= lists:sort([R
+                                                        || R <- Rows,
+                                                           is_map_key(element(1, R), Sample)])}.
 
 walk(_, '$end_of_table', Keys) -> lists:reverse(Keys);
 walk(T, Key, Keys) -> walk(T, larder:next(T, Key), [Key | Keys]).
@@ -129,10 +138,12 @@ walk(T, Key, Keys) -> walk(T, larder:next(T, Key), [Key | Keys]).
 memory(Tables, Base) ->
     _ = [erlang:garbage_collect(P) || P <- processes()],
     %% What was deleted is freed behind, with rests.
-    Live = fun() -> erlang:memory(total) + lists:sum([larder:info(T, memory) * 8 || T <- Tables]) end,
+    Live = fun() ->
+        erlang:memory(total) + lists:sum([larder:info(T, memory) * 8 || T <- Tables]) end,
     Flat = fun() -> rss() =< 1.3 * (max(0, Base) + Live()) end,
     larder_test:wait_until(Flat, 10000)
-        orelse error({memory, {base, Base}, {live, Live()}, {resident, rss()}, {emulator, erlang:memory(total)}}),
+        orelse error({memory, {base, Base}, {live, Live()}, {resident, rss()},
+                      {emulator, erlang:memory(total)}}),
     {Base + Live(), rss()}.
 
 rss() ->
@@ -205,7 +216,9 @@ limit(T, Key) ->
 
 remove(T, 1) ->
     From = rand:uniform(?KEYS),
-    larder:select_delete(T, [{{'$1', '_', '_'}, [{'>', '$1', From}, {'<', '$1', From + 300}], [true]}]);
+    larder:select_delete(T,
+                         [{{'$1', '_', '_'}, [{'>', '$1', From}, {'<', '$1', From + 300}],
+                           [true]}]);
 remove(T, 2) -> [checked(R) || R <- larder:take(T, key())];
 remove(T, 3) -> [larder:delete_object(T, R) || R <- larder:lookup(T, key())];
 remove(T, _) -> larder:delete(T, key()).
@@ -223,7 +236,8 @@ scan(T) ->
     case larder:select(T, [{'_', [], ['$_']}], 100) of
         {Rows, Continuation} ->
             [checked(R) || R <- Rows],
-            case larder:select(Continuation) of {More, _} -> [checked(R) || R <- More]; '$end_of_table' -> ok end;
+            case larder:select(Continuation) of {More, _} -> [checked(R) || R <- More];
+                                                '$end_of_table' -> ok end;
         '$end_of_table' -> ok
     end.
 
@@ -248,7 +262,8 @@ short_lived(Shared) ->
 %% A table that was given or left to this process.
 mine(given, From) -> receive {'ETS-TRANSFER', T, From, gift} -> true = larder:delete(T) end;
 mine(inherited, From) ->
-    receive {'ETS-TRANSFER', T, From, soak} -> [_] = larder:lookup(T, blob), true = larder:delete(T) end;
+    receive {'ETS-TRANSFER', T, From,
+             soak} -> [_] = larder:lookup(T, blob), true = larder:delete(T) end;
 mine(_, _) -> ok.
 
 ended(killed, T, _) -> exit(self(), kill), larder:insert(T, {never});
@@ -285,7 +300,8 @@ timed(M, T, K) ->
 %% Of the first and of the last quarter: Larder's time by that of ets, at the median and above.
 quotients(Batches) ->
     Quarter = max(1, length(Batches) div 4),
-    {quotient(lists:sublist(Batches, Quarter)), quotient(lists:nthtail(length(Batches) - Quarter, Batches))}.
+    {quotient(lists:sublist(Batches, Quarter)),
+     quotient(lists:nthtail(length(Batches) - Quarter, Batches))}.
 
 quotient(Batches) ->
     {Larder, Ets} = lists:unzip(lists:append(Batches)),

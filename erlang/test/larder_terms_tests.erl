@@ -7,7 +7,9 @@
 -export([all/0]).
 
 terms_test_() ->
-    [{timeout, 60, {atom_to_list(Type), fun() -> [row(Type, Options, Row) || Options <- [[], [compressed]], Row <- rows()] end}}
+    [{timeout, 60,
+      {atom_to_list(Type),
+       fun() -> [row(Type, Options, Row) || Options <- [[], [compressed]], Row <- rows()] end}}
      || Type <- types()].
 
 large_maps_test_() ->
@@ -16,11 +18,14 @@ large_maps_test_() ->
 %% Each proof fails by itself, and all together: the terms are the same by official functions.
 unproved_test_() ->
     Kinds = ["integer", "reference", "binary", "fun", "map", "tree", "room", "magic"],
-    [{timeout, 120, {Kind, fun() -> unproved(Kind) end}} || Kind <- Kinds ++ [lists:flatten(lists:join(",", Kinds))]].
+    [{timeout, 120, {Kind, fun() -> unproved(Kind) end}}
+     || Kind <- Kinds ++ [lists:flatten(lists:join(",", Kinds))]].
 
 unproved(Kinds) ->
     Paths = lists:append([["-pa", filename:dirname(code:which(M))] || M <- [larder, ?MODULE]]),
-    {ok, Peer, _} = peer:start(#{connection => standard_io, args => Paths, env => [{"LARDER_UNPROVED", Kinds}]}),
+    {ok, Peer, _} =
+        peer:start(#{connection => standard_io, args => Paths,
+                     env => [{"LARDER_UNPROVED", Kinds}]}),
     try ?assertEqual(ok, peer:call(Peer, ?MODULE, all, [], 100000))
     after peer:stop(Peer)
     end.
@@ -51,19 +56,25 @@ terms() ->
     G = fun() -> ok end,
     Nested = fun(N, Wrap) -> lists:foldl(fun(I, Acc) -> Wrap(I, Acc) end, x, lists:seq(1, N)) end,
     Map = fun(N) -> maps:from_list([{K, K} || K <- lists:seq(1, N)]) end,
-    [1, -1, 127, 128, -128, 1 bsl 40, 1 bsl 59 - 1, 1 bsl 59, -(1 bsl 59), 1 bsl 63 - 1, 1 bsl 63, -(1 bsl 63),
+    [1, -1, 127, 128, -128, 1 bsl 40, 1 bsl 59 - 1, 1 bsl 59, -(1 bsl 59), 1 bsl 63 - 1, 1 bsl 63,
+     -(1 bsl 63),
      -(1 bsl 63) - 1, 1 bsl 64 - 1, 1 bsl 64, 1 bsl 300, -(1 bsl 2000),
      1.5, -0.0, 0.0, 1.0e300, a, '', true, [], [1], [1 | 2], [a, b | c], "string",
-     lists:seq(1, 127), lists:seq(1, 128), lists:seq(1, 129), lists:seq(1, 5000), lists:seq(1, 200) ++ tail,
-     {}, {1}, {1, 2, 3}, list_to_tuple(lists:seq(1, 300)), self(), R, Alias, hd(erlang:ports()), list_to_pid("<0.7777.3>"),
-     <<>>, <<"x">>, binary:copy(<<7>>, 64), binary:copy(<<7>>, 65), binary:copy(<<7>>, 127), binary:copy(<<7>>, 128),
+     lists:seq(1, 127), lists:seq(1, 128), lists:seq(1, 129), lists:seq(1, 5000),
+     lists:seq(1, 200) ++ tail,
+     {}, {1}, {1, 2, 3}, list_to_tuple(lists:seq(1, 300)), self(), R, Alias, hd(erlang:ports()),
+     list_to_pid("<0.7777.3>"),
+     <<>>, <<"x">>, binary:copy(<<7>>, 64), binary:copy(<<7>>, 65), binary:copy(<<7>>, 127),
+     binary:copy(<<7>>, 128),
      Large, Part, Small, First, Odd, Appended, <<1:1>>, <<5:13>>, <<Large/binary, 1:3>>,
      #{}, #{a => 1}, #{b => 1, a => 2, c => #{}}, Map(32), Map(33), Map(1000),
      maps:from_list([{integer_to_binary(I), Large} || I <- lists:seq(1, 40)]),
-     #{1 => a, 1.0 => b, "x" => c, <<"y">> => d, {z} => e, R => f, self() => g, F => h, a => i}, #{F => 1},
+     #{1 => a, 1.0 => b, "x" => c, <<"y">> => d, {z} => e, R => f, self() => g, F => h, a => i},
+     #{F => 1},
      F, G, fun erlang:abs/1, fun lists:map/2, fun ?MODULE:all/0,
      Nested(15, fun(I, T) -> {I, [T], #{k => T}} end), Nested(200, fun(I, T) -> [I, T] end),
-     Nested(200, fun(_, T) -> #{a => T, 1 => Map(3)} end), Nested(70, fun(_, T) -> (Map(40))#{1 := T, 2 := F} end),
+     Nested(200, fun(_, T) -> #{a => T, 1 => Map(3)} end),
+     Nested(70, fun(_, T) -> (Map(40))#{1 := T, 2 := F} end),
      {F, G, R, Large, #{F => G}}, atomics:new(1, []), {k, counters:new(1, [])}].
 
 row(Type, Options, Row) ->
@@ -129,8 +140,11 @@ specifications(Type, Map) ->
     ?assertEqual([33], Select([{'==', '$1', Map}], {map_size, '$1'})),
     ?assertEqual([7], Select([], {map_get, 7, '$1'})),
     %% A pattern's keys come in another order than those of the map.
-    ?assertEqual([[5, 31, 2]], larder:match(T, {1, #{17 => '$2', 5 => '$0', 30 => '_', 31 => '$1', 2 => '$2'}})
-                                   ++ [[5, 31, 2] || larder:match(T, {1, #{5 => '$0', 31 => '$1', 2 => '$2'}}) =/= [[5, 31, 2]]]
+    ?assertEqual([[5, 31, 2]],
+                 larder:match(T, {1, #{17 => '$2', 5 => '$0', 30 => '_', 31 => '$1', 2 => '$2'}})
+                                   ++ [[5, 31, 2]
+                                       || larder:match(T, {1, #{5 => '$0', 31 => '$1', 2 => '$2'}})
+                                           =/= [[5, 31, 2]]]
                                    ++ larder:match(T, {1, #{5 => '$0', 31 => '$1', 2 => '$2'}})),
     Other = Map#{1 => 2},
     larder:info(T, type) =:= set andalso

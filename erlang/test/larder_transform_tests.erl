@@ -61,9 +61,11 @@ everything() ->
 module_arguments_test_() ->
     [{Call, fun() ->
         Beam = compiled("a(T, N) -> " ++ Call ++ ".\n", [with]),
-        ?assertEqual({false, true}, {lists:member(ets, atoms(Beam)), lists:member(larder, atoms(Beam))})
+        ?assertEqual({false, true},
+                     {lists:member(ets, atoms(Beam)), lists:member(larder, atoms(Beam))})
       end}
-     || Call <- ["apply(ets, insert, [T, N])", "erlang:apply(ets, insert, [T | N])", "apply(ets, N, T)",
+     || Call <- ["apply(ets, insert, [T, N])", "erlang:apply(ets, insert, [T | N])",
+                 "apply(ets, N, T)",
                  "spawn(ets, insert, T)", "spawn(N, ets, insert, T)", "spawn_link(ets, insert, T)",
                  "erlang:spawn_link(N, ets, insert, T)", "spawn_monitor(ets, insert, T)",
                  "spawn_opt(ets, insert, T, [])", "spawn_opt(N, ets, insert, T, [])",
@@ -239,12 +241,14 @@ bad_funs() ->
 types_are_there_test() ->
     Source = lists:append(
         ["-type t" ++ T ++ "() :: ets:" ++ T ++ "().\n"
-         || T <- ["table", "tab", "tid", "table_access", "table_type", "match_spec", "match_pattern",
+         || T <- ["table", "tab", "tid", "table_access", "table_type", "match_spec",
+                  "match_pattern",
                   "compiled_match_spec", "comp_match_spec"]]),
     {ok, Beam} = file:read_file(code:which(larder)),
     Exported = lists:append([Types || {attribute, _, export_type, Types} <- forms(Beam)]),
     Named = [{Type, length(Params)}
-             || {attribute, _, type, {_, {remote_type, _, [{atom, _, larder}, {atom, _, Type}, Params]}, _}}
+             || {attribute, _, type,
+                 {_, {remote_type, _, [{atom, _, larder}, {atom, _, Type}, Params]}, _}}
                     <- forms(compiled(Source, [with, debug_info]))],
     ?assertEqual(9, length(Named)),
     ?assertEqual([], Named -- (Exported ++ Exported)).

@@ -51,13 +51,15 @@ all_at_once(M, Count) ->
 %% inline, outside in a block of their own, binaries that the library keeps, and rows of a megabyte.
 %% In a node of their own, whose emulator keeps nothing from other tests.
 comes_back_test_() ->
-    [larder_test:tc(lists:concat(["memory comes back, ", How, ", rows of ", Bytes]), 60, Sut, fun() ->
+    [larder_test:tc(lists:concat(["memory comes back, ", How, ", rows of ", Bytes]), 60, Sut,
+                    fun() ->
         Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],
         {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Paths}),
         true = peer:call(Peer, ?MODULE, comes_back, [Sut, Kind, Bytes, How], 50000),
         peer:stop(Peer)
      end) || Sut <- larder_test:other_suts(), Sut =/= ets, {Kind, Bytes, How} <-
-        [{list, 300, drop}, {list, 300, each}, {binary, 1000, drop}, {binary, 5000, each}, {binary, 100, all},
+        [{list, 300, drop}, {list, 300, each}, {binary, 1000, drop}, {binary, 5000, each},
+         {binary, 100, all},
          {list, 100000, each}, {list, 1000000, each}]].
 
 comes_back(M, Kind, Bytes, How) ->

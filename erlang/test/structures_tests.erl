@@ -2,17 +2,20 @@
 %% that it carries, does what `ets' does; and what is asked for that isn't there
 %% is refused with words that say what is.
 -module(structures_tests).
--export([same_as_ets_test_/0, each_is_made_with_its_defaults_test/0, what_is_not_there_is_said_test/0,
+-export([same_as_ets_test_/0, each_is_made_with_its_defaults_test/0,
+         what_is_not_there_is_said_test/0,
          files_keep_the_structure_test/0, other_names_test/0, the_page_says_what_is_there_test/0,
          full_test_/0, fixed_linear_hash_test_/0, stats_take_no_time_test_/0]).
 -include_lib("proper/include/proper.hrl").
 
 same_as_ets_test_() ->
     [larder_test:tc(lists:concat([Name, ", ", Type]), 120, Sut, fun() ->
-        larder_test:check_property(lists:concat(["structures ", Name, " ", Type]), larder_test:scaled(40),
+        larder_test:check_property(lists:concat(["structures ", Name, " ", Type]),
+                                   larder_test:scaled(40),
                                    prop_same(Sut, {structure, Name}, Type, Types))
      end) || Sut <- larder_test:suts(), Sut =:= larder,
-             #{name := Name, types := Types} <- larder:structures(), Name =/= default, Type <- Types].
+             #{name := Name, types := Types} <- larder:structures(), Name =/= default,
+             Type <- Types].
 
 %% Tables of types that the structure doesn't carry have the default.
 prop_same(Sut, Structure, Type, Types) ->
@@ -34,7 +37,8 @@ each_is_made_with_its_defaults_test() ->
          #{leaves := _, contended := _} = larder:info(T, stats),
          true = is_binary(About),
          true = larder:delete(T)
-     end || #{name := Name, types := Types, options := Options, about := About} <- larder:structures(),
+     end || #{name := Name, types := Types, options := Options,
+              about := About} <- larder:structures(),
             Type <- Types],
     ok.
 
@@ -63,8 +67,11 @@ what_is_not_there_is_said_test() ->
 
 %% A file says what its table was built on.
 files_keep_the_structure_test() ->
-    File = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["larder_structure_", os:getpid()])),
-    T = larder:new(t, [ordered_set, {structure, {catree, [{over, btree}, {m, 8}, {random_join, false}]}}]),
+    File = filename:join(os:getenv("TMPDIR", "/tmp"),
+                         lists:concat(["larder_structure_", os:getpid()])),
+    T = larder:new(t,
+                   [ordered_set,
+                    {structure, {catree, [{over, btree}, {m, 8}, {random_join, false}]}}]),
     true = larder:insert(T, [{K} || K <- lists:seq(1, 50)]),
     ok = larder:tab2file(T, File),
     {ok, Back} = larder:file2tab(File),
@@ -96,7 +103,9 @@ the_page_says_what_is_there_test() ->
     [begin
          Text = Section(<<"`", (atom_to_binary(Name))/binary, "`">>),
          Carries = lists:join(<<", ">>, [atom_to_binary(Type) || Type <- Types]),
-         {Name, true} = {Name, binary:match(Text, iolist_to_binary(["*Types:* ", Carries, "."])) =/= nomatch},
+         {Name, true} = {Name,
+                         binary:match(Text, iolist_to_binary(["*Types:* ", Carries, "."]))
+                             =/= nomatch},
          Said = [{binary_to_atom(O), Takes, Default}
                  || [O, Takes, Default, _] <- rows(Text, <<"\\|[^|\n]*option">>, 4)],
          There = [{O, Takes, iolist_to_binary(io_lib:format("`~p`", [Default]))}
@@ -115,9 +124,11 @@ figures(Text) ->
 
 %% The cells of the table whose head begins so; the name in the first cell without its quotes.
 rows(Text, Head, Cells) ->
-    case re:run(Text, [Head, "[^\n]*\n\\|[-|]*\n((?:\\|[^\n]*\n)*)"], [{capture, all_but_first, binary}]) of
+    case re:run(Text, [Head, "[^\n]*\n\\|[-|]*\n((?:\\|[^\n]*\n)*)"],
+                [{capture, all_but_first, binary}]) of
         nomatch -> [];
-        {match, [Lines]} -> [row(Line, Cells) || Line <- binary:split(Lines, <<"\n">>, [global, trim])]
+        {match, [Lines]} ->
+            [row(Line, Cells) || Line <- binary:split(Lines, <<"\n">>, [global, trim])]
     end.
 
 row(Line, Cells) ->
@@ -139,7 +150,8 @@ root(Dir) ->
 %% Michael's buckets don't grow: beyond its limit a table takes nothing new, says so, and is as it
 %% was.
 full_test_() ->
-    [larder_test:tc(atom_to_list(Type), 60, larder, fun() -> full(Type) end) || Type <- [set, bag, duplicate_bag]].
+    [larder_test:tc(atom_to_list(Type), 60, larder, fun() -> full(Type) end)
+     || Type <- [set, bag, duplicate_bag]].
 
 full(Type) ->
     T = larder:new(t, [Type, {structure, {lockfree_hash, [{buckets, 2}, {chain, 50}]}}]),
@@ -184,7 +196,8 @@ full(Type) ->
 
 %% Fixed, linear hashing keeps its width and what is deleted; released, it lets go.
 fixed_linear_hash_test_() ->
-    [larder_test:tc(lists:concat([Type, ", ", Locks]), 60, larder, fun() -> fixed_linear_hash(Type, Locks) end)
+    [larder_test:tc(lists:concat([Type, ", ", Locks]), 60, larder,
+                    fun() -> fixed_linear_hash(Type, Locks) end)
      || Type <- [set, bag, duplicate_bag], Locks <- [0, 16, auto]].
 
 fixed_linear_hash(Type, Locks) ->
@@ -194,10 +207,12 @@ fixed_linear_hash(Type, Locks) ->
     {Buckets, 0, 0} = {Stats(buckets), Stats(kept), Stats(frozen)},
     Memory = larder:info(T, memory),
     true = larder:safe_fixtable(T, true),
-    {Fixer, Monitor} = spawn_monitor(fun() -> true = larder:safe_fixtable(T, true), receive stop -> ok end end),
+    {Fixer, Monitor} =
+        spawn_monitor(fun() -> true = larder:safe_fixtable(T, true), receive stop -> ok end end),
     [true = larder:delete(T, K) || K <- lists:seq(1, 1990)],
     {Buckets, 1990, 1} = {Stats(buckets), Stats(kept), Stats(frozen)},
-    {10, 0, []} = {larder:info(T, size), larder:select_count(T, [{{'$1', '_'}, [{'<', '$1', 1000}], [true]}]),
+    {10, 0, []} = {larder:info(T, size),
+                   larder:select_count(T, [{{'$1', '_'}, [{'<', '$1', 1000}], [true]}]),
                    larder:lookup(T, 77)},
     true = larder:info(T, memory) > Memory div 2,
     true = larder:insert(T, {77, again}),

@@ -18,7 +18,8 @@
 
 -define(EVERY_MS, 4).
 
--type readings() :: [{Before :: integer(), After :: integer(), [{delay | steal | own, Us :: integer()}]}].
+-type readings() ::
+    [{Before :: integer(), After :: integer(), [{delay | steal | own, Us :: integer()}]}].
 %% The latest first: when it began and ended, and what each file said then.
 
 %% @doc Whether this system tells.
@@ -71,7 +72,8 @@ sample(Files, Readings) ->
 files() ->
     case schedulers() of
         [] -> [];
-        Known -> [{Kind, open(Name)} || {Kind, Name} <- [{steal, "/proc/stat"} | Known ++ reapers()]]
+        Known ->
+            [{Kind, open(Name)} || {Kind, Name} <- [{steal, "/proc/stat"} | Known ++ reapers()]]
     end.
 
 open(Name) ->

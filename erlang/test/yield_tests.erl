@@ -23,7 +23,8 @@
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
 large_table_test_() ->
-    [larder_test:tc(lists:concat(["a large table, ", Type]), 1500, Sut, fun() -> quiet(Sut, Type) end)
+    [larder_test:tc(lists:concat(["a large table, ", Type]), 1500, Sut,
+                    fun() -> quiet(Sut, Type) end)
      || Sut <- larder_test:other_suts(), Type <- [set, ordered_set]].
 
 quiet(M, Type) ->
@@ -115,7 +116,8 @@ noticed_test_() ->
 noticed(0) -> false;
 noticed(Tries) ->
     Control = measured("(nothing, for comparison)", fun() -> busy(now_us() + 200000) end),
-    Hold = fun() -> [16#ffffff = tuple_size(erlang:make_tuple(16#ffffff, x)) || _ <- lists:seq(1, 4)] end,
+    Hold = fun() -> [16#ffffff = tuple_size(erlang:make_tuple(16#ffffff, x))
+                     || _ <- lists:seq(1, 4)] end,
     is_loud(measured("(a scheduler held)", Hold), Control) orelse noticed(Tries - 1).
 
 %% Measuring -----------------------------------------------------------------------------
@@ -142,7 +144,8 @@ measured(Name, Step) ->
     say(Figure, Us, Taken, Ticks, length(Long), length(Events) - length(Long)),
     Figure.
 
-say(#{name := Name, longest := Longest, p99 := P99, held := Held}, Us, Taken, Ticks, Long, Collections) ->
+say(#{name := Name, longest := Longest, p99 := P99, held := Held}, Us, Taken, Ticks, Long,
+    Collections) ->
     {From, _} = lists:last(Ticks),
     {_, To} = hd(Ticks),
     io:format(user, "    ~-27s ~8.1f ms  gaps: p99 ~5.1f longest ~5.1f ms  held ~5.1f ms "

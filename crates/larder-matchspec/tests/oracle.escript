@@ -54,9 +54,12 @@ result(Spec, Object) ->
 
 spec(shape, Object) ->
     {Head, Guards, Body} = clause(Object),
-    pick([[], {Head, Guards, Body}, [{Head, Guards}], [{Head, Guards, []}], [{Head, Guards, Body} | x], [{Head, Guards, Body, 1}],
-          [{Head, Guards ++ x, Body}], [{Head, Guards, Body ++ x}], [{Head, true, Body}], [{Head, Guards, '$_'}],
-          [[Head, Guards, Body]], term(3), [{term(3), [], ['$_']}], [{pattern(term(3), 3), [], ['$_', '$$']}]]);
+    pick([[], {Head, Guards, Body}, [{Head, Guards}], [{Head, Guards, []}],
+          [{Head, Guards, Body} | x], [{Head, Guards, Body, 1}],
+          [{Head, Guards ++ x, Body}], [{Head, Guards, Body ++ x}], [{Head, true, Body}],
+          [{Head, Guards, '$_'}],
+          [[Head, Guards, Body]], term(3), [{term(3), [], ['$_']}],
+          [{pattern(term(3), 3), [], ['$_', '$$']}]]);
 spec(keyed, Object) -> [keyed(Object) || _ <- lists:seq(1, pick([1, 1, 1, 2]))];
 spec(mutated, Object) ->
     Spec = spec(plain, Object),
@@ -77,7 +80,8 @@ keyed({Key, _}) ->
     Head = pick([{Pattern, '_'}, {Pattern, '_'}, {Pattern, '$9'}, {Pattern, '$9'}, '$5', '_']),
     Vars = variables(Head),
     Bound = case is_tuple(Head) of true -> Pattern; false -> Key end,
-    {Head, [key_guard(Vars, Bound, Key, 2) || _ <- lists:seq(1, rand:uniform(3))], [pick(['$_', '$$', true])]}.
+    {Head, [key_guard(Vars, Bound, Key, 2) || _ <- lists:seq(1, rand:uniform(3))],
+     [pick(['$_', '$$', true])]}.
 
 key_pattern(Key) ->
     case rand:uniform(4) of
@@ -89,8 +93,10 @@ key_pattern(Key) ->
 
 key_guard(Vars, Pattern, Key, Depth) when Depth > 0 ->
     case rand:uniform(5) of
-        1 -> list_to_tuple([pick(['and', 'andalso']) | [key_guard(Vars, Pattern, Key, Depth - 1) || _ <- lists:seq(1, 2)]]);
-        2 -> {pick(['or', 'orelse']), key_guard(Vars, Pattern, Key, 0), key_guard(Vars, Pattern, Key, 0)};
+        1 -> list_to_tuple([pick(['and', 'andalso'])
+                            | [key_guard(Vars, Pattern, Key, Depth - 1) || _ <- lists:seq(1, 2)]]);
+        2 -> {pick(['or', 'orelse']), key_guard(Vars, Pattern, Key, 0),
+              key_guard(Vars, Pattern, Key, 0)};
         _ -> key_guard(Vars, Pattern, Key, 0)
     end;
 key_guard(Vars, Pattern, Key, 0) ->
@@ -143,7 +149,8 @@ pattern(Term, Depth) ->
         _ -> inner(Term, Depth - 1)
     end.
 
-inner(Tuple, Depth) when is_tuple(Tuple) -> list_to_tuple([pattern(E, Depth) || E <- tuple_to_list(Tuple)]);
+inner(Tuple, Depth) when is_tuple(Tuple) ->
+    list_to_tuple([pattern(E, Depth) || E <- tuple_to_list(Tuple)]);
 inner([H | T], Depth) ->
     case rand:uniform(4) of
         1 -> [pattern(H, Depth) | variable()];
@@ -151,7 +158,8 @@ inner([H | T], Depth) ->
         _ -> [pattern(H, Depth) | rest(T, Depth)]
     end;
 inner(Map, Depth) when is_map(Map) ->
-    maps:map(fun(_, V) -> pattern(V, Depth) end, maps:filter(fun(_, _) -> rand:uniform(3) > 1 end, Map));
+    maps:map(fun(_, V) -> pattern(V, Depth) end,
+             maps:filter(fun(_, _) -> rand:uniform(3) > 1 end, Map));
 inner(Term, _) -> Term.
 
 rest([], _) -> [];
@@ -173,7 +181,8 @@ variables(Atom, Acc) when is_atom(Atom) ->
         _ -> Acc
     end;
 variables([H | T], Acc) -> variables(T, variables(H, Acc));
-variables(Tuple, Acc) when is_tuple(Tuple) -> lists:foldl(fun variables/2, Acc, tuple_to_list(Tuple));
+variables(Tuple, Acc) when is_tuple(Tuple) ->
+    lists:foldl(fun variables/2, Acc, tuple_to_list(Tuple));
 variables(Map, Acc) when is_map(Map) -> lists:foldl(fun variables/2, Acc, maps:values(Map));
 variables(_, Acc) -> Acc.
 
@@ -193,14 +202,19 @@ variable([]) -> '$_';
 variable(Vars) -> pick(Vars).
 
 tests() ->
-    [is_atom, is_float, is_integer, is_list, is_number, is_pid, is_port, is_reference, is_tuple, is_map, is_binary, is_function].
+    [is_atom, is_float, is_integer, is_list, is_number, is_pid, is_port, is_reference, is_tuple,
+     is_map, is_binary, is_function].
 
 comparisons() -> ['>', '>=', '<', '=<', '==', '=:=', '/=', '=/='].
 
-unary() -> tests() ++ [abs, hd, tl, length, size, bit_size, byte_size, map_size, round, trunc, float, node, '+', '-', 'not', 'bnot'].
+unary() ->
+    tests() ++ [abs, hd, tl, length, size, bit_size, byte_size, map_size, round, trunc, float, node,
+                '+', '-', 'not', 'bnot'].
 
 binary() ->
-    comparisons() ++ [is_map_key, map_get, element, element, element, binary_part, '+', '-', '*', '/', 'div', 'rem', 'band', 'bor', 'bxor', 'bsl',
+    comparisons()
+        ++ [is_map_key, map_get, element, element, element, binary_part, '+', '-', '*', '/', 'div',
+            'rem', 'band', 'bor', 'bxor', 'bsl',
                       'bsr', 'xor'].
 
 %% Expressions, now and then wrong ones.
@@ -213,13 +227,16 @@ expr(Vars, Depth) ->
         N when N =< 20 -> exprs(Vars, D);
         21 -> [expr(Vars, D) | expr(Vars, D)];
         22 -> [expr(Vars, D), expr(Vars, D) | leaf(Vars)];
-        23 -> maps:from_list([{expr(Vars, D), expr(Vars, D)} || _ <- lists:seq(1, rand:uniform(3) - 1)]);
+        23 -> maps:from_list([{expr(Vars, D), expr(Vars, D)}
+                              || _ <- lists:seq(1, rand:uniform(3) - 1)]);
         24 -> maps:from_list([{scalar(), expr(Vars, D)} || _ <- lists:seq(1, rand:uniform(4) - 1)]);
         N when N =< 28 -> {pick(unary()), expr(Vars, D)};
         N when N =< 34 -> {pick(binary()), operand(Vars, D), operand(Vars, D)};
         35 -> {element, rand:uniform(4), pick(['$_', expr(Vars, D)])};
-        36 -> {pick([is_record, binary_part]), expr(Vars, D), pick([k, 0, 1, expr(Vars, D)]), pick([1, 2, -1, expr(Vars, D)])};
-        37 -> list_to_tuple([pick(['and', 'or', 'andalso', 'orelse']) | [boolean(Vars, D) || _ <- lists:seq(1, rand:uniform(4))]]);
+        36 -> {pick([is_record, binary_part]), expr(Vars, D), pick([k, 0, 1, expr(Vars, D)]),
+               pick([1, 2, -1, expr(Vars, D)])};
+        37 -> list_to_tuple([pick(['and', 'or', 'andalso', 'orelse'])
+                             | [boolean(Vars, D) || _ <- lists:seq(1, rand:uniform(4))]]);
         38 -> {const, term(3)};
         39 -> pick([{self}, {node}]);
         40 -> {pick([map_get, is_map_key]), scalar(), expr(Vars, D)};
@@ -228,7 +245,8 @@ expr(Vars, Depth) ->
         43 -> {pick([hd, tl]), {tl, pick(['$$', exprs(Vars, D)])}};
         44 ->
             case rand:uniform(12) of
-                1 -> pick([{}, {{{}}}, '$99', {foo, 1}, {'$1', 1}, {1, 2}, {const}, {const, 1, 2}, {'and'}, {'orelse'}, {return_trace}, {is_record, a, b},
+                1 -> pick([{}, {{{}}}, '$99', {foo, 1}, {'$1', 1}, {1, 2}, {const}, {const, 1, 2},
+                           {'and'}, {'orelse'}, {return_trace}, {is_record, a, b},
                            {'$_'}, {display, 1}, {self, 1}, {'+', 1, 2, 3}]);
                 _ -> leaf(Vars)
             end
@@ -253,7 +271,8 @@ leaf(Vars) ->
 %% Changes one place of a specification.
 mutate(Term) ->
     case rand:uniform(3) of
-        1 -> pick(['$_', '$$', '$1', '$5', '_', 1, [], {}, {{}}, true, #{}, #{'$1' => 1}, #{{'$1'} => 1}, {const, a}]);
+        1 -> pick(['$_', '$$', '$1', '$5', '_', 1, [], {}, {{}}, true, #{}, #{'$1' => 1},
+                   #{{'$1'} => 1}, {const, a}]);
         _ -> deeper(Term)
     end.
 
@@ -270,7 +289,9 @@ deeper(_) -> pick(['$3', x]).
 %% Terms
 
 object(keyed) -> {key(), scalar()};
-object(_) -> list_to_tuple([pick([term(4), term(4), term(4), -0.0]) || _ <- lists:seq(1, pick([1, 2, 2, 3, 3, 4]))]).
+object(_) ->
+    list_to_tuple([pick([term(4), term(4), term(4), -0.0])
+                   || _ <- lists:seq(1, pick([1, 2, 2, 3, 3, 4]))]).
 
 term(0) -> scalar();
 term(Depth) ->
@@ -281,7 +302,8 @@ term(Depth) ->
         N when N =< 9 -> terms(D);
         10 -> [term(D) | scalar()];
         11 -> maps:from_list([{scalar(), term(D)} || _ <- lists:seq(1, rand:uniform(4) - 1)]);
-        12 -> maps:from_list([{term(D), term(D)} || _ <- lists:seq(1, pick([1, 2, 1, 2, 1, 2, 40]))]);
+        12 -> maps:from_list([{term(D), term(D)}
+                              || _ <- lists:seq(1, pick([1, 2, 1, 2, 1, 2, 40]))]);
         13 -> identifier();
         14 -> number()
     end.
@@ -309,16 +331,20 @@ small_key() ->
 scalar() ->
     case rand:uniform(10) of
         N when N =< 4 -> number();
-        N when N =< 7 -> pick([a, b, k, true, false, '', undefined, 'EXIT', 'ö', '$01', '$', 'a b', x, y]);
+        N when N =< 7 ->
+            pick([a, b, k, true, false, '', undefined, 'EXIT', 'ö', '$01', '$', 'a b', x, y]);
         8 -> pick([[], {}, <<>>, #{}]);
-        9 -> pick([<<"abc">>, <<1:3>>, <<"abc", 1:1>>, binary:copy(<<"x">>, 64), binary:copy(<<"x">>, 65), binary:copy(<<"y">>, 300), <<0>>, <<0, 0>>]);
+        9 -> pick([<<"abc">>, <<1:3>>, <<"abc", 1:1>>, binary:copy(<<"x">>, 64),
+                   binary:copy(<<"x">>, 65), binary:copy(<<"y">>, 300), <<0>>, <<0, 0>>]);
         10 -> pick(['_', '$1', '$2', '$_', '$$', true, false])
     end.
 
 number() ->
     case rand:uniform(6) of
-        1 -> pick([0, 1, 2, -1, 127, 128, -128, 255, 256, 1 bsl 31, 1 bsl 53 + 1, 1 bsl 59, 1 bsl 63, -(1 bsl 63), 1 bsl 63 - 1, 1 bsl 64, 1 bsl 70]);
-        2 -> pick([0.0, 1.0, 2.0, -1.0, 1.5, 2.5, -2.5, 9007199254740992.0, 1.0e300, 1.0e-300, 9.223372036854775807e18]);
+        1 -> pick([0, 1, 2, -1, 127, 128, -128, 255, 256, 1 bsl 31, 1 bsl 53 + 1, 1 bsl 59,
+                   1 bsl 63, -(1 bsl 63), 1 bsl 63 - 1, 1 bsl 64, 1 bsl 70]);
+        2 -> pick([0.0, 1.0, 2.0, -1.0, 1.5, 2.5, -2.5, 9007199254740992.0, 1.0e300, 1.0e-300,
+                   9.223372036854775807e18]);
         _ -> rand:uniform(5) - 1
     end.
 
@@ -327,7 +353,9 @@ identifier() -> pick(get(identifiers)).
 identifiers() ->
     Far = fun(Tag, Rest) -> binary_to_term(<<131, Tag, 119, 7, "far@box", Rest/binary>>) end,
     One = 1,
-    [self(), list_to_pid("<0.1.0>"), make_ref(), hd(erlang:ports()), fun lists:map/2, fun erlang:node/0, fun() -> One end, fun(X) -> X + One end,
-     Far(88, <<7:32, 0:32, 3:32>>), Far(89, <<7:32, 3:32>>), binary_to_term(<<131, 90, 0, 3, 119, 7, "far@box", 3:32, 1:32, 2:32, 3:32>>)].
+    [self(), list_to_pid("<0.1.0>"), make_ref(), hd(erlang:ports()), fun lists:map/2,
+     fun erlang:node/0, fun() -> One end, fun(X) -> X + One end,
+     Far(88, <<7:32, 0:32, 3:32>>), Far(89, <<7:32, 3:32>>),
+     binary_to_term(<<131, 90, 0, 3, 119, 7, "far@box", 3:32, 1:32, 2:32, 3:32>>)].
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).

@@ -18,7 +18,8 @@ pair(Out) ->
         end,
     Order = if A < B -> lt; A > B -> gt; true -> eq end,
     Text = unicode:characters_to_binary(io_lib:format("~0tp", [A])),
-    Frame = term_to_binary({A, B, Text, Order, A =:= B, term_to_binary(A, [{compressed, rand:uniform(10) - 1}])}),
+    Frame = term_to_binary({A, B, Text, Order, A =:= B,
+                            term_to_binary(A, [{compressed, rand:uniform(10) - 1}])}),
     ok = file:write(Out, [<<(byte_size(Frame)):32>>, Frame]).
 
 term(0) -> leaf();
@@ -90,7 +91,9 @@ leaf(15) -> <<(rand:uniform(64) - 1):(rand:uniform(20))>>;
 leaf(16) -> rand:bytes(60 + rand:uniform(100));
 leaf(17) -> identifier();
 leaf(18) -> identifier();
-leaf(19) -> lists:nth(rand:uniform(4), [fun lists:map/2, fun lists:map/3, fun lists:foldl/3, fun maps:map/2]);
+leaf(19) ->
+    lists:nth(rand:uniform(4),
+              [fun lists:map/2, fun lists:map/3, fun lists:foldl/3, fun maps:map/2]);
 leaf(20) -> lists:seq(1, rand:uniform(20));
 leaf(21) -> "text";
 leaf(22) -> lists:nth(rand:uniform(4), [self(), make_ref(), hd(erlang:ports()), whereis(init)]).
@@ -117,7 +120,8 @@ identifier() ->
         2 -> <<131, 89, Atom/binary, (small()):32, Creation:32>>;
         3 -> <<131, 120, Atom/binary, (small()):64, Creation:32>>;
         4 -> Words = [small() || _ <- lists:seq(1, 3 + 2 * (rand:uniform(2) - 1))],
-             <<131, 90, (length(Words)):16, Atom/binary, Creation:32, (<< <<W:32>> || W <- Words>>)/binary>>
+             <<131, 90, (length(Words)):16, Atom/binary, Creation:32,
+               (<< <<W:32>> || W <- Words>>)/binary>>
     end).
 
 closure(D) ->
