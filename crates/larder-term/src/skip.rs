@@ -107,6 +107,12 @@ pub fn skip(bytes: &[u8]) -> usize {
     }
 }
 
+/// The length of a term whose tag alone tells it; 0 of another.
+#[inline]
+pub(crate) fn fixed(tag: u8) -> usize {
+    usize::from(FIXED[usize::from(tag)])
+}
+
 /// The lengths of terms whose tags alone tell them; 0 of others.
 const FIXED: [u8; 256] = {
     let mut lengths = [0; 256];

@@ -18,7 +18,7 @@ use crate::write::Edit;
 use larder_index::Change;
 use larder_term::number::{Number, NumberError};
 use larder_term::object::patch::{self, Patch};
-use larder_term::object::{ObjectBuf, ObjectEncoder};
+use larder_term::object::{self, ObjectBuf, ObjectEncoder, COMPRESSED};
 use larder_term::TermRef;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -233,7 +233,8 @@ impl Table {
         default: Option<NewRow<'_>>,
         sums: &mut Sums,
     ) -> Result<(), Error> {
-        let found = self.edit(local, who, key, default, |value, out| {
+        let last = ops.iter().map(|op| op.pos).max().unwrap_or(0);
+        let found = self.edit(local, who, key, (default, last), |value, out| {
             sums.clear();
             if ops.is_empty() {
                 return Ok(Edited::Same);
@@ -279,7 +280,8 @@ impl Table {
         ops: &[(usize, TermRef<'_>)],
         default: Option<NewRow<'_>>,
     ) -> Result<bool, Error> {
-        self.edit(local, who, key, default, |value, out| {
+        let last = ops.iter().map(|op| op.0).max().unwrap_or(0);
+        self.edit(local, who, key, (default, last), |value, out| {
             if ops.is_empty() {
                 return Ok(Edited::Same);
             }
@@ -288,15 +290,15 @@ impl Table {
     }
 
     /// Stores what `f` makes of the object under the index key, or of `default` if there is none:
-    /// it is given a value that is not compressed, and an empty buffer. Whether there was an object
-    /// to work on.
+    /// it is given a value of which it may change the elements up to position `last`, and an empty
+    /// buffer. Whether there was an object to work on.
     #[inline]
     fn edit(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        default: Option<NewRow<'_>>,
+        (default, last): (Option<NewRow<'_>>, usize),
         mut f: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Edited, Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
@@ -318,13 +320,18 @@ impl Table {
                     (None, None) => return Ok(Change::Keep.into()),
                 };
                 found = true;
-                let edited = f(patch::plain_value(value, plain), out)?;
+                let patched = patch::patchable(value, self.keypos(), last, plain);
+                let (before, mut edited) = (patched.len(), f(patched, out)?);
+                if edited != Edited::Same && !patch::close(out, before) {
+                    out.clear();
+                    edited = f(patch::plain_value(value, plain), out)?;
+                }
                 if let (Edited::Same, Some(_)) = (edited, old) {
                     return Ok(Change::Keep.into());
                 }
                 if let Edited::Same = edited {
                     out.extend_from_slice(value);
-                } else if self.compressed() {
+                } else if self.compressed() && out[0] & COMPRESSED == 0 {
                     self.pack(key, out);
                 }
                 Ok(Edit {
@@ -467,6 +474,12 @@ impl Table {
     /// Compresses a value that was put together.
     #[cold]
     fn pack(&self, key: &[u8], value: &mut Vec<u8>) {
+        if !object::value_has_handles(value) {
+            if let Some(packed) = object::compressed(value) {
+                *value = packed;
+            }
+            return;
+        }
         let mut plain = Vec::new();
         let object = raw::view(key, value, self.keypos(), &mut plain);
         let others = object.iter().enumerate();

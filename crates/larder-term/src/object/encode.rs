@@ -1,7 +1,7 @@
 //! Making a key and a value of a tuple's elements.
 
 use super::{
-    KeyForm, ObjectBuf, ObjectError, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+    packed, KeyForm, ObjectBuf, ObjectError, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };
 use crate::{
     blob,
@@ -10,9 +10,6 @@ use crate::{
     order_key, varint,
     view::TermRef,
 };
-
-/// No value shorter than this is worth compressing.
-const SHORTEST_COMPRESSED: usize = 48;
 
 /// Encodes an object element by element: the key first, then the others in tuple order.
 ///
@@ -178,26 +175,10 @@ impl<'b> ObjectEncoder<'b> {
 
     /// Compresses what follows the header, if that makes it smaller.
     fn pack(&mut self) {
-        if let Some(packed) = compressed(&self.object.value) {
+        if let Some(packed) = packed::compressed(&self.object.value) {
             self.object.value = packed;
         }
     }
-}
-
-/// A value without handles, compressed; None if that does not make it smaller.
-pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
-    let header = varint::read(value, 0).1;
-    let plain = &value[header..];
-    if plain.len() < SHORTEST_COMPRESSED {
-        return None;
-    }
-    let packed = lz4_flex::block::compress(plain);
-    let mut whole = Vec::with_capacity(header + 10 + packed.len());
-    whole.extend_from_slice(&value[..header]);
-    whole[0] |= COMPRESSED;
-    varint::push(&mut whole, plain.len() as u64);
-    whole.extend_from_slice(&packed);
-    (whole.len() < value.len()).then_some(whole)
 }
 
 impl Drop for ObjectEncoder<'_> {

@@ -1,6 +1,6 @@
 //! A hash of objects by what they are, not by how they are kept.
 
-use super::{view::unpack, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
     compare::{has_tree_map, legacy_zero, without_negative_zero},
     encoder::{Encoder, Mode},
@@ -34,7 +34,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let mut unpacked = Vec::new();
     let mut others = &value[at..];
     if flags & COMPRESSED != 0 {
-        unpack(others, &mut unpacked);
+        packed::unpack(value, &mut unpacked);
         others = &unpacked;
     }
     if flags & EXACT_KEY != 0 {

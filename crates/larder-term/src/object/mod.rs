@@ -3,7 +3,8 @@
 //! ```text
 //!  key    hash order: the key's inline bytes          key order: its order key
 //!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements in tuple order
-//!         with COMPRESSED: the same header, then the plain length of what follows as a varint, and that as one LZ4 block
+//!         with COMPRESSED: the same header, then the first of this as it is, the rest packed
+//!         (`object/packed.rs`)
 //! ```
 //!
 //! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. In key
@@ -13,11 +14,14 @@
 
 mod encode;
 mod hash;
+mod lz;
+mod packed;
 pub mod patch;
 mod view;
 
-pub use encode::{compressed, encode, ObjectEncoder};
+pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
+pub use packed::compressed;
 pub use view::{beside_key, index_key_is_key, ordered_int, ObjectElements, ObjectView};
 
 use crate::blob::{self, Handles};

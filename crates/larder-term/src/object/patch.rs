@@ -5,13 +5,14 @@
 //!                               copied ╯ ▲ ╰ e4 is next: what is before it will be copied, and a term in its place
 //! ```
 
-use super::{COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
+use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
 use crate::skip::{end_of, skip};
 use crate::varint;
 use crate::view::TermRef;
 
-/// A walk over the elements of a value that is not compressed, which writes the value anew.
+/// A walk over the elements of a value, which writes the value anew. Of a packed one only its run
+/// is walked over.
 pub struct Patch<'v, 'o> {
     value: &'v [u8],
     arity: usize,
@@ -29,15 +30,16 @@ pub struct Patch<'v, 'o> {
 }
 
 impl<'v, 'o> Patch<'v, 'o> {
-    /// Begins to write a value that is not compressed to `out`, which is empty; `keypos` is the one
-    /// it was encoded with.
+    /// Begins to write a value to `out`, which is empty; `keypos` is the one it was encoded with. Of
+    /// a packed value only elements in its run may be asked for.
     #[inline(always)]
     pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
         let (header, mut at) = match value[0] {
             header @ 0..0x80 => (u64::from(header), 1),
             _ => varint::read(value, 0),
         };
-        debug_assert_eq!(header as u8 & COMPRESSED, 0);
+        // Before a run stands its length.
+        at += usize::from(header as u8 & COMPRESSED != 0);
         if header as u8 & EXACT_KEY != 0 {
             at = end_of(value, at);
         }
@@ -117,24 +119,44 @@ impl<'v, 'o> Patch<'v, 'o> {
     }
 }
 
+/// The value as a [`Patch`] up to this position can be made of it: itself, or what is unpacked to
+/// `plain`.
+#[inline]
+pub fn patchable<'v>(
+    value: &'v [u8],
+    keypos: usize,
+    last: usize,
+    plain: &'v mut Vec<u8>,
+) -> &'v [u8] {
+    match value[0] & COMPRESSED != 0 && !packed::has_in_run(value, keypos, last) {
+        true => unpacked(value, plain),
+        false => value,
+    }
+}
+
 /// The value without compression: itself, or what is unpacked to `plain`.
 #[inline]
 pub fn plain_value<'v>(value: &'v [u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
-    if value[0] & COMPRESSED == 0 {
-        return value;
+    match value[0] & COMPRESSED {
+        0 => value,
+        _ => unpacked(value, plain),
     }
-    unpacked(value, plain)
+}
+
+/// Makes a value of this length whole again that a [`Patch`] wrote. Whether it is what an encoder
+/// would write; else the work is to be done on the plain value.
+#[inline]
+pub fn close(patched: &mut [u8], before: usize) -> bool {
+    patched[0] & COMPRESSED == 0 || packed::close_run(patched, before)
 }
 
 #[cold]
 fn unpacked<'v>(value: &[u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
     let at = varint::read(value, 0).1;
-    let mut terms = Vec::new();
-    super::view::unpack(&value[at..], &mut terms);
     plain.clear();
     plain.extend_from_slice(&value[..at]);
     plain[0] &= !COMPRESSED;
-    plain.extend_from_slice(&terms);
+    packed::unpack(value, plain);
     plain
 }
 
@@ -221,5 +243,67 @@ mod tests {
         let mut plain = Vec::new();
         assert_eq!(plain_value(packed.value(), &mut plain), whole.value());
         assert_eq!(plain_value(whole.value(), &mut Vec::new()), whole.value());
+    }
+
+    /// A row of which some elements stand before what is packed.
+    fn long_row(key: Term, first: [Term; 4]) -> Term {
+        let rest = (0..40).map(|i| term!({"a row", (i), "that repeats itself"}));
+        let all: Vec<Term> = [key].into_iter().chain(first).chain(rest).collect();
+        Term::tuple(all)
+    }
+
+    #[test]
+    fn the_front_of_a_packed_value_is_changed_where_it_lies() {
+        let small = [1, -1, 127, 128, 300, i64::MAX, 1 << 20].map(Term::from);
+        let large = [
+            term!("text"),
+            Term::bigint(&(num_bigint::BigInt::from(7) << 70)),
+        ];
+        let keys = [
+            term!(7),
+            term!(k),
+            term!([a]),
+            Term::binary(&[7; 50]),
+            Term::list(vec![Term::from(1i64 << 40); 9]),
+        ];
+        let first = |n: usize, term: &Term| {
+            let mut first = [term!(0), term!(0.5), term!(b), term!(3)];
+            first[n] = term.clone();
+            first
+        };
+        for (form, key) in FORMS
+            .iter()
+            .flat_map(|form| keys.iter().map(move |key| (*form, key)))
+        {
+            let before = object(&long_row(key.clone(), first(0, &small[0])), 1, form, true);
+            assert_ne!(before.value()[0] & COMPRESSED, 0);
+            let is_long = before.value()[0] & EXACT_KEY != 0 && key.bytes().len() > 32;
+            for n in 0..4 {
+                let mut plain = Vec::new();
+                let value = patchable(before.value(), 1, n + 2, &mut plain);
+                assert_eq!(value == before.value(), n < 3 && !is_long, "{key:?} {n}");
+                let value = value.to_vec();
+                for new in small.iter().chain(&large) {
+                    let mut out = Vec::new();
+                    let mut patch = Patch::new(&value, 1, &mut out);
+                    let old = patch.element(n + 2);
+                    patch.put(old, new.as_ref());
+                    patch.finish();
+                    let mut row = first(0, &small[0]);
+                    row[n] = new.clone();
+                    let whole = object(&long_row(key.clone(), row), 1, form, true);
+                    let mut unpacked = Vec::new();
+                    if close(&mut out, value.len()) {
+                        let same = plain_value(&out, &mut unpacked);
+                        assert_eq!(same, plain_value(whole.value(), &mut Vec::new()));
+                        if out[0] & COMPRESSED != 0 {
+                            assert_eq!(out, whole.value());
+                        }
+                    } else {
+                        assert!(large.contains(new));
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Reading objects where they lie.
 
-use super::{ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
+use super::{packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
 use crate::{
     encoder::Encoder,
     order_key,
-    skip::end_of,
+    skip::{end_of, skip},
     tags::TUPLE,
     varint,
     view::{TermRef, Terms},
@@ -42,7 +42,7 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
 pub fn index_key_is_key(value: &[u8]) -> bool {
     value
         .first()
-        .is_some_and(|header| header & (0x80 | EXACT_KEY | COMPRESSED | FROM_ORDER) == 0)
+        .is_some_and(|header| header & (0x80 | EXACT_KEY | FROM_ORDER) == 0)
 }
 
 /// The key of an object that a table in key order keeps, if it is an integer.
@@ -171,13 +171,27 @@ impl<'a> ObjectView<'a> {
     /// Whether both objects are identical tuples.
     pub fn identical(&self, other: &ObjectView<'_>) -> bool {
         self.arity == other.arity
-            && self.key.identical(other.key)
             && self.keypos == other.keypos
-            && (self.others == other.others
-                || self
-                    .others()
-                    .zip(other.others())
-                    .all(|(a, b)| a.identical(b)))
+            && self.key.identical(other.key)
+            && (self.others == other.others || self.same_others(other))
+    }
+
+    /// Whether the other elements are identical, though not of the same bytes.
+    fn same_others(&self, other: &ObjectView<'_>) -> bool {
+        let pairs = self.others.iter().zip(other.others);
+        let same = pairs.take_while(|(a, b)| a == b).count();
+        // Before the first byte that differs both have the same elements.
+        let (mut at, mut left) = (0, self.arity - 1);
+        while left > 0 {
+            let end = at + skip(&self.others[at..]);
+            if end > same {
+                break;
+            }
+            (at, left) = (end, left - 1);
+        }
+        let terms = |bytes| Terms::new(bytes, left);
+        let (ours, theirs) = (terms(&self.others[at..]), terms(&other.others[at..]));
+        ours.zip(theirs).all(|(a, b)| a.identical(b))
     }
 }
 
@@ -288,7 +302,7 @@ fn open_flagged<'a>(
     }
     scratch.clear();
     if flags & COMPRESSED != 0 {
-        unpack(&value[at..], scratch);
+        packed::unpack(value, scratch);
     }
     let plain = scratch.len();
     if flags & FROM_ORDER != 0 {
@@ -313,12 +327,4 @@ fn open_flagged<'a>(
         key: TermRef::within(key),
         others,
     }
-}
-
-/// Appends the plain bytes of a compressed value.
-pub(super) fn unpack(packed: &[u8], out: &mut Vec<u8>) {
-    let (length, at) = varint::read(packed, 0);
-    out.resize(length as usize, 0);
-    let unpacked = lz4_flex::block::decompress_into(&packed[at..], out);
-    debug_assert!(unpacked.is_ok_and(|n| n as u64 == length));
 }

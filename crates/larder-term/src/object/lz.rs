@@ -1,0 +1,231 @@
+//! A compressor for rows: short blocks, packed and unpacked without setting anything up.
+//!
+//! ```text
+//!  block     sequence …
+//!  sequence  token (literals << 4 | repeated − 3)  [more literals]  literals
+//!            then, unless the block is whole: distance  [more repeated]
+//! ```
+//!
+//! A sequence is some literal bytes, and some that repeat those that stand `distance` before. A count
+//! of 15 in the token is followed by what is above that. These and the distance are LEB128. The
+//! block does not say how long it is when unpacked; who keeps it knows.
+//!
+//! As LZ4 (Collet, 2011), but with distances of one byte where they are short, as in a row they
+//! are, and runs from three bytes on. The table of places is small, and on the stack.
+
+use crate::varint;
+
+/// The fewest bytes that are worth a distance.
+const LEAST: usize = 3;
+/// The largest count in a token.
+const IN_TOKEN: usize = 15;
+/// Bytes that are hashed, of which `LEAST` count.
+const AHEAD: usize = 4;
+/// Blocks up to this length have a table of 256 places; longer ones of 4,096.
+const SHORT: usize = 1024;
+
+/// Appends `plain`, packed. The table's size is a matter of its length alone, so what is packed twice
+/// is the same.
+///
+/// # Complexity
+/// Linear.
+pub(super) fn pack(plain: &[u8], out: &mut Vec<u8>) {
+    if plain.len() <= SHORT {
+        pack_with::<256>(plain, out);
+    } else {
+        pack_with::<4096>(plain, out);
+    }
+}
+
+#[inline]
+fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
+    // Place 0 may also mean none: what is found is compared.
+    let mut places = [0u32; PLACES];
+    let (mut at, mut done) = (1, 0);
+    while let Some(four) = four_at(plain, at) {
+        let place = &mut places[(hash(four) >> (32 - PLACES.ilog2())) as usize % PLACES];
+        let before = std::mem::replace(place, at as u32) as usize;
+        if four_at(plain, before).is_none_or(|b| (b ^ four) << 8 != 0) {
+            // The longer nothing was found, the fewer places are tried.
+            at += 1 + (at - done) / 64;
+            continue;
+        }
+        let repeated = LEAST + common(&plain[before + LEAST..], &plain[at + LEAST..]);
+        push_literals(&plain[done..at], repeated - LEAST, out);
+        varint::push(out, (at - before) as u64);
+        if repeated - LEAST >= IN_TOKEN {
+            varint::push(out, (repeated - LEAST - IN_TOKEN) as u64);
+        }
+        at += repeated;
+        done = at;
+    }
+    if done < plain.len() {
+        push_literals(&plain[done..], 0, out);
+    }
+}
+
+#[inline]
+fn four_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..)?.first_chunk::<AHEAD>()?;
+    Some(u32::from_le_bytes(*four))
+}
+
+/// Of the low three bytes, in the high bits.
+#[inline]
+fn hash(four: u32) -> u32 {
+    (four << 8).wrapping_mul(0x9E37_79B1)
+}
+
+/// How many bytes both begin with; the second may be the end of the first.
+#[inline]
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let (eights, others) = (a.chunks_exact(8), b.chunks_exact(8));
+    let mut same = 0;
+    for (x, y) in eights.zip(others) {
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let differ = word(x) ^ word(y);
+        if differ != 0 {
+            return same + differ.trailing_zeros() as usize / 8;
+        }
+        same += 8;
+    }
+    let rest = a[same..].iter().zip(&b[same..]);
+    same + rest.take_while(|(x, y)| x == y).count()
+}
+
+#[inline]
+fn push_literals(literals: &[u8], repeated: usize, out: &mut Vec<u8>) {
+    let count = literals.len();
+    out.push((count.min(IN_TOKEN) << 4 | repeated.min(IN_TOKEN)) as u8);
+    if count >= IN_TOKEN {
+        varint::push(out, (count - IN_TOKEN) as u64);
+    }
+    out.extend_from_slice(literals);
+}
+
+/// Appends what was packed, which is so long.
+///
+/// # Panics
+/// Panics on bytes that `pack` did not write.
+///
+/// # Complexity
+/// Linear in `length`.
+pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    let end = start + length;
+    // So that a few bytes are copied as sixteen.
+    out.resize(end + SPARE, 0);
+    let (mut from, mut to) = (0, start);
+    while to < end {
+        let token = usize::from(packed[from]);
+        from += 1;
+        let count = count(token >> 4, packed, &mut from);
+        match packed[from..].first_chunk::<SPARE>() {
+            Some(most) if count <= SPARE => out[to..to + SPARE].copy_from_slice(most),
+            _ => out[to..to + count].copy_from_slice(&packed[from..from + count]),
+        }
+        (from, to) = (from + count, to + count);
+        if to >= end {
+            break;
+        }
+        let (distance, next) = varint::read(packed, from);
+        from = next;
+        let distance = distance as usize;
+        let repeated = LEAST + self::count(token & 0xF, packed, &mut from);
+        repeat(&mut out[..], to, distance, repeated);
+        to += repeated;
+    }
+    debug_assert_eq!(to, end);
+    out.truncate(end);
+}
+
+/// Bytes behind the last that may be written.
+const SPARE: usize = 16;
+
+/// A count of a token, and what follows of it.
+#[inline]
+fn count(in_token: usize, packed: &[u8], from: &mut usize) -> usize {
+    if in_token < IN_TOKEN {
+        return in_token;
+    }
+    let (more, next) = varint::read(packed, *from);
+    *from = next;
+    IN_TOKEN + more as usize
+}
+
+/// Writes so many bytes at `to`, each the one that stands `distance` before it.
+#[inline]
+fn repeat(out: &mut [u8], to: usize, distance: usize, count: usize) {
+    let from = to - distance;
+    if distance >= SPARE && count <= SPARE {
+        let (before, behind) = out.split_at_mut(to);
+        behind[..SPARE].copy_from_slice(&before[from..from + SPARE]);
+    } else if distance >= count {
+        out.copy_within(from..from + count, to);
+    } else if distance == 1 {
+        let byte = out[from];
+        out[to..to + count].fill(byte);
+    } else {
+        // What was written is read again.
+        (0..count).for_each(|i| out[to + i] = out[from + i]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prelude::*};
+
+    fn check(plain: &[u8]) -> usize {
+        let mut packed = vec![1, 2, 3];
+        pack(plain, &mut packed);
+        let mut again = vec![9, 8];
+        unpack(&packed[3..], plain.len(), &mut again);
+        assert_eq!(&again[2..], plain);
+        packed.len() - 3
+    }
+
+    #[test]
+    fn lengths_at_which_something_changes() {
+        for len in (0..70)
+            .chain(1000..1050)
+            .chain([4095, 4096, 70_000, 1 << 20])
+        {
+            check(&vec![7; len]);
+            let counted: Vec<u8> = (0..len).map(|i| (i / 3) as u8).collect();
+            check(&counted);
+            let squares: Vec<u8> = (0..len).map(|i| (i * i / 7) as u8).collect();
+            check(&squares);
+        }
+    }
+
+    #[test]
+    fn what_repeats_takes_little() {
+        assert!(check(&[0; 1000]) < 10);
+        assert!(check(&b"a row and ".repeat(100)) < 20);
+        let mut noise = 1u32;
+        let noisy: Vec<u8> = (0..5000)
+            .map(|_| {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (noise >> 24) as u8
+            })
+            .collect();
+        assert!(check(&noisy) < 5000 + 200);
+    }
+
+    proptest! {
+        #[test]
+        fn all_comes_back(
+            pieces in vec((vec(any::<u8>(), 0..40), 0..5usize, any::<bool>()), 0..40),
+        ) {
+            let mut plain = Vec::new();
+            for (bytes, times, back) in pieces {
+                (0..times).for_each(|_| plain.extend_from_slice(&bytes));
+                if back {
+                    plain.extend_from_within(plain.len() / 3..plain.len() / 2);
+                }
+            }
+            check(&plain);
+        }
+    }
+}
