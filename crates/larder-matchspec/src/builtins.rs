@@ -61,15 +61,59 @@ fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
 
 /// A function of two small integers, if it is one whose result needs no more than a value.
 #[inline]
-pub(crate) fn of_ints<'a>(func: Func, a: &Val<'a>, b: &Val<'a>) -> Option<Val<'a>> {
+pub(crate) fn of_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
     match func {
-        Func::Cmp(cmp) => Some(Val::Bool(compare_ints(cmp, small(a)?, small(b)?))),
-        Func::Arith(arith) => small_arithmetic(arith, small(a)?, small(b)?).map(Val::Int),
+        Func::Cmp(cmp) => Some(Val::Bool(compare_ints(cmp, a, b))),
+        Func::Arith(arith) => small_arithmetic(arith, a, b).map(Val::Int),
         _ => None,
     }
 }
 
-fn holds(cmp: Cmp, order: Ordering) -> bool {
+/// What a function gives of the first term of a run, if its head says it.
+#[inline]
+pub(crate) fn part_of<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
+    let count = |n: usize| Some(Val::Int(n as i64));
+    match func {
+        Func::Hd => match wire::open(run) {
+            (Head::List(_) | Head::Improper(_), at) => Some(Val::Term(wire::split(&run[at..]).0)),
+            _ => None,
+        },
+        Func::Length => match wire::open(run) {
+            (Head::List(n), _) => count(n),
+            _ => None,
+        },
+        Func::Size | Func::TupleSize => match wire::open(run) {
+            (Head::Tuple(n), _) => count(n),
+            _ if func == Func::Size => count(wire::binary(run)?.len()),
+            _ => None,
+        },
+        Func::ByteSize => count(wire::binary(run)?.len()),
+        Func::MapSize => match wire::open(run) {
+            (Head::Map(n), _) => count(n),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The element at a position, from 1, of the tuple that a run begins with, if it has one.
+pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
+    let (Head::Tuple(arity), mut at) = wire::open(run) else {
+        return None;
+    };
+    let position = usize::try_from(position).ok()?;
+    if position == 0 || position > arity {
+        return None;
+    }
+    for _ in 1..position {
+        at += larder_term::skip(&run[at..]);
+    }
+    Some(Val::Term(wire::split(&run[at..]).0))
+}
+
+/// Whether a comparison holds of two terms in this order.
+#[inline]
+pub(crate) fn holds(cmp: Cmp, order: Ordering) -> bool {
     match cmp {
         Cmp::Gt => order.is_gt(),
         Cmp::Ge => order.is_ge(),
@@ -511,7 +555,7 @@ impl<'a> Machine<'a, '_> {
 
 /// The small integer that a value is, if it is one.
 #[inline]
-fn small(value: &Val<'_>) -> Option<i64> {
+pub(crate) fn small(value: &Val<'_>) -> Option<i64> {
     match value {
         Val::Int(n) => Some(*n),
         Val::Term(term) => wire::int(term),

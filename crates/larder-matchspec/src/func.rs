@@ -107,6 +107,14 @@ pub(crate) enum Unary {
 }
 
 impl Func {
+    /// The comparison with its sides exchanged; any other function as it is.
+    pub(crate) fn turned(self) -> Func {
+        match self {
+            Func::Cmp(cmp) => Func::Cmp(cmp.flipped()),
+            other => other,
+        }
+    }
+
     /// The function of this name and number of arguments.
     pub(crate) fn find(name: &str, arity: usize) -> Option<Func> {
         match arity {

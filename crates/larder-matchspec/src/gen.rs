@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!   {{'$1',{'+','$2',1},[a|'$3']}}
-//!      Var 1 · Int 1 · Call + 2                      the sum, at depth 0 of the stack
-//!      Build · Raw «tuple 3» · PutVar 0 · PutStack 0 · ListHead 1 tail=Var 2 · Raw «a» · ListTail Var 2 · Built 1
+//!      CallTwo + Field 2, 1                          the sum, at depth 0 of the stack
+//!      Build · Raw «tuple 3» · Put Field 1 · Put Stack 0 · ListHead 1 tail=Field 3 · Raw «a» · ListTail Field 3 · Built 1
 //! ```
 //!
 //! A map whose keys are all constants is written in place in the order of its encoding; one with
@@ -15,9 +15,10 @@
 
 use crate::{
     func::{Cmp, Func},
-    ir::{Ir, Node, NodeId},
+    ir::{Node, NodeId},
     maps,
     source::Span,
+    test::{Reader, Test, Tests},
     wire,
 };
 use larder_term::tags;
@@ -27,6 +28,11 @@ use smallvec::{smallvec, SmallVec};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     Const(Span),
+    /// A small integer.
+    Int(i64),
+    /// The element at a position.
+    Field(usize),
+    /// A variable that steps have bound.
     Var(u32),
     /// So far below the top of the stack.
     Stack(u32),
@@ -35,18 +41,23 @@ pub(crate) enum Operand {
 }
 
 /// An instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
-    /// Pushes a small integer.
-    Int(i64),
     /// Pushes an operand.
     Push(Operand),
     /// Calls with so many values from the stack, and pushes the result.
     Call(Func, u8),
-    /// Compares a variable with a small integer, and pushes the result.
-    CompareInt(Cmp, u32, i64),
-    /// Compares a variable with a small integer; the clause fails unless it holds.
-    CheckInt(Cmp, u32, i64),
+    /// Calls with an operand, and pushes the result.
+    CallOne(Func, Operand),
+    /// Calls with two operands, and pushes the result.
+    CallTwo(Func, Operand, Operand),
+    /// Calls with the value on the top of the stack and an operand; the result takes its place.
+    CallTop(Func, Operand),
+    /// Takes the value on the top of the stack; the clause fails unless it compares so to an
+    /// operand.
+    CheckTop(Cmp, Operand),
+    /// Pushes whether the row passes.
+    Test(Test),
     /// Takes so many values; whether all are `true`.
     And(u32),
     /// Takes so many values; whether one is `true`.
@@ -78,19 +89,36 @@ pub(crate) type Ops = SmallVec<[Op; 4]>;
 
 /// Writes instructions.
 pub(crate) struct Gen<'a> {
-    pub(crate) ir: &'a Ir,
+    pub(crate) reader: Reader<'a>,
     pub(crate) pool: &'a mut Vec<u8>,
     pub(crate) ops: &'a mut Ops,
 }
 
 impl Gen<'_> {
-    /// Instructions that fail the clause unless a guard is `true`.
-    pub(crate) fn check(&mut self, guard: NodeId) {
-        let first = self.ops.len();
-        self.value(guard);
-        match self.ops[first..] {
-            [Op::CompareInt(cmp, slot, n)] => self.ops[first] = Op::CheckInt(cmp, slot, n),
-            _ => self.ops.push(Op::Check),
+    /// Adds tests, and instructions that fail the clause unless a guard is `true`.
+    pub(crate) fn check(&mut self, guard: NodeId, tests: &mut Tests) {
+        let mut guards: SmallVec<[NodeId; 8]> = smallvec![guard];
+        while let Some(guard) = guards.pop() {
+            match self.reader.ir.node(guard) {
+                Node::And(parts) | Node::AndAlso(parts) => {
+                    guards.extend(self.reader.ir.of(parts).iter().rev().copied());
+                }
+                _ => match self.reader.guard(self.pool, guard) {
+                    Some(test) => tests.push(test),
+                    None => {
+                        self.value(guard);
+                        match self.ops.pop() {
+                            Some(Op::CallTop(Func::Cmp(cmp), b)) => {
+                                self.ops.push(Op::CheckTop(cmp, b));
+                            }
+                            last => {
+                                self.ops.extend(last);
+                                self.ops.push(Op::Check);
+                            }
+                        }
+                    }
+                },
+            }
         }
     }
 }
@@ -144,35 +172,49 @@ impl Gen<'_> {
     }
 
     fn node(&mut self, id: NodeId, tasks: &mut Tasks, jumps: &mut Vec<Vec<usize>>) {
-        match self.ir.node(id) {
-            Node::Const(span) => {
-                let op = wire::int(&self.pool[span.range()])
-                    .map_or(Op::Push(Operand::Const(span)), Op::Int);
-                self.ops.push(op);
-            }
-            Node::Var(slot) => self.ops.push(Op::Push(Operand::Var(slot))),
-            Node::Object => self.ops.push(Op::Push(Operand::Object)),
-            Node::Bindings => self.ops.push(Op::Push(Operand::Bindings)),
+        if let Some(operand) = self.direct(id) {
+            return self.ops.push(Op::Push(operand));
+        }
+        match self.reader.ir.node(id) {
+            Node::Const(_) | Node::Var(_) | Node::Object | Node::Bindings => {}
             Node::Call(func, parts) => {
-                let parts = self.ir.of(parts);
-                if let Some(op) = self.compare_int(func, parts) {
-                    return self.ops.push(op);
+                if let Some(test) = self.reader.value(self.pool, id) {
+                    return self.ops.push(Op::Test(test));
                 }
-                tasks.push(Task::Op(Op::Call(func, parts.len() as u8)));
+                let parts = self.reader.ir.of(parts);
+                match *parts {
+                    [a] => match self.direct(a) {
+                        Some(a) => return self.ops.push(Op::CallOne(func, a)),
+                        None => tasks.push(Task::Op(Op::Call(func, 1))),
+                    },
+                    [a, b] => match (self.direct(a), self.direct(b)) {
+                        (Some(a), Some(b)) => return self.ops.push(Op::CallTwo(func, a, b)),
+                        (None, Some(b)) => {
+                            tasks.push(Task::Op(Op::CallTop(func, b)));
+                            return tasks.push(Task::Value(a));
+                        }
+                        (Some(a), None) if matches!(func, Func::Cmp(_)) => {
+                            tasks.push(Task::Op(Op::CallTop(func.turned(), a)));
+                            return tasks.push(Task::Value(b));
+                        }
+                        _ => tasks.push(Task::Op(Op::Call(func, 2))),
+                    },
+                    _ => tasks.push(Task::Op(Op::Call(func, parts.len() as u8))),
+                }
                 value_all(tasks, parts);
             }
             Node::And(parts) => {
-                tasks.push(Task::Op(Op::And(self.ir.of(parts).len() as u32)));
-                value_all(tasks, self.ir.of(parts));
+                tasks.push(Task::Op(Op::And(self.reader.ir.of(parts).len() as u32)));
+                value_all(tasks, self.reader.ir.of(parts));
             }
             Node::Or(parts) => {
-                tasks.push(Task::Op(Op::Or(self.ir.of(parts).len() as u32)));
-                value_all(tasks, self.ir.of(parts));
+                tasks.push(Task::Op(Op::Or(self.reader.ir.of(parts).len() as u32)));
+                value_all(tasks, self.reader.ir.of(parts));
             }
             Node::AndAlso(parts) => self.circuit(true, parts, tasks, jumps),
             Node::OrElse(parts) => self.circuit(false, parts, tasks, jumps),
             Node::Map(parts) if !self.is_written(id) => {
-                let parts = self.ir.of(parts);
+                let parts = self.reader.ir.of(parts);
                 tasks.push(Task::Op(Op::MakeMap(parts.len() as u32 / 2)));
                 value_all(tasks, parts);
             }
@@ -181,23 +223,6 @@ impl Gen<'_> {
                 tasks.push(Task::Build(id, waiting.len() as u32));
                 value_all(tasks, &waiting);
             }
-        }
-    }
-
-    /// A comparison of a variable with a small integer, either way round.
-    fn compare_int(&self, func: Func, parts: &[NodeId]) -> Option<Op> {
-        let (Func::Cmp(cmp), [a, b]) = (func, parts) else {
-            return None;
-        };
-        let int = |id: NodeId| {
-            self.ir
-                .constant(id)
-                .and_then(|span| wire::int(&self.pool[span.range()]))
-        };
-        match (self.ir.node(*a), self.ir.node(*b)) {
-            (Node::Var(slot), _) => Some(Op::CompareInt(cmp, slot, int(*b)?)),
-            (_, Node::Var(slot)) => Some(Op::CompareInt(cmp.flipped(), slot, int(*a)?)),
-            _ => None,
         }
     }
 
@@ -211,7 +236,7 @@ impl Gen<'_> {
         let to = jumps.len();
         jumps.push(Vec::new());
         tasks.push(Task::Land(to));
-        for (i, &part) in self.ir.of(parts).iter().rev().enumerate() {
+        for (i, &part) in self.reader.ir.of(parts).iter().rev().enumerate() {
             if i > 0 {
                 tasks.push(Task::Jump { and, to });
             }
@@ -221,12 +246,13 @@ impl Gen<'_> {
 
     /// Whether a node is written part by part, rather than computed and then written.
     fn is_written(&self, id: NodeId) -> bool {
-        match self.ir.node(id) {
+        match self.reader.ir.node(id) {
             Node::Tuple(_) | Node::List(_) => true,
             // Of two pairs with one key both values are computed, since either may fail.
             Node::Map(parts) => {
-                let keys = self.ir.of(parts).iter().step_by(2);
-                keys.clone().all(|&key| self.ir.constant(key).is_some())
+                let keys = self.reader.ir.of(parts).iter().step_by(2);
+                keys.clone()
+                    .all(|&key| self.reader.ir.constant(key).is_some())
                     && self.pairs(id).len() == 2 * keys.len()
             }
             _ => false,
@@ -238,10 +264,23 @@ impl Gen<'_> {
         !self.is_written(id) && self.operand(id).is_none()
     }
 
+    /// As `operand`, with integers as such.
+    fn direct(&self, id: NodeId) -> Option<Operand> {
+        let operand = self.operand(id)?;
+        if let Operand::Const(span) = operand {
+            let int = wire::int(&self.pool[span.range()]);
+            return Some(int.map_or(operand, Operand::Int));
+        }
+        Some(operand)
+    }
+
     fn operand(&self, id: NodeId) -> Option<Operand> {
-        match self.ir.node(id) {
+        match self.reader.ir.node(id) {
             Node::Const(span) => Some(Operand::Const(span)),
-            Node::Var(slot) => Some(Operand::Var(slot)),
+            Node::Var(slot) => {
+                let place = self.reader.places.get(slot as usize).copied().flatten();
+                Some(place.map_or(Operand::Var(slot), Operand::Field))
+            }
             Node::Object => Some(Operand::Object),
             Node::Bindings => Some(Operand::Bindings),
             _ => None,
@@ -258,11 +297,11 @@ impl Gen<'_> {
                 found.push(id);
                 continue;
             }
-            match self.ir.node(id) {
-                Node::Tuple(parts) => nodes.extend(self.ir.of(parts).iter().rev().copied()),
+            match self.reader.ir.node(id) {
+                Node::Tuple(parts) => nodes.extend(self.reader.ir.of(parts).iter().rev().copied()),
                 Node::Map(_) => nodes.extend(self.pairs(id).into_iter().rev()),
                 Node::List(parts) => {
-                    let (elements, tail) = split_list(self.ir.of(parts));
+                    let (elements, tail) = split_list(self.reader.ir.of(parts));
                     if self.is_computed(tail) {
                         found.push(tail);
                     } else {
@@ -279,12 +318,12 @@ impl Gen<'_> {
     /// The keys and values of a map with constant keys, in the order of the encoding; fewer than it
     /// has if two keys are equal.
     fn pairs(&self, id: NodeId) -> Vec<NodeId> {
-        let Node::Map(parts) = self.ir.node(id) else {
+        let Node::Map(parts) = self.reader.ir.node(id) else {
             return Vec::new();
         };
         let mut pairs: Vec<(&[u8], NodeId, NodeId)> = Vec::new();
-        for pair in self.ir.of(parts).chunks_exact(2) {
-            if let Some(span) = self.ir.constant(pair[0]) {
+        for pair in self.reader.ir.of(parts).chunks_exact(2) {
+            if let Some(span) = self.reader.ir.constant(pair[0]) {
                 pairs.push((&self.pool[span.range()], pair[0], pair[1]));
             }
         }
@@ -321,9 +360,9 @@ impl Gen<'_> {
                 self.ops.push(Op::Put(operand));
                 continue;
             }
-            match self.ir.node(id) {
+            match self.reader.ir.node(id) {
                 Node::Tuple(edges) => {
-                    let edges = self.ir.of(edges);
+                    let edges = self.reader.ir.of(edges);
                     self.raw_head(tags::TUPLE, edges.len());
                     parts.extend(edges.iter().rev().map(|&edge| Part::Node(edge)));
                 }
@@ -333,7 +372,7 @@ impl Gen<'_> {
                     parts.extend(pairs.into_iter().rev().map(Part::Node));
                 }
                 Node::List(edges) => {
-                    let (elements, tail) = split_list(self.ir.of(edges));
+                    let (elements, tail) = split_list(self.reader.ir.of(edges));
                     let count = elements.len();
                     let operand = if self.is_computed(tail) {
                         Some(next(&mut met))

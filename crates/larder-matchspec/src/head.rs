@@ -76,7 +76,8 @@ pub(crate) enum Shape {
     /// A term that is no tuple, and so no object either: all steps, for that one term.
     #[default]
     Other,
-    /// A tuple of this arity whose elements match; elements that may be anything have no entry.
+    /// A tuple of this arity whose elements match. Elements that may be anything have no entry, nor
+    /// have those that tests or variables stand for (see `test`).
     Tuple {
         /// How many elements.
         arity: usize,
@@ -94,6 +95,10 @@ pub(crate) struct Match {
     pub(crate) steps: SmallVec<[Step; 4]>,
     /// The numbers of the variables, ascending: a variable's slot is its place here.
     pub(crate) variables: SmallVec<[u32; 4]>,
+    /// Of each variable, the position of the element that it is, if it is one: it has no step then.
+    pub(crate) places: SmallVec<[Option<usize>; 4]>,
+    /// Whether steps bind variables.
+    pub(crate) binds: bool,
     /// The slot of a variable that is the whole head.
     pub(crate) whole: Option<u32>,
     /// The place of the pattern in the specification.
@@ -123,6 +128,7 @@ fn visit_all(tasks: &mut Tasks, parts: impl Iterator<Item = usize>) {
 pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Result<(), Fault> {
     head.at = at;
     variables(source, at, &mut head.variables);
+    head.places.resize(head.variables.len(), None);
     if let Some(atom) = source.atom(at) {
         head.whole = (!head.variables.is_empty()).then_some(0);
         if atom == atoms::UNDERSCORE || head.whole.is_some() {
@@ -275,6 +281,24 @@ impl Walk<'_, '_> {
 }
 
 impl Match {
+    /// How many elements a row must have, if it says so.
+    pub(crate) fn arity(&self) -> Option<usize> {
+        match self.shape {
+            Shape::Tuple { arity, .. } => Some(arity),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is left to match once the tests are passed.
+    #[inline]
+    pub(crate) fn is_tests(&self) -> bool {
+        match &self.shape {
+            Shape::Any => true,
+            Shape::Other => false,
+            Shape::Tuple { elements, .. } => elements.is_empty(),
+        }
+    }
+
     /// Lets the steps that nothing depends on go: a variable of no use is matched like `'_'`, an
     /// element that may be anything not at all. `used` tells of each slot whether an expression
     /// reads it.

@@ -13,8 +13,8 @@
 //!
 //! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without
 //! decoding it: heads are matched against the bytes, guards and bodies take parts of them as they
-//! are, and what a body builds is written as bytes again. Programs that ask little of a row run
-//! without the machine, as a list of tests (see `quick`). [`BoundKey`] takes a specification apart
+//! are, and what a body builds is written as bytes again. What is asked of single elements is tested
+//! on their bytes (see `test`); the machine does the rest. [`BoundKey`] takes a specification apart
 //! that names the key of what it looks for. [`Program::plan`] says which keys of a table can fit at
 //! all: not only bound keys and bound prefixes limit a scan, but guards on the key do.
 //!
@@ -47,6 +47,7 @@
 
 #![deny(unsafe_code)]
 
+mod body;
 mod bound;
 mod builtins;
 mod error;
@@ -60,13 +61,13 @@ mod machine;
 mod maps;
 mod plan;
 mod program;
-mod quick;
 #[allow(unsafe_code)]
 mod raw;
 mod replace;
 mod row;
 mod source;
 mod steps;
+mod test;
 mod value;
 mod wire;
 

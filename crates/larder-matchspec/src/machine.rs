@@ -8,16 +8,21 @@ use crate::{
     builtins,
     func::{Cmp, Func},
     gen::{Gen, Op, Operand, Ops},
+    head::Match,
     ir::{Ir, NodeId},
     maps, raw,
-    row::Row,
+    row::{Fields, Row},
     source::Span,
+    test::Reader,
     value::{give, take, Run, Scratch, Val, Values, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
     Context,
 };
 use larder_term::{tags, TermRef};
 use smallvec::SmallVec;
+
+/// An argument that a call does not have.
+const NONE: Val<'static> = Val::Bool(false);
 
 /// A guard failed, or a call did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,9 @@ pub(crate) struct Fail;
 /// See the module. `'a` is the life of the row, the constants and the context.
 pub(crate) struct Machine<'a, 's> {
     pub(crate) row: &'s Row<'a>,
+    pub(crate) fields: &'s mut Fields<'a>,
+    /// Of each variable of the clause, the position of the element that it is.
+    places: &'s [Option<usize>],
     pub(crate) pool: &'a [u8],
     pub(crate) context: &'s Context<'a>,
     pub(crate) stack: &'s mut Values<'a>,
@@ -50,7 +58,7 @@ impl<'a> Machine<'a, '_> {
     /// more than a few values.
     #[inline]
     pub(crate) fn on<R>(
-        row: &Row<'a>,
+        (row, fields): (&Row<'a>, &mut Fields<'a>),
         pool: &'a [u8],
         context: &Context<'a>,
         (scratch, many): (&mut Scratch, bool),
@@ -61,6 +69,8 @@ impl<'a> Machine<'a, '_> {
         let mut vars = take(&mut scratch.vars, many);
         let result = work(&mut Machine {
             row,
+            fields,
+            places: &[],
             pool,
             context,
             stack: &mut stack,
@@ -73,17 +83,47 @@ impl<'a> Machine<'a, '_> {
             building: 0,
             catching: false,
         });
-        give(&mut scratch.stack, &mut stack);
-        give(&mut scratch.vars, &mut vars);
+        give(&mut scratch.stack, stack);
+        give(&mut scratch.vars, vars);
         result
     }
 }
 
+/// A result that borrows nothing of the machine.
+pub(crate) enum Found<'a> {
+    Object,
+    Term(&'a [u8]),
+    Arena(Span),
+}
+
 impl<'a> Machine<'a, '_> {
+    /// A value as a result.
+    #[inline]
+    pub(crate) fn found(&mut self, value: Val<'a>) -> Found<'a> {
+        match value {
+            Val::Object => Found::Object,
+            other => match self.flat(other) {
+                Val::Term(term) => Found::Term(term),
+                Val::Arena(span) => Found::Arena(span),
+                short => {
+                    let from = self.arena.len();
+                    self.put(short);
+                    let to = self.arena.len();
+                    Found::Arena(Span { from, to })
+                }
+            },
+        }
+    }
+}
+
+impl<'a, 's> Machine<'a, 's> {
     /// Makes ready for the next clause.
-    pub(crate) fn next_clause(&mut self, variables: usize) {
+    pub(crate) fn next_clause(&mut self, head: &'s Match) {
+        self.places = &head.places;
         self.stack.reset(0);
-        self.vars.reset(variables);
+        // Most heads bind elements only.
+        self.vars
+            .reset(if head.binds { head.places.len() } else { 0 });
         self.bindings = None;
         self.catching = false;
     }
@@ -113,20 +153,34 @@ impl<'a> Machine<'a, '_> {
         while let Some(op) = ops.get(at) {
             at += 1;
             match *op {
-                Op::Int(n) => self.stack.push(Val::Int(n)),
                 Op::Push(operand) => {
                     let value = self.operand(operand);
                     self.stack.push(value);
                 }
                 Op::Call(func, args) => self.call(func, usize::from(args))?,
-                Op::CompareInt(cmp, slot, n) => {
-                    let value = self.compare_int(cmp, slot, n);
-                    self.stack.push(Val::Bool(value));
+                Op::CallOne(func, a) => match self.part_of_field(func, a) {
+                    Some(value) => self.stack.push(value),
+                    None => self.call_one(func, a)?,
+                },
+                Op::CallTwo(func, a, b) => match self.of_two(func, a, b) {
+                    Some(value) => self.stack.push(value),
+                    None => self.call_two(func, a, b)?,
+                },
+                Op::CallTop(func, b) => {
+                    let ints = self.top_int().zip(self.int(b));
+                    match ints.and_then(|(a, b)| builtins::of_ints(func, a, b)) {
+                        Some(value) => self.replace_top(value),
+                        None => self.call_top(func, b)?,
+                    }
                 }
-                Op::CheckInt(cmp, slot, n) => {
-                    if !self.compare_int(cmp, slot, n) {
+                Op::CheckTop(cmp, b) => {
+                    if !self.check_top(cmp, b) {
                         return Err(Fail);
                     }
+                }
+                Op::Test(test) => {
+                    let passes = test.passes(self.fields, self.pool);
+                    self.stack.push(Val::Bool(passes));
                 }
                 Op::AndAlso(to) => {
                     if self.short(false)? {
@@ -157,8 +211,10 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline]
-    fn operand(&self, operand: Operand) -> Val<'a> {
+    fn operand(&mut self, operand: Operand) -> Val<'a> {
         match operand {
+            Operand::Int(n) => Val::Int(n),
+            Operand::Field(position) => Val::Term(wire::split(self.fields.run(position)).0),
             Operand::Const(span) => Val::Term(&self.pool[span.range()]),
             Operand::Var(slot) => self.vars.at(slot as usize),
             Operand::Stack(below) => self
@@ -169,15 +225,12 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    #[inline]
-    fn compare_int(&mut self, cmp: Cmp, slot: u32, n: i64) -> bool {
-        let value = self.operand(Operand::Var(slot));
-        if let Val::Term(term) = value {
-            if let Some(a) = wire::int(term) {
-                return builtins::compare_ints(cmp, a, n);
-            }
+    /// The value of a variable.
+    pub(crate) fn variable(&mut self, slot: usize) -> Val<'a> {
+        match self.places.get(slot) {
+            Some(&Some(position)) => self.operand(Operand::Field(position)),
+            _ => self.vars.at(slot),
         }
-        self.compare(cmp, value, Val::Int(n))
     }
 
     /// The value of a failed call, where it has one.
@@ -189,23 +242,100 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
-    #[inline]
     fn call(&mut self, func: Func, args: usize) -> Result<(), Fail> {
         let base = self.stack.len().saturating_sub(args);
-        if let [a, b] = &self.stack.as_slice()[base..] {
-            if let Some(value) = builtins::of_ints(func, a, b) {
-                self.stack.truncate(base);
-                self.stack.push(value);
-                return Ok(());
-            }
-        }
         let given = [
             self.stack.at(base),
             self.stack.at(base + 1),
             self.stack.at(base + 2),
         ];
         self.stack.truncate(base);
-        match self.apply(func, given) {
+        let value = self.apply(func, given);
+        self.called(value)
+    }
+
+    /// The small integer that an operand is, if it is one.
+    #[inline]
+    fn int(&mut self, operand: Operand) -> Option<i64> {
+        match operand {
+            Operand::Int(n) => Some(n),
+            Operand::Field(position) => wire::int(self.fields.run(position)),
+            _ => None,
+        }
+    }
+
+    /// What a function gives of two small integers, or the element of a tuple that is an element,
+    /// if it is one of these.
+    #[inline]
+    fn of_two(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
+        let a = self.int(a)?;
+        if func == Func::Element {
+            let Operand::Field(position) = b else {
+                return None;
+            };
+            return builtins::element_of(a, self.fields.run(position));
+        }
+        builtins::of_ints(func, a, self.int(b)?)
+    }
+
+    /// What a function gives of an element, if it can be read off the element's bytes.
+    #[inline]
+    fn part_of_field(&mut self, func: Func, a: Operand) -> Option<Val<'a>> {
+        match a {
+            Operand::Field(position) => builtins::part_of(func, self.fields.run(position)),
+            _ => None,
+        }
+    }
+
+    /// The small integer on the top of the stack, if it is one.
+    #[inline]
+    fn top_int(&self) -> Option<i64> {
+        self.stack.as_slice().last().and_then(builtins::small)
+    }
+
+    #[inline]
+    fn replace_top(&mut self, value: Val<'a>) {
+        if let Some(top) = self.stack.as_mut_slice().last_mut() {
+            *top = value;
+        }
+    }
+
+    #[inline(never)]
+    fn call_one(&mut self, func: Func, a: Operand) -> Result<(), Fail> {
+        let a = self.operand(a);
+        let value = self.apply(func, [a, NONE, NONE]);
+        self.called(value)
+    }
+
+    #[inline(never)]
+    fn call_two(&mut self, func: Func, a: Operand, b: Operand) -> Result<(), Fail> {
+        let (a, b) = (self.operand(a), self.operand(b));
+        let value = self.apply(func, [a, b, NONE]);
+        self.called(value)
+    }
+
+    #[inline(never)]
+    fn call_top(&mut self, func: Func, b: Operand) -> Result<(), Fail> {
+        let (b, a) = (self.operand(b), self.pop());
+        let value = self.apply(func, [a, b, NONE]);
+        self.called(value)
+    }
+
+    /// Takes the value on the top of the stack; whether it compares so to an operand.
+    #[inline]
+    fn check_top(&mut self, cmp: Cmp, b: Operand) -> bool {
+        if let Some((a, b)) = self.top_int().zip(self.int(b)) {
+            self.pop();
+            return builtins::compare_ints(cmp, a, b);
+        }
+        let (b, a) = (self.operand(b), self.pop());
+        self.compare(cmp, a, b)
+    }
+
+    /// Pushes the value of a call.
+    #[inline]
+    fn called(&mut self, value: Result<Val<'a>, Fail>) -> Result<(), Fail> {
+        match value {
             Ok(value) => {
                 self.stack.push(value);
                 Ok(())
@@ -307,12 +437,16 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn put_bindings(&mut self) {
-        if self.vars.len() == 0 {
+        if self.places.is_empty() {
             return self.arena.push(tags::NIL);
         }
-        wire::push_head(self.arena, tags::LIST, self.vars.len());
-        for slot in 0..self.vars.len() {
-            let value = self.vars.at(slot);
+        wire::push_head(self.arena, tags::LIST, self.places.len());
+        self.put_variables();
+    }
+
+    fn put_variables(&mut self) {
+        for slot in 0..self.places.len() {
+            let value = self.variable(slot);
             self.put(value);
         }
     }
@@ -347,7 +481,7 @@ impl<'a> Machine<'a, '_> {
 
     fn list_head(&mut self, count: usize, tail: Val<'a>) {
         let (more, proper) = match tail {
-            Val::Bindings => (self.vars.len(), true),
+            Val::Bindings => (self.places.len(), true),
             other => self
                 .as_list(other)
                 .map_or((0, false), |(more, proper, _)| (more, proper)),
@@ -361,11 +495,7 @@ impl<'a> Machine<'a, '_> {
 
     fn list_tail(&mut self, tail: Val<'a>) {
         if let Val::Bindings = tail {
-            for slot in 0..self.vars.len() {
-                let value = self.vars.at(slot);
-                self.put(value);
-            }
-            return;
+            return self.put_variables();
         }
         match self.as_list(tail) {
             Some((_, _, run)) => self.put_run(run),
@@ -457,18 +587,30 @@ fn short_of(value: Val<'_>) -> Short {
 /// The bytes of the value of an expression that looks at no row; `None` if it fails.
 pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8>> {
     let mut ops = Ops::new();
-    Gen {
+    let reader = Reader {
         ir,
+        places: &[],
+        arity: None,
+    };
+    Gen {
+        reader,
         pool,
         ops: &mut ops,
     }
     .value(id);
     let mut scratch = Scratch::new();
     let (row, context) = (Row::none(), Context::none());
-    Machine::on(&row, pool, &context, (&mut scratch, false), |machine| {
-        machine.run(&ops).ok()?;
-        let value = machine.pop();
-        let value = machine.flat(value);
-        Some(machine.with(value, |term| term.bytes().to_vec()))
-    })
+    let mut fields = Fields::of(&row);
+    Machine::on(
+        (&row, &mut fields),
+        pool,
+        &context,
+        (&mut scratch, false),
+        |machine| {
+            machine.run(&ops).ok()?;
+            let value = machine.pop();
+            let value = machine.flat(value);
+            Some(machine.with(value, |term| term.bytes().to_vec()))
+        },
+    )
 }

@@ -1,17 +1,18 @@
 //! Programs: compiling a specification, and running it.
 
 use crate::{
+    body::Gives,
     error::{CompileError, Fault},
     gen::{Gen, Op, Operand, Ops},
     head::{self, Match, Shape},
     ir::{Ir, Node, NodeId},
     lower::{Lowering, Scope},
-    machine::Machine,
+    machine::{Found, Machine},
     plan::{KeyOrder, Plan},
-    quick::{self, Quick},
     raw,
-    row::Row,
+    row::{Fields, Row},
     source::{Map, Source},
+    test::{self, Reader, Tests},
     value::{Scratch, Val, FEW},
     wire::Head,
 };
@@ -75,8 +76,14 @@ pub(crate) struct Clause {
     pub(crate) guards: SmallVec<[NodeId; 4]>,
     /// The place of the list of the body's expressions in the specification.
     pub(crate) body: usize,
+    /// What is asked of elements, by position.
+    tests: Tests,
+    /// How many elements a row must have for the tests, where the head does not say.
+    least: usize,
+    /// The guards that are no tests.
     checks: Ops,
     result: Ops,
+    gives: Gives,
 }
 
 /// Room for what a small specification's constants are put together to.
@@ -98,8 +105,6 @@ pub struct Program {
     pub(crate) clauses: Vec<Clause>,
     /// Whether a clause has many variables or instructions, and so may need many values.
     many: bool,
-    /// The clauses in their quick forms, if they have them.
-    quick: Option<Vec<Quick>>,
     /// The plan that was asked for first, and for what.
     pub(crate) planned: OnceLock<(usize, KeyOrder, Plan)>,
 }
@@ -132,7 +137,6 @@ impl Program {
         let spec = bytes.len();
         Ok(Program {
             many: clauses.iter().any(Clause::needs_many),
-            quick: Quick::of(&clauses, &pool),
             _held: held,
             spec,
             map,
@@ -148,17 +152,14 @@ impl Program {
     /// # Complexity
     /// Linear in the instructions, in the part of the object that they look at and in the result.
     /// Allocates only when `scratch` must grow.
+    #[inline]
     pub fn run<'s>(
         &'s self,
         object: &ObjectView<'s>,
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        let row = Row::stored(object);
-        match &self.quick {
-            Some(quick) => quick::run(quick, &self.pool, &row, scratch),
-            None => self.run_row(row, context, scratch),
-        }
+        self.run_row(&Row::stored(object), context, scratch)
     }
 
     /// Whether the result for a stored object is the atom `true`. As [`Program::run`], and quicker
@@ -170,12 +171,19 @@ impl Program {
         context: &Context<'_>,
         scratch: &mut Scratch,
     ) -> bool {
-        match &self.quick {
-            Some(quick) => quick::is_true(quick, &self.pool, &Row::stored(object)),
-            None => self
-                .run_row(Row::stored(object), context, scratch)
-                .is_some_and(|outcome| outcome.is_true()),
+        let row = Row::stored(object);
+        let mut fields = Fields::of(&row);
+        let Some(at) = self.passed(0, &row, &mut fields) else {
+            return false;
+        };
+        let clause = &self.clauses[at];
+        if clause.is_tests() {
+            if let Some(is_true) = clause.gives.is_true(&mut fields) {
+                return is_true;
+            }
         }
+        self.run_machine(at, (&row, &mut fields), context, scratch)
+            .is_some_and(|outcome| outcome.is_true())
     }
 
     /// Whether a run may ask its surroundings: whether [`Context`] matters.
@@ -193,40 +201,61 @@ impl Program {
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
-        self.run_row(Row::plain(term), context, scratch)
+        self.run_row(&Row::plain(term), context, scratch)
     }
 
+    /// The first clause from `from` on whose tests a row passes.
+    #[inline]
+    fn passed(&self, from: usize, row: &Row<'_>, fields: &mut Fields<'_>) -> Option<usize> {
+        let passes = |clause: &Clause| clause.passes(row, fields, &self.pool);
+        Some(from + self.clauses.get(from..)?.iter().position(passes)?)
+    }
+
+    #[inline]
     fn run_row<'s>(
         &'s self,
-        row: Row<'s>,
+        row: &Row<'s>,
+        context: &Context<'s>,
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        let mut fields = Fields::of(row);
+        let at = self.passed(0, row, &mut fields)?;
+        let clause = &self.clauses[at];
+        if clause.is_tests() && clause.gives.is_uncomputed() {
+            return clause.gives.give(&mut fields, &self.pool, scratch);
+        }
+        self.run_machine(at, (row, &mut fields), context, scratch)
+    }
+
+    /// Runs the clauses from `at` on, whose tests the row passes.
+    #[inline(never)]
+    fn run_machine<'s>(
+        &'s self,
+        at: usize,
+        (row, fields): (&Row<'s>, &mut Fields<'s>),
         context: &Context<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let found = Machine::on(
-            &row,
+            (row, fields),
             &self.pool,
             context,
             (&mut *scratch, self.many),
             |machine| {
-                let value = self.clauses.iter().find_map(|clause| clause.run(machine))?;
-                Some(match value {
-                    Val::Object => Found::Object,
-                    other => match machine.flat(other) {
-                        Val::Term(term) => Found::Term(term),
-                        Val::Arena(span) => Found::Arena(span.from, span.to),
-                        short => {
-                            let from = machine.arena.len();
-                            machine.put(short);
-                            Found::Arena(from, machine.arena.len())
-                        }
-                    },
-                })
+                let mut next = Some(at);
+                while let Some(at) = next {
+                    if let Some(value) = self.clauses[at].run(machine) {
+                        return Some(machine.found(value));
+                    }
+                    next = self.passed(at + 1, row, machine.fields);
+                }
+                None
             },
         );
         Some(match found? {
             Found::Object => Outcome::Object,
             Found::Term(term) => Outcome::Term(raw::whole(term)),
-            Found::Arena(from, to) => Outcome::Term(raw::whole(&scratch.arena[from..to])),
+            Found::Arena(span) => Outcome::Term(raw::whole(&scratch.arena[span.range()])),
         })
     }
 
@@ -250,14 +279,11 @@ impl Program {
     pub fn cost(&self) -> usize {
         self.clauses
             .iter()
-            .map(|clause| 1 + clause.head.steps.len() + clause.checks.len() + clause.result.len())
+            .map(|clause| {
+                let head = clause.head.steps.len() + clause.tests.len();
+                1 + head + clause.checks.len() + clause.result.len()
+            })
             .sum()
-    }
-
-    /// The clauses in their quick forms, if they have them.
-    #[cfg(test)]
-    pub(crate) fn quick(&self) -> Option<&[Quick]> {
-        self.quick.as_deref()
     }
 
     /// The way around in the specification.
@@ -266,22 +292,27 @@ impl Program {
     }
 }
 
-/// A result that borrows nothing of the machine.
-enum Found<'a> {
-    Object,
-    Term(&'a [u8]),
-    Arena(usize, usize),
-}
-
 impl Clause {
-    /// The instructions of the guards.
+    /// The instructions of the guards that are no tests.
+    #[cfg(test)]
     pub(crate) fn checks(&self) -> &[Op] {
         &self.checks
     }
 
-    /// The instructions of the body.
-    pub(crate) fn result(&self) -> &[Op] {
-        &self.result
+    /// Whether a row has as many elements as the clause wants, and passes its tests.
+    #[inline]
+    fn passes(&self, row: &Row<'_>, fields: &mut Fields<'_>, pool: &[u8]) -> bool {
+        let enough = match self.head.shape {
+            Shape::Tuple { arity, .. } => row.tuple_arity() == Some(arity),
+            _ => self.least == 0 || row.tuple_arity().is_some_and(|arity| arity >= self.least),
+        };
+        enough && self.tests.iter().all(|test| test.passes(fields, pool))
+    }
+
+    /// Whether a row that passes the tests fits.
+    #[inline]
+    fn is_tests(&self) -> bool {
+        self.checks.is_empty() && self.head.is_tests()
     }
 
     /// Each instruction pushes one value at most.
@@ -295,9 +326,13 @@ impl Clause {
         .any(|&n| n > FEW)
     }
 
+    /// Runs on a row that passes the tests.
     #[inline]
-    fn run<'a>(&'a self, machine: &mut Machine<'a, '_>) -> Option<Val<'a>> {
-        machine.next_clause(self.head.variables.len());
+    fn run<'a, 's>(&'a self, machine: &mut Machine<'a, 's>) -> Option<Val<'a>>
+    where
+        'a: 's,
+    {
+        machine.next_clause(&self.head);
         if !machine.matches(&self.head) || !machine.guards(&self.checks) {
             return None;
         }
@@ -390,23 +425,32 @@ fn compile_clause(
     if !matches!(clause.head.shape, Shape::Any) {
         clause.head.prune(&used);
     }
+    test::of_head(&mut clause.head, &mut clause.tests);
+    let reader = Reader {
+        ir,
+        places: &clause.head.places,
+        arity: clause.head.arity(),
+    };
     for &guard in &clause.guards {
         Gen {
-            ir,
+            reader,
             pool,
             ops: &mut clause.checks,
         }
-        .check(guard);
+        .check(guard, &mut clause.tests);
     }
+    clause.tests.sort_by_key(|test| test.position);
+    clause.least = clause.tests.last().map_or(0, |test| test.position);
     // All but the last expression of a body have neither effect nor use.
     if let Some(last) = last {
         Gen {
-            ir,
+            reader,
             pool,
             ops: &mut clause.result,
         }
         .value(last);
     }
+    clause.gives = Gives::of(&clause.result, &clause.head.places, pool);
     Ok(())
 }
 

@@ -76,25 +76,13 @@ impl<'a> Row<'a> {
         self.whole
     }
 
-    /// The element at a position, from 1. Linear in what stands before it.
+    /// The element at a position, from 1, of a row that is not walked for its other elements.
+    /// Linear in what stands before it.
     pub(crate) fn element(&self, position: usize) -> Option<&'a [u8]> {
         if position == 0 || position > self.arity {
             return None;
         }
-        let mut cursor = self.cursor();
-        let run = cursor.seek(position);
-        Some(wire::split(run).0)
-    }
-
-    /// A cursor before the first element.
-    #[inline]
-    pub(crate) fn cursor(&self) -> Cursor<'a> {
-        Cursor {
-            keypos: self.keypos,
-            key: self.key,
-            rest: self.rest,
-            next: 1,
-        }
+        Some(wire::split(Fields::of(self).run(position)).0)
     }
 
     /// Appends the whole, as one tuple.
@@ -103,55 +91,57 @@ impl<'a> Row<'a> {
             return out.extend_from_slice(whole);
         }
         wire::push_head(out, tags::TUPLE, self.arity);
-        let mut cursor = self.cursor();
-        let before = cursor.rest.len() - cursor.seek_apart().len();
-        out.extend_from_slice(&self.rest[..before]);
+        let before = self.keypos.saturating_sub(1);
+        let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
+        out.extend_from_slice(&self.rest[..apart]);
         out.extend_from_slice(self.key);
-        out.extend_from_slice(&self.rest[before..]);
+        out.extend_from_slice(&self.rest[apart..]);
     }
 }
 
-/// Goes over a row's elements in order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cursor<'a> {
-    keypos: usize,
+/// Finds the elements of a row. It goes on from the one that was found last, or, for one before
+/// that, from the first: who asks by position walks over the row once.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    /// The position of the key, if it lies apart; else one that no element has.
+    apart: usize,
     key: &'a [u8],
-    /// The elements not yet passed that lie together.
+    /// The other elements.
     rest: &'a [u8],
-    /// The position of the next element.
-    next: usize,
+    /// Which of them was found last, from 0, and where it begins.
+    last: usize,
+    at: usize,
 }
 
-impl<'a> Cursor<'a> {
-    /// Goes on to an element, which must not lie behind, and gives a run that begins with it.
+impl<'a> Fields<'a> {
     #[inline]
-    pub(crate) fn seek(&mut self, position: usize) -> &'a [u8] {
-        while self.next < position {
-            if self.next != self.keypos {
-                self.rest = wire::split(self.rest).1;
-            }
-            self.next += 1;
-        }
-        if position == self.keypos {
-            self.key
-        } else {
-            self.rest
+    pub(crate) fn of(row: &Row<'a>) -> Self {
+        Fields {
+            apart: match row.keypos {
+                0 => usize::MAX,
+                keypos => keypos,
+            },
+            key: row.key,
+            rest: row.rest,
+            last: 0,
+            at: 0,
         }
     }
 
-    /// The element at `position` was consumed and what is left of its run is this.
+    /// A run that begins with the element at a position, from 1, which the row has.
     #[inline]
-    pub(crate) fn passed(&mut self, position: usize, left: &'a [u8]) {
-        self.next = position + 1;
-        if position != self.keypos {
-            self.rest = left;
+    pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
+        if position == self.apart {
+            return self.key;
         }
-    }
-
-    /// Goes on to where the key would stand among the elements that lie together, and gives those
-    /// after it.
-    fn seek_apart(&mut self) -> &'a [u8] {
-        self.seek(self.keypos);
-        self.rest
+        let wanted = position - 1 - usize::from(position > self.apart);
+        if wanted < self.last {
+            (self.last, self.at) = (0, 0);
+        }
+        while self.last < wanted {
+            self.at += larder_term::skip(&self.rest[self.at..]);
+            self.last += 1;
+        }
+        &self.rest[self.at..]
     }
 }

@@ -85,20 +85,12 @@ impl<'a> Machine<'a, '_> {
                 .row
                 .whole()
                 .is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
-            Shape::Tuple { arity, elements } => {
-                if self.row.tuple_arity() != Some(*arity) {
-                    return false;
-                }
-                let mut cursor = self.row.cursor();
-                for element in elements {
-                    let run = cursor.seek(element.position);
-                    let Some(left) = self.steps(&head.steps[element.steps.clone()], run) else {
-                        return false;
-                    };
-                    cursor.passed(element.position, left);
-                }
-                true
-            }
+            // Its arity is right: the clause's tests come after that.
+            Shape::Tuple { elements, .. } => elements.iter().all(|element| {
+                let run = self.fields.run(element.position);
+                self.steps(&head.steps[element.steps.clone()], run)
+                    .is_some()
+            }),
         }
     }
 
@@ -241,7 +233,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn has_value(&mut self, slot: u32, value: Val<'a>) -> bool {
-        let bound = self.vars.at(slot as usize);
+        let bound = self.variable(slot as usize);
         self.identical(bound, value)
     }
 }

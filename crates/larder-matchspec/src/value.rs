@@ -2,6 +2,7 @@
 
 use crate::source::Span;
 use larder_term::{atoms, tags};
+use smallvec::SmallVec;
 
 /// `true`, encoded.
 pub(crate) const TRUE: &[u8] = &[tags::ATOM1, atoms::TRUE.id() as u8];
@@ -64,87 +65,57 @@ pub(crate) const FEW: usize = 8;
 /// The values of a run: a few of them in place; more of them, or all if many are expected, in lent
 /// memory.
 #[derive(Debug)]
-pub(crate) struct Values<'a> {
-    few: [Val<'a>; FEW],
-    len: usize,
-    many: Option<Vec<Val<'a>>>,
-}
+pub(crate) struct Values<'a>(SmallVec<[Val<'a>; FEW]>);
 
 impl<'a> Values<'a> {
     /// How many there are.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.many.as_ref().map_or(self.len, Vec::len)
+        self.0.len()
     }
 
     /// The value at a place; `false` where there is none.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> Val<'a> {
-        self.as_slice()
-            .get(place)
-            .copied()
-            .unwrap_or(Val::Bool(false))
+        self.0.get(place).copied().unwrap_or(Val::Bool(false))
     }
 
     /// All values.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[Val<'a>] {
-        self.many.as_deref().unwrap_or(&self.few[..self.len])
+        &self.0
     }
 
     /// All values, to change them.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Val<'a>] {
-        self.many
-            .as_deref_mut()
-            .unwrap_or(&mut self.few[..self.len])
+        &mut self.0
     }
 
     /// Adds one.
     #[inline]
     pub(crate) fn push(&mut self, value: Val<'a>) {
-        if self.many.is_none() && self.len < FEW {
-            self.few[self.len] = value;
-            self.len += 1;
-        } else {
-            self.push_many(value);
-        }
-    }
-
-    #[cold]
-    fn push_many(&mut self, value: Val<'a>) {
-        let (few, len) = (&self.few, self.len);
-        self.many
-            .get_or_insert_with(|| few[..len].to_vec())
-            .push(value);
+        self.0.push(value);
     }
 
     /// Takes the last one; `false` where there is none.
     #[inline]
     pub(crate) fn pop(&mut self) -> Val<'a> {
-        let last = self.len().wrapping_sub(1);
-        let value = self.at(last);
-        self.truncate(last);
-        value
+        self.0.pop().unwrap_or(Val::Bool(false))
     }
 
     /// Keeps the first `len`, if there are more.
     #[inline]
     pub(crate) fn truncate(&mut self, len: usize) {
-        match &mut self.many {
-            Some(many) => many.truncate(len),
-            None => self.len = self.len.min(len),
-        }
+        self.0.truncate(len);
     }
 
     /// Drops what there is, and puts in so many placeholders.
     #[inline]
     pub(crate) fn reset(&mut self, len: usize) {
-        self.truncate(0);
-        match &mut self.many {
-            Some(many) => many.resize(len, Val::Bool(false)),
-            None if len <= FEW => self.len = len,
-            None => self.many = Some(vec![Val::Bool(false); len]),
+        self.0.clear();
+        if len > 0 {
+            self.0.resize(len, Val::Bool(false));
         }
     }
 }
@@ -177,18 +148,17 @@ impl Scratch {
 /// Room for the values of a run, in memory that others had if they may be many.
 #[inline]
 pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> Values<'a> {
-    Values {
-        few: [Val::Bool(false); FEW],
-        len: 0,
-        many: many.then(|| recycle(std::mem::take(memory))),
+    if many {
+        return Values(SmallVec::from_vec(recycle(std::mem::take(memory))));
     }
+    Values(SmallVec::new())
 }
 
 /// Gives the memory back.
 #[inline]
-pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: &mut Values<'_>) {
-    if let Some(many) = values.many.take() {
-        *memory = recycle(many);
+pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: Values<'_>) {
+    if values.0.spilled() {
+        *memory = recycle(values.0.into_vec());
     }
 }
 
@@ -219,7 +189,7 @@ mod tests {
             ));
             values.reset(2);
             assert_eq!(values.as_slice().len(), 2);
-            give(&mut lent, &mut values);
+            give(&mut lent, values);
             assert!(lent.is_empty() && lent.capacity() >= 3 * FEW - 1);
         }
     }

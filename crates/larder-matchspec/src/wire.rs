@@ -92,6 +92,25 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     }
 }
 
+/// The float that the first term of a run is, if it is one.
+#[inline]
+pub(crate) fn float(run: &[u8]) -> Option<f64> {
+    let (&tags::FLOAT, bits) = run.split_first()? else {
+        return None;
+    };
+    bits.first_chunk().map(|bits| f64::from_le_bytes(*bits))
+}
+
+/// The bytes of the binary that the first term of a run is, if it is one that lies in place.
+#[inline]
+pub(crate) fn binary(run: &[u8]) -> Option<&[u8]> {
+    if run.first() != Some(&tags::BIN) {
+        return None;
+    }
+    let (len, at) = read_count(run, 1);
+    run.get(at..at + len)
+}
+
 /// The number of the variable that an atom names: `'$0'`, `'$1'` and so on. A leading zero makes it
 /// a plain atom; so does a number that leaves 32 signed bits negative, which is how `ets` counts.
 pub(crate) fn variable(atom: Atom) -> Option<u32> {

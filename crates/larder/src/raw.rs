@@ -288,7 +288,7 @@ pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
 }
 
 /// A view of an object that the engine stored, or that an encoder of this engine made.
-#[inline]
+#[inline(always)]
 pub(crate) fn view<'a>(
     key: &'a [u8],
     value: &'a [u8],

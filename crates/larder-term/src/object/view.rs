@@ -73,7 +73,7 @@ impl<'a> ObjectView<'a> {
     /// # Safety
     /// Key and value are those of an object that this module encoded in this process with this
     /// `keypos`, and the counts of the handles in the value are held by somebody for all of `'a`.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn open(
         index_key: &'a [u8],
         value: &'a [u8],
@@ -241,7 +241,7 @@ pub(super) fn open_owned<'a>(
     open(&object.key, &object.value, keypos, scratch)
 }
 
-#[inline]
+#[inline(always)]
 fn open<'a>(
     index_key: &'a [u8],
     value: &'a [u8],

@@ -95,8 +95,8 @@ impl Scan {
                 return Ok(Step::Done);
             }
             for i in 0..usable {
-                let value = batch.value(i);
-                let object = raw::view(batch.key(i), value, keypos, plain);
+                let (key, value) = batch.entry(i);
+                let object = raw::view(key, value, keypos, plain);
                 let go = row(program, &object, scratch);
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {

@@ -1,0 +1,124 @@
+//! Bodies that compute nothing: the object, a constant, an element, or a term that is built of
+//! elements and constants. Their results are written in one pass over the row, without the stack.
+
+use crate::{
+    gen::{Op, Operand, Ops},
+    program::Outcome,
+    raw,
+    row::Fields,
+    source::Span,
+    value::{Scratch, TRUE},
+    wire,
+};
+use larder_term::tags;
+use smallvec::SmallVec;
+
+/// What a body gives.
+#[derive(Debug, Default)]
+pub(crate) enum Gives {
+    /// What the machine makes of the instructions.
+    #[default]
+    Computed,
+    True,
+    Object,
+    Constant(Span),
+    Element(usize),
+    /// What these pieces make, one behind the other.
+    Built(SmallVec<[Piece; 4]>),
+}
+
+/// A part of a term that is built.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Piece {
+    /// Bytes of the pool.
+    Raw(Span),
+    /// The element at a position.
+    Element(usize),
+}
+
+impl Gives {
+    /// What the instructions of a body give. `places`: where each variable is bound.
+    pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
+        match ops[..] {
+            [Op::Push(Operand::Object)] => Gives::Object,
+            [Op::Push(Operand::Const(span))] if pool[span.range()] == *TRUE => Gives::True,
+            [Op::Push(Operand::Const(span))] => Gives::Constant(span),
+            [Op::Push(Operand::Field(position))] => Gives::Element(position),
+            [Op::Push(Operand::Bindings)] => bindings(places, pool),
+            [Op::Build, ref parts @ .., Op::Built(0)] => built(parts).unwrap_or_default(),
+            _ => Gives::Computed,
+        }
+    }
+
+    /// Whether no instruction has to run.
+    #[inline]
+    pub(crate) fn is_uncomputed(&self) -> bool {
+        !matches!(self, Gives::Computed)
+    }
+
+    /// The result for a row that fits; None if it is to be computed.
+    #[inline]
+    pub(crate) fn give<'s>(
+        &self,
+        fields: &mut Fields<'s>,
+        pool: &'s [u8],
+        scratch: &'s mut Scratch,
+    ) -> Option<Outcome<'s>> {
+        Some(match self {
+            Gives::Computed => return None,
+            Gives::True => Outcome::Term(raw::whole(TRUE)),
+            Gives::Object => Outcome::Object,
+            Gives::Constant(span) => Outcome::Term(raw::whole(&pool[span.range()])),
+            Gives::Element(position) => Outcome::Term(raw::view(fields.run(*position))),
+            Gives::Built(pieces) => {
+                let arena = &mut scratch.arena;
+                arena.clear();
+                for &piece in pieces {
+                    arena.extend_from_slice(match piece {
+                        Piece::Raw(span) => &pool[span.range()],
+                        Piece::Element(position) => wire::split(fields.run(position)).0,
+                    });
+                }
+                Outcome::Term(raw::whole(arena))
+            }
+        })
+    }
+
+    /// Whether the result is `true`; None if it is to be computed.
+    #[inline]
+    pub(crate) fn is_true(&self, fields: &mut Fields<'_>) -> Option<bool> {
+        match self {
+            Gives::Computed => None,
+            Gives::True => Some(true),
+            Gives::Element(position) => Some(fields.run(*position).starts_with(TRUE)),
+            Gives::Object | Gives::Constant(_) | Gives::Built(_) => Some(false),
+        }
+    }
+}
+
+/// The list of the variables, if each is an element.
+fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
+    let from = pool.len();
+    match places.len() {
+        0 => pool.push(tags::NIL),
+        n => wire::push_head(pool, tags::LIST, n),
+    }
+    let head = Span {
+        from,
+        to: pool.len(),
+    };
+    let elements = places.iter().map(|place| place.map(Piece::Element));
+    let pieces = std::iter::once(Some(Piece::Raw(head))).chain(elements);
+    pieces
+        .collect::<Option<_>>()
+        .map_or(Gives::Computed, Gives::Built)
+}
+
+fn built(parts: &[Op]) -> Option<Gives> {
+    let pieces = parts.iter().map(|part| match *part {
+        Op::Raw(span) | Op::Put(Operand::Const(span)) => Some(Piece::Raw(span)),
+        Op::Put(Operand::Field(position)) => Some(Piece::Element(position)),
+        _ => None,
+    });
+    pieces.collect::<Option<_>>().map(Gives::Built)
+}

@@ -1,0 +1,430 @@
+//! Tests: what a clause asks of single elements of a row, and what can neither fail otherwise than
+//! by being false nor has an effect.
+//!
+//! Constants of the head, comparisons of an element with a constant or with another element, and
+//! type tests are decided on the element's bytes, without a value and without the stack. A clause
+//! takes its tests first, by position, so a row is walked no further than the first one that is
+//! false:
+//!
+//! ```text
+//!   [{{'$1',on,'_','$2'}, [{'>','$1',10}, {'andalso',{is_atom,'$2'},{'<',{abs,'$1'},9}}], ['$1']}]
+//!
+//!   arity 4 · 1: > 10 · 2: on · 4: an atom       then the machine: abs(1) < 9
+//! ```
+//!
+//! A guard holds only if it is `true`, so `and` and `andalso` are a guard for each of their parts.
+//! Within other expressions a test is an instruction that gives a boolean.
+
+use crate::{
+    builtins,
+    func::{Cmp, Func},
+    head::{Match, Shape, Step},
+    ir::{Ir, Node, NodeId},
+    raw,
+    row::Fields,
+    source::Span,
+    value::TRUE,
+    wire::{self, Head, Short},
+};
+use larder_term::tags;
+use smallvec::SmallVec;
+
+/// What the element at a position has to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Test {
+    pub(crate) position: usize,
+    is: Is,
+}
+
+const _: () = assert!(size_of::<Test>() <= 40);
+
+/// The tests of a clause.
+pub(crate) type Tests = SmallVec<[Test; 4]>;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Is {
+    /// These bytes; or, for `false`, others.
+    Bytes(Span, bool),
+    /// Identical to a constant that may have other bytes.
+    Term(Span),
+    /// So compared to an integer.
+    Int(Cmp, i64),
+    /// So compared to a float, by value.
+    Float(Cmp, f64),
+    /// So compared to a constant.
+    Const(Cmp, Span),
+    /// Of a type.
+    Type(Type),
+    /// So compared to the element at this position.
+    Pair(Cmp, usize),
+    /// A tuple of so many elements, of which the first is this atom.
+    Record(Span, usize),
+    /// The atom `true`.
+    True,
+}
+
+/// The types that tags tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Atom,
+    Integer,
+    Float,
+    Number,
+    Tuple,
+    List,
+    Map,
+    Binary,
+}
+
+impl Test {
+    /// Whether the row passes. It has an element at the position.
+    #[inline]
+    pub(crate) fn passes(self, fields: &mut Fields<'_>, pool: &[u8]) -> bool {
+        if let Is::Pair(cmp, other) = self.is {
+            return pair(cmp, fields, self.position, other);
+        }
+        let run = fields.run(self.position);
+        match self.is {
+            Is::Int(cmp, n) => match wire::int(run) {
+                Some(value) => builtins::compare_ints(cmp, value, n),
+                None => compare_to_int(cmp, run, n),
+            },
+            // The encoding is free of prefixes: a run that begins with the bytes begins with the
+            // term.
+            Is::Bytes(span, is) => begins(run, &pool[span.range()]) == is,
+            Is::Type(ty) => run.first().is_some_and(|&tag| ty.has(tag)),
+            Is::True => begins(run, TRUE),
+            Is::Float(cmp, x) => compare_to_float(cmp, run, x),
+            Is::Const(cmp, span) => compare_to_constant(cmp, run, &pool[span.range()]),
+            Is::Record(tag, arity) => match wire::open(run) {
+                (Head::Tuple(n), at) => {
+                    n == arity && n > 0 && begins(&run[at..], &pool[tag.range()])
+                }
+                _ => false,
+            },
+            Is::Term(span) => {
+                let wanted = &pool[span.range()];
+                begins(run, wanted) || raw::view(run).identical(raw::whole(wanted))
+            }
+            Is::Pair(..) => false,
+        }
+    }
+}
+
+impl Type {
+    /// The type that a function of one argument asks for.
+    fn of(func: Func) -> Option<Type> {
+        Some(match func {
+            Func::IsAtom => Type::Atom,
+            Func::IsInteger => Type::Integer,
+            Func::IsFloat => Type::Float,
+            Func::IsNumber => Type::Number,
+            Func::IsTuple => Type::Tuple,
+            Func::IsList => Type::List,
+            Func::IsMap => Type::Map,
+            Func::IsBinary => Type::Binary,
+            _ => return None,
+        })
+    }
+
+    #[inline]
+    fn has(self, tag: u8) -> bool {
+        let integer = matches!(
+            tag,
+            tags::SMALL..|tags::INT1..=tags::INT8| tags::BIG_POS | tags::BIG_NEG
+        );
+        match self {
+            Type::Atom => matches!(tag, tags::ATOM1..=tags::ATOM4),
+            Type::Integer => integer,
+            Type::Float => tag == tags::FLOAT,
+            Type::Number => integer || tag == tags::FLOAT,
+            Type::Tuple => tag == tags::TUPLE,
+            Type::List => matches!(tag, tags::NIL | tags::LIST | tags::ILIST),
+            Type::Map => matches!(tag, tags::MAP | tags::TREE_MAP),
+            Type::Binary => matches!(tag, tags::BIN | tags::BLOB),
+        }
+    }
+}
+
+/// Whether a run begins with some bytes, which are few as a rule: a loop is quicker than a call
+/// then.
+#[inline]
+fn begins(run: &[u8], bytes: &[u8]) -> bool {
+    match run.get(..bytes.len()) {
+        None => false,
+        Some(begin) if bytes.len() <= 16 => begin.iter().zip(bytes).all(|(a, b)| a == b),
+        Some(begin) => begin == bytes,
+    }
+}
+
+/// The comparison of an element with one before it.
+#[inline(never)]
+fn pair(cmp: Cmp, fields: &mut Fields<'_>, position: usize, other: usize) -> bool {
+    // From the left, as they lie.
+    let other = fields.run(other);
+    let run = fields.run(position);
+    match (wire::int(run), wire::int(other)) {
+        (Some(a), Some(b)) => builtins::compare_ints(cmp, a, b),
+        _ => compare_runs(cmp, run, other),
+    }
+}
+
+#[inline(never)]
+fn compare_runs(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
+    builtins::compare_flat(cmp, raw::view(a), raw::view(b))
+}
+
+/// The comparison of anything with a constant.
+fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
+    if let (Some(a), Some(b)) = (wire::binary(run), wire::binary(constant)) {
+        return builtins::holds(cmp, a.cmp(b));
+    }
+    let equal = match cmp {
+        Cmp::Eq | Cmp::Same | Cmp::Ne | Cmp::NotSame => equal(run, constant),
+        _ => None,
+    };
+    match equal {
+        Some(equal) => equal == matches!(cmp, Cmp::Eq | Cmp::Same),
+        None => compare_runs(cmp, run, constant),
+    }
+}
+
+/// Whether two terms are equal, and identical; None if the bytes alone don't say. Where heads
+/// differ, only numbers and what has several forms may still be equal.
+fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
+    let has_one_form = |tag: u8| {
+        matches!(
+            tag,
+            tags::SMALL
+                ..|tags::INT1..=tags::INT8| tags::ATOM1
+                    ..=tags::ATOM4 | tags::NIL | tags::LIST | tags::ILIST | tags::TUPLE
+        )
+    };
+    let mut at = 0;
+    while at < constant.len() {
+        let next = larder_term::head(constant, at).0;
+        if run.get(at..next) != Some(&constant[at..next]) {
+            let known = has_one_form(*run.get(at)?) && has_one_form(constant[at]);
+            return known.then_some(false);
+        }
+        at = next;
+    }
+    Some(true)
+}
+
+/// The comparison of what is no small integer with one.
+#[cold]
+fn compare_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
+    compare_runs(cmp, run, Short::int(n).bytes())
+}
+
+/// The comparison of anything with a float.
+#[inline]
+fn compare_to_float(cmp: Cmp, run: &[u8], x: f64) -> bool {
+    if let Some(order) = wire::float(run).and_then(|value| value.partial_cmp(&x)) {
+        return builtins::holds(cmp, order);
+    }
+    let mut constant = [tags::FLOAT; 9];
+    constant[1..].copy_from_slice(&x.to_le_bytes());
+    compare_runs(cmp, run, &constant)
+}
+
+/// Takes the elements of a head that are bound, constant or the same as another out of its steps:
+/// notes where variables are bound, and the tests.
+pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
+    let Match {
+        shape: Shape::Tuple { elements, .. },
+        steps,
+        places,
+        binds,
+        ..
+    } = head
+    else {
+        head.binds = !head.places.is_empty();
+        return;
+    };
+    elements.retain(|element| {
+        let position = element.position;
+        let is = match steps[element.steps.clone()] {
+            [Step::Bind(slot)] => {
+                places[slot as usize] = Some(position);
+                return false;
+            }
+            [Step::Same(slot)] => match places[slot as usize] {
+                Some(other) => Is::Pair(Cmp::Same, other),
+                None => return true,
+            },
+            [Step::Eq(span)] => Is::Bytes(span, true),
+            [Step::EqTerm(span)] => Is::Term(span),
+            _ => return true,
+        };
+        tests.push(Test { position, is });
+        false
+    });
+    let bind = |step: &Step| matches!(step, Step::Bind(_) | Step::RestBind(_));
+    *binds = elements
+        .iter()
+        .any(|element| steps[element.steps.clone()].iter().any(bind));
+}
+
+/// No tuple has so many elements; the host has such an integer in one word.
+const MOST_ARITY: i64 = 1 << 24;
+
+/// What reads tests out of expressions.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) ir: &'a Ir,
+    /// Where each variable is bound, if it is an element.
+    pub(crate) places: &'a [Option<usize>],
+    /// How many elements the row has, if the head says so.
+    pub(crate) arity: Option<usize>,
+}
+
+impl Reader<'_> {
+    /// The test that a guard is, if it is one: then the row must have an element at its position.
+    pub(crate) fn guard(&self, pool: &[u8], id: NodeId) -> Option<Test> {
+        if let Some(position) = self.position(pool, id, false) {
+            let is = Is::True;
+            return Some(Test { position, is });
+        }
+        self.test(pool, id, false)
+    }
+
+    /// The test that an expression is, if it is one and the row surely has its elements.
+    pub(crate) fn value(&self, pool: &[u8], id: NodeId) -> Option<Test> {
+        self.test(pool, id, true)
+    }
+
+    fn test(&self, pool: &[u8], id: NodeId, sure: bool) -> Option<Test> {
+        let Node::Call(func, parts) = self.ir.node(id) else {
+            return None;
+        };
+        let position = |id: NodeId| self.position(pool, id, sure);
+        let constant = |id: NodeId| self.ir.constant(id);
+        match (func, self.ir.of(parts)) {
+            (Func::Cmp(cmp), &[a, b]) => match (position(a), position(b)) {
+                // The later one tests: a row that has it has the other.
+                (Some(a), Some(b)) if a < b => Some(Test {
+                    position: b,
+                    is: Is::Pair(cmp.flipped(), a),
+                }),
+                (Some(position), Some(b)) => Some(Test {
+                    position,
+                    is: Is::Pair(cmp, b),
+                }),
+                (Some(position), None) => Some(Test {
+                    position,
+                    is: compares(pool, cmp, constant(b)?),
+                }),
+                (None, Some(position)) => Some(Test {
+                    position,
+                    is: compares(pool, cmp.flipped(), constant(a)?),
+                }),
+                (None, None) => None,
+            },
+            (func, &[a]) => Some(Test {
+                position: position(a)?,
+                is: Is::Type(Type::of(func)?),
+            }),
+            (Func::IsRecord, &[a, tag, arity]) => {
+                let (tag, arity) = (constant(tag)?, constant(arity)?);
+                let arity =
+                    wire::int(&pool[arity.range()]).filter(|n| (0..MOST_ARITY).contains(n))?;
+                wire::atom(&pool[tag.range()])?;
+                Some(Test {
+                    position: position(a)?,
+                    is: Is::Record(tag, usize::try_from(arity).unwrap_or(0)),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The position of the element that an expression is: a variable, or `element/2` of the object.
+    /// `sure`: only if the row has that element.
+    fn position(&self, pool: &[u8], id: NodeId, sure: bool) -> Option<usize> {
+        match self.ir.node(id) {
+            Node::Var(slot) => self.places.get(slot as usize).copied().flatten(),
+            Node::Call(Func::Element, parts) => {
+                let &[position, tuple] = self.ir.of(parts) else {
+                    return None;
+                };
+                let position = wire::int(&pool[self.ir.constant(position)?.range()])?;
+                let position = usize::try_from(position).ok().filter(|&p| p > 0)?;
+                let has = match self.arity {
+                    Some(arity) => position <= arity,
+                    None => !sure,
+                };
+                (has && self.ir.node(tuple) == Node::Object).then_some(position)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The comparison with a constant.
+fn compares(pool: &[u8], cmp: Cmp, span: Span) -> Is {
+    let bytes = &pool[span.range()];
+    if let Some(n) = wire::int(bytes) {
+        return Is::Int(cmp, n);
+    }
+    let exact = matches!(cmp, Cmp::Same | Cmp::NotSame);
+    if let (Some(x), false) = (wire::float(bytes), exact) {
+        return Is::Float(cmp, x);
+    }
+    // Equal to nothing with other bytes.
+    let plain = matches!(
+        bytes.first(),
+        Some(&(tags::ATOM1..=tags::ATOM4 | tags::BIN))
+    );
+    match cmp {
+        Cmp::Same | Cmp::Eq if plain && !wire::may_hold_handles(bytes) => Is::Bytes(span, true),
+        Cmp::NotSame | Cmp::Ne if plain && !wire::may_hold_handles(bytes) => Is::Bytes(span, false),
+        _ => Is::Const(cmp, span),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Program;
+    use larder_term::Term;
+
+    /// How many guards of the only clause are left to the machine.
+    fn left(spec: &str) -> usize {
+        let spec: Term = spec.parse().unwrap();
+        let program = Program::compile(spec.as_ref()).unwrap();
+        program.clauses[0].checks().len()
+    }
+
+    #[test]
+    fn guards_on_elements_are_tests() {
+        for spec in [
+            "[{{'_','$1'},[{'<','$1',0}],[true]}]",
+            "[{{'$1',on,'_','$2'},[{'>','$1',10},{is_atom,'$2'}],['$1']}]",
+            "[{{'$1','$2'},[{'andalso',{'>','$1',1},{'andalso',{'<','$1',9},{'=:=','$2',a}}}],['$$']}]",
+            "[{{'$1','$2'},[{'and',{'>','$1',1},{'==',a,'$2'}}],[{const,{a}}]}]",
+            "[{{'$1','$2'},[{'>','$1','$2'}],['$_']}]",
+            "[{{'$1','$2'},['$2'],['$_']}]",
+            "[{{'$1','$2'},[{'==','$1',1.0},{'>=','$2',<<1>>},{'==','$2',{{a,1}}}],['$_']}]",
+            "[{{'$1','$2'},[{is_record,'$2',a,3}],['$_']}]",
+            "[{'$1',[{'>',{element,2,'$1'},1},{'=<',7,{element,3,'$_'}},{is_atom,{element,4,'$_'}}],['$1']}]",
+        ] {
+            assert_eq!(left(spec), 0, "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_may_fail_or_computes_is_left_to_the_machine() {
+        for spec in [
+            "[{{'$1','_'},[{'>',{'+','$1',1},2}],['$_']}]",
+            "[{{'$1','_'},[{'>',{element,'$1','$_'},2}],['$_']}]",
+            "[{{'$1','_'},[{'>',{element,0,'$_'},2}],['$_']}]",
+            "[{{'$1','_'},[{'>',{element,3,'$_'},2}],['$_']}]",
+            "[{'$1',[{'orelse',{'>',{element,2,'$1'},1},true}],['$1']}]",
+            "[{{'$1','_'},[{'orelse',{'>','$1',1},{is_atom,'$1'}}],['$_']}]",
+            "[{{'_',{'$1'}},[{'>','$1',1}],['$_']}]",
+        ] {
+            assert!(left(spec) > 0, "{spec}");
+        }
+    }
+}
