@@ -14,7 +14,7 @@ use larder_testing::model::{
     Faults, Search,
 };
 use larder_testing::registers::Registers;
-use larder_testing::{crowds, ends, make, mix, registers, unchanged, Kind};
+use larder_testing::{appends, make, mix, registers, unchanged, value_lists, Hashes, Kind};
 use std::sync::Arc;
 
 #[global_allocator]
@@ -122,19 +122,22 @@ fn short_inserts_at_the_end() {
             let index = Arc::new(smallest(Kind::Ordered));
             let append = {
                 let index = index.clone();
-                shuttle::thread::spawn(move || ends::append(&**index, 40))
+                shuttle::thread::spawn(move || appends::append(&**index, 40))
             };
             let meddling = (0..meddlers).map(|seed| {
                 let index = index.clone();
                 shuttle::thread::spawn(move || {
-                    ends::meddle(&**index, 12, seed);
-                    ends::look(&**index, 9);
+                    appends::meddle(&**index, 12, seed);
+                    appends::look(&**index, 9);
                 })
             });
             for thread in meddling.chain([append]) {
                 thread.join().expect("no panic");
             }
-            assert_eq!(ends::look(&**index, usize::MAX), Some(ends::FIRST + 39));
+            assert_eq!(
+                appends::look(&**index, usize::MAX),
+                Some(appends::FIRST + 39)
+            );
         });
     }
 }
@@ -212,14 +215,14 @@ fn bags() {
     let _alone = alone();
     check("bag: two on few keys", &SMALL, || {
         history(
-            crowds::On(multi_with(Hashes::Few, LeafConfig::tiny()), 2),
+            value_lists::On(multi_with(Hashes::Few, LeafConfig::tiny()), 2),
             2,
             3,
         );
     });
     check("bag: leaves split and merge", &LARGE, || {
         history(
-            crowds::On(multi_with(Hashes::Few, LeafConfig::tiny()), 6),
+            value_lists::On(multi_with(Hashes::Few, LeafConfig::tiny()), 6),
             3,
             10,
         );

@@ -8,7 +8,7 @@ use larder_index::{multi_with, pin, Unique};
 use larder_testing::environment::{seed, soak};
 use larder_testing::history::{of_threads, Recorder, Subject};
 use larder_testing::registers::Registers;
-use larder_testing::{configs, crowds, key, make, mix, registers, Hashes, Kind};
+use larder_testing::{configs, key, make, mix, registers, value_lists, Hashes, Kind};
 use std::thread;
 
 const THREADS: usize = 3;
@@ -34,7 +34,7 @@ fn histories_of_bags_are_linearizable() {
     let (rounds, seed) = (100 * soak(), seed(20_261_121));
     for config in configs() {
         for (round, keys) in (0..rounds).flat_map(|r| [2, 20].map(|keys| (r, keys))) {
-            let subject = crowds::On(multi_with(Hashes::Few, config), keys);
+            let subject = value_lists::On(multi_with(Hashes::Few, config), keys);
             if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                 panic!("bag, {keys} keys, {config:?}, {wrong}");
             }
@@ -49,7 +49,8 @@ fn histories_of_large_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));
     for config in configs() {
         for (round, keys) in (0..rounds).flat_map(|r| [1, 4].map(|keys| (r, keys))) {
-            let subject = crowds::Large(crowds::On(multi_with(Hashes::Few, config), keys));
+            let subject =
+                value_lists::Large(value_lists::On(multi_with(Hashes::Few, config), keys));
             if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                 panic!("large bag, {keys} keys, {config:?}, {wrong}");
             }
@@ -58,19 +59,19 @@ fn histories_of_large_bags_are_linearizable() {
 }
 
 /// A bag that a careless hand gave a `Once` of two steps, among others that are right.
-struct CarelessBag(crowds::On);
+struct CarelessBag(value_lists::On);
 
 impl Subject for CarelessBag {
-    type Op = crowds::Op;
-    type Spec = crowds::Crowd;
+    type Op = value_lists::Op;
+    type Spec = value_lists::ValueList;
 
-    fn step(&self, recorder: &mut Recorder<'_, crowds::Op>, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, value_lists::Op>, random: u64) {
         if random >> 60 > 4 {
             return self.0.step(recorder, random);
         }
         let (k, value) = (random % self.0 .1, random >> 40 & 3);
         let (name, bytes) = (k.to_be_bytes(), value.to_be_bytes());
-        recorder.record(k, crowds::Op::Once(value, None), || {
+        recorder.record(k, value_lists::Op::Once(value, None), || {
             let (bag, mut there) = (&self.0 .0, false);
             bag.get(&pin(), key(&name, Hashes::Few), &mut |v| {
                 there |= v == bytes
@@ -79,11 +80,11 @@ impl Subject for CarelessBag {
             if !there {
                 bag.update(&pin(), key(&name, Hashes::Few), &mut |o| o.push(&bytes));
             }
-            crowds::Op::Once(value, Some(!there))
+            value_lists::Op::Once(value, Some(!there))
         });
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, crowds::Op>) {
+    fn finish(&self, recorder: &mut Recorder<'_, value_lists::Op>) {
         self.0.finish(recorder);
     }
 }
@@ -91,7 +92,7 @@ impl Subject for CarelessBag {
 #[test]
 fn an_object_that_is_there_twice_is_found() {
     let found = (0..5_000).any(|round| {
-        let subject = CarelessBag(crowds::On(multi_with(Hashes::Few, configs()[0]), 1));
+        let subject = CarelessBag(value_lists::On(multi_with(Hashes::Few, configs()[0]), 1));
         of_threads(&subject, THREADS, STEPS, mix(round)).is_err()
     });
     assert!(found, "no history showed the fault that was planted");

@@ -91,22 +91,22 @@ fn queues() {
 #[test]
 fn ends_grow_beside_all_else() {
     let keys = times(20_000) as u32;
-    let last = Some(ends::FIRST + keys - 1);
+    let last = Some(appends::FIRST + keys - 1);
     for config in configs() {
         let index = make(Kind::Ordered, config);
         thread::scope(|scope| {
-            scope.spawn(|| ends::append(&*index, keys));
+            scope.spawn(|| appends::append(&*index, keys));
             for seed in 0..2 {
                 let index = &index;
                 scope.spawn(move || {
-                    ends::meddle(&**index, 100, seed);
-                    while ends::look(&**index, 20) != last {
-                        ends::meddle(&**index, 100, seed);
+                    appends::meddle(&**index, 100, seed);
+                    while appends::look(&**index, 20) != last {
+                        appends::meddle(&**index, 100, seed);
                     }
                 });
             }
         });
-        assert_eq!(ends::look(&*index, usize::MAX), last);
+        assert_eq!(appends::look(&*index, usize::MAX), last);
     }
 }
 

@@ -17,7 +17,7 @@ use larder_testing::model::{
     planted_search, rounds, Search,
 };
 use larder_testing::registers::Registers;
-use larder_testing::{crowds, mix, registers};
+use larder_testing::{mix, registers, value_lists};
 use std::sync::Arc;
 use subjects::{orders, subjects};
 
@@ -98,7 +98,7 @@ fn many_values_under_a_key() {
     for subject in subjects() {
         let name = format!("{} {:?} as a bag", subject.name, subject.options);
         check(&name, &[Search::Random(100), Search::Pct(100)], move || {
-            history(crowds::On(subject.multi(), 2), 3, 4);
+            history(value_lists::On(subject.multi(), 2), 3, 4);
         });
     }
 }

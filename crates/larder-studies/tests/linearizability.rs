@@ -7,7 +7,7 @@ mod subjects;
 
 use larder_testing::environment::{seed, soak};
 use larder_testing::history::of_threads;
-use larder_testing::{crowds, mix, registers};
+use larder_testing::{mix, registers, value_lists};
 use subjects::{orders, subjects};
 
 const THREADS: usize = 3;
@@ -33,8 +33,8 @@ fn histories_of_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));
     for subject in subjects() {
         for (round, keys) in (0..rounds).flat_map(|r| [2, 20].map(|keys| (r, keys))) {
-            let crowds = crowds::On(subject.multi(), keys);
-            if let Err(wrong) = of_threads(&crowds, THREADS, STEPS, mix(seed + round)) {
+            let lists = value_lists::On(subject.multi(), keys);
+            if let Err(wrong) = of_threads(&lists, THREADS, STEPS, mix(seed + round)) {
                 panic!("{subject:?} as a bag, {keys} keys, {wrong}");
             }
         }

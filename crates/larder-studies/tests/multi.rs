@@ -4,12 +4,12 @@
 mod subjects;
 
 use larder_index::{pin, Start};
-use larder_testing::many::{op, run};
+use larder_testing::multi_ops::{op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 use subjects::subjects;
 
-fn on_all(how: Hashes, ops: &[many::Op]) {
+fn on_all(how: Hashes, ops: &[multi_ops::Op]) {
     for subject in subjects() {
         let name = format!("{subject:?}");
         run(&*subject.multi(), &name, how, ops, |stats| {

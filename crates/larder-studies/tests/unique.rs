@@ -4,12 +4,12 @@ mod subjects;
 
 use larder_index::{pin, Start};
 use larder_studies::Order;
-use larder_testing::one::{a_panic_changes_nothing, op, run};
+use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 use subjects::{orders, subjects};
 
-fn on_all(how: Hashes, ops: &[one::Op]) {
+fn on_all(how: Hashes, ops: &[unique_ops::Op]) {
     for subject in subjects() {
         for &order in orders(subject) {
             if order == Order::Hash || how == Hashes::Good {

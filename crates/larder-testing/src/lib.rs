@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!   keys           adversarial keys and hashes, whole scans
-//!   one, many      random operations on an index, against the oracle that `larder-index` has
+//!   unique_ops     random operations on an index with one value under a key, against the oracle
+//!                  that `larder-index` has
+//!   multi_ops      ... on an index with many
 //!   threads        threads at work together, and what must hold all the while
+//!   appends        inserts at the end of a table, beside all else
 //!   unchanged      batches that an index says are still true
 //!   history        operations that threads record, and whether they are linearizable
 //!   registers      ... on an index with one value under a key
-//!   crowds         ... on one with many
+//!   value_lists    ... on one with many
 //!   tables         ... on a table, with operations on several keys at once
 //!   model          executions that a model checker chooses (builds with `--cfg larder_model`)
 //!   bounded        its exhaustive search
@@ -16,17 +19,17 @@
 //! A crate's own tests say what all this is run over: the index its orders and sizes of leaves,
 //! `larder-studies` each structure with its options, the engine each type of table.
 
-pub mod crowds;
-pub mod ends;
+pub mod appends;
 pub mod environment;
 pub mod history;
 mod keys;
-pub mod many;
-pub mod one;
+pub mod multi_ops;
 pub mod registers;
 pub mod tables;
 pub mod threads;
 pub mod unchanged;
+pub mod unique_ops;
+pub mod value_lists;
 
 #[cfg(larder_model)]
 mod bounded;

@@ -33,9 +33,9 @@ pub enum Op {
 }
 
 /// The values under a key, one operation after the other.
-pub struct Crowd;
+pub struct ValueList;
 
-impl Specification for Crowd {
+impl Specification for ValueList {
     type State = Vec<u64>;
     type Operation = Op;
 
@@ -214,7 +214,7 @@ fn replace(objects: &mut dyn Objects, old: u64, new: u64) -> bool {
 
 impl Subject for On {
     type Op = Op;
-    type Spec = Crowd;
+    type Spec = ValueList;
 
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
         let (k, value) = (random % self.1, random >> 40 & 3);
@@ -238,7 +238,7 @@ impl Subject for On {
 
 impl Subject for Large {
     type Op = Op;
-    type Spec = Crowd;
+    type Spec = ValueList;
 
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
         let (k, value) = (random % self.0 .1, random >> 40 & 31);

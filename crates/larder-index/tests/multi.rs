@@ -1,11 +1,11 @@
 //! Random sequences of operations on the index with many values under a key, against the oracle.
 
 use larder_index::{multi_hashed, multi_with, pin, Batch, Key, LeafConfig, Multi, Objects, Start};
-use larder_testing::many::{op, run};
+use larder_testing::multi_ops::{op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 
-fn check(config: LeafConfig, how: Hashes, ops: &[many::Op]) {
+fn check(config: LeafConfig, how: Hashes, ops: &[multi_ops::Op]) {
     run(&*multi_with(how, config), "bag", how, ops, |stats| {
         4096 + stats.leaves * 1300 + stats.inner_nodes * 1000
     });

@@ -1,11 +1,11 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
 use larder_index::{pin, LeafConfig, Start, Unique};
-use larder_testing::one::{a_panic_changes_nothing, op, run};
+use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 
-fn check(index: &dyn Unique, how: Hashes, ops: &[one::Op]) {
+fn check(index: &dyn Unique, how: Hashes, ops: &[unique_ops::Op]) {
     let name = format!("ordered: {}", index.is_ordered());
     run(index, &name, how, ops, |stats| {
         stats.leaves * 1300 + stats.inner_nodes * 1000
