@@ -37,12 +37,12 @@ mod position;
 mod scan;
 
 use crate::hash::gather::KeyRule;
-use crate::run::{with_run, with_scratch};
+use crate::run::with_scratch;
 use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
 use crate::{
     Batch, Change, Direction, HashOrder, Key, LeafConfig, Multi, ObjectHash, Objects, Seen, Start,
-    Stats, Unique,
+    Stats, Unique, Values,
 };
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
@@ -159,26 +159,25 @@ impl<R: KeyRule> Bag<R> {
         read()
     }
 
-    /// As `get`, of a crowd. None if it is none any more: then nothing was given.
+    /// As `read`, of a crowd. None if it is none any more: then nothing was added.
     #[cold]
-    fn get_crowd(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> Option<usize> {
+    fn read_all_of_crowd(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> Option<usize> {
         let prefix = prefix(key);
-        // Nothing is handed out before it is known to be of one instant.
-        with_run(|all| {
-            self.read_crowd(guard, key, |crowds| {
-                all.clear();
-                runs(&crowds.tree, guard, (&prefix, &prefix), &mut |run| {
-                    for i in 0..run.len() {
-                        let from = all.bytes.len();
-                        all.bytes.extend_from_slice(run.value(i));
-                        all.end_entry(from, from, None);
-                    }
-                    true
-                });
-            })?;
-            (0..all.len()).for_each(|i| f(all.value(i)));
-            Some(all.len())
-        })
+        let (before, bytes) = (values.len(), values.bytes.len());
+        let read = self.read_crowd(guard, key, |crowds| {
+            // What an attempt before this one has read was not of one instant.
+            values.spans.truncate(before);
+            values.bytes.truncate(bytes);
+            runs(&crowds.tree, guard, (&prefix, &prefix), &mut |run| {
+                (0..run.len()).for_each(|i| values.push(run.value(i)));
+                true
+            });
+        });
+        if read.is_none() {
+            values.spans.truncate(before);
+            values.bytes.truncate(bytes);
+        }
+        read.map(|()| values.len() - before)
     }
 
     /// As `update`, of a key that is no crowd. False if it is one: then nothing was done.
@@ -243,20 +242,26 @@ impl<R: KeyRule> Bag<R> {
 }
 
 impl<R: KeyRule> Multi for Bag<R> {
-    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
-        with_scratch(|entry| loop {
-            entry.clear();
-            if !self.entries.get(guard, key, entry) {
+    fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
+        let from = values.bytes.len();
+        loop {
+            if !self.entries.get(guard, key, &mut values.bytes) {
                 return 0;
             }
+            let entry = &values.bytes[from..];
             if !list::is_crowd(entry) {
-                list::items(entry).for_each(|item| f(&entry[item.object]));
+                // The list stays as it is: its objects are values among its bytes.
+                let own = list::items(entry).map(|item| item.object);
+                values
+                    .spans
+                    .extend(own.map(|own| (from + own.start, from + own.end)));
                 return list::count(entry);
             }
-            if let Some(count) = self.get_crowd(guard, key, f) {
+            values.bytes.truncate(from);
+            if let Some(count) = self.read_all_of_crowd(guard, key, values) {
                 return count;
             }
-        })
+        }
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {

@@ -5,7 +5,7 @@
 //! none of speed.
 
 use crate::traits::HASH;
-use crate::{Batch, Change, Direction, Key, Multi, Objects, Start, Stats, Unique, Updater};
+use crate::{Batch, Change, Direction, Key, Multi, Objects, Start, Stats, Unique, Updater, Values};
 use crossbeam_epoch::Guard;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -265,10 +265,12 @@ fn prefix_of(key: Key<'_>) -> Vec<u8> {
 }
 
 impl Multi for OracleMulti {
-    fn get(&self, _guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
+    fn read(&self, _guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let map = self.map.lock();
         let prefix = prefix_of(key);
-        entries_of(&map, &prefix).map(|(_, value)| f(value)).count()
+        entries_of(&map, &prefix)
+            .map(|(_, value)| values.push(value))
+            .count()
     }
 
     fn contains(&self, _guard: &Guard, key: Key<'_>) -> bool {

@@ -81,6 +81,9 @@ pub struct Batch {
     /// A hint of the caller's: the entries may come in any order, as long as all of a scan's
     /// batches are used up. An index may ignore it.
     pub any_order: bool,
+    /// A hint of the caller's: of several values under a key the first alone is of use. An index may
+    /// ignore it.
+    pub firsts: bool,
     /// The entries came in any order: they are all that lies between where the scan stood and
     /// `resume` (the end, if it is `done`).
     pub unordered: bool,
@@ -165,6 +168,56 @@ impl Batch {
         out.clear();
         out.extend_from_slice(&self.bytes[k - HASH..v]);
         out.extend_from_slice(&self.bytes[end..next]);
+    }
+}
+
+/// Some values, copied out of an index. Reusable: `clear` keeps its memory.
+#[derive(Default, Debug)]
+pub struct Values {
+    /// All bytes of all values, and some between them.
+    pub bytes: Vec<u8>,
+    /// Where each value begins and ends in `bytes`.
+    pub(crate) spans: Vec<(usize, usize)>,
+}
+
+impl Values {
+    /// Forgets all values.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Appends a value.
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.end(from);
+    }
+
+    /// Notes that a value was appended to `bytes`, from there on.
+    #[inline]
+    pub fn end(&mut self, from: usize) {
+        self.spans.push((from, self.bytes.len()));
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The values, in order.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.spans.iter().map(|&(from, end)| &self.bytes[from..end])
     }
 }
 
@@ -528,9 +581,17 @@ pub trait Objects {
 /// of one key one after the other, in that order; an entry's `Batch` key is the key alone.
 /// Consistency as for `Unique`; `get` sees all values of the key at one instant.
 pub trait Multi: Send + Sync {
-    /// Calls `f` with each value under `key` in order of arrival, all as of one instant; returns
-    /// how many. Takes no lock when they share a leaf.
-    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize;
+    /// Appends each value under `key` to `values`, in order of arrival, all as of one instant;
+    /// returns how many. Takes no lock when the key has few.
+    fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize;
+
+    /// As `read`: calls `f` with each value.
+    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
+        let mut values = Values::default();
+        self.read(guard, key, &mut values);
+        values.iter().for_each(f);
+        values.len()
+    }
 
     /// Whether there is a value under `key`.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;

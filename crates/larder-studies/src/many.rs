@@ -17,7 +17,7 @@ use crate::scheme::{Old, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, ValueList, Word};
 use crate::Cut;
-use larder_index::{Batch, Direction, Guard, Key, Multi, Objects, Start, Stats};
+use larder_index::{Batch, Direction, Guard, Key, Multi, Objects, Start, Stats, Values};
 
 /// Sorts after every number of an arrival.
 const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
@@ -143,13 +143,14 @@ fn take<'c>(
 }
 
 impl<C: Scheme<ValueList>> Multi for Many<C> {
-    fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
+    fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let mut found = 0;
         Order::Hash.with(key, |position| {
             self.scheme.read(guard, position, &mut |list| {
                 if let Some(list) = list {
                     found = list.len();
-                    list.iter().for_each(|(_, object)| f(object.bytes()));
+                    list.iter()
+                        .for_each(|(_, object)| values.push(object.bytes()));
                 }
             });
         });

@@ -6,9 +6,8 @@
 
 use crate::ahead::Ahead;
 use crate::keys::KeyList;
-use crate::scratch::Values;
 use crossbeam_epoch::{Guard, LocalHandle};
-use larder_index::Shorts;
+use larder_index::{Shorts, Values};
 use larder_term::TermBuf;
 use std::cell::Cell;
 

@@ -8,10 +8,10 @@ use crate::keys::{KeyList, Near, MANY_TO_READ};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
 use crate::raw;
-use crate::scratch::{self, Values};
+use crate::scratch;
 use crate::store::Index;
 use crate::table::{At, Table};
-use larder_index::{Got, Guard, Key, Unique, SHORT, TOGETHER};
+use larder_index::{Got, Guard, Key, Unique, Values, SHORT, TOGETHER};
 use larder_term::object::{self, ObjectView, COMPRESSED};
 use larder_term::TermRef;
 
@@ -307,11 +307,11 @@ impl Table {
         match &at.store.index {
             Index::One(ix) => {
                 if ix.get(at.guard, key, &mut values.bytes) {
-                    values.end();
+                    values.end(0);
                 }
             }
             Index::Many(ix) => {
-                ix.get(at.guard, key, &mut |value| values.push(value));
+                ix.read(at.guard, key, values);
             }
         }
     }

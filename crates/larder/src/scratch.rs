@@ -1,6 +1,6 @@
 //! Buffers that each thread keeps for its operations, so that a lookup allocates nothing.
 
-use larder_index::Batch;
+use larder_index::{Batch, Values};
 use std::cell::Cell;
 
 /// A buffer that has grown beyond this is not kept.
@@ -22,41 +22,6 @@ pub(crate) struct Scratch {
 impl Scratch {
     fn is_modest(&self) -> bool {
         self.values.bytes.capacity() + self.plain.capacity() + self.batch.bytes.capacity() <= KEEP
-    }
-}
-
-/// Some values, copied out of an index.
-#[derive(Default)]
-pub(crate) struct Values {
-    pub(crate) bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Values {
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
-    pub(crate) fn push(&mut self, value: &[u8]) {
-        self.bytes.extend_from_slice(value);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Notes that one value was appended to `bytes`.
-    pub(crate) fn end(&mut self) {
-        self.ends.push(self.bytes.len());
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, end)| &self.bytes[start..*end])
     }
 }
 

@@ -487,6 +487,7 @@ impl At<'_> {
         let here = self.store.contains(self.guard, key);
         self.end_position(key, &mut ahead.position);
         ahead.spare.want = want;
+        ahead.spare.firsts = true;
         self.scan(Start::Past(&ahead.position), way, &mut ahead.spare);
         here
     }

@@ -6,6 +6,8 @@
 //!    behind all, each with its key.
 //! 3. A crowd ends a batch. If it is the first of a batch, the batch has objects of the crowd
 //!    alone, read from the tree.
+//! 4. A scan in any order takes a leaf as it is, and makes objects of its lists in that order. If
+//!    the leaf has a crowd, or is too much for one batch, it is read again, in order.
 //!
 //! Behind each object of a batch lies the number of its arrival, as in a list: with the key it is
 //! the position of the object. A scan that goes on within a key knows by it what it has met,
@@ -20,6 +22,7 @@ use crate::tree::Wish;
 use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A scan's batch ends when its bytes pass this.
 const BATCH_BYTES: usize = 1 << 20;
@@ -112,28 +115,29 @@ pub(super) fn scan<R: KeyRule>(
     batch: &mut Batch,
 ) {
     let mut from = From::new(start, direction);
-    batch.any_order = false;
     loop {
         // (1)
         bag.entries.scan(guard, from.start(), direction, batch);
         end_resume(direction, batch);
-        let crowd = unpack(bag, &from, direction, batch);
-        if !batch.is_empty() || batch.done {
-            return;
-        }
-        if let Some(key) = crowd {
-            // (3)
-            scan_crowd(bag, guard, &mut from, &key, direction, batch);
-            if !batch.is_empty() {
-                return;
+        match unpack(bag, &from, direction, batch) {
+            Unpacked::All if batch.is_empty() && !batch.done => {
+                // All that was read lies before the scan.
+                let resume = std::mem::take(&mut batch.resume);
+                from = match direction {
+                    Direction::Forward => From::new(Start::At(&resume), direction),
+                    Direction::Backward => From::new(Start::Past(&resume), direction),
+                };
             }
-        } else {
-            // All that was read lies before the scan.
-            let resume = std::mem::take(&mut batch.resume);
-            from = match direction {
-                Direction::Forward => From::new(Start::At(&resume), direction),
-                Direction::Backward => From::new(Start::Past(&resume), direction),
-            };
+            Unpacked::All => return,
+            // (4)
+            Unpacked::Unordered => batch.any_order = false,
+            Unpacked::Crowd(key) => {
+                // (3)
+                scan_crowd(bag, guard, &mut from, &key, direction, batch);
+                if !batch.is_empty() {
+                    return;
+                }
+            }
         }
     }
 }
@@ -153,42 +157,50 @@ fn end_resume(direction: Direction, batch: &mut Batch) {
     }
 }
 
-/// Step 2: makes objects of the lists of a batch, up to the first crowd. Gives the key of the
-/// crowd, if the batch has nothing before it.
+/// What became of the entries that were read.
+enum Unpacked {
+    /// Their objects are the batch, as far as they are in it.
+    All,
+    /// The first of them is a crowd, which has this key.
+    Crowd(Vec<u8>),
+    /// They came in no order, and one of them is a crowd, or they are too much for a batch.
+    Unordered,
+}
+
+/// Step 2: makes objects of the lists of a batch, up to the first crowd, or until it is full.
 fn unpack<R: KeyRule>(
     bag: &Bag<R>,
     from: &From,
     direction: Direction,
     batch: &mut Batch,
-) -> Option<Vec<u8>> {
+) -> Unpacked {
     let mut raw = std::mem::take(&mut batch.raw);
     raw.clear();
     std::mem::swap(&mut raw, &mut batch.entries);
-    let (read, mut crowd) = (batch.bytes.len(), None);
-    for (i, &(key, list, end)) in raw.iter().enumerate() {
-        if list::is_crowd(&batch.bytes[list..end]) {
-            let key = batch.bytes[key..list].to_vec();
-            if batch.is_empty() {
-                crowd = Some(key);
-                batch.done = false;
-            } else {
-                stop(bag, &key, before(direction), batch);
+    let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
+    let mut unpacked = Unpacked::All;
+    for &(key, list, end) in &raw {
+        let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
+        if !stops && !list::is_crowd(&batch.bytes[list..end]) {
+            let bound = from.bound(&batch.bytes[key..list]);
+            match direction {
+                Direction::Forward => spread((key, list, end), bound, batch),
+                Direction::Backward => spread_backward((key, list, end), bound, batch),
             }
-            break;
+            continue;
         }
-        let bound = from.bound(&batch.bytes[key..list]);
-        match direction {
-            Direction::Forward => spread((key, list, end), bound, batch),
-            Direction::Backward => spread_backward((key, list, end), bound, batch),
+        let key = batch.bytes[key..list].to_vec();
+        if batch.unordered {
+            unpacked = Unpacked::Unordered;
+        } else if batch.is_empty() {
+            unpacked = Unpacked::Crowd(key);
+        } else {
+            stop(bag, &key, before(direction), batch);
         }
-        if batch.bytes.len() - read > BATCH_BYTES && i + 1 < raw.len() {
-            let last = batch.key(batch.len() - 1).to_vec();
-            stop(bag, &last, behind(direction), batch);
-            break;
-        }
+        break;
     }
     batch.raw = raw;
-    crowd
+    unpacked
 }
 
 /// In the place of a number: before all objects of a key, in this direction.
@@ -232,7 +244,11 @@ fn spread((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
             continue;
         }
         match moved {
-            None => moved = Some(keep_first((key, list), &item, batch)),
+            None if batch.firsts => return keep_first((key, list), &item, batch),
+            None => {
+                keep_first((key, list), &item, batch);
+                moved = Some(list + item.object.start - len);
+            }
             Some(key) => append((key, len), list, &item, batch),
         }
     }
@@ -249,14 +265,37 @@ fn spread_backward((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch)
 }
 
 /// Makes an entry of the first object of a list that belongs to the scan, where it lies: the key
-/// comes before it, over what nobody needs any more. Gives where the key lies then.
+/// comes before it, over what nobody needs any more.
 #[inline(always)]
-fn keep_first((key, list): (usize, usize), item: &Item, batch: &mut Batch) -> usize {
+fn keep_first((key, list): (usize, usize), item: &Item, batch: &mut Batch) {
     let value = list + item.object.start;
     let moved = value - (list - key);
-    batch.bytes.copy_within(key..list, moved);
+    move_up(&mut batch.bytes, key..list, moved);
     batch.entries.push((moved, value, list + item.object.end));
-    moved
+}
+
+/// Moves some bytes, which are mostly few.
+#[inline(always)]
+fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
+    /// Moves as many bytes as two arrays have that may share some.
+    fn ends<const N: usize>(bytes: &mut [u8], from: Range<usize>, to: usize) -> Option<()> {
+        let own = bytes.get(from)?;
+        let (first, last): ([u8; N], [u8; N]) = (*own.first_chunk()?, *own.last_chunk()?);
+        let len = own.len();
+        let new = bytes.get_mut(to..to + len)?;
+        *new.first_chunk_mut()? = first;
+        *new.last_chunk_mut()? = last;
+        Some(())
+    }
+    let moved = match from.len() {
+        2..=3 => ends::<2>(bytes, from.clone(), to),
+        4..=8 => ends::<4>(bytes, from.clone(), to),
+        9..=16 => ends::<8>(bytes, from.clone(), to),
+        _ => None,
+    };
+    if moved.is_none() {
+        bytes.copy_within(from, to);
+    }
 }
 
 /// Makes an entry of a copy of an object of a list, whose key lies there, has so many bytes.
@@ -294,7 +333,7 @@ fn scan_crowd<R: KeyRule>(
         start: Start::At(&start),
         direction,
         within: &prefix,
-        limit: batch.limit(),
+        limit: if batch.firsts { 1 } else { batch.limit() },
     };
     let own = Key {
         bytes: key,
@@ -316,8 +355,8 @@ fn scan_crowd<R: KeyRule>(
         let last = run.len().checked_sub(1).map(|i| number(run.position(i)));
         match (last, done) {
             (None, _) => from.go_behind(&prefix),
-            (Some(_), true) => stop(bag, key, behind(direction), batch),
-            (Some(last), false) => {
+            (Some(_), done) if done || batch.firsts => stop(bag, key, behind(direction), batch),
+            (Some(last), _) => {
                 batch.resume.clone_from(&prefix);
                 let next = last + u64::from(direction == Direction::Forward);
                 push_number(next, &mut batch.resume);

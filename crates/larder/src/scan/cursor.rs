@@ -2,8 +2,9 @@
 //!
 //! A scan of everything that nobody wants in order takes leaves as they are (`Batch::any_order`). A
 //! batch then has no order in which "behind entry i" is a place. If such a scan stops within a
-//! batch, the cursor goes back to where the batch began, and remembers the keys that were dealt
-//! with. From there on it reads in order and leaves those keys out, until it is behind the batch.
+//! batch, the cursor goes back to where the batch began, and remembers the entries that were dealt
+//! with: by their keys, in a bag by their positions. From there on it reads in order and leaves
+//! those out, until it is behind the batch.
 //!
 //! ```text
 //!   batch, from p to q     k7 k2 k9 │ k4 k1        stops behind k9
@@ -47,9 +48,10 @@ enum Place {
     End,
 }
 
-/// Keys that a scan leaves out, until it is behind all of them.
+/// Entries that a scan leaves out, until it is behind all of them.
 struct Passed {
-    keys: HashSet<Vec<u8>>,
+    /// What `name` says of them.
+    names: HashSet<Vec<u8>>,
     /// The position behind all of them; the end if there is none.
     until: Option<Vec<u8>>,
 }
@@ -61,7 +63,7 @@ pub(crate) struct Cursor {
     place: Place,
     /// Where the batch that was filled last began, and under which key of a path of keys.
     began: (Place, usize),
-    /// The keys behind `place` that were dealt with already; see the module.
+    /// The entries behind `place` that were dealt with already; see the module.
     passed: Option<Passed>,
     /// The current key of a path of keys.
     key: usize,
@@ -139,7 +141,7 @@ impl Cursor {
                     let start = start(&self.place, &Bound::Unbounded, self.way);
                     at.scan(start, self.way, batch);
                     if self.passed.is_some() {
-                        self.leave_out(batch);
+                        self.leave_out(at, batch);
                     }
                     self.go_behind(batch);
                 }
@@ -163,14 +165,15 @@ impl Cursor {
 
     /// Leaves out what was dealt with already.
     #[cold]
-    fn leave_out(&mut self, batch: &mut Batch) {
+    fn leave_out(&mut self, at: &At<'_>, batch: &mut Batch) {
         let Some(passed) = &self.passed else {
             return;
         };
-        let bytes = &batch.bytes;
-        batch
-            .entries
-            .retain(|&(key, value, _)| !passed.keys.contains(&bytes[key..value]));
+        let wanted: Vec<bool> = (0..batch.len())
+            .map(|i| !passed.names.contains(&name(at, batch, i)))
+            .collect();
+        let mut wanted = wanted.into_iter();
+        batch.entries.retain(|_| wanted.next() == Some(true));
     }
 
     /// Forgets what was dealt with already, if that lies behind.
@@ -203,7 +206,7 @@ impl Cursor {
     /// Moves the cursor to just behind the first `dealt` entries of the batch that it filled last.
     pub(crate) fn stop(&mut self, table: &Table, at: &At<'_>, batch: &Batch, dealt: usize) {
         if batch.unordered {
-            return self.stop_unordered(batch, dealt);
+            return self.stop_unordered(at, batch, dealt);
         }
         let Some(last) = dealt.checked_sub(1) else {
             (self.place, self.key) = self.began.clone();
@@ -224,9 +227,9 @@ impl Cursor {
     }
 
     #[cold]
-    fn stop_unordered(&mut self, batch: &Batch, dealt: usize) {
+    fn stop_unordered(&mut self, at: &At<'_>, batch: &Batch, dealt: usize) {
         self.passed = Some(Passed {
-            keys: (0..dealt).map(|i| batch.key(i).to_vec()).collect(),
+            names: (0..dealt).map(|i| name(at, batch, i)).collect(),
             until: match &self.place {
                 Place::Past(position) | Place::Resume(position) => Some(position.clone()),
                 Place::Begin | Place::End => None,
@@ -276,6 +279,18 @@ impl Cursor {
             _ => return Err(Error::BadContinuation),
         };
         Ok(())
+    }
+}
+
+/// What tells entry `i` of a batch from all others of its table: its key, in a bag its position.
+fn name(at: &At<'_>, batch: &Batch, i: usize) -> Vec<u8> {
+    match &at.store.index {
+        Index::One(_) => batch.key(i).to_vec(),
+        Index::Many(ix) => {
+            let mut position = Vec::new();
+            ix.entry_position(batch, i, &mut position);
+            position
+        }
     }
 }
 
