@@ -81,8 +81,8 @@ pub struct Batch {
     /// A hint of the caller's: the entries may come in any order, as long as all of a scan's
     /// batches are used up. An index may ignore it.
     pub any_order: bool,
-    /// A hint of the caller's: of several values under a key the first alone is of use. An index may
-    /// ignore it.
+    /// A hint of the caller's: of several values under a key the first alone is of use. An index
+    /// may ignore it.
     pub firsts: bool,
     /// The entries came in any order: they are all that lies between where the scan stood and
     /// `resume` (the end, if it is `done`).

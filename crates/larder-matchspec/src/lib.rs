@@ -13,10 +13,11 @@
 //!
 //! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without
 //! decoding it: heads are matched against the bytes, guards and bodies take parts of them as they
-//! are, and what a body builds is written as bytes again. What is asked of single elements is tested
-//! on their bytes (see `test`); the machine does the rest. [`BoundKey`] takes a specification apart
-//! that names the key of what it looks for. [`Program::plan`] says which keys of a table can fit at
-//! all: not only bound keys and bound prefixes limit a scan, but guards on the key do.
+//! are, and what a body builds is written as bytes again. What is asked of single elements is
+//! tested on their bytes (see `test`); the machine does the rest. [`BoundKey`] takes a
+//! specification apart that names the key of what it looks for. [`Program::plan`] says which keys
+//! of a table can fit at all: not only bound keys and bound prefixes limit a scan, but guards on
+//! the key do.
 //!
 //! # Examples
 //!

@@ -6,9 +6,9 @@
 //!            then, unless the block is whole: distance  [more repeated]
 //! ```
 //!
-//! A sequence is some literal bytes, and some that repeat those that stand `distance` before. A count
-//! of 15 in the token is followed by what is above that. These and the distance are LEB128. The
-//! block does not say how long it is when unpacked; who keeps it knows.
+//! A sequence is some literal bytes, and some that repeat those that stand `distance` before. A
+//! count of 15 in the token is followed by what is above that. These and the distance are LEB128.
+//! The block does not say how long it is when unpacked; who keeps it knows.
 //!
 //! As LZ4 (Collet, 2011), but with distances of one byte where they are short, as in a row they
 //! are, and runs from three bytes on. The table of places is small, and on the stack.
@@ -24,8 +24,8 @@ const AHEAD: usize = 4;
 /// Blocks up to this length have a table of 256 places; longer ones of 4,096.
 const SHORT: usize = 1024;
 
-/// Appends `plain`, packed. The table's size is a matter of its length alone, so what is packed twice
-/// is the same.
+/// Appends `plain`, packed. The table's size is a matter of its length alone, so what is packed
+/// twice is the same.
 ///
 /// # Complexity
 /// Linear.

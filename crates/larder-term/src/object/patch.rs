@@ -30,8 +30,8 @@ pub struct Patch<'v, 'o> {
 }
 
 impl<'v, 'o> Patch<'v, 'o> {
-    /// Begins to write a value to `out`, which is empty; `keypos` is the one it was encoded with. Of
-    /// a packed value only elements in its run may be asked for.
+    /// Begins to write a value to `out`, which is empty; `keypos` is the one it was encoded with.
+    /// Of a packed value only elements in its run may be asked for.
     #[inline(always)]
     pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
         let (header, mut at) = match value[0] {

@@ -1,4 +1,5 @@
-//! Measurements; run with `cargo test --release -p larder --test speed -- --ignored --nocapture`.
+//! Nanoseconds of single operations on tables of a million rows, a set and an ordered_set:
+//! `cargo run --release -p larder --example speed`.
 
 use larder::api::Larder;
 use larder::Budget;
@@ -7,9 +8,7 @@ use larder_term::{term, Term};
 use std::hint::black_box;
 use std::time::Instant;
 
-#[test]
-#[ignore = "a measurement"]
-fn single_operations() {
+fn main() {
     const N: i64 = 1_000_000;
     let larder = Larder::new();
     for ordered in [false, true] {
