@@ -18,7 +18,7 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, noticed_test_/0, range_test_/0]).
+-export([large_table_test_/0, noticed_test_/0, range_test_/0, beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -210,3 +210,60 @@ range(M) ->
     io:format(user, "    100 of ~b rows by guards: median ~.1f us~n", [Rows, Median]),
     true = Median < 100,
     M:delete(T).
+
+%% Beside a list -----------------------------------------------------------------------------
+
+%% A process that is suspended in the middle of a list's insertion holds up nobody who wants one
+%% key: each operation takes at most a few milliseconds, where the rest of the list takes hundreds.
+beside_a_list_test_() ->
+    [larder_test:tc(lists:concat(["beside a list that stands still, ", Type]), 200, Sut,
+                    fun() -> beside_a_list(Sut, Type) end)
+     || Sut <- larder_test:other_suts(), Sut =/= ets, Type <- [set, ordered_set, bag]].
+
+beside_a_list(M, Type) ->
+    persistent_term:put(?MODULE, [{K, K rem 1000} || K <- lists:seq(1, rows())]),
+    try
+        {Whole, _} = larder_test:microseconds(fun() -> inserted(M, Type, fun(_, _) -> [] end) end),
+        Found = [inserted(M, Type, fun(T, Pid) -> stopped(M, T, Pid, Whole * Part / 20) end)
+                 || Part <- lists:seq(9, 19)],
+        Stood = [Times || {true, Times} <- Found],
+        Longest = [lists:max(Times) / 1000 || Times <- Stood],
+        io:format(user, "    ~s, ~b times in the middle of a list: ~w ms~n",
+                  [Type, length(Stood), Longest]),
+        true = length(Stood) > 0,
+        %% An accident of the machine's is none of most times.
+        true = lists:nth((length(Longest) + 1) div 2, lists:sort(Longest)) < 10
+    after persistent_term:erase(?MODULE)
+    end.
+
+%% What Then gives, which is called while the list is inserted.
+inserted(M, Type, Then) ->
+    T = M:new(yield, [Type, public]),
+    {Pid, Mon} = spawn_monitor(fun() -> true = M:insert(T, persistent_term:get(?MODULE)) end),
+    Result = Then(T, Pid),
+    receive {'DOWN', Mon, process, Pid, Why} -> normal = Why end,
+    true = M:delete(T),
+    Result.
+
+%% Whether the process stood still in the middle of the list, and how long each operation took.
+stopped(M, T, Pid, Us) ->
+    timer:sleep(trunc(Us / 1000)),
+    case catch erlang:suspend_process(Pid) of
+        true ->
+            Stood = beside(M, T, rows()),
+            true = erlang:resume_process(Pid),
+            Stood;
+        {'EXIT', _} -> {false, [0]}
+    end.
+
+%% Before the list is begun its last rows are not there, afterwards they are.
+beside(M, T, Rows) ->
+    Operations = [fun() -> true = M:insert(T, {Rows + 1, x}) end,
+                  fun() -> [{Rows, _}] = M:lookup(T, Rows) end,
+                  fun() -> true = M:member(T, Rows - 1) end,
+                  fun() -> [_] = M:take(T, Rows - 2) end,
+                  fun() -> true = M:delete(T, Rows + 1) end],
+    case M:member(T, Rows) of
+        true -> {true, [element(1, larder_test:microseconds(F)) || F <- Operations]};
+        false -> {false, [0]}
+    end.

@@ -36,6 +36,8 @@ pub enum Fault {
     NoGroup,
     /// A writer doesn't look at the gate again under its leaf's lock.
     OpenGate,
+    /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
+    Unsettled,
 }
 
 mod own;

@@ -57,8 +57,13 @@ pub enum Search {
 /// Changes of thread that PCT is to find faults of, beside the first order.
 const DEPTH: usize = 3;
 
+/// Bytes of a thread's stack: an operation that helps others makes several in one.
+const STACK: usize = 1 << 18;
+
 fn run(scheduler: impl Scheduler + 'static, f: Arc<dyn Fn() + Send + Sync>) -> usize {
-    Runner::new(scheduler, Config::new()).run(move || f())
+    let mut config = Config::new();
+    config.stack_size = STACK;
+    Runner::new(scheduler, config).run(move || f())
 }
 
 /// Runs the executions of a search; gives how many there were, and whether all were tried that were

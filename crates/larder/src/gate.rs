@@ -3,163 +3,91 @@
 //! # Steps
 //!
 //! 1. The batch is put into the table's slot and the state word's `CLOSED` bit is set, both under
-//!    the slot's lock. From here on every operation that begins answers `Busy`. **This is the
-//!    batch's linearisation point.**
+//!    the slot's lock. From here on every operation that begins meets the closed gate.
 //! 2. For `insert_new`, every key is looked for. One that is there ends the batch without a change.
 //! 3. The objects are inserted one by one, in slices, by whoever comes: the one who began, or
-//!    anybody who met `Busy` and helps. One at a time holds the batch's progress; if it goes away
-//!    between two slices, the next goes on where it stopped.
+//!    anybody who met `Busy` and helps. One at a time holds the batch's progress, for some objects;
+//!    if it goes away, the next goes on where it stopped.
 //! 4. The bit is cleared and the slot emptied.
+//!
+//! An operation on one key doesn't wait for (4): it *settles* its key and goes on.
+//!
+//! * The batch has no object under the key: there is nothing to do. That it has none is read from
+//!   the list, which doesn't change any more (see `object_list`).
+//! * The batch is being applied (3): the objects under the key that are not in the table yet are
+//!   inserted now, in their order, while the batch's progress is held, and noted as settled. (3)
+//!   passes them over.
+//! * The batch looks for its keys (2): a read goes on. A write of one of its keys is `Busy`.
+//!
+//! Operations on more than one key, walks, scans and figures answer `Busy`: they wait for (4).
+//!
+//! # Linearisation points
+//!
+//! That of a batch that is to be applied in any case is (1). That of an `insert_new` is where (2)
+//! ends: up to then it has changed nothing, and no key of its list has changed since it was looked
+//! for.
+//!
+//! # Invariants
+//!
+//! 1. Of the objects under one key, a first part of the batch's is in the table. Objects are put
+//!    there under the progress's lock, each once: those before `next`, and those noted as settled.
+//! 2. An operation on a key that begins after the batch's linearisation point looks at the key's
+//!    leaf when all of the batch's objects under it are in the table.
+//! 3. Between (2)'s look for a key and its end nobody adds that key.
 //!
 //! # Why nobody sees half
 //!
 //! * A reader looks at the state word first. If it was open, the reader began before (1); for each
 //!   key it sees either the batch's object, as if it had come after, or what was there, as if it
-//!   had come before, and a single-key read is one or the other. Everything that begins after (1)
-//!   waits for (4).
-//! * A writer looks at the word again under its leaf's lock. If it was open there, the leaf was
-//!   locked before (1) was seen. The batch reads or locks that leaf after (1), so it waits for the
-//!   writer and finds its change made. The two orders meet crosswise: lock then load of the word
-//!   here, change of the word then load of the leaf's version there. Hence `SeqCst` on the word,
-//!   and `after_lock`.
+//!   had come before, and a single-key read is one or the other. If it was closed, the reader has
+//!   settled its key (invariant 2), or began before (2) ended, or waits for (4). So whoever has
+//!   seen one object of the batch misses none in what it begins afterwards.
+//! * A writer looks again under its leaf's lock. If the gate was open there, the leaf was locked
+//!   before (1) was seen. The batch reads or locks that leaf after (1), so it waits for the writer
+//!   and finds its change made. The two orders meet crosswise: lock then load of the word here,
+//!   change of the word then load of the leaf's version there. Hence `SeqCst` on the word, and
+//!   `after_lock`.
+//! * A writer that has settled its key looks at the word again, too, and at the number of closings:
+//!   both as they were say that the gate is closed for the same batch. For the next batch it is as
+//!   one that found the gate open: `closings` changes before that batch looks at a leaf.
 //! * `insert_new` of a bag's list looks for its keys under their locks: a writer of a bag may have
 //!   passed the gate and changed nothing yet.
 //! * A traversal is no snapshot; a slice of one that began before (1) may see some of the batch.
+//!
+//! # Cost
+//!
+//! An operation that finds the gate open has one comparison for all of this. To settle a key takes
+//! a look at a cache line for each `CHUNK` objects of the list, the insertion of the key's own
+//! objects, and the wait for `TURN` objects of another's. A list of one chunk is over sooner than
+//! that: those who meet it help with all of it.
 
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::keys::{Near, MANY_TO_WRITE};
+use crate::object_list::ObjectList;
 use crate::owner::OwnerId;
-use crate::raw;
-use crate::reaper;
 use crate::store::Index;
-use crate::table::{At, Table, CLOSED, DEAD};
+use crate::table::{At, Pass, Table, CLOSED, DEAD};
 use crate::write::index;
 use larder_index::sync::atomic::{AtomicU64, Ordering};
-use larder_index::sync::{give_way, Mutex};
-use larder_index::Key;
-use larder_term::object::{ObjectBuf, ObjectRef};
-use smallvec::SmallVec;
+use larder_index::sync::{give_way, planted, Fault, Mutex, MutexGuard};
+use larder_index::{Guard, Key};
 use std::sync::Arc;
 
 /// Lists up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
 
-/// Objects for `begin_insert`. Holds counts of its own for their handles.
-///
-/// They lie in chunks of `CHUNK` objects, each a run of memory: adding one never moves more than a
-/// chunk, and a long list is freed by the reaper, chunk by chunk.
-#[derive(Default)]
-pub struct ObjectList {
-    chunks: SmallVec<[Chunk; 1]>,
-    len: usize,
-    bytes: usize,
-}
+/// Objects that are worked off while the progress is held.
+const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 
-/// Objects in a chunk.
-const CHUNK: usize = 512;
+/// Objects under one key that are inserted by who settles it; more are everybody's work.
+const MOST_OF_A_KEY: usize = 256;
 
-#[derive(Default)]
-struct Chunk {
-    bytes: Vec<u8>,
-    /// For each object: the ends of its key and of its value in `bytes`.
-    ends: Vec<(usize, usize)>,
-    /// Whether a value has handles.
-    handles: bool,
-}
-
-impl Chunk {
-    fn with_room(bytes: usize) -> Self {
-        Chunk {
-            bytes: Vec::with_capacity(bytes),
-            ends: Vec::with_capacity(CHUNK),
-            handles: false,
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, object: ObjectRef<'_>) {
-        raw::retain_value(object.value());
-        self.handles |= raw::has_handles(object.value());
-        self.bytes.extend_from_slice(object.key());
-        let key = self.bytes.len();
-        self.bytes.extend_from_slice(object.value());
-        self.ends.push((key, self.bytes.len()));
-    }
-
-    fn get(&self, i: usize) -> (&[u8], &[u8]) {
-        let start = i.checked_sub(1).map_or(0, |before| self.ends[before].1);
-        let (key, end) = self.ends[i];
-        (&self.bytes[start..key], &self.bytes[key..end])
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        for i in 0..if self.handles { self.ends.len() } else { 0 } {
-            raw::release_value(self.get(i).1);
-        }
-    }
-}
-
-impl ObjectList {
-    /// An empty list.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds an object, encoded for the table that the list is for. Copies it.
-    pub fn push(&mut self, object: &ObjectBuf) {
-        self.push_ref(object.borrow());
-    }
-
-    /// As `push`.
-    #[inline]
-    pub fn push_ref(&mut self, object: ObjectRef<'_>) {
-        if self.len.is_multiple_of(CHUNK) {
-            self.add_chunk();
-        }
-        if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(object);
-        }
-        self.len += 1;
-        self.bytes += object.key().len() + object.value().len();
-    }
-
-    fn add_chunk(&mut self) {
-        let chunk = match self.chunks.last() {
-            // As large as the one before, which is a good guess, but never so large that it costs a
-            // slice.
-            Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
-            None => Chunk::default(),
-        };
-        self.chunks.push(chunk);
-    }
-
-    /// The number of objects.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Key and value of object `i`.
-    pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
-        self.chunks[i / CHUNK].get(i % CHUNK)
-    }
-}
-
-impl Drop for ObjectList {
-    fn drop(&mut self) {
-        if self.chunks.len() > 1 {
-            let mut chunks = std::mem::take(&mut self.chunks);
-            let bytes = self.bytes + self.len * size_of::<(usize, usize)>();
-            reaper::bits(bytes, move || chunks.pop().is_none());
-        }
-    }
+/// What an operation on one key is about to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Read,
+    Write,
 }
 
 /// The keys of the next objects of a list, brought near together.
@@ -213,6 +141,34 @@ enum Phase {
 struct Progress {
     phase: Phase,
     next: usize,
+    /// A bit for each object that was inserted out of turn. Empty as long as there is none.
+    settled: Vec<u64>,
+}
+
+impl Progress {
+    /// Begins a phase, with the first object.
+    fn enter(&mut self, phase: Phase) {
+        (self.phase, self.next) = (phase, 0);
+    }
+
+    /// Whether an object is in the table.
+    fn is_in(&self, i: usize) -> bool {
+        i < self.next || self.is_settled(i)
+    }
+
+    #[inline]
+    fn is_settled(&self, i: usize) -> bool {
+        self.settled
+            .get(i / 64)
+            .is_some_and(|bits| bits >> (i % 64) & 1 == 1)
+    }
+
+    fn note_settled(&mut self, i: usize, len: usize) {
+        if self.settled.is_empty() {
+            self.settled = vec![0; len.div_ceil(64)];
+        }
+        self.settled[i / 64] |= 1 << (i % 64);
+    }
 }
 
 /// A list on its way into a table.
@@ -222,7 +178,8 @@ pub(crate) struct ListBatch {
 }
 
 impl ListBatch {
-    fn new(list: ObjectList, new: bool) -> Self {
+    fn new(mut list: ObjectList, new: bool) -> Self {
+        list.seal();
         let phase = if new {
             Phase::Checking
         } else {
@@ -230,7 +187,11 @@ impl ListBatch {
         };
         ListBatch {
             list,
-            progress: Mutex::new(Progress { phase, next: 0 }),
+            progress: Mutex::new(Progress {
+                phase,
+                next: 0,
+                settled: Vec::new(),
+            }),
         }
     }
 
@@ -246,52 +207,112 @@ impl ListBatch {
         let at = table.begin_batch(&guard)?;
         let mut near = Ahead::new(self.list.len());
         loop {
-            if near.wants(progress.next) {
-                near.fill(table, &self.list, progress.next);
-                at.store.prefetch(&guard, near.near.keys(), MANY_TO_WRITE);
-            }
-            match progress.phase {
-                Phase::Over(_) => return Ok(Step::Done),
-                Phase::Refused => return Err(table.full(&at)),
-                // Nearly always there is room for the whole list.
-                Phase::Measuring(0) if self.list.len() <= at.store.room() => {
-                    // From the first on: there may be room now that there was none of when the
-                    // first few were looked for.
-                    (progress.phase, progress.next) = (Phase::Applying, 0);
-                    continue;
+            for _ in 0..TURN {
+                if near.wants(progress.next) {
+                    near.fill(table, &self.list, progress.next);
+                    at.store.prefetch(&guard, near.near.keys(), MANY_TO_WRITE);
                 }
-                phase if progress.next == self.list.len() => {
-                    progress.next = 0;
-                    progress.phase = match phase {
-                        Phase::Checking => Phase::Measuring(0),
-                        Phase::Measuring(new) if new > at.store.room() => Phase::Refused,
-                        Phase::Measuring(_) => Phase::Applying,
-                        _ => Phase::Over(true),
-                    };
-                    continue;
+                if self.advance(table, &at, &mut progress, &near)? {
+                    return Ok(Step::Done);
                 }
-                Phase::Checking => {
-                    // Who passed the open gate may be about to write the key.
-                    if at.store.contains_settled(&guard, near.key(progress.next)) {
-                        progress.phase = Phase::Over(false);
-                        continue;
-                    }
-                }
-                Phase::Measuring(new) => {
-                    let replaces = table.kind().is_unique()
-                        && at.store.contains(&guard, near.key(progress.next));
-                    progress.phase = Phase::Measuring(new + usize::from(!replaces));
-                }
-                Phase::Applying => {
-                    let (_, value) = self.list.get(progress.next);
-                    table.put(&at, near.key(progress.next), value)?;
+                if !budget.spend(1) && self.list.len() > SMALL {
+                    return Ok(Step::More);
                 }
             }
-            progress.next += 1;
-            if !budget.spend(1) && self.list.len() > SMALL {
-                return Ok(Step::More);
+            // Whoever waits to settle a key has its turn.
+            MutexGuard::unlock_fair(progress);
+            progress = self.progress.lock();
+        }
+    }
+
+    /// Does what there is to do for the next object; whether the batch is over.
+    #[inline]
+    fn advance(
+        &self,
+        table: &Table,
+        at: &At<'_>,
+        progress: &mut Progress,
+        near: &Ahead<'_>,
+    ) -> Result<bool, Error> {
+        let len = self.list.len();
+        match progress.phase {
+            Phase::Over(_) => return Ok(true),
+            Phase::Refused => return Err(table.full(at)),
+            // Nearly always there is room for the whole list.
+            Phase::Measuring(0) if len <= at.store.room() => {
+                // From the first on: there may be room now that there was none of when the first
+                // few were looked for.
+                progress.enter(Phase::Applying);
+                return Ok(false);
+            }
+            phase if progress.next == len => {
+                progress.enter(match phase {
+                    Phase::Checking => Phase::Measuring(0),
+                    Phase::Measuring(new) if new > at.store.room() => Phase::Refused,
+                    Phase::Measuring(_) => Phase::Applying,
+                    _ => Phase::Over(true),
+                });
+                return Ok(false);
+            }
+            Phase::Checking => {
+                // Who passed the open gate may be about to write the key.
+                if at.store.contains_settled(at.guard, near.key(progress.next)) {
+                    progress.phase = Phase::Over(false);
+                    return Ok(false);
+                }
+            }
+            Phase::Measuring(new) => {
+                let replaces = table.kind().is_unique()
+                    && at.store.contains(at.guard, near.key(progress.next));
+                progress.phase = Phase::Measuring(new + usize::from(!replaces));
+            }
+            Phase::Applying if progress.is_settled(progress.next) => {}
+            Phase::Applying => {
+                let (_, value) = self.list.get(progress.next);
+                table.put(at, near.key(progress.next), value)?;
             }
         }
+        progress.next += 1;
+        Ok(false)
+    }
+
+    /// Sees to it that an operation on a key may go on (see the module); false if it has to wait.
+    fn settle(
+        &self,
+        table: &Table,
+        guard: &Guard,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<bool, Error> {
+        let at = table.begin_batch(guard)?;
+        // What others insert may take the room that the batch has counted on.
+        if !self.list.is_indexed() || (intent == Intent::Write && at.store.is_limited()) {
+            return Ok(false);
+        }
+        let under = self.list.under(key, MOST_OF_A_KEY + 1);
+        if under.is_empty() {
+            return Ok(true);
+        }
+        let mut progress = self.progress.lock();
+        if progress.phase == Phase::Measuring(0) && !at.store.is_limited() {
+            progress.enter(Phase::Applying);
+        }
+        match progress.phase {
+            Phase::Over(_) => return Ok(true),
+            Phase::Checking => return Ok(intent == Intent::Read),
+            Phase::Applying if under.len() <= MOST_OF_A_KEY => {}
+            _ => return Ok(false),
+        }
+        let key = table.key(key);
+        for i in under {
+            if !progress.is_in(i) {
+                table.put(&at, key, self.list.get(i).1)?;
+                if !planted(Fault::Unsettled) {
+                    progress.note_settled(i, self.list.len());
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -333,6 +354,41 @@ impl Table {
                 Step::Done
             }
         }
+    }
+
+    /// Begins an operation on one key beside the batch that holds the gate.
+    ///
+    /// # Errors
+    /// `NoTable`; `Busy` when the operation has to wait for the batch.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn begin_beside<'g>(
+        &self,
+        guard: &'g Guard,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<At<'g>, Error> {
+        let slot = self.gate.slot.lock();
+        let Some(batch) = slot.clone() else {
+            drop(slot);
+            return self.begin(guard);
+        };
+        // While the slot is locked the batch keeps the gate, and no other one closes it.
+        let seen = self.cell.load(guard);
+        let pass = Pass::settled(self.gate.closings());
+        drop(slot);
+        let Some(store) = seen.get().filter(|_| seen.tag() & DEAD == 0) else {
+            return Err(Error::NoTable);
+        };
+        if !batch.settle(self, guard, key, intent)? {
+            return Err(Error::Busy);
+        }
+        Ok(At {
+            guard,
+            seen,
+            store,
+            pass,
+        })
     }
 
     /// Helps until the gate is open. For threads that may wait.

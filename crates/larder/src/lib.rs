@@ -50,8 +50,9 @@
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
 //!
-//! An operation that finds the gate closed answers [`Error::Busy`] and has had no effect:
-//! [`Table::help`] and do it again. [`api`] does so by itself.
+//! An operation on one key goes on beside a long list that is being inserted. Another one that finds
+//! the gate closed answers [`Error::Busy`] and has had no effect: [`Table::help`] and do it again.
+//! [`api`] does so by itself.
 
 #![deny(unsafe_code)]
 
@@ -69,6 +70,7 @@ mod keys;
 mod leavings;
 mod local;
 mod number;
+mod object_list;
 mod ops;
 mod options;
 mod owner;
@@ -92,11 +94,12 @@ pub use budget::{Budget, Step};
 pub use engine::{Door, Engine, NoDoor};
 pub use error::{Error, FileError};
 pub use fixation::{FixTime, Fixed};
-pub use gate::{ListJob, ObjectList};
+pub use gate::ListJob;
 pub use info::Info;
 pub use keys::KeyList;
 pub use local::{with_local, with_local_untrimmed, Local};
 pub use number::ByNumber;
+pub use object_list::ObjectList;
 pub use options::{Access, Concurrency, Options, TableKind};
 pub use owner::{OwnerId, Who};
 pub use read::Stored;

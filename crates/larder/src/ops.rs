@@ -39,7 +39,7 @@ impl Table {
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(object.key());
-        self.writing_under(&local.pin(), |at| match &at.store.index {
+        self.writing_under(&local.pin(), key.bytes, |at| match &at.store.index {
             Index::One(ix) => {
                 let value = (object.value(), object.is_given());
                 Ok((self.put_one(at, &**ix, key, value, |_| true).0, true))
@@ -70,7 +70,7 @@ impl Table {
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(object.key());
-        self.writing_under(&local.pin(), |at| {
+        self.writing_under(&local.pin(), key.bytes, |at| {
             let mut inserted = false;
             let written = match &at.store.index {
                 Index::One(ix) => {
@@ -131,7 +131,7 @@ impl Table {
         let (key, value) = (object.key(), object.value());
         let mut same = |other: &[u8]| self.same(key, other, value);
         let key = self.key(key);
-        self.writing_under(&local.pin(), |at| match &at.store.index {
+        self.writing_under(&local.pin(), key.bytes, |at| match &at.store.index {
             Index::One(_) => self.delete_at(at, key, &mut same),
             Index::Many(ix) => {
                 let mut gone = 0;
@@ -161,7 +161,7 @@ impl Table {
         key: Key<'_>,
         mut f: impl FnMut(&[u8]),
     ) -> Result<usize, Error> {
-        self.writing_under(guard, |at| match &at.store.index {
+        self.writing_under(guard, key.bytes, |at| match &at.store.index {
             Index::One(_) => self.delete_at(at, key, &mut |value| {
                 f(value);
                 true
@@ -185,7 +185,7 @@ impl Table {
         key: Key<'_>,
         mut goes: impl FnMut(&[u8]) -> bool,
     ) -> Result<usize, Error> {
-        self.writing_under(guard, |at| self.delete_at(at, key, &mut goes))
+        self.writing_under(guard, key.bytes, |at| self.delete_at(at, key, &mut goes))
     }
 
     #[inline]

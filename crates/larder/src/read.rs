@@ -4,6 +4,7 @@
 //! objects under one key are seen as of one instant. No lock is taken.
 
 use crate::error::Error;
+use crate::gate::Intent;
 use crate::keys::{KeyList, Near, MANY_TO_READ};
 use crate::local::{with_local, Local};
 use crate::owner::{OwnerId, Who};
@@ -114,7 +115,7 @@ impl Table {
     ) -> Result<usize, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin(&guard)?;
+        let at = self.begin_on(&guard, key, Intent::Read)?;
         Ok(self.visit_in(local, &at, self.key(key), visit))
     }
 
@@ -220,7 +221,7 @@ impl Table {
     pub fn member_in(&self, local: &mut Local, who: impl Who, key: &[u8]) -> Result<bool, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin(&guard)?;
+        let at = self.begin_on(&guard, key, Intent::Read)?;
         Ok(at.store.contains(&guard, self.key(key)))
     }
 
@@ -255,7 +256,7 @@ impl Table {
     ) -> Result<usize, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin(&guard)?;
+        let at = self.begin_on(&guard, key, Intent::Read)?;
         if pos == 0 {
             return Err(Error::Position);
         }

@@ -80,10 +80,15 @@ impl Store {
         }
     }
 
+    /// Whether it is made for so many objects and no more.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit != usize::MAX
+    }
+
     /// Whether nothing new may be inserted.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.limit != usize::MAX && self.room() == 0
+        self.is_limited() && self.room() == 0
     }
 
     /// Objects at which it is full.

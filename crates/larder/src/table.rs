@@ -8,7 +8,7 @@
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::fixation::Fixation;
-use crate::gate::Gate;
+use crate::gate::{Gate, Intent};
 use crate::options::{Access, Options, TableKind};
 use crate::owner::{OwnerId, Who};
 use crate::raw::{EpochCell, Seen};
@@ -86,8 +86,24 @@ pub(crate) struct At<'g> {
     pub(crate) guard: &'g Guard,
     pub(crate) seen: Seen<'g, Store>,
     pub(crate) store: &'g Store,
-    /// The operation belongs to the batch that holds the gate.
-    pub(crate) batch: bool,
+    pub(crate) pass: Pass,
+}
+
+/// What let an operation begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pass(u64);
+
+impl Pass {
+    /// The gate was open.
+    pub(crate) const OPEN: Pass = Pass(0);
+    /// It belongs to the batch that holds the gate.
+    pub(crate) const BATCH: Pass = Pass(u64::MAX);
+
+    /// Its key is settled with the batch for which the gate was closed, the so-many-th time.
+    pub(crate) fn settled(closings: u64) -> Pass {
+        debug_assert!(closings > 0);
+        Pass(closings)
+    }
 }
 
 /// Makes the state word's next load come after the leaf's lock was taken, for the threads that
@@ -342,6 +358,23 @@ impl Table {
             .ok_or_else(|| self.why_not_open(guard))
     }
 
+    /// As `begin`, for an operation on one key, which may go on beside a list that is being inserted.
+    ///
+    /// # Errors
+    /// As `begin`.
+    #[inline(always)]
+    pub(crate) fn begin_on<'g>(
+        &self,
+        guard: &'g Guard,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<At<'g>, Error> {
+        match self.begin_open(guard) {
+            Some(at) => Ok(at),
+            None => self.begin_beside(guard, key, intent),
+        }
+    }
+
     /// Why an operation can't begin.
     #[cold]
     fn why_not_open(&self, guard: &Guard) -> Error {
@@ -362,7 +395,7 @@ impl Table {
             guard,
             seen,
             store,
-            batch: false,
+            pass: Pass::OPEN,
         })
     }
 
@@ -374,7 +407,7 @@ impl Table {
                 guard,
                 seen,
                 store,
-                batch: true,
+                pass: Pass::BATCH,
             }),
             _ => Err(Error::NoTable),
         }
@@ -386,7 +419,18 @@ impl Table {
     pub(crate) fn still(&self, at: &At<'_>) -> bool {
         after_lock();
         self.fixation.watch().note();
-        at.batch || self.cell.holds(at.seen, at.guard) || planted(Fault::OpenGate)
+        if at.pass != Pass::OPEN {
+            return self.still_beside(at);
+        }
+        self.cell.holds(at.seen, at.guard) || planted(Fault::OpenGate)
+    }
+
+    /// `still` while the gate is closed.
+    #[cold]
+    fn still_beside(&self, at: &At<'_>) -> bool {
+        at.pass == Pass::BATCH
+            || (self.cell.holds(at.seen, at.guard)
+                && at.pass == Pass::settled(self.gate.closings()))
     }
 
     /// An index key with its hash.

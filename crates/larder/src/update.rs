@@ -305,7 +305,7 @@ impl Table {
         let hashed = self.key(key);
         let guard = local.pin();
         let (spare, plain) = (&mut local.value, &mut local.plain);
-        self.writing_under(&guard, |at| {
+        self.writing_under(&guard, key, |at| {
             let Index::One(ix) = &at.store.index else {
                 return Err(Error::TableType);
             };

@@ -14,6 +14,7 @@
 //! Linearisation point of a change: the store with which the index unlocks the leaf.
 
 use crate::error::Error;
+use crate::gate::Intent;
 use crate::raw;
 use crate::reaper;
 use crate::store::Index;
@@ -273,15 +274,16 @@ impl Table {
         }
     }
 
-    /// Runs a write until the state word did not change under it.
+    /// Runs a write under a key until the state word did not change under it.
     #[inline]
     pub(crate) fn writing_under<R>(
         &self,
         guard: &Guard,
+        key: &[u8],
         mut f: impl FnMut(&At<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
         loop {
-            let at = self.begin(guard)?;
+            let at = self.begin_on(guard, key, Intent::Write)?;
             match f(&at)? {
                 (Written::Done, result) => return Ok(result),
                 (Written::Full, _) => return Err(self.full(&at)),

@@ -65,43 +65,38 @@ fn marked(n: i64, mark: i64) -> Vec<Term> {
 #[test]
 fn nobody_sees_half_a_list() {
     for t in tables(&["set", "ordered_set"]) {
-        let n = 300;
-        t.insert_all(&marked(n, 0)).unwrap();
-        let done = AtomicBool::new(false);
-        thread::scope(|s| {
-            s.spawn(|| {
-                for mark in 1..60 {
-                    t.insert_all(&marked(n, mark)).unwrap();
-                }
-                // Ordering: Relaxed; a flag to stop by.
-                done.store(true, Ordering::Relaxed);
-            });
-            for _ in 0..2 {
-                s.spawn(|| {
-                    let mark = |key: i64| {
-                        let row = &t.lookup(&term!((key))).unwrap()[0];
-                        row.as_ref()
-                            .as_tuple()
-                            .unwrap()
-                            .get(1)
-                            .unwrap()
-                            .as_int()
-                            .unwrap()
-                    };
-                    let mut seen = 0;
-                    // Ordering: Relaxed, as above.
-                    while !done.load(Ordering::Relaxed) {
-                        for key in [0, n - 1, n / 2, 0, n / 3] {
-                            // Once a list is seen, none of before is.
-                            let now = mark(key);
-                            assert!(now >= seen, "{now} after {seen}");
-                            seen = now;
-                        }
-                    }
-                });
-            }
-        });
+        // Readers wait for a short list, and go on beside a long one.
+        half_a_list(&t, 300, 60);
+        half_a_list(&t, 3000, 20);
     }
+}
+
+fn half_a_list(t: &Table, n: i64, lists: i64) {
+    t.insert_all(&marked(n, 0)).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|s| {
+        s.spawn(|| {
+            for mark in 1..lists {
+                t.insert_all(&marked(n, mark)).unwrap();
+            }
+            // Ordering: Relaxed; a flag to stop by.
+            done.store(true, Ordering::Relaxed);
+        });
+        for _ in 0..2 {
+            s.spawn(|| {
+                let mut seen = 0;
+                // Ordering: Relaxed, as above.
+                while !done.load(Ordering::Relaxed) {
+                    for key in [0, n - 1, n / 2, 0, n / 3] {
+                        // Once a list is seen, none of before is.
+                        let (now, _) = under(t, key);
+                        assert!(now >= seen, "{now} after {seen}");
+                        seen = now;
+                    }
+                }
+            });
+        }
+    });
 }
 
 #[test]
@@ -117,11 +112,116 @@ fn a_list_whose_starter_vanishes_is_finished_by_the_next() {
             assert_eq!(job.step(&mut budget).unwrap(), Step::More);
             let mut key = Vec::new();
             table.encode_key(term!(99).as_ref(), &mut key);
-            assert_eq!(table.member(who, &key), Err(Error::Busy));
+            // A key's operations wait for a short list alone.
+            let has = if n == 100 { Err(Error::Busy) } else { Ok(true) };
+            assert_eq!(table.member(who, &key), has);
             assert_eq!(table.delete_all_objects(who), Err(Error::Busy));
             drop(job);
-            assert!(t.contains(&term!(99)).unwrap());
+            assert!(t.first().unwrap().is_some());
             assert_eq!(t.len(), n);
+        }
+    }
+}
+
+/// The number in the row under a key, if there is one; of a bag, their sum; and how many rows.
+fn under(t: &Table, key: i64) -> (i64, usize) {
+    let rows = t.lookup(&term!((key))).unwrap();
+    let number = |row: &Term| row.as_ref().as_tuple()?.get(1)?.as_int();
+    (rows.iter().filter_map(number).sum(), rows.len())
+}
+
+/// A list of ten thousand rows whose starter has gone after the first hundred. Threads, each with
+/// keys of its own, find what they would find if all of it had been inserted when it was begun.
+#[test]
+fn operations_on_a_key_go_on_beside_a_list() {
+    const N: i64 = 10_000;
+    const THREADS: i64 = 3;
+    for t in tables(&ALL) {
+        let unique = t.engine_table().kind().is_unique();
+        t.insert(&term!({5000, 1})).unwrap();
+        let rows: Vec<Term> = (0..N).map(|i| term!({(i % 9000), 1000, (i)})).collect();
+        let table = t.engine_table();
+        let who = table.owner();
+        let mut job = table.begin_insert(who, list(&t, &rows), false).unwrap();
+        let mut few = Budget::new(100, Duration::from_secs(60));
+        assert_eq!(job.step(&mut few).unwrap(), Step::More);
+        let touched = |key: &i64| (key / THREADS) % 7 == 0;
+        thread::scope(|s| {
+            for thread in 0..THREADS {
+                let t = &t;
+                s.spawn(move || {
+                    let own = (0..N + 50).filter(|key| key % THREADS == thread);
+                    own.filter(touched).for_each(|key| one_key(t, key, unique));
+                });
+            }
+        });
+        assert_eq!(table.delete_all_objects(who), Err(Error::Busy));
+        let mut budget = Budget::unlimited();
+        assert_eq!(job.step(&mut budget).unwrap(), Step::Done);
+        for key in 0..N + 50 {
+            let expected = if touched(&key) {
+                (7, 1)
+            } else {
+                of_list(key, unique)
+            };
+            assert_eq!(under(&t, key), expected, "{key}");
+        }
+    }
+}
+
+/// What the list, and the row that was there before, leave under a key.
+fn of_list(key: i64, unique: bool) -> (i64, usize) {
+    let count = match key {
+        9000.. => 0,
+        1000.. => 1,
+        _ if unique => 1,
+        _ => 2,
+    };
+    let before = i64::from(!unique && key == 5000);
+    (1000 * count + before, (count + before) as usize)
+}
+
+fn one_key(t: &Table, key: i64, unique: bool) {
+    let (sum, count) = of_list(key, unique);
+    assert_eq!(under(t, key), (sum, count), "{key}");
+    assert_eq!(t.contains(&term!((key))).unwrap(), count > 0);
+    assert_eq!(t.insert_new(&term!({(key), 7})).unwrap(), count == 0);
+    if unique && count > 0 {
+        assert_eq!(t.add(&term!((key)), 2, 1).unwrap(), Term::from(1001));
+    }
+    assert_eq!(t.take(&term!((key))).unwrap().len(), count.max(1));
+    t.insert(&term!({(key), 7})).unwrap();
+    assert_eq!(under(t, key), (7, 1));
+}
+
+/// While an `insert_new` looks for its keys, they are read, others are written, and writes of its
+/// own wait.
+#[test]
+fn a_new_list_is_decided_at_one_instant() {
+    for t in tables(&ALL) {
+        let table = t.engine_table();
+        let who = table.owner();
+        let encoded = |key: i64| {
+            let mut bytes = Vec::new();
+            table.encode_key(Term::from(key).as_ref(), &mut bytes);
+            bytes
+        };
+        for there in [false, true] {
+            t.clear().unwrap();
+            if there {
+                t.insert(&term!({1999, x})).unwrap();
+            }
+            let rows = list(&t, &marked(2000, 1));
+            let mut job = table.begin_insert(who, rows, true).unwrap();
+            let mut few = Budget::new(100, Duration::from_secs(60));
+            assert_eq!(job.step(&mut few).unwrap(), Step::More);
+            assert_eq!(table.member(who, &encoded(7)), Ok(false));
+            assert_eq!(table.delete(who, &encoded(7)), Err(Error::Busy));
+            assert_eq!(table.delete(who, &encoded(2000)), Ok(0));
+            t.insert(&term!({3000, x})).unwrap();
+            assert_eq!(job.step(&mut Budget::unlimited()).unwrap(), Step::Done);
+            assert_eq!(job.inserted(), !there);
+            assert_eq!(t.len(), if there { 2 } else { 2001 });
         }
     }
 }

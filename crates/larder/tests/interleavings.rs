@@ -75,6 +75,18 @@ fn an_open_gate_is_found() {
     }));
 }
 
+/// An object of a list that an operation on its key inserts out of turn, and the list once more,
+/// undoes what the operation did.
+#[test]
+fn an_object_that_is_not_noted_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::Unsettled, || {
+        check("a planted fault", &[Search::Random(20_000)], || {
+            tables(false, None, 3, 6)
+        });
+    }));
+}
+
 /// Not a test: histories of real threads, with the fault planted. Run by
 /// `an_open_gate_shows_in_histories`.
 #[test]

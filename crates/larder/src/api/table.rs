@@ -3,7 +3,7 @@
 use super::Home;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::gate::ObjectList;
+use crate::object_list::ObjectList;
 use crate::owner::OwnerId;
 use crate::table::Table as EngineTable;
 use crate::update::{CounterOp, NewRow};
