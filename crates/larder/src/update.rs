@@ -502,9 +502,7 @@ impl Order {
         if ops.is_sorted_by_key(&position) {
             return Order(Vec::new());
         }
-        let mut order: Vec<usize> = (0..ops.len()).collect();
-        order.sort_by_key(|&i| position(&ops[i]));
-        Order(order)
+        Order(sorted(ops, position))
     }
 
     /// Which op is the `i`th.
@@ -518,6 +516,34 @@ impl Order {
     fn get<'o, T>(&self, ops: &'o [T], i: usize) -> Option<&'o T> {
         ops.get(self.place(i))
     }
+}
+
+/// The numbers of the ops in the order of their positions, those for one in the order in which they
+/// came. Linear where there are as many ops as positions.
+#[cold]
+fn sorted<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Vec<usize> {
+    let last = ops.iter().map(&position).max().unwrap_or(0);
+    if last > ops.len() {
+        let mut order: Vec<usize> = (0..ops.len()).collect();
+        order.sort_by_key(|&i| position(&ops[i]));
+        return order;
+    }
+    // Where those for each position begin; then where the next of them goes.
+    let mut places = vec![0; last + 1];
+    for op in ops {
+        places[position(op)] += 1;
+    }
+    let mut before = 0;
+    for place in &mut places {
+        (before, *place) = (before + *place, before);
+    }
+    let mut order = vec![0; ops.len()];
+    for (i, op) in ops.iter().enumerate() {
+        let place = &mut places[position(op)];
+        order[*place] = i;
+        *place += 1;
+    }
+    order
 }
 
 /// What became of a value.
@@ -538,6 +564,31 @@ impl Edited {
             Edited::SameHandles
         } else {
             Edited::Anew
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ops_are_in_the_order_of_their_positions(
+            positions in prop::collection::vec(0usize..40, 0..60),
+            far in any::<bool>(),
+        ) {
+            let mut ops: Vec<(usize, usize)> = positions.into_iter().zip(0..).collect();
+            if far {
+                ops.push((usize::MAX, 60));
+                ops.push((3, 61));
+            }
+            let order = Order::of(&ops, |op| op.0);
+            let found: Vec<_> = (0..ops.len()).filter_map(|i| order.get(&ops, i)).collect();
+            let mut expected: Vec<_> = ops.iter().collect();
+            expected.sort();
+            prop_assert_eq!(found, expected);
         }
     }
 }

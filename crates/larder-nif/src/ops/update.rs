@@ -78,12 +78,27 @@ fn counter_ops(
             (Err(error), None) => return Err(error),
         }
         rest = tail;
+        if ops.len() == MANY {
+            ops.reserve(length(rest));
+        }
     }
     if rest != layout::NIL {
         let named = ops.first().map_or(0, CounterOp::pos);
         ops.push(CounterOp::new(named, Number::Float(0.0)));
     }
     Ok(true)
+}
+
+/// Ops of a list after which the others are counted, so that memory for them is taken once.
+const MANY: usize = 64;
+
+/// The number of a list's elements.
+fn length(mut list: Word) -> usize {
+    let mut count = 0;
+    while let Some((_, tail)) = layout::cell(list) {
+        (count, list) = (count + 1, tail);
+    }
+    count
 }
 
 #[inline]
@@ -315,6 +330,7 @@ fn element_ops(
         (count, rest) = (count + 1, tail);
     }
     out.begin_tuple(count + usize::from(rest != layout::NIL));
+    places.reserve(count);
     rest = word;
     while let Some((op, tail)) = layout::cell(rest) {
         element_op(call, op, places, out)?;
