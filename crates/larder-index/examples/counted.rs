@@ -162,7 +162,7 @@ impl Counted {
                 assert!(!index.get(guard, other.key(), &mut self.out));
             }
             "short" => {
-                let got = index.get_short(guard, row.key(), &mut self.short);
+                let got = index.get_short(guard, row.key(), &mut self.short, None);
                 assert!(got == Got::Short(row.value.len()));
             }
             "contains" => assert!(index.contains(guard, row.key())),

@@ -198,22 +198,41 @@ impl<R: KeyRule> HashOrder<R> {
         place: (Leaf<'_>, Home<'_>),
         key: Key<'_>,
         out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
     ) -> Got {
-        let quick = self.read_quick_at(place, key, |hit| match hit {
-            Some(hit) => hit.copy_short(out),
-            None => Got::Absent,
+        let quick = self.read_quick_at(place, key, |hit| match (hit, &mut long) {
+            (Some(hit), Some(long)) if hit.value_len() > SHORT => {
+                long.clear();
+                hit.copy(long);
+                Got::Long
+            }
+            (Some(hit), _) => hit.copy_short(out),
+            (None, _) => Got::Absent,
         });
         match quick {
             Ok(got) => got,
-            Err(Torn) => self.get_short_any(guard, key, out),
+            Err(Torn) => self.get_short_any(guard, key, out, long),
         }
     }
 
     #[inline(never)]
-    fn get_short_any(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        self.read_any(guard, key, |view, hit| match hit {
-            Some(hit) => view.copy_short(hit, out),
-            None => Ok(Got::Absent),
+    fn get_short_any(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
+    ) -> Got {
+        self.read_any(guard, key, |view, hit| {
+            let Some(hit) = hit else {
+                return Ok(Got::Absent);
+            };
+            let got = view.copy_short(hit, out)?;
+            if let (Got::Long, Some(long)) = (got, &mut long) {
+                long.clear();
+                view.copy_value(hit, long)?;
+            }
+            Ok(got)
         })
     }
 
@@ -444,8 +463,14 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         }
     }
 
-    fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        self.get_short_at(guard, self.locate(guard, key), key, out)
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Got {
+        self.get_short_at(guard, self.locate(guard, key), key, out, long)
     }
 
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], _far: bool, out: &mut Shorts) {
@@ -453,7 +478,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         let places = keys.iter().map(|&key| (key, self.locate(guard, key)));
         let places: SmallVec<[_; TOGETHER]> = places.take(TOGETHER).collect();
         out.fill(places.iter(), |&(key, place), value| {
-            self.get_short_at(guard, place, key, value)
+            self.get_short_at(guard, place, key, value, None)
         });
     }
 

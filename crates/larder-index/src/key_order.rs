@@ -40,8 +40,14 @@ impl Unique for KeyOrder {
         self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
     }
 
-    fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
-        self.0.get_short(guard, key.bytes, out)
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Got {
+        self.0.get_short(guard, key.bytes, out, long)
     }
 
     fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {

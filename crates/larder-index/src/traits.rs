@@ -260,7 +260,7 @@ pub enum Got {
     Absent,
     /// A value of so many bytes, which were copied.
     Short(usize),
-    /// A value longer than [`SHORT`]. It was not copied.
+    /// A value longer than [`SHORT`]. It was copied only if there was another place for it.
     Long,
 }
 
@@ -355,13 +355,21 @@ pub trait Unique: Send + Sync {
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
 
     /// As `get`, for values that are probably short: they are copied to the front of `out`, whose
-    /// other bytes may then be anything.
-    fn get_short(&self, guard: &Guard, key: Key<'_>, out: &mut [u8; SHORT]) -> Got {
+    /// other bytes may then be anything. One that is not takes the place of what is in `long`, if
+    /// that is there.
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Got {
         with_scratch(|value| {
             if !self.get(guard, key, value) {
                 return Got::Absent;
             }
             let Some(to) = out.get_mut(..value.len()) else {
+                long.into_iter().for_each(|long| long.clone_from(value));
                 return Got::Long;
             };
             to.copy_from_slice(value);
@@ -375,7 +383,9 @@ pub trait Unique: Send + Sync {
         if far {
             self.prefetch(guard, keys);
         }
-        out.fill(keys.iter(), |&key, value| self.get_short(guard, key, value));
+        out.fill(keys.iter(), |&key, value| {
+            self.get_short(guard, key, value, None)
+        });
     }
 
     /// Stores a value if `may`, called exactly once with the value under the key (None if absent)

@@ -97,7 +97,7 @@ impl Registers for Box<dyn Unique> {
         match k % 4 {
             0 | 2 => {
                 let mut out = [0; SHORT];
-                short(self.get_short(&guard, key, &mut out), &out)
+                short(self.get_short(&guard, key, &mut out, None), &out)
             }
             1 => {
                 let mut shorts = Shorts::default();

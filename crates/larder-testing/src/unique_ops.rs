@@ -139,8 +139,10 @@ fn get(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) {
 }
 
 fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
-    let (bytes, mut out) = (key_bytes(k), [7; SHORT]);
-    let got = index.get_short(&pin(), key(&bytes, how), &mut out);
+    let (bytes, mut out, mut long, mut whole) = (key_bytes(k), [7; SHORT], vec![9], Vec::new());
+    let got = index.get_short(&pin(), key(&bytes, how), &mut out, Some(&mut long));
+    index.get(&pin(), key(&bytes, how), &mut whole);
+    assert_eq!(long, if got == Got::Long { &whole[..] } else { &[9] });
     note_short(got, &out, seen)
 }
 

@@ -411,14 +411,10 @@ fn copy_of<'v>(
     short: &'v mut [u8; SHORT],
     long: &'v mut Vec<u8>,
 ) -> Option<(&'v [u8], usize)> {
-    match ix.get_short(guard, key, short) {
+    match ix.get_short(guard, key, short, Some(long)) {
         Got::Absent => None,
         Got::Short(len) => Some((short, len)),
-        Got::Long => {
-            long.clear();
-            // It may have become short, or gone, since: what it is now is as good.
-            ix.get(guard, key, long).then_some((&long[..], long.len()))
-        }
+        Got::Long => Some((&long[..], long.len())),
     }
 }
 

@@ -51,7 +51,7 @@ struct AnyStep {
 }
 
 /// The new values of counters, one for each operation.
-pub type Sums = SmallVec<[Number; 2]>;
+pub type Sums = SmallVec<[Number; 4]>;
 
 /// The object that an update works on if there is none under the key.
 #[derive(Clone, Copy)]

@@ -133,7 +133,7 @@ fn insert(index: &dyn Unique, seed: &Seed, pin: &Pin, number: u64, value: u64) {
 fn get(index: &dyn Unique, seed: &Seed, pin: &Pin, number: u64) -> Option<u64> {
     let mut value = [0; SHORT];
     let bytes = number.to_be_bytes();
-    match pin.with(|guard| index.get_short(guard, key(seed, &bytes), &mut value)) {
+    match pin.with(|guard| index.get_short(guard, key(seed, &bytes), &mut value, None)) {
         Got::Short(len) => Some(word(&value[..len])),
         Got::Absent => None,
         Got::Long => unreachable!("values have eight bytes"),

@@ -50,6 +50,10 @@ fn set_lane(bucket: Bucket<'_>, i: usize, lane: u64) {
     bucket.set_word(i / LANES, rest | lane << shift);
 }
 
+/// So many bytes at the most stay unused behind a value that has become shorter, in a bucket where
+/// that can be said: they are there when it grows again, and nothing moves.
+const SPARE: usize = 8;
+
 impl Locked<'_> {
     /// The value of a hit, in place, while this borrow of the lock lasts.
     #[inline(always)]
@@ -101,7 +105,11 @@ impl Locked<'_> {
         // The byte that says how many are unused.
         let lead = usize::from(unit > 0);
         let body = hit.from - from - lead + value.len();
-        let (old, new) = (end - from, object_size(body, class));
+        let old = end - from;
+        let new = match lead > 0 && (body + lead..=body + lead + SPARE).contains(&old) {
+            true => old,
+            false => object_size(body, class),
+        };
         let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
         let room = lowest - LANE * (n + 1);
         if more > room || self.leaf.live() + more > most || !lives_inside(body, class) {
@@ -113,8 +121,10 @@ impl Locked<'_> {
         } else if new < old {
             bucket.move_up(lowest, hit.from, old - new);
         }
-        let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
-        lower_lanes(bucket, i, n, down as u64);
+        if new != old {
+            let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
+            lower_lanes(bucket, i, n, down as u64);
+        }
         if lead > 0 {
             bucket.store(end - new, (new - lead - body) as u64, lead);
         }

@@ -167,10 +167,17 @@ impl<'g> Bucket<'g> {
     #[inline(always)]
     pub(super) fn store_bytes(self, at: usize, bytes: &[u8]) {
         let (mut at, mut rest) = (at, bytes);
-        while rest.len() > 8 {
-            let (eight, after) = rest.split_at(8);
-            self.store(at, words::little(eight), 8);
-            (at, rest) = (at + 8, after);
+        if rest.len() > 8 {
+            // Up to the next word, then word by word.
+            let (lead, after) = rest.split_at(at.wrapping_neg() % 8);
+            if !lead.is_empty() {
+                self.store(at, words::little(lead), lead.len());
+            }
+            (at, rest) = (at + lead.len(), after);
+            while let Some((word, after)) = rest.split_first_chunk() {
+                self.set_word(at / 8, u64::from_le_bytes(*word));
+                (at, rest) = (at + 8, after);
+            }
         }
         if !rest.is_empty() {
             self.store(at, words::little(rest), rest.len());
@@ -231,18 +238,25 @@ impl<'g> Bucket<'g> {
             return;
         }
         let (first, last) = ((from - gap) / 8, (end - gap - 1) / 8);
+        let (up, shift) = (gap / 8, gap % 8 * 8);
+        // Bytes of the first and of the last word that others own.
+        let below = !(u64::MAX << ((from - gap) % 8 * 8));
+        let above = !low_bytes((end - gap - 1) % 8 + 1);
         // From the bottom up: a word's new bytes lie above it, or in it.
-        for i in first..=last {
-            // Bytes of the first and of the last word that others own.
-            let mut keep = 0;
-            if i == first {
-                keep |= !(u64::MAX << ((from - gap) % 8 * 8));
-            }
+        let (mut low, mut keep, mut i) = (self.word(first + up), below, first);
+        loop {
+            let high = self.word(i + up + 1);
+            let both = u128::from(high) << 64 | u128::from(low);
+            let moved = (both >> shift) as u64;
             if i == last {
-                keep |= !low_bytes((end - gap - 1) % 8 + 1);
+                keep |= above;
             }
-            let moved = self.load(8 * i + gap);
-            self.set_word(i, moved & !keep | self.word(i) & keep);
+            let kept = if keep == 0 { 0 } else { self.word(i) & keep };
+            self.set_word(i, moved & !keep | kept);
+            if i == last {
+                return;
+            }
+            (low, keep, i) = (high, 0, i + 1);
         }
     }
 }

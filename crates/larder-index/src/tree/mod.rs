@@ -115,10 +115,25 @@ impl<R: Route> Tree<R> {
 
     /// As `Unique::get_short`.
     #[inline]
-    pub(crate) fn get_short(&self, guard: &Guard, position: &[u8], out: &mut [u8; SHORT]) -> Got {
-        self.read(guard, position, |view, record| match record {
-            Some(record) => Ok(view.copy_short(&record, out)?.map_or(Got::Long, Got::Short)),
-            None => Ok(Got::Absent),
+    pub(crate) fn get_short(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
+    ) -> Got {
+        self.read(guard, position, |view, record| {
+            let Some(record) = record else {
+                return Ok(Got::Absent);
+            };
+            if let Some(len) = view.copy_short(&record, out)? {
+                return Ok(Got::Short(len));
+            }
+            if let Some(long) = &mut long {
+                long.clear();
+                view.copy_value(&record, long)?;
+            }
+            Ok(Got::Long)
         })
     }
 

@@ -48,7 +48,7 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 }
 
 /// What to do to counters.
-type CounterOps = SmallVec<[CounterOp; 2]>;
+type CounterOps = SmallVec<[CounterOp; 4]>;
 
 /// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples;
 /// whether it is a list. For something that is none, and what follows it, stands an op that the
