@@ -6,8 +6,9 @@ use crate::layout::{Kind, Map};
 use crate::ops::cursor::Cursor;
 use crate::ops::find::{self, Slot};
 use crate::ops::free::Doomed;
-use crate::ops::seek::{seek, Found};
-use crate::ops::{empty, insert, rank, remove, stats, ROOT};
+use crate::ops::seek::Found;
+use crate::ops::{empty, insert, rank, stats, ROOT};
+use crate::raw::cpu;
 use crate::raw::jp::Jp;
 use crate::raw::mem::Mem;
 use crate::Stats;
@@ -37,19 +38,19 @@ impl<K: Kind> Tree<K> {
 
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<Slot<'_>> {
-        find::get(&self.root, key)
+        cpu::get(&self.root, key)
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, key: u64) -> insert::Inserted<'_> {
-        let inserted = insert::insert(&mut self.root, ROOT, key, &mut self.mem);
+        let inserted = cpu::insert(&mut self.root, ROOT, key, &mut self.mem);
         self.len += inserted.1 as u64;
         inserted
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, key: u64) -> Option<u64> {
-        let removed = remove::remove(&mut self.root, ROOT, key, &mut self.mem)?;
+        let removed = cpu::remove(&mut self.root, ROOT, key, &mut self.mem)?;
         self.len -= 1;
         Some(removed)
     }
@@ -57,7 +58,7 @@ impl<K: Kind> Tree<K> {
     /// The nearest index from `key` on, itself included.
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, key: u64) -> Option<Found<'_>> {
-        seek::<UP, K>(&self.root, key)
+        cpu::seek::<UP, K>(&self.root, key)
     }
 
     /// The nearest index beyond `key`.

@@ -38,6 +38,7 @@ mod tree;
 mod verdict;
 mod versus;
 mod wide;
+mod wide_csv;
 
 use std::path::{Path, PathBuf};
 

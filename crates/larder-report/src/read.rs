@@ -2,8 +2,8 @@
 //! of `make bench-wide`.
 
 use crate::result::{Recording, Study};
-use crate::wide::Wide;
-use crate::{bench_csv, wide, Error};
+use crate::wide_csv::Wide;
+use crate::{bench_csv, wide_csv, Error};
 use std::path::{Path, PathBuf};
 
 /// All that a folder has to tell.
@@ -56,7 +56,7 @@ impl Findings {
             return Ok(());
         }
         if name == WIDE {
-            self.wide = Some(wide::read(path)?);
+            self.wide = Some(wide_csv::read(path)?);
             return Ok(());
         }
         let study = if name == BENCH {

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{digit, mask, Kind};
-use crate::raw::branch::Children;
+use crate::raw::jp::branch::Children;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::seek::{with_digit, Found};
 use super::ROOT;
 use crate::layout::{digit, mask, Kind};
-use crate::raw::branch::Branch;
+use crate::raw::jp::branch::Branch;
 use crate::raw::jp::{Jp, Run, View};
 
 /// A branch on the way down, and the byte taken there.

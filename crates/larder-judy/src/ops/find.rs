@@ -10,9 +10,8 @@ use crate::raw::jp::{on_form, Form, Jp, View};
 /// A value's place: nothing in a set.
 pub(crate) type Slot<'a> = Option<&'a u64>;
 
-pub(crate) use crate::raw::cpu::get;
-
-/// The value of an index, if the index is there: what [`get`] is compiled from.
+/// The value of an index, if the index is there: what [`cpu::get`](crate::raw::cpu::get) is
+/// compiled from.
 #[inline(always)]
 pub(crate) fn get_by<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
     let mut jp = root;

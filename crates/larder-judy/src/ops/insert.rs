@@ -17,19 +17,18 @@
 
 use super::build::{build, drop_small, parting, Pile};
 use super::find::{get_mut, place};
+use super::Cpu;
 use super::ROOT;
 use crate::layout::{digit, mask, Kind, MOST_IMMEDIATE};
-use crate::raw::branch::Children;
-use crate::raw::cpu::Cpu;
+use crate::raw::jp::branch::Children;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
 /// Where the value of an inserted index is (nothing in a set), and whether the index is new.
 pub(crate) type Inserted<'a> = (Option<&'a mut u64>, bool);
 
-pub(crate) use crate::raw::cpu::insert;
-
-/// Inserts an index into a slot, with value zero if it is new: what [`insert`] is compiled from.
+/// Inserts an index into a slot, with value zero if it is new: what
+/// [`cpu::insert`](crate::raw::cpu::insert) is compiled from.
 #[inline(always)]
 pub(crate) fn insert_by<'a, K: Kind>(
     cpu: impl Cpu,

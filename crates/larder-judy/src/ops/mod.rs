@@ -23,5 +23,25 @@ pub(crate) mod remove;
 pub(crate) mod seek;
 pub(crate) mod stats;
 
+use self::insert::Inserted;
+use crate::layout::Kind;
+use crate::raw::jp::Jp;
+use crate::raw::mem::Mem;
+
+/// What a change was compiled for, and goes on with in a child.
+pub(crate) trait Cpu: Copy {
+    /// Inserts an index into a slot.
+    fn insert<'a, K: Kind>(
+        self,
+        jp: &'a mut Jp<K>,
+        slot: usize,
+        key: u64,
+        mem: &mut Mem,
+    ) -> Inserted<'a>;
+
+    /// Removes an index from a slot.
+    fn remove<K: Kind>(self, jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64>;
+}
+
 /// The level of the root's slot.
 pub(crate) const ROOT: usize = 8;

@@ -6,7 +6,7 @@
 use super::find::Slot;
 use super::seek::with_digit;
 use crate::layout::{digit, mask, Kind};
-use crate::raw::branch::Branch;
+use crate::raw::jp::branch::Branch;
 use crate::raw::jp::{Jp, View};
 
 /// How many indexes of a slot are below `key`, whose path leads to it.

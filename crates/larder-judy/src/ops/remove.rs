@@ -8,15 +8,13 @@
 
 use super::build::{drop_small, settle, Pile};
 use super::find::place;
+use super::Cpu;
 use crate::layout::{digit, leaf_again, mask, Kind};
-use crate::raw::cpu::Cpu;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
-pub(crate) use crate::raw::cpu::remove;
-
 /// Removes an index from a slot, and returns its value (zero in a set), if it was there: what
-/// [`remove`] is compiled from.
+/// [`cpu::remove`](crate::raw::cpu::remove) is compiled from.
 #[inline(always)]
 pub(crate) fn remove_by<K: Kind>(
     cpu: impl Cpu,

@@ -12,10 +12,8 @@ use crate::raw::jp::{on_form, Jp, Run};
 /// An index and its value (nothing in a set).
 pub(crate) type Found<'a> = (u64, Slot<'a>);
 
-pub(crate) use crate::raw::cpu::seek;
-
 /// The nearest index from `key` on, upwards or downwards, in the tree below the root's pair: what
-/// [`seek`] is compiled from.
+/// [`cpu::seek`](crate::raw::cpu::seek) is compiled from.
 ///
 /// 1. Go down the path of `key`, noting its branches by their levels, to a run, to where the path
 ///    strays, or to where it ends.

@@ -1,7 +1,7 @@
 //! Which forms a tree is made of, and whether it is sound.
 
 use crate::layout::Kind;
-use crate::raw::branch::Branch;
+use crate::raw::jp::branch::Branch;
 use crate::raw::jp::{Jp, Run, View};
 use crate::Stats;
 

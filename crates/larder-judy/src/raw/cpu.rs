@@ -3,32 +3,16 @@
 //! Compiled for any x86-64, counting bits takes a dozen instructions, and a path through bitmap
 //! branches counts at each. So searches and changes are compiled twice, and the processor is asked
 //! which one to take (the answer is kept by `std`). It is asked once a call: what goes on from node
-//! to node, and from word to word, has a [`Cpu`] that says how.
+//! to node, and from word to word, has a [`Cpu`] that says how. This file has the operations on
+//! words; `raw/text/cpu.rs` has those on strings.
 
-use crate::chunks::Chunks;
 use crate::layout::Kind;
 use crate::ops::find::Slot;
 use crate::ops::insert::Inserted;
 use crate::ops::seek::Found;
-use crate::ops::{find, insert, remove, seek};
+use crate::ops::{find, insert, remove, seek, Cpu};
 use crate::raw::jp::Jp;
 use crate::raw::mem::Mem;
-use crate::raw::text::Text;
-
-/// What a change was compiled for, and goes on with in a child.
-pub(crate) trait Cpu: Copy {
-    /// Inserts an index into a slot.
-    fn insert<'a, K: Kind>(
-        self,
-        jp: &'a mut Jp<K>,
-        slot: usize,
-        key: u64,
-        mem: &mut Mem,
-    ) -> Inserted<'a>;
-
-    /// Removes an index from a slot.
-    fn remove<K: Kind>(self, jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Option<u64>;
-}
 
 /// Any processor.
 #[derive(Clone, Copy)]
@@ -42,7 +26,7 @@ pub(crate) struct Counting(());
 #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
 impl Counting {
     #[inline(always)]
-    fn here() -> Option<Self> {
+    pub(in crate::raw) fn here() -> Option<Self> {
         std::arch::is_x86_feature_detected!("popcnt").then_some(Counting(()))
     }
 }
@@ -94,7 +78,7 @@ macro_rules! twice {
         #[inline(always)]
         pub(crate) fn $name<$($generic)*>($($arg: $type),*) -> $result {
             #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
-            if let Some(cpu) = Counting::here() {
+            if let Some(cpu) = $crate::raw::cpu::Counting::here() {
                 // SAFETY: the processor has just been asked.
                 return unsafe { $counting::<$($given)*>(cpu, $($arg),*) };
             }
@@ -108,7 +92,7 @@ macro_rules! twice {
         /// The processor has the instruction.
         #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
         #[target_feature(enable = "popcnt")]
-        unsafe fn $counting<$($generic)*>(cpu: Counting, $($arg: $type),*) -> $result {
+        unsafe fn $counting<$($generic)*>(cpu: $crate::raw::cpu::Counting, $($arg: $type),*) -> $result {
             let $cpu = cpu;
             $body
         }
@@ -116,7 +100,7 @@ macro_rules! twice {
         /// For any processor. A function of its own, as it may call itself.
         #[inline(never)]
         fn $plain<$($generic)*>($($arg: $type),*) -> $result {
-            let $cpu = Plain;
+            let $cpu = $crate::raw::cpu::Plain;
             $body
         }
     };
@@ -150,30 +134,4 @@ twice! {
     = |cpu| remove::remove_by(cpu, jp, slot, key, mem)
 }
 
-twice! {
-    /// The value of a string.
-    text_get, text_get_counting, text_get_plain,
-    ['a, C: Chunks] [C] (text: &'a Text<C>, key: &[u8]) -> Option<&'a u64>
-    = |_| text.get_by(key)
-}
-
-twice! {
-    /// The nearest string from `key` on.
-    text_seek, text_seek_counting, text_seek_plain,
-    ['a, const UP: bool, C: Chunks] [UP, C] (text: &'a Text<C>, key: &mut Vec<u8>, inclusive: bool) -> Option<&'a u64>
-    = |_| text.seek_by::<UP>(key, inclusive)
-}
-
-twice! {
-    /// Inserts a string.
-    text_insert, text_insert_counting, text_insert_plain,
-    ['a, C: Chunks] [C] (text: &'a mut Text<C>, key: &[u8]) -> (&'a mut u64, bool)
-    = |cpu| text.insert_by(cpu, key)
-}
-
-twice! {
-    /// Removes a string.
-    text_remove, text_remove_counting, text_remove_plain,
-    [C: Chunks] [C] (text: &mut Text<C>, key: &[u8]) -> Option<u64>
-    = |cpu| text.remove_by(cpu, key)
-}
+pub(in crate::raw) use twice;

@@ -18,13 +18,18 @@
 //! in the whole subtree, and the field holds them. The eighth byte has no room in the field, so the
 //! root's node, in the only slot of level 8, is never narrow.
 
+pub(crate) mod bits;
+pub(crate) mod branch;
+pub(crate) mod immed;
+pub(crate) mod leaf;
+
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::bits::Bits;
-use super::branch::Branch;
-use super::immed::Immed;
-use super::leaf::Leaf;
+use self::bits::Bits;
+use self::branch::Branch;
+use self::immed::Immed;
+use self::leaf::Leaf;
 use crate::layout::{mask, Kind};
 
 /// What a pair is: the low byte of its meta word.

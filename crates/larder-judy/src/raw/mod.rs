@@ -17,12 +17,8 @@
 //!    always written ones.
 
 pub(crate) mod below;
-pub(crate) mod bits;
-pub(crate) mod branch;
 pub(crate) mod cpu;
-pub(crate) mod immed;
 pub(crate) mod jp;
-pub(crate) mod leaf;
 pub(crate) mod mem;
 pub(crate) mod text;
 mod text_rank;

@@ -15,21 +15,23 @@
 //! So which arrays there are depends on the strings alone; what each is made of, also on what was
 //! in it before. Strings may be long: nothing here recurses over a length.
 
+mod cpu;
+
 use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
 use super::below::{Below, Link, Lone};
-use super::cpu::{self, Cpu, Plain};
+use super::cpu::{seek, Plain};
 use super::jp::{Jp, View};
 use super::mem::Mem;
 use crate::chunks::Chunks;
 use crate::layout::Parts;
 use crate::ops::find::get_by;
 use crate::ops::free::Doomed;
-use crate::ops::seek::{seek, seek_by, Found};
+use crate::ops::seek::{seek_by, Found};
 use crate::ops::stats::stats;
-use crate::ops::ROOT;
+use crate::ops::{Cpu, ROOT};
 use crate::stats::TextStats;
 
 /// A tree of byte strings, cut into words by `C`.
@@ -104,7 +106,7 @@ impl<C: Chunks> Text<C> {
     /// The value of a string. The key may be one that no string of the kind can be: it has none.
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&u64> {
-        cpu::text_get(self, key)
+        cpu::get(self, key)
     }
 
     /// What [`get`](Self::get) is compiled from.
@@ -160,7 +162,7 @@ impl<C: Chunks> Text<C> {
     /// 2. A short-cut leaf of another string makes room for an array of both (2).
     #[inline]
     pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
-        cpu::text_insert(self, key)
+        cpu::insert(self, key)
     }
 
     /// What [`insert`](Self::insert) is compiled from.
@@ -246,7 +248,7 @@ impl<C: Chunks> Text<C> {
     /// The key may be one that no string of the kind can be.
     #[inline]
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u64> {
-        cpu::text_remove(self, key)
+        cpu::remove(self, key)
     }
 
     /// What [`remove`](Self::remove) is compiled from.
@@ -371,7 +373,7 @@ impl<C: Chunks> Text<C> {
     ///    its edge.
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<&u64> {
-        cpu::text_seek::<UP, C>(self, key, inclusive)
+        cpu::seek::<UP, C>(self, key, inclusive)
     }
 
     /// What [`seek`](Self::seek) is compiled from.

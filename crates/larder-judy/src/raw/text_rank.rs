@@ -11,12 +11,12 @@
 //! run; no string is put together.
 
 use super::below::{Below, Link};
+use super::cpu::get;
 use super::jp::Jp;
 use super::text::{array, each_run, links, Text};
 use crate::chunks::Chunks;
 use crate::layout::Parts;
 use crate::ops::cursor::Cursor;
-use crate::ops::find::get;
 
 /// Strings in an array and below it, or, if there are more than `enough`, any number above that:
 /// then it stops counting. Nothing here recurses over a string's length.

@@ -6,9 +6,9 @@
 
 use std::marker::PhantomData;
 
-use super::jp::{Form, Jp, Tag, Word};
-use super::mem::Mem;
+use super::{Form, Jp, Tag, Word};
 use crate::layout::{class, mask, Kind};
+use crate::raw::mem::Mem;
 
 /// Immediate indexes of `k` bytes, for reading.
 pub(crate) struct Immed<'a, K> {
@@ -64,7 +64,7 @@ impl<K: Kind> Jp<K> {
     }
 
     #[inline(always)]
-    pub(super) fn packed(&self) -> u128 {
+    pub(in crate::raw) fn packed(&self) -> u128 {
         let field = (self.meta >> 8) as u128;
         if K::VALUES {
             field
@@ -187,7 +187,12 @@ impl<K: Kind> Jp<K> {
 ///
 /// `block` is a block of class `n` whose first `n` words are written (null if `n` is 0), and `at` ≤
 /// `n` < 64.
-pub(super) unsafe fn words_insert(block: *mut u64, n: usize, at: usize, mem: &mut Mem) -> *mut u64 {
+pub(in crate::raw) unsafe fn words_insert(
+    block: *mut u64,
+    n: usize,
+    at: usize,
+    mem: &mut Mem,
+) -> *mut u64 {
     let (old, new) = (if n == 0 { 0 } else { class(n) }, class(n + 1));
     // SAFETY: 1. `at` ≤ `n`, so every range lies within the `n` written words, or one further in a
     // block of class n + 1.
@@ -218,7 +223,7 @@ pub(super) unsafe fn words_insert(block: *mut u64, n: usize, at: usize, mem: &mu
 /// # Safety
 ///
 /// `block` is a block of class `n` whose first `n` words are written, and `at` < `n` ≤ 64.
-pub(super) unsafe fn words_remove(
+pub(in crate::raw) unsafe fn words_remove(
     block: *mut u64,
     n: usize,
     at: usize,

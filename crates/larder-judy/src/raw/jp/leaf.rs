@@ -5,9 +5,9 @@
 
 use std::marker::PhantomData;
 
-use super::jp::{Form, Jp, Tag};
-use super::mem::Mem;
+use super::{Form, Jp, Tag};
 use crate::layout::{leaf_shape, mask, Kind};
+use crate::raw::mem::Mem;
 
 /// A linear leaf, for reading.
 pub(crate) struct Leaf<'a, K> {

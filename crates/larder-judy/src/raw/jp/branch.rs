@@ -10,12 +10,12 @@
 use smallvec::SmallVec;
 
 use super::bits::{below, nearest, place};
-use super::jp::{Form, Jp, Tag, View};
-use super::mem::Mem;
+use super::{Form, Jp, Tag, View};
 use crate::layout::{
     deserves_wide, linear_words, quarter_pairs, time_to_ask, Kind, LINEAR_AGAIN, LINEAR_MOST,
     WIDE_AGAIN,
 };
+use crate::raw::mem::Mem;
 
 /// A quarter of a bitmap branch.
 #[repr(C)]

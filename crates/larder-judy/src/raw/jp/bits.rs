@@ -11,9 +11,9 @@
 use std::marker::PhantomData;
 
 use super::immed::{words_insert, words_remove};
-use super::jp::{Form, Full, Jp, Tag, Word};
-use super::mem::Mem;
+use super::{Form, Full, Jp, Tag, Word};
 use crate::layout::{class, Kind};
+use crate::raw::mem::Mem;
 
 /// The words of a bitmap leaf's block.
 const fn words<K: Kind>() -> usize {
@@ -154,7 +154,7 @@ impl<'a, K: Kind> Bits<'a, K> {
 /// The nearest bit that is set from `low`'s on, itself included, upwards or downwards, in four
 /// quarters: its quarter and its place there.
 #[inline(always)]
-pub(super) fn nearest<const UP: bool>(
+pub(in crate::raw) fn nearest<const UP: bool>(
     low: u8,
     bits_of: impl Fn(usize) -> u64,
 ) -> Option<(usize, u8)> {
@@ -182,7 +182,7 @@ pub(super) fn nearest<const UP: bool>(
 
 /// The place of a bit among those that are set, if it is set itself.
 #[inline(always)]
-pub(super) fn place(bits: u64, bit: u8) -> Option<usize> {
+pub(in crate::raw) fn place(bits: u64, bit: u8) -> Option<usize> {
     // With the bit on top of those below it, its test is that of a sign.
     let up_to = bits << (63 - bit);
     ((up_to as i64) < 0).then(|| up_to.count_ones() as usize - 1)
@@ -190,7 +190,7 @@ pub(super) fn place(bits: u64, bit: u8) -> Option<usize> {
 
 /// How many bits are set below a bit.
 #[inline(always)]
-pub(super) fn below(bits: u64, bit: u8) -> usize {
+pub(in crate::raw) fn below(bits: u64, bit: u8) -> usize {
     (bits & ((1 << bit) - 1)).count_ones() as usize
 }
 
@@ -420,7 +420,7 @@ impl<K: Kind> Jp<K> {
     }
 
     /// Gives back a bitmap leaf's blocks.
-    pub(super) fn drop_bits(self, mem: &mut Mem) {
+    pub(in crate::raw) fn drop_bits(self, mem: &mut Mem) {
         for quarter in 0..if K::VALUES { 4 } else { 0 } {
             // SAFETY: the block is four quarters, each with a block of its values' class if it has
             // any.
