@@ -12,6 +12,31 @@ terms_test_() ->
        fun() -> [row(Type, Options, Row) || Options <- [[], [compressed]], Row <- rows()] end}}
      || Type <- types()].
 
+%% The emulator appends in place to a binary that it made by appending. What a table holds of it
+%% stays as it was, and the process goes on to append.
+appended_test_() ->
+    [{atom_to_list(Type), fun() -> appended(Type, Options) end}
+     || Type <- types(), Options <- [[], [compressed]]].
+
+appended(Type, Options) ->
+    T = larder:new(t, [Type | Options]),
+    Count = 40,
+    Last = lists:foldl(
+             fun(I, B) ->
+                     true = larder:insert(T, {I, B, B}),
+                     <<_:3/binary, Part/binary>> = B,
+                     true = larder:insert(T, {{I}, Part, [B]}),
+                     <<B/binary, I:256>>
+             end, <<1:256>>, lists:seq(2, Count)),
+    ?assertEqual(32 * Count, byte_size(Last)),
+    [begin
+         Expected = << <<N:256>> || N <- lists:seq(1, I - 1) >>,
+         <<_:3/binary, Part/binary>> = Expected,
+         ?assertEqual([{I, Expected, Expected}], larder:lookup(T, I)),
+         ?assertEqual([{{I}, Part, [Expected]}], larder:lookup(T, {I}))
+     end || I <- lists:seq(2, Count)],
+    true = larder:delete(T).
+
 large_maps_test_() ->
     [{timeout, 60, {atom_to_list(Type), fun() -> large_maps(Type) end}} || Type <- types()].
 

@@ -6,7 +6,7 @@
 //! emulator may still append to. Copies are the emulator's binaries, too, so they come back without
 //! another copy.
 
-use crate::boxed::{self, Counted, SharedBinary};
+use crate::boxed::{self, Bits, Counted, SharedBinary};
 use crate::decode::BLOBS;
 use crate::layout;
 use crate::sys::*;
@@ -63,6 +63,18 @@ pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
         }
         _ => copy(bytes),
     }
+}
+
+/// A binary to which the emulator may still append, after it was told not to: it copies what is
+/// appended to from then on, as it does after an insert into a table of `ets`. The bytes may have
+/// moved.
+#[cold]
+pub fn settled<'a>(env: *mut Env, word: Word) -> Option<Bits<'a>> {
+    let mut binary = Binary::empty();
+    // SAFETY: `env` and the term are the running call's. The call gives where the bytes are, so it
+    // sees to it that they stay there.
+    unsafe { enif_inspect_binary(env, word, &mut binary) };
+    boxed::bits(word)
 }
 
 fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {

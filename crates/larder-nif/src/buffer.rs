@@ -154,6 +154,36 @@ impl<'p> Buffer<'p> {
         self.byte(count as u8);
     }
 
+    /// Writes a count as LEB128 in the place of the one byte at `at`.
+    #[inline]
+    pub fn set_count(&mut self, at: usize, count: usize) {
+        match count {
+            0..0x80 => self.change(at, |_| count as u8),
+            _ => self.set_long_count(at, count),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set_long_count(&mut self, at: usize, count: usize) {
+        let behind = at + 1..self.len;
+        // The count is written to the end first, which says how long it is.
+        self.long_varint(count as u64);
+        let length = self.len - behind.end;
+        self.reserve(length);
+        assert!(at < behind.end);
+        // SAFETY: what is behind the byte, and then the count, lie within what was written, and
+        // what is behind the count has room for as many bytes as that has.
+        unsafe {
+            let (place, end) = (self.start.add(at), self.start.add(behind.end));
+            let mut count = [0; 10];
+            count[..length].copy_from_slice(std::slice::from_raw_parts(end, length));
+            place.add(length).copy_from(place.add(1), behind.len());
+            place.copy_from_nonoverlapping(count.as_ptr(), length);
+        }
+        self.len = behind.end + length - 1;
+    }
+
     /// Makes another byte of one that was written.
     #[inline]
     pub fn change(&mut self, at: usize, f: impl FnOnce(u8) -> u8) {
@@ -197,6 +227,15 @@ mod tests {
         buffer.change(0, |byte| byte + 1);
         expected[0] = 8;
         assert_eq!(*buffer, expected[..]);
+        buffer.set_count(1, 5);
+        expected[1] = 5;
+        assert_eq!(*buffer, expected[..]);
+        for (count, bytes) in [(300, vec![0xAC, 2]), (1 << 21, vec![0x80, 0x80, 0x80, 1])] {
+            buffer.change(1, |_| 0);
+            buffer.set_count(1, count);
+            expected.splice(1..2, bytes);
+            assert_eq!(*buffer, expected[..]);
+        }
         buffer.truncate(4);
         assert_eq!(*buffer, expected[..4]);
         buffer.replace(b"xyz".to_vec());

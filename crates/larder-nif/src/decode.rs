@@ -125,6 +125,61 @@ fn one_atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
 /// bytes.
 #[inline(never)]
 fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+    match bytes[at] {
+        TUPLE if bytes[at + 1] != 0 => tuple(heap, bytes, at, place, depth),
+        LIST => list(heap, bytes, at, place, depth),
+        NIL => {
+            place.fill(layout::NIL);
+            at + 1
+        }
+        FLOAT => {
+            let (word, end) = float(heap, bytes, at);
+            place.fill(word);
+            end
+        }
+        _ => other_still(heap, bytes, at, place, depth),
+    }
+}
+
+#[inline]
+fn tuple(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+    let Some(depth) = depth.checked_sub(1) else {
+        return nested(heap, bytes, at, place);
+    };
+    let (arity, mut next) = length(bytes, at + 1);
+    let (word, mut slots) = heap.tuple(arity as usize);
+    place.fill(word);
+    while let Some(slot) = slots.next() {
+        next = child(heap, bytes, next, slot, depth);
+    }
+    next
+}
+
+#[inline(never)]
+fn list(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+    let (count, mut next) = length(bytes, at + 1);
+    let depth = match depth.checked_sub(1) {
+        Some(depth) if count as usize <= CELLS => depth,
+        _ => return nested(heap, bytes, at, place),
+    };
+    let (word, mut cells) = heap.cells(count as usize);
+    place.fill(word);
+    while let Some(head) = cells.next() {
+        // Most lists are texts.
+        next = match bytes[next] {
+            tag @ SMALL.. => {
+                head.fill(small(tag));
+                next + 1
+            }
+            _ => child(heap, bytes, next, head, depth),
+        };
+    }
+    next
+}
+
+/// As `other`, for rarer kinds.
+#[inline(never)]
+fn other_still(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     if let Some((word, end)) = leaf(heap, bytes, at) {
         place.fill(word);
         return end;
@@ -135,22 +190,6 @@ fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize
     let (count, mut next) = length(bytes, at + 1);
     let count = count as usize;
     match bytes[at] {
-        TUPLE => {
-            let (word, mut slots) = heap.tuple(count);
-            place.fill(word);
-            while let Some(slot) = slots.next() {
-                next = child(heap, bytes, next, slot, depth);
-            }
-            next
-        }
-        LIST if count <= CELLS => {
-            let (word, mut cells) = heap.cells(count);
-            place.fill(word);
-            while let Some(head) = cells.next() {
-                next = child(heap, bytes, next, head, depth);
-            }
-            next
-        }
         ILIST if count <= CELLS => {
             let (word, mut cells, tail) = heap.improper(count);
             place.fill(word);

@@ -39,8 +39,6 @@ pub use identifiers::Unreadable;
 
 /// The most levels of containers that are written by calls within calls.
 const DEPTH: u32 = 64;
-/// The longest list whose length is one byte.
-const SHORT_LIST: usize = 127;
 
 /// What a written run owes or shows.
 type Written = Result<(), Unreadable>;
@@ -213,45 +211,15 @@ impl<'p> Writer<'p> {
         self.out.head(LIST, 0);
         let (mut count, mut rest) = (0, word);
         while let Some((head, tail)) = layout::cell(rest) {
-            if count == SHORT_LIST {
-                // Begun again, now that it is known to be long.
-                self.forget(at);
-                return self.long_list(word, depth);
-            }
             self.child(head, depth)?;
             (count, rest) = (count + 1, tail);
         }
-        self.out.change(at + 1, |_| count as u8);
+        self.out.set_count(at + 1, count);
         if rest != layout::NIL {
             self.out.change(at, |_| ILIST);
             return self.child(rest, depth);
         }
         Ok(())
-    }
-
-    #[inline(never)]
-    fn long_list(&mut self, word: Word, depth: u32) -> Written {
-        let (count, tail) = list_length(word);
-        let tag = if tail == layout::NIL { LIST } else { ILIST };
-        self.out.head(tag, count);
-        let mut rest = word;
-        while let Some((head, tail)) = layout::cell(rest) {
-            self.child(head, depth)?;
-            rest = tail;
-        }
-        match tag {
-            LIST => Ok(()),
-            _ => self.child(tail, depth),
-        }
-    }
-
-    /// Takes back what was written from a place on.
-    fn forget(&mut self, at: usize) {
-        if self.handles.get() {
-            // SAFETY: as in `release`, of whole terms and heads that are gone after the next line.
-            unsafe { blob::release_all(&self.out[at..]) }
-        }
-        self.out.truncate(at);
     }
 
     #[inline]
@@ -263,16 +231,24 @@ impl<'p> Writer<'p> {
     /// A binary that does not lie on a heap whole, or a bitstring.
     #[inline(never)]
     fn bits(&mut self, word: Word) -> Written {
-        let Some(bits) = boxed::bits(word) else {
+        let Some(mut bits) = boxed::bits(word) else {
             return self.official(word);
         };
+        let is_inline = self.mode != Mode::Shared || bits.bytes.len() <= INLINE_BINARY;
+        if !is_inline
+            && bits
+                .shared
+                .is_some_and(|s| s.is_written && s.whole.1 == bits.bytes.len())
+        {
+            bits = binaries::settled(self.env, word).unwrap_or(bits);
+        }
         if bits.more > 0 {
             let whole = bits.bytes.len() - 1;
             self.out.head(BITS, 8 * whole + bits.more);
             self.out.slice(&bits.bytes[..whole]);
             self.out
                 .byte(bits.bytes[whole] & (0xFFu8 << (8 - bits.more)));
-        } else if self.mode != Mode::Shared || bits.bytes.len() <= INLINE_BINARY {
+        } else if is_inline {
             self.inline_binary(bits.bytes);
         } else {
             let handle = binaries::blob(bits.bytes, bits.shared).into_handle();
