@@ -41,7 +41,8 @@
 //! | lookup, member, lookup_element, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index's check confirms |
 //! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
 //! | the same, for an absent key or one that stays | the same, with nothing changed |
-//! | list insert, list insert_new | the closing of the gate |
+//! | list insert | the closing of the gate |
+//! | list insert_new | the end of the search for its keys |
 //! | delete_all_objects | the exchange of the state word |
 //! | dropping a table | the setting of the state word's `DEAD` bit |
 //! | select, count of one key (`select_point`, `count_point`) | as lookup; `delete_point` as delete |

@@ -37,6 +37,21 @@ fn histories_of_tables_are_linearizable() {
     }
 }
 
+/// Operations on one key go on beside a long list, each of whose three rows is in another part of it.
+#[test]
+fn histories_of_tables_with_long_lists_are_linearizable() {
+    let larder = Larder::new();
+    for round in 0..100 * soak() {
+        let mut rows = table(&larder, round % 2 == 1, None);
+        rows.1 = 700;
+        let subject = On(rows, 5);
+        if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed(20_261_124) + round)) {
+            panic!("ordered: {}, {wrong}", round % 2 == 1);
+        }
+        subject.0 .0.drop_table().expect("it lives");
+    }
+}
+
 #[test]
 fn histories_of_tables_on_other_structures_are_linearizable() {
     for structure in structures() {

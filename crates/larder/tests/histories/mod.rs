@@ -5,9 +5,11 @@
 use larder::api::{Builder, Larder, Table};
 use larder_term::{term, Term};
 use larder_testing::tables::{Op, Tabular, KEYS};
+use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A table of tuples `{key, number}`.
-pub struct Rows(pub Table);
+/// A table of tuples `{key, number}`; and how many other rows come before the second row of a list,
+/// and before the third.
+pub struct Rows(pub Table, pub i64);
 
 /// A table of this type, on this structure or on the defaults.
 pub fn table(larder: &Larder, ordered: bool, structure: Option<&str>) -> Rows {
@@ -21,7 +23,7 @@ pub fn table(larder: &Larder, ordered: bool, structure: Option<&str>) -> Rows {
         Some(name) => builder.structure(name),
         None => builder,
     };
-    Rows(builder.create().expect("a table"))
+    Rows(builder.create().expect("a table"), 0)
 }
 
 fn row(k: u64, value: u64) -> Term {
@@ -46,7 +48,16 @@ fn number(rows: &[Term]) -> Option<u64> {
 
 impl Rows {
     fn all(&self, value: u64) -> Vec<Term> {
-        (0..KEYS).map(|k| row(k, value)).collect()
+        // New ones each time: they are in nobody's way.
+        static NEXT: AtomicI64 = AtomicI64::new(KEYS as i64);
+        let rows = (0..KEYS).flat_map(|k| {
+            let others = if k == 0 { 0 } else { self.1 };
+            // Ordering: Relaxed; only the numbers' being different matters.
+            let from = NEXT.fetch_add(others, Ordering::Relaxed);
+            let others = (from..from + others).map(|k| term!({(k), 0}));
+            others.chain([row(k, value)])
+        });
+        rows.collect()
     }
 
     fn one(&self, op: Op) -> Result<Op, larder::Error> {
