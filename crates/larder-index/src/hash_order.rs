@@ -435,6 +435,25 @@ impl<R: KeyRule> HashOrder<R> {
     }
 }
 
+impl<R: KeyRule> HashOrder<R> {
+    /// As `thin_out`, after several entries went. The leaf merges with its neighbour if that lies
+    /// before it: what a scan has still to read keeps its leaves.
+    #[cold]
+    fn thin_out_read<'g>(&self, guard: &'g Guard, hash: u64, mut leaf: Locked<'g>) {
+        let (shape, live, heat) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.contention(0));
+        let is_second = shape.depth > 0 && hash >> (64 - u32::from(shape.depth)) & 1 == 1;
+        if is_second && heat < 0 && self.sizes.lonely(shape.class, live) {
+            match self.merge(guard, hash, leaf) {
+                Ok(()) => return,
+                Err(alone) => leaf = alone,
+            }
+        }
+        if heat < HOT {
+            self.tidy(guard, hash, leaf, false);
+        }
+    }
+}
+
 /// Whether an entry may be added to what is live in a leaf.
 #[inline(always)]
 fn has_room(leaf: Leaf<'_>, body: Body<'_>) -> bool {
@@ -515,6 +534,37 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         };
         self.take(guard, key.hash, (locked, home, &hit, heat));
         Was::Present
+    }
+
+    fn remove_read(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        may: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let Some(seen) = batch.seen.filter(|seen| seen.index == self.number) else {
+            return false;
+        };
+        let hash = counting(key.hash);
+        let Ok((mut leaf, _)) = self.trie.find(hash, guard).lock() else {
+            return false;
+        };
+        // An unordered batch has the leaf's entries as they lie, and at this version they lie so
+        // still (see `unchanged`).
+        if !batch.unordered || !leaf.was_at(seen.version) || !may() {
+            return false;
+        }
+        let handles = leaf.remove_chosen(chosen);
+        if leaf.leaf().live() < leaf.leaf().bounds().least as usize {
+            self.thin_out_read(guard, hash, leaf);
+        } else {
+            drop(leaf);
+        }
+        for handle in handles {
+            self.shared.retire(guard, Some(handle));
+        }
+        true
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {

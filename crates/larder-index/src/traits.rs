@@ -418,6 +418,21 @@ pub trait Unique: Send + Sync {
         was
     }
 
+    /// Removes the entries at these places, which ascend, of a batch that a `scan` gave unordered,
+    /// in one change. `key` is the key of one of them. `may` is called once, under the lock, before
+    /// anything is changed. False, and nothing was done, if the index has changed there since, can't
+    /// tell, or `may` does not consent.
+    fn remove_read(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        may: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let _ = (guard, key, batch, chosen, may);
+        false
+    }
+
     /// As `update`, with a scratch buffer of the caller's, which is cleared first: nobody has to
     /// look for one.
     fn update_with<'v>(

@@ -152,7 +152,7 @@ impl Program {
     /// # Complexity
     /// Linear in the instructions, in the part of the object that they look at and in the result.
     /// Allocates only when `scratch` must grow.
-    #[inline]
+    #[inline(always)]
     pub fn run<'s>(
         &'s self,
         object: &ObjectView<'s>,
@@ -164,7 +164,7 @@ impl Program {
 
     /// Whether the result for a stored object is the atom `true`. As [`Program::run`], and quicker
     /// where the result is only looked at.
-    #[inline]
+    #[inline(always)]
     pub fn is_true(
         &self,
         object: &ObjectView<'_>,
@@ -205,13 +205,13 @@ impl Program {
     }
 
     /// The first clause from `from` on whose tests a row passes.
-    #[inline]
+    #[inline(always)]
     fn passed(&self, from: usize, row: &Row<'_>, fields: &mut Fields<'_>) -> Option<usize> {
         let passes = |clause: &Clause| clause.passes(row, fields, &self.pool);
         Some(from + self.clauses.get(from..)?.iter().position(passes)?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_row<'s>(
         &'s self,
         row: &Row<'s>,

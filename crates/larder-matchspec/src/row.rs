@@ -19,6 +19,7 @@ pub(crate) struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// A stored object.
+    #[inline(always)]
     pub(crate) fn stored(object: &ObjectView<'a>) -> Row<'a> {
         Row {
             arity: object.arity(),
@@ -129,7 +130,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A run that begins with the element at a position, from 1, which the row has.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
         if position == self.apart {
             return self.key;

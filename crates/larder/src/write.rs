@@ -19,7 +19,7 @@ use crate::raw;
 use crate::reaper;
 use crate::store::Index;
 use crate::table::{after_lock, At, Table};
-use larder_index::{Change, Guard, Key, Multi, Objects, Unique, Was};
+use larder_index::{Batch, Change, Guard, Key, Multi, Objects, Unique, Was};
 use larder_term::blob::Handles;
 use larder_term::object;
 
@@ -219,6 +219,41 @@ impl Table {
         }
         leavings.release(at);
         (written, was)
+    }
+
+    /// Removes the entries at these places of a batch without order, in one change, if none of its
+    /// leaf's has changed since. False, and nothing was done, otherwise.
+    pub(crate) fn remove_read(
+        &self,
+        at: &At<'_>,
+        ix: &dyn Unique,
+        batch: &Batch,
+        chosen: &[u32],
+    ) -> bool {
+        let Some(&first) = chosen.first() else {
+            return true;
+        };
+        let key = |i: u32| self.key(batch.key(i as usize));
+        let mut leavings = Leavings::default();
+        let done = ix.remove_read(at.guard, key(first), (batch, chosen), &mut || {
+            // (1)
+            if !self.still(at) {
+                return false;
+            }
+            // (3)
+            if self.fixation.is_fixed() {
+                chosen.iter().for_each(|&i| self.note_removal(key(i)));
+            }
+            let values = chosen.iter().map(|&i| batch.value(i as usize));
+            values.for_each(|value| leavings.note(value));
+            true
+        });
+        // (4)
+        if done {
+            at.store.count.add(-(chosen.len() as i64));
+        }
+        leavings.release(at);
+        done
     }
 
     /// Changes the objects under one key of a bag or duplicate_bag. As `change_one`.

@@ -193,7 +193,12 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Merges the leaf with its buddy, if both are small and nobody is at work there; gives it back
     /// if not.
-    fn merge<'g>(&self, guard: &'g Guard, hash: u64, leaf: Locked<'g>) -> Result<(), Locked<'g>> {
+    pub(crate) fn merge<'g>(
+        &self,
+        guard: &'g Guard,
+        hash: u64,
+        leaf: Locked<'g>,
+    ) -> Result<(), Locked<'g>> {
         let shape = leaf.leaf().shape();
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
             return Err(leaf);

@@ -6,8 +6,10 @@ use super::bucket_words::Bucket;
 use super::outside::Handle;
 use super::words::{self, Writer};
 use crate::hash::gather::lives_inside;
+use crate::hash::plain;
 use crate::hash::shape::*;
 use crate::sync::atomic::Ordering::Relaxed;
+use smallvec::SmallVec;
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
 // readers (see the head of `raw`).
@@ -212,8 +214,16 @@ impl Locked<'_> {
     /// those below it move up.
     #[inline(always)]
     pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
+        self.remove_lane(hit.bucket, hit.lane);
+        if hit.bucket.address() != home.bucket.address() {
+            self.forget_passed(self.leaf.number(hit.bucket));
+        }
+    }
+
+    /// Removes the entry of a lane. What is known of guests stays as it is.
+    #[inline(always)]
+    fn remove_lane(&mut self, bucket: Bucket<'_>, i: usize) {
         let unit = unit(self.leaf.class());
-        let (bucket, i) = (hit.bucket, hit.lane);
         let n = entries(bucket.word(0));
         let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
         let gap = end - from;
@@ -229,9 +239,63 @@ impl Locked<'_> {
             }
         }
         bucket.set_word(0, bucket.word(0) - 1);
-        if bucket.address() != home.bucket.address() {
-            self.forget_passed(self.leaf.number(bucket));
+    }
+
+    /// Removes the entries at these places, which ascend, among all entries of the leaf in the
+    /// order of buckets and lanes. Gives the handles of those that are outside, which are the
+    /// caller's to retire.
+    pub(crate) fn remove_chosen(&mut self, chosen: &[u32]) -> SmallVec<[Handle; 4]> {
+        let shape = self.leaf.shape();
+        let mut handles = SmallVec::new();
+        let (mut chosen, mut first) = (chosen, 0);
+        for number in 0..shape.buckets as usize {
+            let bucket = self.leaf.bucket(number);
+            let n = entries(bucket.word(0));
+            let next = first + n as u32;
+            let (here, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
+            if !here.is_empty() {
+                let marks = self.marks(number, here, first, &mut handles);
+                if here.len() == n {
+                    let bytes = LANE * n + bucket.len() - heap(bucket, n, shape.unit());
+                    self.add(-(n as i32), -(bytes as isize));
+                    bucket.set_word(0, bucket.word(0) & !0xFF);
+                } else {
+                    // From the last on: a lane that is moved to another's place stays.
+                    for &place in here.iter().rev() {
+                        self.remove_lane(bucket, (place - first) as usize + 1);
+                    }
+                }
+                if marks & GUEST != 0 {
+                    self.forget_passed(number);
+                }
+            }
+            (chosen, first) = (others, next);
         }
+        handles
+    }
+
+    /// All marks of the chosen entries of a bucket, whose first entry is the `first` of the leaf;
+    /// adds the handles of those that are outside.
+    fn marks(
+        &self,
+        bucket: usize,
+        chosen: &[u32],
+        first: u32,
+        handles: &mut SmallVec<[Handle; 4]>,
+    ) -> u16 {
+        let shape = self.leaf.shape();
+        let (bytes, mut all) = (self.bytes(), 0);
+        let mut lanes = plain::lanes(bytes, bucket * shape.bucket(), shape).zip(first..);
+        for &place in chosen {
+            let Some(((lane, from, end), _)) = lanes.find(|&(_, at)| at == place) else {
+                break;
+            };
+            all |= lane;
+            if lane & OUTSIDE != 0 {
+                handles.push(Handle::from_bits(plain::handle_bits(&bytes[from..end])));
+            }
+        }
+        all
     }
 
     /// Adds to the contention counter, within bounds, and returns it.

@@ -406,6 +406,11 @@ impl<'g> Locked<'g> {
         Locked { leaf, before }
     }
 
+    /// Whether nothing was changed between the reading of a version and the taking of the lock.
+    pub(crate) fn was_at(&self, version: u64) -> bool {
+        self.before & !CHANGED == version
+    }
+
     /// Notes that something is about to be changed.
     #[inline(always)]
     pub(super) fn change(&mut self) {

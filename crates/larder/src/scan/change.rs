@@ -4,6 +4,9 @@
 //! 2. One that matched is changed under its leaf's lock: as it was read, or, if it has changed
 //!    meanwhile, matched anew there.
 //!
+//! A delete removes what matched in a leaf that it read without order in one change, if the leaf is
+//! as it was.
+//!
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of
 //! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
 
@@ -17,7 +20,7 @@ use crate::raw;
 use crate::store::Index;
 use crate::table::{At, Table};
 use crate::write::{Held, Written};
-use larder_index::{Change, Direction, Was};
+use larder_index::{Batch, Change, Direction, Was};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
@@ -70,6 +73,8 @@ struct Work {
     count: u64,
     /// For the objects that are matched under a lock.
     scratch: Scratch,
+    /// The objects of a batch that matched.
+    chosen: Vec<u32>,
     /// In a bag: the key whose objects were dealt with last.
     dealt: Vec<u8>,
 }
@@ -96,16 +101,18 @@ impl Work {
             program,
             count: 0,
             scratch: Scratch::default(),
+            chosen: Vec::new(),
             dealt: Vec::new(),
         }
     }
 
-    /// One slice: finds objects that are `wanted` and calls `act` with each.
+    /// One slice: finds objects that are `wanted` and calls `act` with each; `at_once` removes those
+    /// of a leaf instead, where it can.
     fn step(
         &mut self,
         budget: &mut Budget,
         ctx: &Context<'_>,
-        wanted: &Wanted<'_>,
+        (wanted, at_once): (&Wanted<'_>, bool),
         act: &mut Act<'_>,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
@@ -123,37 +130,68 @@ impl Work {
             if usable == 0 {
                 return Ok(Step::Done);
             }
-            for i in 0..usable {
-                let (key, value) = (batch.key(i), batch.value(i));
+            let one = table.kind().is_unique();
+            let (mut dealt, mut go) = (0, true);
+            self.chosen.clear();
+            while dealt < usable && go {
+                let (key, value) = batch.entry(dealt);
                 let object = raw::view(key, value, table.keypos(), plain);
-                let dealt = !table.kind().is_unique() && self.dealt == key;
-                if !dealt && wanted(&self.program, &object, ctx, scratch) {
-                    let mut turn = Turn {
-                        program: &self.program,
-                        ctx,
-                        scratch: &mut self.scratch,
-                        key,
-                        value,
-                    };
-                    match act(&table, &at, &mut turn) {
-                        Ok(n) => self.count += n,
-                        Err(error) => {
-                            // To be met again, from the entry on.
-                            cursor.stop(&table, &at, batch, i);
-                            return Err(error);
-                        }
-                    }
-                    if !table.kind().is_unique() {
+                let known = !one && self.dealt == key;
+                if !known && wanted(&self.program, &object, ctx, scratch) {
+                    self.chosen.push(dealt as u32);
+                    if !one {
                         key.clone_into(&mut self.dealt);
                     }
                 }
-                if !budget.spend(cost(weight, value)) {
-                    if i + 1 < usable {
-                        cursor.stop(&table, &at, batch, i + 1);
+                dealt += 1;
+                go = budget.spend(cost(weight, value));
+            }
+            if at_once && table.remove_chosen(&at, batch, &self.chosen) {
+                self.count += self.chosen.len() as u64;
+                self.chosen.clear();
+            }
+            for &i in &self.chosen {
+                let (key, value) = batch.entry(i as usize);
+                let mut turn = Turn {
+                    program: &self.program,
+                    ctx,
+                    scratch: &mut self.scratch,
+                    key,
+                    value,
+                };
+                match act(&table, &at, &mut turn) {
+                    Ok(n) => self.count += n,
+                    Err(error) => {
+                        // To be met again, from the entry on.
+                        self.dealt.clear();
+                        cursor.stop(&table, &at, batch, i as usize);
+                        return Err(error);
                     }
+                }
+                if !budget.spend(weight) && (i as usize) + 1 < dealt {
+                    if !one {
+                        key.clone_into(&mut self.dealt);
+                    }
+                    cursor.stop(&table, &at, batch, i as usize + 1);
                     return Ok(Step::More);
                 }
             }
+            if dealt < usable {
+                cursor.stop(&table, &at, batch, dealt);
+            }
+            if !go {
+                return Ok(Step::More);
+            }
+        }
+    }
+}
+
+impl Table {
+    /// Removes entries of a batch in one change; false, and nothing was done, if that can't be.
+    fn remove_chosen(&self, at: &At<'_>, batch: &Batch, chosen: &[u32]) -> bool {
+        match &at.store.index {
+            Index::One(ix) if batch.unordered => self.remove_read(at, &**ix, batch, chosen),
+            _ => false,
         }
     }
 }
@@ -299,7 +337,8 @@ impl DeleteJob {
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| turn.delete(table, at);
-        self.work.step(budget, ctx, &Program::is_true, &mut act)
+        self.work
+            .step(budget, ctx, (&Program::is_true, true), &mut act)
     }
 
     /// The objects deleted so far.
@@ -335,7 +374,7 @@ impl ReplaceJob {
                       scratch: &mut Scratch| {
             one || program.run(object, ctx, scratch).is_some()
         };
-        let step = self.work.step(budget, ctx, &wanted, &mut act);
+        let step = self.work.step(budget, ctx, (&wanted, false), &mut act);
         prepared.clear();
         self.prepared = prepared;
         step

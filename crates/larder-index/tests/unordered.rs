@@ -1,0 +1,141 @@
+//! Batches in any order, and the removal of what they had: against a map, over sizes of all kinds.
+
+use larder_index::{pin, Batch, Direction, Key, Start, Unique};
+use larder_testing::*;
+use std::collections::HashMap;
+
+fn key_of(n: &[u8; 8]) -> Key<'_> {
+    key(n, Hashes::Good)
+}
+
+/// Values from nothing to what lives outside of leaves.
+fn value(n: u64) -> Vec<u8> {
+    let len = match n % 17 {
+        0 => 1000 + n % 3000,
+        1..=4 => n % 250,
+        _ => n % 20,
+    };
+    vec![n as u8; len as usize]
+}
+
+fn fill(index: &dyn Unique, model: &mut HashMap<u64, Vec<u8>>, keys: impl Iterator<Item = u64>) {
+    for k in keys {
+        let value = value(mix(k ^ model.len() as u64));
+        put(index, key_of(&k.to_be_bytes()), &value);
+        model.insert(k, value);
+    }
+}
+
+fn number(batch: &Batch, i: usize) -> u64 {
+    u64::from_be_bytes(batch.key(i).try_into().unwrap())
+}
+
+/// All batches of a scan, one after the other; `each` may change the index between them.
+fn scan(index: &dyn Unique, any_order: bool, mut each: impl FnMut(&Batch)) {
+    let (mut batch, mut at) = (Batch::default(), None::<Vec<u8>>);
+    loop {
+        batch.any_order = any_order;
+        let start = at.as_deref().map_or(Start::Edge, Start::At);
+        index.scan(&pin(), start, Direction::Forward, &mut batch);
+        each(&batch);
+        if batch.done {
+            return;
+        }
+        at = Some(batch.resume.clone());
+    }
+}
+
+/// Checks that the index has what the model has, by both kinds of scans and by look-ups.
+fn check(index: &dyn Unique, model: &HashMap<u64, Vec<u8>>) {
+    for any_order in [false, true] {
+        let mut found = HashMap::new();
+        scan(index, any_order, |batch| {
+            assert!(any_order || !batch.unordered);
+            for i in 0..batch.len() {
+                let before = found.insert(number(batch, i), batch.value(i).to_vec());
+                assert!(before.is_none(), "met twice");
+            }
+        });
+        assert!(found == *model, "{any_order}");
+    }
+    for (k, value) in model {
+        let mut out = Vec::new();
+        assert!(index.get(&pin(), key_of(&k.to_be_bytes()), &mut out));
+        assert!(out == *value);
+    }
+    assert_eq!(index.len(), model.len());
+}
+
+#[test]
+fn what_a_batch_had_is_removed_at_once() {
+    for config in configs() {
+        let index = make(Kind::Hash, config);
+        let mut model = HashMap::new();
+        let (mut removed, mut rounds) = (0, 0);
+        for round in 0..if cfg!(miri) { 3 } else { 60u64 } {
+            let keys = (0..200 + 20 * (round % 7)).map(|i| mix(round * 31 + i) % 4000);
+            fill(&*index, &mut model, keys);
+            // None, some, or all; of leaves that were read in order nothing can be removed.
+            let part = [0, 1, 30, 64][round as usize % 4];
+            scan(&*index, true, |batch| {
+                let wanted = |&i: &u32| mix(number(batch, i as usize) ^ round) % 64 < part;
+                let chosen: Vec<u32> = (0..batch.len() as u32).filter(wanted).collect();
+                let Some(&first) = chosen.first() else {
+                    return;
+                };
+                let mut asked = 0;
+                let key = key_of(batch.key(first as usize).try_into().unwrap());
+                let refused = index.remove_read(&pin(), key, (batch, &chosen), &mut || {
+                    asked += 1;
+                    false
+                });
+                assert!(!refused);
+                let done = index.remove_read(&pin(), key, (batch, &chosen), &mut || {
+                    asked += 1;
+                    true
+                });
+                assert_eq!(done, batch.unordered);
+                assert_eq!(asked, 2 * u32::from(batch.unordered));
+                if done {
+                    for &i in &chosen {
+                        assert!(model.remove(&number(batch, i as usize)).is_some());
+                    }
+                    removed += chosen.len();
+                    rounds += 1;
+                    // What went is not removed again.
+                    assert!(!index.remove_read(&pin(), key, (batch, &chosen), &mut || true));
+                }
+            });
+            check(&*index, &model);
+        }
+        assert!(removed > 100 && rounds > 5, "{removed} {rounds}");
+    }
+}
+
+#[test]
+fn nothing_is_removed_from_a_leaf_that_has_changed() {
+    for config in configs() {
+        let index = make(Kind::Hash, config);
+        let mut model = HashMap::new();
+        fill(&*index, &mut model, 0..300);
+        let mut tried = 0;
+        scan(&*index, true, |batch| {
+            if batch.len() < 2 || !batch.unordered {
+                return;
+            }
+            let (changed, other) = (number(batch, 0), 1);
+            put(&*index, key_of(&changed.to_be_bytes()), &[7; 9]);
+            model.insert(changed, vec![7; 9]);
+            let key = key_of(batch.key(other).try_into().unwrap());
+            let mut asked = false;
+            let done = index.remove_read(&pin(), key, (batch, &[other as u32]), &mut || {
+                asked = true;
+                true
+            });
+            assert!(!done && !asked);
+            tried += 1;
+        });
+        assert!(tried > 0);
+        check(&*index, &model);
+    }
+}
