@@ -1,8 +1,8 @@
 //! Structures that keep objects, as bytes, under keys, as bytes, shared by any number of threads.
 //!
 //! Two traits say what an index does: [`Unique`] (one value under a key) and [`Multi`] (many, in
-//! order of arrival). [`unique`] and [`multi`] make the defaults; [`oracle`] has the obviously
-//! right ones that they are tested against.
+//! order of arrival). [`unique`] and [`multi`] make the defaults. The obviously right ones that
+//! they are tested against are in `larder-testing`.
 //!
 //! ```
 //! use larder_index::{pin, unique, Batch, Change, Direction, Key, Start, UniqueKind};
@@ -62,7 +62,6 @@ mod hash;
 mod hash_order;
 mod key_order;
 mod multi;
-pub mod oracle;
 mod raw;
 mod route;
 mod run;
@@ -79,7 +78,6 @@ pub use hash::gather::{KeyRule, Rule};
 pub use hash_order::HashOrder;
 pub use key_order::KeyOrder;
 pub use multi::Bag;
-pub use oracle::{OracleMulti, OracleUnique};
 #[cfg(debug_assertions)]
 pub use raw::memory::bytes_taken;
 pub use raw::memory::{trim, trim_arenas, Allocator};

@@ -149,26 +149,6 @@ impl Batch {
         self.bytes.extend_from_slice(value);
         self.entries.push((k, v, self.bytes.len()));
     }
-
-    /// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the
-    /// buffer, unseen by `key` and `value`.
-    pub(crate) fn push_around(&mut self, hash: &[u8], key: &[u8], value: &[u8], number: &[u8]) {
-        self.bytes.extend_from_slice(hash);
-        self.push(key, value);
-        self.bytes.extend_from_slice(number);
-    }
-
-    /// The position of entry `i`, pushed by `push_around`.
-    pub(crate) fn position_around(&self, i: usize, out: &mut Vec<u8>) {
-        let (k, v, end) = self.entries[i];
-        let next = self
-            .entries
-            .get(i + 1)
-            .map_or(self.bytes.len(), |next| next.0 - HASH);
-        out.clear();
-        out.extend_from_slice(&self.bytes[k - HASH..v]);
-        out.extend_from_slice(&self.bytes[end..next]);
-    }
 }
 
 /// Some values, copied out of an index. Reusable: `clear` keeps its memory.
@@ -707,11 +687,8 @@ mod tests {
         };
         batch.bytes.truncate(FAR);
         batch.push(b"key", b"value");
-        batch.push_around(&[1; HASH], b"other", b"far", &[7]);
+        batch.push(b"other", b"far");
         assert_eq!((batch.key(0), batch.value(0)), (&b"key"[..], &b"value"[..]));
         assert_eq!((batch.key(1), batch.value(1)), (&b"other"[..], &b"far"[..]));
-        let mut position = Vec::new();
-        batch.position_around(1, &mut position);
-        assert_eq!(position, [&[1; HASH][..], b"other", &[7]].concat());
     }
 }

@@ -1,7 +1,8 @@
 //! A structure of one's own, from beginning to end: entries in a sorted vector.
 
-use larder_index::{pin, Change, Key, OracleUnique, Stats, Unique};
+use larder_index::{pin, Change, Key, Stats, Unique};
 use larder_studies::{Act, Actor, Cut, One, OneLock, Order, Position, Sequential, Visitor};
+use larder_testing::OracleUnique;
 
 /// Entries by ascending position. Found in O(log n); a change moves what lies behind it, O(n).
 struct SortedVec<W>(Vec<(Position, W)>);

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   keys           adversarial keys and hashes, whole scans
+//!   oracle         the obviously right index of each kind
 //!   unique_ops     random operations on an index with one value under a key, against the oracle
-//!                  that `larder-index` has
 //!   multi_ops      ... on an index with many
 //!   threads        threads at work together, and what must hold all the while
 //!   appends        inserts at the end of a table, beside all else
@@ -24,6 +24,7 @@ pub mod environment;
 pub mod history;
 mod keys;
 pub mod multi_ops;
+mod oracle;
 pub mod registers;
 pub mod tables;
 pub mod threads;
@@ -37,3 +38,4 @@ mod bounded;
 pub mod model;
 
 pub use keys::*;
+pub use oracle::{OracleMulti, OracleUnique};

@@ -1,7 +1,8 @@
 //! Random sequences of operations on an index with many values under a key, against the oracle.
 
+use crate::OracleMulti;
 use crate::*;
-use larder_index::{pin, Batch, Multi, Objects, OracleMulti, Start, Stats};
+use larder_index::{pin, Batch, Multi, Objects, Start, Stats};
 use proptest::prelude::*;
 
 /// An operation on the key with this number.

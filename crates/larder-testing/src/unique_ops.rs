@@ -1,9 +1,8 @@
 //! Random sequences of operations on an index with one value under a key, against the oracle.
 
+use crate::OracleUnique;
 use crate::*;
-use larder_index::{
-    pin, Batch, Change, Got, OracleUnique, Shorts, Start, Stats, Unique, Was, SHORT, TOGETHER,
-};
+use larder_index::{pin, Batch, Change, Got, Shorts, Start, Stats, Unique, Was, SHORT, TOGETHER};
 use proptest::prelude::*;
 
 /// An operation on the key with this number.

@@ -51,9 +51,9 @@
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
 //!
-//! An operation on one key goes on beside a long list that is being inserted. Another one that finds
-//! the gate closed answers [`Error::Busy`] and has had no effect: [`Table::help`] and do it again.
-//! [`api`] does so by itself.
+//! An operation on one key goes on beside a long list that is being inserted. Another one that
+//! finds the gate closed answers [`Error::Busy`] and has had no effect: [`Table::help`] and do it
+//! again. [`api`] does so by itself.
 
 #![deny(unsafe_code)]
 

@@ -358,7 +358,8 @@ impl Table {
             .ok_or_else(|| self.why_not_open(guard))
     }
 
-    /// As `begin`, for an operation on one key, which may go on beside a list that is being inserted.
+    /// As `begin`, for an operation on one key, which may go on beside a list that is being
+    /// inserted.
     ///
     /// # Errors
     /// As `begin`.

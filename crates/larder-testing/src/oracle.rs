@@ -4,12 +4,15 @@
 //! It is what the real structures are tested against. It keeps every promise of the traits, and
 //! none of speed.
 
-use crate::traits::HASH;
-use crate::{Batch, Change, Direction, Key, Multi, Objects, Start, Stats, Unique, Updater, Values};
-use crossbeam_epoch::Guard;
+use larder_index::{
+    Batch, Change, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
+};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+
+/// Bytes of a hash in a position.
+const HASH: usize = 6;
 
 /// Entries that one batch takes at most. Small, so that scans over several batches are the common
 /// case in tests.
@@ -36,6 +39,42 @@ fn range(start: Start<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u
         Direction::Forward => (near, Bound::Unbounded),
         Direction::Backward => (Bound::Unbounded, near),
     }
+}
+
+/// Appends an entry of a `Multi`. The hash and the number of the arrival lie around it in the
+/// buffer, unseen by `key` and `value`.
+fn push_around(batch: &mut Batch, hash: &[u8], key: &[u8], value: &[u8], number: &[u8]) {
+    batch.bytes.extend_from_slice(hash);
+    batch.push(key, value);
+    batch.bytes.extend_from_slice(number);
+}
+
+/// The position of entry `i`, pushed by `push_around`.
+fn position_around(batch: &Batch, i: usize, out: &mut Vec<u8>) {
+    let (key, value, end) = batch.entries[i];
+    let next = match batch.entries.get(i + 1) {
+        Some(next) => next.0 - HASH,
+        None => batch.bytes.len(),
+    };
+    out.clear();
+    out.extend_from_slice(&batch.bytes[key - HASH..value]);
+    out.extend_from_slice(&batch.bytes[end..next]);
+}
+
+/// Removes at most `limit` entries; answers whether none is left.
+fn pop(map: &mut BTreeMap<Vec<u8>, Vec<u8>>, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+    for _ in 0..limit {
+        match map.pop_first() {
+            Some((_, value)) => f(&value),
+            None => return true,
+        }
+    }
+    map.is_empty()
+}
+
+/// About the bytes that the entries take.
+fn held(map: &BTreeMap<Vec<u8>, Vec<u8>>) -> usize {
+    map.iter().map(|(k, v)| k.len() + v.len() + 48).sum()
 }
 
 /// Fills `batch` from the map. `front` bytes of a position precede the key, `back` bytes follow it.
@@ -69,7 +108,7 @@ fn fill(
         };
         let (hash, rest) = position.split_at(front);
         let (key, number) = rest.split_at(rest.len() - back);
-        batch.push_around(hash, key, value, number);
+        push_around(batch, hash, key, value, number);
         batch.resume.clear();
         batch.resume.extend_from_slice(position);
     }
@@ -154,14 +193,7 @@ impl Unique for OracleUnique {
     }
 
     fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        let mut map = self.map.lock();
-        for _ in 0..limit {
-            match map.pop_first() {
-                Some((_, value)) => f(&value),
-                None => return true,
-            }
-        }
-        map.is_empty()
+        pop(&mut self.map.lock(), limit, f)
     }
 
     fn len(&self) -> usize {
@@ -169,9 +201,7 @@ impl Unique for OracleUnique {
     }
 
     fn memory(&self) -> usize {
-        let map = self.map.lock();
-        let held: usize = map.iter().map(|(k, v)| k.len() + v.len() + 48).sum();
-        size_of::<Self>() + held
+        size_of::<Self>() + held(&self.map.lock())
     }
 
     fn stats(&self) -> Stats {
@@ -302,18 +332,11 @@ impl Multi for OracleMulti {
     }
 
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        batch.position_around(i, out);
+        position_around(batch, i, out);
     }
 
     fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        let mut map = self.map.lock();
-        for _ in 0..limit {
-            match map.pop_first() {
-                Some((_, value)) => f(&value),
-                None => return true,
-            }
-        }
-        map.is_empty()
+        pop(&mut self.map.lock(), limit, f)
     }
 
     fn len(&self) -> usize {
@@ -321,9 +344,7 @@ impl Multi for OracleMulti {
     }
 
     fn memory(&self) -> usize {
-        let map = self.map.lock();
-        let held: usize = map.iter().map(|(k, v)| k.len() + v.len() + 48).sum();
-        size_of::<Self>() + held
+        size_of::<Self>() + held(&self.map.lock())
     }
 
     fn stats(&self) -> Stats {
