@@ -228,7 +228,10 @@ impl<'a, R: KeyRule> Crowd<'a, R> {
     /// All objects of the crowd go, with their marks, leaf by leaf.
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         self.begin_write();
-        let gone = self.crowds.tree.remove_within(self.guard, &self.prefix, f);
+        let gone = self
+            .crowds
+            .tree
+            .remove_within(self.guard, &self.prefix, Some(f));
         debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
         if self.entry.marked {
             self.unmark_all();
@@ -313,7 +316,7 @@ impl<R: KeyRule> Crowd<'_, R> {
     /// Removes all marks.
     fn unmark_all(&mut self) {
         let marks = &self.crowds.marks;
-        marks.remove_within(self.guard, &self.prefix, &mut |_| ());
+        marks.remove_within(self.guard, &self.prefix, None);
         self.entry.marked = false;
     }
 

@@ -94,7 +94,7 @@ impl CrowdEntry {
 /// Whether an entry is a crowd's.
 #[inline]
 pub(super) fn is_crowd(entry: &[u8]) -> bool {
-    entry.first() == Some(&CROWD)
+    matches!(entry, [CROWD, ..])
 }
 
 /// The number of objects in a list.

@@ -179,10 +179,15 @@ fn unpack<R: KeyRule>(
     std::mem::swap(&mut raw, &mut batch.entries);
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut unpacked = Unpacked::All;
+    // The key within which the scan begins, if it does, comes first.
+    let mut bound = match raw.first() {
+        Some(&(key, list, _)) => from.bound(&batch.bytes[key..list]),
+        None => None,
+    };
     for &(key, list, end) in &raw {
         let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
         if !stops && !list::is_crowd(&batch.bytes[list..end]) {
-            let bound = from.bound(&batch.bytes[key..list]);
+            let bound = bound.take();
             match direction {
                 Direction::Forward => spread((key, list, end), bound, batch),
                 Direction::Backward => spread_backward((key, list, end), bound, batch),
@@ -237,29 +242,39 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
 /// Makes objects of a list, those from a number on. The first stays where it is.
 #[inline(always)]
 fn spread((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
-    let (len, mut at, mut moved) = (list - key, 1, None);
-    while let Some(item) = list::items_from(&batch.bytes[list..end], at).next() {
+    let mut at = list + 1;
+    let first = loop {
+        let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
+            return;
+        };
         at = item.end;
-        if bound.is_some_and(|bound| item.number < bound) {
-            continue;
+        if bound.is_none_or(|bound| item.number >= bound) {
+            break item.object;
         }
-        match moved {
-            None if batch.firsts => return keep_first((key, list), &item, batch),
-            None => {
-                keep_first((key, list), &item, batch);
-                moved = Some(list + item.object.start - len);
-            }
-            Some(key) => append((key, len), list, &item, batch),
-        }
+    };
+    let moved = first.start - (list - key);
+    keep_first(key..list, first, batch);
+    if at < end && !batch.firsts {
+        copy_rest(moved..moved + (list - key), at..end, batch);
+    }
+}
+
+/// Copies the objects that lie there, each behind a copy of its key.
+#[inline(never)]
+fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
+    let mut at = rest.start;
+    while let Some(item) = list::items_from(&batch.bytes[..rest.end], at).next() {
+        at = item.end;
+        copy(key.clone(), &item, batch);
     }
 }
 
 /// As `spread`, in descending order.
 fn spread_backward((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
-    let items: SmallVec<[Item; 16]> = list::items(&batch.bytes[list..end]).collect();
+    let items: SmallVec<[Item; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
     for item in items.iter().rev() {
         if bound.is_none_or(|bound| item.number <= bound) {
-            append((key, list - key), list, item, batch);
+            copy(key..list, item, batch);
         }
     }
 }
@@ -267,11 +282,10 @@ fn spread_backward((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch)
 /// Makes an entry of the first object of a list that belongs to the scan, where it lies: the key
 /// comes before it, over what nobody needs any more.
 #[inline(always)]
-fn keep_first((key, list): (usize, usize), item: &Item, batch: &mut Batch) {
-    let value = list + item.object.start;
-    let moved = value - (list - key);
-    move_up(&mut batch.bytes, key..list, moved);
-    batch.entries.push((moved, value, list + item.object.end));
+fn keep_first(key: Range<usize>, object: Range<usize>, batch: &mut Batch) {
+    let moved = object.start - key.len();
+    move_up(&mut batch.bytes, key, moved);
+    batch.entries.push((moved, object.start, object.end));
 }
 
 /// Moves some bytes, which are mostly few.
@@ -298,15 +312,14 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
     }
 }
 
-/// Makes an entry of a copy of an object of a list, whose key lies there, has so many bytes.
+/// Makes an entry of a copy of an object, with what lies behind it, behind a copy of its key.
 #[inline]
-fn append((key, len): (usize, usize), list: usize, item: &Item, batch: &mut Batch) {
+fn copy(key: Range<usize>, item: &Item, batch: &mut Batch) {
     let bytes = &mut batch.bytes;
-    let value = bytes.len() + len;
-    bytes.extend_from_within(key..key + len);
-    bytes.extend_from_within(list + item.object.start..list + item.end);
-    let end = value + item.object.len();
-    batch.entries.push((value - len, value, end));
+    let (from, value) = (bytes.len(), bytes.len() + key.len());
+    bytes.extend_from_within(key);
+    bytes.extend_from_within(item.object.start..item.end);
+    batch.entries.push((from, value, value + item.object.len()));
 }
 
 /// Step 3: makes the next objects of a crowd the batch. If there are none from where the scan
@@ -381,8 +394,8 @@ pub(super) fn step<R: KeyRule>(
         if list::is_crowd(&batch.bytes[list..end]) {
             let key = batch.bytes[key..list].to_vec();
             first_of_crowd(bag, guard, &key, batch);
-        } else if let Some(item) = list::items(&batch.bytes[list..end]).next() {
-            keep_first((key, list), &item, batch);
+        } else if let Some(item) = list::items_from(&batch.bytes[..end], list + 1).next() {
+            keep_first(key..list, item.object, batch);
         }
         if !batch.is_empty() {
             return here;

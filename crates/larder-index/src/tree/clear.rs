@@ -10,8 +10,11 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
 
+/// What is called with each value that goes.
+type Visit<'f> = &'f mut dyn FnMut(&[u8]);
+
 impl<R: Route> Tree<R> {
-    /// Removes all entries whose positions begin so, and calls `f` with the value of each, in
+    /// Removes all entries whose positions begin so, and calls `f`, if any, with each value, in
     /// order; gives how many there were. Each leaf's entries go at one instant. Nobody else writes
     /// to these positions meanwhile.
     ///
@@ -23,7 +26,7 @@ impl<R: Route> Tree<R> {
         &self,
         guard: &Guard,
         within: &[u8],
-        f: &mut dyn FnMut(&[u8]),
+        mut f: Option<Visit<'_>>,
     ) -> usize {
         let (mut cursor, mut gone) = (within.to_vec(), 0);
         loop {
@@ -39,13 +42,12 @@ impl<R: Route> Tree<R> {
             let own = those_within(&locked, within).expect("the lock's holder reads nothing torn");
             let ends = own.end < locked.len();
             gone += own.len();
-            let handles = take_out(&mut locked, own, f);
+            let handles = match &mut f {
+                Some(f) => take_out(&mut locked, own, Some(&mut **f)),
+                None => take_out(&mut locked, own, None),
+            };
             // (3)
-            if locked.used() < self.shared.config.most / 4 {
-                self.tidy(guard, Sought::new(&cursor), locked);
-            } else {
-                drop(locked);
-            }
+            self.give_room_back(guard, Sought::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -56,18 +58,37 @@ impl<R: Route> Tree<R> {
             }
         }
     }
+
+    /// Step 3. What is empty merges as it is: it need not become smaller first.
+    fn give_room_back(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+        if leaf.used() >= self.shared.config.most / 4 {
+            return;
+        }
+        if leaf.len() > 0 {
+            return self.tidy(guard, position, leaf);
+        }
+        if !self.route.merge(&self.shared, leaf, position, guard) {
+            if let Ok(Some(leaf)) = self.route.find(position, guard).try_lock() {
+                self.tidy(guard, position, leaf);
+            }
+        }
+    }
 }
 
-/// Which entries of a leaf have positions that begin so.
+/// Which entries of a leaf have positions that begin so. Between two of them all do.
 fn those_within(leaf: &Locked<'_>, within: &[u8]) -> Result<Range<usize>, Torn> {
     let view = leaf.view();
     let (first, _) = view.search_any(within)?;
     let Some(sought) = view.behind_prefix(within) else {
         return Ok(first..first);
     };
-    let mut end = first;
-    while end < view.len() && view.begins_with(end, sought)? {
-        end += 1;
+    let mut end = view.len();
+    if first < end && !view.begins_with(end - 1, sought)? {
+        // What begins so ends in this leaf.
+        end = first;
+        while view.begins_with(end, sought)? {
+            end += 1;
+        }
     }
     Ok(first..end)
 }
@@ -76,13 +97,18 @@ fn those_within(leaf: &Locked<'_>, within: &[u8]) -> Result<Range<usize>, Torn> 
 fn take_out(
     leaf: &mut Locked<'_>,
     range: Range<usize>,
-    f: &mut dyn FnMut(&[u8]),
+    f: Option<Visit<'_>>,
 ) -> SmallVec<[Handle; 8]> {
     let mut handles = SmallVec::new();
+    if let Some(f) = f {
+        for i in range.clone() {
+            f(leaf.value(i, &leaf.record_of(i)));
+        }
+    }
     for i in range.clone() {
-        let record = leaf.record_of(i);
-        f(leaf.value(i, &record));
-        handles.extend(leaf.handle(&record));
+        if let Some(handle) = leaf.handle(&leaf.record_of(i)) {
+            handles.push(handle);
+        }
     }
     if range.len() == leaf.len() {
         if !range.is_empty() {
