@@ -400,8 +400,8 @@ pub trait Unique: Send + Sync {
 
     /// Removes the entries at these places, which ascend, of a batch that a `scan` gave unordered,
     /// in one change. `key` is the key of one of them. `may` is called once, under the lock, before
-    /// anything is changed. False, and nothing was done, if the index has changed there since, can't
-    /// tell, or `may` does not consent.
+    /// anything is changed. False, and nothing was done, if the index has changed there since,
+    /// can't tell, or `may` does not consent.
     fn remove_read(
         &self,
         guard: &Guard,

@@ -37,7 +37,8 @@ fn histories_of_tables_are_linearizable() {
     }
 }
 
-/// Operations on one key go on beside a long list, each of whose three rows is in another part of it.
+/// Operations on one key go on beside a long list, each of whose three rows is in another part of
+/// it.
 #[test]
 fn histories_of_tables_with_long_lists_are_linearizable() {
     let larder = Larder::new();

@@ -106,8 +106,8 @@ impl Work {
         }
     }
 
-    /// One slice: finds objects that are `wanted` and calls `act` with each; `at_once` removes those
-    /// of a leaf instead, where it can.
+    /// One slice: finds objects that are `wanted` and calls `act` with each; `at_once` removes
+    /// those of a leaf instead, where it can.
     fn step(
         &mut self,
         budget: &mut Budget,
