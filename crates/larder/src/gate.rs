@@ -57,9 +57,9 @@
 //! # Cost
 //!
 //! An operation that finds the gate open has one comparison for all of this. To settle a key takes
-//! a look at a cache line for each `CHUNK` objects of the list, the insertion of the key's own
-//! objects, and the wait for `TURN` objects of another's. A list of one chunk is over sooner than
-//! that: those who meet it help with all of it.
+//! a look at about a hundred cache lines in a list of a million objects, the insertion of the key's
+//! own objects, and the wait for `TURN` objects of another's. A list of one chunk is over soon:
+//! those who meet it help with all of it.
 
 use crate::budget::{Budget, Step};
 use crate::error::Error;

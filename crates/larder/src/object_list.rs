@@ -14,6 +14,8 @@ use std::sync::LazyLock;
 #[derive(Default)]
 pub struct ObjectList {
     chunks: SmallVec<[Chunk; 1]>,
+    /// What is known of the keys of each group of chunks, of a list of several.
+    groups: Vec<Filter>,
     len: usize,
     bytes: usize,
 }
@@ -21,39 +23,57 @@ pub struct ObjectList {
 /// Objects in a chunk.
 const CHUNK: usize = if cfg!(larder_model) { 2 } else { 512 };
 
-/// What tells of most keys that none of a chunk's objects is under them: two bits of one cache line
-/// for each of its keys. Of other keys one of a hundred is taken for one of them.
-struct Filter([[u64; Filter::WORDS]; Filter::LINES]);
+/// Chunks in a group.
+const GROUP: usize = if cfg!(larder_model) { 2 } else { 64 };
 
-impl Filter {
-    const LINES: usize = 16;
-    const WORDS: usize = 8;
+/// What tells of most keys that no object of a chunk, or of a group of chunks, is under them: two
+/// bits of one cache line for each of their keys. One of a hundred other keys is taken for one of
+/// them.
+struct Filter(Box<[[u64; Filter::WORDS]]>);
 
-    fn hash(key: &[u8]) -> u64 {
+/// What a filter knows of a key.
+#[derive(Clone, Copy)]
+struct Mark(u64);
+
+impl Mark {
+    fn of(key: &[u8]) -> Mark {
         static SEED: LazyLock<Seed> = LazyLock::new(|| match cfg!(larder_model) {
             true => Seed::from_number(0),
             false => Seed::random(),
         });
-        SEED.hash(key)
+        Mark(SEED.hash(key))
     }
 
-    /// A line, and two bits of it.
-    fn place(hash: u64) -> (usize, [usize; 2]) {
-        let bits = [hash as usize % 512, (hash >> 9) as usize % 512];
-        ((hash >> 32) as usize % Self::LINES, bits)
+    /// One bit of a word each, in two words of a line.
+    fn bits(self) -> [(usize, u64); 2] {
+        let (first, second) = (self.0 as usize, (self.0 >> 9) as usize);
+        [first, second].map(|bit| (bit / 64 % Filter::WORDS, 1 << (bit % 64)))
+    }
+}
+
+impl Filter {
+    const WORDS: usize = 8;
+
+    /// For so many keys, 16 bits each.
+    fn new(keys: usize) -> Filter {
+        Filter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
     }
 
-    fn add(&mut self, hash: u64) {
-        let (line, bits) = Self::place(hash);
-        for bit in bits {
-            self.0[line][bit / 64] |= 1 << (bit % 64);
+    fn line(&self, mark: Mark) -> usize {
+        // The number of lines is a power of two.
+        (mark.0 >> 32) as usize & (self.0.len() - 1)
+    }
+
+    fn add(&mut self, mark: Mark) {
+        let line = self.line(mark);
+        for (word, bit) in mark.bits() {
+            self.0[line][word] |= bit;
         }
     }
 
-    fn may_have(&self, hash: u64) -> bool {
-        let (line, bits) = Self::place(hash);
-        let line = &self.0[line];
-        bits.iter().all(|bit| line[bit / 64] >> (bit % 64) & 1 == 1)
+    fn may_have(&self, mark: Mark) -> bool {
+        let line = &self.0[self.line(mark)];
+        mark.bits().iter().all(|&(word, bit)| line[word] & bit != 0)
     }
 }
 
@@ -65,7 +85,7 @@ struct Chunk {
     /// Whether a value has handles.
     handles: bool,
     /// What is known of its keys, once it is complete and one of several.
-    filter: Option<Box<Filter>>,
+    filter: Option<Filter>,
 }
 
 impl Chunk {
@@ -78,10 +98,13 @@ impl Chunk {
         }
     }
 
-    fn index(&mut self) {
-        let mut filter = Box::new(Filter([[0; Filter::WORDS]; Filter::LINES]));
+    /// Makes its keys known to its filter, and to its group's.
+    fn index(&mut self, group: &mut Filter) {
+        let mut filter = Filter::new(CHUNK);
         for i in 0..self.ends.len() {
-            filter.add(Filter::hash(self.get(i).0));
+            let mark = Mark::of(self.get(i).0);
+            filter.add(mark);
+            group.add(mark);
         }
         self.filter = Some(filter);
     }
@@ -136,16 +159,25 @@ impl ObjectList {
     }
 
     fn add_chunk(&mut self) {
-        let chunk = match self.chunks.last_mut() {
+        self.index_last();
+        let chunk = match self.chunks.last() {
             // As large as the one before, which is a good guess, but never so large that it costs a
             // slice.
-            Some(full) => {
-                full.index();
-                Chunk::with_room(full.bytes.len().min(64 << 10))
-            }
+            Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
             None => Chunk::default(),
         };
         self.chunks.push(chunk);
+    }
+
+    /// Makes the keys of the last chunk known, which is complete.
+    fn index_last(&mut self) {
+        let group = self.chunks.len().saturating_sub(1) / GROUP;
+        if let Some(last) = self.chunks.last_mut() {
+            if group == self.groups.len() {
+                self.groups.push(Filter::new(GROUP * CHUNK));
+            }
+            last.index(&mut self.groups[group]);
+        }
     }
 
     /// The number of objects.
@@ -160,8 +192,8 @@ impl ObjectList {
 
     /// No object comes any more.
     pub(crate) fn seal(&mut self) {
-        if let [_, .., last] = &mut self.chunks[..] {
-            last.index();
+        if self.is_indexed() {
+            self.index_last();
         }
     }
 
@@ -173,12 +205,15 @@ impl ObjectList {
     /// The numbers of the first `most` objects under a key, of a sealed list.
     ///
     /// # Complexity
-    /// A look at a line of memory for each chunk, and at all keys of those that seem to have it.
+    /// A look at a line of memory for each group, and for each chunk of those that seem to have the
+    /// key; and at all keys of the chunks that do.
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
-        let hash = Filter::hash(key);
-        let may_have = |chunk: &Chunk| chunk.filter.as_ref().is_none_or(|f| f.may_have(hash));
-        let chunks = self.chunks.iter().enumerate();
-        let likely = chunks.filter(|(_, chunk)| may_have(chunk));
+        let mark = Mark::of(key);
+        let may_have = |filter: Option<&Filter>| filter.is_none_or(|f| f.may_have(mark));
+        let groups = self.chunks.chunks(GROUP).enumerate();
+        let likely = groups.filter(|(g, _)| may_have(self.groups.get(*g)));
+        let chunks = likely.flat_map(|(g, chunks)| (g * GROUP..).zip(chunks));
+        let likely = chunks.filter(|(_, chunk)| may_have(chunk.filter.as_ref()));
         let objects = likely.flat_map(|(c, chunk)| {
             let same = (0..chunk.ends.len()).filter(|&i| chunk.get(i).0 == key);
             same.map(move |i| c * CHUNK + i)
@@ -208,24 +243,26 @@ mod tests {
     use larder_term::object::KeyForm;
     use larder_term::{object, term};
 
+    /// A list of several groups, in which some keys come twice.
     #[test]
     fn objects_are_found_under_their_keys() {
-        let key_of = |k: i64| k % 1700;
+        const OBJECTS: usize = 3 * GROUP * CHUNK / 2 + 77;
+        const KEYS: usize = OBJECTS - 5 * CHUNK;
         let mut list = ObjectList::new();
         let mut object = ObjectBuf::new();
         let mut keys = Vec::new();
-        for k in 0..2000 {
+        for i in 0..OBJECTS {
             let form = KeyForm::Hash { legacy_zero: false };
-            let row = term!({(key_of(k)), (k)});
+            let row = term!({((i % KEYS) as i64), (i as i64)});
             object::encode(row.as_ref(), 1, form, false, &mut object).unwrap();
             keys.push(object.key().to_vec());
             list.push(&object);
         }
         list.seal();
-        assert!(list.is_indexed());
-        for (k, key) in keys.iter().enumerate().take(1700) {
+        assert!(list.is_indexed() && list.groups.len() == 2);
+        for (k, key) in keys.iter().enumerate().take(KEYS).step_by(17) {
             let found = list.under(key, 9);
-            let all: Vec<usize> = (k..2000).step_by(1700).collect();
+            let all: Vec<usize> = (k..OBJECTS).step_by(KEYS).collect();
             assert_eq!(found[..], all[..]);
         }
         assert!(list.under(b"none", 9).is_empty());
@@ -233,12 +270,15 @@ mod tests {
     }
 
     #[test]
-    fn most_chunks_are_known_not_to_have_a_key() {
-        let mut filter = Filter([[0; Filter::WORDS]; Filter::LINES]);
-        let hash = |n: u32| Filter::hash(&n.to_be_bytes());
-        (0..512).for_each(|n| filter.add(hash(n)));
-        assert!((0..512).all(|n| filter.may_have(hash(n))));
-        let wrong = (512..100_000).filter(|&n| filter.may_have(hash(n))).count();
-        assert!(wrong < 4_000, "{wrong} of 100,000");
+    fn most_chunks_and_groups_are_known_not_to_have_a_key() {
+        for keys in [CHUNK, GROUP * CHUNK] {
+            let mut filter = Filter::new(keys);
+            let mark = |n: usize| Mark::of(&n.to_be_bytes());
+            (0..keys).for_each(|n| filter.add(mark(n)));
+            assert!((0..keys).all(|n| filter.may_have(mark(n))));
+            let others = keys..keys + 100_000;
+            let wrong = others.filter(|&n| filter.may_have(mark(n))).count();
+            assert!(wrong < 4_000, "{wrong} of 100,000");
+        }
     }
 }
