@@ -5,21 +5,23 @@
 
 -export([all/1, item/2, why_not/2]).
 
-%% In the order of `ets:info/1'.
--define(ITEMS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed, memory,
-                owner, heir, name, size, node, named_table, type, keypos, protection]).
+%% The items of `ets:info/1', in its order, but `node'.
+-define(FACTS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed, memory,
+                owner, heir, name, size, named_table, type, keypos, protection]).
 
 %% @doc All items of info/1.
 -spec all(larder:table()) -> undefined | [{atom(), term()}].
 all(Table) ->
-    case larder_nif:info_list(Table, ?ITEMS -- [node]) of
-        undefined -> undefined;
-        Facts -> zip(?ITEMS, Facts)
+    case larder_nif:info_list(Table, ?FACTS) of
+        undefined ->
+            undefined;
+        [Id, Decentralized, Read, Write, Compressed, Memory, Owner, Heir, Name, Size, Named, Type,
+         Keypos, Protection] ->
+            [{id, Id}, {decentralized_counters, Decentralized}, {read_concurrency, Read},
+             {write_concurrency, Write}, {compressed, Compressed}, {memory, Memory}, {owner, Owner},
+             {heir, Heir}, {name, Name}, {size, Size}, {node, node()}, {named_table, Named},
+             {type, Type}, {keypos, Keypos}, {protection, Protection}]
     end.
-
-zip([node | Items], Facts) -> [{node, node()} | zip(Items, Facts)];
-zip([Item | Items], [Fact | Facts]) -> [{Item, Fact} | zip(Items, Facts)];
-zip([], []) -> [].
 
 %% @doc One item. A table that is gone has none, whatever is asked for.
 -spec item(larder:table(), atom()) -> term().

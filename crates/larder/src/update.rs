@@ -18,7 +18,7 @@ use crate::write::Edit;
 use larder_index::Change;
 use larder_term::number::{Number, NumberError};
 use larder_term::object::patch::{self, Patch};
-use larder_term::object::{self, ObjectBuf, ObjectEncoder, COMPRESSED};
+use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -214,12 +214,20 @@ impl Table {
         out: &mut Vec<Number>,
     ) -> Result<(), Error> {
         let mut sums = Sums::new();
-        with_local(|local| self.update_counter_in(local, who, key, ops, default, &mut sums))?;
+        with_local(|local| {
+            let done = self.update_counter_in(local, who, key, ops, None, &mut sums);
+            let (Err(Error::BadKey), Some(row)) = (&done, default) else {
+                return done;
+            };
+            let row = self.new_row(row)?;
+            self.update_counter_in(local, who, key, ops, Some(row.borrow()), &mut sums)
+        })?;
         out.extend(sums);
         Ok(())
     }
 
-    /// As `update_counter`; the new values take the place of what is in `sums`.
+    /// As `update_counter`, with the default as an object of the table that has the key; the new
+    /// values take the place of what is in `sums`.
     ///
     /// # Errors
     /// As `update_counter`.
@@ -230,7 +238,7 @@ impl Table {
         who: impl Who,
         key: &[u8],
         ops: &[CounterOp],
-        default: Option<NewRow<'_>>,
+        default: Option<ObjectRef<'_>>,
         sums: &mut Sums,
     ) -> Result<(), Error> {
         let last = ops.iter().map(|op| op.pos).max().unwrap_or(0);
@@ -264,10 +272,17 @@ impl Table {
         ops: &[(usize, TermRef<'_>)],
         default: Option<NewRow<'_>>,
     ) -> Result<bool, Error> {
-        with_local(|local| self.update_element_in(local, who, key, ops, default))
+        with_local(|local| {
+            let done = self.update_element_in(local, who, key, ops, None);
+            let (Ok(false), Some(row)) = (&done, default) else {
+                return done;
+            };
+            let row = self.new_row(row)?;
+            self.update_element_in(local, who, key, ops, Some(row.borrow()))
+        })
     }
 
-    /// As `update_element`.
+    /// As `update_element`, with the default as an object of the table that has the key.
     ///
     /// # Errors
     /// As `update_element`.
@@ -278,7 +293,7 @@ impl Table {
         who: impl Who,
         key: &[u8],
         ops: &[(usize, TermRef<'_>)],
-        default: Option<NewRow<'_>>,
+        default: Option<ObjectRef<'_>>,
     ) -> Result<bool, Error> {
         let last = ops.iter().map(|op| op.0).max().unwrap_or(0);
         self.edit(local, who, key, (default, last), |value, out| {
@@ -298,7 +313,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        (default, last): (Option<NewRow<'_>>, usize),
+        (default, last): (Option<ObjectRef<'_>>, usize),
         mut f: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Edited, Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
@@ -310,22 +325,26 @@ impl Table {
                 return Err(Error::TableType);
             };
             let mut found = false;
-            // It has the counts of what is new until the table has counts of its own, which it
-            // takes after the closure.
-            let mut made = None;
             let written = self.change_one(at, &**ix, hashed, Some(spare), &mut |old, out| {
-                let value = match (old, default) {
-                    (Some(value), _) => value,
-                    (None, Some(row)) => made.insert(self.new_row(row)?).value(),
-                    (None, None) => return Ok(Change::Keep.into()),
+                // Whoever gives the default has the counts of its handles; the table takes its own.
+                let Some(value) = old.or(default.map(|row| row.value())) else {
+                    return Ok(Change::Keep.into());
                 };
                 found = true;
-                let patched = patch::patchable(value, self.keypos(), last, plain);
-                let (before, mut edited) = (patched.len(), f(patched, out)?);
-                if edited != Edited::Same && !patch::close(out, before) {
+                let mut whole = false;
+                // One call of `f`, so that it is part of this.
+                let edited = loop {
+                    let patched = match whole {
+                        false => patch::patchable(value, self.keypos(), last, plain),
+                        true => patch::plain_value(value, plain),
+                    };
+                    let (before, edited) = (patched.len(), f(patched, out)?);
+                    if whole || edited == Edited::Same || patch::close(out, before) {
+                        break edited;
+                    }
                     out.clear();
-                    edited = f(patch::plain_value(value, plain), out)?;
-                }
+                    whole = true;
+                };
                 if let (Edited::Same, Some(_)) = (edited, old) {
                     return Ok(Change::Keep.into());
                 }

@@ -4,12 +4,13 @@ use super::single::{spend, with_key};
 use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::decode;
-use crate::encode::{self, Unreadable};
+use crate::encode::{self, place, Row, Unreadable};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
-use larder::{CounterOp, Error, Local, NewRow, Sums, Table};
+use larder::{CounterOp, Error, Local, Sums, Table};
 use larder_term::number::Number;
+use larder_term::object::ObjectRef;
 use larder_term::{Encoder, Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -143,10 +144,11 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
         let mut sums = Sums::new();
         let result = with_key(call, table, call.args[1], |key| {
             match table.update_counter_in(local, asker(call), key, &ops, None, &mut sums) {
-                Err(Error::BadKey) if default.is_some() => with_row(call, default, |row| {
+                Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
+                    let row = Some(row);
                     let done =
                         table.update_counter_in(local, asker(call), key, &ops, row, &mut sums);
-                    done.or_else(|error| refused(call, table, error))
+                    answer(call, table, done)
                 }),
                 other => answer(call, table, other),
             }
@@ -190,15 +192,6 @@ fn refuse_counter(
     why().unwrap_or_else(|raise| raise)
 }
 
-/// What the engine refuses of a call with a default.
-#[cold]
-fn refused<R>(call: &Call<'_>, table: &Arc<Table>, error: Error) -> Result<R, Raise> {
-    match error {
-        Error::BadDefault => Err(Raise::Cause(atoms::DEFAULT)),
-        other => answer(call, table, Err(other)),
-    }
-}
-
 #[inline]
 fn number(call: &Call<'_>, value: &Number) -> Word {
     match value {
@@ -219,21 +212,24 @@ fn is_row(default: Option<Word>) -> bool {
     default.is_none_or(|default| layout::tuple(default).is_some())
 }
 
-/// Runs `f` with the default object, if there is one.
-#[cold]
+/// Runs `f` with the default, under the call's key, as an object of the table.
+#[inline(never)]
 fn with_row<R>(
     call: &Call<'_>,
+    table: &Table,
     default: Option<Word>,
-    f: impl FnOnce(Option<NewRow<'_>>) -> Result<R, Raise>,
+    f: impl FnOnce(ObjectRef<'_>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
-    let Some(default) = default else {
-        return f(None);
+    let elements = default.and_then(layout::tuple).unwrap_or(&[]);
+    let mut elements: SmallVec<[Word; 24]> = elements.into();
+    let Some(key) = elements.get_mut(table.keypos() - 1) else {
+        return Err(Raise::Cause(atoms::DEFAULT));
     };
-    let (tuple, key) = (Taken::new(call, default)?, Taken::new(call, call.args[1])?);
-    f(Some(NewRow {
-        key: key.term()?,
-        tuple: tuple.term()?,
-    }))
+    *key = call.args[1];
+    let (mut key, mut value) = (place(), place());
+    let mut row = Row::at([&mut key, &mut value], call.env);
+    row.write(table, &elements).map_err(|_| BADARG)?;
+    f(row.object())
 }
 
 fn has_key(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
@@ -281,14 +277,14 @@ fn replace(
     let done = with_key(call, table, call.args[1], |key| {
         let mut done = table.update_element_in(local, asker(call), key, &ops, None);
         if let (Ok(false), Some(_)) = (&done, default) {
-            done = with_row(call, default, |row| {
-                Ok(table.update_element_in(local, asker(call), key, &ops, row))
+            done = with_row(call, table, default, |row| {
+                Ok(table.update_element_in(local, asker(call), key, &ops, Some(row)))
             })?;
         }
         done.or_else(|error| match error {
             Error::Position if places.contains(&NO_PLACE) => Err(BADARG),
             Error::TableType => Err(Raise::Cause(atoms::NONE)),
-            error => refused(call, table, error),
+            error => answer(call, table, Err(error)),
         })
     });
     spend(call, ops.len());
