@@ -38,11 +38,21 @@ load([Place | Places]) ->
     end.
 
 %% Terms whose layout the library looks at: [Alias, Fun, its free variables,
-%% two times fun M:F/A].
+%% two times fun M:F/A]; and exact_map_keys().
 samples() ->
     %% Words that nothing else in a fun is: its creator is this process.
     {A, B} = {group_leader(), erlang:whereis(init)},
-    [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0].
+    [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0,
+     exact_map_keys()].
+
+%% Whether `ets' takes a key without variables that holds a map for that key, as releases did until
+%% 2024, or for a pattern.
+exact_map_keys() ->
+    Tab = ets:new(?MODULE, []),
+    true = ets:insert(Tab, {#{a => 1}}),
+    Exact = ets:match(Tab, {#{}}) =:= [],
+    true = ets:delete(Tab),
+    Exact.
 
 an_alias() ->
     case erlang:function_exported(erlang, alias, 0) of

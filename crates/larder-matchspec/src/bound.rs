@@ -15,6 +15,7 @@ use crate::{
     wire::{self, Head, Short},
 };
 use larder_term::{atoms, TermRef};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +88,24 @@ fn in_head(bytes: &[u8], at: usize, keypos: usize) -> Option<BoundKey<'_>> {
     })
 }
 
-/// The length of the first term of a run, if it holds no variable, no `'_'` and no map.
+/// See [`set_exact_map_keys`].
+static EXACT_MAP_KEYS: AtomicBool = AtomicBool::new(false);
+
+/// Says how the host takes a key without variables that holds a map, where every clause names its
+/// key: for the key itself (`true`), as releases of Erlang did until 2024, or for a pattern.
+pub fn set_exact_map_keys(exact: bool) {
+    // Ordering: Relaxed; said once, before anything is compiled.
+    EXACT_MAP_KEYS.store(exact, Ordering::Relaxed);
+}
+
+/// What `set_exact_map_keys` said.
+pub(crate) fn exact_map_keys() -> bool {
+    // Ordering: Relaxed, as above.
+    EXACT_MAP_KEYS.load(Ordering::Relaxed)
+}
+
+/// The length of the first term of a run, if it holds no variable and no `'_'`, nor a map that is a
+/// pattern.
 fn ground(run: &[u8]) -> Option<usize> {
     let (mut at, mut pending) = (0, 1usize);
     while pending > 0 {
@@ -96,6 +114,7 @@ fn ground(run: &[u8]) -> Option<usize> {
         let (head, body) = wire::open(here);
         at += body;
         match head {
+            Head::Map(n) if exact_map_keys() => pending += 2 * n,
             Head::Leaf if wire::atom(here).is_some_and(is_loose) => return None,
             Head::Leaf => at += larder_term::skip(here),
             Head::Tuple(n) | Head::List(n) => pending += n,

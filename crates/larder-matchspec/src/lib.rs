@@ -72,7 +72,7 @@ mod test;
 mod value;
 mod wire;
 
-pub use bound::{is_constant, BoundKey};
+pub use bound::{is_constant, set_exact_map_keys, BoundKey};
 pub use error::{CompileError, Fault};
 pub use plan::{KeyOrder, Plan};
 pub use program::{compile_pattern, Context, Outcome, Pattern, Program};

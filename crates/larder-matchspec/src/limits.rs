@@ -51,12 +51,24 @@ struct Fact {
     constant: Span,
 }
 
+/// Whether a clause's head has a key without variables.
+pub(crate) fn names_key(source: &Source<'_>, clause: &Clause, keypos: usize) -> bool {
+    let Shape::Tuple { .. } = clause.head.shape else {
+        return false;
+    };
+    let key = keypos.checked_sub(1);
+    let at = key.and_then(|i| source.each(clause.head.at).nth(i));
+    at.is_some_and(|at| source.is_closed(at))
+}
+
 /// What is looked at.
 struct Look<'p> {
     program: &'p Program,
     source: &'p Source<'p>,
     clause: &'p Clause,
     keypos: usize,
+    /// A key without variables is that key, though it holds a map.
+    exact: bool,
     /// The place of the key's pattern, unless the head is no tuple.
     pattern: Option<usize>,
 }
@@ -66,7 +78,7 @@ pub(crate) fn of_clause(
     program: &Program,
     source: &Source<'_>,
     clause: &Clause,
-    keypos: usize,
+    (keypos, exact): (usize, bool),
     order: KeyOrder,
 ) -> Limit {
     let pattern = match clause.head.shape {
@@ -85,6 +97,7 @@ pub(crate) fn of_clause(
         source,
         clause,
         keypos,
+        exact,
         pattern,
     };
     let Some(facts) = look.facts() else {
@@ -213,7 +226,9 @@ impl<'p> Look<'p> {
 
     /// Step 2. The keys, if only these can fit; none of them if no key can.
     fn known_keys(&self, whole: &[Fact], order: KeyOrder) -> Option<Vec<Term>> {
-        let ground = self.pattern.filter(|&at| self.source.is_ground(at));
+        let is_key =
+            |&at: &usize| self.source.is_ground(at) || self.exact && self.source.is_closed(at);
+        let ground = self.pattern.filter(is_key);
         let mut keys = match ground {
             Some(at) => vec![Term::from(raw::whole(self.source.term(at)))],
             None => whole

@@ -5,8 +5,9 @@
 //! object that it finds.
 
 use crate::{
+    bound,
     limits::{self, Edge, Limit},
-    program::Program,
+    program::{Clause, Program},
     wire,
 };
 use larder_term::{order_key, Term, TermRef};
@@ -89,8 +90,10 @@ impl Program {
         let source = self.source();
         let mut keys = Vec::new();
         let mut range: Option<(Edge, Edge)> = None;
+        let names_key = |clause: &Clause| limits::names_key(&source, clause, keypos);
+        let exact = bound::exact_map_keys() && self.clauses.iter().all(names_key);
         for clause in &self.clauses {
-            match limits::of_clause(self, &source, clause, keypos, order) {
+            match limits::of_clause(self, &source, clause, (keypos, exact), order) {
                 Limit::Nothing => {}
                 Limit::Keys(found) => keys.extend(found),
                 Limit::Range(low, high) => {

@@ -163,6 +163,16 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Whether the term at `at` holds no variable and no `'_'`. It may hold maps.
+    pub(crate) fn is_closed(&self, at: usize) -> bool {
+        let first = self.map.loose.partition_point(|&place| place < at);
+        let inside = self.map.loose[first..].iter();
+        let end = self.end(at);
+        inside
+            .take_while(|&&place| place < end)
+            .all(|&place| matches!(self.bytes[place], tags::MAP | tags::TREE_MAP))
+    }
+
     /// Whether the term at `at` holds no variable, no `'_'` and no map.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
         let first = self.map.loose.partition_point(|&place| place < at);

@@ -311,10 +311,12 @@ pub struct Samples {
     pub fun: Option<Word>,
     pub free: [Word; 2],
     pub exports: [Option<Word>; 2],
+    /// `ets` takes a key with a map for itself, not for a pattern.
+    pub exact_map_keys: bool,
 }
 
 impl Samples {
-    /// Those of `[Alias, Fun, Free1, Free2, Export1, Export2]`.
+    /// Those of `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys]`.
     pub fn of(list: Word) -> Samples {
         let mut rest = list;
         let mut next = || {
@@ -329,6 +331,7 @@ impl Samples {
             fun,
             free,
             exports: [(); 2].map(|()| next()),
+            exact_map_keys: next() == Some(crate::atoms::TRUE.word()),
         }
     }
 }

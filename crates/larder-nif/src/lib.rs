@@ -218,7 +218,9 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     if boxed::is_wanted("magic") {
         magic::check(env, &samples(env));
     }
-    boxed::check(env, &boxed::Samples::of(info));
+    let said = boxed::Samples::of(info);
+    larder_matchspec::set_exact_map_keys(said.exact_map_keys);
+    boxed::check(env, &said);
     binaries::ready();
     trees::check(&heap::Heap::new(env));
     true
