@@ -397,7 +397,7 @@ fn a_table_that_is_passed_on_is_among_all_tables() {
     thread::scope(|s| {
         s.spawn(|| {
             let mut owner = first;
-            for round in 0..3000 {
+            for round in 0..30_000 {
                 let next = engine.register();
                 if round % 2 == 0 {
                     stays.give_away(owner, next).unwrap();
