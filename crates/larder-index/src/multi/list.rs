@@ -4,7 +4,7 @@
 //!  list    count (1 to 16) | item | item | …           in order of arrival
 //!  item    length | object | number of the arrival      length and number as LEB128
 //!
-//!  crowd   0 | marked (0 or 1) | count (8 bytes) | next number (8 bytes)
+//!  crowd   0 | marked (0 or 1) | count | next number        count and number as LEB128
 //! ```
 //!
 //! Numbers grow along a list. They tell a scan that goes on within a key which objects it has met:
@@ -15,8 +15,8 @@ use std::ops::Range;
 
 /// What a crowd's entry begins with; no list does.
 const CROWD: u8 = 0;
-/// Bytes of a crowd's entry.
-const CROWD_LEN: usize = 18;
+/// Bytes of a crowd's entry, at most.
+const MOST_CROWD: usize = 22;
 
 /// How much a list may hold. One object may be of any length.
 #[derive(Clone, Copy, Debug)]
@@ -69,24 +69,21 @@ impl CrowdEntry {
 
     #[cold]
     fn read(entry: &[u8]) -> CrowdEntry {
-        let word = |at: usize| {
-            let bytes = entry.get(at..at + 8).and_then(|own| own.first_chunk());
-            bytes.map_or(0, |own| u64::from_le_bytes(*own))
-        };
+        let (count, at) = read_number(entry, 2).unwrap_or_default();
+        let (next, _) = read_number(entry, at).unwrap_or_default();
         CrowdEntry {
-            count: word(2) as usize,
-            next: word(10),
+            count: count as usize,
+            next,
             marked: entry.get(1) == Some(&1),
         }
     }
 
     /// The entry.
-    pub(super) fn bytes(&self) -> [u8; CROWD_LEN] {
-        let mut bytes = [0; CROWD_LEN];
-        bytes[0] = CROWD;
-        bytes[1] = u8::from(self.marked);
-        bytes[2..10].copy_from_slice(&(self.count as u64).to_le_bytes());
-        bytes[10..].copy_from_slice(&self.next.to_le_bytes());
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(MOST_CROWD);
+        bytes.extend([CROWD, u8::from(self.marked)]);
+        push_number(self.count as u64, &mut bytes);
+        push_number(self.next, &mut bytes);
         bytes
     }
 }
