@@ -350,6 +350,7 @@ fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
         TUPLE | MAP => (bytes[at + 1] == 0).then(|| (empty(env, tag), at + 2)),
         REF => Some(reference(heap, bytes, at)),
         PID => Some(pid(heap, bytes, at)),
+        PORT => Some(port(heap, bytes, at)),
         BLOB => Some(blob(heap, bytes, at)),
         BIG_POS | BIG_NEG => Some(large_integer(heap, bytes, at)),
         BITS => Some(bits(heap, bytes, at)),
@@ -475,6 +476,16 @@ fn pid(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let (serial, end) = length(bytes, next);
     let word = identifiers::local_pid_word(heap.env(), id as u32, serial as u32);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+}
+
+#[inline(never)]
+fn port(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+    let (number, end) = length(bytes, at + 1);
+    let number = u32::try_from(number).ok();
+    match number.and_then(|number| layout::ports()?.word(number, 0)) {
+        Some(word) => (word, end),
+        None => rare_leaf(heap, bytes, at),
+    }
 }
 
 #[inline(never)]

@@ -158,6 +158,9 @@ impl<'p> Writer<'p> {
             Ok(())
         } else if layout::is_local_pid(word) {
             self.pid(word)
+        } else if let (true, Some(ports)) = (layout::is_local_port(word), layout::ports()) {
+            self.out.head(PORT, ports.parts(word).0 as usize);
+            Ok(())
         } else {
             self.official(word)
         }

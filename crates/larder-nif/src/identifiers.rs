@@ -1,7 +1,6 @@
-//! Terms whose words are not read: ports, identifiers of other nodes, references that keep
-//! something alive, and every kind whose layout was not proved (see [`boxed`](crate::boxed)). They
-//! pass through official functions, or the external term format, which every release reads and
-//! writes.
+//! Terms whose words are not read: identifiers of other nodes, references that keep something
+//! alive, and every kind whose layout was not proved (see [`boxed`](crate::boxed)). They pass
+//! through official functions, or the external term format, which every release reads and writes.
 //!
 //! *This node.* An identifier of this node carries the node's name in the external format, and the
 //! name may change while we run. What the name was when last looked at is remembered; a name that
@@ -148,6 +147,18 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &Here, id: u32, serial: u32) {
     for number in [id, serial, here.name.creation] {
         etf.extend_from_slice(&number.to_be_bytes());
     }
+}
+
+/// The word of the port of this node with this number, through the external format.
+pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
+    [here(env), look_here(env)].into_iter().find_map(|here| {
+        let mut etf = vec![131, 89];
+        etf.extend_from_slice(&here.etf);
+        for number in [number, here.name.creation] {
+            etf.extend_from_slice(&number.to_be_bytes());
+        }
+        from_external_format(env, &etf).filter(|&word| layout::is_local_port(word))
+    })
 }
 
 /// Makes a term of this node from external format that `write` puts together with the node's name,

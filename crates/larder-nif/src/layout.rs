@@ -9,8 +9,10 @@
 //!  ......index....  00 1011  atom
 //!  ....address....      01   list cell
 //!  ....address....      10   anything else that lies on a heap
-//!  .......pid.....    0011   local pid; the rest says id and serial, in a way that depends on the
-//! emulator's settings 00 111011    []
+//!  .......pid.....    0011   local pid; the rest says id and serial, in a way that depends on
+//!                            the emulator's settings
+//!  ......port.....    0111   local port, likewise
+//!               00 111011    []
 //! ```
 //!
 //! Tuples, cells, small maps and binaries that lie on a heap whole are read where they lie:
@@ -257,7 +259,7 @@ pub fn is_local_pid(word: Word) -> bool {
     word & 0xF == 0x3
 }
 
-/// How a local pid's word holds its id and serial.
+/// How a local pid's word holds its id and serial, or a local port's its number.
 pub struct Pids {
     /// The bits of the id, in the lowest part of the pid's data.
     id_bits: u32,
@@ -291,13 +293,13 @@ impl Pids {
         Some(self.zero ^ id ^ of[4][e] ^ of[5][f] ^ of[6][g] ^ of[7][h])
     }
 
-    /// Looks for the formula. `make` gives the word of the local pid with an id and serial, through
-    /// the external format.
-    fn find(make: &dyn Fn(u32, u32) -> Option<Word>) -> Option<Pids> {
+    /// Looks for the formula among those with so many bits of id and serial. `make` gives the word
+    /// of the local pid with an id and serial, through the external format.
+    fn find(sizes: &[(u32, u32)], make: &dyn Fn(u32, u32) -> Option<Word>) -> Option<Pids> {
         let zero = make(0, 0)?;
-        [(15, 13), (28, 32), (28, 13)]
-            .into_iter()
-            .filter_map(|(id_bits, serial_bits)| Pids::with(zero, id_bits, serial_bits, make))
+        sizes
+            .iter()
+            .filter_map(|&(id_bits, serial_bits)| Pids::with(zero, id_bits, serial_bits, make))
             .find(|pids| pids.holds(make))
     }
 
@@ -354,6 +356,22 @@ pub fn pids() -> Option<&'static Pids> {
     PIDS.get().and_then(Option::as_ref)
 }
 
+/// Whether the word is a port of this node.
+#[inline]
+pub fn is_local_port(word: Word) -> bool {
+    word & 0xF == PORT
+}
+
+/// The low bits of a local port's word.
+const PORT: Word = 0x7;
+static PORTS: OnceLock<Option<Pids>> = OnceLock::new();
+
+/// The formula for local ports, if one was found: a port's number is an id without a serial.
+#[inline]
+pub fn ports() -> Option<&'static Pids> {
+    PORTS.get().and_then(Option::as_ref)
+}
+
 /// Tries what this module says of words on the running emulator; what does not fit, in words.
 pub fn check(env: *mut Env) -> Result<(), &'static str> {
     check_integers(env)?;
@@ -365,7 +383,13 @@ pub fn check(env: *mut Env) -> Result<(), &'static str> {
     }
     check_pointers(env)?;
     PIDS.get_or_init(|| {
-        Pids::find(&|id, serial| crate::identifiers::make_local_pid(env, id, serial))
+        let make = |id, serial| crate::identifiers::make_local_pid(env, id, serial);
+        Pids::find(&[(15, 13), (28, 32), (28, 13)], &make)
+    });
+    PORTS.get_or_init(|| {
+        let make = |id, _serial| crate::identifiers::make_local_port(env, id);
+        let is_wanted = boxed::is_wanted("port");
+        is_wanted.then(|| Pids::find(&[(28, 0)], &make)).flatten()
     });
     Ok(())
 }
