@@ -6,8 +6,9 @@ use larder_term::{object::ObjectView, tags, TermRef};
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
-    /// How many elements the tuple has.
-    arity: usize,
+    /// How many elements the tuple has. Not as wide as the object's: two words that were just stored
+    /// one by one would be copied as one, which waits for both stores to reach the cache.
+    arity: u32,
     /// The position of the key, from 1; 0 where no element lies apart.
     keypos: usize,
     key: &'a [u8],
@@ -22,7 +23,7 @@ impl<'a> Row<'a> {
     #[inline(always)]
     pub(crate) fn stored(object: &ObjectView<'a>) -> Row<'a> {
         Row {
-            arity: object.arity(),
+            arity: object.arity() as u32,
             keypos: object.keypos(),
             key: object.key().bytes(),
             rest: object.others_bytes(),
@@ -35,7 +36,7 @@ impl<'a> Row<'a> {
         let bytes = term.bytes();
         match wire::open(bytes) {
             (Head::Tuple(arity), at) => Row {
-                arity,
+                arity: arity as u32,
                 keypos: 0,
                 key: &[],
                 rest: &bytes[at..],
@@ -67,7 +68,7 @@ impl<'a> Row<'a> {
     pub(crate) fn tuple_arity(&self) -> Option<usize> {
         match self.whole {
             Some(bytes) if bytes.first() != Some(&tags::TUPLE) => None,
-            _ => Some(self.arity),
+            _ => Some(self.arity as usize),
         }
     }
 
@@ -80,7 +81,7 @@ impl<'a> Row<'a> {
     /// The element at a position, from 1, of a row that is not walked for its other elements.
     /// Linear in what stands before it.
     pub(crate) fn element(&self, position: usize) -> Option<&'a [u8]> {
-        if position == 0 || position > self.arity {
+        if position == 0 || position > self.arity as usize {
             return None;
         }
         Some(wire::split(Fields::of(self).run(position)).0)
@@ -91,7 +92,7 @@ impl<'a> Row<'a> {
         if let Some(whole) = self.whole {
             return out.extend_from_slice(whole);
         }
-        wire::push_head(out, tags::TUPLE, self.arity);
+        wire::push_head(out, tags::TUPLE, self.arity as usize);
         let before = self.keypos.saturating_sub(1);
         let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
         out.extend_from_slice(&self.rest[..apart]);
