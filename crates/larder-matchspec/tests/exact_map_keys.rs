@@ -1,5 +1,5 @@
-//! Keys with maps on a host that takes them for themselves. It is said for a whole process, so these
-//! tests have one of their own.
+//! Keys with maps on a host that takes them for themselves. It is said for a whole process, so
+//! these tests have one of their own.
 
 use larder_matchspec::{set_exact_map_keys, BoundKey, KeyOrder, Plan, Program};
 use larder_term::Term;
