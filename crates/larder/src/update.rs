@@ -241,7 +241,7 @@ impl Table {
         default: Option<ObjectRef<'_>>,
         sums: &mut Sums,
     ) -> Result<(), Error> {
-        let last = ops.iter().map(|op| op.pos).max().unwrap_or(0);
+        let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         let found = self.edit(local, who, key, (default, last), |value, out| {
             sums.clear();
             if ops.is_empty() {
@@ -295,7 +295,7 @@ impl Table {
         ops: &[(usize, TermRef<'_>)],
         default: Option<ObjectRef<'_>>,
     ) -> Result<bool, Error> {
-        let last = ops.iter().map(|op| op.0).max().unwrap_or(0);
+        let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
         self.edit(local, who, key, (default, last), |value, out| {
             if ops.is_empty() {
                 return Ok(Edited::Same);
@@ -305,7 +305,7 @@ impl Table {
     }
 
     /// Stores what `f` makes of the object under the index key, or of `default` if there is none:
-    /// it is given a value of which it may change the elements up to position `last`, and an empty
+    /// it is given a value of which it may change the elements up to position `last()`, and an empty
     /// buffer. Whether there was an object to work on.
     #[inline]
     fn edit(
@@ -313,7 +313,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        (default, last): (Option<ObjectRef<'_>>, usize),
+        (default, last): (Option<ObjectRef<'_>>, impl Fn() -> usize),
         mut f: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Edited, Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
@@ -335,7 +335,7 @@ impl Table {
                 // One call of `f`, so that it is part of this.
                 let edited = loop {
                     let patched = match whole {
-                        false => patch::patchable(value, self.keypos(), last, plain),
+                        false => patch::patchable(value, self.keypos(), &last, plain),
                         true => patch::plain_value(value, plain),
                     };
                     let (before, edited) = (patched.len(), f(patched, out)?);

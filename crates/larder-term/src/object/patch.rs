@@ -119,16 +119,16 @@ impl<'v, 'o> Patch<'v, 'o> {
     }
 }
 
-/// The value as a [`Patch`] up to this position can be made of it: itself, or what is unpacked to
-/// `plain`.
+/// The value as a [`Patch`] up to position `last()` can be made of it: itself, or what is unpacked
+/// to `plain`.
 #[inline]
 pub fn patchable<'v>(
     value: &'v [u8],
     keypos: usize,
-    last: usize,
+    last: impl FnOnce() -> usize,
     plain: &'v mut Vec<u8>,
 ) -> &'v [u8] {
-    match value[0] & COMPRESSED != 0 && !packed::has_in_run(value, keypos, last) {
+    match value[0] & COMPRESSED != 0 && !packed::has_in_run(value, keypos, last()) {
         true => unpacked(value, plain),
         false => value,
     }
@@ -280,7 +280,7 @@ mod tests {
             let is_long = before.value()[0] & EXACT_KEY != 0 && key.bytes().len() > 32;
             for n in 0..4 {
                 let mut plain = Vec::new();
-                let value = patchable(before.value(), 1, n + 2, &mut plain);
+                let value = patchable(before.value(), 1, || n + 2, &mut plain);
                 assert_eq!(value == before.value(), n < 3 && !is_long, "{key:?} {n}");
                 let value = value.to_vec();
                 for new in small.iter().chain(&large) {
