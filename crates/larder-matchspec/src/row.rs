@@ -6,8 +6,8 @@ use larder_term::{object::ObjectView, tags, TermRef};
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
-    /// How many elements the tuple has. Not as wide as the object's: two words that were just stored
-    /// one by one would be copied as one, which waits for both stores to reach the cache.
+    /// How many elements the tuple has. Not as wide as the object's: two words that were just
+    /// stored one by one would be copied as one, which waits for both stores to reach the cache.
     arity: u32,
     /// The position of the key, from 1; 0 where no element lies apart.
     keypos: usize,

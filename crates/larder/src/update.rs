@@ -305,8 +305,8 @@ impl Table {
     }
 
     /// Stores what `f` makes of the object under the index key, or of `default` if there is none:
-    /// it is given a value of which it may change the elements up to position `last()`, and an empty
-    /// buffer. Whether there was an object to work on.
+    /// it is given a value of which it may change the elements up to position `last()`, and an
+    /// empty buffer. Whether there was an object to work on.
     #[inline]
     fn edit(
         &self,

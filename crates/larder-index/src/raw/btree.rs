@@ -517,6 +517,10 @@ impl Route for Btree {
         let Some(room) = (shared.config.most / 2).checked_sub(leaf.used()) else {
             return false;
         };
+        // The only leaf has no neighbour; a small table needs no lock to know.
+        if let Child::Leaf(_) = self.root.load(guard) {
+            return false;
+        }
         let changing = self.changing.lock();
         let (mut path, _) = self.path(guard, |node| node.child_of(position, false));
         let Some(step) = path.last_mut() else {
