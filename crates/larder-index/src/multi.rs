@@ -6,8 +6,8 @@
 //!            B+-tree: marks, which lead to objects by their hashes
 //! ```
 //!
-//! A key with few objects has them all in its entry, as a list: at most 16 objects and about a
-//! kilobyte, or one object of any length. A key with more is a *crowd*: its entry says so, and how
+//! A key with few objects has them all in its entry, as a list: at most 64 objects and about two
+//! kilobytes, or one object of any length. A key with more is a *crowd*: its entry says so, and how
 //! many objects it has. It becomes a list again when few are left.
 //!
 //! Invariants:

@@ -1,7 +1,7 @@
 //! What an entry of a bag holds: the objects of its key, or that they are a crowd.
 //!
 //! ```text
-//!  list    count (1 to 16) | item | item | …           in order of arrival
+//!  list    count (1 to 64) | item | item | …           in order of arrival
 //!  item    length | object | number of the arrival      length and number as LEB128
 //!
 //!  crowd   0 | marked (0 or 1) | count | next number        count and number as LEB128
@@ -26,11 +26,11 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Sixteen objects and about a kilobyte; less where leaves are small, for tests.
+    /// Sixty-four objects and about two kilobytes; less where leaves are small, for tests.
     pub(super) fn new(config: &LeafConfig) -> Self {
         Limits {
-            count: (config.most / 240).clamp(3, 16) as u8,
-            bytes: u16::try_from(config.most / 4).unwrap_or(u16::MAX),
+            count: (config.most / 60).clamp(3, 64) as u8,
+            bytes: u16::try_from(config.most / 2).unwrap_or(u16::MAX),
         }
     }
 
