@@ -23,7 +23,7 @@
 # emulator writes code as it goes (--smc-check=all). Schedulers that wait don't spin, as valgrind
 # lets one thread run at a time.
 #
-# Three runs: faults that are planted (crates/larder-index/src/raw/memory.rs), each of which must be
+# Three runs: faults that are planted (crates/larder-index/src/memory/mod.rs), each of which must be
 # found; random work on `ets` alone, which says what errors the emulator has of its own; and the
 # library, in which any other error counts, with or without a frame of the library. Before them, the
 # programs in C (crates/larder-capi/tests/c), with nothing left out but leaks. The last line is

@@ -41,12 +41,19 @@
 //!          /    \
 //!  HashOrder     \____________      KeyOrder         positions: what an entry is sorted by
 //!      |                       \     /
-//!  hash: buckets, sizes, scans   tree                reads, writes, splits, scans, over leaves
-//!      |                                |
-//!  raw::trie                        raw::btree       the ways to the leaves
-//!      |                                |
-//!  raw::bucket_leaf                 raw::leaf        memory that many read while one writes: the only `unsafe`
+//!  hash: buckets, sizes, scans   btree               reads, writes, splits, scans, over leaves
+//!      |                            |
+//!  hash::trie                    btree::inner, node  the ways to the leaves
+//!      |                            |
+//!  hash::leaf                    btree::leaf         memory that many read while one writes
+//!       \__________________________/
+//!                    |
+//!       seqlock, memory; sync                        versions and words; regions and pages; atomics
 //! ```
+//!
+//! Unsafe code lies where memory is touched, and is denied elsewhere: in `memory` (but for
+//! `units`), in `seqlock::words`, in `hash::{bucket, leaf, slot, trie, search, change}` and in
+//! `btree::{inner, leaf, slot, view, locked}`.
 //!
 //! Costs, for n entries in leaves of a hundred to three hundred: an operation is a descent (log₃₂
 //! n), a search in one leaf (in hash order in one bucket of some lines, which are known before the
@@ -55,36 +62,36 @@
 //!
 //! Hold a [`Guard`] briefly: what is removed meanwhile is not freed before it is dropped.
 
-mod batches;
+#![deny(unsafe_code)]
+
+mod bag;
+mod btree;
 mod choice;
 mod counters;
 mod hash;
-mod hash_order;
-mod key_order;
-mod multi;
-mod raw;
-mod route;
-mod run;
+#[allow(unsafe_code)]
+mod memory;
+mod seqlock;
+mod shared;
 #[doc(hidden)]
 pub mod sync;
 mod traits;
-mod tree;
 
+pub use bag::Bag;
+pub use btree::key_order::KeyOrder;
 pub use choice::{Choice, ChoiceRange, ChoiceValue};
 #[cfg(not(larder_model))]
 pub use crossbeam_epoch::pin;
 pub use crossbeam_epoch::Guard;
 pub use hash::gather::{KeyRule, Rule};
-pub use hash_order::HashOrder;
-pub use key_order::KeyOrder;
-pub use multi::Bag;
+pub use hash::HashOrder;
 #[cfg(debug_assertions)]
-pub use raw::memory::bytes_taken;
-pub use raw::memory::{trim, trim_arenas, Allocator};
+pub use memory::bytes_taken;
 #[cfg(larder_model)]
-pub use raw::quarantine::Quarantine;
-pub use raw::retire::{garbage_waits, on_garbage};
-pub use route::LeafConfig;
+pub use memory::quarantine::Quarantine;
+pub use memory::retire::{garbage_waits, on_garbage};
+pub use memory::{trim, trim_arenas, Allocator};
+pub use shared::LeafConfig;
 #[cfg(larder_model)]
 pub use sync::pin;
 pub use traits::*;

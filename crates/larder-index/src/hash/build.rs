@@ -13,9 +13,9 @@
 use super::gather::{fits_inside, Gather, Item, MOST_INSIDE};
 use super::plain;
 use super::shape::*;
-use crate::raw::bucket_leaf::{Bounds, NewLeaf};
-use crate::raw::outside::Handle;
-use crate::route::{size_class, LeafConfig, Shared};
+use crate::hash::leaf::{Bounds, NewLeaf};
+use crate::memory::outside::Handle;
+use crate::shared::{size_class, LeafConfig, Shared};
 use smallvec::SmallVec;
 
 /// The part of a leaf's room that is taken when it is new, in 1024ths: the least, where buckets are

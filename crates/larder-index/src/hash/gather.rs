@@ -2,9 +2,9 @@
 
 use super::plain;
 use super::shape::*;
-use crate::raw::bucket_change::Body;
-use crate::raw::bucket_leaf::Locked;
-use crate::raw::outside::Handle;
+use crate::hash::change::Body;
+use crate::hash::leaf::Locked;
+use crate::memory::outside::Handle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;

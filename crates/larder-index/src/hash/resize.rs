@@ -11,11 +11,11 @@ use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Why};
 use super::gather::{with_gather, Gather, Item, KeyRule};
 use super::plain;
 use super::shape::{lead, HASH_BITS};
-use crate::hash_order::HashOrder;
-use crate::raw::bucket_change::Body;
-use crate::raw::bucket_leaf::{Leaf, Locked};
-use crate::raw::outside::Handle;
-use crate::raw::trie_split::Part;
+use crate::hash::change::Body;
+use crate::hash::leaf::{Leaf, Locked};
+use crate::hash::trie::split::Part;
+use crate::hash::HashOrder;
+use crate::memory::outside::Handle;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 

@@ -12,10 +12,10 @@
 use super::gather::{KeyRule, Keys};
 use super::plain;
 use super::shape::{Shape, GUEST, HASH_BITS, OUTSIDE, TAG};
-use crate::hash_order::HashOrder;
-use crate::raw::bucket_leaf::Look;
-use crate::raw::outside::{Handle, Outside};
-use crate::raw::words::Torn;
+use crate::hash::leaf::Look;
+use crate::hash::HashOrder;
+use crate::memory::outside::{Handle, Outside};
+use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::traits::HASH;
 use crate::{Batch, Direction, Seen, Start};

@@ -1,0 +1,446 @@
+//! Scans of a bag: they walk the entries in hash order, and give the objects of each list.
+//!
+//! 1. The entries of a leaf are read at one instant, as a scan of a set reads them.
+//! 2. Each list becomes entries of the batch, one for each object. The first object of a list stays
+//!    where it was read: the key is moved to it, over the bytes between them. The others are copied
+//!    behind all, each with its key.
+//! 3. A crowd ends a batch. If it is the first of a batch, the batch has objects of the crowd
+//!    alone, read from the tree.
+//! 4. A scan in any order takes a leaf as it is, and makes objects of its lists in that order. If
+//!    the leaf has a crowd, or is too much for one batch, it is read again, in order.
+//!
+//! Behind each object of a batch lies the number of its arrival, as in a list: with the key it is
+//! the position of the object. A scan that goes on within a key knows by it what it has met,
+//! whether the key is a list then or a crowd.
+
+use super::list::{self, read_number, CrowdEntry, Item};
+use super::position::{number, parse, push_number, Spot, BEFORE_NUMBERS, PAST_NUMBERS};
+use super::Bag;
+use crate::btree::run::with_run;
+use crate::btree::Wish;
+use crate::traits::HASH;
+use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// A scan's batch ends when its bytes pass this.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// An entry as it was read: where its key begins, where its list does, and where that ends.
+type Raw = (usize, usize, usize);
+
+/// Where a scan begins.
+struct From {
+    /// Hash and key; nothing for the edge.
+    prefix: Vec<u8>,
+    /// Which of the key's objects come first.
+    within: Within,
+}
+
+/// Which objects of the key where a scan begins belong to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// The scan begins at the edge.
+    Edge,
+    /// All.
+    All,
+    /// None.
+    None,
+    /// Those from the number on, in the direction of the scan.
+    From(u64),
+}
+
+impl From {
+    fn new(start: Start<'_>, direction: Direction) -> Self {
+        let forward = direction == Direction::Forward;
+        let (position, past) = match start {
+            Start::Edge => {
+                return From {
+                    prefix: Vec::new(),
+                    within: Within::Edge,
+                }
+            }
+            Start::At(position) => (position, false),
+            Start::Past(position) => (position, true),
+        };
+        let (prefix, spot) = parse(position);
+        let within = match spot {
+            Spot::Before if forward => Within::All,
+            Spot::Before => Within::None,
+            Spot::Behind if forward => Within::None,
+            Spot::Behind => Within::All,
+            Spot::Number(n) if !past => Within::From(n),
+            Spot::Number(n) if forward => n.checked_add(1).map_or(Within::None, Within::From),
+            Spot::Number(n) => n.checked_sub(1).map_or(Within::None, Within::From),
+        };
+        From {
+            prefix: prefix.to_vec(),
+            within,
+        }
+    }
+
+    /// Where the scan of the entries begins.
+    fn start(&self) -> Start<'_> {
+        match self.within {
+            Within::Edge => Start::Edge,
+            Within::None => Start::Past(&self.prefix),
+            Within::All | Within::From(_) => Start::At(&self.prefix),
+        }
+    }
+
+    /// On from behind all objects of a key.
+    fn go_behind(&mut self, prefix: &[u8]) {
+        prefix.clone_into(&mut self.prefix);
+        self.within = Within::None;
+    }
+
+    /// The number of the first object of this key, in the direction of the scan, that belongs to
+    /// it, if not all do.
+    #[inline]
+    fn bound(&self, key: &[u8]) -> Option<u64> {
+        match self.within {
+            Within::From(n) if self.prefix.get(HASH..) == Some(key) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+/// As `Multi::scan`.
+pub(super) fn scan<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    start: Start<'_>,
+    direction: Direction,
+    batch: &mut Batch,
+) {
+    let mut from = From::new(start, direction);
+    loop {
+        // (1)
+        bag.entries.scan(guard, from.start(), direction, batch);
+        end_resume(direction, batch);
+        match unpack(bag, &from, direction, batch) {
+            Unpacked::All if batch.is_empty() && !batch.done => {
+                // All that was read lies before the scan.
+                let resume = std::mem::take(&mut batch.resume);
+                from = match direction {
+                    Direction::Forward => From::new(Start::At(&resume), direction),
+                    Direction::Backward => From::new(Start::Past(&resume), direction),
+                };
+            }
+            Unpacked::All => return,
+            // (4)
+            Unpacked::Unordered => batch.any_order = false,
+            Unpacked::Crowd(key) => {
+                // (3)
+                scan_crowd(bag, guard, &mut from, &key, direction, batch);
+                if !batch.is_empty() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Makes a position of the bag of the position from which a scan of the entries goes on: the first
+/// hash of a leaf, or behind a key.
+fn end_resume(direction: Direction, batch: &mut Batch) {
+    if batch.done {
+        return;
+    }
+    if direction == Direction::Forward && batch.resume.len() > HASH {
+        // The byte by which it is behind the key.
+        batch.resume.pop();
+        batch.resume.push(PAST_NUMBERS);
+    } else {
+        batch.resume.push(BEFORE_NUMBERS);
+    }
+}
+
+/// What became of the entries that were read.
+enum Unpacked {
+    /// Their objects are the batch, as far as they are in it.
+    All,
+    /// The first of them is a crowd, which has this key.
+    Crowd(Vec<u8>),
+    /// They came in no order, and one of them is a crowd, or they are too much for a batch.
+    Unordered,
+}
+
+/// Step 2: makes objects of the lists of a batch, up to the first crowd, or until it is full.
+fn unpack<R: KeyRule>(
+    bag: &Bag<R>,
+    from: &From,
+    direction: Direction,
+    batch: &mut Batch,
+) -> Unpacked {
+    let mut raw = std::mem::take(&mut batch.raw);
+    raw.clear();
+    std::mem::swap(&mut raw, &mut batch.entries);
+    let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
+    let mut unpacked = Unpacked::All;
+    // The key within which the scan begins, if it does, comes first.
+    let mut bound = match raw.first() {
+        Some(&(key, list, _)) => from.bound(&batch.bytes[key..list]),
+        None => None,
+    };
+    for &(key, list, end) in &raw {
+        let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
+        if !stops && !list::is_crowd(&batch.bytes[list..end]) {
+            let bound = bound.take();
+            match direction {
+                Direction::Forward => spread((key, list, end), bound, batch),
+                Direction::Backward => spread_backward((key, list, end), bound, batch),
+            }
+            continue;
+        }
+        let key = batch.bytes[key..list].to_vec();
+        if batch.unordered {
+            unpacked = Unpacked::Unordered;
+        } else if batch.is_empty() {
+            unpacked = Unpacked::Crowd(key);
+        } else {
+            stop(bag, &key, before(direction), batch);
+        }
+        break;
+    }
+    batch.raw = raw;
+    unpacked
+}
+
+/// In the place of a number: before all objects of a key, in this direction.
+fn before(direction: Direction) -> u8 {
+    match direction {
+        Direction::Forward => BEFORE_NUMBERS,
+        Direction::Backward => PAST_NUMBERS,
+    }
+}
+
+/// In the place of a number: behind all objects of a key, in this direction.
+fn behind(direction: Direction) -> u8 {
+    match direction {
+        Direction::Forward => PAST_NUMBERS,
+        Direction::Backward => BEFORE_NUMBERS,
+    }
+}
+
+/// The batch ends here: the scan goes on before or behind the objects of a key.
+fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], spot: u8, batch: &mut Batch) {
+    let mut resume = std::mem::take(&mut batch.resume);
+    hash_and_key(bag, key, &mut resume);
+    resume.push(spot);
+    batch.resume = resume;
+    batch.done = false;
+}
+
+/// Writes what all positions of a key begin with to `out`, which is cleared first.
+fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
+    let hash = bag.entries.keys.hash(key);
+    bag.entries.position(Key { bytes: key, hash }, out);
+}
+
+/// Makes objects of a list, those from a number on. The first stays where it is.
+#[inline(always)]
+fn spread((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
+    let mut at = list + 1;
+    let first = loop {
+        let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
+            return;
+        };
+        at = item.end;
+        if bound.is_none_or(|bound| item.number >= bound) {
+            break item.object;
+        }
+    };
+    let moved = first.start - (list - key);
+    keep_first(key..list, first, batch);
+    if at < end && !batch.firsts {
+        copy_rest(moved..moved + (list - key), at..end, batch);
+    }
+}
+
+/// Copies the objects that lie there, each behind a copy of its key.
+#[inline(never)]
+fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
+    let mut at = rest.start;
+    while let Some(item) = list::items_from(&batch.bytes[..rest.end], at).next() {
+        at = item.end;
+        copy(key.clone(), &item, batch);
+    }
+}
+
+/// As `spread`, in descending order.
+fn spread_backward((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
+    let items: SmallVec<[Item; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
+    for item in items.iter().rev() {
+        if bound.is_none_or(|bound| item.number <= bound) {
+            copy(key..list, item, batch);
+        }
+    }
+}
+
+/// Makes an entry of the first object of a list that belongs to the scan, where it lies: the key
+/// comes before it, over what nobody needs any more.
+#[inline(always)]
+fn keep_first(key: Range<usize>, object: Range<usize>, batch: &mut Batch) {
+    let moved = object.start - key.len();
+    move_up(&mut batch.bytes, key, moved);
+    batch.entries.push((moved, object.start, object.end));
+}
+
+/// Moves some bytes, which are mostly few.
+#[inline(always)]
+fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
+    /// Moves as many bytes as two arrays have that may share some.
+    fn ends<const N: usize>(bytes: &mut [u8], from: Range<usize>, to: usize) -> Option<()> {
+        let own = bytes.get(from)?;
+        let (first, last): ([u8; N], [u8; N]) = (*own.first_chunk()?, *own.last_chunk()?);
+        let len = own.len();
+        let new = bytes.get_mut(to..to + len)?;
+        *new.first_chunk_mut()? = first;
+        *new.last_chunk_mut()? = last;
+        Some(())
+    }
+    let moved = match from.len() {
+        2..=3 => ends::<2>(bytes, from.clone(), to),
+        4..=8 => ends::<4>(bytes, from.clone(), to),
+        9..=16 => ends::<8>(bytes, from.clone(), to),
+        _ => None,
+    };
+    if moved.is_none() {
+        bytes.copy_within(from, to);
+    }
+}
+
+/// Makes an entry of a copy of an object, with what lies behind it, behind a copy of its key.
+#[inline]
+fn copy(key: Range<usize>, item: &Item, batch: &mut Batch) {
+    let bytes = &mut batch.bytes;
+    let (from, value) = (bytes.len(), bytes.len() + key.len());
+    bytes.extend_from_within(key);
+    bytes.extend_from_within(item.object.start..item.end);
+    batch.entries.push((from, value, value + item.object.len()));
+}
+
+/// Step 3: makes the next objects of a crowd the batch. If there are none from where the scan
+/// begins, the scan goes on behind the crowd; if the key is no crowd any more, from where it began.
+#[cold]
+fn scan_crowd<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    from: &mut From,
+    key: &[u8],
+    direction: Direction,
+    batch: &mut Batch,
+) {
+    batch.clear();
+    let mut prefix = Vec::new();
+    hash_and_key(bag, key, &mut prefix);
+    let mut start = prefix.clone();
+    match (from.bound(key), direction) {
+        (Some(bound), _) => push_number(bound, &mut start),
+        (None, Direction::Forward) => {}
+        (None, Direction::Backward) => start.push(PAST_NUMBERS),
+    }
+    let wish = Wish {
+        start: Start::At(&start),
+        direction,
+        within: &prefix,
+        limit: if batch.firsts { 1 } else { batch.limit() },
+    };
+    let own = Key {
+        bytes: key,
+        hash: bag.entries.keys.hash(key),
+    };
+    with_run(|run| {
+        let mut resume = std::mem::take(&mut batch.resume);
+        let done = bag.read_crowd(guard, own, |crowds| {
+            crowds.tree.scan(guard, &wish, run, &mut resume)
+        });
+        batch.resume = resume;
+        let Some(done) = done else {
+            return;
+        };
+        for i in 0..run.len() {
+            batch.push(key, run.value(i));
+            list::push_number(number(run.position(i)), &mut batch.bytes);
+        }
+        let last = run.len().checked_sub(1).map(|i| number(run.position(i)));
+        match (last, done) {
+            (None, _) => from.go_behind(&prefix),
+            (Some(_), done) if done || batch.firsts => stop(bag, key, behind(direction), batch),
+            (Some(last), _) => {
+                batch.resume.clone_from(&prefix);
+                let next = last + u64::from(direction == Direction::Forward);
+                push_number(next, &mut batch.resume);
+            }
+        }
+    });
+}
+
+/// As `Multi::step`.
+#[inline]
+pub(super) fn step<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    key: Option<Key<'_>>,
+    batch: &mut Batch,
+) -> bool {
+    loop {
+        let here = bag.entries.step(guard, key, Direction::Forward, batch);
+        let Some((key, list, end)) = batch.entries.pop() else {
+            return here;
+        };
+        if list::is_crowd(&batch.bytes[list..end]) {
+            let key = batch.bytes[key..list].to_vec();
+            first_of_crowd(bag, guard, &key, batch);
+        } else if let Some(item) = list::items_from(&batch.bytes[..end], list + 1).next() {
+            keep_first(key..list, item.object, batch);
+        }
+        if !batch.is_empty() {
+            return here;
+        }
+    }
+}
+
+/// Makes the first object of a crowd the batch; nothing if the key is no crowd any more.
+#[cold]
+fn first_of_crowd<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mut Batch) {
+    let mut from = From {
+        prefix: Vec::new(),
+        within: Within::Edge,
+    };
+    let want = std::mem::replace(&mut batch.want, 1);
+    scan_crowd(bag, guard, &mut from, key, Direction::Forward, batch);
+    batch.want = want;
+}
+
+/// As `Multi::entry_position`.
+pub(super) fn entry_position<R: KeyRule>(bag: &Bag<R>, batch: &Batch, i: usize, out: &mut Vec<u8>) {
+    hash_and_key(bag, batch.key(i), out);
+    let (_, _, end) = batch.entries[i];
+    let number = read_number(&batch.bytes, end);
+    push_number(number.map_or(0, |(number, _)| number), out);
+}
+
+/// How many objects there are.
+pub(super) fn count<R: KeyRule>(bag: &Bag<R>) -> usize {
+    let (guard, mut batch) = (crate::pin(), Batch::default());
+    let (mut sum, mut from) = (0, Vec::new());
+    bag.entries
+        .scan(&guard, Start::Edge, Direction::Forward, &mut batch);
+    loop {
+        for i in 0..batch.len() {
+            let entry = batch.value(i);
+            let crowd = CrowdEntry::of(entry);
+            sum += crowd.map_or_else(|| list::count(entry), |crowd| crowd.count);
+        }
+        if batch.done {
+            return sum;
+        }
+        std::mem::swap(&mut from, &mut batch.resume);
+        let start = Start::At(&from);
+        bag.entries
+            .scan(&guard, start, Direction::Forward, &mut batch);
+    }
+}

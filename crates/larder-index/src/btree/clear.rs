@@ -1,0 +1,124 @@
+//! Removing all entries whose positions begin alike, leaf by leaf.
+
+use super::Tree;
+use crate::btree::leaf::Locked;
+use crate::btree::search_key::Sought;
+use crate::memory::outside::Handle;
+use crate::seqlock::words::Torn;
+use crate::shared::{End, Found, Route, Seek};
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// What is called with each value that goes.
+type Visit<'f> = &'f mut dyn FnMut(&[u8]);
+
+impl<R: Route> Tree<R> {
+    /// Removes all entries whose positions begin so, and calls `f`, if any, with each value, in
+    /// order; gives how many there were. Each leaf's entries go at one instant. Nobody else writes
+    /// to these positions meanwhile.
+    ///
+    /// 1. Go to the leaf that has the next of them, and lock it.
+    /// 2. Remove its own. A leaf that has no others is emptied at once.
+    /// 3. A leaf that is mostly empty then merges with its neighbour, as after any removal.
+    /// 4. On from the leaf's upper fence, unless what begins so ended in the leaf.
+    pub(crate) fn remove_within(
+        &self,
+        guard: &Guard,
+        within: &[u8],
+        mut f: Option<Visit<'_>>,
+    ) -> usize {
+        let (mut cursor, mut gone) = (within.to_vec(), 0);
+        loop {
+            // (1)
+            let found = self.route.find_fenced(Seek::At(&cursor), End::High, guard);
+            let Some(Found { leaf, fence }) = found else {
+                return gone;
+            };
+            let Ok((mut locked, _)) = leaf.lock() else {
+                continue;
+            };
+            // (2)
+            let own = those_within(&locked, within).expect("the lock's holder reads nothing torn");
+            let ends = own.end < locked.len();
+            gone += own.len();
+            let handles = match &mut f {
+                Some(f) => take_out(&mut locked, own, Some(&mut **f)),
+                None => take_out(&mut locked, own, None),
+            };
+            // (3)
+            self.give_room_back(guard, Sought::new(&cursor), locked);
+            for handle in handles {
+                self.shared.retire(guard, Some(handle));
+            }
+            // (4)
+            match fence {
+                Some(high) if !ends && high.starts_with(within) => cursor = high,
+                _ => return gone,
+            }
+        }
+    }
+
+    /// Step 3. What is empty merges as it is: it need not become smaller first.
+    fn give_room_back(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+        if leaf.used() >= self.shared.config.most / 4 {
+            return;
+        }
+        if leaf.len() > 0 {
+            return self.tidy(guard, position, leaf);
+        }
+        if !self.route.merge(&self.shared, leaf, position, guard) {
+            if let Ok(Some(leaf)) = self.route.find(position, guard).try_lock() {
+                self.tidy(guard, position, leaf);
+            }
+        }
+    }
+}
+
+/// Which entries of a leaf have positions that begin so. Between two of them all do.
+fn those_within(leaf: &Locked<'_>, within: &[u8]) -> Result<Range<usize>, Torn> {
+    let view = leaf.view();
+    let (first, _) = view.search_any(within)?;
+    let Some(sought) = view.behind_prefix(within) else {
+        return Ok(first..first);
+    };
+    let mut end = view.len();
+    if first < end && !view.begins_with(end - 1, sought)? {
+        // What begins so ends in this leaf.
+        end = first;
+        while view.begins_with(end, sought)? {
+            end += 1;
+        }
+    }
+    Ok(first..end)
+}
+
+/// Removes some entries of a leaf; gives their handles, which the caller retires.
+fn take_out(
+    leaf: &mut Locked<'_>,
+    range: Range<usize>,
+    f: Option<Visit<'_>>,
+) -> SmallVec<[Handle; 8]> {
+    let mut handles = SmallVec::new();
+    if let Some(f) = f {
+        for i in range.clone() {
+            f(leaf.value(i, &leaf.record_of(i)));
+        }
+    }
+    for i in range.clone() {
+        if let Some(handle) = leaf.handle(&leaf.record_of(i)) {
+            handles.push(handle);
+        }
+    }
+    if range.len() == leaf.len() {
+        if !range.is_empty() {
+            leaf.clear();
+        }
+        return handles;
+    }
+    for i in range.rev() {
+        let record = leaf.record_of(i);
+        leaf.remove(i, &record);
+    }
+    handles
+}

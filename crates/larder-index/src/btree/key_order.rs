@@ -1,0 +1,116 @@
+//! The default for ordered tables: entries by the bytes of their keys.
+//!
+//! A position is the key itself. See `btree::inner` for the way to the leaves, and `btree` for what
+//! happens in them.
+
+use crate::btree::batches::scan;
+use crate::btree::inner::Btree;
+use crate::btree::run::with_scratch;
+use crate::btree::{From, Tree};
+use crate::traits::step_by_scan;
+use crate::{
+    Batch, Consent, Direction, Got, Key, LeafConfig, Start, Stats, Unique, Updater, Was, SHORT,
+};
+use crossbeam_epoch::Guard;
+
+/// Entries by key.
+pub struct KeyOrder(Tree<Btree>);
+
+impl KeyOrder {
+    /// An empty index.
+    pub fn new(config: LeafConfig) -> Self {
+        KeyOrder(Tree::new(config, Btree::new))
+    }
+}
+
+impl Unique for KeyOrder {
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.0.get(guard, key.bytes, out)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.0.contains(guard, key.bytes)
+    }
+
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
+    }
+
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Got {
+        self.0.get_short(guard, key.bytes, out, long)
+    }
+
+    fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
+        self.0.put(guard, key.bytes, value, may)
+    }
+
+    fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
+        self.0.remove(guard, key.bytes, may)
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        with_scratch(|scratch| self.0.update(guard, key.bytes, scratch, f))
+    }
+
+    fn update_with<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        self.0.update(guard, key.bytes, scratch, f)
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        scan(&self.0, guard, (start, direction), 0, batch);
+    }
+
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        let from = match key {
+            Some(key) => From::Position(key.bytes),
+            None => From::Edge,
+        };
+        match self.0.step(guard, from, direction, batch) {
+            Some(found) => found,
+            None => step_by_scan(self, guard, key, direction, batch),
+        }
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(key.bytes);
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        self.0.free_some(guard, limit, f)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.0.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+}

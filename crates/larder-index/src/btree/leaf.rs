@@ -1,0 +1,509 @@
+//! A leaf: some neighbouring entries in one run of memory, under one lock.
+//!
+//! ```text
+//!  head (64 bytes)  version | count | heap | live | adapt | stamp | sizes (fixed), samples' spacing
+//!  samples          the upper halves of slot 2^s, slot 2·2^s, slot 3·2^s, …, four bytes each
+//!  content          slot 0, slot 1, … slot n-1 →    free    ← record … record
+//!  prefix           the bytes that all positions of the leaf's range begin with
+//!
+//!  slot    40 bits: the first five bytes of the position after the prefix; 24 bits: where the record is
+//!  record  key length, value length (one or two bytes each), the position's bytes after those five, the value;
+//!          or 0xFF and the eight bytes of a handle to an outside object
+//! ```
+//!
+//! Slots lie in the order of positions. Two positions with equal heads are told apart by their
+//! records.
+//!
+//! *Samples.* A search would touch many lines of slots, one after the other. The samples are
+//! fetched together with the head and say which two lines to fetch next; the spacing 2^s is 16
+//! slots, and doubles when there are more slots than the samples can stand for. Where a leaf's
+//! records lie in the order of its slots, as they do when it was just made, a search also guesses
+//! the record's line.
+//!
+//! The range, the prefix and the size of a leaf never change; a leaf for which they would is
+//! replaced.
+
+use crate::btree::run::Run;
+pub(super) use crate::btree::search_key::head_of;
+use crate::btree::search_key::PLACE_BITS;
+use crate::btree::view::View;
+use crate::memory::outside::Handle;
+use crate::memory::{self as allocator, prefetch};
+pub(crate) use crate::seqlock::version::Obsolete;
+use crate::seqlock::version::Version;
+use crate::seqlock::words;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use crossbeam_epoch::Guard;
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Bytes of a slot.
+pub(crate) const SLOT: usize = 8;
+/// The most bytes of content: what a slot can point into.
+pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
+/// The longest prefix that is truncated.
+pub(crate) const MOST_PREFIX: usize = 1024;
+
+/// Words of content for which there is one word of samples.
+const SAMPLED: usize = 64;
+/// The least spacing of samples, as a power of two.
+pub(super) const SPACING: u32 = 4;
+
+/// What a leaf's memory begins with.
+#[repr(C, align(64))]
+pub(super) struct Head {
+    version: Version,
+    /// Slots in use.
+    pub(super) count: AtomicU64,
+    /// Where the records begin, in bytes.
+    pub(super) heap: AtomicU64,
+    /// Bytes of the records in use.
+    pub(super) live: AtomicU64,
+    /// Low half: the contention counter. High half: where the last insert went and how many went
+    /// there in a row.
+    pub(super) adapt: AtomicU64,
+    /// The epoch of the table in which the leaf was made. For snapshots to come.
+    stamp: AtomicU64,
+    /// Words of content.
+    words: u32,
+    /// Bytes of prefix.
+    prefix: u32,
+    /// Two to this are the slots from one sample to the next.
+    pub(super) spacing: AtomicU32,
+}
+
+/// A leaf that is alive for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'g> {
+    head: NonNull<Head>,
+    alive: PhantomData<&'g Guard>,
+}
+
+/// A leaf that nobody else can reach yet. Freed if it is never published.
+pub(crate) struct NewLeaf(Leaf<'static>);
+
+/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
+/// reads.
+pub(crate) struct Locked<'g> {
+    pub(super) leaf: Leaf<'g>,
+    /// The version before the lock was taken.
+    before: u64,
+    pub(super) changed: bool,
+}
+
+impl<'g> Leaf<'g> {
+    /// From a leaf's address.
+    ///
+    /// # Safety
+    /// A leaf that was published lies there, and is not freed during `'g`.
+    pub(super) unsafe fn at(head: NonNull<()>) -> Leaf<'g> {
+        Leaf {
+            head: head.cast(),
+            alive: PhantomData,
+        }
+    }
+
+    /// The leaf's address.
+    pub(super) fn address(self) -> NonNull<()> {
+        self.head.cast()
+    }
+
+    /// Whether both are the same leaf.
+    pub(crate) fn is(self, other: Leaf<'_>) -> bool {
+        self.head == other.head
+    }
+
+    pub(super) fn head(self) -> &'g Head {
+        // SAFETY: a `Leaf` is alive for `'g`; the head is shared by atomics and what never changes.
+        unsafe { self.head.as_ref() }
+    }
+
+    /// The content's words.
+    #[inline]
+    pub(super) fn words(self) -> &'g [AtomicU64] {
+        let len = self.head().words as usize;
+        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
+        // the allocation; 2. it is alive for `'g`;
+        // 3. all bit patterns are words.
+        unsafe {
+            let at = self.head.as_ptr().add(1).cast::<AtomicU64>();
+            std::slice::from_raw_parts(at.add(sample_words(len)), len)
+        }
+    }
+
+    /// The samples, in use or not.
+    #[inline]
+    pub(super) fn samples(self) -> &'g [AtomicU32] {
+        let len = sample_words(self.head().words as usize) * 2;
+        // SAFETY: 1. the samples follow the head, by the layout of the allocation; 2. they are
+        // alive for `'g`; 3. all bit patterns are samples.
+        unsafe {
+            let at = self.head.as_ptr().add(1).cast::<AtomicU32>();
+            std::slice::from_raw_parts(at, len)
+        }
+    }
+
+    /// Fetches what a search reads first.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch(self.head.as_ptr().cast());
+        prefetch(self.head.as_ptr().wrapping_add(1).cast());
+    }
+
+    /// What all positions of the leaf's range begin with.
+    pub(crate) fn prefix(self) -> &'g [u8] {
+        let head = self.head();
+        let words = head.words as usize;
+        // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was
+        // published and never changes.
+        unsafe {
+            let at = self.head.as_ptr().add(1).cast::<u64>();
+            let at = at.add(sample_words(words) + words);
+            std::slice::from_raw_parts(at.cast::<u8>(), head.prefix as usize)
+        }
+    }
+
+    /// Bytes of prefix.
+    #[inline]
+    pub(crate) fn prefix_len(self) -> usize {
+        self.head().prefix as usize
+    }
+
+    /// Bytes of content that it can hold.
+    pub(crate) fn capacity(self) -> usize {
+        self.head().words as usize * 8
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(self) -> usize {
+        let head = self.head();
+        layout(head.words as usize, head.prefix as usize).size()
+    }
+
+    /// Begins an optimistic read; waits while a writer is at work.
+    #[inline]
+    pub(crate) fn read(self) -> Result<View<'g>, Obsolete> {
+        Ok(View::new(self, Some(self.head().version.read()?)))
+    }
+
+    /// A look at the leaf by someone who believes nothing of what is read.
+    pub(crate) fn glance(self) -> View<'g> {
+        View::new(self, None)
+    }
+
+    /// Whether nobody wrote since `version` was read: all that was read since is true.
+    #[inline]
+    pub(super) fn unchanged(self, version: u64) -> bool {
+        self.head().version.is_still(version)
+    }
+
+    /// Takes the lock if it is free: `Ok(None)` if it isn't.
+    #[inline]
+    pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
+        let before = self.head().version.try_lock()?;
+        Ok(before.map(|before| Locked::new(self, before)))
+    }
+
+    /// Takes the lock. Also says whether another had it.
+    #[inline]
+    pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
+        let (before, met) = self.head().version.lock()?;
+        Ok((Locked::new(self, before), met))
+    }
+
+    /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
+    ///
+    /// # Safety
+    /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
+    pub(super) unsafe fn retire(self, guard: &Guard) {
+        let address = self.head.as_ptr().expose_provenance();
+        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
+        // `NewLeaf::empty`; 3. its address is sent, not a reference.
+        unsafe {
+            guard.defer_unchecked(move || {
+                let head = std::ptr::with_exposed_provenance_mut::<()>(address);
+                Leaf::at(NonNull::new_unchecked(head)).free();
+            });
+        }
+    }
+
+    /// Frees the leaf's memory now.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more.
+    pub(super) unsafe fn free(self) {
+        let head = self.head();
+        let layout = layout(head.words as usize, head.prefix as usize);
+        // SAFETY: the memory was taken with this layout, whose sizes never change.
+        unsafe { allocator::release(self.head.cast(), layout) };
+    }
+
+    /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more; the handles in it are not in another leaf.
+    pub(super) unsafe fn free_all(self) {
+        let view = View::new(self, None);
+        for i in 0..view.len() {
+            if let Ok(Some(handle)) = view.handle(i) {
+                // SAFETY: only this leaf had the handle.
+                unsafe { handle.free() };
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.free() };
+    }
+}
+
+impl<'g> Locked<'g> {
+    /// The holder of the lock that was just taken.
+    #[inline]
+    fn new(leaf: Leaf<'g>, before: u64) -> Self {
+        Locked {
+            leaf,
+            before,
+            changed: false,
+        }
+    }
+
+    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from
+    /// the root.
+    pub(super) fn obsolete(self) {
+        self.leaf.head().version.obsolete(self.before);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Locked<'_> {
+    /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
+    fn drop(&mut self) {
+        self.leaf.head().version.unlock(self.before, self.changed);
+    }
+}
+
+/// Words of samples in a leaf with so many words of content.
+#[inline]
+fn sample_words(words: usize) -> usize {
+    words / SAMPLED
+}
+
+/// Bytes of memory of a leaf with so many bytes of content and of prefix.
+pub(crate) fn memory(content: usize, prefix: usize) -> usize {
+    layout(content.div_ceil(8), prefix).size()
+}
+
+/// The memory of a leaf.
+fn layout(words: usize, prefix: usize) -> Layout {
+    let bytes = size_of::<Head>() + (sample_words(words) + words) * 8 + prefix.next_multiple_of(8);
+    Layout::from_size_align(bytes, align_of::<Head>())
+        .expect("a leaf's size is far below the address space")
+}
+
+impl NewLeaf {
+    /// An empty leaf with room for `content` bytes.
+    pub(crate) fn empty(content: usize, prefix: &[u8]) -> NewLeaf {
+        let words = content.div_ceil(8);
+        let layout = layout(words, prefix.len());
+        let head = allocator::allocate_zeroed(layout).cast::<Head>();
+        // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the
+        // prefix; 2. zeroed memory is a valid head and valid words.
+        unsafe {
+            let head = head.as_ptr();
+            (*head).words = words as u32;
+            (*head).prefix = prefix.len() as u32;
+            (*head).heap = AtomicU64::new(words as u64 * 8);
+            (*head).spacing = AtomicU32::new(SPACING);
+            let at = head.add(1).cast::<u64>();
+            let at = at.add(sample_words(words) + words).cast::<u8>();
+            std::ptr::copy_nonoverlapping(prefix.as_ptr(), at, prefix.len());
+        }
+        NewLeaf(Leaf {
+            head,
+            alive: PhantomData,
+        })
+    }
+
+    /// A leaf with the entries `range` of the run, and room for `content` bytes.
+    pub(crate) fn build(
+        run: &Run,
+        range: std::ops::Range<usize>,
+        content: usize,
+        prefix: &[u8],
+    ) -> NewLeaf {
+        let new = NewLeaf::empty(content, prefix);
+        let suffix = |i: usize| &run.position(i)[prefix.len()..];
+        let records = range.clone().map(|i| run.stored(i).record(suffix(i).len()));
+        let first = range.start;
+        new.fill(range.len(), records.sum(), |i, writer| {
+            let (suffix, stored) = (suffix(first + i), run.stored(first + i));
+            write_record(writer, suffix, stored);
+            head_of(suffix)
+        });
+        new
+    }
+
+    /// Writes entries to an empty leaf, the last one first: `write` writes a record and gives its
+    /// head.
+    fn fill(
+        &self,
+        entries: usize,
+        records: usize,
+        mut write: impl FnMut(usize, &mut words::Writer<'_>) -> u64,
+    ) {
+        let words = self.0.words();
+        let heap = words.len() * 8 - records;
+        debug_assert!(
+            entries * SLOT <= heap,
+            "a new leaf has room for its entries"
+        );
+        let mut writer = words::Writer::new(words, heap);
+        for i in (0..entries).rev() {
+            let at = writer.at();
+            let head = write(i, &mut writer);
+            // Ordering: Relaxed, nobody else can reach the leaf yet.
+            words[i].store(head | at as u64, Relaxed);
+        }
+        writer.finish();
+        self.locked().filled(entries, heap, records);
+    }
+
+    /// As if its lock were held: nobody else can reach it.
+    fn locked(&self) -> Locked<'_> {
+        Locked {
+            leaf: self.0,
+            before: 0,
+            changed: false,
+        }
+    }
+
+    /// The content, as plain bytes: nobody else can reach it.
+    pub(super) fn content(&mut self) -> &mut [u8] {
+        let words = self.0.head().words as usize;
+        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
+        // the allocation; 2. it was zeroed, and the leaf is this one's alone, which is borrowed for
+        // as long as the slice lives.
+        unsafe {
+            let at = self.0.head.as_ptr().add(1).cast::<u64>();
+            let at = at.add(sample_words(words)).cast::<u8>();
+            std::slice::from_raw_parts_mut(at, words * 8)
+        }
+    }
+
+    /// It was empty, and has been filled: so many entries, whose records begin at `heap` and take
+    /// so many bytes.
+    pub(super) fn filled(&mut self, entries: usize, heap: usize, records: usize) {
+        self.locked().filled(entries, heap, records);
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    /// Takes over what another, whose lock is held, knows of the writers.
+    pub(crate) fn inherit(&self, other: Leaf<'_>) {
+        // Ordering: Relaxed, both: the one is locked, the other not yet published.
+        let known = other.head().adapt.load(Relaxed);
+        self.0.head().adapt.store(known, Relaxed);
+    }
+
+    /// As `inherit` where the run of inserts goes on in this leaf, at slot `i`.
+    pub(crate) fn inherit_at(&self, other: Leaf<'_>, i: usize) {
+        const WHERE: u64 = 0x7FFF << 49;
+        self.inherit(other);
+        let adapt = &self.0.head().adapt;
+        // Ordering: Relaxed, both, as above.
+        let known = adapt.load(Relaxed) & !WHERE;
+        adapt.store(known | (i as u64) << 49 & WHERE, Relaxed);
+    }
+
+    /// Hands the leaf over to a slot.
+    pub(super) fn publish(self) -> Leaf<'static> {
+        let leaf = self.0;
+        std::mem::forget(self);
+        leaf
+    }
+}
+
+impl Drop for NewLeaf {
+    fn drop(&mut self) {
+        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
+        // still.
+        unsafe { self.0.free() };
+    }
+}
+
+/// Bytes of a record, for a position's suffix of this length.
+pub(crate) fn record_size(suffix: usize, value: usize) -> usize {
+    length_size(suffix) + length_size(value) + suffix.saturating_sub(5) + value
+}
+
+/// Bytes of a record that is a handle.
+pub(crate) const HANDLE_RECORD: usize = 9;
+/// First byte of a record that is a handle.
+pub(crate) const HANDLE_MARK: u8 = 0xFF;
+/// The longest key suffix or value in a leaf.
+pub(crate) const MOST_INLINE: usize = 0x7E00;
+
+/// Bytes of a length: one below 128, else two, the first of them `0x80..=0xFE`.
+pub(crate) fn length_size(n: usize) -> usize {
+    1 + usize::from(n >= 0x80)
+}
+
+/// Reads the length in the low bytes of `bits`: the length, and how many bytes it took.
+#[inline]
+pub(super) fn length(bits: u64) -> (usize, usize) {
+    let first = (bits & 0xFF) as usize;
+    if first < 0x80 {
+        (first, 1)
+    } else {
+        ((first & 0x7F) << 8 | (bits >> 8 & 0xFF) as usize, 2)
+    }
+}
+
+/// What a leaf stores for an entry.
+#[derive(Clone, Copy)]
+pub(crate) enum Stored<'v> {
+    /// The value lies in the leaf.
+    Inline(&'v [u8]),
+    /// The object lies outside.
+    Outside(Handle),
+}
+
+impl Stored<'_> {
+    /// Bytes of the record, for a position's suffix of this length.
+    pub(crate) fn record(&self, suffix: usize) -> usize {
+        match self {
+            Stored::Inline(value) => record_size(suffix, value.len()),
+            Stored::Outside(_) => HANDLE_RECORD,
+        }
+    }
+}
+
+/// Writes a record.
+#[inline]
+pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {
+    match stored {
+        Stored::Outside(handle) => {
+            writer.push(u64::from(HANDLE_MARK), 1);
+            writer.push(handle.bits(), 8);
+        }
+        Stored::Inline(value) if suffix.len() <= 5 && value.len() <= 6 => {
+            let lengths = suffix.len() | value.len() << 8;
+            writer.push(words::little(value) << 16 | lengths as u64, value.len() + 2);
+        }
+        Stored::Inline(value) => {
+            let (mut lengths, mut taken) = (0, 0);
+            for n in [suffix.len(), value.len()] {
+                let long = (0x80 | n >> 8 | (n & 0xFF) << 8) as u64;
+                let own = if n < 0x80 { n as u64 } else { long };
+                lengths |= own << (8 * taken);
+                taken += length_size(n);
+            }
+            writer.push(lengths, taken);
+            writer.bytes(suffix.get(5..).unwrap_or(&[]));
+            writer.bytes(value);
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! What the holder of a leaf's lock may do.
+
+use crate::btree::entries::Entries;
+use crate::btree::leaf::{write_record, Leaf, Locked, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
+use crate::btree::run::Run;
+use crate::btree::search_key::{Sought, PLACE_BITS};
+use crate::btree::view::{Record, Spot, View};
+use crate::memory::outside::{Handle, Outside};
+use crate::seqlock::words::{little, Torn, Writer};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Where the next entry of a run of inserts goes.
+pub(crate) struct Next {
+    head: u64,
+    /// Bytes of the position.
+    suffix: usize,
+    /// Where its record begins.
+    place: usize,
+}
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
+// readers (see `seqlock`).
+
+impl<'g> Locked<'g> {
+    /// The leaf.
+    pub(crate) fn leaf(&self) -> Leaf<'g> {
+        self.leaf
+    }
+
+    /// A look that needs no check.
+    pub(crate) fn view(&self) -> View<'g> {
+        View::new(self.leaf, None)
+    }
+
+    /// Entries.
+    pub(crate) fn len(&self) -> usize {
+        // Ordering: Relaxed, see above.
+        self.leaf.head().count.load(Relaxed) as usize
+    }
+
+    fn heap(&self) -> usize {
+        // Ordering: Relaxed, see above.
+        self.leaf.head().heap.load(Relaxed) as usize
+    }
+
+    /// Bytes of the records in use.
+    fn live(&self) -> usize {
+        // Ordering: Relaxed, see above.
+        self.leaf.head().live.load(Relaxed) as usize
+    }
+
+    /// Bytes of content in use: slots and records.
+    pub(crate) fn used(&self) -> usize {
+        self.len() * SLOT + self.live()
+    }
+
+    fn set(&mut self, count: usize, heap: usize, live: usize) {
+        let head = self.leaf.head();
+        self.changed = true;
+        // Ordering: Relaxed, see above.
+        head.count.store(count as u64, Relaxed);
+        // Ordering: Relaxed, see above.
+        head.heap.store(heap as u64, Relaxed);
+        // Ordering: Relaxed, see above.
+        head.live.store(live as u64, Relaxed);
+    }
+
+    /// Where a position is or would be; it begins with the leaf's prefix. Looks first beside the
+    /// last insert, if it was one of a run.
+    #[inline]
+    pub(crate) fn search(&self, sought: Sought<'_>) -> Spot {
+        let prefix = self.leaf.prefix_len();
+        let (head, suffix) = (sought.head(prefix), sought.suffix(prefix).unwrap_or(&[]));
+        match self.beside_last(head, suffix) {
+            Some(i) => Spot { i, record: None },
+            None => {
+                let spot = self.view().search(head, suffix);
+                spot.expect("the lock's holder reads nothing torn")
+            }
+        }
+    }
+
+    /// Where a position would be, if it is beside the last insert of a run of them.
+    #[inline]
+    fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
+        // Ordering: Relaxed, see above.
+        let now = self.leaf.head().adapt.load(Relaxed);
+        if now >> 32 & 0xFFFF == 0 {
+            return None;
+        }
+        let i = (now >> 49) as usize + usize::from(!self.descends());
+        let belongs = i <= self.len() && self.view().belongs_at(i, head, suffix).is_ok_and(|b| b);
+        belongs.then_some(i)
+    }
+
+    /// Whether a position is above all that are here, of which there are some.
+    #[inline]
+    pub(crate) fn is_below(&self, sought: Sought<'_>) -> bool {
+        let (n, prefix) = (self.len(), self.leaf.prefix_len());
+        let (head, suffix) = (sought.head(prefix), sought.suffix(prefix).unwrap_or(&[]));
+        n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
+    }
+
+    /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the
+    /// end and has room there without more ado. Nothing is said of others.
+    #[inline(always)]
+    pub(crate) fn next_of_run(&self, sought: Sought<'_>, value: usize) -> Option<Next> {
+        let (head, n) = (self.leaf.head(), self.len());
+        let (words, samples) = (self.leaf.words(), self.leaf.samples());
+        // Ordering: Relaxed, see above.
+        let adapt = head.adapt.load(Relaxed);
+        // The last one went to the end, and the run doesn't descend.
+        let runs =
+            (adapt >> 49) as usize + 1 == n && (1..=0xFFFF).contains(&(adapt >> 32 & 0x1_FFFF));
+        let short = sought.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
+        // Ordering: Relaxed, both, see above.
+        let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
+        // Ordering: Relaxed, see above.
+        let (own, last) = (sought.head(0), last.load(Relaxed));
+        let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
+        (runs && short && last < own && n >> spacing <= samples.len()).then_some(Next {
+            head: own,
+            suffix: sought.bytes().len(),
+            place,
+        })
+    }
+
+    /// Inserts an entry that is the next of a run, with a value of as many bytes as was said.
+    #[inline(always)]
+    pub(crate) fn put_next(&mut self, next: Next, value: &[u8]) {
+        let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
+        let (words, size) = (self.leaf.words(), value.len() + 2);
+        self.changed = true;
+        let mut writer = Writer::new(words, next.place);
+        let lengths = (next.suffix | value.len() << 8) as u64;
+        writer.push(lengths | little(value) << 16, size);
+        writer.finish();
+        // Ordering: Relaxed, see above.
+        words[n].store(slot, Relaxed);
+        self.set(n + 1, next.place, self.live() + size);
+        // Ordering: Relaxed, see above.
+        let spacing = head.spacing.load(Relaxed);
+        if n % (1 << spacing) == 0 {
+            let sample = (n >> spacing).checked_sub(1);
+            if let Some(sample) = sample.and_then(|i| self.leaf.samples().get(i)) {
+                // Ordering: Relaxed, see above.
+                sample.store((slot >> 32) as u32, Relaxed);
+            }
+        }
+        self.insert_run(n);
+    }
+
+    /// The content, while this borrow of the lock lasts.
+    #[inline]
+    pub(super) fn content(&self) -> &[u8] {
+        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        unsafe { self.view().content_in_place() }
+    }
+
+    /// The value of entry `i`, whose record a search has found, in place, while this borrow of the
+    /// lock lasts.
+    #[inline]
+    pub(crate) fn value(&self, i: usize, record: &Record) -> &[u8] {
+        if record.is_outside() {
+            let handle = self.handle(&self.record_of(i));
+            return handle.map_or(&[], |handle| self.outside(handle).value());
+        }
+        &self.content()[record.value_at()..][..record.value()]
+    }
+
+    /// The handle of a record that is in the leaf, if the object is outside.
+    #[inline]
+    pub(crate) fn handle(&self, record: &Record) -> Option<Handle> {
+        if !record.is_outside() {
+            return None;
+        }
+        let handle = self.view().handle_of(record);
+        handle.expect("the lock's holder reads nothing torn")
+    }
+
+    /// The record of entry `i`.
+    #[inline]
+    pub(crate) fn record_of(&self, i: usize) -> Record {
+        let record = self.view().record_of(i);
+        record.expect("the lock's holder reads nothing torn")
+    }
+
+    /// The outside object of a handle that was read from this leaf.
+    pub(super) fn outside(&self, handle: Handle) -> Outside<'_> {
+        let object = self.view().object(handle);
+        object.expect("the lock's holder reads nothing torn")
+    }
+
+    /// Inserts an entry, at prefix + `suffix`, whose head is given, before slot `i`. False, and
+    /// nothing changed, if there is no room.
+    #[inline]
+    pub(crate) fn put_entry(
+        &mut self,
+        i: usize,
+        head: u64,
+        suffix: &[u8],
+        stored: Stored<'_>,
+    ) -> bool {
+        let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
+        if (n + 1) * SLOT + size > heap {
+            return false;
+        }
+        self.changed = true;
+        let slots = &self.leaf.words()[i..=n];
+        shift_up(slots);
+        self.write(i, head, suffix, stored, heap - size);
+        self.set(n + 1, heap - size, self.live() + size);
+        self.sample(i);
+        true
+    }
+
+    /// The leaf was empty, and has been filled.
+    pub(super) fn filled(&mut self, count: usize, heap: usize, live: usize) {
+        self.set(count, heap, live);
+        self.sample(0);
+    }
+
+    /// Brings the samples up to date, after the slots from `i` on have moved.
+    fn sample(&mut self, i: usize) {
+        let (head, n) = (self.leaf.head(), self.len());
+        let samples = self.leaf.samples();
+        // Ordering: Relaxed, see above.
+        let mut spacing = head.spacing.load(Relaxed);
+        let mut first = i.saturating_sub(1) >> spacing;
+        if n.saturating_sub(1) >> spacing > samples.len() && !samples.is_empty() {
+            while (n - 1) >> spacing > samples.len() {
+                spacing += 1;
+            }
+            first = 0;
+            // Ordering: Relaxed, see above.
+            head.spacing.store(spacing, Relaxed);
+        }
+        let last = (n.saturating_sub(1) >> spacing).min(samples.len());
+        if first >= last {
+            return;
+        }
+        let (slots, mut at) = (self.leaf.words(), (first + 1) << spacing);
+        for sample in &samples[first..last] {
+            // Ordering: Relaxed, both, see above.
+            sample.store((slots[at].load(Relaxed) >> 32) as u32, Relaxed);
+            at += 1 << spacing;
+        }
+    }
+
+    /// Replaces the value of entry `i`, which has this record. False, and nothing changed, if there
+    /// is no room. The old handle, if any, is the caller's to retire.
+    #[inline]
+    pub(crate) fn put_again(
+        &mut self,
+        i: usize,
+        head: u64,
+        suffix: &[u8],
+        stored: Stored<'_>,
+        old: &Record,
+    ) -> bool {
+        if let Stored::Inline(new) = stored {
+            if old.value() == new.len() && !old.is_outside() {
+                // The same room will do, and the rest of the record.
+                self.changed = true;
+                let mut writer = Writer::new(self.leaf.words(), old.value_at());
+                writer.bytes(new);
+                writer.finish();
+                return true;
+            }
+        }
+        let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
+        if old.len() == size {
+            // Ordering: Relaxed, see above.
+            let slot = self.leaf.words()[i].load(Relaxed);
+            let place = slot & ((1 << PLACE_BITS) - 1);
+            self.changed = true;
+            self.write(i, head, suffix, stored, place as usize);
+            return true;
+        }
+        if n * SLOT + size > heap {
+            return false;
+        }
+        self.changed = true;
+        self.write(i, head, suffix, stored, heap - size);
+        self.set(n, heap - size, self.live() + size - old.len());
+        true
+    }
+
+    #[inline]
+    fn write(&mut self, i: usize, head: u64, suffix: &[u8], stored: Stored<'_>, place: usize) {
+        let words = self.leaf.words();
+        let mut writer = Writer::new(words, place);
+        write_record(&mut writer, suffix, stored);
+        writer.finish();
+        // Ordering: Relaxed, see above.
+        words[i].store(head | place as u64, Relaxed);
+    }
+
+    /// Removes entry `i`, which has this record. Its handle, if any, is the caller's to retire.
+    pub(crate) fn remove(&mut self, i: usize, record: &Record) {
+        let n = self.len();
+        self.changed = true;
+        shift_down(&self.leaf.words()[i..n]);
+        // A leaf without entries has all its room again.
+        let heap = if n == 1 {
+            self.leaf.capacity()
+        } else {
+            self.heap()
+        };
+        self.set(n - 1, heap, self.live() - record.len());
+        self.sample(i);
+    }
+
+    /// Removes all entries. Their handles are the caller's to retire.
+    pub(crate) fn clear(&mut self) {
+        self.set(0, self.leaf.capacity(), 0);
+    }
+
+    /// Moves all records together, so that all room is in one piece. `buffer` is for the content
+    /// meanwhile.
+    #[inline(never)]
+    pub(crate) fn compact(&mut self, entries: &mut Entries, buffer: &mut Vec<u8>) {
+        entries.collect(self);
+        buffer.clear();
+        buffer.resize(self.leaf.capacity(), 0);
+        let prefix = self.leaf.prefix_len();
+        let (n, heap) = (
+            entries.len(),
+            entries.lay_out(self, 0..entries.len(), prefix, buffer),
+        );
+        self.changed = true;
+        let words = self
+            .leaf
+            .words()
+            .iter()
+            .zip(buffer.chunks_exact(SLOT))
+            .enumerate();
+        for (i, (word, own)) in words {
+            if i < n || (i + 1) * SLOT > heap {
+                let own: [u8; SLOT] = own.try_into().unwrap_or_default();
+                // Ordering: Relaxed, see above.
+                word.store(u64::from_ne_bytes(own), Relaxed);
+            }
+        }
+        self.set(n, heap, self.leaf.capacity() - heap);
+    }
+
+    /// Appends all entries to the run, outside objects as handles.
+    pub(crate) fn collect_all(&self, run: &mut Run) {
+        let view = self.view();
+        for i in 0..view.len() {
+            let done: Result<(), Torn> = view.collect(i, run);
+            done.expect("the lock's holder reads nothing torn");
+        }
+    }
+
+    /// Adds to the contention counter, within bounds, and returns it.
+    pub(crate) fn contention(&mut self, add: i32) -> i32 {
+        const BOUND: i32 = 20_000;
+        let adapt = &self.leaf.head().adapt;
+        // Ordering: Relaxed, see above.
+        let now = adapt.load(Relaxed);
+        let sum = (now as u32 as i32 + add).clamp(-BOUND, BOUND);
+        // Ordering: Relaxed, see above.
+        adapt.store(now & !0xFFFF_FFFF | u64::from(sum as u32), Relaxed);
+        sum
+    }
+
+    /// Notes that an insert went to slot `i`, and returns how many in a row went each beside the
+    /// one before, on the same side.
+    ///
+    /// The note: 15 bits of where the last one went, a bit that is set when the run descends, 16
+    /// bits of its length.
+    pub(crate) fn insert_run(&mut self, i: usize) -> usize {
+        const PLACE: u64 = 0x7FFF;
+        let adapt = &self.leaf.head().adapt;
+        // Ordering: Relaxed, see above.
+        let now = adapt.load(Relaxed);
+        let (last, run) = (now >> 49, (now >> 32 & 0xFFFF) as usize);
+        let up = i as u64 & PLACE == (last + 1) & PLACE;
+        let down = i as u64 & PLACE == last;
+        // The side of a run is what its second insert says.
+        let run = match run {
+            0 if up || down => 1,
+            n if n > 0 && (if self.descends() { down } else { up }) => (n + 1).min(0xFFFF),
+            _ => 0,
+        };
+        let descends = if run == 1 { down } else { self.descends() };
+        let noted = (i as u64 & PLACE) << 49 | u64::from(descends) << 48 | (run as u64) << 32;
+        // Ordering: Relaxed, see above.
+        adapt.store(now & 0xFFFF_FFFF | noted, Relaxed);
+        run
+    }
+
+    /// Whether inserts go up, at the end.
+    pub(super) fn appends(&self) -> bool {
+        // Ordering: Relaxed, see above.
+        let now = self.leaf.head().adapt.load(Relaxed);
+        now >> 32 & 0xFFFF > 0 && !self.descends() && (now >> 49) as usize + 1 >= self.len()
+    }
+
+    /// Whether the run of inserts that is being noted goes down.
+    pub(crate) fn descends(&self) -> bool {
+        // Ordering: Relaxed, see above.
+        self.leaf.head().adapt.load(Relaxed) >> 48 & 1 == 1
+    }
+}
+
+/// Moves all slots but the last one up, by one.
+#[inline]
+fn shift_up(slots: &[AtomicU64]) {
+    up_by::<1>(up_by::<8>(slots));
+}
+
+/// Moves slots up as long as there are so many, which are moved at once. Gives those that are left.
+#[inline(always)]
+fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+    let mut left = slots;
+    while let [before @ .., _] = left {
+        let (Some(from), Some(to)) = (before.last_chunk::<N>(), left.last_chunk::<N>()) else {
+            break;
+        };
+        copy(from, to);
+        left = &left[..left.len() - N];
+    }
+    left
+}
+
+/// Moves all slots but the first one down, by one.
+#[inline]
+fn shift_down(slots: &[AtomicU64]) {
+    down_by::<1>(down_by::<8>(slots));
+}
+
+/// As `up_by`, the other way.
+#[inline(always)]
+fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+    let mut left = slots;
+    while let [_, after @ ..] = left {
+        let (Some(from), Some(to)) = (after.first_chunk::<N>(), left.first_chunk::<N>()) else {
+            break;
+        };
+        copy(from, to);
+        left = &left[N..];
+    }
+    left
+}
+
+/// Copies slots, which may overlap.
+#[inline(always)]
+fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
+    // Ordering: Relaxed, all, see above.
+    let own = from.each_ref().map(|slot| slot.load(Relaxed));
+    for (slot, own) in to.iter().zip(own) {
+        // Ordering: Relaxed, see above.
+        slot.store(own, Relaxed);
+    }
+}
+
+/// Whether an entry must live outside, in leaves of at most `most` bytes.
+pub(crate) fn lives_outside(suffix: usize, value: usize, most: usize) -> bool {
+    let bound = (most / 8).clamp(HANDLE_RECORD, MOST_INLINE);
+    suffix > MOST_INLINE || value > MOST_INLINE || suffix + value > bound
+}

@@ -1,0 +1,626 @@
+//! The core of both defaults: entries at positions, in leaves, to which a [`Route`] leads.
+//!
+//! A read: find the leaf, look, check (see `seqlock`). A write: find the leaf, lock it, look,
+//! change it in place, or
+//!
+//! 1. move its records together, if that makes enough room;
+//! 2. else replace it by a larger one of the same range, up to the size at which leaves split;
+//! 3. else split it. The entry that had no room goes straight to the successors.
+//!
+//! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges
+//! with a neighbour.
+
+pub(crate) mod batches;
+mod clear;
+pub(crate) mod entries;
+#[allow(unsafe_code)]
+pub(crate) mod inner;
+pub(crate) mod key_order;
+#[allow(unsafe_code)]
+pub(crate) mod leaf;
+#[allow(unsafe_code)]
+mod locked;
+mod node;
+pub(crate) mod run;
+mod scan;
+pub(crate) mod search_key;
+#[allow(unsafe_code)]
+mod slot;
+#[allow(unsafe_code)]
+mod view;
+
+use crate::btree::entries::{with_entries, Entries};
+use crate::btree::leaf::{Leaf, Locked, NewLeaf, Obsolete, Stored, MOST_CONTENT, SLOT};
+use crate::btree::locked::lives_outside;
+use crate::btree::run::with_scratch;
+use crate::btree::search_key::Sought;
+use crate::btree::view::{Record, Spot, View};
+use crate::memory::outside::Handle;
+use crate::seqlock::words::Torn;
+use crate::shared::{End, Found, LeafConfig, Route, Seek, Shared};
+use crate::sync::{Backoff, Mutex};
+use crate::{Change, Consent, Got, Stats, Updater, Was, SHORT};
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+
+/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as
+/// in contention-adapting trees).
+const MET: i32 = 250;
+const QUIET: i32 = -1;
+/// The contention at which a leaf splits early.
+const HOT: i32 = 1000;
+pub(crate) use scan::{From, Wish};
+
+/// Entries at positions.
+pub(crate) struct Tree<R> {
+    route: R,
+    shared: Shared,
+    /// How far `free_some` has come.
+    freed: Mutex<Vec<u8>>,
+}
+
+impl<R: Route> Tree<R> {
+    /// An empty tree.
+    pub(crate) fn new(config: LeafConfig, route: impl FnOnce(&Shared) -> R) -> Self {
+        let shared = Shared {
+            config,
+            ..Shared::default()
+        };
+        Tree {
+            route: route(&shared),
+            shared,
+            freed: Mutex::default(),
+        }
+    }
+
+    /// The same tree, whose users hold locks of their own: they say when what is large may be
+    /// freed, by `free_large`.
+    pub(crate) fn under_locks(mut self) -> Self {
+        self.shared.holds_more = true;
+        self
+    }
+
+    /// Frees what was left for when no lock is held, if there is anything.
+    #[inline]
+    pub(crate) fn free_large(&self, guard: &Guard) {
+        self.shared.free_large(guard);
+    }
+
+    /// Reads at a position until what was read is true: `look` gets the record there, if there is
+    /// one.
+    #[inline]
+    fn read<T>(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        mut look: impl FnMut(&View<'_>, Option<Record>) -> Result<T, Torn>,
+    ) -> T {
+        let sought = Sought::new(position);
+        let backoff = Backoff::new();
+        loop {
+            let leaf = self.route.find(sought, guard);
+            if let Ok(view) = leaf.read() {
+                let prefix = leaf.prefix_len();
+                let found = match sought.suffix(prefix) {
+                    Some(suffix) => view.search(sought.head(prefix), suffix),
+                    None => Ok(Spot { i: 0, record: None }),
+                };
+                let result = found.and_then(|spot| look(&view, spot.record));
+                if view.holds() {
+                    if let Ok(result) = result {
+                        return result;
+                    }
+                }
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Copies the value at the position to the end of `out`; false if there is none.
+    #[inline]
+    pub(crate) fn get(&self, guard: &Guard, position: &[u8], out: &mut Vec<u8>) -> bool {
+        let from = out.len();
+        self.read(guard, position, |view, record| {
+            out.truncate(from);
+            match record {
+                Some(record) => view.copy_value(&record, out).map(|()| true),
+                None => Ok(false),
+            }
+        })
+    }
+
+    /// As `Unique::get_short`.
+    #[inline]
+    pub(crate) fn get_short(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
+    ) -> Got {
+        self.read(guard, position, |view, record| {
+            let Some(record) = record else {
+                return Ok(Got::Absent);
+            };
+            if let Some(len) = view.copy_short(&record, out)? {
+                return Ok(Got::Short(len));
+            }
+            if let Some(long) = &mut long {
+                long.clear();
+                view.copy_value(&record, long)?;
+            }
+            Ok(Got::Long)
+        })
+    }
+
+    /// Whether there is a value at the position.
+    pub(crate) fn contains(&self, guard: &Guard, position: &[u8]) -> bool {
+        self.read(guard, position, |_, record| Ok(record.is_some()))
+    }
+
+    /// As `Unique::prefetch`, in three passes over the positions: leaves, slots, records.
+    pub(crate) fn prefetch<'p>(&self, guard: &Guard, positions: impl Iterator<Item = &'p [u8]>) {
+        /// Leaves at a time: more loads than these are not under way at once.
+        const AT_ONCE: usize = 32;
+        let mut positions = positions.peekable();
+        while positions.peek().is_some() {
+            let leaves: SmallVec<[(Leaf<'_>, Sought<'_>); AT_ONCE]> = positions
+                .by_ref()
+                .take(AT_ONCE)
+                .map(|position| {
+                    let sought = Sought::new(position);
+                    (self.route.find(sought, guard), sought)
+                })
+                .collect();
+            let views: SmallVec<[(View<'_>, u64); AT_ONCE]> = leaves
+                .iter()
+                .map(|(leaf, sought)| (leaf.glance(), sought.head(leaf.prefix_len())))
+                .collect();
+            views.iter().for_each(|(view, head)| view.ask(*head));
+            for (view, head) in &views {
+                view.ask_record(*head);
+            }
+        }
+    }
+
+    /// The leaf that has the position, locked, and its contention.
+    #[inline]
+    fn lock<'g>(&self, guard: &'g Guard, sought: Sought<'_>) -> (Locked<'g>, i32) {
+        let backoff = Backoff::new();
+        loop {
+            match self.route.find(sought, guard).lock() {
+                Ok((mut locked, met)) => {
+                    if met {
+                        self.shared.counters.met();
+                    }
+                    let heat = locked.contention(if met { MET } else { QUIET });
+                    return (locked, heat);
+                }
+                Err(Obsolete) => backoff.snooze(),
+            }
+        }
+    }
+
+    /// Locks the leaf that has the position, and finds the place there; gives the leaf's contention
+    /// with it.
+    #[inline(always)]
+    fn find_locked<'g, 'p>(
+        &self,
+        guard: &'g Guard,
+        sought: Sought<'p>,
+    ) -> (Locked<'g>, Place<'p>, i32) {
+        if let Some(leaf) = self.route.tail(sought, guard) {
+            if let Some(mut locked) = self.lock_tail(leaf, sought) {
+                let heat = locked.contention(QUIET);
+                let (i, record) = (locked.len(), None);
+                let place = Place::new(sought, &locked, i, record);
+                return (locked, place, heat);
+            }
+        }
+        self.find_there(guard, sought)
+    }
+
+    /// As `find_locked`, for a position that is hardly above all that are there.
+    #[inline(always)]
+    fn find_there<'g, 'p>(
+        &self,
+        guard: &'g Guard,
+        sought: Sought<'p>,
+    ) -> (Locked<'g>, Place<'p>, i32) {
+        let (locked, heat) = self.lock(guard, sought);
+        let spot = locked.search(sought);
+        let place = Place::new(sought, &locked, spot.i, spot.record);
+        (locked, place, heat)
+    }
+
+    /// Locks the last leaf, if nobody else has, and if the position is above all that are there.
+    #[inline]
+    fn lock_tail<'g>(&self, leaf: Leaf<'g>, sought: Sought<'_>) -> Option<Locked<'g>> {
+        let locked = leaf.try_lock().ok().flatten()?;
+        if locked.is_below(sought) {
+            self.route.met_tail();
+            return Some(locked);
+        }
+        self.route.missed_tail();
+        None
+    }
+
+    /// As `Unique::update_with`.
+    pub(crate) fn update(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, '_>,
+    ) -> bool {
+        let (locked, place, heat) = self.find_locked(guard, Sought::new(position));
+        scratch.clear();
+        let change = f(place.value(&locked), scratch);
+        let value = match change {
+            Change::Keep => return false,
+            Change::Remove => {
+                let Some(record) = &place.record else {
+                    return false;
+                };
+                self.remove_at(guard, &place, locked, record, heat);
+                return true;
+            }
+            Change::Put(value) => value,
+            Change::PutScratch => &scratch[..],
+        };
+        self.put_at(guard, &place, locked, value, heat);
+        true
+    }
+
+    /// As `Unique::put`.
+    pub(crate) fn put(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        value: &[u8],
+        may: &mut Consent<'_>,
+    ) -> Was {
+        let sought = Sought::new(position);
+        match self.append(guard, sought, value, may) {
+            Some(was) => was,
+            None => self.put_anywhere(guard, sought, value, may),
+        }
+    }
+
+    /// Stores a short value at the end of the last leaf, if inserts go on there and it has room.
+    /// Otherwise None, and nothing was done or asked.
+    #[inline]
+    fn append(
+        &self,
+        guard: &Guard,
+        sought: Sought<'_>,
+        value: &[u8],
+        may: &mut Consent<'_>,
+    ) -> Option<Was> {
+        let mut locked = self.route.tail(sought, guard)?.try_lock().ok()??;
+        let next = locked.next_of_run(sought, value.len())?;
+        self.route.met_tail();
+        if !may(None) {
+            return Some(Was::Refused);
+        }
+        locked.put_next(next, value);
+        Some(Was::Absent)
+    }
+
+    #[inline(never)]
+    fn put_anywhere(
+        &self,
+        guard: &Guard,
+        sought: Sought<'_>,
+        value: &[u8],
+        may: &mut Consent<'_>,
+    ) -> Was {
+        let (locked, place, heat) = self.find_locked(guard, sought);
+        if !may(place.value(&locked)) {
+            return Was::Refused;
+        }
+        let was = Was::of(place.record.is_some());
+        self.put_at(guard, &place, locked, value, heat);
+        was
+    }
+
+    /// As `Unique::remove`.
+    pub(crate) fn remove(&self, guard: &Guard, position: &[u8], may: &mut Consent<'_>) -> Was {
+        let (locked, place, heat) = self.find_there(guard, Sought::new(position));
+        if !may(place.value(&locked)) {
+            return Was::Refused;
+        }
+        let Some(record) = &place.record else {
+            return Was::Absent;
+        };
+        self.remove_at(guard, &place, locked, record, heat);
+        Was::Present
+    }
+
+    #[inline(always)]
+    fn remove_at(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        mut leaf: Locked<'_>,
+        record: &Record,
+        heat: i32,
+    ) {
+        let handle = leaf.handle(record);
+        leaf.remove(at.i, record);
+        let len = leaf.len();
+        if heat < HOT
+            && (len < 8 || len.is_multiple_of(4))
+            && leaf.used() < self.shared.config.most / 4
+        {
+            self.tidy(guard, at.sought, leaf);
+        } else {
+            drop(leaf);
+        }
+        self.shared.retire(guard, handle);
+    }
+
+    /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in
+    /// its place, or merges with a neighbour.
+    fn tidy(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+        let mut leaf = leaf;
+        let (used, config) = (leaf.used(), &self.shared.config);
+        if used < leaf.leaf().capacity() / 4
+            && config.room(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
+        {
+            self.shrink(guard, position, leaf);
+            match self.route.find(position, guard).try_lock() {
+                Ok(Some(next)) => leaf = next,
+                _ => return,
+            }
+        }
+        if used < config.most / 4 {
+            self.merge(guard, position, leaf);
+        }
+    }
+
+    /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of
+    /// this one.
+    fn shrink(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+        let room = self
+            .shared
+            .config
+            .room(leaf.used(), leaf.leaf().prefix_len());
+        with_entries(|entries| {
+            entries.collect(&leaf);
+            self.replace(guard, position, leaf, entries, room);
+        });
+    }
+
+    /// Puts a leaf with the same range and these entries, and this room, in the place of one.
+    fn replace(
+        &self,
+        guard: &Guard,
+        position: Sought<'_>,
+        leaf: Locked<'_>,
+        entries: &Entries,
+        room: usize,
+    ) {
+        let new = entries.build(&leaf, 0..entries.len(), room, leaf.leaf().prefix());
+        new.inherit(leaf.leaf());
+        self.route.replace(&self.shared, leaf, position, new, guard);
+    }
+
+    /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
+    fn merge(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+        let mut leaf = leaf;
+        while self.route.merge(&self.shared, leaf, position, guard) {
+            match self.route.find(position, guard).try_lock() {
+                Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Where an entry is or would be.
+struct Place<'a> {
+    sought: Sought<'a>,
+    /// What the leaf's slots have of the position.
+    head: u64,
+    /// The position without the leaf's prefix.
+    suffix: &'a [u8],
+    i: usize,
+    /// The entry's record, if it is there.
+    record: Option<Record>,
+}
+
+impl<'a> Place<'a> {
+    #[inline]
+    fn new(sought: Sought<'a>, leaf: &Locked<'_>, i: usize, record: Option<Record>) -> Self {
+        let prefix = leaf.leaf().prefix_len();
+        Place {
+            sought,
+            head: sought.head(prefix),
+            suffix: sought.suffix(prefix).unwrap_or(&[]),
+            i,
+            record,
+        }
+    }
+
+    /// The value there, if there is one; nothing is written to the leaf while it is looked at.
+    #[inline]
+    fn value<'l>(&self, leaf: &'l Locked<'_>) -> Option<&'l [u8]> {
+        let record = self.record.as_ref();
+        record.map(|record| leaf.value(self.i, record))
+    }
+}
+
+impl<R: Route> Tree<R> {
+    /// Stores a value, making room if there is none.
+    #[inline(always)]
+    fn put_at(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
+        let mut leaf = leaf;
+        let most = self.shared.config.most;
+        let stored = if lives_outside(at.suffix.len(), value.len(), most) {
+            let (handle, bytes) = Handle::new(at.sought.bytes(), value);
+            self.shared.counters.add_bytes(bytes as isize);
+            Stored::Outside(handle)
+        } else {
+            Stored::Inline(value)
+        };
+        let old = at.record.and_then(|record| leaf.handle(&record));
+        let (done, appends) = match &at.record {
+            Some(record) => {
+                let done = leaf.put_again(at.i, at.head, at.suffix, stored, record);
+                (done, 0)
+            }
+            None => {
+                let appends = leaf.insert_run(at.i);
+                let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
+                (done, appends)
+            }
+        };
+        if !done {
+            self.make_room(guard, at, leaf, stored, appends);
+        } else if heat > HOT && leaf.len() > 1 {
+            self.split_early(guard, at, leaf);
+        } else {
+            drop(leaf);
+        }
+        self.shared.retire(guard, old);
+    }
+
+    /// Steps 1 to 3 of the module's head: the entry has no room in the leaf.
+    #[inline(never)]
+    fn make_room(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: Locked<'_>,
+        stored: Stored<'_>,
+        appends: usize,
+    ) {
+        let mut leaf = leaf;
+        let config = &self.shared.config;
+        if let Some(record) = &at.record {
+            // The new entry takes its place; readers see both changes at once.
+            leaf.remove(at.i, record);
+        }
+        let need = leaf.used() + SLOT + stored.record(at.suffix.len());
+        let (capacity, prefix) = (leaf.leaf().capacity(), leaf.leaf().prefix_len());
+        // Moving everything for the sake of a few bytes would happen again soon.
+        let spare = if capacity < config.most_beside(prefix) {
+            capacity / 8
+        } else {
+            capacity / 16
+        };
+        if need + spare <= capacity {
+            with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
+            let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
+            debug_assert!(done, "moving together made room");
+            return;
+        }
+        with_entries(|entries| {
+            entries.collect(&leaf);
+            entries.insert(at.i, at.suffix, stored);
+            if need <= config.most_beside(prefix) {
+                // Where inserts run on, more will come soon.
+                let more = if appends > entries.len() / 4 {
+                    need / 2
+                } else {
+                    0
+                };
+                let room = config.room((need + more).min(config.most_beside(prefix)), prefix);
+                self.replace(guard, at.sought, leaf, entries, room);
+            } else if entries.len() < 2 {
+                let room = (need + need / 8).min(MOST_CONTENT);
+                self.replace(guard, at.sought, leaf, entries, room);
+            } else {
+                // A run of inserts that went each beside the one before leaves a full leaf behind.
+                let runs = appends > entries.len() / 4;
+                let cut = runs.then_some(at.i + usize::from(leaf.descends()));
+                self.route
+                    .split(&self.shared, leaf, at.sought, entries, cut, guard);
+            }
+        });
+    }
+
+    /// Writers meet here often: two leaves let them pass each other.
+    fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>) {
+        with_entries(|entries| {
+            entries.collect(&leaf);
+            self.route
+                .split(&self.shared, leaf, at.sought, entries, None, guard);
+        });
+    }
+
+    /// As `Unique::free_some`.
+    pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        let mut cursor = self.freed.lock();
+        let mut freed = 0;
+        while freed < limit.max(1) {
+            let Some(Found { leaf, fence }) =
+                self.route.find_fenced(Seek::At(&cursor), End::High, guard)
+            else {
+                return true;
+            };
+            let Ok((mut locked, _)) = leaf.lock() else {
+                continue;
+            };
+            let n = locked.len();
+            let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
+            for i in 0..n {
+                let record = locked.record_of(i);
+                f(locked.value(i, &record));
+                handles.extend(locked.handle(&record));
+            }
+            locked.clear();
+            freed += n + 1;
+            if leaf.capacity() > self.shared.config.first {
+                let new = NewLeaf::empty(0, leaf.prefix());
+                self.route
+                    .replace(&self.shared, locked, Sought::new(&cursor), new, guard);
+            } else {
+                drop(locked);
+            }
+            for handle in handles {
+                self.shared.retire(guard, Some(handle));
+            }
+            match fence {
+                Some(high) => *cursor = high,
+                None => {
+                    cursor.clear();
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Entries, counted leaf by leaf.
+    pub(crate) fn len(&self) -> usize {
+        let (guard, backoff) = (crate::pin(), Backoff::new());
+        let (mut len, mut cursor) = (0, Vec::new());
+        loop {
+            let found = self.route.find_fenced(Seek::At(&cursor), End::High, &guard);
+            let Some(Found { leaf, fence }) = found else {
+                return len;
+            };
+            let Ok(view) = leaf.read() else {
+                backoff.snooze();
+                continue;
+            };
+            len += view.len();
+            match fence {
+                Some(high) => cursor = high,
+                None => return len,
+            }
+        }
+    }
+
+    /// Bytes of memory, apart from the tree's own fields.
+    pub(crate) fn memory(&self) -> usize {
+        self.shared.counters.bytes()
+    }
+
+    /// Figures of the structure.
+    pub(crate) fn stats(&self) -> Stats {
+        self.shared.counters.stats(self.route.depth(&crate::pin()))
+    }
+}

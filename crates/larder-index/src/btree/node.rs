@@ -1,0 +1,213 @@
+//! An inner node of the B+-tree: separators that never change, and children that may be replaced in
+//! place.
+//!
+//! ```text
+//!  child 0 | sep 0 | child 1 | sep 1 | … | child n        child i has the positions p with sep i-1 ≤ p < sep i
+//!
+//!  lead, sizes      what all separators begin with
+//!  heads            the four bytes of each separator after that: searched without a branch
+//!  children
+//!  whole separators (elsewhere): read where heads are equal, and by changes of structure
+//! ```
+
+use crate::btree::search_key::{eight, Sought};
+use crate::btree::slot::{Address, Slot};
+use crate::memory::prefetch;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Children of a node, at most.
+pub(crate) const FANOUT: usize = 64;
+
+/// Runs of bytes in one piece of memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seps {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Seps {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn get(&self, i: usize) -> &[u8] {
+        let from = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[from as usize..self.ends[i] as usize]
+    }
+
+    pub(super) fn push(&mut self, sep: &[u8]) {
+        self.bytes.extend_from_slice(sep);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Appends some of another's.
+    pub(super) fn extend(&mut self, other: &Seps, range: Range<usize>) {
+        range.for_each(|i| self.push(other.get(i)));
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+}
+
+/// An inner node.
+#[repr(C, align(64))]
+pub(crate) struct Inner {
+    /// The first eight bytes of what all separators begin with.
+    lead: u64,
+    /// How many bytes that is.
+    prefix: u32,
+    /// Separators.
+    count: u32,
+    seps: Seps,
+    /// Unused ones are the greatest there is.
+    heads: [i32; FANOUT],
+    /// Unused ones lead nowhere.
+    pub(super) children: [Slot<Inner>; FANOUT],
+}
+
+/// How many leading bytes two runs share.
+pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// The four high bytes, as a number that compares as they do.
+#[inline]
+fn head(eight: u64) -> i32 {
+    ((eight >> 32) as u32 ^ 1 << 31) as i32
+}
+
+impl Inner {
+    /// A node of these children, with a separator between each two.
+    pub(super) fn new(children: &[Address<Inner>], mut seps: Seps) -> Box<Inner> {
+        debug_assert_eq!(children.len(), seps.len() + 1);
+        let n = seps.len();
+        let prefix = match n {
+            0 => 0,
+            _ => common(seps.get(0), seps.get(n - 1)),
+        };
+        seps.bytes.shrink_to_fit();
+        seps.ends.shrink_to_fit();
+        let lead = match n {
+            0 => 0,
+            _ => eight(&seps.get(0)[..prefix], 0),
+        };
+        Box::new(Inner {
+            lead,
+            prefix: prefix as u32,
+            count: n as u32,
+            heads: std::array::from_fn(|i| match i {
+                i if i < n => head(eight(seps.get(i), prefix)),
+                _ => i32::MAX,
+            }),
+            children: std::array::from_fn(|i| match children.get(i) {
+                Some(&child) => Slot::new(child),
+                None => Slot::unset(),
+            }),
+            seps,
+        })
+    }
+
+    /// Fetches what a search reads.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        let base: *const u8 = std::ptr::from_ref(self).cast();
+        (0..6).for_each(|line| prefetch(base.wrapping_add(line * 64)));
+    }
+
+    /// The separators.
+    pub(super) fn seps(&self) -> &Seps {
+        &self.seps
+    }
+
+    /// The separator before which the positions of a child end, if there is one.
+    pub(super) fn high(&self, child: usize) -> Option<&[u8]> {
+        (child < self.seps.len()).then(|| self.seps.get(child))
+    }
+
+    /// Children.
+    pub(super) fn len(&self) -> usize {
+        self.count as usize + 1
+    }
+
+    /// Where the children lead now.
+    pub(super) fn addresses(&self) -> Vec<Address<Inner>> {
+        self.children.iter().filter_map(Slot::address).collect()
+    }
+
+    /// The child that has the position; if `before`, the one that has the last position below it.
+    #[inline(always)]
+    pub(super) fn child_of(&self, position: Sought<'_>, before: bool) -> usize {
+        let (n, count) = (self.prefix as usize, self.count as usize);
+        if n > 0 {
+            match self.compare_lead(position, n) {
+                Ordering::Less => return 0,
+                Ordering::Greater => return count,
+                Ordering::Equal => {}
+            }
+        }
+        let sought = head(position.from(n, 4));
+        let at = self.below(sought);
+        if at < count && self.heads[at] == sought {
+            return self.among_equals(position.bytes(), before, at);
+        }
+        at
+    }
+
+    /// How many heads are below this one: in three steps, of three comparisons each that don't wait
+    /// for each other.
+    #[inline(always)]
+    fn below(&self, sought: i32) -> usize {
+        let below = |i: usize| usize::from(self.heads[i % FANOUT] < sought);
+        // The last one is never used: a node has more children than separators.
+        let sixteens = 16 * (below(15) + below(31) + below(47));
+        let at = |i: usize| below(sixteens + i);
+        let fours = sixteens + 4 * (at(3) + at(7) + at(11));
+        let at = |i: usize| below(fours + i);
+        fours + at(0) + at(1) + at(2)
+    }
+
+    /// How the first bytes of a position compare to what all separators begin with, which are `n`
+    /// bytes.
+    #[inline(always)]
+    fn compare_lead(&self, position: Sought<'_>, n: usize) -> Ordering {
+        let (bytes, own) = (position.bytes(), position.first());
+        if n > 8 {
+            let lead = &self.seps.get(0)[..n];
+            return bytes[..bytes.len().min(n)].cmp(lead);
+        }
+        let unused = 64 - 8 * n as u32;
+        let own = own >> unused << unused;
+        // Shorter and equal up to there: below all of them.
+        own.cmp(&self.lead).then(bytes.len().min(n).cmp(&n))
+    }
+
+    /// The search among separators with equal heads, of which `at` is the first.
+    #[inline(never)]
+    fn among_equals(&self, position: &[u8], before: bool, at: usize) -> usize {
+        let count = self.count as usize;
+        let same = self.heads[at];
+        let (mut low, mut high) = (at, count);
+        while low < high {
+            let middle = (low + high) / 2;
+            let below = self.heads[middle] == same
+                && match self.seps.get(middle).cmp(position) {
+                    Ordering::Less => true,
+                    Ordering::Equal => !before,
+                    Ordering::Greater => false,
+                };
+            if below {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Bytes of memory.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.seps.memory()
+    }
+}

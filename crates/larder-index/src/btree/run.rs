@@ -1,0 +1,167 @@
+//! Some neighbouring entries, copied out of their leaf: what a split works on, and what a scan
+//! gives.
+
+use crate::btree::leaf::{Stored, SLOT};
+use crate::memory::outside::Handle;
+use std::cell::Cell;
+use std::thread::LocalKey;
+
+/// Where an entry lies in the run's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) from: usize,
+    pub(crate) middle: usize,
+    pub(crate) end: usize,
+    handle: Option<Handle>,
+}
+
+/// Entries in order: whole positions, and values or handles.
+#[derive(Default, Debug)]
+pub(crate) struct Run {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Run {
+    /// Empties the run, keeping its memory.
+    pub(crate) fn clear(&mut self) {
+        self.truncate(0, 0);
+    }
+
+    /// Forgets all but the first `entries`, and the bytes after `bytes`.
+    pub(crate) fn truncate(&mut self, entries: usize, bytes: usize) {
+        self.entries.truncate(entries);
+        self.bytes.truncate(bytes);
+    }
+
+    /// Entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Ends the entry whose position begins at `from` and whose value, up to the end of the bytes,
+    /// at `middle`.
+    pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
+        let end = self.bytes.len();
+        self.entries.push(Entry {
+            from,
+            middle,
+            end,
+            handle,
+        });
+    }
+
+    /// Removes the last entry.
+    pub(crate) fn pop(&mut self) {
+        if let Some(entry) = self.entries.pop() {
+            self.bytes.truncate(entry.from);
+        }
+    }
+
+    /// Takes the handle of the last entry, so that its value can be put in its place.
+    pub(crate) fn take_last_handle(&mut self) -> Option<Handle> {
+        self.entries
+            .last_mut()
+            .and_then(|entry| entry.handle.take())
+    }
+
+    /// Appends to the value of the last entry.
+    pub(crate) fn extend_last(&mut self, value: &[u8]) {
+        self.bytes.extend_from_slice(value);
+        let end = self.bytes.len();
+        if let Some(entry) = self.entries.last_mut() {
+            entry.end = end;
+        }
+    }
+
+    /// The position of entry `i`.
+    pub(crate) fn position(&self, i: usize) -> &[u8] {
+        let entry = &self.entries[i];
+        &self.bytes[entry.from..entry.middle]
+    }
+
+    /// Whether the position of the last entry begins so.
+    #[inline]
+    pub(crate) fn last_begins_with(&self, within: &[u8]) -> bool {
+        let last = self.entries.last();
+        last.is_none_or(|e| self.bytes[e.from..e.middle].starts_with(within))
+    }
+
+    /// Makes room for so many entries more.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        self.entries.reserve(entries);
+    }
+
+    /// The value of entry `i`, which has no handle.
+    pub(crate) fn value(&self, i: usize) -> &[u8] {
+        let entry = &self.entries[i];
+        &self.bytes[entry.middle..entry.end]
+    }
+
+    /// What a leaf stores for entry `i`.
+    pub(crate) fn stored(&self, i: usize) -> Stored<'_> {
+        match self.entries[i].handle {
+            Some(handle) => Stored::Outside(handle),
+            None => Stored::Inline(self.value(i)),
+        }
+    }
+
+    /// Bytes of content that entry `i` takes in a leaf with this prefix length.
+    pub(crate) fn size(&self, i: usize, prefix: usize) -> usize {
+        SLOT + self.stored(i).record(self.position(i).len() - prefix)
+    }
+
+    /// Bytes of content that the entries take in a leaf with this prefix length.
+    pub(crate) fn sizes(&self, range: std::ops::Range<usize>, prefix: usize) -> usize {
+        range.map(|i| self.size(i, prefix)).sum()
+    }
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Run>> = const { Cell::new(None) };
+    static SCRATCH: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+/// A buffer of more bytes than this is not kept.
+const KEEP: usize = 1 << 20;
+
+/// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps`
+/// says so. A new one where the thread's is in use, or gone because the thread ends: what goes with
+/// a thread may still use an index.
+pub(crate) fn with_spare<S: Default, T>(
+    spare: &'static LocalKey<Cell<Option<S>>>,
+    keeps: impl FnOnce(&S) -> bool,
+    f: impl FnOnce(&mut S) -> T,
+) -> T {
+    let own = spare.try_with(Cell::take).ok().flatten();
+    let mut own = own.unwrap_or_default();
+    let result = f(&mut own);
+    if keeps(&own) {
+        // Where the thread's place is gone, the buffer goes, too.
+        let _ = spare.try_with(|place| place.set(Some(own)));
+    }
+    result
+}
+
+/// Calls `f` with an empty run; its memory is kept for the thread's next call.
+pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
+    let small = |run: &Run| {
+        run.bytes.capacity() <= KEEP && run.entries.capacity() * size_of::<Entry>() <= KEEP
+    };
+    with_spare(&SPARE, small, |run| {
+        run.clear();
+        f(run)
+    })
+}
+
+/// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
+pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    with_spare(
+        &SCRATCH,
+        |scratch: &Vec<u8>| scratch.capacity() <= KEEP,
+        |scratch| {
+            scratch.clear();
+            f(scratch)
+        },
+    )
+}

@@ -1,0 +1,243 @@
+//! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
+
+use super::Tree;
+use crate::btree::leaf::Leaf;
+use crate::btree::run::Run;
+use crate::btree::search_key::Sought;
+use crate::btree::view::View;
+use crate::seqlock::words::Torn;
+use crate::shared::{End, Found, Route, Seek};
+use crate::sync::Backoff;
+use crate::{Batch, Direction, Start};
+use crossbeam_epoch::Guard;
+
+/// A scan's batch ends before its bytes pass this, if it has an entry.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// What a scan wants.
+pub(crate) struct Wish<'a> {
+    pub(crate) start: Start<'a>,
+    pub(crate) direction: Direction,
+    /// Entries whose positions begin so; the first other one ends the scan.
+    pub(crate) within: &'a [u8],
+    /// The most entries.
+    pub(crate) limit: usize,
+}
+
+/// Where [`Tree::step`] begins.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a> {
+    /// At the first position of the direction.
+    Edge,
+    /// At this one.
+    Position(&'a [u8]),
+}
+
+/// The first entry of the leaf that is not before where a step begins, or backward, behind the last
+/// that is; and whether what it begins at is there.
+#[inline(always)]
+fn step_from(view: &View<'_>, from: From<'_>, forward: bool) -> Result<(usize, bool), Torn> {
+    Ok(match from {
+        From::Edge if forward => (0, false),
+        From::Edge => (view.len(), false),
+        From::Position(bytes) => {
+            let (i, found) = view.search_any(bytes)?;
+            (i + usize::from(found && forward), found)
+        }
+    })
+}
+
+impl<R: Route> Tree<R> {
+    /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
+    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if it
+    /// can't be told from one leaf, or a writer was at work: then a scan must do it.
+    #[inline]
+    pub(crate) fn step(
+        &self,
+        guard: &Guard,
+        from: From<'_>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> Option<bool> {
+        batch.clear();
+        let forward = direction == Direction::Forward;
+        let leaf = match from {
+            From::Edge => self.edge(forward, guard),
+            From::Position(bytes) => self.route.find(Sought::new(bytes), guard),
+        };
+        let view = leaf.read().ok()?;
+        let (spot, found) = step_from(&view, from, forward).ok()?;
+        let next = match forward {
+            true => Some(spot).filter(|&i| i < view.len()),
+            false => spot.checked_sub(1),
+        };
+        match next {
+            Some(i) => view.only(i, batch).ok()?,
+            // There is nothing behind the last leaf, whose range has no end.
+            None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
+            None => return None,
+        }
+        view.holds().then_some(found)
+    }
+
+    /// The first leaf or the last. It may be obsolete.
+    fn edge<'g>(&self, first: bool, guard: &'g Guard) -> Leaf<'g> {
+        let end = if first { End::Low } else { End::High };
+        self.route.find_edge(end, guard)
+    }
+
+    /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one
+    /// instant: none only at the end. `resume` gets the position from which to go on. Returns
+    /// whether the end was reached.
+    pub(crate) fn scan(
+        &self,
+        guard: &Guard,
+        wish: &Wish<'_>,
+        run: &mut Run,
+        resume: &mut Vec<u8>,
+    ) -> bool {
+        let forward = wish.direction == Direction::Forward;
+        let end = if forward { End::High } else { End::Low };
+        let mut cursor = Cursor::new(wish);
+        let backoff = Backoff::new();
+        loop {
+            run.clear();
+            let Some(Found { leaf, fence }) = self.route.find_fenced(cursor.seek(), end, guard)
+            else {
+                resume.clear();
+                return true;
+            };
+            let Ok(view) = leaf.read() else {
+                backoff.snooze();
+                continue;
+            };
+            let collected = collect(&view, &cursor, wish, run);
+            if !view.holds() {
+                backoff.snooze();
+                continue;
+            }
+            let Ok(stopped) = collected else {
+                continue;
+            };
+            match (stopped, fence) {
+                (Some(Stop::Outside), _) | (None, None) => {
+                    resume.clear();
+                    return true;
+                }
+                (Some(Stop::Full), _) => {
+                    resume.clear();
+                    resume.extend_from_slice(run.position(run.len() - 1));
+                    if forward {
+                        // Positions are prefix-free: nothing lies between.
+                        resume.push(0);
+                    }
+                    return false;
+                }
+                (None, Some(fence)) if run.len() > 0 => {
+                    *resume = fence;
+                    return false;
+                }
+                (None, Some(fence)) => cursor.go_on(fence),
+            }
+        }
+    }
+}
+
+/// Why the copying of a leaf's entries stopped before its end.
+enum Stop {
+    /// The batch is full.
+    Full,
+    /// An entry is beyond what the scan wants.
+    Outside,
+}
+
+/// How far a scan has come.
+struct Cursor<'a> {
+    start: Start<'a>,
+    forward: bool,
+    /// The fence that it goes on from, once it has left the first leaf.
+    fence: Option<Vec<u8>>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(wish: &Wish<'a>) -> Self {
+        Cursor {
+            start: wish.start,
+            forward: wish.direction == Direction::Forward,
+            fence: None,
+        }
+    }
+
+    fn go_on(&mut self, fence: Vec<u8>) {
+        self.fence = Some(fence);
+    }
+
+    /// The leaf to look at.
+    fn seek(&self) -> Seek<'_> {
+        match (&self.fence, self.start, self.forward) {
+            (Some(fence), _, true) => Seek::At(fence),
+            (Some(fence), _, false) => Seek::Before(fence),
+            (None, Start::Edge, true) => Seek::First,
+            (None, Start::Edge, false) => Seek::Last,
+            (None, Start::Past(p), false) => Seek::Before(p),
+            (None, Start::At(p) | Start::Past(p), _) => Seek::At(p),
+        }
+    }
+
+    /// The entries of the leaf that the scan has before it.
+    fn range(&self, view: &View<'_>) -> Result<(usize, usize), Torn> {
+        let n = view.len();
+        let start = match &self.fence {
+            // All of a leaf that was reached over its fence lies before the scan; but when the leaf
+            // at hand is a new and larger one, not all.
+            Some(fence) if self.forward => Start::At(fence),
+            Some(fence) => Start::Past(fence),
+            None => self.start,
+        };
+        let (position, past) = match start {
+            Start::Edge => return Ok((0, n)),
+            Start::At(p) => (p, false),
+            Start::Past(p) => (p, true),
+        };
+        let (i, found) = view.search_any(position)?;
+        Ok(match (self.forward, past) {
+            (true, past) => (i + usize::from(found && past), n),
+            (false, past) => (0, i + usize::from(found && !past)),
+        })
+    }
+}
+
+/// Copies the entries that the scan wants from a leaf. None: up to its end.
+fn collect(
+    view: &View<'_>,
+    cursor: &Cursor<'_>,
+    wish: &Wish<'_>,
+    run: &mut Run,
+) -> Result<Option<Stop>, Torn> {
+    let (from, to) = cursor.range(view)?;
+    run.reserve(to.saturating_sub(from).min(wish.limit));
+    let mut one = |i: usize| {
+        if run.len() >= wish.limit || run.bytes.len() > BATCH_BYTES {
+            return Ok(Some(Stop::Full));
+        }
+        view.collect_whole(i, run)?;
+        let within = wish.within.is_empty() || run.last_begins_with(wish.within);
+        if !within {
+            run.pop();
+            return Ok(Some(Stop::Outside));
+        }
+        Ok(None)
+    };
+    let mut in_order = from..to;
+    loop {
+        let next = if cursor.forward {
+            in_order.next()
+        } else {
+            in_order.next_back()
+        };
+        let Some(i) = next else { return Ok(None) };
+        if let Some(stop) = one(i)? {
+            return Ok(Some(stop));
+        }
+    }
+}

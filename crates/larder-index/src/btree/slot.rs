@@ -1,0 +1,161 @@
+//! A place that leads to a leaf or to an inner node.
+
+use crate::btree::leaf::{Leaf, NewLeaf};
+use crate::sync::atomic::{AtomicPtr, Ordering::*};
+use crossbeam_epoch::Guard;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Low bit of the address: set for an inner node.
+const INNER: usize = 1;
+
+/// What a slot leads to.
+pub(super) enum Child<'g, N> {
+    Leaf(Leaf<'g>),
+    Node(&'g N),
+}
+
+/// The address of a leaf or of an inner node, with a mark that says which. Not null.
+pub(super) struct Address<N>(NonNull<()>, PhantomData<*const N>);
+
+impl<N> Clone for Address<N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<N> Copy for Address<N> {}
+
+impl<N> PartialEq for Address<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<N> Address<N> {
+    /// Publishes a new leaf: it is the slots' now.
+    pub(super) fn of_new(leaf: NewLeaf) -> Self {
+        Self::of_leaf(leaf.publish())
+    }
+
+    pub(super) fn of_leaf(leaf: Leaf<'_>) -> Self {
+        Address(leaf.address(), PhantomData)
+    }
+
+    /// Hands an inner node over to the slots.
+    pub(super) fn of_node(node: Box<N>) -> Self {
+        let node = NonNull::from(Box::leak(node)).cast::<()>();
+        // A node's alignment leaves the low bit free.
+        Address(node.map_addr(|a| a | INNER), PhantomData)
+    }
+
+    fn node(self) -> Option<NonNull<N>> {
+        if self.0.addr().get() & INNER == 0 {
+            return None;
+        }
+        NonNull::new(self.0.as_ptr().map_addr(|a| a & !INNER).cast())
+    }
+
+    /// What lies there.
+    ///
+    /// # Safety
+    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
+    /// owned alone for `'g`.
+    pub(super) unsafe fn child<'g>(self) -> Child<'g, N> {
+        match self.node() {
+            // SAFETY: an inner node made by `of_node`, alive for `'g`.
+            Some(node) => Child::Node(unsafe { node.as_ref() }),
+            // SAFETY: without the mark it is a leaf, alive for `'g`.
+            None => Child::Leaf(unsafe { Leaf::at(self.0) }),
+        }
+    }
+
+    /// Frees an inner node when no reader can have it any more; not what its slots lead to.
+    ///
+    /// # Safety
+    /// It is an inner node that no slot leads to any more, and nobody retires it again.
+    pub(super) unsafe fn retire_node(self, guard: &Guard) {
+        if let Some(node) = self.node() {
+            let address = node.as_ptr().expose_provenance();
+            // SAFETY: 1. who pins from now on can't find the node; 2. it came from a box; 3. its
+            // address is sent, and nodes are `Send`.
+            unsafe {
+                guard.defer_unchecked(move || {
+                    let node: *mut N = std::ptr::with_exposed_provenance_mut(address);
+                    drop(Box::from_raw(node));
+                });
+            }
+        }
+    }
+
+    /// Takes an inner node back, to free it.
+    ///
+    /// # Safety
+    /// Nobody else can use it any more.
+    pub(super) unsafe fn take_node(self) -> Option<Box<N>> {
+        // SAFETY: it came from a box, and this is its only end.
+        self.node()
+            .map(|node| unsafe { Box::from_raw(node.as_ptr()) })
+    }
+}
+
+/// An atomic address. Null where there is no tail, and in a node that is not yet published.
+pub(super) struct Slot<N>(AtomicPtr<()>, PhantomData<*const N>);
+
+// SAFETY: a slot is an atomic address; leaves and nodes may be used by all threads.
+unsafe impl<N: Send + Sync> Send for Slot<N> {}
+// SAFETY: as above.
+unsafe impl<N: Send + Sync> Sync for Slot<N> {}
+
+impl<N> Slot<N> {
+    /// A slot that leads nowhere yet.
+    pub(super) fn unset() -> Self {
+        Slot(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+    }
+
+    pub(super) fn new(address: Address<N>) -> Self {
+        Slot(AtomicPtr::new(address.0.as_ptr()), PhantomData)
+    }
+
+    /// Where it leads; None in a node that is not yet complete.
+    pub(super) fn address(&self) -> Option<Address<N>> {
+        // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
+        NonNull::new(self.0.load(Acquire)).map(|a| Address(a, PhantomData))
+    }
+
+    /// What it leads to.
+    #[inline]
+    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g, N> {
+        let address = self.address().expect("a published node is complete");
+        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
+        // retired through the epoch.
+        unsafe { address.child() }
+    }
+
+    /// As `load`, with the address.
+    pub(super) fn load_with_address<'g>(&self, _guard: &'g Guard) -> (Address<N>, Child<'g, N>) {
+        let address = self.address().expect("a published node is complete");
+        // SAFETY: as in `load`.
+        (address, unsafe { address.child() })
+    }
+
+    /// What it leads to, if it leads anywhere.
+    #[inline]
+    pub(super) fn load_if_set<'g>(&self, _guard: &'g Guard) -> Option<Child<'g, N>> {
+        let address = self.address()?;
+        // SAFETY: as in `load`.
+        Some(unsafe { address.child() })
+    }
+
+    /// Leads nowhere from now on.
+    pub(super) fn unset_now(&self) {
+        // Ordering: Release, as in `store`.
+        self.0.store(std::ptr::null_mut(), Release);
+    }
+
+    /// Publishes.
+    pub(super) fn store(&self, address: Address<N>) {
+        // Ordering: Release, pairs with `address`.
+        self.0.store(address.0.as_ptr(), Release);
+    }
+}

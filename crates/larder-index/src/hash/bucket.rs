@@ -1,0 +1,382 @@
+//! A bucket as words: the one place where its memory is touched.
+//!
+//! A bucket has a power of two of words, and a place in it is taken modulo that number. So a place
+//! that was made of torn bytes leads to other bytes of the bucket, never out of it, and no read
+//! needs a check of its own: the version tells, afterwards, that they were the wrong ones.
+
+use crate::seqlock::words;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
+// readers (see `seqlock`).
+
+/// The words of one bucket, alive for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Bucket<'g> {
+    first: NonNull<AtomicU64>,
+    /// One less than the number of words, which is a power of two.
+    mask: usize,
+    alive: PhantomData<&'g [AtomicU64]>,
+}
+
+/// So many low bytes of a word, at least one.
+#[inline(always)]
+fn low_bytes(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes)
+}
+
+impl<'g> Bucket<'g> {
+    /// The bucket of so many words that begins there.
+    ///
+    /// # Safety
+    /// 1. `words` is a power of two; 2. so many words lie there, alive for `'g`.
+    #[inline(always)]
+    pub(super) unsafe fn at(first: NonNull<AtomicU64>, words: usize) -> Self {
+        debug_assert!(words.is_power_of_two());
+        Bucket {
+            first,
+            mask: words - 1,
+            alive: PhantomData,
+        }
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        (self.mask + 1) * 8
+    }
+
+    #[inline(always)]
+    fn atomic(self, i: usize) -> &'g AtomicU64 {
+        // SAFETY: 1. the index is below the number of words, since that is a power of two; 2. alive
+        // for `'g`, says `at`.
+        unsafe { &*self.first.as_ptr().add(i & self.mask) }
+    }
+
+    /// All of it.
+    #[inline]
+    pub(super) fn words(self) -> &'g [AtomicU64] {
+        // SAFETY: so many words lie there, alive for `'g`, says `at`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.mask + 1) }
+    }
+
+    /// All of it as plain bytes.
+    ///
+    /// # Safety
+    /// Nobody writes to it during `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn plain<'a>(self) -> &'a [u8]
+    where
+        'g: 'a,
+    {
+        // SAFETY: 1. so many bytes lie there, alive for `'g`; 2. nobody writes to them, says the
+        // caller; others only load.
+        unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub(super) fn address(self) -> *const u8 {
+        self.first.as_ptr().cast()
+    }
+
+    /// Word `i`.
+    #[inline(always)]
+    pub(super) fn word(self, i: usize) -> u64 {
+        // Ordering: Relaxed, see above.
+        u64::from_le(self.atomic(i).load(Relaxed))
+    }
+
+    /// Writes word `i`. Like all that writes: the caller holds the leaf's lock.
+    #[inline(always)]
+    pub(super) fn set_word(self, i: usize, word: u64) {
+        // Ordering: Relaxed, see above.
+        self.atomic(i).store(word.to_le(), Relaxed);
+    }
+
+    /// Eight bytes from byte `at`, little endian. What would lie behind the bucket is anything.
+    #[inline(always)]
+    pub(super) fn load(self, at: usize) -> u64 {
+        let (i, shift) = (at / 8, at % 8 * 8);
+        let both = u128::from(self.word(i + 1)) << 64 | u128::from(self.word(i));
+        (both >> shift) as u64
+    }
+
+    /// Writes the `bytes` (1 to 8) low bytes of `own`, whose others are zero, from byte `at`.
+    #[inline(always)]
+    pub(super) fn store(self, at: usize, own: u64, bytes: usize) {
+        let (i, shift, ours) = (at / 8, at % 8 * 8, low_bytes(bytes));
+        self.set_word(i, self.word(i) & !(ours << shift) | own << shift);
+        if shift + 8 * bytes > 64 {
+            let back = 64 - shift;
+            let next = self.word(i + 1);
+            self.set_word(i + 1, next & !(ours >> back) | own >> back);
+        }
+    }
+
+    /// Sixteen bytes from byte `at`, little endian. What would lie behind the bucket is anything.
+    #[inline(always)]
+    pub(super) fn load_pair(self, at: usize) -> u128 {
+        let (i, shift) = (at / 8, at % 8 * 8);
+        let middle = u128::from(self.word(i + 1));
+        let low = (middle << 64 | u128::from(self.word(i))) >> shift;
+        let high = (u128::from(self.word(i + 2)) << 64 | middle) >> shift;
+        high << 64 | u128::from(low as u64)
+    }
+
+    /// Writes the `bytes` (1 to 16) low bytes of `own`, whose others are zero, from byte `at`,
+    /// without a branch.
+    #[inline(always)]
+    pub(super) fn store_pair(self, at: usize, own: u128, bytes: usize) {
+        let (i, shift) = (at / 8, at % 8 * 8);
+        let low = low_bytes(bytes.min(8));
+        let high =
+            low_bytes(bytes.saturating_sub(8).max(1)) & ((bytes <= 8) as u64).wrapping_sub(1);
+        let parts = |low: u64, high: u64| {
+            let middle = (u128::from(high) << 64 | u128::from(low)) << shift >> 64;
+            // In two steps: a shift by 64 is none.
+            [low << shift, middle as u64, high >> (63 - shift) >> 1]
+        };
+        let ours = parts(low, high);
+        let own = parts(own as u64, (own >> 64) as u64);
+        // A word of which nothing is ours, be it another's place in the bucket, is written as it
+        // is.
+        for (k, (ours, own)) in ours.into_iter().zip(own).enumerate() {
+            self.set_word(i + k, self.word(i + k) & !ours | own);
+        }
+    }
+
+    /// Copies `len` bytes from byte `from` to byte `to`. The two don't overlap.
+    #[inline(always)]
+    pub(super) fn copy(self, from: usize, to: usize, len: usize) {
+        let mut done = 0;
+        while len - done > 16 {
+            self.store_pair(to + done, self.load_pair(from + done), 16);
+            done += 16;
+        }
+        if len > done {
+            let bytes = len - done;
+            let own = self.load_pair(from + done) & (u128::MAX >> (128 - 8 * bytes));
+            self.store_pair(to + done, own, bytes);
+        }
+    }
+
+    /// Writes bytes from byte `at`, where they have room.
+    #[inline(always)]
+    pub(super) fn store_bytes(self, at: usize, bytes: &[u8]) {
+        let (mut at, mut rest) = (at, bytes);
+        if rest.len() > 8 {
+            // Up to the next word, then word by word.
+            let (lead, after) = rest.split_at(at.wrapping_neg() % 8);
+            if !lead.is_empty() {
+                self.store(at, words::little(lead), lead.len());
+            }
+            (at, rest) = (at + lead.len(), after);
+            while let Some((word, after)) = rest.split_first_chunk() {
+                self.set_word(at / 8, u64::from_le_bytes(*word));
+                (at, rest) = (at + 8, after);
+            }
+        }
+        if !rest.is_empty() {
+            self.store(at, words::little(rest), rest.len());
+        }
+    }
+
+    /// Calls `word` with the words of the `len` bytes from byte `at`, in order: a word from every
+    /// eighth byte on.
+    #[inline(always)]
+    pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
+        let (mut i, shift) = (at / 8, at % 8 * 8);
+        let (mut low, mut done) = (self.word(i), 0);
+        while done < len {
+            i += 1;
+            let high = self.word(i);
+            let both = u128::from(high) << 64 | u128::from(low);
+            word(done, (both >> shift) as u64);
+            low = high;
+            done += 8;
+        }
+    }
+
+    /// Moves the bytes from `from` to `end` up by `gap`, over what lies there.
+    #[inline]
+    pub(super) fn move_up(self, from: usize, end: usize, gap: usize) {
+        if from == end {
+            return;
+        }
+        let (first, last) = ((from + gap) / 8, (end + gap - 1) / 8);
+        let (down, shift) = (gap / 8, gap % 8 * 8);
+        // Bytes of the first and of the last word that others own.
+        let below = !(u64::MAX << ((from + gap) % 8 * 8));
+        let above = !low_bytes((end + gap - 1) % 8 + 1);
+        // From the top down: a word's new bytes lie below it, or in it.
+        let mut high = self.word(last.wrapping_sub(down));
+        let mut keep = above;
+        let mut i = last;
+        loop {
+            let low = self.word(i.wrapping_sub(down + 1));
+            let both = (u128::from(high) << 64 | u128::from(low)) << shift;
+            let moved = (both >> 64) as u64;
+            if i == first {
+                keep |= below;
+            }
+            let kept = if keep == 0 { 0 } else { self.word(i) & keep };
+            self.set_word(i, moved & !keep | kept);
+            if i == first {
+                return;
+            }
+            (high, keep, i) = (low, 0, i - 1);
+        }
+    }
+
+    /// Moves the bytes from `from` to `end` down by `gap`, over what lies there.
+    #[inline]
+    pub(super) fn move_down(self, from: usize, end: usize, gap: usize) {
+        if from == end {
+            return;
+        }
+        let (first, last) = ((from - gap) / 8, (end - gap - 1) / 8);
+        let (up, shift) = (gap / 8, gap % 8 * 8);
+        // Bytes of the first and of the last word that others own.
+        let below = !(u64::MAX << ((from - gap) % 8 * 8));
+        let above = !low_bytes((end - gap - 1) % 8 + 1);
+        // From the bottom up: a word's new bytes lie above it, or in it.
+        let (mut low, mut keep, mut i) = (self.word(first + up), below, first);
+        loop {
+            let high = self.word(i + up + 1);
+            let both = u128::from(high) << 64 | u128::from(low);
+            let moved = (both >> shift) as u64;
+            if i == last {
+                keep |= above;
+            }
+            let kept = if keep == 0 { 0 } else { self.word(i) & keep };
+            self.set_word(i, moved & !keep | kept);
+            if i == last {
+                return;
+            }
+            (low, keep, i) = (high, 0, i + 1);
+        }
+    }
+}
+
+/// Appends all bytes of some buckets to `out`, as they are.
+#[inline]
+pub(super) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
+    let (from, len) = (out.len(), words.len() * 8);
+    out.reserve(len);
+    // SAFETY: `from` is within the vector's memory.
+    let to = unsafe { out.as_mut_ptr().add(from) };
+    for (i, word) in words.iter().enumerate() {
+        // Ordering: Relaxed, see above.
+        let word = word.load(Relaxed);
+        // SAFETY: there is room for all words from there on. They are kept in the order of memory.
+        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word) };
+    }
+    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    unsafe { out.set_len(from + len) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(f: impl Fn(Bucket<'_>)) {
+        let words: Vec<AtomicU64> = (0..8).map(|_| AtomicU64::new(0)).collect();
+        // SAFETY: eight words, alive until the end of this.
+        let bucket = unsafe { Bucket::at(NonNull::from(&words[0]), 8) };
+        let bucket = Bucket {
+            // From the whole slice, so that all of it may be reached.
+            first: NonNull::new(words.as_ptr().cast_mut()).expect("a slice has an address"),
+            ..bucket
+        };
+        f(bucket);
+    }
+
+    fn bytes(bucket: Bucket<'_>) -> Vec<u8> {
+        (0..8).flat_map(|i| bucket.word(i).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn a_store_changes_its_bytes_alone() {
+        for (at, len) in (0..64).flat_map(|at| (0..=64 - at).map(move |len| (at, len))) {
+            with(|bucket| {
+                let own: Vec<u8> = (0..len as u8).map(|b| b | 0x80).collect();
+                bucket.store_bytes(at, &own);
+                let mut expect = vec![0; 64];
+                expect[at..at + len].copy_from_slice(&own);
+                assert_eq!(bytes(bucket), expect);
+                let mut back = Vec::new();
+                bucket.each_word(at, len, |_, word| back.extend(word.to_le_bytes()));
+                assert_eq!(&back[..len], &own);
+            });
+        }
+    }
+
+    #[test]
+    fn pairs_change_their_bytes_alone() {
+        for (at, len) in (0..64).flat_map(|at| (1..=16.min(64 - at)).map(move |len| (at, len))) {
+            with(|bucket| {
+                bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                let mut expect = bytes(bucket);
+                let own = u128::from_le_bytes(std::array::from_fn(|i| (i < len).into()));
+                bucket.store_pair(at, own * 0xEE, len);
+                expect[at..at + len].fill(0xEE);
+                assert_eq!(bytes(bucket), expect, "{at} {len}");
+                assert_eq!(
+                    bucket.load_pair(at) << (128 - 8 * len) >> (128 - 8 * len),
+                    own * 0xEE
+                );
+            });
+        }
+    }
+
+    #[test]
+    fn a_copy_is_that_of_slices() {
+        for (len, from, to) in (0..30).flat_map(|len| [(len, 0, 31), (len, 33, 3), (len, 32, len)])
+        {
+            if from < to + len && to < from + len {
+                continue;
+            }
+            with(|bucket| {
+                bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                let mut expect = bytes(bucket);
+                expect.copy_within(from..from + len, to);
+                bucket.copy(from, to, len);
+                assert_eq!(bytes(bucket), expect, "{from} {to} {len}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_move_is_that_of_slices() {
+        for gap in 1..20 {
+            for (from, end) in (0..40).flat_map(|from| (from..40).map(move |end| (from, end))) {
+                with(|bucket| {
+                    bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                    let mut expect = bytes(bucket);
+                    expect.copy_within(from..end, from + gap);
+                    bucket.move_up(from, end, gap);
+                    assert_eq!(bytes(bucket), expect, "{from} {end} {gap}");
+                });
+                with(|bucket| {
+                    bucket.store_bytes(0, &(1..=64).collect::<Vec<u8>>());
+                    let (mut expect, from, end) = (bytes(bucket), from + gap, end + gap);
+                    expect.copy_within(from..end, from - gap);
+                    bucket.move_down(from, end, gap);
+                    assert_eq!(bytes(bucket), expect, "{from} {end} {gap}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn no_place_leads_out() {
+        with(|bucket| {
+            bucket.set_word(0, 7);
+            assert_eq!(bucket.load(64), 7);
+            assert_eq!(bucket.word(usize::MAX), bucket.word(7));
+        });
+    }
+}

@@ -1,0 +1,434 @@
+//! What the holder of a leaf's lock may change in its buckets.
+
+use crate::hash::bucket::Bucket;
+use crate::hash::gather::lives_inside;
+use crate::hash::leaf::Locked;
+use crate::hash::plain;
+use crate::hash::search::{entries, lane, place, Hit, Home, EACH, LANES};
+use crate::hash::shape::*;
+use crate::memory::outside::Handle;
+use crate::seqlock::words::{self, Writer};
+use crate::sync::atomic::Ordering::Relaxed;
+use smallvec::SmallVec;
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
+// readers (see `seqlock`).
+
+/// An entry that is to be stored.
+#[derive(Clone, Copy)]
+pub(crate) enum Body<'a> {
+    /// In the bucket: the key, the value, and whether the key's length is told.
+    Inside(&'a [u8], &'a [u8], bool),
+    /// The object is outside.
+    Outside(Handle),
+}
+
+impl Body<'_> {
+    /// Bytes in a bucket of this class, without the lane.
+    #[inline(always)]
+    pub(crate) fn size(&self, class: u8) -> usize {
+        match self {
+            Body::Inside(key, value, told) => {
+                object_size(body_size(key.len(), value.len(), *told), class)
+            }
+            Body::Outside(_) => HANDLE,
+        }
+    }
+}
+
+/// Where the objects of a bucket with `n` entries begin.
+#[inline(always)]
+fn heap(bucket: Bucket<'_>, n: usize, unit: u32) -> usize {
+    match n {
+        0 => bucket.len(),
+        n => place(lane(bucket, n), unit),
+    }
+}
+
+#[inline(always)]
+fn set_lane(bucket: Bucket<'_>, i: usize, lane: u64) {
+    let shift = i % LANES * 16;
+    let rest = bucket.word(i / LANES) & !(0xFFFF << shift);
+    bucket.set_word(i / LANES, rest | lane << shift);
+}
+
+/// So many bytes at the most stay unused behind a value that has become shorter, in a bucket where
+/// that can be said: they are there when it grows again, and nothing moves.
+const SPARE: usize = 8;
+
+impl Locked<'_> {
+    /// The value of a hit, in place, while this borrow of the lock lasts.
+    #[inline(always)]
+    pub(crate) fn value<'a>(&'a self, hit: &Hit<'a>) -> &'a [u8] {
+        if hit.outside {
+            return self.object(self.look().handle(hit)).value();
+        }
+        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        let bytes = unsafe { hit.bucket.plain() };
+        &bytes[hit.from..hit.end]
+    }
+
+    /// The handle of a hit, if it is outside.
+    #[inline]
+    pub(crate) fn handle(&self, hit: &Hit<'_>) -> Option<Handle> {
+        hit.outside.then(|| self.look().handle(hit))
+    }
+
+    #[inline(always)]
+    fn add(&mut self, entries: i32, bytes: isize) {
+        let head = self.leaf.head();
+        self.change();
+        let count = self.leaf.count() as i32 + entries;
+        let live = self.leaf.live() as isize + bytes;
+        // Ordering: Relaxed, see above.
+        head.count.store(count as u32, Relaxed);
+        // Ordering: Relaxed, see above.
+        head.live.store(live as u32, Relaxed);
+    }
+
+    /// Overwrites the value of a hit, which is in its bucket, with one of the same length.
+    #[inline(always)]
+    pub(crate) fn overwrite(&mut self, hit: &Hit<'_>, value: &[u8]) {
+        debug_assert!(!hit.outside && hit.value_len() == value.len());
+        self.change();
+        hit.bucket.store_bytes(hit.from, value);
+    }
+
+    /// Puts a value of another length in the place of that of a hit, which is in its bucket: its
+    /// key, and the objects below it, move by the difference. False, and nothing changed, if there
+    /// is no room, or if the object is to live outside.
+    #[inline(never)]
+    pub(crate) fn resize(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
+        let class = self.leaf.class();
+        let (unit, bucket, i) = (unit(class), hit.bucket, hit.lane);
+        let n = entries(bucket.word(0));
+        let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
+        let lowest = heap(bucket, n, unit);
+        // The byte that says how many are unused.
+        let lead = usize::from(unit > 0);
+        let body = hit.from - from - lead + value.len();
+        let old = end - from;
+        let new = match lead > 0 && (body + lead..=body + lead + SPARE).contains(&old) {
+            true => old,
+            false => object_size(body, class),
+        };
+        let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
+        let room = lowest - LANE * (n + 1);
+        if more > room || self.leaf.live() + more > most || !lives_inside(body, class) {
+            return false;
+        }
+        self.add(0, new as isize - old as isize);
+        if new > old {
+            bucket.move_down(lowest, hit.from, new - old);
+        } else if new < old {
+            bucket.move_up(lowest, hit.from, old - new);
+        }
+        if new != old {
+            let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
+            lower_lanes(bucket, i, n, down as u64);
+        }
+        if lead > 0 {
+            bucket.store(end - new, (new - lead - body) as u64, lead);
+        }
+        bucket.store_bytes(end - new + (hit.from - from), value);
+        true
+    }
+
+    /// Inserts an entry. False, and nothing changed, if no bucket has room.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
+        let shape = self.leaf.shape();
+        let (bucket, size) = (home.bucket, body.size(shape.class));
+        let n = entries(bucket.word(0));
+        let heap = heap(bucket, n, shape.unit());
+        if LANE * (n + 2) + size > heap {
+            return self.insert_beyond(home, body);
+        }
+        self.add(1, (LANE + size) as isize);
+        append(
+            (bucket, shape.unit()),
+            n,
+            heap,
+            (heap - size, home.tag),
+            body,
+            0,
+        );
+        true
+    }
+
+    /// As `insert`, where the home bucket has no room.
+    #[inline(never)]
+    fn insert_beyond(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
+        let shape = self.leaf.shape();
+        let number = self.leaf.number(home.bucket);
+        let size = body.size(shape.class);
+        let mut at = shape.next(number);
+        while at != number {
+            let bucket = self.leaf.bucket(at);
+            let n = entries(bucket.word(0));
+            let heap = heap(bucket, n, shape.unit());
+            if LANE * (n + 2) + size <= heap {
+                self.add(1, (LANE + size) as isize);
+                self.pass(number, at, home.tag);
+                let (bucket, from) = ((bucket, shape.unit()), heap - size);
+                append(bucket, n, heap, (from, home.tag), body, GUEST);
+                return true;
+            }
+            at = shape.next(at);
+        }
+        false
+    }
+
+    /// An entry with this tag was passed on from each of the buckets from its home up to the one
+    /// that has it.
+    fn pass(&mut self, home: usize, at: usize, tag: u8) {
+        let mut from = home;
+        while from != at {
+            let bucket = self.leaf.bucket(from);
+            bucket.set_word(0, bucket.word(0) | u64::from(eighth(tag)) << 8);
+            from = self.leaf.shape().next(from);
+        }
+    }
+
+    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here,
+    /// or was passed on from here: of the eighths of the tags of which there is neither, nothing
+    /// was passed on from there any more.
+    fn forget_passed(&mut self, at: usize) {
+        let mut at = at;
+        loop {
+            let before = self.leaf.shape().before(at);
+            let (bucket, other) = (self.leaf.bucket(at), self.leaf.bucket(before));
+            let still = bucket.word(0) & PASSED | guests(bucket) << 8;
+            let (head, kept) = (other.word(0), other.word(0) & (still | !PASSED));
+            if kept == head {
+                return;
+            }
+            other.set_word(0, kept);
+            at = before;
+        }
+    }
+
+    /// Removes the entry of a hit. Its handle, if any, is the caller's to retire.
+    ///
+    /// The last object takes its place, if it is as long, as it is among rows of one kind; else
+    /// those below it move up.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
+        self.remove_lane(hit.bucket, hit.lane);
+        if hit.bucket.address() != home.bucket.address() {
+            self.forget_passed(self.leaf.number(hit.bucket));
+        }
+    }
+
+    /// Removes the entry of a lane. What is known of guests stays as it is.
+    #[inline(always)]
+    fn remove_lane(&mut self, bucket: Bucket<'_>, i: usize) {
+        let unit = unit(self.leaf.class());
+        let n = entries(bucket.word(0));
+        let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
+        let gap = end - from;
+        self.add(-1, -((LANE + gap) as isize));
+        if i < n {
+            let last = lane(bucket, n);
+            let lowest = place(last, unit);
+            if heap(bucket, n - 1, unit) - lowest == gap {
+                bucket.copy(lowest, from, gap);
+                set_lane(bucket, i, (last & !0xFF | from >> unit) as u64);
+            } else {
+                close(bucket, (i, n), (from, lowest), (gap, unit));
+            }
+        }
+        bucket.set_word(0, bucket.word(0) - 1);
+    }
+
+    /// Removes the entries at these places, which ascend, among all entries of the leaf in the
+    /// order of buckets and lanes. Gives the handles of those that are outside, which are the
+    /// caller's to retire.
+    pub(crate) fn remove_chosen(&mut self, chosen: &[u32]) -> SmallVec<[Handle; 4]> {
+        let shape = self.leaf.shape();
+        let mut handles = SmallVec::new();
+        let (mut chosen, mut first) = (chosen, 0);
+        for number in 0..shape.buckets as usize {
+            let bucket = self.leaf.bucket(number);
+            let n = entries(bucket.word(0));
+            let next = first + n as u32;
+            let (here, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
+            if !here.is_empty() {
+                let marks = self.marks(number, here, first, &mut handles);
+                if here.len() == n {
+                    let bytes = LANE * n + bucket.len() - heap(bucket, n, shape.unit());
+                    self.add(-(n as i32), -(bytes as isize));
+                    bucket.set_word(0, bucket.word(0) & !0xFF);
+                } else {
+                    // From the last on: a lane that is moved to another's place stays.
+                    for &place in here.iter().rev() {
+                        self.remove_lane(bucket, (place - first) as usize + 1);
+                    }
+                }
+                if marks & GUEST != 0 {
+                    self.forget_passed(number);
+                }
+            }
+            (chosen, first) = (others, next);
+        }
+        handles
+    }
+
+    /// All marks of the chosen entries of a bucket, whose first entry is the `first` of the leaf;
+    /// adds the handles of those that are outside.
+    fn marks(
+        &self,
+        bucket: usize,
+        chosen: &[u32],
+        first: u32,
+        handles: &mut SmallVec<[Handle; 4]>,
+    ) -> u16 {
+        let shape = self.leaf.shape();
+        let (bytes, mut all) = (self.bytes(), 0);
+        let mut lanes = plain::lanes(bytes, bucket * shape.bucket(), shape).zip(first..);
+        for &place in chosen {
+            let Some(((lane, from, end), _)) = lanes.find(|&(_, at)| at == place) else {
+                break;
+            };
+            all |= lane;
+            if lane & OUTSIDE != 0 {
+                handles.push(Handle::from_bits(plain::handle_bits(&bytes[from..end])));
+            }
+        }
+        all
+    }
+
+    /// Adds to the contention counter, within bounds, and returns it.
+    #[inline(always)]
+    pub(crate) fn contention(&mut self, add: i32) -> i32 {
+        const BOUND: i32 = 20_000;
+        let adapt = &self.leaf.head().adapt;
+        // Ordering: Relaxed, see above.
+        let sum = (adapt.load(Relaxed) as i32 + add).clamp(-BOUND, BOUND);
+        // Ordering: Relaxed, see above.
+        adapt.store(sum as u32, Relaxed);
+        sum
+    }
+}
+
+/// The part of a bucket's first word that says which eighths of the tags were passed on.
+const PASSED: u64 = 0xFF00;
+
+/// The eighths of the tags of a bucket's guests.
+fn guests(bucket: Bucket<'_>) -> u64 {
+    (1..=entries(bucket.word(0)))
+        .map(|i| lane(bucket, i) as u16)
+        .filter(|lane| lane & GUEST != 0)
+        .fold(0, |all, lane| {
+            all | u64::from(eighth(((lane & TAG) >> 8) as u8))
+        })
+}
+
+/// Takes the object of lane `i` of `n`, which begins at `from`, out of a bucket: those below it,
+/// from `lowest` on, move up by its `gap` bytes, and their places with them.
+#[inline(never)]
+fn close(
+    bucket: Bucket<'_>,
+    (i, n): (usize, usize),
+    (from, lowest): (usize, usize),
+    (gap, unit): (usize, u32),
+) {
+    bucket.move_up(lowest, from, gap);
+    close_lane(bucket, i, n, (gap >> unit) as u64);
+}
+
+/// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies
+/// `up` units higher.
+#[inline(always)]
+fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
+    let (mut w, last) = (i / LANES, n / LANES);
+    let mut word = bucket.word(w);
+    // Behind the last lane there may be objects.
+    let behind = |lane: usize| u64::MAX << (lane % LANES * 16);
+    let mut ours = behind(i);
+    while w < last {
+        let next = bucket.word(w + 1);
+        let moved = (word >> 16 | next << 48) & ours;
+        bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+        (w, word, ours) = (w + 1, next, u64::MAX);
+    }
+    // The last word: lane n itself stays, whatever it says is no entry.
+    ours &= !behind(n);
+    let moved = word >> 16 & ours;
+    bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
+}
+
+/// The objects of the lanes `i` to `n` lie `down` units lower now; higher, if that is negative.
+#[inline(always)]
+fn lower_lanes(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
+    for w in i / LANES..=n / LANES {
+        let mut ours = EACH;
+        if w == i / LANES {
+            ours &= u64::MAX << (i % LANES * 16);
+        }
+        if w == n / LANES {
+            ours &= u64::MAX >> ((LANES - 1 - n % LANES) * 16);
+        }
+        // Each place stays in its byte: so none borrows from its neighbour.
+        bucket.set_word(w, bucket.word(w).wrapping_sub(down.wrapping_mul(ours)));
+    }
+}
+
+/// Makes a body, which has room, the last entry of a bucket of `n`, whose objects began at `end`
+/// and now do at `from`.
+#[inline(always)]
+fn append(
+    (bucket, unit): (Bucket<'_>, u32),
+    n: usize,
+    end: usize,
+    (from, tag): (usize, u8),
+    body: Body<'_>,
+    marks: u16,
+) {
+    let mark = match body {
+        Body::Inside(..) => 0,
+        Body::Outside(_) => OUTSIDE,
+    };
+    match body {
+        Body::Inside(key, value, false) if unit == 0 && end - from <= 16 && end > from => {
+            let own = short(key) | short(value) << (8 * (key.len() & 15));
+            bucket.store_pair(from, own, end - from);
+        }
+        _ => write_body(bucket, from, end, unit, body),
+    }
+    let lane = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
+    set_lane(bucket, n + 1, lane);
+    bucket.set_word(0, bucket.word(0) + 1);
+}
+
+/// Up to 16 bytes, low ones first; zeros above.
+#[inline(always)]
+fn short(bytes: &[u8]) -> u128 {
+    let n = bytes.len();
+    if n <= 8 {
+        return u128::from(words::little(bytes));
+    }
+    u128::from(words::first(bytes)) | u128::from(words::last(bytes)) << (8 * (n - 8))
+}
+
+/// Writes a body to the room between `from` and `end`.
+#[inline(never)]
+fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
+    let mut writer = Writer::new(bucket.words(), from);
+    match body {
+        Body::Inside(key, value, told) => {
+            if unit > 0 {
+                let unused = end - from - 1 - body_size(key.len(), value.len(), told);
+                writer.push(unused as u64, 1);
+            }
+            if told {
+                let (bytes, len) = tell(key.len());
+                writer.bytes(&bytes[..len]);
+            }
+            writer.bytes(key);
+            writer.bytes(value);
+        }
+        Body::Outside(handle) => writer.push(handle.bits(), 8),
+    }
+    writer.finish();
+}

@@ -1,0 +1,235 @@
+//! A place in the trie that leads to a leaf or to a node: one word that also says what an operation
+//! has to know before it gets there.
+//!
+//! ```text
+//!  leaf   class (3 bits) | buckets (7 bits, 0: the head knows) | depth (6 bits) | address (48 bits, 64-byte steps)
+//!  node   0 (10 bits) | 64 less the bits that it tells apart (6 bits) | address (48 bits, 64-byte steps, in its lowest bit a 1)
+//! ```
+
+use crate::hash::leaf::{address_of, pointer_to, Leaf, NewLeaf, ADDRESS_BITS};
+use crate::memory;
+use crate::sync::atomic::{AtomicU64, Ordering::*};
+use crossbeam_epoch::Guard;
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Low bit of the word: set for a node.
+const NODE: u64 = 1;
+
+/// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that
+/// takes the place of another (see `trie_root`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Address(u64);
+
+/// What a slot leads to.
+pub(super) enum Child<'g> {
+    Leaf(Leaf<'g>),
+    Node(Node<'g>),
+}
+
+/// A node of the trie: 2^`bits` slots. Alive for `'g`.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'g> {
+    pub(super) slots: &'g [Slot],
+    pub(super) bits: u32,
+}
+
+/// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never
+/// published.
+pub(super) struct NewNode {
+    slots: NonNull<Slot>,
+    bits: u32,
+    owned: PhantomData<Slot>,
+}
+
+/// An atomic address.
+#[derive(Default)]
+pub(super) struct Slot(AtomicU64);
+
+/// The memory of a node.
+fn layout(bits: u32) -> Layout {
+    Layout::from_size_align(size_of::<Slot>() << bits, 64).expect("a node is small")
+}
+
+impl Address {
+    /// Of nothing.
+    pub(super) const UNSET: Address = Address(0);
+
+    /// Whether it leads nowhere.
+    #[inline(always)]
+    pub(super) fn is_unset(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Publishes a new leaf: it is the slots' now.
+    pub(super) fn of_new(leaf: NewLeaf) -> Self {
+        Address::of_leaf(leaf.publish())
+    }
+
+    /// That of a leaf.
+    pub(super) fn of_leaf(leaf: Leaf<'_>) -> Self {
+        Address(leaf.word())
+    }
+
+    /// Hands a node over to the slots.
+    pub(super) fn of_node(node: NewNode) -> Self {
+        let word = address_of(node.slots) | u64::from(64 - node.bits) << ADDRESS_BITS | NODE;
+        std::mem::forget(node);
+        Address(word)
+    }
+
+    #[inline(always)]
+    fn is_node(self) -> bool {
+        self.0 & NODE != 0
+    }
+
+    #[inline(always)]
+    fn slots(self) -> *mut Slot {
+        pointer_to(self.0)
+    }
+
+    /// By how far a hash is to be shifted to see the bits that the node tells apart.
+    #[inline(always)]
+    fn shift(self) -> u32 {
+        (self.0 >> ADDRESS_BITS) as u32 & 63
+    }
+
+    fn bits(self) -> u32 {
+        64 - self.shift()
+    }
+
+    /// What lies there.
+    ///
+    /// # Safety
+    /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
+    /// owned alone for `'g`.
+    #[inline]
+    pub(super) unsafe fn child<'g>(self) -> Child<'g> {
+        if self.is_node() {
+            // SAFETY: a node made by `NewNode`, with that many slots, alive for `'g`.
+            let slots = unsafe { std::slice::from_raw_parts(self.slots(), 1 << self.bits()) };
+            return Child::Node(Node {
+                slots,
+                bits: self.bits(),
+            });
+        }
+        // SAFETY: without the mark it is a leaf's word, alive for `'g`.
+        Child::Leaf(unsafe { Leaf::at(self.0) })
+    }
+
+    /// The leaf that a hash leads to from here; None if a slot on the way is unset.
+    ///
+    /// # Safety
+    /// It is reachable under the guard.
+    #[inline(always)]
+    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Option<Leaf<'_>> {
+        let (mut at, mut rest) = (self, hash);
+        while at.is_node() {
+            let shift = at.shift();
+            let i = (rest >> shift) as usize;
+            // SAFETY: 1. the node is reachable under the guard, says the caller, and by the same
+            // way what its slots lead to; what is unlinked is retired through the epoch; 2. a
+            // number of `bits` bits, of which there is at least one, is below 2^bits, which is how
+            // many slots it has.
+            at = unsafe { &*at.slots().add(i) }.address();
+            rest <<= shift.wrapping_neg() & 63;
+        }
+        if at.is_unset() {
+            return None;
+        }
+        // SAFETY: without the mark it is a leaf's word; reachable as above.
+        Some(unsafe { Leaf::at(at.0) })
+    }
+
+    /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its
+    /// bytes of memory.
+    ///
+    /// # Safety
+    /// It is a node that no slot leads to any more, and nobody retires it again.
+    pub(super) unsafe fn retire_node(self, guard: &Guard) -> usize {
+        let (block, whole) = self.block();
+        // SAFETY: 1. who pins from now on can't find the node; 2. the memory is its, see below; 3.
+        // its address is sent, not a reference: a plain one, by which a checker of leaks sees that
+        // the block isn't lost.
+        unsafe { guard.defer_unchecked(move || memory::release_lazy(block, whole)) };
+        whole.size()
+    }
+
+    /// Frees a node now; not what its slots lead to.
+    ///
+    /// # Safety
+    /// It is a node, and nobody can use it any more.
+    pub(super) unsafe fn free_node(self) {
+        let (block, whole) = self.block();
+        // SAFETY: the memory came from `NewNode::unset` with this layout.
+        unsafe { memory::release_lazy(block, whole) };
+    }
+
+    /// A node's memory.
+    fn block(self) -> (NonNull<u8>, Layout) {
+        // SAFETY: the address of a node is not null.
+        let block = unsafe { NonNull::new_unchecked(self.slots().cast()) };
+        (block, layout(self.bits()))
+    }
+}
+
+impl NewNode {
+    /// A node whose slots lead nowhere yet.
+    pub(super) fn unset(bits: u32) -> NewNode {
+        NewNode {
+            slots: memory::allocate_lazily(layout(bits)).cast(),
+            bits,
+            owned: PhantomData,
+        }
+    }
+
+    /// The node, to be filled.
+    pub(super) fn node(&self) -> Node<'_> {
+        // SAFETY: 2^bits slots, zeroed, which are valid slots; alive as long as `self`.
+        let slots = unsafe { std::slice::from_raw_parts(self.slots.as_ptr(), 1 << self.bits) };
+        Node {
+            slots,
+            bits: self.bits,
+        }
+    }
+
+    /// Bytes of memory.
+    pub(super) fn memory(&self) -> usize {
+        layout(self.bits).size()
+    }
+}
+
+impl Drop for NewNode {
+    fn drop(&mut self) {
+        // SAFETY: nobody else could ever reach it; slots have nothing to drop.
+        unsafe { memory::release_lazy(self.slots.cast(), layout(self.bits)) };
+    }
+}
+
+impl Slot {
+    pub(super) fn new(address: Address) -> Self {
+        Slot(AtomicU64::new(address.0))
+    }
+
+    /// Where it leads.
+    #[inline(always)]
+    pub(super) fn address(&self) -> Address {
+        // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
+        Address(self.0.load(Acquire))
+    }
+
+    /// What it leads to.
+    #[inline(always)]
+    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g> {
+        // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
+        // retired through the epoch. Only set slots are loaded so.
+        unsafe { self.address().child() }
+    }
+
+    /// Publishes.
+    pub(super) fn store(&self, address: Address) {
+        // Ordering: Release, pairs with `address`.
+        self.0.store(address.0, Release);
+    }
+}

@@ -1,0 +1,311 @@
+//! The way to the leaves of the hash order: a trie over the bits of hashes.
+//!
+//! ```text
+//!  root ─→ node ─┬─→ node ─┬─→ leaf 00000 0…   (depth 6)
+//!                │         └─→ leaf 00000 1…   (depth 6: half the slots of its node lead to it)
+//!                ├─→ leaf 00001               (depth 5)
+//!                └─┬→ leaf 0001               (depth 4: two slots)
+//!                  …
+//! ```
+//!
+//! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut
+//! into nodes, so that it grows by a node and never doubles. A leaf of depth D has all hashes with
+//! its D bits.
+//!
+//! The root is as wide as the table is large: mostly a leaf is one step away. `trie_root` says how
+//! it changes.
+//!
+//! Invariants:
+//! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D
+//!    of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
+//! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a
+//!    new leaf is locked until all its slots lead to it. While the lock is held nobody changes the
+//!    way to the leaf: who replaces a node takes the locks of all leaves below it.
+//! 3. A node that is published has all its slots set, but for a root that takes the place of
+//!    another.
+
+mod root;
+pub(super) mod split;
+
+use crate::hash::leaf::{Leaf, Locked, NewLeaf};
+use crate::hash::shape::lead;
+use crate::hash::slot::{Address, Child, Node, Slot};
+use crate::hash::trie::root::{parts, Moving};
+use crate::shared::{LeafConfig, Shared};
+use crate::sync::Mutex;
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// The trie.
+pub(crate) struct Trie {
+    pub(super) root: Slot,
+    /// The root of before, while its slots are moved to the new one.
+    pub(super) old: Slot,
+    moving: Mutex<Moving>,
+    /// Bits that the root tells apart at least.
+    pub(super) first_bits: u32,
+}
+
+/// A node on the way to a leaf.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'g> {
+    pub(super) node: Node<'g>,
+    /// The bit that it begins at.
+    pub(super) at: u32,
+}
+
+impl<'g> Step<'g> {
+    /// The bit that it ends before.
+    pub(super) fn end(&self) -> u32 {
+        self.at + self.node.bits
+    }
+
+    /// The slot that leads towards the hash.
+    pub(super) fn slot(&self, hash: u64) -> &'g Slot {
+        &self.node.slots[index(hash, self.at, self.node.bits)]
+    }
+
+    /// The slots of a leaf of this depth that has the hash.
+    pub(super) fn slots(&self, hash: u64, depth: u8) -> Range<usize> {
+        let count = 1 << (self.end() - u32::from(depth));
+        let from = index(hash, self.at, self.node.bits) & !(count - 1);
+        from..from + count
+    }
+
+    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: who could
+    /// lock it before would change the way to it, and stores that are still to come would undo that
+    /// (`nobody_changes_the_way_to_a_leaf_that_comes`).
+    pub(super) fn point(&self, hash: u64, leaf: Locked<'_>) {
+        let address = Address::of_leaf(leaf.leaf());
+        for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
+            slot.store(address);
+        }
+    }
+}
+
+/// The `bits` bits of the hash from bit `at`.
+pub(super) fn index(hash: u64, at: u32, bits: u32) -> usize {
+    (hash << at >> (64 - bits)) as usize
+}
+
+/// The nodes on the way to a leaf from a root; None if one of the slots is unset.
+fn path_from<'g>(root: &Slot, hash: u64, _guard: &'g Guard) -> Option<Path<'g>> {
+    let (mut path, mut at) = (Path::new(), 0);
+    let mut address = root.address();
+    loop {
+        if address.is_unset() {
+            return None;
+        }
+        // SAFETY: it was loaded from a slot that is reachable under the guard, and is set.
+        let Child::Node(node) = (unsafe { address.child() }) else {
+            return Some(path);
+        };
+        let step = Step { node, at };
+        address = step.slot(hash).address();
+        at += node.bits;
+        path.push(step);
+    }
+}
+
+/// The nodes on the way to a leaf.
+pub(super) type Path<'g> = SmallVec<[Step<'g>; 10]>;
+
+impl Trie {
+    /// A trie of one leaf.
+    pub(crate) fn new(shared: &Shared, leaf: NewLeaf) -> Trie {
+        shared.counters.leaf_came(leaf.memory());
+        // Tests make nodes as small as leaves.
+        let tiny = shared.config.fanout < LeafConfig::default().fanout;
+        Trie {
+            root: Slot::new(Address::of_new(leaf)),
+            old: Slot::default(),
+            moving: Mutex::default(),
+            first_bits: if tiny { 1 } else { 5 },
+        }
+    }
+
+    /// The bits that a new node tells apart which begins at bit `at` and leads to leaves of this
+    /// depth. Behind a wide root there are few such nodes, which it will take in.
+    pub(super) fn bits(&self, at: u32, deepest: u32) -> u32 {
+        match deepest - at {
+            _ if at == 0 => self.first_bits,
+            0..=3 => self.first_bits.min(3),
+            _ => 5,
+        }
+    }
+
+    /// The leaf whose range has the hash. It may be obsolete: then ask again.
+    #[inline(always)]
+    pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
+        // SAFETY: what the root leads to is reachable under the guard.
+        match unsafe { self.root.address().descend(hash, guard) } {
+            Some(leaf) => leaf,
+            None => self.find_moving(hash, guard),
+        }
+    }
+
+    /// As `find`, where the root may be about to take the place of another.
+    #[cold]
+    #[inline(never)]
+    fn find_moving<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
+        loop {
+            for slot in [&self.old, &self.root] {
+                // SAFETY: as in `find`; the old root is retired through the epoch, too.
+                if let Some(leaf) = unsafe { slot.address().descend(hash, guard) } {
+                    return leaf;
+                }
+            }
+        }
+    }
+
+    /// The nodes on the way to a leaf whose lock the caller holds.
+    pub(super) fn path<'g>(&self, hash: u64, guard: &'g Guard) -> Path<'g> {
+        loop {
+            for root in [&self.root, &self.old] {
+                if let Some(path) = path_from(root, hash, guard) {
+                    return path;
+                }
+            }
+        }
+    }
+
+    /// The nodes on the way to a leaf that will have the ranges of two, each of which has one of
+    /// the hashes, locked by the caller. If one has moved to a new root it is the way from there.
+    fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> Path<'g> {
+        let new = path_from(&self.root, hash, guard);
+        let new = new.or_else(|| path_from(&self.root, other, guard));
+        new.unwrap_or_else(|| self.path(hash, guard))
+    }
+
+    /// Puts `new`, of the same range, in the place of the leaf.
+    pub(crate) fn replace(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        hash: u64,
+        mut new: NewLeaf,
+        guard: &Guard,
+    ) {
+        let old = leaf.leaf();
+        new.succeed(&leaf);
+        let path = self.path(hash, guard);
+        shared.counters.leaf_came(new.memory());
+        shared.counters.leaf_went(old.memory());
+        leaf.obsolete();
+        self.point(&path, hash, new.publish_locked(guard));
+        // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
+        // here.
+        unsafe { old.retire(guard) };
+        self.adapt(shared, guard);
+    }
+
+    /// Stores a leaf in all its slots, then unlocks it.
+    fn point(&self, path: &[Step<'_>], hash: u64, leaf: Locked<'_>) {
+        match path.last() {
+            None => self.root.store(Address::of_leaf(leaf.leaf())),
+            Some(step) => step.point(hash, leaf),
+        }
+    }
+
+    /// The leaf that differs from this one in the last bit of its depth alone, locked; None if
+    /// there is none or others are at work there.
+    pub(crate) fn buddy<'g>(
+        &self,
+        leaf: Leaf<'_>,
+        hash: u64,
+        guard: &'g Guard,
+    ) -> Option<Locked<'g>> {
+        let depth = leaf.shape().depth;
+        if depth == 0 {
+            return None;
+        }
+        let other = lead(hash, depth) ^ 1 << (64 - depth);
+        let buddy = self.find(other, guard);
+        if buddy.shape().depth != depth {
+            return None;
+        }
+        let locked = buddy.try_lock().ok().flatten()?;
+        // While the root is replaced by another it can't be replaced by a leaf. That can't begin
+        // now: it takes the lock of one of these two.
+        (depth > 1 || self.old.address().is_unset()).then_some(locked)
+    }
+
+    /// Puts `new`, of one bit less of depth, in the place of two buddies. A node that has nothing
+    /// else goes.
+    pub(crate) fn unite(
+        &self,
+        shared: &Shared,
+        buddies: [Locked<'_>; 2],
+        hash: u64,
+        mut new: NewLeaf,
+        guard: &Guard,
+    ) {
+        let old = buddies.each_ref().map(|b| b.leaf());
+        buddies.iter().for_each(|buddy| new.succeed(buddy));
+        let depth = new.shape().depth;
+        let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
+        shared.counters.leaf_came(new.memory());
+        shared.counters.merged();
+        for buddy in buddies {
+            shared.counters.leaf_went(buddy.leaf().memory());
+            buddy.obsolete();
+        }
+        let emptied = path.last().is_some_and(|step| step.at == u32::from(depth));
+        if emptied {
+            path.pop();
+            let above = match path.last() {
+                None => &self.root,
+                Some(step) => step.slot(hash),
+            };
+            let node = above.address();
+            above.store(Address::of_new(new));
+            // SAFETY: the slot that led to the node leads elsewhere now; both locks were ours, and
+            // cover all of it.
+            let bytes = unsafe { node.retire_node(guard) };
+            shared.counters.node_went(bytes);
+        } else {
+            self.point(&path, hash, new.publish_locked(guard));
+        }
+        for leaf in old {
+            // SAFETY: obsolete, and unlinked above; only the holder of both locks gets here.
+            unsafe { leaf.retire(guard) };
+        }
+        self.adapt(shared, guard);
+    }
+
+    /// Levels above the leaves, on the way to the first.
+    pub(crate) fn depth(&self, guard: &Guard) -> usize {
+        self.path(0, guard).len()
+    }
+}
+
+impl Drop for Trie {
+    fn drop(&mut self) {
+        let (root, old) = (self.root.address(), self.old.address());
+        let mut todo: Vec<Address> = vec![root];
+        if !old.is_unset() {
+            // SAFETY: the trie is dropped: nobody else can use it.
+            if let (Child::Node(new), Child::Node(before)) = unsafe { (root.child(), old.child()) }
+            {
+                todo = parts(new, Some(before));
+            }
+            for address in [root, old] {
+                // SAFETY: as above; what their slots lead to is noted.
+                unsafe { address.free_node() };
+            }
+        }
+        while let Some(address) = todo.pop() {
+            // SAFETY: as above.
+            match unsafe { address.child() } {
+                // SAFETY: as above; each leaf is met once.
+                Child::Leaf(leaf) => unsafe { leaf.free_all() },
+                Child::Node(node) => {
+                    todo.extend(parts(node, None));
+                    // SAFETY: as above; its slots are noted.
+                    unsafe { address.free_node() };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A leaf's version: the lock of its writers, and what tells readers whether what they read was
+//! true (steps 1 and 2 of `seqlock`).
+//!
+//! Bit 0 locked, bit 1 obsolete, a count above. An obsolete version never changes again.
+
+use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
+use crate::sync::{planted, Backoff, Fault};
+
+const LOCKED: u64 = 1;
+const OBSOLETE: u64 = 2;
+const COUNT: u64 = 4;
+
+/// The version of a leaf. Zeroed memory is that of the first one; one that takes another's place
+/// goes on from its version (`succeed`). So while time goes on, what holds a position has a version
+/// that only grows: who meets one again meets the same leaf as it was.
+#[repr(transparent)]
+pub(crate) struct Version(AtomicU64);
+
+/// The leaf is obsolete: what it had is elsewhere. Begin again from the root.
+#[derive(Debug)]
+pub(crate) struct Obsolete;
+
+impl Version {
+    /// Begins an optimistic read; waits while a writer is at work.
+    #[inline]
+    pub(crate) fn read(&self) -> Result<u64, Obsolete> {
+        // Ordering: Acquire (R1), pairs with the unlocking store (L2).
+        let version = self.0.load(Acquire);
+        if version & (LOCKED | OBSOLETE) != 0 {
+            return self.wait();
+        }
+        Ok(version)
+    }
+
+    #[cold]
+    fn wait(&self) -> Result<u64, Obsolete> {
+        let backoff = Backoff::new();
+        loop {
+            // Ordering: Acquire (R1), as in `read`.
+            let version = self.0.load(Acquire);
+            if version & OBSOLETE != 0 {
+                return Err(Obsolete);
+            }
+            if version & LOCKED == 0 {
+                return Ok(version);
+            }
+            backoff.snooze();
+        }
+    }
+
+    /// Whether nobody wrote since `version` was read: all that was read since is true.
+    #[inline]
+    pub(crate) fn is_still(&self, version: u64) -> bool {
+        // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
+        fence(Acquire);
+        // Ordering: Relaxed, the fence above keeps it after the reads.
+        self.0.load(Relaxed) == version || planted(Fault::BlindRead)
+    }
+
+    /// Takes the lock if it is free, and gives the version of before: `Ok(None)` if it isn't.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Result<Option<u64>, Obsolete> {
+        // Ordering: Relaxed, only a guess for the exchange below.
+        let now = self.0.load(Relaxed);
+        if now & OBSOLETE != 0 {
+            return Err(Obsolete);
+        }
+        // Ordering: Acquire, pairs with the unlocking store (L2): what the last writer wrote is
+        // seen. Relaxed on failure: nothing is read then.
+        let taken = now & LOCKED == 0
+            && self
+                .0
+                .compare_exchange(now, now | LOCKED, Acquire, Relaxed)
+                .is_ok();
+        if !taken {
+            return Ok(None);
+        }
+        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a
+        // word written after it.
+        fence(Release);
+        Ok(Some(now))
+    }
+
+    /// Takes the lock, and gives the version of before. Also says whether another had it.
+    #[inline]
+    pub(crate) fn lock(&self) -> Result<(u64, bool), Obsolete> {
+        match self.try_lock()? {
+            Some(before) => Ok((before, false)),
+            None => Ok((self.lock_slow()?, true)),
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self) -> Result<u64, Obsolete> {
+        let backoff = Backoff::new();
+        loop {
+            backoff.snooze();
+            if let Some(before) = self.try_lock()? {
+                return Ok(before);
+            }
+        }
+    }
+
+    /// Unlocks. If nothing was changed the version is again that of before, so that no reader has
+    /// to read again.
+    #[inline]
+    pub(crate) fn unlock(&self, before: u64, changed: bool) {
+        let version = before + if changed { COUNT } else { 0 };
+        // Ordering: Release (L2), pairs with R1 and with the next lock.
+        self.0.store(version, Release);
+    }
+
+    /// Makes this version, of a leaf that is not published yet, larger than any that a leaf had or
+    /// will have whose place it takes: it is locked, and had this version before.
+    pub(crate) fn succeed(&self, before: u64) {
+        // Ordering: Relaxed, both: nobody else can reach the leaf.
+        let least = self.0.load(Relaxed);
+        // Ordering: as above. The version of the old leaf when it is obsolete lies between.
+        self.0.store(least.max(before + 2 * COUNT), Relaxed);
+    }
+
+    /// Locks that of a leaf that is not published yet, and gives the version of before.
+    pub(crate) fn lock_new(&self) -> u64 {
+        // Ordering: Relaxed, both: nobody else can reach the leaf. Who does so later sees this with
+        // the slot that leads there.
+        let before = self.0.load(Relaxed);
+        self.0.store(before | LOCKED, Relaxed);
+        before
+    }
+
+    /// Unlocks for good: from now on whoever meets the leaf begins again from the root.
+    pub(crate) fn obsolete(&self, before: u64) {
+        // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
+        self.0.store((before + COUNT) | OBSOLETE, Release);
+    }
+}

@@ -1,0 +1,336 @@
+//! Bytes in a run of atomic words.
+//!
+//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the
+//! leaf's lock may also see the run as a plain slice. All loads and stores here are `Relaxed`: what
+//! orders them is the leaf's version (see `seqlock`).
+
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::cmp::Ordering;
+
+/// A read met something that can't be: a writer was at work. Read again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Torn;
+
+/// The word at `i`.
+#[inline]
+pub(crate) fn word(words: &[AtomicU64], i: usize) -> Result<u64, Torn> {
+    // Ordering: Relaxed, see the module's head.
+    words.get(i).map(|w| w.load(Relaxed)).ok_or(Torn)
+}
+
+/// Eight bytes from byte `at`, little endian; bytes past the end of the run read as zero.
+#[inline]
+pub(crate) fn load(words: &[AtomicU64], at: usize) -> Result<u64, Torn> {
+    let (i, shift) = (at / 8, (at % 8) * 8);
+    let low = u64::from_le(word(words, i)?);
+    let high = u64::from_le(word(words, i + 1).unwrap_or(0));
+    // In two steps: a shift by 64 is none.
+    Ok(low >> shift | (high << (63 - shift)) << 1)
+}
+
+/// Appends `len` bytes from byte `at` to `out`.
+#[inline]
+pub(crate) fn copy_out(
+    words: &[AtomicU64],
+    at: usize,
+    len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Torn> {
+    let (first, shift) = (at / 8, (at % 8) as u32 * 8);
+    if at.saturating_add(len) > words.len() * 8 {
+        return Err(Torn);
+    }
+    let Some(words) = words.get(first..) else {
+        return Ok(());
+    };
+    let from = out.len();
+    // Whole words are written, the last of them beyond the end.
+    out.reserve(len + 8);
+    // SAFETY: `from` is within the vector's memory.
+    let to = unsafe { out.as_mut_ptr().add(from) };
+    // Ordering: Relaxed, here and below, see the module's head.
+    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let mut low = load(0);
+    for i in 0..len.div_ceil(8) {
+        let high = load(i + 1);
+        let word = if shift == 0 {
+            low
+        } else {
+            low >> shift | high << (64 - shift)
+        };
+        // SAFETY: `8 * i < len`, and there is room for `len + 8` bytes.
+        unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.to_le()) };
+        low = high;
+    }
+    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    unsafe { out.set_len(from + len) };
+    Ok(())
+}
+
+/// Copies `len` bytes from byte `at` to the front of `out`; the bytes behind them may then be
+/// anything.
+#[inline]
+pub(crate) fn copy_short<const N: usize>(
+    words: &[AtomicU64],
+    at: usize,
+    len: usize,
+    out: &mut [u8; N],
+) -> Result<(), Torn> {
+    if at.saturating_add(len) > words.len() * 8 || len > N {
+        return Err(Torn);
+    }
+    let (first, shift) = (at / 8, (at % 8) as u32 * 8);
+    let words = words.get(first..).ok_or(Torn)?;
+    // Ordering: Relaxed, see the module's head.
+    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let mut low = load(0);
+    let wanted = len.div_ceil(8);
+    for (i, to) in out.chunks_exact_mut(8).take(wanted).enumerate() {
+        let high = load(i + 1);
+        // In two steps: a shift by 64 is none.
+        let word = low >> shift | (high << (63 - shift)) << 1;
+        to.copy_from_slice(&word.to_le_bytes());
+        low = high;
+    }
+    Ok(())
+}
+
+/// How the `len` bytes from byte `at` compare to `other`.
+#[inline]
+pub(crate) fn compare(
+    words: &[AtomicU64],
+    at: usize,
+    len: usize,
+    other: &[u8],
+) -> Result<Ordering, Torn> {
+    if at.saturating_add(len) > words.len() * 8 {
+        return Err(Torn);
+    }
+    let common = &other[..len.min(other.len())];
+    let (mut i, shift) = (at / 8, (at % 8) * 8);
+    // Ordering: Relaxed, see the module's head.
+    let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+    let mut low = load(i);
+    let mut next = || {
+        i += 1;
+        let high = load(i);
+        // In two steps: a shift by 64 is none.
+        let ours = low >> shift | (high << (63 - shift)) << 1;
+        low = high;
+        ours
+    };
+    let mut whole = common.chunks_exact(8);
+    for theirs in whole.by_ref() {
+        let (ours, theirs) = (next(), first(theirs));
+        if ours != theirs {
+            return Ok(ours.swap_bytes().cmp(&theirs.swap_bytes()));
+        }
+    }
+    let rest = whole.remainder();
+    if !rest.is_empty() {
+        let unused = (8 - rest.len()) * 8;
+        let (ours, theirs) = (next() << unused, little(rest) << unused);
+        if ours != theirs {
+            return Ok(ours.swap_bytes().cmp(&theirs.swap_bytes()));
+        }
+    }
+    Ok(len.cmp(&other.len()))
+}
+
+/// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last
+/// word is not written.
+///
+/// Whoever makes one holds the leaf's lock (or owns the run alone).
+pub(crate) struct Writer<'w> {
+    words: &'w [AtomicU64],
+    /// The word that is being filled, and the bits of it that are.
+    i: usize,
+    word: u64,
+    filled: u32,
+}
+
+/// So many low bits, fewer than 64.
+#[inline]
+fn low(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+impl<'w> Writer<'w> {
+    /// From byte `at` on.
+    #[inline(always)]
+    pub(crate) fn new(words: &'w [AtomicU64], at: usize) -> Self {
+        let (i, filled) = (at / 8, (at % 8) as u32 * 8);
+        // Ordering: Relaxed, only the lock's holder writes.
+        let before = words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
+        Writer {
+            words,
+            i,
+            word: before & low(filled),
+            filled,
+        }
+    }
+
+    /// Where the next byte goes.
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.i * 8 + self.filled as usize / 8
+    }
+
+    /// Up to eight bytes: the low ones of `own`, whose others are zero.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, own: u64, bytes: usize) {
+        self.word |= own << self.filled;
+        let bits = self.filled + bytes as u32 * 8;
+        if bits < 64 {
+            self.filled = bits;
+            return;
+        }
+        // Ordering: Relaxed, see the module's head.
+        self.words[self.i].store(self.word.to_le(), Relaxed);
+        self.i += 1;
+        self.word = match self.filled {
+            0 => 0,
+            filled => own >> (64 - filled),
+        };
+        self.filled = bits - 64;
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while rest.len() > 8 {
+            let (eight, after) = rest.split_at(8);
+            self.push(little(eight), 8);
+            rest = after;
+        }
+        self.push(little(rest), rest.len());
+    }
+
+    /// Writes what is left.
+    #[inline(always)]
+    pub(crate) fn finish(self) {
+        if self.filled > 0 {
+            let word = &self.words[self.i];
+            // Ordering: Relaxed, both, see the module's head.
+            let after = u64::from_le(word.load(Relaxed)) & !low(self.filled);
+            word.store((self.word | after).to_le(), Relaxed);
+        }
+    }
+}
+
+/// Up to eight bytes, low ones first; zeros above.
+#[inline(always)]
+pub(crate) fn little(bytes: &[u8]) -> u64 {
+    let n = bytes.len();
+    match n {
+        4..=8 => {
+            let four = |at: usize| {
+                let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();
+                u64::from(u32::from_le_bytes(own))
+            };
+            four(0) | four(n - 4) << (8 * (n - 4))
+        }
+        1..=3 => {
+            // Each byte at least once.
+            let one = |at: usize| u64::from(bytes[at]) << (8 * at);
+            one(0) | one(n / 2) | one(n - 1)
+        }
+        _ => 0,
+    }
+}
+
+/// The first eight bytes, or all if they are fewer, low ones first; zeros above.
+#[inline(always)]
+pub(crate) fn first(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => little(bytes),
+    }
+}
+
+/// The last eight bytes, low ones first; 0 if there are fewer.
+#[inline(always)]
+pub(crate) fn last(bytes: &[u8]) -> u64 {
+    bytes
+        .last_chunk()
+        .map_or(0, |eight| u64::from_le_bytes(*eight))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(words: &[AtomicU64], at: usize, bytes: &[u8]) {
+        let mut writer = Writer::new(words, at);
+        let (some, rest) = bytes.split_at(bytes.len() / 3);
+        writer.bytes(some);
+        writer.bytes(rest);
+        writer.finish();
+    }
+
+    fn run(bytes: &[u8]) -> Vec<AtomicU64> {
+        let words: Vec<AtomicU64> = (0..bytes.len().div_ceil(8))
+            .map(|_| AtomicU64::new(0))
+            .collect();
+        write(&words, 0, bytes);
+        words
+    }
+
+    #[test]
+    fn bytes_come_back_from_every_offset() {
+        let bytes: Vec<u8> = (0..64).map(|i| i * 3 + 1).collect();
+        let words = run(&bytes);
+        for at in 0..64 {
+            for len in 0..64 - at {
+                let mut out = vec![9];
+                copy_out(&words, at, len, &mut out).unwrap();
+                assert_eq!(&out[1..], &bytes[at..at + len]);
+            }
+        }
+        assert!(copy_out(&words, 60, 5, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_write_changes_its_bytes_alone() {
+        for at in 0..24 {
+            for len in 0..24 {
+                let words = run(&[7; 48]);
+                write(&words, at, &vec![1; len]);
+                let mut out = Vec::new();
+                copy_out(&words, 0, 48, &mut out).unwrap();
+                let expect: Vec<u8> = (0..48)
+                    .map(|i| if i >= at && i < at + len { 1 } else { 7 })
+                    .collect();
+                assert_eq!(out, expect);
+            }
+        }
+    }
+
+    #[test]
+    fn compare_is_that_of_slices() {
+        let samples: Vec<Vec<u8>> = vec![
+            vec![],
+            vec![0],
+            vec![0, 0],
+            vec![1; 7],
+            vec![1; 8],
+            vec![1; 9],
+            [vec![1; 8], vec![2]].concat(),
+            [vec![1; 3], vec![255], vec![1; 9]].concat(),
+            vec![255; 17],
+        ];
+        for a in &samples {
+            for b in &samples {
+                for at in 0..9 {
+                    let words = run(&[vec![5; at], a.clone(), vec![9; 8]].concat());
+                    assert_eq!(
+                        compare(&words, at, a.len(), b).unwrap(),
+                        a.cmp(b),
+                        "{a:?} {b:?}"
+                    );
+                }
+            }
+        }
+    }
+}
