@@ -13,8 +13,8 @@
 //! prints nanoseconds for each.
 
 use larder_index::{
-    pin, unique, Batch, Change, Direction, Got, Guard, Key, KeyRule, Start, Unique, UniqueKind,
-    Was, SHORT,
+    pin, unique, Batch, Change, Direction, Guard, Key, KeyRule, Lookup, Previous, Start, Unique,
+    UniqueKind, SHORT,
 };
 use std::hint::black_box;
 use std::sync::Arc;
@@ -163,12 +163,12 @@ impl Counted {
             }
             "short" => {
                 let got = index.get_short(guard, row.key(), &mut self.short, None);
-                assert!(got == Got::Short(row.value.len()));
+                assert!(got == Lookup::Short(row.value.len()));
             }
             "contains" => assert!(index.contains(guard, row.key())),
             "put" | "put-in-order" => {
                 let was = index.put(guard, row.key(), &row.value, &mut |_| true);
-                assert!(was == Was::Present);
+                assert!(was == Previous::Present);
             }
             "update" => {
                 assert!(index.update(guard, row.key(), &mut |_, _| Change::Put(&row.value)));
@@ -188,11 +188,11 @@ impl Counted {
             }
             "insert" | "fill" => {
                 let was = index.put(guard, row.key(), &row.value, &mut |_| true);
-                assert!(was == Was::Absent);
+                assert!(was == Previous::Absent);
             }
             "remove" | "empty" => {
                 let was = index.remove(guard, row.key(), &mut |_| true);
-                assert!(was == Was::Present);
+                assert!(was == Previous::Present);
             }
             "update-insert" => {
                 index.update(guard, row.key(), &mut |_, _| Change::Put(&row.value));

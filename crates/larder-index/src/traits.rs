@@ -228,14 +228,14 @@ pub type Updater<'f, 'v> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v> 
 
 /// What [`Unique::put`] and [`Unique::remove`] ask, with the value under the key, before they
 /// change anything.
-pub type Consent<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
+pub type Predicate<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
 
 /// Bytes of a value that [`Unique::get_short`] has room for.
 pub const SHORT: usize = 64;
 
 /// What [`Unique::get_short`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Got {
+pub enum Lookup {
     /// There is no value under the key.
     Absent,
     /// A value of so many bytes, which were copied.
@@ -249,12 +249,12 @@ pub const TOGETHER: usize = 32;
 
 /// What [`Unique::get_short_many`] found, key by key.
 pub struct Shorts {
-    found: [(Got, [u8; SHORT]); TOGETHER],
+    found: [(Lookup, [u8; SHORT]); TOGETHER],
 }
 
 impl Default for Shorts {
     fn default() -> Self {
-        let none = (Got::Absent, [0; SHORT]);
+        let none = (Lookup::Absent, [0; SHORT]);
         Shorts {
             found: [none; TOGETHER],
         }
@@ -267,7 +267,7 @@ impl Shorts {
     /// # Panics
     /// Panics if `i` is not below [`TOGETHER`].
     #[inline]
-    pub fn get(&self, i: usize) -> (Got, &[u8; SHORT]) {
+    pub fn get(&self, i: usize) -> (Lookup, &[u8; SHORT]) {
         let (got, value) = &self.found[i];
         (*got, value)
     }
@@ -278,7 +278,7 @@ impl Shorts {
     pub(crate) fn fill<K>(
         &mut self,
         keys: impl Iterator<Item = K>,
-        mut look: impl FnMut(K, &mut [u8; SHORT]) -> Got,
+        mut look: impl FnMut(K, &mut [u8; SHORT]) -> Lookup,
     ) {
         for (key, (got, value)) in keys.zip(&mut self.found) {
             *got = look(key, value);
@@ -288,8 +288,8 @@ impl Shorts {
 
 /// What was under the key before a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Was {
-    /// Consent was refused: nothing was changed.
+pub enum Previous {
+    /// The predicate refused: nothing was changed.
     Refused,
     /// There was no value.
     Absent,
@@ -297,14 +297,14 @@ pub enum Was {
     Present,
 }
 
-impl Was {
+impl Previous {
     /// As it is said by an entry's being there.
     #[inline]
-    pub(crate) fn of(present: bool) -> Was {
+    pub(crate) fn of(present: bool) -> Previous {
         if present {
-            Was::Present
+            Previous::Present
         } else {
-            Was::Absent
+            Previous::Absent
         }
     }
 }
@@ -343,17 +343,17 @@ pub trait Unique: Send + Sync {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
-    ) -> Got {
+    ) -> Lookup {
         with_scratch(|value| {
             if !self.get(guard, key, value) {
-                return Got::Absent;
+                return Lookup::Absent;
             }
             let Some(to) = out.get_mut(..value.len()) else {
                 long.into_iter().for_each(|long| long.clone_from(value));
-                return Got::Long;
+                return Lookup::Long;
             };
             to.copy_from_slice(value);
-            Got::Short(value.len())
+            Lookup::Short(value.len())
         })
     }
 
@@ -368,48 +368,54 @@ pub trait Unique: Send + Sync {
         });
     }
 
-    /// Stores a value if `may`, called exactly once with the value under the key (None if absent)
-    /// while the entry is locked, consents. The same as an `update` that answers `Put` or `Keep`,
-    /// and quicker. `may` must be short and must not call the index.
-    fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
-        let mut was = Was::Refused;
+    /// Stores a value if `predicate`, called exactly once with the value under the key (None if
+    /// absent) while the entry is locked, consents. The same as an `update` that answers `Put` or
+    /// `Keep`, and quicker. `predicate` must be short and must not call the index.
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let mut was = Previous::Refused;
         self.update(guard, key, &mut |old, _| {
-            if !may(old) {
+            if !predicate(old) {
                 return Change::Keep;
             }
-            was = Was::of(old.is_some());
+            was = Previous::of(old.is_some());
             Change::Put(value)
         });
         was
     }
 
-    /// Removes the entry under the key, if there is one and `may` consents, which is called as by
-    /// `put`: also when there is none. The same as an `update` that answers `Remove` or `Keep`, and
-    /// quicker.
-    fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
-        let mut was = Was::Refused;
+    /// Removes the entry under the key, if there is one and `predicate` consents, which is called
+    /// as by `put`: also when there is none. The same as an `update` that answers `Remove` or
+    /// `Keep`, and quicker.
+    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+        let mut was = Previous::Refused;
         self.update(guard, key, &mut |old, _| {
-            if !may(old) {
+            if !predicate(old) {
                 return Change::Keep;
             }
-            was = Was::of(old.is_some());
+            was = Previous::of(old.is_some());
             Change::Remove
         });
         was
     }
 
     /// Removes the entries at these places, which ascend, of a batch that a `scan` gave unordered,
-    /// in one change. `key` is the key of one of them. `may` is called once, under the lock, before
-    /// anything is changed. False, and nothing was done, if the index has changed there since,
-    /// can't tell, or `may` does not consent.
+    /// in one change. `key` is the key of one of them. `predicate` is called once, under the lock,
+    /// before anything is changed. False, and nothing was done, if the index has changed there
+    /// since, can't tell, or `predicate` does not consent.
     fn remove_read(
         &self,
         guard: &Guard,
         key: Key<'_>,
         (batch, chosen): (&Batch, &[u32]),
-        may: &mut dyn FnMut() -> bool,
+        predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
-        let _ = (guard, key, batch, chosen, may);
+        let _ = (guard, key, batch, chosen, predicate);
         false
     }
 

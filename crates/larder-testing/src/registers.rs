@@ -2,7 +2,7 @@
 
 use crate::history::{Recorder, Specification, Subject};
 use crate::{key, put, remove, Hashes};
-use larder_index::{pin, Batch, Change, Direction, Got, Shorts, Start, Unique, Was, SHORT};
+use larder_index::{pin, Batch, Change, Direction, Lookup, Previous, Shorts, Start, Unique, SHORT};
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +89,10 @@ impl Registers for Box<dyn Unique> {
     fn read(&self, k: u64) -> Option<u64> {
         let (bytes, other, guard) = (k.to_be_bytes(), (k + 1).to_be_bytes(), pin());
         let [key, other] = [&bytes, &other].map(|bytes| key(bytes, Hashes::Good));
-        let short = |got: Got, out: &[u8; SHORT]| match got {
-            Got::Absent => None,
-            Got::Short(len) => Some(number(&out[..len])),
-            Got::Long => panic!("a value has eight bytes"),
+        let short = |got: Lookup, out: &[u8; SHORT]| match got {
+            Lookup::Absent => None,
+            Lookup::Short(len) => Some(number(&out[..len])),
+            Lookup::Long => panic!("a value has eight bytes"),
         };
         match k % 4 {
             0 | 2 => {
@@ -149,8 +149,14 @@ impl Registers for Box<dyn Unique> {
 
     fn put_new(&self, k: u64, value: u64) -> bool {
         let (bytes, value) = (k.to_be_bytes(), value.to_be_bytes());
-        let may = &mut |old: Option<&[u8]>| old.is_none();
-        Unique::put(&**self, &pin(), key(&bytes, Hashes::Good), &value, may) == Was::Absent
+        let predicate = &mut |old: Option<&[u8]>| old.is_none();
+        Unique::put(
+            &**self,
+            &pin(),
+            key(&bytes, Hashes::Good),
+            &value,
+            predicate,
+        ) == Previous::Absent
     }
 
     fn add(&self, k: u64, by: u64) -> u64 {
@@ -170,7 +176,7 @@ impl Registers for Box<dyn Unique> {
         if k % 3 == 1 {
             return remove(&**self, key);
         }
-        Unique::remove(&**self, &pin(), key, &mut |_| true) == Was::Present
+        Unique::remove(&**self, &pin(), key, &mut |_| true) == Previous::Present
     }
 
     fn remove_even(&self, k: u64) -> Option<u64> {

@@ -2,7 +2,9 @@
 
 use crate::OracleUnique;
 use crate::*;
-use larder_index::{pin, Batch, Change, Got, Shorts, Start, Stats, Unique, Was, SHORT, TOGETHER};
+use larder_index::{
+    pin, Batch, Change, Lookup, Previous, Shorts, Start, Stats, Unique, SHORT, TOGETHER,
+};
 use proptest::prelude::*;
 
 /// An operation on the key with this number.
@@ -53,11 +55,11 @@ fn value(k: u16, n: usize) -> Vec<u8> {
 }
 
 /// What was under a key, in a form that can be noted.
-fn was_bytes(was: Was) -> Option<&'static [u8]> {
+fn was_bytes(was: Previous) -> Option<&'static [u8]> {
     match was {
-        Was::Refused => None,
-        Was::Absent => Some(&[0]),
-        Was::Present => Some(&[1]),
+        Previous::Refused => None,
+        Previous::Absent => Some(&[0]),
+        Previous::Present => Some(&[1]),
     }
 }
 
@@ -125,7 +127,7 @@ fn quick(
         None => index.remove(&guard, key(&bytes, how), &mut consent),
     };
     note(seen, was_bytes(was));
-    was != Was::Refused
+    was != Previous::Refused
 }
 
 fn get(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) {
@@ -141,19 +143,26 @@ fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
     let (bytes, mut out, mut long, mut whole) = (key_bytes(k), [7; SHORT], vec![9], Vec::new());
     let got = index.get_short(&pin(), key(&bytes, how), &mut out, Some(&mut long));
     index.get(&pin(), key(&bytes, how), &mut whole);
-    assert_eq!(long, if got == Got::Long { &whole[..] } else { &[9] });
+    assert_eq!(
+        long,
+        if got == Lookup::Long {
+            &whole[..]
+        } else {
+            &[9]
+        }
+    );
     note_short(got, &out, seen)
 }
 
 /// Notes what a short lookup found; whether it was long.
-fn note_short(got: Got, out: &[u8; SHORT], seen: &mut Rows) -> bool {
+fn note_short(got: Lookup, out: &[u8; SHORT], seen: &mut Rows) -> bool {
     let len = match got {
-        Got::Short(len) => Some(len),
-        Got::Long => Some(0),
-        Got::Absent => None,
+        Lookup::Short(len) => Some(len),
+        Lookup::Long => Some(0),
+        Lookup::Absent => None,
     };
     note(seen, len.map(|len| &out[..len]));
-    got == Got::Long
+    got == Lookup::Long
 }
 
 fn get_short_many(

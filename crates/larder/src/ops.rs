@@ -12,7 +12,7 @@ use crate::reaper;
 use crate::store::{Index, Store};
 use crate::table::{At, Table};
 use crate::write::{Held, Written};
-use larder_index::{Guard, Key, Was, TOGETHER};
+use larder_index::{Guard, Key, Previous, TOGETHER};
 use larder_term::object::{ObjectBuf, ObjectRef, ObjectView};
 
 impl Table {
@@ -76,7 +76,7 @@ impl Table {
                 Index::One(ix) => {
                     let value = (object.value(), object.is_given());
                     let (written, was) = self.put_one(at, &**ix, key, value, |old| old.is_none());
-                    inserted = was == Was::Absent;
+                    inserted = was == Previous::Absent;
                     written
                 }
                 Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {
@@ -199,7 +199,7 @@ impl Table {
         let written = match &at.store.index {
             Index::One(ix) => {
                 let (written, was) = self.remove_one(at, &**ix, key, &mut *goes);
-                gone = usize::from(was == Was::Present);
+                gone = usize::from(was == Previous::Present);
                 written
             }
             Index::Many(ix) => self.change_many(at, &**ix, key, &mut |held| {

@@ -12,7 +12,7 @@ use crate::raw;
 use crate::scratch;
 use crate::store::Index;
 use crate::table::{At, Table};
-use larder_index::{Got, Guard, Key, Unique, Values, SHORT, TOGETHER};
+use larder_index::{Guard, Key, Lookup, Unique, Values, SHORT, TOGETHER};
 use larder_term::object::{self, ObjectView, COMPRESSED};
 use larder_term::TermRef;
 
@@ -179,8 +179,8 @@ impl Table {
             for (i, &key) in near.keys().iter().enumerate() {
                 let Local { shorts, plain, .. } = &mut *local;
                 match unique.map(|_| shorts.get(i)) {
-                    Some((Got::Absent, _)) => {}
-                    Some((Got::Short(len), bytes)) => {
+                    Some((Lookup::Absent, _)) => {}
+                    Some((Lookup::Short(len), bytes)) => {
                         let (key, keypos) = (key.bytes, self.keypos());
                         let stored = Stored {
                             key,
@@ -191,7 +191,7 @@ impl Table {
                         };
                         visit(from + i, Some(stored));
                     }
-                    Some((Got::Long, _)) | None => {
+                    Some((Lookup::Long, _)) | None => {
                         self.visit_in(local, &at, key, |stored| {
                             visit(from + i, Some(stored));
                         });
@@ -412,9 +412,9 @@ fn copy_of<'v>(
     long: &'v mut Vec<u8>,
 ) -> Option<(&'v [u8], usize)> {
     match ix.get_short(guard, key, short, Some(long)) {
-        Got::Absent => None,
-        Got::Short(len) => Some((short, len)),
-        Got::Long => Some((&long[..], long.len())),
+        Lookup::Absent => None,
+        Lookup::Short(len) => Some((short, len)),
+        Lookup::Long => Some((&long[..], long.len())),
     }
 }
 

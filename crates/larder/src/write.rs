@@ -19,7 +19,7 @@ use crate::raw;
 use crate::reaper;
 use crate::store::Index;
 use crate::table::{after_lock, At, Table};
-use larder_index::{Batch, Change, Guard, Key, Multi, Objects, Unique, Was};
+use larder_index::{Batch, Change, Guard, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object;
 
@@ -154,7 +154,7 @@ impl Table {
         key: Key<'_>,
         (value, given): (&[u8], bool),
         mut may: impl FnMut(Option<&[u8]>) -> bool,
-    ) -> (Written, Was) {
+    ) -> (Written, Previous) {
         let mut written = Written::Done;
         let mut leavings = Leavings::default();
         let was = ix.put(at.guard, key, value, &mut |old| {
@@ -180,7 +180,7 @@ impl Table {
             true
         });
         // (4)
-        if was == Was::Absent {
+        if was == Previous::Absent {
             at.store.count.add(1);
         }
         leavings.release(at);
@@ -196,7 +196,7 @@ impl Table {
         ix: &dyn Unique,
         key: Key<'_>,
         mut may: impl FnMut(&[u8]) -> bool,
-    ) -> (Written, Was) {
+    ) -> (Written, Previous) {
         let mut written = Written::Done;
         let mut leavings = Leavings::default();
         let was = ix.remove(at.guard, key, &mut |old| {
@@ -214,7 +214,7 @@ impl Table {
             true
         });
         // (4)
-        if was == Was::Present {
+        if was == Previous::Present {
             at.store.count.add(-1);
         }
         leavings.release(at);

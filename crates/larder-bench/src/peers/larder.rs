@@ -2,7 +2,7 @@
 
 use super::{Map, Operations, Shared};
 use larder_index::{
-    pin, Batch, Direction, Got, Guard, Key, KeyRule, Start, Unique, UniqueKind, SHORT,
+    pin, Batch, Direction, Guard, Key, KeyRule, Lookup, Start, Unique, UniqueKind, SHORT,
 };
 use larder_term::hash::Seed;
 use std::cell::RefCell;
@@ -134,9 +134,9 @@ fn get(index: &dyn Unique, seed: &Seed, pin: &Pin, number: u64) -> Option<u64> {
     let mut value = [0; SHORT];
     let bytes = number.to_be_bytes();
     match pin.with(|guard| index.get_short(guard, key(seed, &bytes), &mut value, None)) {
-        Got::Short(len) => Some(word(&value[..len])),
-        Got::Absent => None,
-        Got::Long => unreachable!("values have eight bytes"),
+        Lookup::Short(len) => Some(word(&value[..len])),
+        Lookup::Absent => None,
+        Lookup::Long => unreachable!("values have eight bytes"),
     }
 }
 

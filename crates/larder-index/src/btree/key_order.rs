@@ -9,7 +9,8 @@ use crate::btree::run::with_scratch;
 use crate::btree::{From, Tree};
 use crate::traits::step_by_scan;
 use crate::{
-    Batch, Consent, Direction, Got, Key, LeafConfig, Start, Stats, Unique, Updater, Was, SHORT,
+    Batch, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Start, Stats, Unique, Updater,
+    SHORT,
 };
 use crossbeam_epoch::Guard;
 
@@ -46,16 +47,22 @@ impl Unique for KeyOrder {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
-    ) -> Got {
+    ) -> Lookup {
         self.0.get_short(guard, key.bytes, out, long)
     }
 
-    fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
-        self.0.put(guard, key.bytes, value, may)
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        self.0.put(guard, key.bytes, value, predicate)
     }
 
-    fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
-        self.0.remove(guard, key.bytes, may)
+    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+        self.0.remove(guard, key.bytes, predicate)
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {

@@ -39,7 +39,7 @@ use crate::memory::outside::Handle;
 use crate::seqlock::words::Torn;
 use crate::shared::{End, Found, LeafConfig, Route, Seek, Shared};
 use crate::sync::{Backoff, Mutex};
-use crate::{Change, Consent, Got, Stats, Updater, Was, SHORT};
+use crate::{Change, Lookup, Predicate, Previous, Stats, Updater, SHORT};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
@@ -137,19 +137,19 @@ impl<R: Route> Tree<R> {
         position: &[u8],
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
-    ) -> Got {
+    ) -> Lookup {
         self.read(guard, position, |view, record| {
             let Some(record) = record else {
-                return Ok(Got::Absent);
+                return Ok(Lookup::Absent);
             };
             if let Some(len) = view.copy_short(&record, out)? {
-                return Ok(Got::Short(len));
+                return Ok(Lookup::Short(len));
             }
             if let Some(long) = &mut long {
                 long.clear();
                 view.copy_value(&record, long)?;
             }
-            Ok(Got::Long)
+            Ok(Lookup::Long)
         })
     }
 
@@ -278,12 +278,12 @@ impl<R: Route> Tree<R> {
         guard: &Guard,
         position: &[u8],
         value: &[u8],
-        may: &mut Consent<'_>,
-    ) -> Was {
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
         let sought = Sought::new(position);
-        match self.append(guard, sought, value, may) {
+        match self.append(guard, sought, value, predicate) {
             Some(was) => was,
-            None => self.put_anywhere(guard, sought, value, may),
+            None => self.put_anywhere(guard, sought, value, predicate),
         }
     }
 
@@ -295,16 +295,16 @@ impl<R: Route> Tree<R> {
         guard: &Guard,
         sought: Sought<'_>,
         value: &[u8],
-        may: &mut Consent<'_>,
-    ) -> Option<Was> {
+        predicate: &mut Predicate<'_>,
+    ) -> Option<Previous> {
         let mut locked = self.route.tail(sought, guard)?.try_lock().ok()??;
         let next = locked.next_of_run(sought, value.len())?;
         self.route.met_tail();
-        if !may(None) {
-            return Some(Was::Refused);
+        if !predicate(None) {
+            return Some(Previous::Refused);
         }
         locked.put_next(next, value);
-        Some(Was::Absent)
+        Some(Previous::Absent)
     }
 
     #[inline(never)]
@@ -313,28 +313,33 @@ impl<R: Route> Tree<R> {
         guard: &Guard,
         sought: Sought<'_>,
         value: &[u8],
-        may: &mut Consent<'_>,
-    ) -> Was {
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
         let (locked, place, heat) = self.find_locked(guard, sought);
-        if !may(place.value(&locked)) {
-            return Was::Refused;
+        if !predicate(place.value(&locked)) {
+            return Previous::Refused;
         }
-        let was = Was::of(place.record.is_some());
+        let was = Previous::of(place.record.is_some());
         self.put_at(guard, &place, locked, value, heat);
         was
     }
 
     /// As `Unique::remove`.
-    pub(crate) fn remove(&self, guard: &Guard, position: &[u8], may: &mut Consent<'_>) -> Was {
+    pub(crate) fn remove(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
         let (locked, place, heat) = self.find_there(guard, Sought::new(position));
-        if !may(place.value(&locked)) {
-            return Was::Refused;
+        if !predicate(place.value(&locked)) {
+            return Previous::Refused;
         }
         let Some(record) = &place.record else {
-            return Was::Absent;
+            return Previous::Absent;
         };
         self.remove_at(guard, &place, locked, record, heat);
-        Was::Present
+        Previous::Present
     }
 
     #[inline(always)]

@@ -59,8 +59,8 @@ use crate::shared::Shared;
 use crate::sync::{Backoff, Mutex};
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Change, Consent, Direction, Got, Key, LeafConfig, Seen, Shorts, Start, Stats, Unique,
-    Updater, Was, SHORT, TOGETHER,
+    Batch, Change, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Seen, Shorts, Start,
+    Stats, Unique, Updater, SHORT, TOGETHER,
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -220,15 +220,15 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
-    ) -> Got {
+    ) -> Lookup {
         let quick = self.read_quick_at(place, key, |hit| match (hit, &mut long) {
             (Some(hit), Some(long)) if hit.value_len() > SHORT => {
                 long.clear();
                 hit.copy(long);
-                Got::Long
+                Lookup::Long
             }
             (Some(hit), _) => hit.copy_short(out),
-            (None, _) => Got::Absent,
+            (None, _) => Lookup::Absent,
         });
         match quick {
             Ok(got) => got,
@@ -243,13 +243,13 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
-    ) -> Got {
+    ) -> Lookup {
         self.read_any(guard, key, |view, hit| {
             let Some(hit) = hit else {
-                return Ok(Got::Absent);
+                return Ok(Lookup::Absent);
             };
             let got = view.copy_short(hit, out)?;
-            if let (Got::Long, Some(long)) = (got, &mut long) {
+            if let (Lookup::Long, Some(long)) = (got, &mut long) {
                 long.clear();
                 view.copy_value(hit, long)?;
             }
@@ -509,7 +509,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
-    ) -> Got {
+    ) -> Lookup {
         self.get_short_at(guard, self.locate(guard, key), key, out, long)
     }
 
@@ -535,26 +535,32 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         }
     }
 
-    fn put(&self, guard: &Guard, key: Key<'_>, value: &[u8], may: &mut Consent<'_>) -> Was {
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
         let (locked, home, hit, heat) = self.find_locked(guard, key);
-        if !may(hit.as_ref().map(|hit| locked.value(hit))) {
-            return Was::Refused;
+        if !predicate(hit.as_ref().map(|hit| locked.value(hit))) {
+            return Previous::Refused;
         }
-        let was = Was::of(hit.is_some());
+        let was = Previous::of(hit.is_some());
         self.store(guard, key, (locked, home, hit, heat), value);
         was
     }
 
-    fn remove(&self, guard: &Guard, key: Key<'_>, may: &mut Consent<'_>) -> Was {
+    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let (locked, home, hit, heat) = self.find_locked(guard, key);
-        if !may(hit.as_ref().map(|hit| locked.value(hit))) {
-            return Was::Refused;
+        if !predicate(hit.as_ref().map(|hit| locked.value(hit))) {
+            return Previous::Refused;
         }
         let Some(hit) = hit else {
-            return Was::Absent;
+            return Previous::Absent;
         };
         self.take(guard, key.hash, (locked, home, &hit, heat));
-        Was::Present
+        Previous::Present
     }
 
     fn remove_read(
@@ -562,7 +568,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         guard: &Guard,
         key: Key<'_>,
         (batch, chosen): (&Batch, &[u32]),
-        may: &mut dyn FnMut() -> bool,
+        predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
         let Some(seen) = batch.seen.filter(|seen| seen.index == self.number) else {
             return false;
@@ -573,7 +579,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         };
         // An unordered batch has the leaf's entries as they lie, and at this version they lie so
         // still (see `unchanged`).
-        if !batch.unordered || !leaf.was_at(seen.version) || !may() {
+        if !batch.unordered || !leaf.was_at(seen.version) || !predicate() {
             return false;
         }
         let handles = leaf.remove_chosen(chosen);

@@ -13,7 +13,7 @@ use crate::hash::leaf::{Leaf, Look};
 use crate::hash::shape::*;
 use crate::memory::outside::Handle;
 use crate::seqlock::words::{self, Torn};
-use crate::{Got, SHORT};
+use crate::{Lookup, SHORT};
 
 /// Lanes in a word.
 pub(super) const LANES: usize = 8 / LANE;
@@ -58,10 +58,10 @@ impl Hit<'_> {
 
     /// Copies the value, which is in the bucket, to `out`, if it has room there.
     #[inline(always)]
-    pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Got {
+    pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Lookup {
         let len = self.value_len();
         if len > SHORT {
-            return Got::Long;
+            return Lookup::Long;
         }
         self.bucket.each_word(self.from, len, |done, word| {
             // Of a value of at most 64 bytes each word begins below 64, at a multiple of eight.
@@ -69,7 +69,7 @@ impl Hit<'_> {
                 to.copy_from_slice(&word.to_le_bytes());
             }
         });
-        Got::Short(len)
+        Lookup::Short(len)
     }
 }
 
@@ -547,7 +547,7 @@ impl<'g> Look<'g> {
 
     /// Copies the value of a hit to `out` if it has room there.
     #[inline]
-    pub(crate) fn copy_short(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Got, Torn> {
+    pub(crate) fn copy_short(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
         if hit.outside {
             return self.short_outside(hit, out);
         }
@@ -555,13 +555,13 @@ impl<'g> Look<'g> {
     }
 
     #[cold]
-    fn short_outside(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Got, Torn> {
+    fn short_outside(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
         let value = self.object(self.handle(hit))?.value();
         let Some(to) = out.get_mut(..value.len()) else {
-            return Ok(Got::Long);
+            return Ok(Lookup::Long);
         };
         to.copy_from_slice(value);
-        Ok(Got::Short(value.len()))
+        Ok(Lookup::Short(value.len()))
     }
 
     /// Appends the bytes of a bucket to `out`, as they are.

@@ -177,10 +177,10 @@ fn touch_ahead() {
 /// Addresses of regions, on a whole multiple of their size.
 fn map() -> Option<Vec<Vacant>> {
     let wish = (AT_ONCE + 1) * REGION;
-    let may = ProtFlags::READ | ProtFlags::WRITE;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any
     // other.
-    let base = unsafe { mmap_anonymous(null_mut(), wish, may, MapFlags::PRIVATE).ok()? };
+    let base = unsafe { mmap_anonymous(null_mut(), wish, access, MapFlags::PRIVATE).ok()? };
     let base = NonNull::new(base.cast::<u8>())?;
     let lead = base.as_ptr().align_offset(REGION);
     let all = AT_ONCE * REGION;

@@ -20,7 +20,7 @@ use crate::raw;
 use crate::store::Index;
 use crate::table::{At, Table};
 use crate::write::{Held, Written};
-use larder_index::{Batch, Change, Direction, Was};
+use larder_index::{Batch, Change, Direction, Previous};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
@@ -241,7 +241,7 @@ impl Turn<'_> {
                 let (written, was) = table.remove_one(at, &**ix, key, |value| {
                     value == read || self.is_true(table, value)
                 });
-                gone = u64::from(was == Was::Present);
+                gone = u64::from(was == Previous::Present);
                 written
             }
             Index::Many(ix) => table.change_many(at, &**ix, key, &mut |held| {
