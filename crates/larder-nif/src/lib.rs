@@ -1,22 +1,22 @@
 //! Larder's door for Erlang and Elixir: the native functions behind the Erlang modules `larder_nif`
 //! and `larder`.
 //!
-//! Terms of the BEAM become stored bytes ([`encode`]) and bytes become terms ([`decode`]);
-//! everything between is the engine's.
+//! Terms of the BEAM become stored bytes and bytes become terms ([`terms`]); everything between is
+//! the engine's.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`sys`] | the C interface of the BEAM, as far as used |
-//! | [`layout`] | what is known of a term's bits, tried at load |
-//! | [`atoms`], [`identifiers`] | atoms both ways; what goes through the external term format |
-//! | [`boxed`] | how boxed terms lie, kind by kind, tried at load |
-//! | [`encode`], [`decode`] | terms to bytes and back: one writer, one reader |
-//! | [`binaries`], [`funs`], [`trees`] | what is shared with the emulator, or lies in a tree |
-//! | [`buffer`], [`room`], [`heap`] | where bytes and results are written |
+//! | [`sys`] | the C interface of the BEAM, as far as used; callbacks; the external term format |
+//! | [`layout`] | how terms lie in memory, kind by kind, proved at load |
+//! | [`heap`] | memory on the heap of a process, where results are written |
+//! | [`resource`] | Rust values that the BEAM's garbage collector owns |
+//! | [`terms`] | terms to bytes and back: one writer, one reader |
 //! | [`call`] | how every call begins and ends: no panic passes |
-//! | [`resource`], [`magic`] | Rust values that the BEAM's garbage collector owns, and where they lie |
-//! | [`owners`], [`tables`] | processes as owners; table ids |
+//! | [`tables`] | table ids; processes as owners |
 //! | [`ops`] | the functions |
+//! | [`load`] | what is done once, when the library is loaded |
+//!
+//! Each imports those above it alone.
 //!
 //! # Time
 //!
@@ -36,28 +36,18 @@
 
 #![deny(clippy::all)]
 
-mod atoms;
-mod binaries;
-mod boxed;
-mod buffer;
 mod call;
-mod decode;
-mod encode;
-mod funs;
 mod heap;
-mod identifiers;
 mod layout;
-mod magic;
+mod load;
 mod ops;
-mod owners;
 mod resource;
-mod room;
 mod sys;
 mod tables;
-mod trees;
+mod terms;
 
-use std::ffi::{c_int, c_void, CStr};
-use sys::{Entry, Env, Word};
+use std::ffi::{c_int, CStr};
+use sys::Entry;
 
 /// Terms are freed by other threads than those that took their memory, which the C library's
 /// allocator would seldom give back to the system.
@@ -191,90 +181,6 @@ entries! {
     }
 }
 
-/// What tells this copy of the library from another.
-static IDENTITY: u8 = 0;
-
-fn identity() -> *mut c_void {
-    std::ptr::addr_of!(IDENTITY).cast_mut().cast()
-}
-
-/// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the
-/// library must not be used.
-fn prepare(env: *mut Env, info: Word) -> bool {
-    if let Err(why) = layout::check(env) {
-        eprintln!("larder: this Erlang release is not supported: {why}");
-        return false;
-    }
-    atoms::load(env);
-    ops::options::load(env);
-    if !open_resources(env) {
-        return false;
-    }
-    identifiers::check_magic(env, decode::sample_reference(env));
-    identifiers::check_integers();
-    if boxed::is_wanted("room") {
-        room::check(env);
-    }
-    if boxed::is_wanted("magic") {
-        magic::check(env, &samples(env));
-    }
-    let said = boxed::Samples::of(info);
-    larder_matchspec::set_exact_map_keys(said.exact_map_keys);
-    boxed::check(env, &said);
-    binaries::ready();
-    trees::check(&heap::Heap::new(env));
-    true
-}
-
-/// Resources of several types and sizes, for the time of the call.
-fn samples(env: *mut Env) -> Vec<magic::Sample> {
-    let blob = || decode::BLOBS.sample(env, larder_term::blob::Blob::from_slice(&[]));
-    vec![blob(), owners::sample(env), blob(), owners::sample(env)]
-}
-
-fn open_resources(env: *mut Env) -> bool {
-    tables::TABLES.open(env, c"larder_table", None)
-        && decode::BLOBS.open(env, c"larder_binary", None)
-        && owners::OWNERS.open(env, c"larder_owner", Some(owners::down))
-        && owners::GUARDS.open(env, c"larder_guard", None)
-        && ops::insert::INSERTIONS.open(env, c"larder_insertion", None)
-        && ops::select::SCANS.open(env, c"larder_scan", None)
-        && ops::spec::PROGRAMS.open(env, c"larder_program", None)
-}
-
-unsafe extern "C" fn load(env: *mut Env, data: *mut *mut c_void, info: Word) -> c_int {
-    let mut ready = false;
-    call::outside(env, || ready = prepare(env, info));
-    if !ready {
-        return 1;
-    }
-    // SAFETY: the emulator gives a place for the library's data.
-    unsafe { *data = identity() };
-    0
-}
-
-unsafe extern "C" fn upgrade(
-    env: *mut Env,
-    data: *mut *mut c_void,
-    old: *mut *mut c_void,
-    _info: Word,
-) -> c_int {
-    // SAFETY: the emulator gives the place where the old code's library put its data.
-    if unsafe { *old } != identity() {
-        eprintln!(
-            "larder: another build of the native library is in use; restart the node to change it"
-        );
-        return 2;
-    }
-    let mut ready = false;
-    call::outside(env, || ready = open_resources(env));
-    // SAFETY: as in `load`.
-    unsafe { *data = identity() };
-    c_int::from(!ready)
-}
-
-unsafe extern "C" fn unload(_env: *mut Env, _data: *mut c_void) {}
-
 const MODULE: &CStr = c"larder_nif";
 
 /// What the emulator calls to learn what the library has.
@@ -288,10 +194,10 @@ pub extern "C" fn nif_init() -> *const Entry {
         name: MODULE.as_ptr(),
         num_of_funcs: functions.len() as c_int,
         funcs: functions.as_mut_ptr(),
-        load: Some(load),
+        load: Some(load::load),
         reload: None,
-        upgrade: Some(upgrade),
-        unload: Some(unload),
+        upgrade: Some(load::upgrade),
+        unload: Some(load::unload),
         vm_variant: c"beam.vanilla".as_ptr(),
         options: 1,
         sizeof_resource_type_init: std::mem::size_of::<sys::ResourceTypeInit>(),

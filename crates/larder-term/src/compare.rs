@@ -1,61 +1,23 @@
-//! Identity (`=:=`) and term order (`==`, `<`), without recursion.
+//! Term order (`==`, `<`), without recursion.
 //!
 //! Two terms are compared in lockstep: one cursor in each, and a stack of what the open containers
 //! still have in common. A difference ends the walk, so neither cursor ever has to skip a subterm.
 //! Two maps of one size (over 1) and different bytes are compared by their order keys, which list
 //! all keys before all values.
-//!
-//! A map of many pairs may have one of two forms: sorted (`MAP`), or in the order of the host's
-//! tree (`TREE_MAP`). Two maps of one form are identical if their bytes are; of different forms, if
-//! the sorted forms are.
 
 use crate::{
-    atom::Atom,
-    encoder::{is_negative_zero, Encoder, Mode},
     node::Node,
-    number,
+    number::order,
     order_key::{self, LocalNode},
-    skip::{end_of, head, Heads},
+    skip::{end_of, head},
     tags::*,
     varint,
     view::{kind_at, Kind, PidRef, PortRef, RefRef, TermRef, View},
 };
 use smallvec::SmallVec;
-use std::{
-    cmp::Ordering,
-    sync::{
-        atomic::{AtomicBool, Ordering as Memory},
-        OnceLock,
-    },
-};
-
-static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
-
-/// Says whether 0.0 and −0.0 are identical in this process, as the host has it (OTP before 27). At
-/// first they are not.
-pub fn set_legacy_zero(legacy: bool) {
-    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
-    LEGACY_ZERO.store(legacy, Memory::Relaxed);
-}
-
-/// Whether 0.0 and −0.0 are identical in this process.
-#[inline]
-pub fn legacy_zero() -> bool {
-    // Ordering: Relaxed; pairs with the store of `set_legacy_zero`, see there.
-    LEGACY_ZERO.load(Memory::Relaxed)
-}
+use std::cmp::Ordering;
 
 impl TermRef<'_> {
-    /// Whether both are the same term: Erlang's `=:=`.
-    ///
-    /// # Complexity
-    /// One comparison of bytes; a walk only if they differ and something in them is kept outside,
-    /// or is a map in the order of a tree (or legacy zeros are about).
-    #[inline]
-    pub fn identical(self, other: TermRef<'_>) -> bool {
-        self.bytes() == other.bytes() || identical_apart(self.bytes(), other.bytes())
-    }
-
     /// Whether both are equal: Erlang's `==`, by which 1 and 1.0 are.
     #[inline]
     pub fn eq_term(self, other: TermRef<'_>) -> bool {
@@ -81,131 +43,6 @@ impl TermRef<'_> {
     pub fn cmp_exact(self, other: TermRef<'_>) -> Ordering {
         compare(self.bytes(), other.bytes(), true)
     }
-}
-
-/// How the host orders two atoms as keys of one map, where it isn't by their texts.
-pub type AtomOrder = fn(Atom, Atom) -> Ordering;
-
-static ATOM_ORDER: OnceLock<AtomOrder> = OnceLock::new();
-static TREE_MAPS: AtomicBool = AtomicBool::new(false);
-
-/// Says how the host orders atoms that are keys of one map. To be called before any map is encoded;
-/// a later call changes nothing. Until then, and by default, their texts are compared.
-pub fn set_atom_order(order: AtomOrder) {
-    let _the_first_counts = ATOM_ORDER.set(order);
-}
-
-/// The order of a map's keys in its encoding, which is the host's: as `cmp_exact`, except that the
-/// host may have an order of its own for keys that are atoms.
-pub fn key_order(a: TermRef<'_>, b: TermRef<'_>) -> Ordering {
-    match (ATOM_ORDER.get(), a.as_atom(), b.as_atom()) {
-        (Some(order), Some(a), Some(b)) => order(a, b),
-        _ => a.cmp_exact(b),
-    }
-}
-
-/// Says that maps are written in the order of the host's tree from now on.
-pub fn set_tree_maps() {
-    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
-    TREE_MAPS.store(true, Memory::Relaxed);
-}
-
-/// Whether a map may have two forms in this process, so that identical terms may differ in their
-/// bytes.
-#[inline]
-pub fn tree_maps() -> bool {
-    // Ordering: Relaxed; pairs with the store of `set_tree_maps`, see there.
-    TREE_MAPS.load(Memory::Relaxed)
-}
-
-/// Whether a map in the order of the host's tree lies somewhere in a run of whole terms.
-pub(crate) fn has_tree_map(run: &[u8]) -> bool {
-    tree_maps() && run.len() >= SHORTEST_TREE && Heads::new(run).any(|(at, _)| run[at] == TREE_MAP)
-}
-
-/// No map in the order of the host's tree is shorter: it has 33 pairs at least.
-const SHORTEST_TREE: usize = 2 * 33;
-
-fn inline(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    Encoder::new(&mut out, Mode::Inline).term(TermRef::within(bytes));
-    out
-}
-
-/// Whether two terms whose bytes differ are identical all the same.
-fn identical_apart(a: &[u8], b: &[u8]) -> bool {
-    let handles = |t: &[u8]| crate::blob::has_handles(t);
-    if legacy_zero() && (has_negative_zero(a) || has_negative_zero(b)) {
-        let plain = |bytes| without_negative_zero(TermRef::within(bytes));
-        return plain(a) == plain(b);
-    }
-    (handles(a) || handles(b) || has_tree_map(a) || has_tree_map(b)) && in_step(a, b)
-}
-
-/// Whether a −0.0 lies somewhere in a term.
-pub(crate) fn has_negative_zero(bytes: &[u8]) -> bool {
-    bytes.len() >= 9
-        && Heads::new(bytes)
-            .any(|(at, end)| bytes[at] == FLOAT && is_negative_zero(&bytes[at..end]))
-}
-
-/// The inline bytes of a term with 0.0 for every −0.0.
-///
-/// The size of a float does not change, so only the order of a map's pairs may: the term is encoded
-/// anew, head by head.
-pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
-    let bytes = term.bytes();
-    let plain = inline(bytes);
-    let mut out = Vec::with_capacity(plain.len());
-    let mut enc = Encoder::new(&mut out, Mode::Inline);
-    // The open maps: their token, and how many terms were pending around them.
-    let mut maps = Vec::new();
-    let mut pending = 1u64;
-    for (at, end) in Heads::new(&plain) {
-        let children = head(&plain, at).1;
-        pending = pending - 1 + children;
-        match plain[at] {
-            FLOAT if is_negative_zero(&plain[at..end]) => enc.float(0.0),
-            MAP | TREE_MAP => maps.push((enc.begin_map(children as usize / 2), pending - children)),
-            _ => enc.raw_head(&plain[at..end], children),
-        }
-        while maps.last().is_some_and(|&(_, around)| around == pending) {
-            // Two keys that differ by the sign of a zero stay two: the host that takes them for one
-            // never sends both.
-            let _both_kept = maps.pop().map(|(token, _)| enc.end_map(token));
-        }
-    }
-    out
-}
-
-/// Whether two terms of the same shape are identical when what is kept outside is taken for what it
-/// is.
-fn in_step(a: &[u8], b: &[u8]) -> bool {
-    let (mut i, mut j, mut pending) = (0, 0, 1u64);
-    while pending > 0 {
-        if let (MAP, TREE_MAP) | (TREE_MAP, MAP) = (a[i], b[j]) {
-            let (i_end, j_end) = (end_of(a, i), end_of(b, j));
-            if inline(&a[i..i_end]) != inline(&b[j..j_end]) {
-                return false;
-            }
-            (i, j, pending) = (i_end, j_end, pending - 1);
-            continue;
-        }
-        let ((i_end, children), (j_end, _)) = (head(a, i), head(b, j));
-        let (x, y) = (TermRef::within(&a[i..i_end]), TermRef::within(&b[j..j_end]));
-        let same = x.bytes() == y.bytes()
-            || match (a[i], b[j]) {
-                (BIN | BLOB, BIN | BLOB) => x.as_binary() == y.as_binary(),
-                (REF | REF_KEPT, REF | REF_KEPT) => compare_leaves(x, y, true).is_eq(),
-                _ => false,
-            };
-        if !same {
-            return false;
-        }
-        (i, j) = (i_end, j_end);
-        pending = pending - 1 + children;
-    }
-    true
 }
 
 /// What an open pair of containers still has in common, and what is compared after that.
@@ -425,7 +262,7 @@ fn open_funs(
 }
 
 /// Two terms of one rank that have no children.
-fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ordering {
+pub(crate) fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ordering {
     match (a.view(), b.view()) {
         (View::Atom(x), View::Atom(y)) => x.cmp(&y),
         (View::Nil, View::Nil) => Ordering::Equal,
@@ -433,7 +270,7 @@ fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ordering {
         (View::Port(x), View::Port(y)) => compare_ports(x, y),
         (View::Ref(x), View::Ref(y)) => compare_refs(x, y),
         (x @ (View::Bin(_) | View::Bits { .. }), y) => compare_bits(bits(x), bits(y)),
-        (x, y) => number::compare_views(x, y, exact),
+        (x, y) => order::compare_views(x, y, exact),
     }
 }
 

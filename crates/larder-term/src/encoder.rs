@@ -12,8 +12,8 @@
 use crate::{
     atom::Atom,
     blob::{Anchor, Blob},
-    compare,
-    map_order::Moves,
+    contents::{has_tree_map, is_negative_zero},
+    map_order::{DuplicateKey, Moves},
     node::{Node, NodeName},
     skip::{head, Heads},
     tags::*,
@@ -33,11 +33,6 @@ pub enum Mode {
     /// Anchors, and binaries over 127 bytes: values are written so.
     Shared,
 }
-
-/// A map has two identical keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a map has two identical keys")]
-pub struct DuplicateKey;
 
 /// Proof that a map was begun; [`Encoder::end_map`] takes it back.
 #[derive(Debug)]
@@ -440,7 +435,7 @@ impl<'b> Encoder<'b> {
 
     /// Copies runs of heads as they are; only what the mode keeps elsewhere is written anew.
     fn long_term(&mut self, bytes: &[u8]) {
-        if self.mode == Mode::Inline && compare::has_tree_map(bytes) {
+        if self.mode == Mode::Inline && has_tree_map(bytes) {
             return self.sorted(bytes);
         }
         let mut copied = 0;
@@ -523,12 +518,6 @@ impl<'b> Encoder<'b> {
         let handles = inner.handles;
         self.handles |= handles;
     }
-}
-
-/// Whether the head of a float is that of −0.0.
-#[inline]
-pub(crate) fn is_negative_zero(head: &[u8]) -> bool {
-    head.len() == 9 && head[8] == 0x80 && head[1..8] == [0; 7]
 }
 
 #[inline]

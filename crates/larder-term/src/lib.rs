@@ -81,9 +81,12 @@
 pub mod atom;
 pub mod blob;
 mod compare;
+mod contents;
 mod encoder;
 pub mod etf;
 pub mod hash;
+mod host;
+mod identity;
 mod macros;
 mod map_order;
 mod maps;
@@ -99,13 +102,12 @@ mod varint;
 mod view;
 
 pub use atom::{atoms, Atom, AtomError};
-pub use compare::{
-    key_order, legacy_zero, set_atom_order, set_legacy_zero, set_tree_maps, tree_maps,
-    without_negative_zero, AtomOrder,
-};
-pub use encoder::{DuplicateKey, Encoder, MapToken, Mode};
+pub use encoder::{Encoder, MapToken, Mode};
+pub use host::{legacy_zero, set_atom_order, set_legacy_zero, set_tree_maps, tree_maps, AtomOrder};
+pub use identity::without_negative_zero;
 #[doc(hidden)]
 pub use macros::Literal;
+pub use map_order::{key_order, DuplicateKey};
 pub use node::{Node, NodeName};
 pub use skip::{head, skip};
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};

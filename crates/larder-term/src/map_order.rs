@@ -14,8 +14,23 @@
 //! so places around it stay what they are. A map has a head before its first key, so that moves
 //! within each other begin at different places.
 
-use crate::{compare, encoder::DuplicateKey, view::TermRef};
+use crate::{host::atom_order, view::TermRef};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+/// A map has two identical keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a map has two identical keys")]
+pub struct DuplicateKey;
+
+/// The order of a map's keys in its encoding, which is the host's: as `cmp_exact`, except that the
+/// host may have an order of its own for keys that are atoms.
+pub fn key_order(a: TermRef<'_>, b: TermRef<'_>) -> Ordering {
+    match (atom_order(), a.as_atom(), b.as_atom()) {
+        (Some(order), Some(a), Some(b)) => order(a, b),
+        _ => a.cmp_exact(b),
+    }
+}
 
 /// The pairs of a map, in the order that is wanted, as where they begin and end.
 struct Move {
@@ -85,7 +100,7 @@ impl Moves {
 fn order_of(out: &[u8], marks: &[usize]) -> Result<Option<Vec<(usize, usize)>>, DuplicateKey> {
     let pairs = marks.len() / 2;
     let key = |i: usize| TermRef::within(&out[marks[2 * i]..marks[2 * i + 1]]);
-    let order = |&a: &usize, &b: &usize| compare::key_order(key(a), key(b));
+    let order = |&a: &usize, &b: &usize| key_order(key(a), key(b));
     if (1..pairs).all(|i| order(&(i - 1), &i).is_lt()) {
         return Ok(None);
     }

@@ -3,7 +3,8 @@
 use crate::{
     atom::Atom,
     blob::Counted,
-    encoder::{DuplicateKey, Encoder, Mode},
+    encoder::{Encoder, Mode},
+    map_order::DuplicateKey,
     node::Node,
     text,
     view::{TermRef, View},
@@ -303,9 +304,9 @@ impl Eq for Term {}
 impl hash::Hash for Term {
     fn hash<H: hash::Hasher>(&self, state: &mut H) {
         let term = self.as_ref();
-        let zero = crate::legacy_zero() && crate::compare::has_negative_zero(self.bytes());
+        let zero = crate::legacy_zero() && crate::contents::has_negative_zero(self.bytes());
         match (zero, self.run.has_handles()) {
-            (true, _) => state.write(&crate::compare::without_negative_zero(self.as_ref())),
+            (true, _) => state.write(&crate::identity::without_negative_zero(self.as_ref())),
             (false, false) => state.write(self.bytes()),
             (false, true) => {
                 let mut inline = Vec::new();

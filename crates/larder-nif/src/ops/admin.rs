@@ -1,12 +1,13 @@
 //! Tables as wholes: made, dropped, renamed, given away, fixed, listed.
 
 use super::options;
-use crate::atoms;
 use crate::call::{self, Call, Raise, Reply, BADARG};
 use crate::layout;
-use crate::owners::{self, ENGINE};
+use crate::sys::callback::with_env;
 use crate::sys::*;
+use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, who};
+use crate::terms::atoms;
 use larder::FixTime;
 use larder::{Access, Error, Table};
 use larder_term::Atom;
@@ -17,7 +18,7 @@ pub fn new(call: &Call<'_>) -> Reply {
     let options = options::parse(call, call.args[0], call.args[1])?;
     let name = options.name;
     owners::watch(call.env, call.self_pid());
-    match call::with_env(call.env, || ENGINE.create(options, who(call))) {
+    match with_env(call.env, || ENGINE.create(options, who(call))) {
         Ok(table) => Ok(tables::term(call.env, &table)),
         Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => Err(Raise::Again),
         Err(error) => Err(Raise::Cause(call::cause(&error))),
@@ -223,4 +224,24 @@ pub fn delete_all_objects(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-pub use crate::owners::{guard_of_next, guard_wanted};
+/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it
+/// first; false if there are enough.
+pub fn guard_wanted(call: &Call<'_>) -> Reply {
+    Ok(guard(call, call.self_pid()))
+}
+
+/// guard_of_next(Table, Pid) -> reference() | false. As `guard_wanted`, for a process that the
+/// caller is about to give its table to: false also if the table has no heir, is not the caller's,
+/// or the process is gone. Giving away says what is wrong.
+pub fn guard_of_next(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0]);
+    let wanted = table.is_ok_and(|table| table.owner() == who(call) && table.heir().is_some());
+    match options::local_pid(call, call.args[1]) {
+        Ok(to) if wanted && owners::is_alive(call.env, to) => Ok(guard(call, to)),
+        _ => Ok(atoms::FALSE.word()),
+    }
+}
+
+fn guard(call: &Call<'_>, pid: Pid) -> Word {
+    owners::guard(call.env, pid).unwrap_or(atoms::FALSE.word())
+}

@@ -2,13 +2,14 @@
 //! give up when their process is gone.
 
 use super::{info, options};
-use crate::atoms::{self, Known};
-use crate::binaries::bytes as binary_bytes;
-use crate::call::{boolean, with_env, Call, Raise, Reply, BADARG};
-use crate::identifiers;
-use crate::owners::{self, ENGINE};
+use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::layout::node;
+use crate::sys::callback::with_env;
 use crate::sys::*;
+use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, who};
+use crate::terms::atoms::{self, Known};
+use crate::terms::binaries::bytes as binary_bytes;
 use larder::file::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
 use larder::{Budget, Error, FileError, Step};
 use std::io::ErrorKind;
@@ -48,7 +49,7 @@ pub fn save(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[1])?;
     let options = SaveOptions {
         sync: options::flag(call.args[2])?,
-        node: identifiers::look_here(call.env).name,
+        node: node::look_here(call.env).name,
         extra: binary_bytes(call.env, call.args[3]).ok_or(BADARG)?.to_vec(),
     };
     let saved = SaveJob::begin(&table, who(call), &path, options).and_then(|mut job| {
@@ -74,7 +75,7 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
     let options = LoadOptions {
         verify: options::flag(call.args[1])?,
-        node: identifiers::look_here(call.env).name,
+        node: node::look_here(call.env).name,
         legacy_zero: options::legacy_zero(),
         new_atoms: tables::natural(call.args[2])?,
     };

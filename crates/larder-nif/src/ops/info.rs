@@ -1,9 +1,11 @@
 //! What is known of a table.
 
-use crate::atoms::{self, Known};
-use crate::call::{boolean, with_env, Call, Raise, Reply, BADARG};
+use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::layout;
+use crate::sys::callback::with_env;
 use crate::sys::*;
-use crate::{layout, owners, tables};
+use crate::tables::{self, owners};
+use crate::terms::atoms::{self, Known};
 use larder::{Access, Concurrency, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
 

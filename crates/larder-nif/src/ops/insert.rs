@@ -10,14 +10,14 @@
 //! table.
 
 use super::single::weight;
-use crate::atoms;
 use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
-use crate::encode::{place, Row};
 use crate::entry;
 use crate::layout;
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
+use crate::terms::atoms;
+use crate::terms::encode::{place, Row};
 use larder::{Budget, ListJob, ObjectList, Step, Table};
 use larder_term::object::outside_bytes;
 use parking_lot::Mutex;

@@ -6,11 +6,12 @@
 
 use super::single::with_key;
 use crate::call::{Call, Entry, Raise, Reply, BADARG};
+use crate::entry;
 use crate::heap::Lengthening;
 use crate::layout::{self, NIL};
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
-use crate::{atoms, decode, entry};
+use crate::terms::{atoms, decode};
 use larder::{KeyList, Local, Stored, Table, TOGETHER};
 use smallvec::SmallVec;
 use std::sync::Arc;

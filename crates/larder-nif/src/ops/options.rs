@@ -1,11 +1,11 @@
 //! The options of new/2 and setopts/2.
 
-use crate::atoms::{self, Known};
 use crate::call::{Call, Raise, BADARG};
-use crate::encode;
 use crate::layout;
-use crate::owners;
 use crate::sys::*;
+use crate::tables::owners;
+use crate::terms::atoms::{self, Known};
+use crate::terms::encode;
 use larder::{Access, Concurrency, Options, OwnerId, StructureValue, TableKind};
 use larder_term::{Mode, Term, TermBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,13 +7,14 @@
 //! Erlang reverses the whole.
 
 use super::spec::{self, Compiled, Surroundings, What, PROGRAMS};
-use crate::atoms;
 use crate::call::{Call, Raise, Reply, BADARG};
+use crate::entry;
 use crate::layout;
 use crate::resource::Kind;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
-use crate::{decode, entry};
+use crate::terms::atoms;
+use crate::terms::decode;
 use larder::{
     Budget, CountJob, DeleteJob, Direction, Output, Point, ReplaceJob, ScanStep, SelectJob, Step,
     Table, TableKind,
@@ -187,7 +188,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     let Some(Compiled(program)) = PROGRAMS.get(call.env, program) else {
         return Err(BADARG);
     };
-    let place = crate::binaries::bytes(call.env, place).ok_or(BADARG)?;
+    let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(amount)?, direction(way));
     let table = tables::get(call, id)?;
     let again = Again {

@@ -1,13 +1,13 @@
 //! Operations on the objects of one key.
 
-use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::decode;
-use crate::encode::{place, Row, Writer};
 use crate::heap::{Heap, Lengthening};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
+use crate::terms::atoms;
+use crate::terms::decode;
+use crate::terms::encode::{place, Row, Writer};
 use larder::{Error, Local, Stored, Table};
 use larder_term::object::{outside_bytes, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};

@@ -1,12 +1,14 @@
 //! Match specifications as compiled programs.
 
 use super::single::weight;
-use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::encode;
+use crate::entry;
+use crate::layout::{self, node};
 use crate::resource::Kind;
 use crate::sys::*;
-use crate::{decode, entry, identifiers, layout};
+use crate::terms::atoms;
+use crate::terms::decode;
+use crate::terms::encode;
 use larder::Budget;
 use larder_matchspec::{
     compile_pattern, BoundKey, CompileError, Context, Fault, Outcome, Pattern, Program, Scratch,
@@ -31,7 +33,7 @@ impl Surroundings {
             return Ok(Self::none());
         }
         let me = super::options::owned(call, call.self_pid().pid)?;
-        let node = identifiers::look_here(call.env).name.name;
+        let node = node::look_here(call.env).name.name;
         Ok(Surroundings(Some((me, node))))
     }
 

@@ -1,9 +1,9 @@
 //! The structures that tables can be built on, and what is wrong with a table's options.
 
 use super::options;
-use crate::atoms;
 use crate::call::{boolean, Call, Reply, BADARG};
 use crate::sys::Word;
+use crate::terms::atoms;
 use larder::{Structure, StructureValue};
 use larder_term::Atom;
 

@@ -2,11 +2,12 @@
 
 use super::select;
 use super::single::{spend, with_key, Shown};
-use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
-use crate::{decode, layout};
+use crate::terms::atoms;
+use crate::terms::decode;
 use larder::{Direction, Error, Slot, Stored, Table, Watched};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;

@@ -1,13 +1,13 @@
 //! update_counter and update_element.
 
 use super::single::{spend, with_key};
-use crate::atoms;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::decode;
-use crate::encode::{self, place, Row, Unreadable};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
+use crate::terms::atoms;
+use crate::terms::decode;
+use crate::terms::encode::{self, place, Row, Unreadable};
 use larder::{CounterOp, Error, Local, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;

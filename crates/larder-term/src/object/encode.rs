@@ -5,8 +5,8 @@ use super::{
 };
 use crate::{
     blob,
-    compare::without_negative_zero,
     encoder::{Encoder, Mode},
+    identity::without_negative_zero,
     order_key, varint,
     view::TermRef,
 };

@@ -2,9 +2,11 @@
 
 use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
-    compare::{has_tree_map, legacy_zero, without_negative_zero},
+    contents::has_tree_map,
     encoder::{Encoder, Mode},
     hash::Seed,
+    host::legacy_zero,
+    identity::without_negative_zero,
     skip::end_of,
     tags::FLOAT,
     varint,

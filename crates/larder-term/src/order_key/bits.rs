@@ -16,7 +16,8 @@
 //! place, so that the marks and the zeros at the end take a tenth at the most, and the less the
 //! longer it is.
 
-use super::{push_count, sink::Sink, BITSTRING};
+use super::counts::{count, push_count};
+use super::{sink::Sink, BITSTRING};
 use crate::{tags::*, varint};
 
 /// How many bytes have marks for zeros.
@@ -166,7 +167,7 @@ fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usi
         (at, len) = (at + size + 1, len + size);
     }
     let mut end = at + group(len);
-    let in_last = super::decode::count(key, &mut end, 0) as usize;
+    let in_last = count(key, &mut end, 0) as usize;
     let bits = 8 * len + in_last;
     push_head(bits, out);
     // 2. The bytes.

@@ -6,6 +6,7 @@
 //! `[]`, and tuples of what comes back. Lists could, but their elements would have to be counted
 //! first; atoms could, but would have to be looked up.
 
+use super::counts::{count, word};
 use super::{bits, BITSTRING, NIL_KEY, PID_KEY, PORT_KEY, REFERENCE, TUPLE_KEY};
 use crate::{
     encoder::{push_int, Encoder, Mode},
@@ -65,23 +66,6 @@ fn decode_any(key: &[u8], out: &mut Vec<u8>) {
     while pending > 0 {
         pending = pending - 1 + reader.term(out);
     }
-}
-
-/// The inverse of `push_count`, all bits turned or not, at a place, which moves behind it.
-pub(super) fn count(key: &[u8], at: &mut usize, turned: u8) -> u64 {
-    match word(key, at, 1, turned) {
-        n @ 0..=0xF7 => n,
-        length => word(key, at, length as usize - 0xF7, turned),
-    }
-}
-
-/// A number of so many bytes (up to eight), high ones first, with all its bits turned or not.
-#[inline]
-fn word(key: &[u8], at: &mut usize, bytes: usize, turned: u8) -> u64 {
-    let run = &key[*at..*at + bytes];
-    *at += bytes;
-    run.iter()
-        .fold(0, |n, byte| n << 8 | u64::from(byte ^ turned))
 }
 
 struct Reader<'k> {

@@ -1,7 +1,7 @@
 //! Numbers in order keys; `order_key` describes the format.
 
 use super::sink::Sink;
-use crate::{compare::legacy_zero, view::BigRef};
+use crate::{host::legacy_zero, view::BigRef};
 
 /// The first byte of zero, and of `w = 0`.
 pub(super) const ZERO: u8 = 0x80;

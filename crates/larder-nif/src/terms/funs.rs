@@ -10,11 +10,10 @@
 //! of a *template*, a fun of the same code with `[]` for its free variables, which are then filled
 //! in. A template keeps the emulator's entry alive, so that its word means nothing else.
 
-use crate::boxed;
-use crate::decode;
-use crate::heap::{Heap, Slot};
-use crate::identifiers::{self, KeptTerm};
-use crate::layout::NIL;
+use super::kept::KeptTerm;
+use super::official;
+use crate::heap::{Heap, Slots};
+use crate::layout::{self, NIL};
 use crate::sys::*;
 use larder_term::{tags, TermRef, View};
 use std::cell::RefCell;
@@ -80,12 +79,12 @@ fn mix(bytes: &[u8]) -> u64 {
 
 /// The code of a fun; None if the fun has to go through the external term format.
 pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
-    let entry = boxed::fun_entry(word);
+    let entry = layout::fun_entry(word);
     if let Some(code) = KNOWN.with_borrow(|known| known.of_entry(entry)) {
         return Some(code);
     }
     let mut bytes = Vec::new();
-    identifiers::to_bytes(env, word, &mut bytes).ok()?;
+    official::to_bytes(env, word, &mut bytes).ok()?;
     // SAFETY: one whole term, without handles.
     let head = head_of(unsafe { TermRef::trusted(&bytes) })?;
     of_head(env, &bytes[..head]).filter(|_| is_known(entry))
@@ -116,8 +115,9 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     let free = larder_term::head(&bytes, 0).1 as usize;
     bytes.resize(head.len() + free, tags::NIL);
     // SAFETY: a fun with as many free variables as its head says, each `[]`: one whole term.
-    let word = identifiers::decode(env, unsafe { TermRef::trusted(&bytes) })?;
-    if boxed::kind(word) != boxed::Kind::Fun || boxed::fun(word, free).iter().any(|&w| w != NIL) {
+    let word = official::decode(env, unsafe { TermRef::trusted(&bytes) })?;
+    if layout::kind(word) != layout::Kind::Fun || layout::fun(word, free).iter().any(|&w| w != NIL)
+    {
         return None;
     }
     let code = Rc::new(Code {
@@ -125,28 +125,18 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
         free,
         template: KeptTerm::new(word, false),
     });
-    KNOWN.with_borrow_mut(|known| known.add(boxed::fun_entry(word), &code));
+    KNOWN.with_borrow_mut(|known| known.add(layout::fun_entry(word), &code));
     Some(code)
 }
 
-/// Makes the fun whose head lies from `at` to `next`, and puts it in its place; gives the place
-/// behind its free variables. None if the fun has to go through the external term format.
-pub fn make(
-    heap: &Heap,
-    bytes: &[u8],
-    (at, mut next): (usize, usize),
-    place: Slot,
-    depth: u32,
-) -> Option<usize> {
-    if !boxed::is_fun_known() {
+/// A fun of the code whose bytes these are, and the slots of its free variables; None if the fun
+/// has to go through the external term format.
+#[inline]
+pub fn open(heap: &Heap, head: &[u8]) -> Option<(Word, Slots)> {
+    if !layout::is_fun_known() {
         return None;
     }
-    let code = of_head(heap.env(), &bytes[at..next])?;
+    let code = of_head(heap.env(), head)?;
     let word = code.template.copy(heap.env());
-    place.fill(word);
-    let mut slots = heap.free_variables(word, code.free);
-    while let Some(slot) = slots.next() {
-        next = decode::child(heap, bytes, next, slot, depth);
-    }
-    Some(next)
+    Some((word, heap.free_variables(word, code.free)))
 }

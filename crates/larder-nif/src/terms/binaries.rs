@@ -6,12 +6,14 @@
 //! emulator may still append to. Copies are the emulator's binaries, too, so they come back without
 //! another copy.
 
-use crate::boxed::{self, Bits, Counted, SharedBinary};
-use crate::decode::BLOBS;
-use crate::layout;
+use crate::layout::{self, Bits, Counted, SharedBinary};
+use crate::resource::Kind;
 use crate::sys::*;
 use larder_term::blob::{Blob, HostBinaries};
 use larder_term::TermRef;
+
+/// The blobs of the engine's own that binaries of the host refer to.
+pub static BLOBS: Kind<Blob> = Kind::new();
 
 /// A part is copied if the whole has more than so many times its bytes.
 const MOST_OF_WHOLE: usize = 2;
@@ -41,7 +43,7 @@ impl AsRef<[u8]> for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // SAFETY: the count is this value's, given back once.
-        unsafe { boxed::release(self.counted, self.bytes, self.len) }
+        unsafe { layout::release(self.counted, self.bytes, self.len) }
     }
 }
 
@@ -50,7 +52,7 @@ pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
     match shared {
         Some(shared) if is_kept(bytes, &shared) => {
             // SAFETY: the term that was read holds the binary during the call.
-            unsafe { boxed::hold(shared.binary) }
+            unsafe { layout::hold(shared.binary) }
             if bytes.as_ptr() == shared.whole.0 {
                 // SAFETY: the bytes are the binary's first, and the count is the blob's.
                 return unsafe { Blob::of_host(shared.binary as usize, bytes.len()) };
@@ -74,7 +76,7 @@ pub fn settled<'a>(env: *mut Env, word: Word) -> Option<Bits<'a>> {
     // SAFETY: `env` and the term are the running call's. The call gives where the bytes are, so it
     // sees to it that they stay there.
     unsafe { enif_inspect_binary(env, word, &mut binary) };
-    boxed::bits(word)
+    layout::bits(word)
 }
 
 fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {
@@ -83,13 +85,13 @@ fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {
         && size <= bytes.len().saturating_mul(MOST_OF_WHOLE)
         // Otherwise a term made of the count would have other bytes: those of a resource are
         // elsewhere.
-        && boxed::is_whole(shared.binary, start)
+        && layout::is_whole(shared.binary, start)
 }
 
 /// Whether a binary or bitstring holds on to hardly more than its bytes.
 #[inline]
 pub fn is_most_of_its_binary(word: Word) -> bool {
-    boxed::bits(word).is_some_and(|bits| {
+    layout::bits(word).is_some_and(|bits| {
         let most = bits.bytes.len().saturating_mul(MOST_OF_WHOLE);
         bits.shared.is_none_or(|shared| shared.whole.1 <= most)
     })
@@ -97,7 +99,7 @@ pub fn is_most_of_its_binary(word: Word) -> bool {
 
 /// A blob of a copy.
 fn copy(bytes: &[u8]) -> Blob {
-    if !boxed::is_counted_known() {
+    if !layout::is_counted_known() {
         return Blob::from_slice(bytes);
     }
     let mut binary = Binary::empty();
@@ -119,7 +121,14 @@ fn copy(bytes: &[u8]) -> Blob {
 pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
     if let Some(address) = term.host_binary() {
         // SAFETY: the stored term holds the binary during the call, and its bytes are so many.
-        return unsafe { of_counted(env, address as *mut Counted, boxed::own_bytes(address), len) };
+        return unsafe {
+            of_counted(
+                env,
+                address as *mut Counted,
+                layout::own_bytes(address),
+                len,
+            )
+        };
     }
     match term.blob_owner::<Held>() {
         // SAFETY: as above.
@@ -140,10 +149,10 @@ unsafe fn of_counted(
 ) -> Option<Word> {
     // SAFETY: the caller's promise; the count that is added is the new term's.
     let word = unsafe {
-        boxed::hold(counted);
-        boxed::term_of(env, counted, bytes, len)
+        layout::hold(counted);
+        layout::term_of(env, counted, bytes, len)
     };
-    let whole = boxed::bits(word)?.bytes;
+    let whole = layout::bits(word)?.bytes;
     if whole.len() == len {
         return Some(word);
     }
@@ -156,16 +165,16 @@ unsafe fn of_counted(
 pub fn ready() {
     unsafe fn hold(address: usize) {
         // SAFETY: the caller's promise: somebody holds it.
-        unsafe { boxed::hold(address as *mut Counted) }
+        unsafe { layout::hold(address as *mut Counted) }
     }
     unsafe fn release(address: usize) {
         // SAFETY: the caller's promise: the count is given up.
-        unsafe { boxed::release(address as *mut Counted, boxed::own_bytes(address), 0) }
+        unsafe { layout::release(address as *mut Counted, layout::own_bytes(address), 0) }
     }
     unsafe fn bytes(address: usize) -> *const u8 {
-        boxed::own_bytes(address)
+        layout::own_bytes(address)
     }
-    if boxed::is_counted_known() {
+    if layout::is_counted_known() {
         // SAFETY: the functions do what is said, for counted binaries of the emulator, on any
         // thread.
         unsafe {

@@ -1,50 +1,18 @@
-//! Table ids: an atom for a named table, a reference to a resource for others, and how either leads
-//! to the table.
-//!
-//! The resource of a table is made once and kept beside it until the table dies, so that the same
-//! table always gives equal references, also to those who have none any more (`all/0`) or only its
-//! text (`binary_to_term/1`).
+//! Tables as Erlang sees them: which table an id leads to, in whose name a call is made, and what
+//! becomes of what the engine refuses.
 
-use crate::atoms;
+mod ids;
+pub mod owners;
+
 use crate::call::{self, Call, Raise, BADARG};
 use crate::layout;
-use crate::owners::{self, ENGINE};
-use crate::resource::{Held, Kind};
 use crate::sys::*;
+use crate::terms::atoms;
 use larder::{Budget, Error, Local, OwnerId, Table};
+use owners::ENGINE;
 use std::sync::Arc;
 
-/// A table as a resource.
-pub struct TableRef(Arc<Table>);
-
-/// Tables.
-pub static TABLES: Kind<TableRef> = Kind::new();
-
-/// The reference to a table, whatever its id is.
-pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
-    table.with_beside(|kept| {
-        let held = kept.as_ref().and_then(|kept| kept.downcast_ref());
-        if let Some(held) = held.map(|held: &Held<TableRef>| held.term(env)) {
-            return held;
-        }
-        let held = TABLES.make(TableRef(Arc::clone(table)));
-        let word = held.term(env);
-        // That of a table which died meanwhile is not kept, or it would be for ever.
-        if table.is_alive() {
-            *kept = Some(Box::new(held));
-        }
-        word
-    })
-}
-
-/// The id of a table.
-pub fn term(env: *mut Env, table: &Arc<Table>) -> Word {
-    if table.is_named() {
-        atoms::to_word(env, table.name())
-    } else {
-        reference(env, table)
-    }
-}
+pub use ids::{reference, term, TABLES};
 
 /// Whose call it is.
 #[inline]

@@ -25,6 +25,7 @@
 //!   node's name, which a node may change while its tables stay.
 
 mod bits;
+mod counts;
 mod decode;
 mod flat;
 mod numbers;
@@ -35,6 +36,7 @@ pub use flat::{encode_binary, encode_flat};
 pub use numbers::{of_int, to_int};
 pub use sink::Place;
 
+use counts::{count_parts, push_count};
 use sink::Sink;
 
 use crate::{
@@ -366,28 +368,6 @@ fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
     out.run(fun.uniq, 16);
     push_count(fun.arity, out);
     push_count(fun.free().len() as u64, out);
-}
-
-/// A count: itself up to `0xF7`, else the number of its bytes above that, and them, high ones
-/// first.
-#[inline]
-fn push_count(n: u64, out: &mut impl Sink) {
-    let (first, rest, used) = count_parts(n);
-    out.byte(first);
-    if used > 0 {
-        out.run(rest, used);
-    }
-}
-
-/// The first byte of a count, and what follows it: so many of eight bytes.
-#[inline]
-fn count_parts(n: u64) -> (u8, [u8; 8], usize) {
-    if n <= 0xF7 {
-        return (n as u8, [0; 8], 0);
-    }
-    let skipped = n.leading_zeros() as usize / 8;
-    let (used, high) = (8 - skipped, n << (8 * skipped));
-    (0xF7 + used as u8, high.to_be_bytes(), used)
 }
 
 fn push_text(atom: Atom, out: &mut impl Sink) {

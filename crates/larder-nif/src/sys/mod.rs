@@ -2,14 +2,17 @@
 //! version 2.15 (OTP 22 and newer).
 //!
 //! Our own declarations, because only some sixty of the functions are needed, and because the
-//! walkers of [`crate::encode`] and [`crate::decode`] work on the plain words. Everything here is
-//! the edge: the rest of the crate calls it through small safe functions where there is something
-//! to make safe.
+//! walkers of [`crate::terms::encode`] and [`crate::terms::decode`] work on the plain words.
+//! Everything here is the edge: the rest of the crate calls it through small safe functions where
+//! there is something to make safe.
 //!
 //! The functions that take an environment require that it is the one given to the running callback,
 //! or one that `enif_alloc_env` made and that no other thread uses meanwhile; terms must belong to
 //! the environment they are used with (immediate terms belong to all).
 #![allow(non_camel_case_types)]
+
+pub mod callback;
+pub mod external;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -8,8 +8,8 @@
 //!  term ─▶ small integer, atom
 //!       ╰▶ other ─▶ cell ─▶ list
 //!                ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun
-//!   (`boxed::kind`) ╰▶ [], pid what has no proved layout ─▶ the external term format
-//!   (`identifiers`)
+//!   (`layout::kind`) ╰▶ [], pid what has no proved layout ─▶ the external term format
+//!   (`official`)
 //! ```
 //!
 //! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is
@@ -21,11 +21,10 @@
 //! exact keys and compressed rows may have anchors, other rows share binaries of more than 127
 //! bytes with the emulator.
 
-use crate::binaries;
-use crate::boxed::{self, Bits, Kind};
-use crate::buffer::{Buffer, Place};
+use super::buffer::{Buffer, Place};
+use super::{atoms, binaries, funs, official, trees};
+use crate::layout::{self, Bits, Kind};
 use crate::sys::*;
-use crate::{atoms, funs, identifiers, layout, trees};
 use larder::Table;
 use larder_term::object::{
     self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
@@ -34,8 +33,8 @@ use larder_term::tags::*;
 use larder_term::{blob, order_key, Encoder, Mode, TermRef};
 use std::cell::Cell;
 
-pub use crate::buffer::place;
-pub use identifiers::Unreadable;
+pub use super::buffer::place;
+pub use super::official::Unreadable;
 
 /// The most levels of containers that are written by calls within calls.
 const DEPTH: u32 = 64;
@@ -168,7 +167,7 @@ impl<'p> Writer<'p> {
 
     #[inline(always)]
     fn boxed(&mut self, word: Word, depth: u32) -> Written {
-        match boxed::kind(word) {
+        match layout::kind(word) {
             Kind::Tuple => match layout::tuple(word) {
                 Some(elements) => self.tuple(elements, word, depth),
                 None => Err(Unreadable),
@@ -183,11 +182,11 @@ impl<'p> Writer<'p> {
             Kind::SharedBinary | Kind::PartOfBinary => self.bits(word),
             Kind::Map => self.map(word, depth),
             Kind::Float => {
-                self.float(boxed::float_bits(word));
+                self.float(layout::float_bits(word));
                 Ok(())
             }
-            Kind::Positive => self.integer(false, boxed::digits(word)),
-            Kind::Negative => self.integer(true, boxed::digits(word)),
+            Kind::Positive => self.integer(false, layout::digits(word)),
+            Kind::Negative => self.integer(true, layout::digits(word)),
             Kind::Reference => self.reference(word),
             Kind::Fun => self.fun(word, depth),
             Kind::Other => self.official(word),
@@ -234,7 +233,7 @@ impl<'p> Writer<'p> {
     /// A binary that does not lie on a heap whole, or a bitstring.
     #[inline(never)]
     fn bits(&mut self, word: Word) -> Written {
-        let Some(mut bits) = boxed::bits(word) else {
+        let Some(mut bits) = layout::bits(word) else {
             return self.official(word);
         };
         let is_inline = self.mode != Mode::Shared || bits.bytes.len() <= INLINE_BINARY;
@@ -308,7 +307,7 @@ impl<'p> Writer<'p> {
 
     #[inline(never)]
     fn reference(&mut self, word: Word) -> Written {
-        let Some(numbers) = boxed::reference(word) else {
+        let Some(numbers) = layout::reference(word) else {
             return self.kept_reference(word);
         };
         let [a, b, c] = numbers;
@@ -325,7 +324,7 @@ impl<'p> Writer<'p> {
         let (mode, kept) = (self.mode, &mut self.kept);
         let mut bytes = Vec::new();
         let mut enc = Encoder::new(&mut bytes, mode);
-        *kept |= identifiers::encode_reference(self.env, word, &mut enc)?;
+        *kept |= official::encode_reference(self.env, word, &mut enc)?;
         self.handles.set(self.handles.get() | enc.has_handles());
         self.out.slice(&bytes);
         Ok(())
@@ -340,7 +339,7 @@ impl<'p> Writer<'p> {
             return self.deep(word);
         }
         self.out.slice(&code.bytes);
-        boxed::fun(word, code.free)
+        layout::fun(word, code.free)
             .iter()
             .try_for_each(|&free| self.child(free, depth - 1))
     }
@@ -430,7 +429,7 @@ impl<'p> Writer<'p> {
         if !layout::is_boxed(word) {
             return Ok(None);
         }
-        Ok(match boxed::kind(word) {
+        Ok(match layout::kind(word) {
             Kind::Map if trees::is_order_known() => match layout::flatmap(word) {
                 Some((keys, values)) => {
                     self.out.head(MAP, keys.len());
@@ -446,7 +445,7 @@ impl<'p> Writer<'p> {
             },
             Kind::Fun => funs::code(self.env, word).map(|code| {
                 self.out.slice(&code.bytes);
-                boxed::fun(word, code.free).to_vec()
+                layout::fun(word, code.free).to_vec()
             }),
             _ => None,
         })
@@ -458,7 +457,7 @@ impl<'p> Writer<'p> {
     fn official(&mut self, word: Word) -> Written {
         let mut bytes = Vec::new();
         let mut enc = Encoder::new(&mut bytes, self.mode);
-        let kept = identifiers::encode(self.env, word, &mut enc);
+        let kept = official::encode(self.env, word, &mut enc);
         self.handles.set(self.handles.get() | enc.has_handles());
         self.negative_zero |= enc.has_negative_zero();
         self.out.slice(&bytes);
@@ -516,7 +515,7 @@ impl<'p> Writer<'p> {
     fn binary_order_key(&mut self, word: Word) -> bool {
         let bits = Some(word)
             .filter(|&word| layout::is_boxed(word))
-            .and_then(boxed::bits);
+            .and_then(layout::bits);
         let Some(Bits { bytes, more: 0, .. }) = bits else {
             return false;
         };

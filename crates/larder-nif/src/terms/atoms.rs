@@ -5,6 +5,7 @@
 //! text and noted. Noting the same pair twice writes the same values.
 
 use crate::layout;
+use crate::sys::external::{external_format, from_external_format};
 use crate::sys::*;
 use larder_term::Atom;
 use std::ffi::c_char;
@@ -120,7 +121,7 @@ fn text(env: *mut Env, word: Word) -> String {
             .map(|&b| char::from(b))
             .collect();
     }
-    crate::identifiers::external_format(env, word, |etf| match etf {
+    external_format(env, word, |etf| match etf {
         [131, 118, high, low, text @ ..] => utf8(text, usize::from(*high) << 8 | usize::from(*low)),
         [131, 119, length, text @ ..] => utf8(text, usize::from(*length)),
         _ => String::new(),
@@ -168,7 +169,7 @@ fn make(env: *mut Env, atom: Atom) -> Word {
         let mut etf = vec![131, 118];
         etf.extend_from_slice(&(text.len() as u16).to_be_bytes());
         etf.extend_from_slice(text.as_bytes());
-        crate::identifiers::from_external_format(env, &etf).unwrap_or(layout::NIL)
+        from_external_format(env, &etf).unwrap_or(layout::NIL)
     };
     if layout::is_atom(word) {
         note(word, atom);

@@ -2,7 +2,7 @@
 //!
 //! The official functions make one tuple, cell, map or binary a call, out of words that were
 //! gathered first. A row of twenty elements is a hundred calls. So memory is taken from what the
-//! environment has left ([`room`](crate::room)), and terms are written there as [`layout`] knows
+//! environment has left ([`top`](top)), and terms are written there as [`layout`] knows
 //! that they lie:
 //!
 //! ```text
@@ -28,11 +28,13 @@
 //! What lies otherwise than this library knows, or on top of memory that is counted (a binary over
 //! 64 bytes), is made by the official functions.
 
-use crate::boxed;
+mod top;
+
 use crate::layout::{self, NIL};
-use crate::room;
 use crate::sys::*;
 use std::cell::Cell;
+
+pub use top::check;
 
 /// The largest block that is taken from the sample; larger ones need a sample of their own.
 const LARGEST: usize = 1024;
@@ -40,8 +42,6 @@ const LARGEST: usize = 1024;
 static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
 /// The most words that a block has beyond those that are needed.
 const AHEAD: usize = 512;
-/// The largest map whose keys lie in order.
-pub const MOST_IN_ORDER: usize = 32;
 /// The longest binary that lies on a heap whole.
 const WHOLE: usize = 64;
 /// Bytes of a word.
@@ -214,7 +214,7 @@ impl Heap {
     /// So many words, two at least.
     #[inline(always)]
     fn take(&self, words: usize) -> *mut Word {
-        match room::take(self.env, words) {
+        match top::take(self.env, words) {
             Some(place) => place,
             None => self.take_block(words),
         }
@@ -225,7 +225,7 @@ impl Heap {
     fn take_block(&self, words: usize) -> *mut Word {
         // A call that has taken much probably goes on: blocks grow, and what is left of one is
         // taken next.
-        let ahead = match room::is_known() {
+        let ahead = match top::is_known() {
             true => (self.taken.get() / 4).min(AHEAD),
             false => 0,
         };
@@ -233,7 +233,7 @@ impl Heap {
         self.taken.set(self.taken.get() + words + ahead);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
         // behind.
-        unsafe { room::give_back(self.env, block.add(words)) };
+        unsafe { top::give_back(self.env, block.add(words)) };
         block
     }
 
@@ -350,7 +350,7 @@ impl Heap {
     #[inline(always)]
     fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
         let words = len.div_ceil(WORD);
-        let place = room::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
+        let place = top::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
         // SAFETY: behind the two words there is room for so many, which nobody uses: the binary's,
         // and what isn't taken yet. Of the last word, which is written by then, or that before it
         // if there is no byte, those bytes that don't count become zeros.
@@ -412,7 +412,7 @@ impl Heap {
     /// keys. None if it isn't known how one lies.
     #[inline]
     pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
-        let header = layout::flatmap_header().filter(|_| count <= MOST_IN_ORDER)?;
+        let header = layout::flatmap_header().filter(|_| count <= layout::MOST_IN_ORDER)?;
         let place = self.take(4 + 2 * count);
         // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a
         // tuple.
@@ -464,7 +464,7 @@ impl Heap {
     #[inline]
     pub fn integer(&self, negative: bool, magnitude: &[u8]) -> Option<Word> {
         let digits = magnitude.len().div_ceil(WORD);
-        let header = boxed::integer_header(negative, digits)?;
+        let header = layout::integer_header(negative, digits)?;
         let place = self.take(1 + digits);
         // SAFETY: as many words were taken; the last is written as a whole before those of its
         // bytes that count.
@@ -491,8 +491,8 @@ impl Heap {
 
     /// A reference of this node that keeps nothing alive; None if it isn't known how one lies.
     #[inline]
-    pub fn reference(&self, numbers: boxed::Numbers) -> Option<Word> {
-        let words = boxed::reference_words(numbers)?;
+    pub fn reference(&self, numbers: layout::Numbers) -> Option<Word> {
+        let words = layout::reference_words(numbers)?;
         let place = self.take(words.len());
         // SAFETY: as many words were taken.
         unsafe { place.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
@@ -502,7 +502,7 @@ impl Heap {
     /// The bits of a binary that lies on a heap whole, but for those of its last byte that are too
     /// many; None if it isn't known how they lie.
     pub fn bits(&self, binary: Word, whole: usize, more: usize) -> Option<Word> {
-        let header = boxed::part_header()?;
+        let header = layout::part_header()?;
         let place = self.take(5);
         // SAFETY: as many words were taken.
         unsafe {
@@ -514,7 +514,7 @@ impl Heap {
 
     /// The slots of the free variables of a fun that was just made in this environment.
     pub fn free_variables(&self, fun: Word, count: usize) -> Slots {
-        let first = boxed::fun(fun, count).as_ptr().cast_mut();
+        let first = layout::fun(fun, count).as_ptr().cast_mut();
         Slots { first, left: count }
     }
 

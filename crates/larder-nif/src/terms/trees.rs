@@ -14,11 +14,10 @@
 //!                                              ╰▶ [k2 | v2]
 //! ```
 
-use crate::decode;
-use crate::heap::{Heap, Slot};
+use super::atoms;
+use crate::heap::Heap;
 use crate::layout::{self, place, NIL};
 use crate::sys::*;
-use crate::{atoms, boxed};
 use smallvec::SmallVec;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,8 +32,8 @@ static ROOT: AtomicUsize = AtomicUsize::new(0);
 static NODE: AtomicUsize = AtomicUsize::new(0);
 
 /// Where a header says which children are there.
-const PRESENT: u32 = 16;
-const ALL: Word = 0xFFFF;
+pub const PRESENT: u32 = 16;
+pub const ALL: Word = 0xFFFF;
 /// Levels of nodes; a tree is deeper only if many hashes of 32 bits are equal.
 const LEVELS: u32 = 32;
 
@@ -45,7 +44,7 @@ pub fn is_order_known() -> bool {
     ORDER_KNOWN.load(Ordering::Relaxed)
 }
 
-fn headers() -> [Word; 3] {
+pub fn headers() -> [Word; 3] {
     // Ordering: Relaxed, as in `is_order_known`.
     [&FULL_ROOT, &ROOT, &NODE].map(|header| header.load(Ordering::Relaxed))
 }
@@ -112,87 +111,9 @@ impl Tree {
     }
 }
 
-/// Makes the map of a shape whose pairs begin at `next`, and puts it in its place; gives the place
-/// behind the pairs. None if it isn't known how maps lie.
-pub fn make(
-    heap: &Heap,
-    (bytes, shape): (&[u8], &[u8]),
-    (pairs, next): (usize, usize),
-    slot: Slot,
-    depth: u32,
-) -> Option<usize> {
-    let headers = headers();
-    if headers[0] == 0 {
-        return None;
-    }
-    let mut maker = Maker {
-        heap,
-        bytes,
-        shape,
-        next,
-        node: headers[2],
-        depth,
-    };
-    let (present, nodes) = maker.numbers()?;
-    let header = match present {
-        ALL => headers[0],
-        _ => headers[1] | present << PRESENT,
-    };
-    let children = heap.root(slot, header, pairs, present.count_ones() as usize);
-    maker.children(children, present, nodes)?;
-    Some(maker.next)
-}
-
-struct Maker<'m> {
-    heap: &'m Heap,
-    bytes: &'m [u8],
-    /// What is left of the shape.
-    shape: &'m [u8],
-    next: usize,
-    node: Word,
-    depth: u32,
-}
-
-impl Maker<'_> {
-    fn numbers(&mut self) -> Option<(Word, Word)> {
-        let (&[a, b, c, d], rest) = self.shape.split_first_chunk()?;
-        self.shape = rest;
-        Some((
-            Word::from(u16::from_le_bytes([a, b])),
-            Word::from(u16::from_le_bytes([c, d])),
-        ))
-    }
-
-    fn children(
-        &mut self,
-        mut slots: crate::heap::Slots,
-        present: Word,
-        nodes: Word,
-    ) -> Option<()> {
-        let mut left = present;
-        while let Some(slot) = slots.next() {
-            let bit = left & left.wrapping_neg();
-            left ^= bit;
-            if nodes & bit != 0 {
-                let (present, nodes) = self.numbers()?;
-                let header = self.node | present << PRESENT;
-                let children = self.heap.node(slot, header, present.count_ones() as usize);
-                self.children(children, present, nodes)?;
-            } else {
-                let (cell, head, tail) = self.heap.open_cell();
-                slot.fill(cell);
-                for half in [head, tail] {
-                    self.next = decode::child(self.heap, self.bytes, self.next, half, self.depth);
-                }
-            }
-        }
-        Some(())
-    }
-}
-
 /// Looks how maps lie, by some that the emulator makes; `heap` is that of the load callback.
-pub fn check(heap: &Heap) {
-    if layout::flatmap_header().is_none() || !boxed::is_wanted("map") {
+pub fn check(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
+    if layout::flatmap_header().is_none() || !layout::is_wanted("map") {
         return;
     }
     let known = match atom_order(heap) {
@@ -205,7 +126,7 @@ pub fn check(heap: &Heap) {
     };
     // Ordering: Relaxed, as in `is_order_known`.
     ORDER_KNOWN.store(known, Ordering::Relaxed);
-    if known && boxed::is_wanted("tree") && find_trees(heap).is_some() {
+    if known && layout::is_wanted("tree") && find_trees(heap, comes_back).is_some() {
         larder_term::set_tree_maps();
     }
 }
@@ -257,7 +178,7 @@ fn heap_int(heap: &Heap, n: i64) -> Word {
 }
 
 /// Learns the headers from maps of many sizes, each of which must come back as it was.
-fn find_trees(heap: &Heap) -> Option<()> {
+fn find_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
     let map = |count: usize, seed: usize| {
         let number = |i: usize| heap_int(heap, (i * 7919 + seed * 104_729) as i64);
         let keys: Vec<Word> = (0..count).map(number).collect();
@@ -305,22 +226,10 @@ fn find_trees(heap: &Heap) -> Option<()> {
         // Ordering: Relaxed, as in `is_order_known`.
         place.store(header, Ordering::Relaxed);
     }
-    if samples.iter().all(|&word| comes_back(heap, word)) {
+    if samples.iter().all(|&word| comes_back(word)) {
         return Some(());
     }
     // Ordering: as above.
     FULL_ROOT.store(0, Ordering::Relaxed);
     None
-}
-
-/// Whether a map of small integers that is written and read again is the same.
-fn comes_back(heap: &Heap, word: Word) -> bool {
-    let mut place = crate::buffer::place();
-    let mut writer = crate::encode::Writer::at(&mut place, heap.env(), larder_term::Mode::Shared);
-    if writer.term(word).is_err() || writer.first() != Some(&larder_term::tags::TREE_MAP) {
-        return false;
-    }
-    let again = decode::term(heap, writer.as_term());
-    // SAFETY: both are terms of the environment.
-    unsafe { enif_is_identical(word, again) != 0 }
 }

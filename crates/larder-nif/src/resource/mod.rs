@@ -4,8 +4,11 @@
 //! last is gone, the emulator calls the destructor, on any of its threads. [`Kind<T>`] ties a
 //! registered type to the Rust type of its values, once.
 
+mod place;
+
+use crate::sys::callback;
 use crate::sys::*;
-use crate::{call, magic};
+pub use place::{check, Sample};
 use std::ffi::{c_uint, c_void, CStr};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -20,7 +23,7 @@ pub struct Kind<T> {
 }
 
 unsafe extern "C" fn destroy<T>(env: *mut Env, object: *mut c_void) {
-    call::outside(env, || {
+    callback::run(env, || {
         // SAFETY: the emulator calls the destructor once, with memory that `Kind::make` wrote a `T`
         // to, when nobody refers to it any more.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
@@ -84,7 +87,7 @@ impl<T: Send + Sync + 'static> Kind<T> {
     /// the running call, if the term is an argument.
     #[inline]
     pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
-        match magic::value(word, self.kind()) {
+        match place::value(word, self.kind()) {
             // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's
             // time.
             Some(value) => Some(unsafe { &*value.cast::<T>() }),
@@ -104,9 +107,9 @@ impl<T: Send + Sync + 'static> Kind<T> {
     }
 
     /// A resource to look at: where the library learns how resources lie.
-    pub fn sample(&'static self, env: *mut Env, value: T) -> magic::Sample {
+    pub fn sample(&'static self, env: *mut Env, value: T) -> place::Sample {
         let held = self.make(value);
-        magic::Sample {
+        place::Sample {
             word: held.term(env),
             kind: self.kind(),
             value: held.object.cast(),

@@ -24,13 +24,14 @@
 //! with an heir away guards the new owner beforehand. An heir that has inherited needs no guard:
 //! the table's heir is then itself, until it names another.
 
-use crate::atoms;
-use crate::call::{self, Call, Reply};
+use super::ids;
+use crate::call;
 use crate::heap::Heap;
-use crate::magic::Sample;
-use crate::resource::{Held, Kind};
+use crate::layout;
+use crate::resource::{Held, Kind, Sample};
+use crate::sys::callback::{self, current_env, with_env};
 use crate::sys::*;
-use crate::{decode, layout, ops::options, tables};
+use crate::terms::{atoms, decode};
 use larder::{ByNumber, Door, Engine, OwnerId, Table};
 use larder_term::{Atom, Term};
 use parking_lot::Mutex;
@@ -141,7 +142,7 @@ pub fn watch(env: *mut Env, pid: Pid) -> bool {
         return true;
     }
     drop(watched);
-    call::with_env(env, || ENGINE.down(id(pid)));
+    with_env(env, || ENGINE.down(id(pid)));
     false
 }
 
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn down(
     _pid: *mut Pid,
     _monitor: *mut Monitor,
 ) {
-    call::outside(env, || {
+    callback::run(env, || {
         // SAFETY: resources with this callback hold an `Owner`, alive during the callback.
         let owner = unsafe { &*object.cast::<Owner>() };
         end(owner.pid);
@@ -175,7 +176,7 @@ pub fn end(pid: Pid) {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if is_alive(call::current_env(), self.pid) {
+        if is_alive(current_env(), self.pid) {
             // Whoever was to put it into its place has died before it could: the process has one
             // less.
             with_owner(self.pid, |owner| owner.guards.leave_place());
@@ -191,7 +192,7 @@ pub fn settle(env: *mut Env, table: &Table) -> bool {
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
     if gone {
-        call::with_env(env, || end(pid(owner)));
+        with_env(env, || end(pid(owner)));
     }
     gone
 }
@@ -203,33 +204,12 @@ pub fn holds_name(env: *mut Env, name: Atom) -> bool {
     ENGINE.with_named(name, holds) == Some(true)
 }
 
-/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it
-/// first; false if there are enough.
-pub fn guard_wanted(call: &Call<'_>) -> Reply {
-    Ok(guard(call, call.self_pid()))
-}
-
-/// guard_of_next(Table, Pid) -> reference() | false. As `guard_wanted`, for a process that the
-/// caller is about to give its table to: false also if the table has no heir, is not the caller's,
-/// or the process is gone. Giving away says what is wrong.
-pub fn guard_of_next(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0]);
+/// A resource whose destruction tells that the process is going, for Erlang to keep where the
+/// process's exit drops it first; None if the process is gone, or has enough of them.
+pub fn guard(env: *mut Env, pid: Pid) -> Option<Word> {
     let wanted =
-        table.is_ok_and(|table| table.owner() == tables::who(call) && table.heir().is_some());
-    match options::local_pid(call, call.args[1]) {
-        Ok(to) if wanted && is_alive(call.env, to) => Ok(guard(call, to)),
-        _ => Ok(atoms::FALSE.word()),
-    }
-}
-
-fn guard(call: &Call<'_>, pid: Pid) -> Word {
-    let wanted =
-        watch(call.env, pid) && with_owner(pid, |owner| owner.guards.take_place()).unwrap_or(false);
-    if wanted {
-        GUARDS.make(Guard { pid }).term(call.env)
-    } else {
-        atoms::FALSE.word()
-    }
+        watch(env, pid) && with_owner(pid, |owner| owner.guards.take_place()).unwrap_or(false);
+    wanted.then(|| GUARDS.make(Guard { pid }).term(env))
 }
 
 fn with_owner<R>(pid: Pid, f: impl FnOnce(&Owner) -> R) -> Option<R> {
@@ -262,12 +242,12 @@ pub fn send_transfer(table: &Arc<Table>, from: Pid, to: Pid, data: impl FnOnce(*
             env,
             &[
                 atoms::TRANSFER.word(),
-                tables::term(env, table),
+                ids::term(env, table),
                 from.pid,
                 data,
             ],
         );
-        enif_send(call::current_env(), &to, env, message);
+        enif_send(current_env(), &to, env, message);
         enif_free_env(env);
     }
 }

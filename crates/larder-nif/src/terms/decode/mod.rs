@@ -18,17 +18,16 @@
 //!
 //! Binaries that are kept outside come back without a copy (see [`binaries`]).
 
+mod tree;
+
+use super::{atoms, binaries, compact, funs, official, trees};
 use crate::heap::{Apart, Heap, Slot, Slots};
+use crate::layout;
 use crate::sys::*;
-use crate::{atoms, binaries, boxed, funs, identifiers, layout, resource, trees};
 use larder::Stored;
-use larder_term::blob::Blob;
 use larder_term::object::ObjectView;
 use larder_term::tags::*;
 use larder_term::{head, little_endian, skip, TermRef};
-
-/// The blobs that binaries of the host refer to.
-pub static BLOBS: resource::Kind<Blob> = resource::Kind::new();
 
 /// The term that the bytes are.
 #[inline]
@@ -60,7 +59,7 @@ fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
 pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
     // What was asked for is what was stored, if it is compact. Others might hold on to something
     // large, and are made anew.
-    if layout::is_compact(asked) {
+    if compact::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
             return row(heap, arity, (stored.keypos(), asked), others, place);
         }
@@ -213,13 +212,24 @@ fn other_still(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) ->
             let (shape, start) = length(bytes, next);
             let end = start + shape as usize;
             let shape = (bytes, &bytes[start..end]);
-            trees::make(heap, shape, (count, end), place, depth)
+            tree::make(heap, shape, (count, end), place, depth)
                 .unwrap_or_else(|| nested(heap, bytes, at, place))
         }
-        FUN => funs::make(heap, bytes, (at, head(bytes, at).0), place, depth)
-            .unwrap_or_else(|| official(heap, bytes, at, place)),
+        FUN => fun(heap, bytes, at, place, depth),
         _ => nested(heap, bytes, at, place),
     }
+}
+
+fn fun(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+    let mut next = head(bytes, at).0;
+    let Some((word, mut slots)) = funs::open(heap, &bytes[at..next]) else {
+        return made_officially(heap, bytes, at, place);
+    };
+    place.fill(word);
+    while let Some(slot) = slots.next() {
+        next = child(heap, bytes, next, slot, depth);
+    }
+    next
 }
 
 /// A container that waits for children.
@@ -247,7 +257,7 @@ fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
     let mut next = Some(place);
     while let Some(slot) = next {
         if bytes[at] == FUN {
-            at = official(heap, bytes, at, slot);
+            at = made_officially(heap, bytes, at, slot);
         } else if let Some((word, end)) = leaf(heap, bytes, at) {
             slot.fill(word);
             at = end;
@@ -445,7 +455,7 @@ fn bits(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let (count, start) = length(bytes, at + 1);
     let (whole, more) = (count as usize / 8, count as usize % 8);
     let end = start + whole + 1;
-    let made = boxed::part_header().filter(|_| whole < WHOLE);
+    let made = layout::part_header().filter(|_| whole < WHOLE);
     let word = made.and_then(|_| {
         let binary = heap.binary(bytes, start, end);
         heap.bits(binary, whole, more)
@@ -463,7 +473,7 @@ fn reference(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let number = |i: usize| number(bytes, start + 4 * i, 4) as u32;
     let numbers = [number(0), number(1), number(2)];
     // One that may keep something alive has other words.
-    let is_plain = count == numbers.len() && !identifiers::may_be_magic(&numbers);
+    let is_plain = count == numbers.len() && !layout::may_be_magic(&numbers);
     match is_plain.then(|| heap.reference(numbers)).flatten() {
         Some(word) => (word, end),
         None => rare_leaf(heap, bytes, at),
@@ -474,7 +484,7 @@ fn reference(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
 fn pid(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let (id, next) = length(bytes, at + 1);
     let (serial, end) = length(bytes, next);
-    let word = identifiers::local_pid_word(heap.env(), id as u32, serial as u32);
+    let word = layout::local_pid_word(heap.env(), id as u32, serial as u32);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
 }
 
@@ -498,15 +508,10 @@ fn blob(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
 }
 
-/// A reference to a resource of ours, to look at.
-pub fn sample_reference(env: *mut Env) -> Word {
-    BLOBS.make(Blob::from_slice(&[])).term(env)
-}
-
 /// Puts a term that official functions make in its place; gives the place behind it.
 #[cold]
 #[inline(never)]
-fn official(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
+fn made_officially(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
     let (word, end) = rare_leaf(heap, bytes, at);
     place.fill(word);
     end
@@ -520,6 +525,6 @@ fn rare_leaf(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one
     // whole term.
     let term = unsafe { TermRef::trusted(&bytes[at..end]) };
-    let word = identifiers::decode(heap.env(), term);
+    let word = official::decode(heap.env(), term);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
 }

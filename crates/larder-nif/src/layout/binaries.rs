@@ -1,0 +1,382 @@
+//! Binaries and bitstrings.
+//!
+//! ```text
+//!  heap       header, size, bytes…                         lies on a heap whole
+//!  shared     header, size, •, Binary, bytes, flags        a binary that is counted
+//!  part       header, size, offset, bits, binary           a part of a binary, or a bitstring
+//! ```
+
+use super::kinds::*;
+use super::words::*;
+use crate::sys::external::from_external_format;
+use crate::sys::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What they are for a binary that lies on a heap whole; 0, which is a tuple's, before that was
+/// looked at.
+static HEAP_BINARY: AtomicUsize = AtomicUsize::new(0);
+/// How many of these units, as a power of two, its size has in a byte: releases differ.
+static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
+/// As `HEAP_BINARY`, if the rest of the header is how many words follow it.
+static HEAP_BINARY_HEAD: AtomicUsize = AtomicUsize::new(0);
+
+/// The header of a binary of so many bytes that lies on a heap whole, and the word behind it; None
+/// if that is not known.
+#[inline]
+pub fn heap_binary_head(bytes: usize) -> Option<(Word, Word)> {
+    // Ordering: Relaxed, both, as in `heap_binary`.
+    let kind = HEAP_BINARY_HEAD.load(Ordering::Relaxed);
+    let unit = HEAP_BINARY_UNIT.load(Ordering::Relaxed);
+    let words = 1 + bytes.div_ceil(size_of::<Word>());
+    (kind != 0).then_some((words << 6 | kind, bytes << unit))
+}
+
+/// The bytes of a binary that lies on a heap whole; None for another term, also for another binary.
+/// They live as long as the term.
+#[inline]
+pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
+    // Ordering: Relaxed, both; written at load, before any other function of the library can run.
+    let kind = HEAP_BINARY.load(Ordering::Relaxed);
+    let unit = HEAP_BINARY_UNIT.load(Ordering::Relaxed);
+    if !is_boxed(word) || kind == 0 {
+        return None;
+    }
+    // SAFETY: a boxed term of the running call points at its header. That of such a binary is
+    // followed by its size and its bytes. `check` saw it.
+    unsafe {
+        let header = *place(word);
+        if header & HEADER != kind {
+            return None;
+        }
+        let size = *place(word).add(1);
+        let bytes = || std::slice::from_raw_parts(place(word).add(2).cast::<u8>(), size >> unit);
+        (size & ((1 << unit) - 1) == 0).then(bytes)
+    }
+}
+
+/// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for
+/// one by one.
+pub fn find_heap_binaries(env: *mut Env) {
+    let samples = [0, 1, 8, 13, 64].map(|size| {
+        let (mut word, bytes) = (NIL, vec![0x5A_u8; size]);
+        // SAFETY: `env` is the environment of the running load callback; the call gives memory for
+        // as many bytes as asked.
+        unsafe {
+            let data = enif_make_new_binary(env, size, &mut word);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, size);
+        }
+        (word, bytes)
+    });
+    // SAFETY: a binary that was just made is a boxed term.
+    let kind = unsafe { *place(samples[0].0) } & HEADER;
+    // Ordering: Relaxed, all, as in `heap_binary`.
+    HEAP_BINARY.store(kind, Ordering::Relaxed);
+    let fits = |unit: usize| {
+        HEAP_BINARY_UNIT.store(unit, Ordering::Relaxed);
+        samples
+            .iter()
+            .all(|(word, bytes)| heap_binary(*word) == Some(bytes))
+    };
+    if !fits(0) && !fits(3) {
+        HEAP_BINARY.store(0, Ordering::Relaxed);
+        return;
+    }
+    HEAP_BINARY_HEAD.store(kind, Ordering::Relaxed);
+    let heads = samples.iter().all(|(word, bytes)| {
+        // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was
+        // seen above.
+        let head = unsafe { (*place(*word), *place(*word).add(1)) };
+        heap_binary_head(bytes.len()) == Some(head)
+    });
+    if !heads {
+        HEAP_BINARY_HEAD.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A binary that is counted, or a part of one.
+#[derive(Clone, Copy)]
+pub struct SharedBinary {
+    /// What is counted.
+    pub binary: *mut Counted,
+    /// Where all its bytes are, and how many.
+    pub whole: (*const u8, usize),
+    /// The emulator may write behind its bytes, or move them.
+    pub is_written: bool,
+}
+
+/// The emulator's own header of a binary.
+#[repr(C)]
+pub struct Counted {
+    _opaque: [u8; 0],
+}
+
+/// A run of bits: whole bytes, then so many bits of the byte behind them; and the shared binary it
+/// is of.
+#[derive(Clone, Copy)]
+pub struct Bits<'a> {
+    pub bytes: &'a [u8],
+    pub more: usize,
+    pub shared: Option<SharedBinary>,
+}
+
+#[inline]
+fn shared<'a>(word: Word) -> Bits<'a> {
+    // SAFETY: five words lie behind the header, saw `find_shared`; the bytes are there while the
+    // term is.
+    unsafe {
+        let words = words(word, 5);
+        let (start, size) = (words[3] as *const u8, words[0]);
+        Bits {
+            bytes: std::slice::from_raw_parts(start, size),
+            more: 0,
+            shared: Some(SharedBinary {
+                binary: words[2] as *mut Counted,
+                whole: (start, size),
+                is_written: words[4] != 0,
+            }),
+        }
+    }
+}
+
+/// The bits of a binary or bitstring; None for another term, and for one that does not begin with a
+/// whole byte.
+#[inline]
+pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
+    match kind(word) {
+        Kind::HeapBinary => Some(Bits {
+            bytes: heap_binary(word)?,
+            more: 0,
+            shared: None,
+        }),
+        Kind::SharedBinary => Some(shared(word)),
+        Kind::PartOfBinary => part(word),
+        _ => None,
+    }
+}
+
+#[inline]
+fn part<'a>(word: Word) -> Option<Bits<'a>> {
+    // SAFETY: four words lie behind the header, saw `find_parts`.
+    let words = unsafe { words(word, 4) };
+    let (size, offset, whole) = (words[0], words[1], words[3]);
+    let (more, skipped) = (words[2] & 0xFF, words[2] >> 8 & 0xFF);
+    if skipped != 0 || !is_boxed(whole) {
+        return None;
+    }
+    let whole = match kind(whole) {
+        Kind::HeapBinary => bits(whole)?,
+        Kind::SharedBinary => shared(whole),
+        _ => return None,
+    };
+    let all = size + usize::from(more > 0);
+    // SAFETY: a part lies within its whole; the byte of more bits, too.
+    let bytes = unsafe { std::slice::from_raw_parts(whole.bytes.as_ptr().add(offset), all) };
+    Some(Bits {
+        bytes,
+        more,
+        shared: whole.shared,
+    })
+}
+
+/// What the header of a part says: the binary that it is of is not counted.
+const PART_ARITY: usize = 3;
+/// The header of a part of a binary; 0 if that is not known.
+static PART: AtomicUsize = AtomicUsize::new(0);
+
+/// The header of a part of a binary; None if that is not known.
+#[inline]
+pub fn part_header() -> Option<Word> {
+    // Ordering: Relaxed, as in `kind`.
+    Some(PART.load(Ordering::Relaxed)).filter(|&header| header != 0)
+}
+
+/// Where the count of a counted binary lies, in words; `usize::MAX` if that is not known.
+static COUNT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// How many bytes a counted binary's own bytes lie behind its beginning.
+static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the own bytes of a counted binary begin.
+#[inline]
+pub fn own_bytes(address: usize) -> *const u8 {
+    // Ordering: Relaxed, as in `kind`.
+    (address + OWN_BYTES.load(Ordering::Relaxed)) as *const u8
+}
+
+/// Whether the bytes that begin at `start` are the binary's own, from the first on.
+#[inline]
+pub fn is_whole(binary: *mut Counted, start: *const u8) -> bool {
+    // Ordering: Relaxed, as in `kind`.
+    start as usize == binary as usize + OWN_BYTES.load(Ordering::Relaxed)
+}
+
+/// Whether counted binaries can be taken and given back.
+#[inline]
+pub fn is_counted_known() -> bool {
+    // Ordering: Relaxed, as in `kind`.
+    COUNT.load(Ordering::Relaxed) != usize::MAX
+}
+
+/// Counts one more holder of a binary.
+///
+/// # Safety
+/// Somebody holds the binary during the call; `is_counted_known`.
+#[inline]
+pub unsafe fn hold(binary: *mut Counted) {
+    // Ordering: Relaxed, the first, as in `kind`; the second, because whoever holds the binary
+    // keeps it alive meanwhile, and its bytes were seen through that holder: as `Arc` does.
+    unsafe {
+        // SAFETY: the count lies there, saw `find_shared`.
+        let count = binary
+            .cast::<AtomicUsize>()
+            .add(COUNT.load(Ordering::Relaxed));
+        (*count).fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Gives one count of a binary back.
+///
+/// # Safety
+/// The caller holds it, and uses it no more; `is_counted_known`. The bytes are those of the binary.
+pub unsafe fn release(counted: *mut Counted, data: *const u8, size: usize) {
+    let mut binary = Binary::of(size, data.cast_mut(), counted.cast());
+    // SAFETY: as `enif_alloc_binary` would have filled it in, saw `find_shared`.
+    unsafe { enif_release_binary(&mut binary) }
+}
+
+/// The term of a whole binary, which takes the caller's count over.
+///
+/// # Safety
+/// As for `release`.
+#[inline]
+pub unsafe fn term_of(env: *mut Env, counted: *mut Counted, data: *const u8, size: usize) -> Word {
+    let mut binary = Binary::of(size, data.cast_mut(), counted.cast());
+    // SAFETY: as above.
+    unsafe { enif_make_binary(env, &mut binary) }
+}
+
+/// Makes a counted binary of 1,000 bytes and looks how its term lies and where its count is.
+pub fn find_shared(env: *mut Env) -> Option<()> {
+    const SIZE: usize = 1000;
+    let mut binary = Binary::empty();
+    // SAFETY: the call fills in the binary, whose bytes are then written once, before anybody can
+    // see them. It is turned into a term of the load callback's environment, which holds it from
+    // then on.
+    let (word, data, counted) = unsafe {
+        if enif_alloc_binary(SIZE, &mut binary) == 0 {
+            return None;
+        }
+        binary.data.write_bytes(0x5A, SIZE);
+        let (data, counted) = (binary.data, binary.counted);
+        (enif_make_binary(env, &mut binary), data, counted)
+    };
+    if counted.is_null() || !is_boxed(word) {
+        return None;
+    }
+    // SAFETY: a boxed term points at its header; the term has five words more if its header says
+    // so.
+    let fits = unsafe {
+        *place(word) >> 6 == 5 && {
+            let words = words(word, 5);
+            words[0] == SIZE
+                && words[2] == counted as Word
+                && words[3] == data as Word
+                && words[4] == 0
+        }
+    };
+    if !fits || (counted as usize) >= data as usize || data as usize - counted as usize > 64 {
+        return None;
+    }
+    let head = (data as usize - counted as usize) / size_of::<Word>();
+    // SAFETY: the words between the binary's beginning and its bytes; nobody else has the binary.
+    let look = || unsafe { std::slice::from_raw_parts(counted.cast::<Word>(), head).to_vec() };
+    let before = look();
+    // SAFETY: a fresh environment, which is ours alone and is freed once.
+    let during = unsafe {
+        let own = enif_alloc_env();
+        enif_make_copy(own, word);
+        let during = look();
+        enif_free_env(own);
+        during
+    };
+    let after = look();
+    let changed: Vec<usize> = (0..head).filter(|&i| before[i] != during[i]).collect();
+    let &[at] = &changed[..] else { return None };
+    if before != after || during[at] != before[at] + 1 {
+        return None;
+    }
+    // Ordering: Relaxed, as in `kind`; forgotten again below if it can't be used.
+    COUNT.store(at, Ordering::Relaxed);
+    // SAFETY: the term holds the binary; what is counted here is given back, or given to another
+    // term.
+    let works = unsafe {
+        let counted = counted.cast::<Counted>();
+        hold(counted);
+        release(counted, data, SIZE);
+        let given_back = look() == before;
+        hold(counted);
+        let other = term_of(env, counted, data, SIZE);
+        given_back && look()[at] == before[at] + 1 && enif_is_identical(word, other) != 0
+    };
+    if !works {
+        // Ordering: as above.
+        COUNT.store(usize::MAX, Ordering::Relaxed);
+        return None;
+    }
+    // Ordering: Relaxed, as in `kind`.
+    OWN_BYTES.store(data as usize - counted as usize, Ordering::Relaxed);
+    note(word, Kind::SharedBinary);
+    Some(())
+}
+
+pub fn find_parts(env: *mut Env) {
+    let (mut heap, mut large) = (NIL, NIL);
+    // SAFETY: `env` is the environment of the running load callback; the calls give memory for as
+    // many bytes as asked.
+    let parts = unsafe {
+        let bytes = enif_make_new_binary(env, 60, &mut heap);
+        (0..60u8).for_each(|i| bytes.add(usize::from(i)).write(i));
+        let bytes = enif_make_new_binary(env, 1024, &mut large);
+        (0..1024usize).for_each(|i| bytes.add(i).write(i as u8));
+        [
+            (enif_make_sub_binary(env, heap, 7, 50), heap, 7, 50),
+            (enif_make_sub_binary(env, large, 300, 700), large, 300, 700),
+        ]
+    };
+    for (word, whole, offset, size) in parts {
+        // SAFETY: a boxed term that was just made; four words follow its header if that says so.
+        let fits = unsafe {
+            is_boxed(word)
+                && *place(word) >> 6 == PART_ARITY
+                && words(word, 4)[..2] == [size, offset]
+                && words(word, 4)[2] & 0xFFFF == 0
+                && words(word, 4)[3] == whole
+        };
+        if !fits {
+            return;
+        }
+    }
+    // Two bytes and five bits.
+    let Some(word) = from_external_format(env, &[131, 77, 0, 0, 0, 3, 5, 1, 2, 0xF8]) else {
+        return;
+    };
+    // SAFETY: as above.
+    let fits = unsafe {
+        is_boxed(word)
+            && *place(word) >> 6 == PART_ARITY
+            && words(word, 4)[..2] == [2, 0]
+            && words(word, 4)[2] & 0xFFFF == 5
+    };
+    if fits {
+        parts
+            .iter()
+            .for_each(|part| note(part.0, Kind::PartOfBinary));
+        if bits(word).is_none_or(|bits| bits.bytes != [1, 2, 0xF8] || bits.more != 5) {
+            forget(Kind::PartOfBinary);
+            return;
+        }
+        // SAFETY: a boxed term points at its header.
+        // Ordering: Relaxed, as in `kind`.
+        PART.store(unsafe { *place(word) }, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,80 @@
+//! Small maps: the keys are a tuple of their own, the values follow in the order of the keys.
+//!
+//! ```text
+//!  map     header | size | keys | value | value …
+//!                             ╰──▶ arity | key | key …
+//! ```
+//!
+//! In which order the keys lie, and how larger maps lie, is looked at by `terms::trees`.
+
+use super::words::*;
+use crate::sys::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The largest map whose keys lie in order.
+pub const MOST_IN_ORDER: usize = 32;
+
+/// The header of a small map; None if that is not known.
+#[inline]
+pub fn flatmap_header() -> Option<Word> {
+    // Ordering: Relaxed, as in `heap_binary`.
+    Some(FLATMAP.load(Ordering::Relaxed)).filter(|&header| header != 0)
+}
+
+/// The header of a small map; 0 if that is not known.
+static FLATMAP: AtomicUsize = AtomicUsize::new(0);
+
+/// The keys of a small map and their values, in the emulator's order; None for another term. They
+/// live as long as the term.
+#[inline]
+pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
+    // Ordering: Relaxed, as in `heap_binary`.
+    let header = FLATMAP.load(Ordering::Relaxed);
+    if !is_boxed(word) || header == 0 {
+        return None;
+    }
+    // SAFETY: a boxed term of the running call points at its header. That of a small map is
+    // followed by its size, a tuple of its keys, and its values. `check` saw it.
+    unsafe {
+        if *place(word) != header {
+            return None;
+        }
+        let (size, keys) = (*place(word).add(1), *place(word).add(2));
+        let values = std::slice::from_raw_parts(place(word).add(3), size);
+        Some((tuple(keys)?, values))
+    }
+}
+
+/// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks
+/// over them.
+pub fn find_flatmaps(env: *mut Env) {
+    // The largest is the largest that is written here.
+    let samples = [0, 1, 3, 8, MOST_IN_ORDER as i64].map(|size| {
+        let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
+        let values: Vec<Word> = keys.iter().map(|key| key + (1 << 10)).collect();
+        let mut map = NIL;
+        // SAFETY: `env` is the environment of the running load callback; the arrays have as many
+        // words as said.
+        unsafe {
+            enif_make_map_from_arrays(env, keys.as_ptr(), values.as_ptr(), keys.len(), &mut map)
+        };
+        (map, keys, values)
+    });
+    // SAFETY: a map that was just made is a boxed term.
+    let header = unsafe { *place(samples[0].0) };
+    // SAFETY: as above; behind the header of a small map, of any layout, lie at least two words.
+    let sizes = samples.iter().all(|(map, keys, _)| unsafe {
+        *place(*map) == header && *place(*map).add(1) == keys.len()
+    });
+    if !sizes {
+        return;
+    }
+    // Ordering: Relaxed, both, as in `heap_binary`.
+    FLATMAP.store(header, Ordering::Relaxed);
+    let fits = samples
+        .iter()
+        .all(|(map, keys, values)| flatmap(*map) == Some((keys, values)));
+    if !fits {
+        FLATMAP.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,100 @@
+//! What this crate knows about how the emulator lays terms out, and the proofs, made at load, that
+//! the running emulator agrees.
+//!
+//! The official functions answer everything, at a few nanoseconds a call. Words and boxed terms are
+//! so common that reading and writing them where they lie pays. Each file has one layout: its
+//! drawing, the functions that read it, and the function that proves it on samples that the
+//! emulator makes.
+//!
+//! | file | what | if the proof fails |
+//! |---|---|---|
+//! | [`words`] | immediates, lists, tuples | the library refuses to load |
+//! | [`kinds`] | which kind a header begins | |
+//! | [`numbers`], [`binaries`], [`maps`], [`references`], [`funs`] | boxed terms, kind by kind | official functions, for that kind alone |
+//! | [`pids`] | pids and ports of this node | external term format |
+//! | [`node`] | the name of this node, as identifiers carry it | |
+//!
+//! The environment variable `LARDER_UNPROVED`, a list of kinds separated by commas, makes the
+//! proofs of these fail; it is for tests.
+
+mod binaries;
+mod funs;
+mod kinds;
+mod maps;
+pub mod node;
+mod numbers;
+mod pids;
+mod references;
+mod words;
+
+pub use binaries::*;
+pub use funs::*;
+pub use kinds::*;
+pub use maps::*;
+pub use numbers::*;
+pub use pids::*;
+pub use references::*;
+pub use words::*;
+
+use crate::sys::*;
+
+/// Proves what is known of words, and of the boxed terms that are met most. An error, in words: the
+/// library can't be used on this emulator.
+pub fn check(env: *mut Env) -> Result<(), &'static str> {
+    check_words(env)?;
+    find_floats(env);
+    find_heap_binaries(env);
+    find_flatmaps(env);
+    find_common(env);
+    find_pids(env);
+    Ok(())
+}
+
+/// Terms that the Erlang module gives to look at, as far as its release has them: an alias, a fun
+/// with two free variables, these, and two times `fun M:F/A`, for different functions.
+#[derive(Default)]
+pub struct Samples {
+    pub alias: Option<Word>,
+    pub fun: Option<Word>,
+    pub free: [Word; 2],
+    pub exports: [Option<Word>; 2],
+}
+
+/// Whether the proof of something is to be tried.
+pub fn is_wanted(kind: &str) -> bool {
+    std::env::var("LARDER_UNPROVED").map_or(true, |kinds| kinds.split(',').all(|k| k != kind))
+}
+
+/// Proves the kinds of boxed terms, one by one.
+pub fn check_kinds(env: *mut Env, samples: &Samples) {
+    // SAFETY: `env` is the environment of the running load callback.
+    unsafe {
+        note(
+            enif_make_tuple_from_array(env, [NIL].as_ptr(), 1),
+            Kind::Tuple,
+        );
+        if float_header().is_some() {
+            note(enif_make_double(env, 0.5), Kind::Float);
+        }
+        if flatmap_header().is_some() {
+            note(enif_make_new_map(env), Kind::Map);
+        }
+        let mut bytes = NIL;
+        enif_make_new_binary(env, 1, &mut bytes).write(7);
+        if heap_binary(bytes) == Some(&[7]) {
+            note(bytes, Kind::HeapBinary);
+        }
+    }
+    if is_wanted("integer") {
+        find_integers(env);
+    }
+    if is_wanted("reference") {
+        find_references(env, samples.alias);
+    }
+    if is_wanted("binary") && find_shared(env).is_some() {
+        find_parts(env);
+    }
+    if is_wanted("fun") {
+        let _unknown_otherwise = find_funs(samples);
+    }
+}

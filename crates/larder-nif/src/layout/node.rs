@@ -1,0 +1,126 @@
+//! How this node is called, as its identifiers say it in the external term format.
+//!
+//! An identifier of this node carries the node's name in the external format, and the name may
+//! change while we run. What the name was when last looked at is remembered; a name that differs
+//! makes us look again, and what we write carries a *canary*, a pid of this node: if it comes back
+//! as a foreign pid, the name has changed.
+
+use super::words::*;
+use crate::sys::external::{atom_at, external_format, from_external_format, u32_at};
+use crate::sys::*;
+use larder_term::{Atom, Node, NodeName};
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+/// How this node is called, and its name as an atom of the external format.
+pub struct Here {
+    /// Name and creation.
+    pub name: NodeName,
+    etf: Vec<u8>,
+}
+
+static HERE: RwLock<Option<Arc<Here>>> = RwLock::new(None);
+
+/// The name of this node as it was when last looked at.
+pub fn here(env: *mut Env) -> Arc<Here> {
+    if let Some(here) = HERE.read().as_ref() {
+        return Arc::clone(here);
+    }
+    look_here(env)
+}
+
+/// Looks at the name of this node.
+#[cold]
+pub fn look_here(env: *mut Env) -> Arc<Here> {
+    // SAFETY: `env` is the running call's.
+    let reference = unsafe { enif_make_ref(env) };
+    let here = external_format(env, reference, |etf| {
+        let (text, end) = atom_at(etf, 4)?;
+        let creation = u32_at(etf, end)?;
+        let name = NodeName {
+            name: Atom::try_new(&text).ok()?,
+            creation,
+        };
+        Some(Here {
+            name,
+            etf: etf[4..end].to_vec(),
+        })
+    });
+    let here = here.unwrap_or(Here {
+        name: NodeName::NONE,
+        etf: b"\x64\x00\x0dnonode@nohost".to_vec(),
+    });
+    if let Some(known) = HERE.read().as_ref().filter(|known| known.name == here.name) {
+        return Arc::clone(known);
+    }
+    larder_term::node::set_local(here.name);
+    let here = Arc::new(here);
+    *HERE.write() = Some(Arc::clone(&here));
+    here
+}
+
+/// Whose an identifier is, by the node name that its external format carries.
+pub fn node_of(env: *mut Env, text: &str, creation: u32) -> Node {
+    let is = |here: &Here| here.name.creation == creation && here.name.name.text() == text;
+    if is(&here(env)) || is(&look_here(env)) {
+        return Node::Local;
+    }
+    let name = Atom::try_new(text).unwrap_or(larder_term::atoms::NONODE);
+    Node::External(NodeName { name, creation })
+}
+
+/// The word of the pid of this node with this id and serial, through the external format.
+pub fn make_local_pid(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
+    [here(env), look_here(env)].into_iter().find_map(|here| {
+        let mut etf = vec![131];
+        push_local_pid(&mut etf, &here, id, serial);
+        from_external_format(env, &etf).filter(|&word| is_local_pid(word))
+    })
+}
+
+fn push_local_pid(etf: &mut Vec<u8>, here: &Here, id: u32, serial: u32) {
+    etf.push(88);
+    etf.extend_from_slice(&here.etf);
+    for number in [id, serial, here.name.creation] {
+        etf.extend_from_slice(&number.to_be_bytes());
+    }
+}
+
+/// The word of the port of this node with this number, through the external format.
+pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
+    [here(env), look_here(env)].into_iter().find_map(|here| {
+        let mut etf = vec![131, 89];
+        etf.extend_from_slice(&here.etf);
+        for number in [number, here.name.creation] {
+            etf.extend_from_slice(&number.to_be_bytes());
+        }
+        from_external_format(env, &etf).filter(|&word| is_local_port(word))
+    })
+}
+
+/// Makes a term of this node from external format that `write` puts together with the node's name,
+/// whatever the name is now.
+pub fn of_this_node(env: *mut Env, write: &dyn Fn(&Here, &mut Vec<u8>)) -> Option<Word> {
+    let mut here = here(env);
+    for _ in 0..3 {
+        // {Canary, Term}
+        let mut etf = vec![131, 104, 2];
+        push_local_pid(&mut etf, &here, 0, 0);
+        write(&here, &mut etf);
+        let pair = from_external_format(env, &etf)?;
+        let (mut arity, mut elements) = (0, std::ptr::null());
+        // SAFETY: the term was made in `env`; on success `elements` points at `arity` words that
+        // live as long as the term.
+        let elements = unsafe {
+            if enif_get_tuple(env, pair, &mut arity, &mut elements) == 0 || arity != 2 {
+                return None;
+            }
+            std::slice::from_raw_parts(elements, 2)
+        };
+        if is_local_pid(elements[0]) {
+            return Some(elements[1]);
+        }
+        here = look_here(env);
+    }
+    None
+}

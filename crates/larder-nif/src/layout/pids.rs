@@ -1,0 +1,141 @@
+//! Pids and ports of this node: how a word holds the numbers of one.
+//!
+//! ```text
+//!  ……serial……  ……id……  0011   pid        ……number……  0111   port
+//! ```
+//!
+//! How many bits each number has, and in which order they lie, depends on the emulator's release
+//! and settings. So a formula is looked for at load, with pids that are made for the purpose
+//! through the external term format. Where none fits, every pid goes through that format, which is
+//! slower and right.
+
+use super::is_wanted;
+use super::node::{make_local_pid, make_local_port};
+use crate::sys::*;
+use std::sync::OnceLock;
+
+/// How a local pid's word holds its id and serial, or a local port's its number.
+pub struct Pids {
+    /// The bits of the id, in the lowest part of the pid's data.
+    id_bits: u32,
+    /// The bits of the serial, above.
+    serial_bits: u32,
+    /// The word of the pid with neither, and what each byte of id and serial adds to it.
+    zero: Word,
+    bytes: Box<[[Word; 256]; 8]>,
+}
+
+impl Pids {
+    /// Id and serial of a local pid's word.
+    #[inline]
+    pub fn parts(&self, word: Word) -> (u32, u32) {
+        let data = word as u64 >> 4;
+        let id = data & ((1 << self.id_bits) - 1);
+        let serial = data >> self.id_bits & ((1 << self.serial_bits) - 1);
+        (id as u32, serial as u32)
+    }
+
+    /// The word of the local pid with this id and serial; None if the emulator has no such pid.
+    #[inline]
+    pub fn word(&self, id: u32, serial: u32) -> Option<Word> {
+        if u64::from(id) >> self.id_bits != 0 || u64::from(serial) >> self.serial_bits != 0 {
+            return None;
+        }
+        let [a, b, c, d] = id.to_le_bytes().map(usize::from);
+        let [e, f, g, h] = serial.to_le_bytes().map(usize::from);
+        let of = &self.bytes;
+        let id = of[0][a] ^ of[1][b] ^ of[2][c] ^ of[3][d];
+        Some(self.zero ^ id ^ of[4][e] ^ of[5][f] ^ of[6][g] ^ of[7][h])
+    }
+
+    /// Looks for the formula among those with so many bits of id and serial. `make` gives the word
+    /// of the local pid with an id and serial, through the external format.
+    fn find(sizes: &[(u32, u32)], make: &dyn Fn(u32, u32) -> Option<Word>) -> Option<Pids> {
+        let zero = make(0, 0)?;
+        sizes
+            .iter()
+            .filter_map(|&(id_bits, serial_bits)| Pids::with(zero, id_bits, serial_bits, make))
+            .find(|pids| pids.holds(make))
+    }
+
+    fn with(
+        zero: Word,
+        id_bits: u32,
+        serial_bits: u32,
+        make: &dyn Fn(u32, u32) -> Option<Word>,
+    ) -> Option<Pids> {
+        let mut bits = [0; 64];
+        for bit in 0..id_bits {
+            bits[bit as usize] = make(1 << bit, 0)? ^ zero;
+        }
+        for bit in 0..serial_bits {
+            bits[32 + bit as usize] = make(0, 1 << bit)? ^ zero;
+        }
+        let mut bytes = Box::new([[0; 256]; 8]);
+        for (table, bits) in bytes.iter_mut().zip(bits.chunks(8)) {
+            for (byte, sum) in table.iter_mut().enumerate() {
+                let set = bits.iter().enumerate().filter(|(i, _)| byte >> i & 1 == 1);
+                *sum = set.fold(0, |sum, (_, bit)| sum ^ bit);
+            }
+        }
+        Some(Pids {
+            id_bits,
+            serial_bits,
+            zero,
+            bytes,
+        })
+    }
+
+    /// Tries the formula both ways on a spread of pids.
+    fn holds(&self, make: &dyn Fn(u32, u32) -> Option<Word>) -> bool {
+        let mut x = 0x9E37_79B9_7F4A_7C15u64;
+        (0..64).all(|_| {
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let id = (x >> 33) as u32 & (((1u64 << self.id_bits) - 1) as u32);
+            let serial = (x >> 11) as u32 & (((1u64 << self.serial_bits) - 1) as u32);
+            let word = make(id, serial);
+            word.is_some()
+                && word == self.word(id, serial)
+                && self.parts(word.unwrap_or(0)) == (id, serial)
+        })
+    }
+}
+
+static PIDS: OnceLock<Option<Pids>> = OnceLock::new();
+
+/// The formula for local pids, if one was found.
+#[inline]
+pub fn pids() -> Option<&'static Pids> {
+    PIDS.get().and_then(Option::as_ref)
+}
+
+static PORTS: OnceLock<Option<Pids>> = OnceLock::new();
+
+/// The formula for local ports, if one was found: a port's number is an id without a serial.
+#[inline]
+pub fn ports() -> Option<&'static Pids> {
+    PORTS.get().and_then(Option::as_ref)
+}
+
+/// The word of a local pid.
+pub fn local_pid_word(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
+    match pids() {
+        Some(pids) => pids.word(id, serial),
+        None => make_local_pid(env, id, serial),
+    }
+}
+
+/// Looks for the formulas, while the library loads.
+pub fn find_pids(env: *mut Env) {
+    PIDS.get_or_init(|| {
+        let make = |id, serial| make_local_pid(env, id, serial);
+        Pids::find(&[(15, 13), (28, 32), (28, 13)], &make)
+    });
+    PORTS.get_or_init(|| {
+        let make = |id, _serial| make_local_port(env, id);
+        let is_wanted = is_wanted("port");
+        is_wanted.then(|| Pids::find(&[(28, 0)], &make)).flatten()
+    });
+}

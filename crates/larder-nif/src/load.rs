@@ -1,0 +1,117 @@
+//! What is done once, when the emulator loads the library: proofs, resource types, atoms.
+
+use crate::layout::{self, Samples};
+use crate::sys::callback;
+use crate::sys::*;
+use crate::tables::{self, owners};
+use crate::terms::{self, atoms, binaries};
+use crate::{heap, ops, resource};
+use std::ffi::{c_int, c_void};
+
+/// What tells this copy of the library from another.
+static IDENTITY: u8 = 0;
+
+fn identity() -> *mut c_void {
+    std::ptr::addr_of!(IDENTITY).cast_mut().cast()
+}
+
+/// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the
+/// library must not be used.
+fn prepare(env: *mut Env, info: Word) -> bool {
+    if let Err(why) = layout::check(env) {
+        eprintln!("larder: this Erlang release is not supported: {why}");
+        return false;
+    }
+    atoms::load(env);
+    ops::options::load(env);
+    if !open_resources(env) {
+        return false;
+    }
+    layout::check_magic(env, samples(env)[0].word);
+    layout::find_largest_integer();
+    if layout::is_wanted("room") {
+        heap::check(env);
+    }
+    if layout::is_wanted("magic") {
+        resource::check(env, &samples(env));
+    }
+    let (given, exact_map_keys) = given(info);
+    larder_matchspec::set_exact_map_keys(exact_map_keys);
+    layout::check_kinds(env, &given);
+    binaries::ready();
+    terms::check_maps(&heap::Heap::new(env));
+    true
+}
+
+/// Resources of several types and sizes, for the time of the call.
+fn samples(env: *mut Env) -> Vec<resource::Sample> {
+    let blob = || binaries::BLOBS.sample(env, larder_term::blob::Blob::from_slice(&[]));
+    vec![blob(), owners::sample(env), blob(), owners::sample(env)]
+}
+
+fn open_resources(env: *mut Env) -> bool {
+    tables::TABLES.open(env, c"larder_table", None)
+        && binaries::BLOBS.open(env, c"larder_binary", None)
+        && owners::OWNERS.open(env, c"larder_owner", Some(owners::down))
+        && owners::GUARDS.open(env, c"larder_guard", None)
+        && ops::insert::INSERTIONS.open(env, c"larder_insertion", None)
+        && ops::select::SCANS.open(env, c"larder_scan", None)
+        && ops::spec::PROGRAMS.open(env, c"larder_program", None)
+}
+
+/// The library is loaded for the first time.
+pub unsafe extern "C" fn load(env: *mut Env, data: *mut *mut c_void, info: Word) -> c_int {
+    let mut ready = false;
+    callback::run(env, || ready = prepare(env, info));
+    if !ready {
+        return 1;
+    }
+    // SAFETY: the emulator gives a place for the library's data.
+    unsafe { *data = identity() };
+    0
+}
+
+/// A newer version of the Erlang module loads the library again.
+pub unsafe extern "C" fn upgrade(
+    env: *mut Env,
+    data: *mut *mut c_void,
+    old: *mut *mut c_void,
+    _info: Word,
+) -> c_int {
+    // SAFETY: the emulator gives the place where the old code's library put its data.
+    if unsafe { *old } != identity() {
+        eprintln!(
+            "larder: another build of the native library is in use; restart the node to change it"
+        );
+        return 2;
+    }
+    let mut ready = false;
+    callback::run(env, || ready = open_resources(env));
+    // SAFETY: as in `load`.
+    unsafe { *data = identity() };
+    c_int::from(!ready)
+}
+
+/// The code of a module goes; the library stays.
+pub unsafe extern "C" fn unload(_env: *mut Env, _data: *mut c_void) {}
+
+/// The samples of `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys]`, and whether `ets`
+/// takes a key with a map for itself, not for a pattern.
+fn given(list: Word) -> (Samples, bool) {
+    let mut rest = list;
+    let mut next = || {
+        let (head, tail) = layout::cell(rest)?;
+        rest = tail;
+        Some(head)
+    };
+    let (alias, fun) = (next(), next());
+    let free = [(); 2].map(|()| next().unwrap_or(layout::NIL));
+    let exports = [(); 2].map(|()| next());
+    let samples = Samples {
+        alias,
+        fun,
+        free,
+        exports,
+    };
+    (samples, next() == Some(atoms::TRUE.word()))
+}

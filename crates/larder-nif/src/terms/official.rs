@@ -1,0 +1,190 @@
+//! Terms whose words are not read: identifiers of other nodes, references that keep something
+//! alive, and every kind whose layout was not proved (see [`layout`]). They pass
+//! through official functions, or the external term format, which every release reads and writes.
+//!
+//! A magic reference (see `layout::references`) is stored with an anchor, a copy of the reference
+//! in an environment of its own.
+
+use super::binaries;
+use super::kept::{anchor, KeptTerm};
+use crate::layout::node::{look_here, node_of, of_this_node};
+use crate::layout::{self, may_be_magic};
+use crate::sys::external::{external_format, parse_reference, ReferenceNumbers};
+use crate::sys::*;
+use larder_term::etf;
+use larder_term::{Encoder, Mode, Node, TermRef, View};
+
+/// Something that could not be turned into bytes.
+#[derive(Debug)]
+pub struct Unreadable;
+
+/// Encodes a reference. In inline mode: whether it may keep something alive, which it does not
+/// there.
+pub fn encode_reference(
+    env: *mut Env,
+    word: Word,
+    out: &mut Encoder<'_>,
+) -> Result<bool, Unreadable> {
+    let (text, creation, words) = external_format(env, word, parse_reference).ok_or(Unreadable)?;
+    let node = node_of(env, &text, creation);
+    let kept = node == Node::Local && may_be_magic(&words);
+    if kept && out.mode() != Mode::Inline {
+        out.reference_kept(&words, anchor(word, true));
+    } else {
+        out.reference(node, &words);
+    }
+    Ok(kept)
+}
+
+/// Encodes a term by official functions. In inline mode: whether something in it may keep something
+/// alive, which it does not there.
+pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, Unreadable> {
+    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the
+    // emulator ends the node.
+    if layout::is_strange(word) {
+        return encode_through_etf(env, word, out);
+    }
+    // SAFETY: `env` and the term are the running call's, and of a kind that the emulator has a type
+    // for.
+    match unsafe { enif_term_type(env, word) } {
+        term_type::BITSTRING => {
+            if let Some(bytes) = binaries::bytes(env, word) {
+                out.binary(bytes);
+                return Ok(false);
+            }
+        }
+        term_type::INTEGER => {
+            let mut value = 0;
+            // SAFETY: as above.
+            if unsafe { enif_get_int64(env, word, &mut value) } != 0 {
+                out.int(value);
+                return Ok(false);
+            }
+        }
+        term_type::FLOAT => {
+            let mut value = 0.0;
+            // SAFETY: as above.
+            if unsafe { enif_get_double(env, word, &mut value) } != 0 {
+                out.float(value);
+                return Ok(false);
+            }
+        }
+        term_type::REFERENCE => return encode_reference(env, word, out),
+        _ => {}
+    }
+    encode_through_etf(env, word, out)
+}
+
+/// Encodes any term by its external format, as `encode`. What it refers to inside is anchored as a
+/// whole.
+fn encode_through_etf(
+    env: *mut Env,
+    word: Word,
+    out: &mut Encoder<'_>,
+) -> Result<bool, Unreadable> {
+    let mut bytes = Vec::new();
+    to_bytes(env, word, &mut bytes)?;
+    // SAFETY: one whole term in inline mode, without handles.
+    let term = unsafe { TermRef::trusted(&bytes) };
+    let places = magic_places(term);
+    if places.is_empty() || out.mode() == Mode::Inline {
+        out.term(term);
+    } else {
+        encode_anchored(word, &bytes, &places, out);
+    }
+    Ok(!places.is_empty())
+}
+
+/// Appends the bytes of a term, in inline mode, by its external format.
+pub fn to_bytes(env: *mut Env, word: Word, out: &mut Vec<u8>) -> Result<(), Unreadable> {
+    external_format(env, word, |etf| decode_etf(env, etf, out))
+}
+
+fn decode_etf(env: *mut Env, etf: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
+    // The name may have changed since it was last looked at; looking costs less than this path does
+    // anyway.
+    let name = look_here(env).name;
+    etf::decode(etf, &name, out, Mode::Inline)
+        .map(|_| ())
+        .map_err(|_| Unreadable)
+}
+
+fn magic_words(reference: TermRef<'_>) -> Option<ReferenceNumbers> {
+    match reference.view() {
+        View::Ref(reference) if reference.node == Node::Local => {
+            let words: ReferenceNumbers = reference.words().collect();
+            may_be_magic(&words).then_some(words)
+        }
+        _ => None,
+    }
+}
+
+/// The magic references anywhere in a term, in the order of its bytes: where each begins and ends,
+/// and its numbers.
+fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
+    let base = term.bytes().as_ptr() as usize;
+    let mut places = Vec::new();
+    let mut todo = vec![term];
+    while let Some(term) = todo.pop() {
+        match term.view() {
+            View::Tuple(tuple) => todo.extend(tuple.iter()),
+            View::List(list) => todo.extend(
+                list.iter()
+                    .chain([list.tail()].into_iter().filter(|_| !list.is_proper())),
+            ),
+            View::Map(map) => todo.extend(map.iter().flat_map(|(key, value)| [key, value])),
+            View::Fun(fun) => todo.extend(fun.free()),
+            _ => {
+                let start = term.bytes().as_ptr() as usize - base;
+                places.extend(
+                    magic_words(term).map(|words| (start, start + term.bytes().len(), words)),
+                );
+            }
+        }
+    }
+    places.sort_unstable_by_key(|place| place.0);
+    places
+}
+
+/// Writes a term again with each magic reference in it anchored by the whole term that the host
+/// gave.
+fn encode_anchored(
+    word: Word,
+    bytes: &[u8],
+    places: &[(usize, usize, ReferenceNumbers)],
+    out: &mut Encoder<'_>,
+) {
+    let whole = anchor(word, false);
+    let mut anchored = Vec::with_capacity(bytes.len() + 16 * places.len());
+    let mut copied = 0;
+    for (start, end, words) in places {
+        anchored.extend_from_slice(&bytes[copied..*start]);
+        Encoder::new(&mut anchored, Mode::Anchored).reference_kept(words, whole.clone());
+        copied = *end;
+    }
+    anchored.extend_from_slice(&bytes[copied..]);
+    // SAFETY: the bytes are one whole term: a kept reference stands wherever a plain one stood, and
+    // the order of map pairs is by their inline form, which is the same. The counts of the handles
+    // are held by `anchored` until the release, after which nobody reads it.
+    unsafe {
+        out.term(TermRef::trusted(&anchored));
+        larder_term::blob::release_all(&anchored);
+    }
+}
+
+/// The term of stored bytes, through the external format.
+pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
+    if let Some(anchor) = term.anchor() {
+        let kept = anchor
+            .kept()
+            .and_then(|kept| kept.downcast_ref::<KeptTerm>());
+        if let Some(kept) = kept.filter(|kept| kept.reference) {
+            return Some(kept.copy(env));
+        }
+    }
+    of_this_node(env, &|here, out| {
+        let mut etf = Vec::new();
+        etf::encode(term, &here.name, &mut etf);
+        out.extend_from_slice(&etf[1..]);
+    })
+}

@@ -1,0 +1,57 @@
+//! What the host says of itself: switches of the whole process, set before its first table is made.
+
+use crate::atom::Atom;
+use std::{
+    cmp::Ordering,
+    sync::{
+        atomic::{AtomicBool, Ordering as Memory},
+        OnceLock,
+    },
+};
+
+static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
+
+/// Says whether 0.0 and −0.0 are identical in this process, as the host has it (OTP before 27). At
+/// first they are not.
+pub fn set_legacy_zero(legacy: bool) {
+    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
+    LEGACY_ZERO.store(legacy, Memory::Relaxed);
+}
+
+/// Whether 0.0 and −0.0 are identical in this process.
+#[inline]
+pub fn legacy_zero() -> bool {
+    // Ordering: Relaxed; pairs with the store of `set_legacy_zero`, see there.
+    LEGACY_ZERO.load(Memory::Relaxed)
+}
+
+/// How the host orders two atoms as keys of one map, where it isn't by their texts.
+pub type AtomOrder = fn(Atom, Atom) -> Ordering;
+
+static ATOM_ORDER: OnceLock<AtomOrder> = OnceLock::new();
+static TREE_MAPS: AtomicBool = AtomicBool::new(false);
+
+/// Says how the host orders atoms that are keys of one map. To be called before any map is encoded;
+/// a later call changes nothing. Until then, and by default, their texts are compared.
+pub fn set_atom_order(order: AtomOrder) {
+    let _the_first_counts = ATOM_ORDER.set(order);
+}
+
+/// How the host orders them, if it has said so.
+pub(crate) fn atom_order() -> Option<AtomOrder> {
+    ATOM_ORDER.get().copied()
+}
+
+/// Says that maps are written in the order of the host's tree from now on.
+pub fn set_tree_maps() {
+    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
+    TREE_MAPS.store(true, Memory::Relaxed);
+}
+
+/// Whether a map may have two forms in this process, so that identical terms may differ in their
+/// bytes.
+#[inline]
+pub fn tree_maps() -> bool {
+    // Ordering: Relaxed; pairs with the store of `set_tree_maps`, see there.
+    TREE_MAPS.load(Memory::Relaxed)
+}

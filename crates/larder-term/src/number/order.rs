@@ -1,0 +1,103 @@
+//! The order of numbers by value: an integer and a float are never rounded to one another.
+
+use crate::{
+    host::legacy_zero,
+    view::{BigRef, View},
+};
+use num_bigint::BigInt;
+use num_traits::{FromPrimitive, Signed};
+use std::cmp::Ordering;
+
+/// The order of two finite floats; 0.0 and −0.0 tie.
+pub(super) fn compare_floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.total_cmp(&b))
+}
+
+/// 2^63: the least float above every `i64`.
+const ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
+
+/// An integer against a float, by value.
+#[inline]
+pub fn int_float(n: i64, x: f64) -> Ordering {
+    if x >= ABOVE_I64 {
+        return Ordering::Less;
+    }
+    if x < -ABOVE_I64 {
+        return Ordering::Greater;
+    }
+    n.cmp(&(x.trunc() as i64))
+        .then_with(|| compare_floats(0.0, x.fract()))
+}
+
+pub(super) fn big_float(n: &BigInt, x: f64) -> Ordering {
+    if x.abs() < ABOVE_I64 {
+        return big_int(n.is_negative());
+    }
+    match BigInt::from_f64(x) {
+        Some(whole) => n.cmp(&whole),
+        None => compare_floats(0.0, x),
+    }
+}
+
+/// An integer beyond 64 bits against anything within them.
+pub(super) fn big_int(negative: bool) -> Ordering {
+    match negative {
+        true => Ordering::Less,
+        false => Ordering::Greater,
+    }
+}
+
+fn compare_bigs(a: BigRef<'_>, b: BigRef<'_>) -> Ordering {
+    let order = a
+        .magnitude
+        .len()
+        .cmp(&b.magnitude.len())
+        .then_with(|| a.magnitude.iter().rev().cmp(b.magnitude.iter().rev()));
+    match (a.negative, b.negative) {
+        (false, false) => order,
+        (true, true) => order.reverse(),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+    }
+}
+
+/// Two numbers; `exact`: every integer before every float, and −0.0 before 0.0 unless they are
+/// identical.
+pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
+    use View::{Big, Float, Int};
+    match (a, b) {
+        (Int(a), Int(b)) => a.cmp(&b),
+        (Float(a), Float(b)) if exact && !legacy_zero() => a.total_cmp(&b),
+        (Float(a), Float(b)) => compare_floats(a, b),
+        (Int(_) | Big(_), Float(_)) if exact => Ordering::Less,
+        (Float(_), Int(_) | Big(_)) if exact => Ordering::Greater,
+        (Int(a), Float(b)) => int_float(a, b),
+        (Float(a), Int(b)) => int_float(b, a).reverse(),
+        (Big(a), Big(b)) => compare_bigs(a, b),
+        (Big(a), Int(_)) => big_int(a.negative),
+        (Int(_), Big(b)) => big_int(b.negative).reverse(),
+        (Big(a), Float(b)) => big_float(&a.to_bigint(), b),
+        (Float(a), Big(b)) => big_float(&b.to_bigint(), a).reverse(),
+        _ => {
+            debug_assert!(false, "two numbers");
+            Ordering::Equal
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_and_floats_by_value() {
+        assert!(int_float(9_007_199_254_740_993, 9_007_199_254_740_992.0).is_gt());
+        assert!(int_float(1, 1.0).is_eq());
+        assert!(int_float(-1, -1.5).is_gt());
+        assert!(int_float(i64::MAX, ABOVE_I64).is_lt());
+        assert!(int_float(i64::MIN, -ABOVE_I64).is_eq());
+        let big = BigInt::from(i64::MAX) + 1;
+        assert!(big_float(&big, ABOVE_I64).is_eq());
+        assert!(big_float(&(big + 1), ABOVE_I64).is_gt());
+    }
+}
