@@ -6,6 +6,7 @@
 
 use crate::btree::run::with_scratch;
 use crossbeam_epoch::Guard;
+use std::ops::Bound;
 
 /// A key as bytes, with its hash. `hash` is read by hash-ordered indexes alone; it must be a
 /// function of `bytes`.
@@ -64,7 +65,7 @@ pub struct Seen {
 
 /// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one
 /// leaf. Reusable: `clear` keeps its memory. Key and value of an entry lie in one buffer.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Batch {
     /// All bytes of all entries.
     pub bytes: Vec<u8>,
@@ -81,6 +82,9 @@ pub struct Batch {
     /// A hint of the caller's: the entries may come in any order, as long as all of a scan's
     /// batches are used up. An index may ignore it.
     pub any_order: bool,
+    /// A hint of the caller's: what lies beyond this key, in the direction of the scan, is of no
+    /// use. A scan that leaves it out is `done` with it. An index may ignore it.
+    pub until: Bound<Vec<u8>>,
     /// A hint of the caller's: of several values under a key the first alone is of use. An index
     /// may ignore it.
     pub firsts: bool,
@@ -93,6 +97,25 @@ pub struct Batch {
     pub order: Vec<u64>,
     /// Where an index of lists has what it makes entries of: of no use to others.
     pub raw: Vec<(usize, usize, usize)>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch {
+            bytes: Vec::new(),
+            entries: Vec::new(),
+            resume: Vec::new(),
+            done: false,
+            want: 0,
+            any_order: false,
+            until: Bound::Unbounded,
+            firsts: false,
+            unordered: false,
+            seen: None,
+            order: Vec::new(),
+            raw: Vec::new(),
+        }
+    }
 }
 
 impl Batch {

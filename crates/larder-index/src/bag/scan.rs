@@ -22,7 +22,7 @@ use crate::traits::HASH;
 use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 /// A scan's batch ends when its bytes pass this.
 const BATCH_BYTES: usize = 1 << 20;
@@ -346,6 +346,7 @@ fn scan_crowd<R: KeyRule>(
         start: Start::At(&start),
         direction,
         within: &prefix,
+        until: Bound::Unbounded,
         limit: if batch.firsts { 1 } else { batch.limit() },
     };
     let own = Key {

@@ -24,6 +24,7 @@ use crate::sync::MutexGuard;
 use crate::traits::HASH;
 use crate::{Direction, Key, KeyRule, LeafConfig, Objects, Start, Stats, Unique};
 use crossbeam_epoch::Guard;
+use std::ops::Bound;
 
 /// A crowd with more objects than this has marks.
 const MANY: usize = 64;
@@ -115,6 +116,7 @@ pub(super) fn runs(
             start: Start::At(start),
             direction: Direction::Forward,
             within: prefix,
+            until: Bound::Unbounded,
             limit: usize::MAX,
         };
         tree.scan(guard, &wish, run, resume)

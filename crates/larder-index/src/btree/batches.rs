@@ -19,6 +19,7 @@ pub(crate) fn scan<R: crate::shared::Route>(
             start,
             direction,
             within: &[],
+            until: batch.until.as_ref().map(Vec::as_slice),
             limit: batch.limit(),
         };
         batch.done = tree.scan(guard, &wish, run, &mut batch.resume);

@@ -10,6 +10,7 @@ use crate::shared::{End, Found, Route, Seek};
 use crate::sync::Backoff;
 use crate::{Batch, Direction, Start};
 use crossbeam_epoch::Guard;
+use std::ops::{Bound, Range};
 
 /// A scan's batch ends before its bytes pass this, if it has an entry.
 const BATCH_BYTES: usize = 1 << 20;
@@ -20,6 +21,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) direction: Direction,
     /// Entries whose positions begin so; the first other one ends the scan.
     pub(crate) within: &'a [u8],
+    /// The last position that is of use, in the scan's direction.
+    pub(crate) until: Bound<&'a [u8]>,
     /// The most entries.
     pub(crate) limit: usize,
 }
@@ -151,6 +154,14 @@ enum Stop {
     Outside,
 }
 
+/// The entries of a leaf that a scan has before it.
+struct Span {
+    /// Their numbers.
+    entries: Range<usize>,
+    /// Whether the leaf has others behind them, which the scan doesn't want.
+    cut: bool,
+}
+
 /// How far a scan has come.
 struct Cursor<'a> {
     start: Start<'a>,
@@ -184,7 +195,34 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The entries of the leaf that the scan has before it.
+    /// The entries of the leaf that the scan has before it, up to `until`.
+    fn span(&self, view: &View<'_>, until: Bound<&[u8]>) -> Result<Span, Torn> {
+        let (mut from, mut to) = self.range(view)?;
+        let (position, included) = match until {
+            Bound::Included(position) => (position, true),
+            Bound::Excluded(position) => (position, false),
+            Bound::Unbounded => {
+                let entries = from..to;
+                return Ok(Span {
+                    entries,
+                    cut: false,
+                });
+            }
+        };
+        let (i, found) = view.search_any(position)?;
+        let whole = (from, to);
+        if self.forward {
+            to = to.min(i + usize::from(found && included)).max(from);
+        } else {
+            from = from.max(i + usize::from(found && !included)).min(to);
+        }
+        Ok(Span {
+            entries: from..to,
+            cut: (from, to) != whole,
+        })
+    }
+
+    /// As `span`, without a bound: the first, and the one behind the last.
     fn range(&self, view: &View<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
         let start = match &self.fence {
@@ -214,8 +252,8 @@ fn collect(
     wish: &Wish<'_>,
     run: &mut Run,
 ) -> Result<Option<Stop>, Torn> {
-    let (from, to) = cursor.range(view)?;
-    run.reserve(to.saturating_sub(from).min(wish.limit));
+    let Span { entries, cut } = cursor.span(view, wish.until)?;
+    run.reserve(entries.len().min(wish.limit));
     let mut one = |i: usize| {
         if run.len() >= wish.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
@@ -228,14 +266,16 @@ fn collect(
         }
         Ok(None)
     };
-    let mut in_order = from..to;
+    let mut in_order = entries;
     loop {
         let next = if cursor.forward {
             in_order.next()
         } else {
             in_order.next_back()
         };
-        let Some(i) = next else { return Ok(None) };
+        let Some(i) = next else {
+            return Ok(cut.then_some(Stop::Outside));
+        };
         if let Some(stop) = one(i)? {
             return Ok(Some(stop));
         }

@@ -114,7 +114,7 @@ impl Cursor {
             if self.place == Place::End {
                 return 0;
             }
-            match &self.path {
+            match &mut self.path {
                 Path::Nothing => self.place = Place::End,
                 Path::Keys(keys) => match keys.get(self.key) {
                     None => self.place = Place::End,
@@ -133,7 +133,10 @@ impl Cursor {
                         Direction::Backward => (high, low),
                     };
                     let start = start(&self.place, near, self.way);
+                    // The index is lent the bound, so that it copies nothing beyond it.
+                    std::mem::swap(&mut batch.until, far);
                     at.scan(start, self.way, batch);
+                    std::mem::swap(&mut batch.until, far);
                     cut(batch, far, self.way);
                     self.go_behind(batch);
                 }
