@@ -52,8 +52,8 @@
 //! ```
 //!
 //! Unsafe code lies where memory is touched, and is denied elsewhere: in `memory` (but for
-//! `units`), in `seqlock::words`, in `hash::{bucket, leaf, slot, trie, search, change}` and in
-//! `btree::{inner, leaf, slot, view, locked}`.
+//! `units`), `outside`, `seqlock::words`, `hash::{bucket, leaf, slot, trie}` and
+//! `btree::{inner, leaf, restructure, slot, view}`.
 //!
 //! Costs, for n entries in leaves of a hundred to three hundred: an operation is a descent (log₃₂
 //! n), a search in one leaf (in hash order in one bucket of some lines, which are known before the
@@ -67,10 +67,14 @@
 mod bag;
 mod btree;
 mod choice;
+mod config;
 mod counters;
 mod hash;
 #[allow(unsafe_code)]
 mod memory;
+#[allow(unsafe_code)]
+mod outside;
+mod scratch;
 mod seqlock;
 mod shared;
 #[doc(hidden)]
@@ -80,18 +84,18 @@ mod traits;
 pub use bag::Bag;
 pub use btree::key_order::KeyOrder;
 pub use choice::{Choice, ChoiceRange, ChoiceValue};
+pub use config::LeafConfig;
 #[cfg(not(larder_model))]
 pub use crossbeam_epoch::pin;
 pub use crossbeam_epoch::Guard;
-pub use hash::gather::{KeyRule, Rule};
+pub use hash::key_rule::{KeyRule, Rule};
 pub use hash::HashOrder;
 #[cfg(debug_assertions)]
 pub use memory::bytes_taken;
 #[cfg(larder_model)]
 pub use memory::quarantine::Quarantine;
-pub use memory::retire::{garbage_waits, on_garbage};
 pub use memory::{trim, trim_arenas, Allocator};
-pub use shared::LeafConfig;
+pub use outside::retire::{garbage_waits, on_garbage};
 #[cfg(larder_model)]
 pub use sync::pin;
 pub use traits::*;

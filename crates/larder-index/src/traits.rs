@@ -4,7 +4,7 @@
 //! **prefix-free** (no key is a proper prefix of another). A hash-ordered index is given the key's
 //! 64-bit hash by its user, who seeds it.
 
-use crate::btree::run::with_scratch;
+use crate::scratch::with_scratch;
 use crossbeam_epoch::Guard;
 use std::ops::Bound;
 

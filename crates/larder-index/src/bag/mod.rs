@@ -36,8 +36,8 @@ mod position;
 mod scan;
 mod value_tree;
 
-use crate::btree::run::with_scratch;
-use crate::hash::gather::KeyRule;
+use crate::hash::key_rule::KeyRule;
+use crate::scratch::with_scratch;
 use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
 use crate::{

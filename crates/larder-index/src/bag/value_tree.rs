@@ -16,9 +16,9 @@
 use super::list::{self, CrowdEntry};
 use super::position::*;
 use super::{Bag, Stripe};
-use crate::btree::inner::Btree;
-use crate::btree::run::{with_run, with_scratch, Run};
+use crate::btree::run::{with_run, Run};
 use crate::btree::{Tree, Wish};
+use crate::scratch::with_scratch;
 use crate::sync::atomic::{fence, Ordering::*};
 use crate::sync::MutexGuard;
 use crate::traits::HASH;
@@ -33,14 +33,14 @@ const FEW: usize = 24;
 
 /// The objects of all crowds of a bag.
 pub(super) struct Crowds {
-    pub(super) tree: Tree<Btree>,
+    pub(super) tree: Tree,
     /// Which objects have which hash.
-    marks: Tree<Btree>,
+    marks: Tree,
 }
 
 impl Crowds {
     pub(super) fn new(config: LeafConfig) -> Self {
-        let tree = || Tree::new(config, Btree::new).under_locks();
+        let tree = || Tree::new(config).under_locks();
         Crowds {
             tree: tree(),
             marks: tree(),
@@ -106,7 +106,7 @@ impl Crowds {
 /// Calls `f` with runs of the entries whose positions begin with `prefix`, in order from `start`
 /// on, until it answers false.
 pub(super) fn runs(
-    tree: &Tree<Btree>,
+    tree: &Tree,
     guard: &Guard,
     (start, prefix): (&[u8], &[u8]),
     f: &mut dyn FnMut(&Run) -> bool,

@@ -1,11 +1,11 @@
 //! Removing all entries whose positions begin alike, leaf by leaf.
 
 use super::Tree;
+use crate::btree::inner::{End, Found, Seek};
 use crate::btree::leaf::Locked;
 use crate::btree::search_key::Sought;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
 use crate::seqlock::words::Torn;
-use crate::shared::{End, Found, Route, Seek};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// What is called with each value that goes.
 type Visit<'f> = &'f mut dyn FnMut(&[u8]);
 
-impl<R: Route> Tree<R> {
+impl Tree {
     /// Removes all entries whose positions begin so, and calls `f`, if any, with each value, in
     /// order; gives how many there were. Each leaf's entries go at one instant. Nobody else writes
     /// to these positions meanwhile.
@@ -31,10 +31,8 @@ impl<R: Route> Tree<R> {
         let (mut cursor, mut gone) = (within.to_vec(), 0);
         loop {
             // (1)
-            let found = self.route.find_fenced(Seek::At(&cursor), End::High, guard);
-            let Some(Found { leaf, fence }) = found else {
-                return gone;
-            };
+            let found = self.inner.find_fenced(Seek::At(&cursor), End::High, guard);
+            let Found { leaf, fence } = found;
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
@@ -67,8 +65,8 @@ impl<R: Route> Tree<R> {
         if leaf.len() > 0 {
             return self.tidy(guard, position, leaf);
         }
-        if !self.route.merge(&self.shared, leaf, position, guard) {
-            if let Ok(Some(leaf)) = self.route.find(position, guard).try_lock() {
+        if !self.inner.merge(&self.shared, leaf, position, guard) {
+            if let Ok(Some(leaf)) = self.inner.find(position, guard).try_lock() {
                 self.tidy(guard, position, leaf);
             }
         }

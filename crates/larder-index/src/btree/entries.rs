@@ -14,13 +14,13 @@
 //! A new leaf is its maker's alone until it is published, and nobody writes to the old one: both
 //! are plain bytes here.
 
-use crate::btree::leaf::{
-    length_size, record_size, Locked, NewLeaf, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
+use crate::btree::leaf::{Locked, NewLeaf};
+use crate::btree::record::{
+    length_size, record_size, Record, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
 };
-use crate::btree::run::with_spare;
 use crate::btree::search_key::{eight, head_of, HEAD_MASK};
-use crate::btree::view::Record;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
+use crate::scratch::with_spare;
 use std::cell::Cell;
 use std::ops::Range;
 

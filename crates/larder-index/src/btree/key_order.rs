@@ -3,10 +3,9 @@
 //! A position is the key itself. See `btree::inner` for the way to the leaves, and `btree` for what
 //! happens in them.
 
-use crate::btree::batches::scan;
-use crate::btree::inner::Btree;
-use crate::btree::run::with_scratch;
-use crate::btree::{From, Tree};
+use crate::btree::run::with_run;
+use crate::btree::{From, Tree, Wish};
+use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
     Batch, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Start, Stats, Unique, Updater,
@@ -15,12 +14,12 @@ use crate::{
 use crossbeam_epoch::Guard;
 
 /// Entries by key.
-pub struct KeyOrder(Tree<Btree>);
+pub struct KeyOrder(Tree);
 
 impl KeyOrder {
     /// An empty index.
     pub fn new(config: LeafConfig) -> Self {
-        KeyOrder(Tree::new(config, Btree::new))
+        KeyOrder(Tree::new(config))
     }
 }
 
@@ -80,7 +79,23 @@ impl Unique for KeyOrder {
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        scan(&self.0, guard, (start, direction), 0, batch);
+        batch.clear();
+        with_run(|run| {
+            let request = Wish {
+                start,
+                direction,
+                within: &[],
+                until: batch.until.as_ref().map(Vec::as_slice),
+                limit: batch.limit(),
+            };
+            batch.done = self.0.scan(guard, &request, run, &mut batch.resume);
+            // The batch takes the run's bytes as they are.
+            std::mem::swap(&mut run.bytes, &mut batch.bytes);
+            let entries = run.entries.iter();
+            batch
+                .entries
+                .extend(entries.map(|e| (e.from, e.middle, e.end)));
+        });
     }
 
     fn step(

@@ -23,11 +23,10 @@
 //! The range, the prefix and the size of a leaf never change; a leaf for which they would is
 //! replaced.
 
+use crate::btree::record::{write_record, SLOT};
 use crate::btree::run::Run;
 pub(super) use crate::btree::search_key::head_of;
 use crate::btree::search_key::PLACE_BITS;
-use crate::btree::view::View;
-use crate::memory::outside::Handle;
 use crate::memory::{self as allocator, prefetch};
 pub(crate) use crate::seqlock::version::Obsolete;
 use crate::seqlock::version::Version;
@@ -38,8 +37,6 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Bytes of a slot.
-pub(crate) const SLOT: usize = 8;
 /// The most bytes of content: what a slot can point into.
 pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
 /// The longest prefix that is truncated.
@@ -53,7 +50,7 @@ pub(super) const SPACING: u32 = 4;
 /// What a leaf's memory begins with.
 #[repr(C, align(64))]
 pub(super) struct Head {
-    version: Version,
+    pub(super) version: Version,
     /// Slots in use.
     pub(super) count: AtomicU64,
     /// Where the records begin, in bytes.
@@ -63,8 +60,6 @@ pub(super) struct Head {
     /// Low half: the contention counter. High half: where the last insert went and how many went
     /// there in a row.
     pub(super) adapt: AtomicU64,
-    /// The epoch of the table in which the leaf was made. For snapshots to come.
-    stamp: AtomicU64,
     /// Words of content.
     words: u32,
     /// Bytes of prefix.
@@ -181,17 +176,6 @@ impl<'g> Leaf<'g> {
         layout(head.words as usize, head.prefix as usize).size()
     }
 
-    /// Begins an optimistic read; waits while a writer is at work.
-    #[inline]
-    pub(crate) fn read(self) -> Result<View<'g>, Obsolete> {
-        Ok(View::new(self, Some(self.head().version.read()?)))
-    }
-
-    /// A look at the leaf by someone who believes nothing of what is read.
-    pub(crate) fn glance(self) -> View<'g> {
-        View::new(self, None)
-    }
-
     /// Whether nobody wrote since `version` was read: all that was read since is true.
     #[inline]
     pub(super) fn unchanged(self, version: u64) -> bool {
@@ -238,22 +222,6 @@ impl<'g> Leaf<'g> {
         // SAFETY: the memory was taken with this layout, whose sizes never change.
         unsafe { allocator::release(self.head.cast(), layout) };
     }
-
-    /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
-    ///
-    /// # Safety
-    /// Nobody can use the leaf any more; the handles in it are not in another leaf.
-    pub(super) unsafe fn free_all(self) {
-        let view = View::new(self, None);
-        for i in 0..view.len() {
-            if let Ok(Some(handle)) = view.handle(i) {
-                // SAFETY: only this leaf had the handle.
-                unsafe { handle.free() };
-            }
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.free() };
-    }
 }
 
 impl<'g> Locked<'g> {
@@ -265,6 +233,15 @@ impl<'g> Locked<'g> {
             before,
             changed: false,
         }
+    }
+
+    /// The content as plain bytes, while this borrow of the lock lasts.
+    #[inline]
+    pub(super) fn content(&self) -> &[u8] {
+        let words = self.leaf.words();
+        // SAFETY: 1. the words are initialised, and alive as long as the lock is held; 2. only the
+        // lock's holder writes, and writing takes `&mut self`, which this borrow excludes.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
     }
 
     /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from
@@ -431,79 +408,5 @@ impl Drop for NewLeaf {
         // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
         // still.
         unsafe { self.0.free() };
-    }
-}
-
-/// Bytes of a record, for a position's suffix of this length.
-pub(crate) fn record_size(suffix: usize, value: usize) -> usize {
-    length_size(suffix) + length_size(value) + suffix.saturating_sub(5) + value
-}
-
-/// Bytes of a record that is a handle.
-pub(crate) const HANDLE_RECORD: usize = 9;
-/// First byte of a record that is a handle.
-pub(crate) const HANDLE_MARK: u8 = 0xFF;
-/// The longest key suffix or value in a leaf.
-pub(crate) const MOST_INLINE: usize = 0x7E00;
-
-/// Bytes of a length: one below 128, else two, the first of them `0x80..=0xFE`.
-pub(crate) fn length_size(n: usize) -> usize {
-    1 + usize::from(n >= 0x80)
-}
-
-/// Reads the length in the low bytes of `bits`: the length, and how many bytes it took.
-#[inline]
-pub(super) fn length(bits: u64) -> (usize, usize) {
-    let first = (bits & 0xFF) as usize;
-    if first < 0x80 {
-        (first, 1)
-    } else {
-        ((first & 0x7F) << 8 | (bits >> 8 & 0xFF) as usize, 2)
-    }
-}
-
-/// What a leaf stores for an entry.
-#[derive(Clone, Copy)]
-pub(crate) enum Stored<'v> {
-    /// The value lies in the leaf.
-    Inline(&'v [u8]),
-    /// The object lies outside.
-    Outside(Handle),
-}
-
-impl Stored<'_> {
-    /// Bytes of the record, for a position's suffix of this length.
-    pub(crate) fn record(&self, suffix: usize) -> usize {
-        match self {
-            Stored::Inline(value) => record_size(suffix, value.len()),
-            Stored::Outside(_) => HANDLE_RECORD,
-        }
-    }
-}
-
-/// Writes a record.
-#[inline]
-pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {
-    match stored {
-        Stored::Outside(handle) => {
-            writer.push(u64::from(HANDLE_MARK), 1);
-            writer.push(handle.bits(), 8);
-        }
-        Stored::Inline(value) if suffix.len() <= 5 && value.len() <= 6 => {
-            let lengths = suffix.len() | value.len() << 8;
-            writer.push(words::little(value) << 16 | lengths as u64, value.len() + 2);
-        }
-        Stored::Inline(value) => {
-            let (mut lengths, mut taken) = (0, 0);
-            for n in [suffix.len(), value.len()] {
-                let long = (0x80 | n >> 8 | (n & 0xFF) << 8) as u64;
-                let own = if n < 0x80 { n as u64 } else { long };
-                lengths |= own << (8 * taken);
-                taken += length_size(n);
-            }
-            writer.push(lengths, taken);
-            writer.bytes(suffix.get(5..).unwrap_or(&[]));
-            writer.bytes(value);
-        }
     }
 }

@@ -1,11 +1,12 @@
 //! What the holder of a leaf's lock may do.
 
 use crate::btree::entries::Entries;
-use crate::btree::leaf::{write_record, Leaf, Locked, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
+use crate::btree::leaf::{Leaf, Locked};
+use crate::btree::record::{write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
 use crate::btree::run::Run;
 use crate::btree::search_key::{Sought, PLACE_BITS};
-use crate::btree::view::{Record, Spot, View};
-use crate::memory::outside::{Handle, Outside};
+use crate::btree::view::{Spot, View};
+use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -148,13 +149,6 @@ impl<'g> Locked<'g> {
             }
         }
         self.insert_run(n);
-    }
-
-    /// The content, while this borrow of the lock lasts.
-    #[inline]
-    pub(super) fn content(&self) -> &[u8] {
-        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
-        unsafe { self.view().content_in_place() }
     }
 
     /// The value of entry `i`, whose record a search has found, in place, while this borrow of the

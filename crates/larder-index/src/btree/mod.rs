@@ -1,4 +1,4 @@
-//! The core of both defaults: entries at positions, in leaves, to which a [`Route`] leads.
+//! The core of both defaults: entries at positions, in leaves, to which inner levels lead.
 //!
 //! A read: find the leaf, look, check (see `seqlock`). A write: find the leaf, lock it, look,
 //! change it in place, or
@@ -10,7 +10,6 @@
 //! A leaf at which writers meet often splits early. A leaf that removals leave nearly empty merges
 //! with a neighbour.
 
-pub(crate) mod batches;
 mod clear;
 pub(crate) mod entries;
 #[allow(unsafe_code)]
@@ -18,26 +17,33 @@ pub(crate) mod inner;
 pub(crate) mod key_order;
 #[allow(unsafe_code)]
 pub(crate) mod leaf;
-#[allow(unsafe_code)]
 mod locked;
 mod node;
+mod record;
+#[allow(unsafe_code)]
+mod restructure;
 pub(crate) mod run;
 mod scan;
 pub(crate) mod search_key;
+mod sizes;
 #[allow(unsafe_code)]
 mod slot;
+mod tail;
 #[allow(unsafe_code)]
 mod view;
 
 use crate::btree::entries::{with_entries, Entries};
-use crate::btree::leaf::{Leaf, Locked, NewLeaf, Obsolete, Stored, MOST_CONTENT, SLOT};
+use crate::btree::inner::{Btree, End, Found, Seek};
+use crate::btree::leaf::{Leaf, Locked, NewLeaf, Obsolete, MOST_CONTENT};
 use crate::btree::locked::lives_outside;
-use crate::btree::run::with_scratch;
+use crate::btree::record::{Record, Stored, SLOT};
 use crate::btree::search_key::Sought;
-use crate::btree::view::{Record, Spot, View};
-use crate::memory::outside::Handle;
+use crate::btree::view::{Spot, View};
+use crate::config::LeafConfig;
+use crate::outside::Handle;
+use crate::scratch::with_scratch;
 use crate::seqlock::words::Torn;
-use crate::shared::{End, Found, LeafConfig, Route, Seek, Shared};
+use crate::shared::Shared;
 use crate::sync::{Backoff, Mutex};
 use crate::{Change, Lookup, Predicate, Previous, Stats, Updater, SHORT};
 use crossbeam_epoch::Guard;
@@ -52,22 +58,22 @@ const HOT: i32 = 1000;
 pub(crate) use scan::{From, Wish};
 
 /// Entries at positions.
-pub(crate) struct Tree<R> {
-    route: R,
+pub(crate) struct Tree {
+    inner: Btree,
     shared: Shared,
     /// How far `free_some` has come.
     freed: Mutex<Vec<u8>>,
 }
 
-impl<R: Route> Tree<R> {
+impl Tree {
     /// An empty tree.
-    pub(crate) fn new(config: LeafConfig, route: impl FnOnce(&Shared) -> R) -> Self {
+    pub(crate) fn new(config: LeafConfig) -> Self {
         let shared = Shared {
             config,
             ..Shared::default()
         };
         Tree {
-            route: route(&shared),
+            inner: Btree::new(&shared),
             shared,
             freed: Mutex::default(),
         }
@@ -98,7 +104,7 @@ impl<R: Route> Tree<R> {
         let sought = Sought::new(position);
         let backoff = Backoff::new();
         loop {
-            let leaf = self.route.find(sought, guard);
+            let leaf = self.inner.find(sought, guard);
             if let Ok(view) = leaf.read() {
                 let prefix = leaf.prefix_len();
                 let found = match sought.suffix(prefix) {
@@ -169,7 +175,7 @@ impl<R: Route> Tree<R> {
                 .take(AT_ONCE)
                 .map(|position| {
                     let sought = Sought::new(position);
-                    (self.route.find(sought, guard), sought)
+                    (self.inner.find(sought, guard), sought)
                 })
                 .collect();
             let views: SmallVec<[(View<'_>, u64); AT_ONCE]> = leaves
@@ -188,7 +194,7 @@ impl<R: Route> Tree<R> {
     fn lock<'g>(&self, guard: &'g Guard, sought: Sought<'_>) -> (Locked<'g>, i32) {
         let backoff = Backoff::new();
         loop {
-            match self.route.find(sought, guard).lock() {
+            match self.inner.find(sought, guard).lock() {
                 Ok((mut locked, met)) => {
                     if met {
                         self.shared.counters.met();
@@ -209,7 +215,7 @@ impl<R: Route> Tree<R> {
         guard: &'g Guard,
         sought: Sought<'p>,
     ) -> (Locked<'g>, Place<'p>, i32) {
-        if let Some(leaf) = self.route.tail(sought, guard) {
+        if let Some(leaf) = self.inner.tail.find(sought, guard) {
             if let Some(mut locked) = self.lock_tail(leaf, sought) {
                 let heat = locked.contention(QUIET);
                 let (i, record) = (locked.len(), None);
@@ -238,10 +244,10 @@ impl<R: Route> Tree<R> {
     fn lock_tail<'g>(&self, leaf: Leaf<'g>, sought: Sought<'_>) -> Option<Locked<'g>> {
         let locked = leaf.try_lock().ok().flatten()?;
         if locked.is_below(sought) {
-            self.route.met_tail();
+            self.inner.tail.hit();
             return Some(locked);
         }
-        self.route.missed_tail();
+        self.inner.tail.missed();
         None
     }
 
@@ -297,9 +303,9 @@ impl<R: Route> Tree<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Option<Previous> {
-        let mut locked = self.route.tail(sought, guard)?.try_lock().ok()??;
+        let mut locked = self.inner.tail.find(sought, guard)?.try_lock().ok()??;
         let next = locked.next_of_run(sought, value.len())?;
-        self.route.met_tail();
+        self.inner.tail.hit();
         if !predicate(None) {
             return Some(Previous::Refused);
         }
@@ -371,10 +377,10 @@ impl<R: Route> Tree<R> {
         let mut leaf = leaf;
         let (used, config) = (leaf.used(), &self.shared.config);
         if used < leaf.leaf().capacity() / 4
-            && config.room(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
+            && config.capacity_for(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
         {
             self.shrink(guard, position, leaf);
-            match self.route.find(position, guard).try_lock() {
+            match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) => leaf = next,
                 _ => return,
             }
@@ -390,7 +396,7 @@ impl<R: Route> Tree<R> {
         let room = self
             .shared
             .config
-            .room(leaf.used(), leaf.leaf().prefix_len());
+            .capacity_for(leaf.used(), leaf.leaf().prefix_len());
         with_entries(|entries| {
             entries.collect(&leaf);
             self.replace(guard, position, leaf, entries, room);
@@ -408,14 +414,14 @@ impl<R: Route> Tree<R> {
     ) {
         let new = entries.build(&leaf, 0..entries.len(), room, leaf.leaf().prefix());
         new.inherit(leaf.leaf());
-        self.route.replace(&self.shared, leaf, position, new, guard);
+        self.inner.replace(&self.shared, leaf, position, new, guard);
     }
 
     /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
     fn merge(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
         let mut leaf = leaf;
-        while self.route.merge(&self.shared, leaf, position, guard) {
-            match self.route.find(position, guard).try_lock() {
+        while self.inner.merge(&self.shared, leaf, position, guard) {
+            match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
                 _ => return,
             }
@@ -456,7 +462,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl<R: Route> Tree<R> {
+impl Tree {
     /// Stores a value, making room if there is none.
     #[inline(always)]
     fn put_at(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
@@ -531,7 +537,8 @@ impl<R: Route> Tree<R> {
                 } else {
                     0
                 };
-                let room = config.room((need + more).min(config.most_beside(prefix)), prefix);
+                let room =
+                    config.capacity_for((need + more).min(config.most_beside(prefix)), prefix);
                 self.replace(guard, at.sought, leaf, entries, room);
             } else if entries.len() < 2 {
                 let room = (need + need / 8).min(MOST_CONTENT);
@@ -540,7 +547,7 @@ impl<R: Route> Tree<R> {
                 // A run of inserts that went each beside the one before leaves a full leaf behind.
                 let runs = appends > entries.len() / 4;
                 let cut = runs.then_some(at.i + usize::from(leaf.descends()));
-                self.route
+                self.inner
                     .split(&self.shared, leaf, at.sought, entries, cut, guard);
             }
         });
@@ -550,7 +557,7 @@ impl<R: Route> Tree<R> {
     fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>) {
         with_entries(|entries| {
             entries.collect(&leaf);
-            self.route
+            self.inner
                 .split(&self.shared, leaf, at.sought, entries, None, guard);
         });
     }
@@ -560,11 +567,8 @@ impl<R: Route> Tree<R> {
         let mut cursor = self.freed.lock();
         let mut freed = 0;
         while freed < limit.max(1) {
-            let Some(Found { leaf, fence }) =
-                self.route.find_fenced(Seek::At(&cursor), End::High, guard)
-            else {
-                return true;
-            };
+            let found = self.inner.find_fenced(Seek::At(&cursor), End::High, guard);
+            let Found { leaf, fence } = found;
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
@@ -579,7 +583,7 @@ impl<R: Route> Tree<R> {
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
                 let new = NewLeaf::empty(0, leaf.prefix());
-                self.route
+                self.inner
                     .replace(&self.shared, locked, Sought::new(&cursor), new, guard);
             } else {
                 drop(locked);
@@ -603,10 +607,8 @@ impl<R: Route> Tree<R> {
         let (guard, backoff) = (crate::pin(), Backoff::new());
         let (mut len, mut cursor) = (0, Vec::new());
         loop {
-            let found = self.route.find_fenced(Seek::At(&cursor), End::High, &guard);
-            let Some(Found { leaf, fence }) = found else {
-                return len;
-            };
+            let found = self.inner.find_fenced(Seek::At(&cursor), End::High, &guard);
+            let Found { leaf, fence } = found;
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;
@@ -626,6 +628,6 @@ impl<R: Route> Tree<R> {
 
     /// Figures of the structure.
     pub(crate) fn stats(&self) -> Stats {
-        self.shared.counters.stats(self.route.depth(&crate::pin()))
+        self.shared.counters.stats(self.inner.depth(&crate::pin()))
     }
 }

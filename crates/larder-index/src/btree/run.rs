@@ -1,10 +1,10 @@
 //! Some neighbouring entries, copied out of their leaf: what a split works on, and what a scan
 //! gives.
 
-use crate::btree::leaf::{Stored, SLOT};
-use crate::memory::outside::Handle;
+use crate::btree::record::{Stored, SLOT};
+use crate::outside::Handle;
+use crate::scratch::{with_spare, KEEP};
 use std::cell::Cell;
-use std::thread::LocalKey;
 
 /// Where an entry lies in the run's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -119,28 +119,6 @@ impl Run {
 
 thread_local! {
     static SPARE: Cell<Option<Run>> = const { Cell::new(None) };
-    static SCRATCH: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
-}
-
-/// A buffer of more bytes than this is not kept.
-const KEEP: usize = 1 << 20;
-
-/// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps`
-/// says so. A new one where the thread's is in use, or gone because the thread ends: what goes with
-/// a thread may still use an index.
-pub(crate) fn with_spare<S: Default, T>(
-    spare: &'static LocalKey<Cell<Option<S>>>,
-    keeps: impl FnOnce(&S) -> bool,
-    f: impl FnOnce(&mut S) -> T,
-) -> T {
-    let own = spare.try_with(Cell::take).ok().flatten();
-    let mut own = own.unwrap_or_default();
-    let result = f(&mut own);
-    if keeps(&own) {
-        // Where the thread's place is gone, the buffer goes, too.
-        let _ = spare.try_with(|place| place.set(Some(own)));
-    }
-    result
 }
 
 /// Calls `f` with an empty run; its memory is kept for the thread's next call.
@@ -152,16 +130,4 @@ pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
         run.clear();
         f(run)
     })
-}
-
-/// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
-pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    with_spare(
-        &SCRATCH,
-        |scratch: &Vec<u8>| scratch.capacity() <= KEEP,
-        |scratch| {
-            scratch.clear();
-            f(scratch)
-        },
-    )
 }

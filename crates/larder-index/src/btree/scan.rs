@@ -1,12 +1,12 @@
 //! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
 
 use super::Tree;
+use crate::btree::inner::{End, Found, Seek};
 use crate::btree::leaf::Leaf;
 use crate::btree::run::Run;
 use crate::btree::search_key::Sought;
 use crate::btree::view::View;
 use crate::seqlock::words::Torn;
-use crate::shared::{End, Found, Route, Seek};
 use crate::sync::Backoff;
 use crate::{Batch, Direction, Start};
 use crossbeam_epoch::Guard;
@@ -50,7 +50,7 @@ fn step_from(view: &View<'_>, from: From<'_>, forward: bool) -> Result<(usize, b
     })
 }
 
-impl<R: Route> Tree<R> {
+impl Tree {
     /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
     /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if it
     /// can't be told from one leaf, or a writer was at work: then a scan must do it.
@@ -66,7 +66,7 @@ impl<R: Route> Tree<R> {
         let forward = direction == Direction::Forward;
         let leaf = match from {
             From::Edge => self.edge(forward, guard),
-            From::Position(bytes) => self.route.find(Sought::new(bytes), guard),
+            From::Position(bytes) => self.inner.find(Sought::new(bytes), guard),
         };
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
@@ -86,7 +86,7 @@ impl<R: Route> Tree<R> {
     /// The first leaf or the last. It may be obsolete.
     fn edge<'g>(&self, first: bool, guard: &'g Guard) -> Leaf<'g> {
         let end = if first { End::Low } else { End::High };
-        self.route.find_edge(end, guard)
+        self.inner.find_edge(end, guard)
     }
 
     /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one
@@ -105,11 +105,7 @@ impl<R: Route> Tree<R> {
         let backoff = Backoff::new();
         loop {
             run.clear();
-            let Some(Found { leaf, fence }) = self.route.find_fenced(cursor.seek(), end, guard)
-            else {
-                resume.clear();
-                return true;
-            };
+            let Found { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;

@@ -1,11 +1,12 @@
 //! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
 //! holder.
 
-use crate::btree::leaf::{length, record_size, Leaf, HANDLE_MARK, HANDLE_RECORD};
+use crate::btree::leaf::{Leaf, Obsolete};
+use crate::btree::record::Record;
 use crate::btree::run::Run;
 use crate::btree::search_key::{head_of, HEAD_MASK};
-use crate::memory::outside::{Handle, Outside};
 use crate::memory::prefetch;
+use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, Torn};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::{Batch, SHORT};
@@ -21,110 +22,6 @@ pub(crate) struct View<'g> {
     version: Option<u64>,
 }
 
-/// A record, taken apart. It fits in a register.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    /// Where what is behind the lengths begins: the position's bytes behind the slot's five, then
-    /// the value. Of an outside object: its handle.
-    rest: u32,
-    /// Bytes of the position after the leaf's prefix; [`OUTSIDE`] for an outside object.
-    suffix: u16,
-    /// Bytes of the value.
-    value: u16,
-}
-
-/// The suffix of an outside object: no other is as long.
-const OUTSIDE: u16 = u16::MAX;
-
-impl Record {
-    /// That of an entry of so many bytes, whose own begin at `rest`.
-    pub(super) fn inline(rest: usize, suffix: usize, value: usize) -> Record {
-        Record {
-            rest: rest as u32,
-            suffix: suffix as u16,
-            value: value as u16,
-        }
-    }
-
-    /// That of an outside object, whose handle is at `rest`.
-    pub(super) fn outside(rest: usize) -> Record {
-        Record {
-            rest: rest as u32,
-            suffix: OUTSIDE,
-            value: 0,
-        }
-    }
-
-    /// From the first bytes of a record at `at`.
-    #[inline(always)]
-    pub(super) fn of(bits: u64, at: usize) -> Record {
-        if bits & 0x8080 == 0 {
-            let (suffix, value) = (bits as u16 & 0x7F, (bits >> 8) as u16 & 0x7F);
-            let rest = at as u32 + 2;
-            return Record {
-                rest,
-                suffix,
-                value,
-            };
-        }
-        Record::of_long(bits, at)
-    }
-
-    #[cold]
-    fn of_long(bits: u64, at: usize) -> Record {
-        if bits as u8 == HANDLE_MARK {
-            return Record::outside(at + 1);
-        }
-        let (suffix, a) = length(bits);
-        let (value, b) = length(bits >> (8 * a));
-        Record::inline(at + a + b, suffix, value)
-    }
-
-    #[inline]
-    pub(super) fn is_outside(&self) -> bool {
-        self.suffix == OUTSIDE
-    }
-
-    /// Where what is behind the lengths begins.
-    #[inline]
-    pub(super) fn rest_at(&self) -> usize {
-        self.rest as usize
-    }
-
-    /// Bytes of the position after the leaf's prefix.
-    #[inline]
-    pub(super) fn suffix(&self) -> usize {
-        self.suffix.into()
-    }
-
-    /// Those of them that lie in the record.
-    #[inline]
-    pub(super) fn rest(&self) -> usize {
-        self.suffix().saturating_sub(5)
-    }
-
-    /// Where the value begins.
-    #[inline]
-    pub(super) fn value_at(&self) -> usize {
-        self.rest_at() + self.rest()
-    }
-
-    /// Bytes of the value.
-    #[inline]
-    pub(super) fn value(&self) -> usize {
-        self.value.into()
-    }
-
-    /// Bytes of the record.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        if self.is_outside() {
-            return HANDLE_RECORD;
-        }
-        record_size(self.suffix(), self.value())
-    }
-}
-
 /// What a search finds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
@@ -132,6 +29,35 @@ pub(crate) struct Spot {
     pub(crate) i: usize,
     /// The record of that entry, if its position is the one sought.
     pub(crate) record: Option<Record>,
+}
+
+impl<'g> Leaf<'g> {
+    /// Begins an optimistic read; waits while a writer is at work.
+    #[inline]
+    pub(crate) fn read(self) -> Result<View<'g>, Obsolete> {
+        Ok(View::new(self, Some(self.head().version.read()?)))
+    }
+
+    /// A look at the leaf by someone who believes nothing of what is read.
+    pub(crate) fn glance(self) -> View<'g> {
+        View::new(self, None)
+    }
+
+    /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
+    ///
+    /// # Safety
+    /// Nobody can use the leaf any more; the handles in it are not in another leaf.
+    pub(super) unsafe fn free_all(self) {
+        let view = View::new(self, None);
+        for i in 0..view.len() {
+            if let Ok(Some(handle)) = view.handle(i) {
+                // SAFETY: only this leaf had the handle.
+                unsafe { handle.free() };
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.free() };
+    }
 }
 
 impl<'g> View<'g> {
@@ -533,15 +459,5 @@ impl<'g> View<'g> {
             run.extend_last(object.value());
         }
         Ok(())
-    }
-
-    /// The content, in place.
-    ///
-    /// # Safety
-    /// The caller holds the lock for `'v`, and writes nothing to the leaf in that time.
-    pub(super) unsafe fn content_in_place<'v>(&self) -> &'v [u8] {
-        // SAFETY: 1. the words are bytes; 2. nobody writes to them during `'v`, says the caller;
-        // other threads only load.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
     }
 }

@@ -4,10 +4,19 @@
 //! that was made of torn bytes leads to other bytes of the bucket, never out of it, and no read
 //! needs a check of its own: the version tells, afterwards, that they were the wrong ones.
 
+use crate::hash::shape::LANE;
 use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+
+/// Lanes in a word.
+pub(super) const LANES: usize = 8 / LANE;
+/// The tag of each lane of a word, and whether it is a guest.
+const TAGS: u64 = 0x7F00_7F00_7F00_7F00;
+/// One in each lane.
+pub(super) const EACH: u64 = 0x0001_0001_0001_0001;
+const TOPS: u64 = 0x8000_8000_8000_8000;
 
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
 // readers (see `seqlock`).
@@ -276,6 +285,54 @@ pub(super) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
     }
     // SAFETY: 1. there is room; 2. all `len` bytes were written.
     unsafe { out.set_len(from + len) };
+}
+
+/// Where a hash is at home in a leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct Home<'g> {
+    pub(super) bucket: Bucket<'g>,
+    pub(super) tag: u8,
+}
+
+/// Appends the bytes of a bucket from `at` to `end` to `out`.
+#[inline(always)]
+pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<u8>) {
+    let (from, len) = (out.len(), end - at);
+    // Whole words are written, the last of them beyond the end.
+    out.reserve(len + 8);
+    // SAFETY: `from` is within the vector's memory.
+    let to = unsafe { out.as_mut_ptr().add(from) };
+    bucket.each_word(at, len, |done, word| {
+        // SAFETY: `done < len`, and there is room for `len + 8` bytes.
+        unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
+    });
+    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    unsafe { out.set_len(from + len) };
+}
+
+/// The top bits of the lanes whose tags are those of `wanted`.
+#[inline(always)]
+pub(super) fn matches(word: u64, wanted: u64) -> u64 {
+    // A lane without difference stays below the top bit; no carry leaves a lane.
+    !(((word ^ wanted) & TAGS) + TAGS) & TOPS
+}
+
+/// Lane `i`.
+#[inline(always)]
+pub(super) fn lane(bucket: Bucket<'_>, i: usize) -> usize {
+    (bucket.word(i / LANES) >> (i % LANES * 16)) as usize & 0xFFFF
+}
+
+/// Where the object of the lane begins.
+#[inline(always)]
+pub(super) fn place(lane: usize, unit: u32) -> usize {
+    (lane & 0xFF) << unit
+}
+
+/// How many entries a bucket has, which its first word says.
+#[inline(always)]
+pub(super) fn entries(head: u64) -> usize {
+    head as usize & 0xFF
 }
 
 #[cfg(test)]

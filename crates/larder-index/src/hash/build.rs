@@ -10,12 +10,13 @@
 //! The size of buckets follows from the rows: about [`A_BUCKET`] of them, and most bytes of larger
 //! rows inside.
 
-use super::gather::{fits_inside, Gather, Item, MOST_INSIDE};
+use super::gather::{Gather, Item};
 use super::plain;
 use super::shape::*;
+use crate::config::{size_class, LeafConfig};
 use crate::hash::leaf::{Bounds, NewLeaf};
-use crate::memory::outside::Handle;
-use crate::shared::{size_class, LeafConfig, Shared};
+use crate::outside::Handle;
+use crate::shared::Shared;
 use smallvec::SmallVec;
 
 /// The part of a leaf's room that is taken when it is new, in 1024ths: the least, where buckets are

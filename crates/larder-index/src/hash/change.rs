@@ -1,12 +1,11 @@
 //! What the holder of a leaf's lock may change in its buckets.
 
-use crate::hash::bucket::Bucket;
-use crate::hash::gather::lives_inside;
+use crate::hash::bucket::{entries, lane, place, Bucket, Home, EACH, LANES};
 use crate::hash::leaf::Locked;
 use crate::hash::plain;
-use crate::hash::search::{entries, lane, place, Hit, Home, EACH, LANES};
+use crate::hash::search::Hit;
 use crate::hash::shape::*;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
 use crate::seqlock::words::{self, Writer};
 use crate::sync::atomic::Ordering::Relaxed;
 use smallvec::SmallVec;
@@ -63,9 +62,7 @@ impl Locked<'_> {
         if hit.outside {
             return self.object(self.look().handle(hit)).value();
         }
-        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
-        let bytes = unsafe { hit.bucket.plain() };
-        &bytes[hit.from..hit.end]
+        &self.plain(hit.bucket)[hit.from..hit.end]
     }
 
     /// The handle of a hit, if it is outside.

@@ -5,11 +5,10 @@
 //! reader knows where its bucket lies before any of the leaf's memory has come: the head and the
 //! bucket are waited for together. A leaf whose shape would change is replaced.
 
-use crate::hash::bucket::Bucket;
-use crate::hash::search::Home;
+use crate::hash::bucket::{entries, Bucket, Home};
 use crate::hash::shape::{Shape, SMALLEST};
-use crate::memory::outside::{Handle, Outside};
 use crate::memory::{self, prefetch};
+use crate::outside::{Handle, Outside};
 pub(crate) use crate::seqlock::version::Obsolete;
 use crate::seqlock::version::Version;
 use crate::seqlock::words;
@@ -23,8 +22,6 @@ use std::ptr::NonNull;
 #[repr(C, align(64))]
 pub(super) struct Head {
     version: Version,
-    /// The epoch of the table in which the leaf was made. For snapshots to come.
-    stamp: AtomicU64,
     /// Entries.
     pub(super) count: AtomicU32,
     /// Bytes of their objects and lanes.
@@ -217,6 +214,16 @@ impl<'g> Leaf<'g> {
         unsafe { Bucket::at(self.first().add(bucket << shift), 1 << shift) }
     }
 
+    /// Where the hash is at home.
+    #[inline(always)]
+    pub(crate) fn home(self, hash: u64) -> Home<'g> {
+        let (number, tag) = self.shape().place(hash);
+        // SAFETY: a leaf has at least one bucket, and `place` gives the whole part of a fraction
+        // times their number, which is below it.
+        let bucket = unsafe { self.bucket_unchecked(number) };
+        Home { bucket, tag }
+    }
+
     /// Which bucket of the leaf it is.
     pub(super) fn number(self, bucket: Bucket<'_>) -> usize {
         let first = self.first().as_ptr() as usize;
@@ -236,7 +243,7 @@ impl<'g> Leaf<'g> {
 
     /// Entries of a bucket, as of some moment.
     pub(crate) fn entries_of(self, bucket: usize) -> usize {
-        crate::hash::search::entries(self.bucket(bucket).word(0))
+        entries(self.bucket(bucket).word(0))
     }
 
     /// Bytes of objects and lanes, as of some moment.
@@ -437,6 +444,13 @@ impl<'g> Locked<'g> {
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
         unsafe { self.leaf.plain() }
+    }
+
+    /// A bucket of this leaf as plain bytes, while this borrow of the lock lasts.
+    #[inline(always)]
+    pub(super) fn plain<'a>(&'a self, bucket: Bucket<'a>) -> &'a [u8] {
+        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        unsafe { bucket.plain() }
     }
 
     /// The outside object of a handle that is in this leaf.

@@ -25,16 +25,15 @@
 #[allow(unsafe_code)]
 mod bucket;
 mod build;
-#[allow(unsafe_code)]
 mod change;
-pub(crate) mod gather;
+mod gather;
+pub(crate) mod key_rule;
 #[allow(unsafe_code)]
 mod leaf;
 mod plain;
 mod redistribute;
 mod resize;
 mod scan;
-#[allow(unsafe_code)]
 mod search;
 mod shape;
 #[allow(unsafe_code)]
@@ -43,17 +42,18 @@ mod successor;
 #[allow(unsafe_code)]
 mod trie;
 
-use crate::btree::run::with_scratch;
+use crate::hash::bucket::Home;
 use crate::hash::build::{is_sparse, Sizes};
 use crate::hash::change::Body;
-use crate::hash::gather::{inside, lives_inside, KeyRule, Keys, Rule};
+use crate::hash::key_rule::{KeyRule, Keys, Rule};
 use crate::hash::leaf::{Leaf, Locked, Look, Obsolete};
 use crate::hash::resize::FEW;
-use crate::hash::search::{Hit, Home, QUICK};
-use crate::hash::shape::{body_size, counting, LANE};
+use crate::hash::search::{Hit, QUICK};
+use crate::hash::shape::{body_size, counting, lives_inside, LANE};
 use crate::hash::successor::{Behind, Next};
 use crate::hash::trie::Trie;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
+use crate::scratch::with_scratch;
 use crate::seqlock::words::Torn;
 use crate::shared::Shared;
 use crate::sync::{Backoff, Mutex};
@@ -366,7 +366,7 @@ impl<R: KeyRule> HashOrder<R> {
     fn insert(&self, home: &Home<'_>, key: &[u8], leaf: &mut Locked<'_>, value: &[u8]) -> bool {
         let class = leaf.leaf().class();
         let len = body_size(key.len(), value.len(), self.keys.told);
-        let body = inside(key, value, &self.keys);
+        let body = Body::Inside(key, value, self.keys.told);
         lives_inside(len, class) && has_room(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
@@ -389,7 +389,7 @@ impl<R: KeyRule> HashOrder<R> {
         let hit = found.unwrap_or_default();
         let len = body_size(key.bytes.len(), value.len(), self.keys.told);
         let body = if lives_inside(len, shape.class) {
-            inside(key.bytes, value, &self.keys)
+            Body::Inside(key.bytes, value, self.keys.told)
         } else {
             Body::Outside(self.outside(key.bytes, value))
         };

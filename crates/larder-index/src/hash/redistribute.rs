@@ -6,7 +6,7 @@
 //! out too small) is not done: then all is gathered first (`gather`, `build`).
 
 use super::build::{plan_rows, Plan, Rows, Why};
-use super::gather::{KeyRule, Keys};
+use super::key_rule::{KeyRule, Keys};
 use super::plain;
 use super::shape::{Shape, HASH_BITS, LANE};
 use crate::hash::leaf::{Locked, NewLeaf};

@@ -8,14 +8,15 @@
 //!    neighbour.
 
 use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Why};
-use super::gather::{with_gather, Gather, Item, KeyRule};
+use super::gather::{with_gather, Gather, Item};
+use super::key_rule::KeyRule;
 use super::plain;
 use super::shape::{lead, HASH_BITS};
 use crate::hash::change::Body;
 use crate::hash::leaf::{Leaf, Locked};
 use crate::hash::trie::split::Part;
 use crate::hash::HashOrder;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 

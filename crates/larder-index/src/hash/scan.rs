@@ -9,12 +9,12 @@
 //! them: nothing is sorted, no guest is brought home and no hash is made. Such a batch is the whole
 //! leaf, from a position that is the leaf's first.
 
-use super::gather::{KeyRule, Keys};
+use super::key_rule::{KeyRule, Keys};
 use super::plain;
 use super::shape::{Shape, GUEST, HASH_BITS, OUTSIDE, TAG};
 use crate::hash::leaf::Look;
 use crate::hash::HashOrder;
-use crate::memory::outside::{Handle, Outside};
+use crate::outside::{Handle, Outside};
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::traits::HASH;

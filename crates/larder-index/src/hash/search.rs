@@ -8,27 +8,14 @@
 //! Reads may be torn: then they find anything, or nothing, and the version tells. No place leads
 //! out of a bucket (see [`Bucket`]), and a handle is followed only after a check.
 
-use crate::hash::bucket::{copy_all, Bucket};
+use crate::hash::bucket::{
+    copy_all, copy_out, entries, lane, matches, place, Bucket, Home, EACH, LANES,
+};
 use crate::hash::leaf::{Leaf, Look};
 use crate::hash::shape::*;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
 use crate::seqlock::words::{self, Torn};
 use crate::{Lookup, SHORT};
-
-/// Lanes in a word.
-pub(super) const LANES: usize = 8 / LANE;
-/// The tag of each lane of a word, and whether it is a guest.
-const TAGS: u64 = 0x7F00_7F00_7F00_7F00;
-/// One in each lane.
-pub(super) const EACH: u64 = 0x0001_0001_0001_0001;
-const TOPS: u64 = 0x8000_8000_8000_8000;
-
-/// Where a hash is at home in a leaf.
-#[derive(Clone, Copy)]
-pub(crate) struct Home<'g> {
-    pub(super) bucket: Bucket<'g>,
-    pub(super) tag: u8,
-}
 
 /// An entry that was found.
 #[derive(Clone, Copy)]
@@ -71,47 +58,6 @@ impl Hit<'_> {
         });
         Lookup::Short(len)
     }
-}
-
-/// Appends the bytes of a bucket from `at` to `end` to `out`.
-#[inline(always)]
-pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<u8>) {
-    let (from, len) = (out.len(), end - at);
-    // Whole words are written, the last of them beyond the end.
-    out.reserve(len + 8);
-    // SAFETY: `from` is within the vector's memory.
-    let to = unsafe { out.as_mut_ptr().add(from) };
-    bucket.each_word(at, len, |done, word| {
-        // SAFETY: `done < len`, and there is room for `len + 8` bytes.
-        unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
-    });
-    // SAFETY: 1. there is room; 2. all `len` bytes were written.
-    unsafe { out.set_len(from + len) };
-}
-
-/// The top bits of the lanes whose tags are those of `wanted`.
-#[inline(always)]
-pub(super) fn matches(word: u64, wanted: u64) -> u64 {
-    // A lane without difference stays below the top bit; no carry leaves a lane.
-    !(((word ^ wanted) & TAGS) + TAGS) & TOPS
-}
-
-/// Lane `i`.
-#[inline(always)]
-pub(super) fn lane(bucket: Bucket<'_>, i: usize) -> usize {
-    (bucket.word(i / LANES) >> (i % LANES * 16)) as usize & 0xFFFF
-}
-
-/// Where the object of the lane begins.
-#[inline(always)]
-pub(super) fn place(lane: usize, unit: u32) -> usize {
-    (lane & 0xFF) << unit
-}
-
-/// How many entries a bucket has, which its first word says.
-#[inline(always)]
-pub(super) fn entries(head: u64) -> usize {
-    head as usize & 0xFF
 }
 
 /// Whether entries with the tag of this lane may have been passed on from a bucket, which its first
@@ -574,17 +520,5 @@ impl<'g> Look<'g> {
     pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) -> Result<(), Torn> {
         copy_all(self.leaf.words(), out);
         Ok(())
-    }
-}
-
-impl<'g> Leaf<'g> {
-    /// Where the hash is at home.
-    #[inline(always)]
-    pub(crate) fn home(self, hash: u64) -> Home<'g> {
-        let (number, tag) = self.shape().place(hash);
-        // SAFETY: a leaf has at least one bucket, and `place` gives the whole part of a fraction
-        // times their number, which is below it.
-        let bucket = unsafe { self.bucket_unchecked(number) };
-        Home { bucket, tag }
     }
 }

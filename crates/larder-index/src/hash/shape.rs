@@ -183,6 +183,24 @@ pub(crate) fn told(bits: u64) -> (usize, usize) {
     }
 }
 
+/// The longest body that lives in a leaf. Beyond, a memory of its own wastes less than the rest of
+/// a bucket, and is no miss more: a large bucket's objects are not known before its lanes have
+/// come.
+pub(crate) const MOST_INSIDE: usize = 240;
+
+/// Whether a body of this length may live in some leaf. A body without a byte could not be told
+/// from none.
+#[inline]
+pub(crate) fn fits_inside(body: usize) -> bool {
+    (1..=MOST_INSIDE).contains(&body)
+}
+
+/// What is stored for an entry in a leaf of this class: inside if it fits.
+#[inline]
+pub(crate) fn lives_inside(body: usize, class: u8) -> bool {
+    fits_inside(body) && body <= most_body(class)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,12 +19,11 @@
 //!
 //! Reads may be torn. No key is measured or hashed, and nothing is given, before a check.
 
-use crate::hash::bucket::Bucket;
-use crate::hash::gather::{KeyRule, Keys};
+use crate::hash::bucket::{self, entries, Bucket, Home, EACH, LANES};
+use crate::hash::key_rule::{KeyRule, Keys};
 use crate::hash::leaf::Look;
-use crate::hash::search::{self, entries, Home, EACH, LANES};
 use crate::hash::shape::*;
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
 use crate::seqlock::words::Torn;
 use crate::Batch;
 use std::ops::Range;
@@ -135,7 +134,7 @@ fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
 /// this tag.
 #[inline(always)]
 fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
-    search::matches(word, (u64::from(tag) << 8) * EACH) & ours
+    bucket::matches(word, (u64::from(tag) << 8) * EACH) & ours
 }
 
 /// How many entries at home in a bucket have this tag.
@@ -312,7 +311,7 @@ impl<'g> Look<'g> {
             each_word(bucket, |first, word, ours| {
                 let guests = word & ours & (u64::from(GUEST) * EACH);
                 for lane in numbers(first, guests) {
-                    let tag = ((search::lane(bucket, lane) as u16 & TAG) >> 8) as u8;
+                    let tag = ((bucket::lane(bucket, lane) as u16 & TAG) >> 8) as u8;
                     best = best.and_then(|best| {
                         let to = best.map_or(TAGS - 1, |best: Candidate<'_>| best.tag);
                         if !(from..=to).contains(&tag) || eighth(tag) & on_the_way == 0 {
@@ -406,21 +405,21 @@ impl<'g> Look<'g> {
     fn copy_body(&self, one: Candidate<'g>, out: &mut Vec<u8>) -> Option<Handle> {
         let Candidate { bucket, lane, .. } = one;
         let unit = unit(self.leaf.class());
-        let bits = search::lane(bucket, lane);
-        let mut from = search::place(bits, unit);
+        let bits = bucket::lane(bucket, lane);
+        let mut from = bucket::place(bits, unit);
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
         }
         let mut end = match lane {
             1 => bucket.len(),
-            _ => search::place(search::lane(bucket, lane - 1), unit),
+            _ => bucket::place(bucket::lane(bucket, lane - 1), unit),
         };
         if unit > 0 {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }
         // What is torn may end before it begins.
-        search::copy_out(bucket, from, end.max(from), out);
+        bucket::copy_out(bucket, from, end.max(from), out);
         None
     }
 

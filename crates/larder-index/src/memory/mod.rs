@@ -8,14 +8,12 @@
 //!
 //! Leaves have sizes a quarter of a power of two apart: 2048, 2560, 3072, 3584, 4096.
 
-pub(crate) mod outside;
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 mod pages;
 #[cfg(larder_model)]
 pub(crate) mod quarantine;
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 mod regions;
-pub(crate) mod retire;
 #[cfg(any(
     test,
     all(target_os = "linux", not(any(miri, larder_model, larder_sanitize)))

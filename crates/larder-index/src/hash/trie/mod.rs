@@ -27,11 +27,12 @@
 mod root;
 pub(super) mod split;
 
+use crate::config::LeafConfig;
 use crate::hash::leaf::{Leaf, Locked, NewLeaf};
 use crate::hash::shape::lead;
 use crate::hash::slot::{Address, Child, Node, Slot};
 use crate::hash::trie::root::{parts, Moving};
-use crate::shared::{LeafConfig, Shared};
+use crate::shared::Shared;
 use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;

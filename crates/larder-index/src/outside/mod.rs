@@ -4,6 +4,8 @@
 //! An outside object never changes once it is reachable. It is retired by whoever takes its handle
 //! out of a leaf, under the leaf's lock, when that is free again.
 
+pub(crate) mod retire;
+
 use crate::memory;
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;

@@ -13,7 +13,7 @@
 //! freed ([`garbage_waits`]), so that somebody can move the epoch on where the threads fall idle
 //! ([`on_garbage`]).
 
-use crate::memory::outside::Handle;
+use crate::outside::Handle;
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use std::cell::Cell;

@@ -1,0 +1,375 @@
+//! Changes of the B+-tree's structure: a leaf is replaced, split, or merged with a neighbour.
+
+use crate::btree::entries::Entries;
+use crate::btree::inner::{fences, Btree, Path, Step};
+use crate::btree::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
+use crate::btree::node::{common, Inner, Seps, FANOUT};
+use crate::btree::run::with_run;
+use crate::btree::search_key::Sought;
+use crate::btree::slot::{Address, Child};
+use crate::shared::Shared;
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+
+/// Nodes that are in the tree no more.
+type Gone = SmallVec<[Address<Inner>; 8]>;
+
+/// What takes the place of neighbouring children: with a separator between each two.
+struct Splice {
+    items: Vec<Address<Inner>>,
+    seps: Seps,
+}
+
+impl Splice {
+    /// One child.
+    fn one(item: Address<Inner>) -> Splice {
+        Splice {
+            items: vec![item],
+            seps: Seps::default(),
+        }
+    }
+}
+
+/// The shortest run of bytes above `a` and not above `b`, given `a` < `b`.
+fn separator<'b>(a: &[u8], b: &'b [u8]) -> &'b [u8] {
+    &b[..(common(a, b) + 1).min(b.len())]
+}
+
+/// What all positions between the fences begin with.
+fn prefix<'f>(low: Option<&'f [u8]>, high: Option<&'f [u8]>) -> &'f [u8] {
+    match (low, high) {
+        (Some(low), Some(high)) => &low[..common(low, high).min(MOST_PREFIX)],
+        _ => &[],
+    }
+}
+
+impl Btree {
+    /// Puts `new`, of the same range, in the place of the leaf.
+    pub(super) fn replace(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: Sought<'_>,
+        new: NewLeaf,
+        guard: &Guard,
+    ) {
+        let old = leaf.leaf();
+        shared.counters.leaf_came(new.memory());
+        let changing = self.changing.lock();
+        let (path, found) = self.path(guard, |node| node.child_of(position, false));
+        debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        let at = path.last().map_or(0, |s| s.child);
+        let (low, high) = fences(&path);
+        let goes_on = leaf.appends() && high.is_none();
+        leaf.obsolete();
+        let new = Address::of_new(new);
+        let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
+        if goes_on {
+            self.tail.set(new, low);
+        }
+        drop(changing);
+        self.retire(shared, gone, &[old], guard);
+    }
+
+    /// Splits the leaf. `entries` are what its successors shall have: its own with all changes, two
+    /// at least. `at` is where a splitter that has the choice cuts.
+    pub(super) fn split(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: Sought<'_>,
+        entries: &Entries,
+        at: Option<usize>,
+        guard: &Guard,
+    ) {
+        let old = leaf.leaf();
+        let n = entries.len();
+        // A run of inserts that went each beside the one before leaves a full leaf behind, which
+        // will get no more; the other one gets all the room that it may have, since it will need
+        // it.
+        let runs_on = at.filter(|&at| at > 0 && at < n);
+        let descends = leaf.descends();
+        let cut = runs_on.unwrap_or_else(|| entries.middle());
+        let above = entries.position(&leaf, cut);
+        let sep = separator(&entries.position(&leaf, cut - 1), &above);
+        let changing = self.changing.lock();
+        let (path, found) = self.path(guard, |node| node.child_of(position, false));
+        debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        let (low, high) = fences(&path);
+        let part = |range: std::ops::Range<usize>, prefix: &[u8], is_left: bool| {
+            let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
+            let (first, goes_on) = (range.start, is_left == descends);
+            let room = match runs_on {
+                None => shared.config.capacity_for(need, prefix.len()),
+                Some(_) if goes_on => shared.config.most_beside(prefix.len()).max(need),
+                Some(_) => need,
+            };
+            let new = entries.build(&leaf, range, room, prefix);
+            if runs_on.is_some() && goes_on {
+                let at = if descends { cut - 1 } else { cut };
+                new.inherit_at(old, at - first);
+            }
+            shared.counters.leaf_came(new.memory());
+            Address::of_new(new)
+        };
+        let left = part(0..cut, prefix(low, Some(sep)), true);
+        let right = part(cut..n, prefix(Some(sep), high), false);
+        let goes_on = runs_on.is_some() && !descends && high.is_none();
+        shared.counters.split();
+        let at = path.last().map_or(0, |s| s.child);
+        leaf.obsolete();
+        let mut new = Splice {
+            items: vec![left, right],
+            seps: Seps::default(),
+        };
+        new.seps.push(sep);
+        let gone = self.splice(shared, path, (at, at), new, guard);
+        if goes_on {
+            self.tail.set(right, Some(sep));
+        }
+        drop(changing);
+        self.retire(shared, gone, &[old], guard);
+    }
+
+    /// Merges the leaf with a neighbour, if both fit in half a leaf and no other is at work there.
+    /// Whether it did.
+    pub(super) fn merge(
+        &self,
+        shared: &Shared,
+        leaf: Locked<'_>,
+        position: Sought<'_>,
+        guard: &Guard,
+    ) -> bool {
+        let Some(room) = (shared.config.most / 2).checked_sub(leaf.used()) else {
+            return false;
+        };
+        // The only leaf has no neighbour; a small table needs no lock to know.
+        if let Child::Leaf(_) = self.root.load(guard) {
+            return false;
+        }
+        let changing = self.changing.lock();
+        let (mut path, _) = self.path(guard, |node| node.child_of(position, false));
+        let Some(step) = path.last_mut() else {
+            return false;
+        };
+        let at = step.child;
+        let Some((other, i)) = Self::beside(step, room, guard) else {
+            return false;
+        };
+        // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes
+        //    is counted.
+        let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
+        let (from, to) = (at.min(i), at.max(i));
+        step.child = from;
+        let (low, _) = fences(&path);
+        if let Some(step) = path.last_mut() {
+            step.child = to;
+        }
+        let (_, high) = fences(&path);
+        let prefix = prefix(low, high);
+        let new = with_run(|run| {
+            left.collect_all(run);
+            right.collect_all(run);
+            let need = run.sizes(0..run.len(), prefix.len());
+            let room = shared.config.capacity_for(need, prefix.len());
+            (need <= shared.config.most / 2)
+                .then(|| NewLeaf::build(run, 0..run.len(), room, prefix))
+        });
+        let Some(new) = new else {
+            return false;
+        };
+        // 2. Obsolete first, then publish, then retire.
+        let old = [left.leaf(), right.leaf()];
+        shared.counters.leaf_came(new.memory());
+        shared.counters.merged();
+        left.obsolete();
+        right.obsolete();
+        let new = Splice::one(Address::of_new(new));
+        let gone = self.splice(shared, path, (from, to), new, guard);
+        drop(changing);
+        self.retire(shared, gone, &old, guard);
+        true
+    }
+
+    /// Puts `new` in the place of children `from..=to` of the last node of the way, and what
+    /// follows from that above it. The caller holds `changing`, and retires the leaves among the
+    /// children.
+    ///
+    /// 1. No node left: the root takes it. One child for one: the slot takes it.
+    /// 2. Else the node is made anew, as two if it has too many children, together with a neighbour
+    ///    if it has too few.
+    /// 3. Those take the place of the old ones one level up.
+    ///
+    /// Gives the nodes that went, which the caller retires when it has let go of `changing`.
+    fn splice(
+        &self,
+        shared: &Shared,
+        mut path: Path<'_>,
+        (mut from, mut to): (usize, usize),
+        mut new: Splice,
+        guard: &Guard,
+    ) -> Gone {
+        let mut gone = Gone::default();
+        loop {
+            let Some(step) = path.pop() else {
+                // A root of many is one node more; there are at most two.
+                self.root.store(one(shared, new));
+                break;
+            };
+            if new.items.len() == 1 && from == to {
+                step.node.children[from].store(new.items[0]);
+                break;
+            }
+            gone.push(step.address);
+            shared.counters.node_went(step.node.memory());
+            let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
+            let mut all = with_new(step.node, from, to, new);
+            (from, to) = path
+                .last()
+                .map_or((0, 0), |above| (above.child, above.child));
+            if let Some(above) = path.last() {
+                if all.items.len() <= fanout(shared) / 4 && above.node.len() > 1 {
+                    let other = if from > 0 { from - 1 } else { to + 1 };
+                    (from, to) = (from.min(other), to.max(other));
+                    gone.push(join(shared, above, other, &mut all, guard));
+                }
+            }
+            // Where a table grows at one end, what is left behind is nearly full.
+            let cut = match (grown_first, grown_last) {
+                (false, true) => all.items.len() * 7 / 8,
+                (true, false) => all.items.len() / 8,
+                _ => all.items.len() / 2,
+            };
+            // A root with one child is its child.
+            new = if path.is_empty() && all.items.len() == 1 {
+                all
+            } else {
+                nodes(shared, all, cut)
+            };
+        }
+        gone
+    }
+
+    /// Retires what a change took out: after it let go of all locks, since the end of what the
+    /// epoch frees may be anything.
+    fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[Leaf<'_>], guard: &Guard) {
+        for address in nodes {
+            // SAFETY: 1. new nodes were published under `changing`, which was held until then: no
+            // slot that can be reached leads to the old ones; 2. each was taken out of the tree by
+            // one `splice`, once.
+            unsafe { address.retire_node(guard) };
+        }
+        leaves
+            .iter()
+            .for_each(|leaf| self.retire_leaf(shared, *leaf, guard));
+    }
+
+    /// Retires a leaf that went.
+    fn retire_leaf(&self, shared: &Shared, leaf: Leaf<'_>, guard: &Guard) {
+        shared.counters.leaf_went(leaf.memory());
+        self.tail.forget(leaf);
+        // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it
+        // the tail, which only becomes a leaf that is new.
+        unsafe { leaf.retire(guard) };
+    }
+
+    /// A leaf beside the last of the way, under the same node, that uses at most `room`: locked if
+    /// nobody else is at work on it. Its child number too.
+    fn beside<'g>(step: &Step<'g>, room: usize, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
+        let last = step.node.len() - 1;
+        let left = step.child.checked_sub(1);
+        let right = Some(step.child + 1).filter(|i| *i <= last);
+        [left, right].into_iter().flatten().find_map(|i| {
+            let Child::Leaf(leaf) = step.node.children[i].load(guard) else {
+                return None;
+            };
+            let locked = leaf.try_lock().ok().flatten()?;
+            (locked.used() <= room).then_some((locked, i))
+        })
+    }
+}
+
+/// Children of a node, at most.
+fn fanout(shared: &Shared) -> usize {
+    shared.config.fanout.min(FANOUT)
+}
+
+/// The children of a node, with others in the place of `from..=to`.
+fn with_new(node: &Inner, from: usize, to: usize, new: Splice) -> Splice {
+    let mut items = node.addresses();
+    items.splice(from..=to, new.items);
+    let mut seps = Seps::default();
+    seps.extend(node.seps(), 0..from);
+    seps.extend(&new.seps, 0..new.seps.len());
+    seps.extend(node.seps(), to..node.seps().len());
+    Splice { items, seps }
+}
+
+/// One address for all: the only item, or a node of them.
+fn one(shared: &Shared, new: Splice) -> Address<Inner> {
+    if new.items.len() == 1 {
+        return new.items[0];
+    }
+    node(shared, &new.items, new.seps)
+}
+
+fn node(shared: &Shared, items: &[Address<Inner>], seps: Seps) -> Address<Inner> {
+    let node = Inner::new(items, seps);
+    shared.counters.node_came(node.memory());
+    Address::of_node(node)
+}
+
+/// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its
+/// node's slot can take no less.
+fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
+    let (n, most) = (all.items.len(), fanout(shared));
+    if n <= most {
+        return Splice::one(node(shared, &all.items, all.seps));
+    }
+    let cut = cut.clamp(n.saturating_sub(most).max(1), most.min(n - 1));
+    let (mut left, mut right, mut between) = (Seps::default(), Seps::default(), Seps::default());
+    left.extend(&all.seps, 0..cut - 1);
+    between.extend(&all.seps, cut - 1..cut);
+    right.extend(&all.seps, cut..all.seps.len());
+    let left = node(shared, &all.items[..cut], left);
+    let right = node(shared, &all.items[cut..], right);
+    Splice {
+        items: vec![left, right],
+        seps: between,
+    }
+}
+
+/// Adds the children of a neighbour, child `other` of `above`, on the left or on the right. Returns
+/// the neighbour's address.
+fn join(
+    shared: &Shared,
+    above: &Step<'_>,
+    other: usize,
+    all: &mut Splice,
+    guard: &Guard,
+) -> Address<Inner> {
+    let (address, child) = above.node.children[other].load_with_address(guard);
+    let Child::Node(neighbour) = child else {
+        unreachable!("the children of one node are all nodes or all leaves")
+    };
+    shared.counters.node_went(neighbour.memory());
+    let between = above.node.seps().get(other.min(above.child));
+    let own = Splice {
+        items: std::mem::take(&mut all.items),
+        seps: std::mem::take(&mut all.seps),
+    };
+    let beside = Splice {
+        items: neighbour.addresses(),
+        seps: neighbour.seps().clone(),
+    };
+    let (left, right) = if other < above.child {
+        (beside, own)
+    } else {
+        (own, beside)
+    };
+    *all = left;
+    all.items.extend(right.items);
+    all.seps.push(between);
+    all.seps.extend(&right.seps, 0..right.seps.len());
+    address
+}

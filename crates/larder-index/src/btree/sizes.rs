@@ -1,0 +1,51 @@
+//! How large leaves of the B+-tree are.
+
+use crate::btree::leaf::memory;
+use crate::config::{size_class, LeafConfig};
+
+impl LeafConfig {
+    /// Bytes of content at which a leaf with a prefix of this length splits: its memory is to be of
+    /// one size, whatever its prefix.
+    pub(crate) fn most_beside(&self, prefix: usize) -> usize {
+        let prefix = prefix.next_multiple_of(8);
+        if prefix <= self.most / 8 {
+            self.most - prefix
+        } else {
+            self.most
+        }
+    }
+
+    /// The capacity of a leaf with a prefix of this length that is to hold so many bytes of
+    /// content: its memory has a size that the allocator gives without waste.
+    pub(crate) fn capacity_for(&self, need: usize, prefix: usize) -> usize {
+        let most = self.most_beside(prefix);
+        if need >= most {
+            return need.next_multiple_of(8);
+        }
+        let wish = need + need * 2 / 5 + 32;
+        let around = memory(0, prefix);
+        let class = size_class(memory(wish, prefix));
+        // The samples take one byte in 64.
+        let content = (class - around) * 64 / 65 / 8 * 8;
+        content.min(most).max(need.next_multiple_of(8))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes that are no whole words once had none for the last bytes of a leaf.
+    #[test]
+    fn leaves_of_any_size_have_room() {
+        for most in [160, 161, 999, 1003, LeafConfig::default().most] {
+            let config = LeafConfig {
+                most,
+                ..LeafConfig::default()
+            };
+            for prefix in [0, 5, 40, 700] {
+                assert!((1..most + 50).all(|need| config.capacity_for(need, prefix) >= need));
+            }
+        }
+    }
+}
