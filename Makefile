@@ -34,7 +34,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia keep figures rust-bench c install-c header lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia keep figures rust-bench c install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
@@ -134,6 +134,11 @@ install-c: c
 # Writes crates/larder-capi/include/larder.h from the sources; a test says when that is due.
 header: setup-rust
 	@LARDER_WRITE_HEADER=1 $(CARGO) test --quiet $(LOCKED) -p larder-capi --test header --target-dir '$(TARGET)'
+
+# Writes erlang/src/larder_nif_stubs.hrl from the table of native functions; a test says when that
+# is due.
+stubs: setup-rust
+	@LARDER_WRITE_STUBS=1 $(CARGO) test --quiet $(LOCKED) -p larder-nif --test stubs --target-dir '$(TARGET)'
 
 shell: build
 	@erl -pa $(EBIN) -eval "{module, _} = code:ensure_loaded(larder), io:format(\"Larder is loaded: larder:new(t, []).~n\")"

@@ -11,20 +11,10 @@
 
 -on_load(load/0).
 
--export([new/2, whereis/1, all/0, delete_table/1, rename/2, give_away/3, setopts/2, safe_fixtable/2,
-         delete_all_objects/1, guard_wanted/0, guard_of_next/2, structures/0, fault/1,
-         info/2, info_list/2]).
--export([insert/2, insert_new/2, insert_list/2, insert_new_list/2, lookup/2, lookup_many/3,
-         take_many/3,
-         lookup_element/3, lookup_element_default/4, member/2, delete/2, delete_object/2, take/2,
-         update_counter/3, update_counter_default/4, update_element/3, update_element_default/4]).
--export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
-         prev_lookup/2, slot/2, fold_first/2, fold_next/5, fold_holds/2]).
--export([select_all/4, every/1, select_some/5, select_again/5, select_count/2, select_delete/2,
-         match_delete/2, select_replace/2, compile/1, is_compiled/1, run/3, test/2]).
--export([save/4, load_table/3, file_header/1]).
-
 -define(STUB, erlang:nif_error({larder, library_not_loaded})).
+
+%% The functions, each a stub until the library is loaded.
+-include("larder_nif_stubs.hrl").
 
 load() ->
     load(places()).
@@ -78,63 +68,3 @@ places() ->
         [] -> ["larder_nif"];
         Places -> Places
     end.
-
-new(_Name, _Options) -> ?STUB.
-whereis(_Name) -> ?STUB.
-all() -> ?STUB.
-delete_table(_Table) -> ?STUB.
-rename(_Table, _Name) -> ?STUB.
-give_away(_Table, _Pid, _Data) -> ?STUB.
-setopts(_Table, _Options) -> ?STUB.
-safe_fixtable(_Table, _Fix) -> ?STUB.
-delete_all_objects(_Table) -> ?STUB.
-guard_wanted() -> ?STUB.
-structures() -> ?STUB.
-fault(_Options) -> ?STUB.
-guard_of_next(_, _) -> ?STUB.
-info(_Table, _Item) -> ?STUB.
-info_list(_Table, _Items) -> ?STUB.
-insert(_Table, _Object) -> ?STUB.
-insert_new(_Table, _Object) -> ?STUB.
-insert_list(_Table, _Objects) -> ?STUB.
-insert_new_list(_Table, _Objects) -> ?STUB.
-lookup(_Table, _Key) -> ?STUB.
-lookup_many(_Table, _Keys, _Done) -> ?STUB.
-take_many(_Table, _Keys, _Done) -> ?STUB.
-lookup_element(_Table, _Key, _Position) -> ?STUB.
-lookup_element_default(_Table, _Key, _Position, _Default) -> ?STUB.
-member(_Table, _Key) -> ?STUB.
-delete(_Table, _Key) -> ?STUB.
-delete_object(_Table, _Object) -> ?STUB.
-take(_Table, _Key) -> ?STUB.
-update_counter(_Table, _Key, _Ops) -> ?STUB.
-update_counter_default(_Table, _Key, _Ops, _Default) -> ?STUB.
-update_element(_Table, _Key, _Elements) -> ?STUB.
-update_element_default(_Table, _Key, _Elements, _Default) -> ?STUB.
-first(_Table) -> ?STUB.
-last(_Table) -> ?STUB.
-next(_Table, _Key) -> ?STUB.
-prev(_Table, _Key) -> ?STUB.
-first_lookup(_Table) -> ?STUB.
-last_lookup(_Table) -> ?STUB.
-next_lookup(_Table, _Key) -> ?STUB.
-prev_lookup(_Table, _Key) -> ?STUB.
-slot(_Table, _Slot) -> ?STUB.
-fold_first(_Table, _Way) -> ?STUB.
-fold_next(_Table, _Way, _Key, _Watched, _Count) -> ?STUB.
-fold_holds(_Table, _Watched) -> ?STUB.
-select_all(_Table, _Kind, _Spec, _Direction) -> ?STUB.
-every(_Table) -> ?STUB.
-select_some(_Table, _Kind, _Spec, _Limit, _Direction) -> ?STUB.
-select_again(_Table, _Limit, _Direction, _Place, _Program) -> ?STUB.
-select_count(_Table, _Spec) -> ?STUB.
-select_delete(_Table, _Spec) -> ?STUB.
-match_delete(_Table, _Pattern) -> ?STUB.
-select_replace(_Table, _Spec) -> ?STUB.
-compile(_Spec) -> ?STUB.
-is_compiled(_Term) -> ?STUB.
-run(_Terms, _Program, _Done) -> ?STUB.
-test(_Term, _Spec) -> ?STUB.
-save(_Table, _Path, _Sync, _Extra) -> ?STUB.
-load_table(_Path, _Verify, _NewAtoms) -> ?STUB.
-file_header(_Path) -> ?STUB.

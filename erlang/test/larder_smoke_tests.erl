@@ -1,4 +1,4 @@
-%% The door itself: what only the native library can get wrong. That results
+%% The host interface itself: what only the native library can get wrong. That results
 %% and errors are those of ets is for the differential suites.
 -module(larder_smoke_tests).
 

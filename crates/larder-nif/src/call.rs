@@ -1,7 +1,7 @@
 //! How every call from Erlang begins and ends.
 //!
 //! ```text
-//!  Erlang ─▶ extern "C" entry (made by `entries!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
+//!  Erlang ─▶ extern "C" entry (made by `natives!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
 //!                                                       │
 //!   a word ◀──────────── Ok(word)                       │ no panic passes
 //!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │
@@ -196,14 +196,15 @@ pub fn cause(error: &Error) -> Known {
     }
 }
 
-/// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; then those that
-/// Erlang sees, with their arities.
+/// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; and the list of
+/// those that Erlang sees.
 #[macro_export]
-macro_rules! entries {
-    ({ $($name:ident => $area:ident::$function:ident $(@ $flags:expr)?;)* } exported { $($shown:ident / $arity:literal;)* }) => {
+macro_rules! natives {
+    ($($name:ident $(($($argument:ident),*))? => $area:ident::$function:ident $(@ $flags:expr)?;)*) => {
         /// The entries, for those who schedule themselves.
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod entry {
+            use $crate::sys;
             $(pub static $name: $crate::call::Entry = $crate::call::Entry {
                 name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
@@ -226,12 +227,17 @@ macro_rules! entries {
         }
         /// The list that the emulator reads; made once, when it loads the library.
         fn functions() -> Vec<$crate::sys::Func> {
-            vec![$($crate::sys::Func {
-                name: entry::$shown.name.as_ptr(),
-                arity: $arity,
-                fptr: entry::$shown.code,
-                flags: entry::$shown.flags,
-            }),*]
+            let mut functions = Vec::new();
+            $($(
+                let arguments: &[&str] = &[$(stringify!($argument)),*];
+                functions.push($crate::sys::Func {
+                    name: entry::$name.name.as_ptr(),
+                    arity: arguments.len() as std::ffi::c_uint,
+                    fptr: entry::$name.code,
+                    flags: entry::$name.flags,
+                });
+            )?)*
+            functions
         }
     };
 }

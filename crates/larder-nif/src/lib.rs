@@ -1,5 +1,5 @@
-//! Larder's door for Erlang and Elixir: the native functions behind the Erlang modules `larder_nif`
-//! and `larder`.
+//! Larder's host interface for Erlang and Elixir: the native functions behind the Erlang modules
+//! `larder_nif` and `larder`.
 //!
 //! Terms of the BEAM become stored bytes and bytes become terms ([`terms`]); everything between is
 //! the engine's.
@@ -54,131 +54,73 @@ use sys::Entry;
 #[global_allocator]
 static HEAP: larder::Allocator = larder::Allocator;
 
-entries! {
-    {
-        new => admin::new;
-        whereis => admin::whereis;
-        all => admin::all;
-        delete_table => admin::delete;
-        rename => admin::rename;
-        give_away => admin::give_away;
-        setopts => admin::setopts;
-        safe_fixtable => admin::safe_fixtable;
-        delete_all_objects => admin::delete_all_objects;
-        guard_wanted => admin::guard_wanted;
-        structures => structures::structures;
-        fault => structures::fault;
-        guard_of_next => admin::guard_of_next;
-        info => info::info;
-        info_list => info::info_list;
-        insert => single::insert;
-        insert_new => single::insert_new;
-        insert_list => insert::insert_list;
-        insert_new_list => insert::insert_new_list;
-        insert_more => insert::insert_more;
-        lookup => single::lookup;
-        lookup_many => many::lookup_many;
-        take_many => many::take_many;
-        take_more => many::take_more;
-        lookup_element => single::lookup_element;
-        lookup_element_default => single::lookup_element_default;
-        member => single::member;
-        delete => single::delete;
-        delete_object => single::delete_object;
-        take => single::take;
-        update_counter => update::update_counter;
-        update_counter_default => update::update_counter_default;
-        update_element => update::update_element;
-        update_element_default => update::update_element_default;
-        first => traverse::first;
-        last => traverse::last;
-        next => traverse::next;
-        prev => traverse::prev;
-        first_lookup => traverse::first_lookup;
-        last_lookup => traverse::last_lookup;
-        next_lookup => traverse::next_lookup;
-        prev_lookup => traverse::prev_lookup;
-        slot => traverse::slot;
-        fold_first => traverse::fold_first;
-        fold_next => traverse::fold_next;
-        fold_holds => traverse::fold_holds;
-        select_all => select::select_all;
-        every => select::every;
-        select_some => select::select_some;
-        select_again => select::select_again;
-        select_count => select::select_count;
-        select_delete => select::select_delete;
-        match_delete => select::match_delete;
-        select_replace => select::select_replace;
-        scan_more => select::scan_more;
-        compile => spec::compile_ref;
-        is_compiled => spec::is_compiled;
-        run => spec::run;
-        test => spec::test;
-        save => files::save @ crate::sys::DIRTY_IO;
-        load_table => files::load_table @ crate::sys::DIRTY_IO;
-        file_header => files::file_header @ crate::sys::DIRTY_IO;
-    } exported {
-        new / 2;
-        whereis / 1;
-        all / 0;
-        delete_table / 1;
-        rename / 2;
-        give_away / 3;
-        setopts / 2;
-        safe_fixtable / 2;
-        delete_all_objects / 1;
-        guard_wanted / 0;
-        structures / 0;
-        fault / 1;
-        guard_of_next / 2;
-        info / 2;
-        info_list / 2;
-        insert / 2;
-        insert_new / 2;
-        insert_list / 2;
-        insert_new_list / 2;
-        lookup / 2;
-        lookup_many / 3;
-        take_many / 3;
-        lookup_element / 3;
-        lookup_element_default / 4;
-        member / 2;
-        delete / 2;
-        delete_object / 2;
-        take / 2;
-        update_counter / 3;
-        update_counter_default / 4;
-        update_element / 3;
-        update_element_default / 4;
-        first / 1;
-        last / 1;
-        next / 2;
-        prev / 2;
-        first_lookup / 1;
-        last_lookup / 1;
-        next_lookup / 2;
-        prev_lookup / 2;
-        slot / 2;
-        fold_first / 2;
-        fold_next / 5;
-        fold_holds / 2;
-        select_all / 4;
-        every / 1;
-        select_some / 5;
-        select_again / 5;
-        select_count / 2;
-        select_delete / 2;
-        match_delete / 2;
-        select_replace / 2;
-        compile / 1;
-        is_compiled / 1;
-        run / 3;
-        test / 2;
-        save / 4;
-        load_table / 3;
-        file_header / 1;
-    }
+// The native functions: the name and the arguments that Erlang sees, the function that does the
+// work, and the schedulers that it runs on, if they are dirty ones. Those without arguments are no
+// functions for Erlang: slices of others, which schedule them. Everything else that names them is
+// made from this table: here by `natives!`, and `erlang/src/larder_nif_stubs.hrl` by `make stubs`.
+natives! {
+    new(Name, Options) => admin::new;
+    whereis(Name) => admin::whereis;
+    all() => admin::all;
+    delete_table(Table) => admin::delete;
+    rename(Table, Name) => admin::rename;
+    give_away(Table, Pid, Data) => admin::give_away;
+    setopts(Table, Options) => admin::setopts;
+    safe_fixtable(Table, Fix) => admin::safe_fixtable;
+    delete_all_objects(Table) => admin::delete_all_objects;
+    guard_wanted() => admin::guard_wanted;
+    guard_of_next(Table, Pid) => admin::guard_of_next;
+    structures() => structures::structures;
+    fault(Options) => structures::fault;
+    info(Table, Item) => info::info;
+    info_list(Table, Items) => info::info_list;
+    insert(Table, Object) => single::insert;
+    insert_new(Table, Object) => single::insert_new;
+    insert_list(Table, Objects) => insert::insert_list;
+    insert_new_list(Table, Objects) => insert::insert_new_list;
+    insert_more => insert::insert_more;
+    lookup(Table, Key) => single::lookup;
+    lookup_many(Table, Keys, Done) => many::lookup_many;
+    take_many(Table, Keys, Done) => many::take_many;
+    take_more => many::take_more;
+    lookup_element(Table, Key, Position) => single::lookup_element;
+    lookup_element_default(Table, Key, Position, Default) => single::lookup_element_default;
+    member(Table, Key) => single::member;
+    delete(Table, Key) => single::delete;
+    delete_object(Table, Object) => single::delete_object;
+    take(Table, Key) => single::take;
+    update_counter(Table, Key, Ops) => update::update_counter;
+    update_counter_default(Table, Key, Ops, Default) => update::update_counter_default;
+    update_element(Table, Key, Elements) => update::update_element;
+    update_element_default(Table, Key, Elements, Default) => update::update_element_default;
+    first(Table) => traverse::first;
+    last(Table) => traverse::last;
+    next(Table, Key) => traverse::next;
+    prev(Table, Key) => traverse::prev;
+    first_lookup(Table) => traverse::first_lookup;
+    last_lookup(Table) => traverse::last_lookup;
+    next_lookup(Table, Key) => traverse::next_lookup;
+    prev_lookup(Table, Key) => traverse::prev_lookup;
+    slot(Table, Slot) => traverse::slot;
+    fold_first(Table, Way) => traverse::fold_first;
+    fold_next(Table, Way, Key, Watched, Count) => traverse::fold_next;
+    fold_holds(Table, Watched) => traverse::fold_holds;
+    select_all(Table, Kind, Spec, Direction) => select::select_all;
+    every(Table) => select::every;
+    select_some(Table, Kind, Spec, Limit, Direction) => select::select_some;
+    select_again(Table, Limit, Direction, Place, Program) => select::select_again;
+    select_count(Table, Spec) => select::select_count;
+    select_delete(Table, Spec) => select::select_delete;
+    match_delete(Table, Pattern) => select::match_delete;
+    select_replace(Table, Spec) => select::select_replace;
+    scan_more => select::scan_more;
+    compile(Spec) => spec::compile_ref;
+    is_compiled(Term) => spec::is_compiled;
+    run(Terms, Program, Done) => spec::run;
+    test(Term, Spec) => spec::test;
+    save(Table, Path, Sync, Extra) => files::save @ sys::DIRTY_IO;
+    load_table(Path, Verify, NewAtoms) => files::load_table @ sys::DIRTY_IO;
+    file_header(Path) => files::file_header @ sys::DIRTY_IO;
 }
 
 const MODULE: &CStr = c"larder_nif";

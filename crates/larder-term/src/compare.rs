@@ -46,7 +46,7 @@ impl TermRef<'_> {
 }
 
 /// What an open pair of containers still has in common, and what is compared after that.
-struct Open {
+struct OpenPair {
     left: u64,
     exact: bool,
     then: Then,
@@ -67,9 +67,9 @@ enum Rest {
 
 fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
     let (mut i, mut j) = (0, 0);
-    let mut open: SmallVec<[Open; 8]> = SmallVec::new();
+    let mut open: SmallVec<[OpenPair; 8]> = SmallVec::new();
     let then = Then::Nothing;
-    open.push(Open {
+    open.push(OpenPair {
         left: 1,
         exact,
         then,
@@ -130,7 +130,7 @@ fn rest_rank(rest: Rest, bytes: &[u8], at: usize) -> u8 {
     }
 }
 
-type Opens = SmallVec<[Open; 8]>;
+type OpenPairs = SmallVec<[OpenPair; 8]>;
 
 /// The count after the tag, with the cursor moved behind it.
 fn count(bytes: &[u8], at: &mut usize) -> u64 {
@@ -145,11 +145,11 @@ fn open_tuples(
     i: &mut usize,
     j: &mut usize,
     exact: bool,
-    open: &mut Opens,
+    open: &mut OpenPairs,
 ) -> Ordering {
     let (n, m) = (count(a, i), count(b, j));
     let then = Then::Nothing;
-    open.push(Open {
+    open.push(OpenPair {
         left: n,
         exact,
         then,
@@ -163,7 +163,7 @@ fn open_lists(
     i: &mut usize,
     j: &mut usize,
     exact: bool,
-    open: &mut Opens,
+    open: &mut OpenPairs,
 ) -> Ordering {
     let end = |tag| if tag == LIST { Rest::Nil } else { Rest::Tail };
     let (a_end, b_end) = (end(a[*i]), end(b[*j]));
@@ -174,7 +174,7 @@ fn open_lists(
         Ordering::Greater => Then::Tails(Rest::Elements, b_end),
     };
     let left = n.min(m);
-    open.push(Open { left, exact, then });
+    open.push(OpenPair { left, exact, then });
     Ordering::Equal
 }
 
@@ -184,7 +184,7 @@ fn open_maps(
     i: &mut usize,
     j: &mut usize,
     exact: bool,
-    open: &mut Opens,
+    open: &mut OpenPairs,
 ) -> Ordering {
     let (start_a, start_b) = (*i, *j);
     let (n, m) = (count(a, i), count(b, j));
@@ -192,7 +192,7 @@ fn open_maps(
         return n.cmp(&m);
     }
     if n == 1 {
-        open.extend([exact, true].map(|exact| Open {
+        open.extend([exact, true].map(|exact| OpenPair {
             left: 1,
             exact,
             then: Then::Nothing,
@@ -218,7 +218,7 @@ fn open_funs(
     i: &mut usize,
     j: &mut usize,
     exact: bool,
-    open: &mut Opens,
+    open: &mut OpenPairs,
 ) -> Ordering {
     let ((i_end, n), (j_end, m)) = (head(a, *i), head(b, *j));
     let (x, y) = (
@@ -253,7 +253,7 @@ fn open_funs(
         _ => Ordering::Greater,
     };
     let then = Then::Nothing;
-    open.push(Open {
+    open.push(OpenPair {
         left: n,
         exact,
         then,

@@ -14,7 +14,7 @@ static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
 /// Says whether 0.0 and −0.0 are identical in this process, as the host has it (OTP before 27). At
 /// first they are not.
 pub fn set_legacy_zero(legacy: bool) {
-    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
+    // Ordering: Relaxed; a switch that the host sets before it makes its first table.
     LEGACY_ZERO.store(legacy, Memory::Relaxed);
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn atom_order() -> Option<AtomOrder> {
 
 /// Says that maps are written in the order of the host's tree from now on.
 pub fn set_tree_maps() {
-    // Ordering: Relaxed; a switch that a door sets before it makes its first table.
+    // Ordering: Relaxed; a switch that the host sets before it makes its first table.
     TREE_MAPS.store(true, Memory::Relaxed);
 }
 

@@ -241,21 +241,21 @@ fn outside_and_inline_are_identical() {
 fn owners_and_anchors_live_as_long_as_the_terms() {
     let _alone = alone();
     let before = blob::live_count();
-    struct Door {
+    struct HostBytes {
         _life: Arc<()>,
         bytes: Vec<u8>,
     }
-    impl AsRef<[u8]> for Door {
+    impl AsRef<[u8]> for HostBytes {
         fn as_ref(&self) -> &[u8] {
             &self.bytes
         }
     }
     let life = Arc::new(());
-    let owned = blob::Blob::from_owner(Door {
+    let owned = blob::Blob::from_owner(HostBytes {
         _life: life.clone(),
         bytes: vec![9; 170],
     });
-    assert!(owned.owner::<Door>().is_some() && owned.owner::<String>().is_none());
+    assert!(owned.owner::<HostBytes>().is_some() && owned.owner::<String>().is_none());
     let anchor = blob::Anchor::new(life.clone());
     let term = Term::build(|enc| {
         enc.begin_tuple(2);

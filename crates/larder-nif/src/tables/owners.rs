@@ -84,7 +84,7 @@ pub static OWNERS: Kind<Owner> = Kind::new();
 pub static GUARDS: Kind<Guard> = Kind::new();
 
 /// All tables of the node.
-pub static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(Arc::new(BeamDoor)));
+pub static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(Arc::new(BeamHost)));
 
 const SHARDS: usize = 64;
 type Shard = Mutex<HashMap<Word, Held<Owner>, ByNumber>>;
@@ -217,9 +217,9 @@ fn with_owner<R>(pid: Pid, f: impl FnOnce(&Owner) -> R) -> Option<R> {
 }
 
 /// What the engine tells us.
-struct BeamDoor;
+struct BeamHost;
 
-impl Door for BeamDoor {
+impl Door for BeamHost {
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
         // The data is in a 1-tuple; anything else says that the heir wants no message.
         if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {

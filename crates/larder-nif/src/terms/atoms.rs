@@ -177,7 +177,7 @@ fn make(env: *mut Env, atom: Atom) -> Word {
     word
 }
 
-/// Defines the atoms that the door itself speaks of, each with its word, made at load.
+/// Defines the atoms that the library itself speaks of, each with its word, made at load.
 macro_rules! known {
     ($($name:ident $text:literal),* $(,)?) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs)]

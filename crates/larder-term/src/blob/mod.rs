@@ -165,8 +165,8 @@ impl Blob {
         Blob(Kept::Host(HostBinary { address, len }))
     }
 
-    /// A blob whose bytes lie in something that a door owns. Its `as_ref` must give the same bytes
-    /// each time: they are the term's value.
+    /// A blob whose bytes lie in something that the host owns. Its `as_ref` must give the same
+    /// bytes each time: they are the term's value.
     pub fn from_owner<T: AsRef<[u8]> + Any + Send + Sync>(owner: T) -> Blob {
         Blob(Kept::Payload(Payload::new(Content::Owner(Owner::new(
             owner,

@@ -1,8 +1,8 @@
 //! What a host gives as the owner of a blob's bytes: a value of any type, kept in place if it is
 //! small.
 //!
-//! Invariant: `room` holds a `T` (or, if that is too large, a `Box<T>`) of the type that `kind` was
-//! made for, until it is dropped.
+//! Invariant: `storage` holds a `T` (or, if that is too large, a `Box<T>`) of the type that
+//! `functions` was made for, until it is dropped.
 
 use std::{
     any::{Any, TypeId},
@@ -10,15 +10,15 @@ use std::{
 };
 
 /// Words that are kept in place.
-const ROOM: usize = 3;
+const WORDS_IN_PLACE: usize = 3;
 
 /// A value that owns the bytes of a blob.
 pub(super) struct Owner {
-    room: [MaybeUninit<usize>; ROOM],
-    kind: &'static Functions,
+    storage: [MaybeUninit<usize>; WORDS_IN_PLACE],
+    functions: &'static Functions,
 }
 
-/// What is known of the type.
+/// The functions of one type of owner: a vtable.
 struct Functions {
     type_id: fn() -> TypeId,
     value: unsafe fn(*const ()) -> *const (),
@@ -26,12 +26,12 @@ struct Functions {
     drop: unsafe fn(*mut ()),
 }
 
-/// A type of owner.
-struct Kind<T>(std::marker::PhantomData<T>);
+/// Makes the vtable of a type.
+struct FunctionsOf<T>(std::marker::PhantomData<T>);
 
-impl<T: AsRef<[u8]> + Any + Send + Sync> Kind<T> {
-    const IN_PLACE: bool =
-        size_of::<T>() <= ROOM * size_of::<usize>() && align_of::<T>() <= align_of::<usize>();
+impl<T: AsRef<[u8]> + Any + Send + Sync> FunctionsOf<T> {
+    const IN_PLACE: bool = size_of::<T>() <= WORDS_IN_PLACE * size_of::<usize>()
+        && align_of::<T>() <= align_of::<usize>();
 
     const FUNCTIONS: Functions = Functions {
         type_id: TypeId::of::<T>,
@@ -41,26 +41,26 @@ impl<T: AsRef<[u8]> + Any + Send + Sync> Kind<T> {
     };
 
     /// # Safety
-    /// A `T`, or its box, lies at `room`, as for the others below.
-    unsafe fn value(room: *const ()) -> *const () {
+    /// A `T`, or its box, lies at `storage`, as for the others below.
+    unsafe fn value(storage: *const ()) -> *const () {
         match Self::IN_PLACE {
-            true => room,
+            true => storage,
             // SAFETY: what is not in place is in a box, whose address lies there.
-            false => unsafe { *room.cast::<*const ()>() },
+            false => unsafe { *storage.cast::<*const ()>() },
         }
     }
 
-    unsafe fn bytes(room: *const ()) -> *const [u8] {
+    unsafe fn bytes(storage: *const ()) -> *const [u8] {
         // SAFETY: the caller's promise; the value lives as long as the owner does.
-        unsafe { (*Self::value(room).cast::<T>()).as_ref() }
+        unsafe { (*Self::value(storage).cast::<T>()).as_ref() }
     }
 
-    unsafe fn drop(room: *mut ()) {
+    unsafe fn drop(storage: *mut ()) {
         // SAFETY: the value, or its box, is dropped once, by the owner's `drop`.
         unsafe {
             match Self::IN_PLACE {
-                true => room.cast::<T>().drop_in_place(),
-                false => drop(Box::from_raw(*room.cast::<*mut T>())),
+                true => storage.cast::<T>().drop_in_place(),
+                false => drop(Box::from_raw(*storage.cast::<*mut T>())),
             }
         }
     }
@@ -73,47 +73,47 @@ unsafe impl Sync for Owner {}
 
 impl Owner {
     pub(super) fn new<T: AsRef<[u8]> + Any + Send + Sync>(value: T) -> Owner {
-        let mut room = [MaybeUninit::uninit(); ROOM];
-        let place = room.as_mut_ptr();
-        // SAFETY: the room is aligned to words and large enough for a value that `IN_PLACE` says
+        let mut storage = [MaybeUninit::uninit(); WORDS_IN_PLACE];
+        let place = storage.as_mut_ptr();
+        // SAFETY: the storage is aligned to words and large enough for a value that `IN_PLACE` says
         // fits, or for a pointer.
         unsafe {
-            match Kind::<T>::IN_PLACE {
+            match FunctionsOf::<T>::IN_PLACE {
                 true => place.cast::<T>().write(value),
                 false => place.cast::<*mut T>().write(Box::into_raw(Box::new(value))),
             }
         }
         Owner {
-            room,
-            kind: &Kind::<T>::FUNCTIONS,
+            storage,
+            functions: &FunctionsOf::<T>::FUNCTIONS,
         }
     }
 
     fn place(&self) -> *const () {
-        self.room.as_ptr().cast()
+        self.storage.as_ptr().cast()
     }
 
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: the invariant; the bytes live as long as the value.
-        unsafe { &*(self.kind.bytes)(self.place()) }
+        unsafe { &*(self.functions.bytes)(self.place()) }
     }
 
     /// The value, if it is of this type.
     #[inline]
     pub(super) fn value<T: Any>(&self) -> Option<&T> {
-        if (self.kind.type_id)() != TypeId::of::<T>() {
+        if (self.functions.type_id)() != TypeId::of::<T>() {
             return None;
         }
         // SAFETY: the invariant, and the value is a `T`.
-        Some(unsafe { &*(self.kind.value)(self.place()).cast::<T>() })
+        Some(unsafe { &*(self.functions.value)(self.place()).cast::<T>() })
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
         // SAFETY: the invariant; nobody uses the value afterwards.
-        unsafe { (self.kind.drop)(self.room.as_mut_ptr().cast()) }
+        unsafe { (self.functions.drop)(self.storage.as_mut_ptr().cast()) }
     }
 }
 

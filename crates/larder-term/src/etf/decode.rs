@@ -2,7 +2,7 @@
 
 use super::{
     tag::COMPRESSED,
-    walk::{walk, FunHead, Head, Owner, Sink, Tail, Text},
+    walk::{walk, Creator, FunHead, Head, HeadSink, Tail, Text},
     EtfError, EtfOptions, VERSION,
 };
 use crate::{
@@ -122,7 +122,7 @@ fn decode_plain(
 ) -> Result<usize, EtfError> {
     let mut lists = Lists::default();
     walk(bytes, &mut lists)?;
-    let mut writer = Writer {
+    let mut writer = TermWriter {
         enc,
         lists: lists.0,
         maps: Vec::new(),
@@ -144,7 +144,7 @@ struct ListHead {
 #[derive(Default)]
 struct Lists(Vec<ListHead>);
 
-impl<'a> Sink<'a> for Lists {
+impl<'a> HeadSink<'a> for Lists {
     fn head(&mut self, _head: Head<'a>) -> Result<(), EtfError> {
         Ok(())
     }
@@ -180,7 +180,7 @@ impl<'a> Sink<'a> for Lists {
 }
 
 /// The second walk: writes.
-struct Writer<'e, 'b> {
+struct TermWriter<'e, 'b> {
     enc: &'e mut Encoder<'b>,
     lists: Vec<ListHead>,
     maps: Vec<MapToken>,
@@ -188,7 +188,7 @@ struct Writer<'e, 'b> {
     safe: bool,
 }
 
-impl<'a> Sink<'a> for Writer<'_, '_> {
+impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
     fn head(&mut self, head: Head<'a>) -> Result<(), EtfError> {
         match head {
             Head::Int(n) => self.enc.int(n),
@@ -262,8 +262,8 @@ impl<'a> Sink<'a> for Writer<'_, '_> {
     }
 }
 
-impl Writer<'_, '_> {
-    fn node(&self, owner: Owner<'_>) -> Result<Node, EtfError> {
+impl TermWriter<'_, '_> {
+    fn node(&self, owner: Creator<'_>) -> Result<Node, EtfError> {
         let creation = owner.creation;
         let name = self.atom(owner.name)?;
         let name = NodeName { name, creation };

@@ -19,7 +19,7 @@ use crate::{
 /// Linear; no recursion.
 pub fn encode(term: TermRef<'_>, local: &NodeName, out: &mut Vec<u8>) {
     out.push(VERSION);
-    let mut writer = Writer {
+    let mut writer = EtfWriter {
         out,
         local: *local,
         pending: 1,
@@ -42,7 +42,7 @@ enum End {
     Fun(usize),
 }
 
-struct Writer<'o> {
+struct EtfWriter<'o> {
     out: &'o mut Vec<u8>,
     local: NodeName,
     /// How many terms the open containers still lack.
@@ -56,7 +56,7 @@ fn length(n: usize) -> [u8; 4] {
     u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes()
 }
 
-impl Writer<'_> {
+impl EtfWriter<'_> {
     /// Writes the head at `at..end`; gives how many of the heads after it were written with it.
     fn head(&mut self, bytes: &[u8], at: usize, end: usize) -> usize {
         let children = crate::skip::head(bytes, at).1;

@@ -2,7 +2,7 @@
 //!
 //! Decoding walks twice. The first walk checks everything and learns how long each list really is:
 //! a list whose tail is a list is one longer list, and its head comes first. The second walk
-//! writes. Both see the same heads, through a [`Sink`].
+//! writes. Both see the same heads, through a [`HeadSink`].
 
 use super::{tag::*, EtfError};
 
@@ -18,7 +18,7 @@ pub(super) enum Text<'a> {
 
 /// The node of an identifier.
 #[derive(Clone, Copy)]
-pub(super) struct Owner<'a> {
+pub(super) struct Creator<'a> {
     pub(super) name: Text<'a>,
     pub(super) creation: u32,
 }
@@ -40,9 +40,9 @@ pub(super) enum Head<'a> {
     Map(u32),
     Binary(&'a [u8]),
     Bits(&'a [u8], usize),
-    Pid(Owner<'a>, u32, u32),
-    Port(Owner<'a>, u64),
-    Ref(Owner<'a>, &'a [u8]),
+    Pid(Creator<'a>, u32, u32),
+    Port(Creator<'a>, u64),
+    Ref(Creator<'a>, &'a [u8]),
     Fun(FunHead<'a>),
     Export(Text<'a>, Text<'a>, u8),
 }
@@ -57,11 +57,11 @@ pub(super) struct FunHead<'a> {
     pub(super) old_uniq: i64,
     pub(super) free: u32,
     /// The node that made it.
-    pub(super) creator: Owner<'a>,
+    pub(super) creator: Creator<'a>,
 }
 
 /// Whoever looks on during a walk.
-pub(super) trait Sink<'a> {
+pub(super) trait HeadSink<'a> {
     /// A term that is no list, and no tail that a list swallows.
     fn head(&mut self, head: Head<'a>) -> Result<(), EtfError>;
     /// The list with this number begins; `elements` before its tail. `tail`: it is the tail of the
@@ -90,13 +90,13 @@ pub(super) enum Tail {
 }
 
 /// An open container.
-struct Open {
+struct OpenHead {
     left: u64,
-    kind: Kind,
+    kind: Container,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum Container {
     Plain,
     Map,
     /// A list's number, and what its tail is as far as is known.
@@ -104,25 +104,25 @@ enum Kind {
 }
 
 /// Walks over the term at the start of `bytes` (behind the version byte). Gives its length.
-pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usize, EtfError> {
-    let mut reader = Reader { bytes, at: 0 };
-    let mut open: Vec<Open> = Vec::new();
+pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<usize, EtfError> {
+    let mut reader = EtfReader { bytes, at: 0 };
+    let mut open: Vec<OpenHead> = Vec::new();
     let mut lists = 0;
     loop {
         let tail_of = match open.last_mut() {
-            Some(Open {
+            Some(OpenHead {
                 left: 1,
-                kind: Kind::List(_, tail),
+                kind: Container::List(_, tail),
             }) => Some(tail),
             _ => None,
         };
         let head = reader.head()?;
         let (children, kind) = match (head, tail_of) {
-            (Head::Nil, Some(_)) => (0, Kind::Plain),
+            (Head::Nil, Some(_)) => (0, Container::Plain),
             (Head::String(bytes), Some(tail)) => {
                 *tail = Tail::String(bytes.len());
                 sink.string_tail(bytes)?;
-                (0, Kind::Plain)
+                (0, Container::Plain)
             }
             (Head::List(n), tail) => {
                 let number = lists;
@@ -132,17 +132,17 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usiz
                     *tail = Tail::List(number);
                 }
                 sink.list(number, u64::from(n), is_tail);
-                (u64::from(n) + 1, Kind::List(number, Tail::Nil))
+                (u64::from(n) + 1, Container::List(number, Tail::Nil))
             }
             (head, tail) => {
                 if let Some(tail) = tail {
                     *tail = Tail::Other;
                 }
                 let opened = match &head {
-                    Head::Tuple(n) => (u64::from(*n), Kind::Plain),
-                    Head::Map(n) => (2 * u64::from(*n), Kind::Map),
-                    Head::Fun(fun) => (u64::from(fun.free), Kind::Plain),
-                    _ => (0, Kind::Plain),
+                    Head::Tuple(n) => (u64::from(*n), Container::Plain),
+                    Head::Map(n) => (2 * u64::from(*n), Container::Map),
+                    Head::Fun(fun) => (u64::from(fun.free), Container::Plain),
+                    _ => (0, Container::Plain),
                 };
                 sink.head(head)?;
                 opened
@@ -152,15 +152,15 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usiz
             return Err(EtfError::Truncated);
         }
         // A term that opens a container counts for its parent when the container is complete.
-        open.push(Open {
+        open.push(OpenHead {
             left: children,
             kind,
         });
-        while let Some(Open { left: 0, kind }) = open.last() {
+        while let Some(OpenHead { left: 0, kind }) = open.last() {
             match *kind {
-                Kind::Plain => {}
-                Kind::Map => sink.end_map()?,
-                Kind::List(number, tail) => sink.end_list(number, tail),
+                Container::Plain => {}
+                Container::Map => sink.end_map()?,
+                Container::List(number, tail) => sink.end_list(number, tail),
             }
             open.pop();
             match open.last_mut() {
@@ -172,12 +172,12 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl Sink<'a>) -> Result<usiz
 }
 
 /// The bytes, and how far they were read.
-struct Reader<'a> {
+struct EtfReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EtfReader<'a> {
     fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
                 let name = self.atom()?;
                 let (id, serial) = (self.u32()?, self.u32()?);
                 let creation = self.creation(tag == PID)?;
-                Head::Pid(Owner { name, creation }, id, serial)
+                Head::Pid(Creator { name, creation }, id, serial)
             }
             PORT | NEW_PORT | V4_PORT => {
                 let name = self.atom()?;
@@ -263,13 +263,13 @@ impl<'a> Reader<'a> {
                     _ => u64::from(self.u32()?),
                 };
                 let creation = self.creation(tag == PORT)?;
-                Head::Port(Owner { name, creation }, id)
+                Head::Port(Creator { name, creation }, id)
             }
             REFERENCE => {
                 let name = self.atom()?;
                 let words = self.take(4)?;
                 let creation = self.creation(true)?;
-                Head::Ref(Owner { name, creation }, words)
+                Head::Ref(Creator { name, creation }, words)
             }
             NEW_REFERENCE | NEWER_REFERENCE => {
                 let words = self.u16()?;
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
                     1..=5 => self.take(4 * words)?,
                     _ => return Err(EtfError::Malformed),
                 };
-                Head::Ref(Owner { name, creation }, words)
+                Head::Ref(Creator { name, creation }, words)
             }
             NEW_FUN => Head::Fun(self.fun()?),
             EXPORT => {

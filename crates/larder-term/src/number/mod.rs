@@ -45,7 +45,7 @@ static MAX_BITS: AtomicU64 = AtomicU64::new(1 << 26);
 
 /// Says how many bits an integer may have in this process, as the host has it. At first 2^26.
 pub fn set_max_bits(bits: u64) {
-    // Ordering: Relaxed; a number that a door sets before it makes its first table.
+    // Ordering: Relaxed; a number that the host sets before it makes its first table.
     MAX_BITS.store(bits, Memory::Relaxed);
 }
 

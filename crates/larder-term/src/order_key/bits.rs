@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_takes_little_more_room() {
+    fn the_key_of_a_megabyte_is_hardly_longer() {
         let long = Term::binary(&vec![0; 1 << 20]);
         assert!(key(&long).len() < (1 << 20) + (1 << 13));
         check(&long, &Term::binary(&vec![0; (1 << 20) + 1]));

@@ -61,19 +61,19 @@ pub fn decode(key: &[u8], out: &mut Vec<u8>) {
 }
 
 fn decode_any(key: &[u8], out: &mut Vec<u8>) {
-    let mut reader = Reader { key, at: 0 };
+    let mut reader = KeyReader { key, at: 0 };
     let mut pending = 1u64;
     while pending > 0 {
         pending = pending - 1 + reader.term(out);
     }
 }
 
-struct Reader<'k> {
+struct KeyReader<'k> {
     key: &'k [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl KeyReader<'_> {
     #[inline]
     fn byte(&mut self) -> u8 {
         self.at += 1;

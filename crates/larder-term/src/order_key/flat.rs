@@ -16,7 +16,7 @@
 
 use super::{
     bits, count_parts, numbers, push_leaf, push_text,
-    sink::{Place, Room, Sink},
+    sink::{OutputByte, Sink, SliceSink},
     LocalNode, ATOM, CONS, NIL_KEY, TUPLE_KEY,
 };
 use crate::{
@@ -32,42 +32,42 @@ const DEPTH: usize = 8;
 
 /// Writes the order key of a term to the front of `out`: the bytes that [`encode`](super::encode())
 /// appends. Gives how many they are, and whether [`comes_back`](super::comes_back()) holds for the
-/// term. `None` where it is not so simple (a map, lists within lists within lists) or where there
-/// is no room; some of `out` may be written then.
+/// term. `None` where it is not so simple (a map, lists within lists within lists) or where
+/// `out` is too short; some of `out` may be written then.
 ///
 /// # Complexity
 /// Linear in the term; no recursion.
-pub fn encode_flat<P: Place>(term: TermRef<'_>, out: &mut [P]) -> Option<(usize, bool)> {
+pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(usize, bool)> {
     let bytes = term.bytes();
-    let mut room = Room::new(out);
-    let mut open = Open::default();
+    let mut sink = SliceSink::new(out);
+    let mut open = OpenLists::default();
     let (mut at, mut comes_back) = (0, true);
     while at < bytes.len() {
         let tag = bytes[at];
         at = match tag {
             SMALL.. => {
-                numbers::push_int(i64::from(tag - SMALL), &mut room);
+                numbers::push_int(i64::from(tag - SMALL), &mut sink);
                 at + 1
             }
             INT1..=INT8 => {
                 let end = at + 2 + usize::from(tag - INT1);
-                numbers::push_int(little_endian(&bytes[at + 1..end]), &mut room);
+                numbers::push_int(little_endian(&bytes[at + 1..end]), &mut sink);
                 end
             }
             ATOM1..=ATOM4 => {
                 let end = at + 2 + usize::from(tag - ATOM1);
                 let id = bytes[at + 1..end].iter().rev();
                 let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
-                room.byte(ATOM);
-                push_text(Atom::trusted(id), &mut room);
+                sink.byte(ATOM);
+                push_text(Atom::trusted(id), &mut sink);
                 comes_back = false;
                 end
             }
             TUPLE => {
                 let (arity, next) = varint::read(bytes, at + 1);
                 let (first, rest, used) = count_parts(arity);
-                room.run([TUPLE_KEY, first], 2);
-                room.run(rest, used);
+                sink.run([TUPLE_KEY, first], 2);
+                sink.run(rest, used);
                 open.tuple(arity)?;
                 next
             }
@@ -79,7 +79,7 @@ pub fn encode_flat<P: Place>(term: TermRef<'_>, out: &mut [P]) -> Option<(usize,
                 } else {
                     Ends::Improper
                 };
-                let short = short_ints(&bytes[next..], count, &mut room);
+                let short = short_ints(&bytes[next..], count, &mut sink);
                 open.push(count - short as u64, ends)?;
                 next + short
             }
@@ -88,21 +88,21 @@ pub fn encode_flat<P: Place>(term: TermRef<'_>, out: &mut [P]) -> Option<(usize,
                 let (end, children) = head(bytes, at);
                 let leaf = TermRef::within(&bytes[at..end]);
                 comes_back &= super::comes_back(leaf);
-                push_leaf(leaf, false, LocalNode::First, &mut room);
+                push_leaf(leaf, false, LocalNode::First, &mut sink);
                 open.tuple(children)?;
                 end
             }
         };
-        open.end(&mut room);
+        open.end(&mut sink);
     }
-    Some((room.finish()?, comes_back))
+    Some((sink.finish()?, comes_back))
 }
 
 /// As [`encode_flat`], of a binary of these bytes, which comes back.
-pub fn encode_binary<P: Place>(bytes: &[u8], out: &mut [P]) -> Option<usize> {
-    let mut room = Room::new(out);
-    bits::push(bytes, 8 * bytes.len(), &mut room);
-    room.finish()
+pub fn encode_binary<P: OutputByte>(bytes: &[u8], out: &mut [P]) -> Option<usize> {
+    let mut sink = SliceSink::new(out);
+    bits::push(bytes, 8 * bytes.len(), &mut sink);
+    sink.finish()
 }
 
 /// Writes the first elements of a list, up to one that is no integer of one byte; gives how many
@@ -130,12 +130,12 @@ enum Ends {
 
 /// What is open from the outermost list on: how many terms are still to come, innermost last.
 #[derive(Default)]
-struct Open {
+struct OpenLists {
     all: [(u64, Ends); DEPTH],
     depth: usize,
 }
 
-impl Open {
+impl OpenLists {
     /// So many terms follow.
     #[inline]
     fn push(&mut self, left: u64, ends: Ends) -> Option<()> {
@@ -188,9 +188,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// What `encode_flat` makes of a term in so much room.
-    fn flat(term: &Term, room: usize) -> Option<(Vec<u8>, bool)> {
-        let mut out = vec![0xEE; room];
+    /// What `encode_flat` makes of a term in so many bytes.
+    fn flat(term: &Term, capacity: usize) -> Option<(Vec<u8>, bool)> {
+        let mut out = vec![0xEE; capacity];
         let (len, comes_back) = encode_flat(term.as_ref(), &mut out)?;
         out.truncate(len);
         Some((out, comes_back))
@@ -247,7 +247,7 @@ mod tests {
                 Some(key) => prop_assert_eq!(key, whole.clone()),
                 None => prop_assert!(depth(term.as_ref()) > DEPTH),
             }
-            // Where there is no room there is no key, or all of it.
+            // Where the key does not fit there is none, or all of it.
             let short = flat(&term, ample.saturating_sub(less));
             prop_assert!(short.is_none_or(|key| key == whole));
             prop_assert_eq!(flat(&term, whole.0.len() - 1), None);

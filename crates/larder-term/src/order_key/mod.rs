@@ -34,7 +34,7 @@ mod sink;
 pub use decode::{comes_back, decode};
 pub use flat::{encode_binary, encode_flat};
 pub use numbers::{of_int, to_int};
-pub use sink::Place;
+pub use sink::OutputByte;
 
 use counts::{count_parts, push_count};
 use sink::Sink;
@@ -112,7 +112,7 @@ pub fn successor(prefix: &mut Vec<u8>) -> bool {
 }
 
 /// What is still to be written, innermost last.
-enum Open {
+enum Pending {
     /// So many terms, from the cursor on.
     Terms { left: u64, exact: bool },
     /// A list: so many elements, from the cursor on, then the end or the tail.
@@ -136,18 +136,18 @@ enum Open {
     },
 }
 
-struct Writer<'a, 'o> {
+struct KeyWriter<'a, 'o> {
     bytes: &'a [u8],
     at: usize,
     local: LocalNode,
     out: &'o mut Vec<u8>,
-    open: Vec<Open>,
+    open: Vec<Pending>,
     maps: Option<MapIndex>,
 }
 
 /// Appends the order key of a term. `exact`: integers before floats, as in the keys of maps.
 pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &mut Vec<u8>) {
-    let mut writer = Writer {
+    let mut writer = KeyWriter {
         bytes: term.bytes(),
         at: 0,
         local,
@@ -161,17 +161,17 @@ pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &
     }
 }
 
-impl Writer<'_, '_> {
+impl KeyWriter<'_, '_> {
     /// Writes the next piece of an open container, and opens it again if it has more.
-    fn step(&mut self, open: Open) {
+    fn step(&mut self, open: Pending) {
         match open {
-            Open::Terms { left: 0, .. } => {}
-            Open::Terms { left, exact } => {
+            Pending::Terms { left: 0, .. } => {}
+            Pending::Terms { left, exact } => {
                 let left = left - 1;
-                self.open.push(Open::Terms { left, exact });
+                self.open.push(Pending::Terms { left, exact });
                 self.term(exact);
             }
-            Open::List {
+            Pending::List {
                 left: 0,
                 improper,
                 exact,
@@ -179,13 +179,13 @@ impl Writer<'_, '_> {
                 true => self.term(exact),
                 false => self.out.push(NIL_KEY),
             },
-            Open::List {
+            Pending::List {
                 left,
                 improper,
                 exact,
             } => {
                 let left = left - 1;
-                self.open.push(Open::List {
+                self.open.push(Pending::List {
                     left,
                     improper,
                     exact,
@@ -193,20 +193,20 @@ impl Writer<'_, '_> {
                 self.out.push(CONS);
                 self.term(exact);
             }
-            Open::Keys {
+            Pending::Keys {
                 map,
                 done,
                 starts,
                 exact,
             } => self.next_key(map, done, starts, exact),
-            Open::Values {
+            Pending::Values {
                 mut places,
                 end,
                 exact,
             } => match places.pop() {
                 None => self.at = end,
                 Some(place) => {
-                    self.open.push(Open::Values { places, end, exact });
+                    self.open.push(Pending::Values { places, end, exact });
                     self.at = place;
                     self.term(exact);
                 }
@@ -223,7 +223,7 @@ impl Writer<'_, '_> {
             Kind::Tuple => {
                 self.out.push(TUPLE_KEY);
                 push_count(children, self.out);
-                self.open.push(Open::Terms {
+                self.open.push(Pending::Terms {
                     left: children,
                     exact,
                 });
@@ -231,7 +231,7 @@ impl Writer<'_, '_> {
             Kind::List => {
                 let improper = self.bytes[start] == ILIST;
                 let left = children - u64::from(improper);
-                self.open.push(Open::List {
+                self.open.push(Pending::List {
                     left,
                     improper,
                     exact,
@@ -248,7 +248,7 @@ impl Writer<'_, '_> {
 
     fn open_free_variables(&mut self, left: u64, exact: bool) {
         if left > 0 {
-            self.open.push(Open::Terms { left, exact });
+            self.open.push(Pending::Terms { left, exact });
         }
     }
 
@@ -256,8 +256,8 @@ impl Writer<'_, '_> {
         self.out.push(MAP_KEY);
         push_count(pairs, self.out);
         if pairs < 2 {
-            self.open.push(Open::Terms { left: pairs, exact });
-            self.open.push(Open::Terms {
+            self.open.push(Pending::Terms { left: pairs, exact });
+            self.open.push(Pending::Terms {
                 left: pairs,
                 exact: true,
             });
@@ -269,7 +269,7 @@ impl Writer<'_, '_> {
             .get_or_insert_with(|| MapIndex::new(bytes))
             .find(start);
         let starts = Vec::with_capacity(pairs as usize + 1);
-        self.open.push(Open::Keys {
+        self.open.push(Pending::Keys {
             map,
             done: 0,
             starts,
@@ -284,7 +284,7 @@ impl Writer<'_, '_> {
         if done < places.pairs() {
             self.at = places.key(done);
             let done = done + 1;
-            self.open.push(Open::Keys {
+            self.open.push(Pending::Keys {
                 map,
                 done,
                 starts,
@@ -295,7 +295,7 @@ impl Writer<'_, '_> {
         let order = sort_runs(self.out, &starts);
         let end = places.end();
         let places = order.into_iter().rev().map(|i| places.value(i)).collect();
-        self.open.push(Open::Values { places, end, exact });
+        self.open.push(Pending::Values { places, end, exact });
     }
 }
 

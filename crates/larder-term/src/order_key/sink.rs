@@ -1,4 +1,4 @@
-//! Where order keys are written: the end of a vector, or some room of a caller's.
+//! Where order keys are written: the end of a vector, or a slice of the caller's.
 
 use std::mem::MaybeUninit;
 
@@ -40,48 +40,48 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// A byte of a caller's room; it may be unwritten before.
-pub trait Place {
+/// A byte of a slice of the caller's; it may be unwritten before.
+pub trait OutputByte {
     /// Writes it.
     fn put(&mut self, byte: u8);
 }
 
-impl Place for u8 {
+impl OutputByte for u8 {
     #[inline]
     fn put(&mut self, byte: u8) {
         *self = byte;
     }
 }
 
-impl Place for MaybeUninit<u8> {
+impl OutputByte for MaybeUninit<u8> {
     #[inline]
     fn put(&mut self, byte: u8) {
         self.write(byte);
     }
 }
 
-/// The room of a caller's, from its front on.
+/// A slice of the caller's, filled from its front on.
 ///
-/// Invariant: the first `len` bytes of `out` are written. What found no room was left out, and
+/// Invariant: the first `len` bytes of `out` are written. What did not fit was left out, and
 /// `is_full` says so for ever.
-pub(super) struct Room<'o, P> {
+pub(super) struct SliceSink<'o, P> {
     out: &'o mut [P],
     len: usize,
     is_full: bool,
 }
 
-impl<'o, P: Place> Room<'o, P> {
+impl<'o, P: OutputByte> SliceSink<'o, P> {
     /// Nothing is written yet.
     #[inline]
     pub(super) fn new(out: &'o mut [P]) -> Self {
-        Room {
+        SliceSink {
             out,
             len: 0,
             is_full: false,
         }
     }
 
-    /// How many bytes were written; None if some found no room.
+    /// How many bytes were written; None if some did not fit.
     #[inline]
     pub(super) fn finish(self) -> Option<usize> {
         (!self.is_full).then_some(self.len)
@@ -100,10 +100,10 @@ impl<'o, P: Place> Room<'o, P> {
     }
 }
 
-impl<P: Place> Sink for Room<'_, P> {
+impl<P: OutputByte> Sink for SliceSink<'_, P> {
     #[inline(always)]
     fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        // All of them at once, where there is room for those that don't count.
+        // All of them at once, where those that don't count fit, too.
         if self.put(&bytes) {
             self.len += used;
         } else {

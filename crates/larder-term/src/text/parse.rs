@@ -36,8 +36,8 @@ enum Event {
 }
 
 /// A container that is being read.
-struct Open {
-    kind: Kind,
+struct OpenContainer {
+    kind: Bracket,
     /// Its head among the events.
     head: usize,
     /// The terms in it so far.
@@ -47,7 +47,7 @@ struct Open {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Bracket {
     Tuple,
     List,
     Map,
@@ -85,7 +85,7 @@ pub fn parse(text: &str) -> Result<Term, ParseError> {
 struct Parser<'t> {
     lexer: Lexer<'t>,
     events: Vec<Event>,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
 }
 
 impl Parser<'_> {
@@ -133,11 +133,11 @@ impl Parser<'_> {
             Token::OpenBinary => self.binary()?,
             Token::Punctuation('-') => self.negative()?,
             Token::Punctuation('+') => self.signed(false)?,
-            Token::Punctuation('{') => return Ok(self.begin(Kind::Tuple)),
-            Token::Punctuation('[') => return Ok(self.begin(Kind::List)),
+            Token::Punctuation('{') => return Ok(self.begin(Bracket::Tuple)),
+            Token::Punctuation('[') => return Ok(self.begin(Bracket::List)),
             Token::Punctuation('#') => {
                 self.expect(Token::Punctuation('{'))?;
-                return Ok(self.begin(Kind::Map));
+                return Ok(self.begin(Bracket::Map));
             }
             Token::Punctuation(close @ ('}' | ']')) if may_close => return self.close(close),
             other => return Err(self.unexpected("a term", &other)),
@@ -154,14 +154,14 @@ impl Parser<'_> {
         Wanted::Separator
     }
 
-    fn begin(&mut self, kind: Kind) -> Wanted {
+    fn begin(&mut self, kind: Bracket) -> Wanted {
         let head = self.events.len();
         self.events.push(match kind {
-            Kind::Tuple => Event::Tuple(0),
-            Kind::List => Event::List(0),
-            Kind::Map => Event::Map(0),
+            Bracket::Tuple => Event::Tuple(0),
+            Bracket::List => Event::List(0),
+            Bracket::Map => Event::Map(0),
         });
-        self.open.push(Open {
+        self.open.push(OpenContainer {
             kind,
             head,
             count: 0,
@@ -184,12 +184,12 @@ impl Parser<'_> {
         let Some(open) = self.open.last_mut() else {
             return Err(self.unexpected("the end of the text", &token));
         };
-        let is_key = open.kind == Kind::Map && open.count % 2 == 1;
+        let is_key = open.kind == Bracket::Map && open.count % 2 == 1;
         match token {
             Token::Arrow if is_key => Ok(Wanted::Term(false)),
             found if is_key => Err(self.unexpected("'=>'", &found)),
             Token::Punctuation(',') if open.tail.is_none() => Ok(Wanted::Term(false)),
-            Token::Punctuation('|') if open.kind == Kind::List && open.tail.is_none() => {
+            Token::Punctuation('|') if open.kind == Bracket::List && open.tail.is_none() => {
                 open.tail = Some(self.events.len());
                 Ok(Wanted::Term(false))
             }
@@ -199,7 +199,7 @@ impl Parser<'_> {
     }
 
     fn close(&mut self, with: char) -> Result<Wanted, ParseError> {
-        let fits = |open: &Open| (with == ']') == (open.kind == Kind::List);
+        let fits = |open: &OpenContainer| (with == ']') == (open.kind == Bracket::List);
         let last = match self.open.last() {
             Some(open) if fits(open) => self.open.pop(),
             _ => None,
@@ -208,18 +208,18 @@ impl Parser<'_> {
             return Err(self.unexpected("another closing bracket", &Token::Punctuation(with)));
         };
         match open.kind {
-            Kind::Tuple => self.events[open.head] = Event::Tuple(open.count),
-            Kind::Map => {
+            Bracket::Tuple => self.events[open.head] = Event::Tuple(open.count),
+            Bracket::Map => {
                 self.events[open.head] = Event::Map(open.count / 2);
                 self.events.push(Event::EndMap);
             }
-            Kind::List => self.events[open.head] = self.list_head(&open),
+            Bracket::List => self.events[open.head] = self.list_head(&open),
         }
         Ok(self.complete())
     }
 
     /// The head of a list that is complete. A tail that is a list itself becomes part of it.
-    fn list_head(&mut self, open: &Open) -> Event {
+    fn list_head(&mut self, open: &OpenContainer) -> Event {
         let Some(tail) = open.tail else {
             return Event::List(open.count);
         };

@@ -24,7 +24,7 @@ pub fn print(term: TermRef<'_>) -> String {
         bytes: term.bytes(),
         at: 0,
         out: String::new(),
-        open: vec![Open::Term],
+        open: vec![Piece::Term],
         maps: None,
     };
     while let Some(open) = printer.open.pop() {
@@ -34,7 +34,7 @@ pub fn print(term: TermRef<'_>) -> String {
 }
 
 /// What is still to be printed, innermost last.
-enum Open {
+enum Piece {
     /// The term at the cursor.
     Term,
     /// So many terms from the cursor on, a comma before each, then this text.
@@ -53,30 +53,31 @@ struct Printer<'a> {
     bytes: &'a [u8],
     at: usize,
     out: String,
-    open: Vec<Open>,
+    open: Vec<Piece>,
     maps: Option<MapIndex>,
 }
 
 impl Printer<'_> {
-    fn step(&mut self, open: Open) {
+    fn step(&mut self, open: Piece) {
         match open {
-            Open::Term => self.term(),
-            Open::Text(text) => self.out.push_str(text),
-            Open::Rest(0, close) => self.out.push_str(close),
-            Open::Rest(left, close) => {
+            Piece::Term => self.term(),
+            Piece::Text(text) => self.out.push_str(text),
+            Piece::Rest(0, close) => self.out.push_str(close),
+            Piece::Rest(left, close) => {
                 self.out.push(',');
-                self.open.extend([Open::Rest(left - 1, close), Open::Term]);
+                self.open
+                    .extend([Piece::Rest(left - 1, close), Piece::Term]);
             }
-            Open::Tail => {
+            Piece::Tail => {
                 self.out.push('|');
-                self.open.extend([Open::Text("]"), Open::Term]);
+                self.open.extend([Piece::Text("]"), Piece::Term]);
             }
-            Open::Value(place) => {
+            Piece::Value(place) => {
                 self.at = place;
                 self.out.push_str(" => ");
-                self.open.push(Open::Term);
+                self.open.push(Piece::Term);
             }
-            Open::Pairs(mut pairs, end, first) => match pairs.pop() {
+            Piece::Pairs(mut pairs, end, first) => match pairs.pop() {
                 None => {
                     self.at = end;
                     self.out.push('}');
@@ -87,9 +88,9 @@ impl Printer<'_> {
                     }
                     self.at = key;
                     self.open.extend([
-                        Open::Pairs(pairs, end, false),
-                        Open::Value(value),
-                        Open::Term,
+                        Piece::Pairs(pairs, end, false),
+                        Piece::Value(value),
+                        Piece::Term,
                     ]);
                 }
             },
@@ -111,7 +112,7 @@ impl Printer<'_> {
                 None => self.sequence("[", children, "]"),
             },
             ILIST => {
-                self.open.push(Open::Tail);
+                self.open.push(Piece::Tail);
                 self.sequence("[", children - 1, "");
             }
             MAP | TREE_MAP => self.map(start, children),
@@ -128,7 +129,7 @@ impl Printer<'_> {
         self.out.push_str(open);
         match n {
             0 => self.out.push_str(close),
-            _ => self.open.extend([Open::Rest(n - 1, close), Open::Term]),
+            _ => self.open.extend([Piece::Rest(n - 1, close), Piece::Term]),
         }
     }
 
@@ -137,9 +138,12 @@ impl Printer<'_> {
         let bytes = self.bytes;
         match children {
             0 => self.out.push('}'),
-            2 => self
-                .open
-                .extend([Open::Text("}"), Open::Term, Open::Text(" => "), Open::Term]),
+            2 => self.open.extend([
+                Piece::Text("}"),
+                Piece::Term,
+                Piece::Text(" => "),
+                Piece::Term,
+            ]),
             _ => {
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
                 let places = index.places(index.find(start));
@@ -147,7 +151,7 @@ impl Printer<'_> {
                     bytes,
                     (0..places.pairs()).map(|i| (places.key(i), places.value(i))),
                 );
-                self.open.push(Open::Pairs(pairs, places.end(), true));
+                self.open.push(Piece::Pairs(pairs, places.end(), true));
             }
         }
     }
