@@ -10,9 +10,9 @@
 # within its function `counted`. On the emulator, erlang/bench/larder_bench_instructions.erl runs
 # them; what is counted is all within the native functions: neither the code that the emulator's
 # compiler makes, nor its garbage collector, nor what other threads do. Each operation is done on
-# several tables, and each table is one dump of callgrind. The count is the mean per call. Hashes
-# have the same seeds each time and time slices end by the work that was done
-# (instructions/steady.c).
+# several tables, and each table is one dump of callgrind. The count is the mean per call. Counts
+# repeat: addresses and the environment are the same each time, and so are the seeds of hashes, the
+# ends of time slices and what Larder's threads do, which is nothing (instructions/steady.c).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -25,7 +25,6 @@ RECORDED=crates/larder-bench/instructions/recorded.csv
 NOW=$PLACE/counted.csv
 # Percent.
 readonly ALLOWED=5
-export ERL_CRASH_DUMP_SECONDS=0
 have valgrind || die "valgrind is needed (apt-get install valgrind)"
 
 build() {
@@ -43,8 +42,12 @@ shared() {
 
 otp() { erl -noinput -boot start_clean -eval "io:put_chars($1), halt()."; }
 
+# callgrind VARIABLE=VALUE... OPTION... PROGRAM...
 callgrind() {
-  LD_PRELOAD=$PLACE/steady.so timeout --kill-after=20 600 valgrind --tool=callgrind --quiet --fair-sched=yes --combine-dumps=yes --child-silent-after-fork=yes "$@"
+  local variables=()
+  while [[ $1 = *=* && $1 != -* ]]; do variables+=("$1"); shift; done
+  env -i PATH="$PATH" LD_PRELOAD="$PLACE/steady.so" "${variables[@]}" \
+    timeout --kill-after=20 600 valgrind --tool=callgrind --quiet --fair-sched=yes --combine-dumps=yes --child-silent-after-fork=yes "$@"
 }
 
 # Dumps that are combined in one file have a line `desc: Trigger: ...` and one `totals: N` each.
@@ -58,16 +61,16 @@ from_rust() {
 }
 
 from_erlang() {
-  local root arguments
+  local root bin arguments
   root=$(otp 'code:root_dir()')
   mapfile -t arguments < <(erl -emu_args_exit +S 1:1 +SDcpu 1:1 +SDio 1 +A 1 +sbwt none +sbwtdcpu none +sbwtdio none \
     -noinput -pa _build/larder/ebin _build/bench -s larder_bench_instructions main)
-  ROOTDIR=$root BINDIR=$(dirname "$(find "$root"/erts-*/bin -name beam.smp | sort | tail -n 1)") EMU=beam PROGNAME=erl
-  export ROOTDIR BINDIR EMU PROGNAME
+  bin=$(dirname "$(find "$root"/erts-*/bin -name beam.smp | sort | tail -n 1)")
   # The emulator writes code as it goes.
-  LARDER_BENCH_MARKS=$PLACE/callgrind_marks callgrind --callgrind-out-file="$PLACE/erlang.out" \
+  callgrind ROOTDIR="$root" BINDIR="$bin" EMU=beam PROGNAME=erl HOME="$HOME" \
+    ERL_CRASH_DUMP_SECONDS=0 LARDER_BENCH_MARKS="$PLACE/callgrind_marks" --callgrind-out-file="$PLACE/erlang.out" \
     --smc-check=all --instr-atstart=no --toggle-collect='larder_nif::native::*' \
-    "$BINDIR/beam.smp" "${arguments[@]}" >&2 || return 1
+    "$bin/beam.smp" "${arguments[@]}" >&2 || return 1
   awk '/^desc: Trigger: Client Request: / {sub(/^desc: Trigger: Client Request: /, ""); said = $0}
        /^totals: / && said != "" {print $2, said; said = ""}' "$PLACE/erlang.out" | means emulator
 }
@@ -123,7 +126,7 @@ smaller() {
     END {for (i = 1; i <= n; i++) print (lines[i] in least) ? lines[i] "," least[lines[i]] : lines[i]}' "$1" "$2"
 }
 
-# Where blocks of memory come to lie depends a little on other threads, and a few counts with it:
+# Where blocks of memory come to lie depends a little on the emulator's other threads:
 # what fails is counted again, twice at most, and the least of each counts.
 again() {
   local try

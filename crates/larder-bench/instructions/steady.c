@@ -1,20 +1,24 @@
 /* Preloaded by scripts/instructions.sh, so that what is counted is the same each time:
  *
- *  - the seeds of hashes, which the system's random numbers give, are always the same ones;
- *  - for Larder the clock goes at a hundredth of its speed, because callgrind runs programs at
- *    about that: otherwise the time slices of long operations would end earlier than they do,
- *    at a place that depends on what else the machine does. Its background thread, which takes
- *    work off the callers that are counted, sleeps so much longer. The emulator's clock stays. */
+ *  - The seeds of hashes, which the system's random numbers give, are always the same ones.
+ *  - Larder's own threads, the reaper and the one that touches pages ahead, are started and do
+ *    nothing. Otherwise they would free and allocate at moments that depend on what else the
+ *    machine does, take work off the callers that are counted, and leave the allocators in
+ *    another state each time. A counted round takes about a millisecond of the real program:
+ *    hardly longer than the reaper's naps.
+ *  - For Larder the clock goes on by a fixed step with each look at it: the time slices of long
+ *    operations end by the work that was done. The emulator's clock stays. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
-#define SLOWER 100
+/* Larder looks at the clock every 32 rows of a scan, which take about so long. */
+#define NANOSECONDS_A_LOOK 5000
 
 ssize_t getrandom(void *place, size_t size, unsigned flags)
 {
@@ -32,22 +36,27 @@ static int is_larder(void *code)
 
 int clock_gettime(clockid_t clock, struct timespec *at)
 {
-    int result = syscall(SYS_clock_gettime, clock, at);
-    if (result == 0 && is_larder(__builtin_return_address(0))) {
-        long long slow = (at->tv_sec * 1000000000LL + at->tv_nsec) / SLOWER;
-        at->tv_sec = slow / 1000000000LL;
-        at->tv_nsec = slow % 1000000000LL;
-    }
-    return result;
+    static long long looks;
+    if (!is_larder(__builtin_return_address(0)))
+        return syscall(SYS_clock_gettime, clock, at);
+    long long now = 1000000000LL + NANOSECONDS_A_LOOK * __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+    at->tv_sec = now / 1000000000LL;
+    at->tv_nsec = now % 1000000000LL;
+    return 0;
 }
 
-int clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, struct timespec *left)
+static void *idle(void *unused)
 {
-    struct timespec time = *wanted;
-    if (!(flags & TIMER_ABSTIME) && is_larder(__builtin_return_address(0))) {
-        long long slow = (wanted->tv_sec * 1000000000LL + wanted->tv_nsec) * SLOWER;
-        time.tv_sec = slow / 1000000000LL;
-        time.tv_nsec = slow % 1000000000LL;
-    }
-    return syscall(SYS_clock_nanosleep, clock, flags, &time, left) == 0 ? 0 : errno;
+    (void)unused;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real)
+        real = (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
+    return real(thread, attributes, is_larder(__builtin_return_address(0)) ? idle : run, argument);
 }
