@@ -34,8 +34,8 @@ pub enum Fault {
     Overwrite,
     /// A writer of the lock with reader groups takes the first group alone.
     NoGroup,
-    /// A writer doesn't look at the gate again under its leaf's lock.
-    OpenGate,
+    /// A writer doesn't revalidate the state word under its leaf's lock.
+    NotRevalidated,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
     Unsettled,
 }

@@ -1,8 +1,8 @@
 //! How much a slice of a long operation may do.
 //!
-//! A door gives a [`Budget`] to each call of a job's `step`. The job spends units, about one an
+//! A host gives a [`Budget`] to each call of a job's `step`. The job spends units, about one an
 //! object, and stops when they are used up or when the time is: so a scheduler of the host is held
-//! for no longer than the door likes, whatever the size of the table.
+//! for no longer than the host likes, whatever the size of the table.
 
 use std::time::{Duration, Instant};
 

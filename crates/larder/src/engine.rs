@@ -5,11 +5,10 @@
 //! taken before an owner's record. Nothing that reads or writes objects takes either.
 
 use crate::error::Error;
-use crate::options::{Access, Options};
-use crate::owner::{OwnerId, Owners};
-use crate::reaper;
-use crate::registry::Registry;
-use crate::table::{Admin, Table, TableId, DEAD};
+use crate::ids::{OwnerId, TableId};
+use crate::options::Options;
+use crate::reclaim::reaper;
+use crate::table::{Catalog, Table};
 use larder_index::Guard;
 use larder_term::{Atom, Term};
 use std::collections::VecDeque;
@@ -22,61 +21,59 @@ const AT_ONCE: usize = 256;
 
 /// What the engine tells its host. Called from whatever thread it happens on, the reaper's
 /// included, with no lock of the engine's held.
-pub trait Door: Send + Sync {
+pub trait Host: Send + Sync {
     /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir
     /// was to be told.
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
 }
 
-/// A door that wants to know nothing.
+/// A host that wants to know nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoDoor;
+pub struct NoHost;
 
-impl Door for NoDoor {
+impl Host for NoHost {
     fn transfer(&self, _: &Arc<Table>, _: OwnerId, _: OwnerId, _: &Term) {}
-}
-
-/// What all handles of an engine share.
-pub(crate) struct Inner {
-    pub(crate) registry: Registry,
-    pub(crate) owners: Owners,
-    door: Arc<dyn Door>,
-    next: AtomicU64,
 }
 
 /// An engine: a world of tables and owners. Clones are handles of the same engine. When the last
 /// goes, so do the tables that nobody holds.
 #[derive(Clone)]
-pub struct Engine(pub(crate) Arc<Inner>);
+pub struct Engine(Arc<Inner>);
+
+/// What all handles of an engine share.
+struct Inner {
+    catalog: Arc<Catalog>,
+    host: Arc<dyn Host>,
+    next: AtomicU64,
+}
 
 impl Engine {
     /// An engine without tables.
-    pub fn new(door: Arc<dyn Door>) -> Self {
-        larder_index::on_garbage(crate::reaper::wake);
+    pub fn new(host: Arc<dyn Host>) -> Self {
+        larder_index::on_garbage(reaper::wake);
         Engine(Arc::new(Inner {
-            registry: Registry::new(),
-            owners: Owners::new(),
-            door,
+            catalog: Arc::default(),
+            host,
             next: AtomicU64::new(1),
         }))
     }
 
     /// A new living owner. O(1).
     pub fn register(&self) -> OwnerId {
-        self.0.owners.register()
+        self.0.catalog.owners.register()
     }
 
     /// Makes the owner with this number live; nothing happens if it does. 0 is nobody and never
     /// lives. O(1).
     pub fn register_as(&self, raw: u64) -> OwnerId {
         let id = OwnerId::from_raw(raw);
-        self.0.owners.register_as(id);
+        self.0.catalog.owners.register_as(id);
         id
     }
 
     /// Whether the owner lives.
     pub fn is_alive(&self, owner: OwnerId) -> bool {
-        self.0.owners.is_alive(owner)
+        self.0.catalog.owners.is_alive(owner)
     }
 
     /// Ends an owner: what it fixed is fixed by it no longer; each of its tables goes to its heir,
@@ -84,7 +81,7 @@ impl Engine {
     /// heirs first, then the ones with names; the rest by the reaper, soon. Nothing happens if the
     /// owner does not live.
     pub fn down(&self, owner: OwnerId) {
-        let Some(estate) = self.0.owners.end(owner) else {
+        let Some(estate) = self.0.catalog.owners.end(owner) else {
             return;
         };
         for table in estate.fixed {
@@ -106,7 +103,7 @@ impl Engine {
     fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
         for table in tables.drain(..most.min(tables.len())) {
             self.inherit(&table, from);
-            self.0.owners.passed(table.id());
+            self.0.catalog.owners.passed(table.id());
         }
     }
 
@@ -118,15 +115,15 @@ impl Engine {
         }
         let heir = admin.heir.take();
         if let Some((to, data)) = heir {
-            if to != from && self.0.owners.add_table(to, table) {
+            if to != from && self.0.catalog.owners.add_table(to, table) {
                 table.set_owner(to);
                 admin.heir = Some((to, data.clone()));
                 drop(admin);
-                self.0.door.transfer(table, from, to, &data);
+                self.0.host.transfer(table, from, to, &data);
                 return;
             }
         }
-        self.bury(table, admin);
+        self.0.catalog.unlink(table, admin);
     }
 
     /// Makes a table. O(1).
@@ -140,17 +137,22 @@ impl Engine {
         // Ordering: Relaxed; only the numbers' being different matters.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
         let (named, name) = (options.named, options.name);
-        let table = Arc::new(Table::make(id, options, owner, Arc::downgrade(&self.0)));
+        let table = Arc::new(Table::make(
+            id,
+            options,
+            owner,
+            Arc::downgrade(&self.0.catalog),
+        ));
         let admin = table.admin.lock();
         if named {
             self.settle_name(name);
             let guard = larder_index::pin();
-            if !self.0.registry.take_name(name, &table, &guard) {
+            if !self.0.catalog.registry.take_name(name, &table, &guard) {
                 return Err(Error::AlreadyExists);
             }
         }
-        if !self.0.owners.add_table(owner, &table) {
-            self.bury(&table, admin);
+        if !self.0.catalog.owners.add_table(owner, &table) {
+            self.0.catalog.unlink(&table, admin);
             return Err(Error::NoOwner);
         }
         drop(admin);
@@ -177,21 +179,21 @@ impl Engine {
     /// for hot paths. `f` must be short.
     pub fn with_named<R>(&self, name: Atom, f: impl FnOnce(&Arc<Table>) -> R) -> Option<R> {
         let guard = larder_index::pin();
-        self.0.registry.named(name, &guard).map(f)
+        self.0.catalog.registry.named(name, &guard).map(f)
     }
 
     /// The table of this name, for as long as the guard lives. Takes no lock and touches no
     /// reference count. O(1).
     #[inline]
     pub fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
-        self.0.registry.named(name, guard)
+        self.0.catalog.registry.named(name, guard)
     }
 
     /// Every table there is, in the order in which they were made. Linear in the number of tables
     /// and of owners. A table made or dropped meanwhile may be among them or not; one that is
     /// passed on meanwhile is.
     pub fn all(&self) -> Vec<Arc<Table>> {
-        let mut tables = self.0.owners.all_tables();
+        let mut tables = self.0.catalog.owners.all_tables();
         tables.retain(|table| table.is_alive());
         tables.sort_unstable_by_key(|table| table.id());
         tables.dedup_by_key(|table| table.id());
@@ -200,7 +202,7 @@ impl Engine {
 
     /// The tables of an owner.
     pub fn owned_by(&self, owner: OwnerId) -> Vec<Arc<Table>> {
-        self.0.owners.tables_of(owner)
+        self.0.catalog.owners.tables_of(owner)
     }
 
     /// Bytes of dropped tables that are not freed yet, about, in all engines of the program. Memory
@@ -215,162 +217,5 @@ impl Engine {
     /// waited for too.
     pub fn reaper_idle(&self, timeout: Duration) -> bool {
         reaper::idle(timeout)
-    }
-
-    /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves
-    /// what it holds to the reaper. The caller holds `admin`.
-    fn bury(&self, table: &Arc<Table>, mut admin: larder_index::sync::MutexGuard<'_, Admin>) {
-        let guard = larder_index::pin();
-        table.cell.set_tag(DEAD, &guard);
-        admin.gone = true;
-        admin.heir = None;
-        if table.is_named() {
-            self.0.registry.free_name(table.name(), &guard);
-        }
-        self.0.owners.remove_table(table.owner(), table.id());
-        drop(admin);
-        for fixer in table.fixation.end() {
-            self.0.owners.remove_fixed(fixer, table.id());
-        }
-        free_store(table, &guard);
-        table.gate.end();
-        // Who puts something there looks whether the table lives, under the same lock.
-        let beside = table.beside.lock().take();
-        drop(beside);
-    }
-}
-
-/// Hands a dead table's store to the reaper.
-fn free_store(table: &Table, guard: &Guard) {
-    if let Some(store) = table.cell.take(guard) {
-        reaper::free(store, guard);
-    }
-}
-
-impl Table {
-    fn engine(&self) -> Result<Engine, Error> {
-        self.engine.upgrade().map(Engine).ok_or(Error::NoTable)
-    }
-
-    /// Drops the table: from here on nobody finds it and every operation on it answers `NoTable`.
-    /// What it holds is freed behind. O(1).
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`: the right to write is needed.
-    pub fn drop_table(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
-        self.drop_called(who, None)
-    }
-
-    /// As `drop_table`, for who was told of the table by a name: it is dropped only if it still has
-    /// that.
-    ///
-    /// # Errors
-    /// As `drop_table`; `NoTable` also if the table has another name by now.
-    pub fn drop_called(self: &Arc<Self>, who: OwnerId, called: Option<Atom>) -> Result<(), Error> {
-        self.check_write(who)?;
-        self.drop_unasked(called)
-    }
-
-    /// As `drop_called`, without asking for a right.
-    pub(crate) fn drop_unasked(self: &Arc<Self>, called: Option<Atom>) -> Result<(), Error> {
-        let engine = self.engine()?;
-        let admin = self.admin.lock();
-        self.check_called(&admin, called)?;
-        engine.bury(self, admin);
-        Ok(())
-    }
-
-    /// Whether the table lives and has the name by which it was called, if it was.
-    fn check_called(&self, admin: &Admin, called: Option<Atom>) -> Result<(), Error> {
-        if admin.gone || called.is_some_and(|name| name != self.name()) {
-            return Err(Error::NoTable);
-        }
-        Ok(())
-    }
-
-    /// Gives the table another name. A named table is found under the new name before the old is
-    /// freed. `called` is the name by which the caller was told of it, if it was: the table must
-    /// still have that.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a
-    /// name in use, its own included).
-    pub fn rename(
-        self: &Arc<Self>,
-        who: OwnerId,
-        called: Option<Atom>,
-        to: Atom,
-    ) -> Result<(), Error> {
-        self.check_write(who)?;
-        let engine = self.engine()?;
-        let admin = self.admin.lock();
-        self.check_called(&admin, called)?;
-        if self.is_named() {
-            let guard = larder_index::pin();
-            if !engine.0.registry.take_name(to, self, &guard) {
-                return Err(Error::AlreadyExists);
-            }
-            engine.0.registry.free_name(self.name(), &guard);
-        }
-        self.set_name(to);
-        drop(admin);
-        Ok(())
-    }
-
-    /// Makes `to` the owner. The door tells it, not the engine.
-    ///
-    /// # Errors
-    /// `NoTable`, `NotOwner`, `AlreadyOwner` (to itself), `NoOwner` (to one that does not live).
-    pub fn give_away(self: &Arc<Self>, who: OwnerId, to: OwnerId) -> Result<(), Error> {
-        let engine = self.engine()?;
-        let admin = self.admin.lock();
-        self.check_owner(&admin, who)?;
-        if who == to {
-            return Err(Error::AlreadyOwner);
-        }
-        if !engine.0.owners.pass(self, who, to) {
-            return Err(Error::NoOwner);
-        }
-        self.set_owner(to);
-        Ok(())
-    }
-
-    /// Says who gets the table when its owner ends; None for nobody. An heir that does not live by
-    /// then counts as nobody.
-    ///
-    /// # Errors
-    /// `NoTable`, `NotOwner`.
-    pub fn set_heir(
-        self: &Arc<Self>,
-        who: OwnerId,
-        heir: Option<(OwnerId, Term)>,
-    ) -> Result<(), Error> {
-        let mut admin = self.admin.lock();
-        self.check_owner(&admin, who)?;
-        let before = std::mem::replace(&mut admin.heir, heir);
-        drop(admin);
-        drop(before);
-        Ok(())
-    }
-
-    /// Says who may read and write from now on.
-    ///
-    /// # Errors
-    /// `NoTable`, `NotOwner`.
-    pub fn set_access(self: &Arc<Self>, who: OwnerId, access: Access) -> Result<(), Error> {
-        let admin = self.admin.lock();
-        self.check_owner(&admin, who)?;
-        self.store_access(access);
-        Ok(())
-    }
-
-    fn check_owner(&self, admin: &Admin, who: OwnerId) -> Result<(), Error> {
-        if admin.gone {
-            return Err(Error::NoTable);
-        }
-        if self.owner() != who {
-            return Err(Error::NotOwner);
-        }
-        Ok(())
     }
 }

@@ -5,28 +5,26 @@
 //! was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
 //! is fixed: one by one, or as the whole index that `delete_all_objects` put aside.
 //!
-//! The watch of those who fold (see `scan::watch`) lives here too. It needs no fixed table.
-//!
 //! A deletion looks at the flag, and notes its key, under the leaf's lock before the deletion can
 //! be seen. Whoever fixes the table sets the flag and reads leaves afterwards, so either it waits
-//! for the leaf and sees the key gone, or the deleter sees the flag (see `gate` for the orderings).
+//! for the leaf and sees the key gone, or the deleter sees the flag (see `batch` for the
+//! orderings).
 
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
 use crate::raw::Retired;
-use crate::reaper;
-use crate::scan::Watch;
+use crate::reclaim::reaper;
 use crate::store::Store;
 use larder_index::sync::atomic::{fence, AtomicBool, Ordering};
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key};
 use std::collections::HashSet;
 
-/// A moment, by the two clocks of the door. The engine only keeps it.
+/// A moment, by the two clocks of the host. The engine only keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FixTime {
-    /// The door's time of day, in nanoseconds.
+    /// The host's time of day, in nanoseconds.
     pub system_ns: i64,
-    /// The door's steady clock, in nanoseconds.
+    /// The host's steady clock, in nanoseconds.
     pub monotonic_ns: i64,
 }
 
@@ -50,17 +48,10 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Fixation {
     flag: AtomicBool,
-    watch: Watch,
     state: Mutex<Option<Box<State>>>,
 }
 
 impl Fixation {
-    /// The watch of those who fold.
-    #[inline]
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.watch
-    }
-
     /// Whether somebody has the table fixed.
     pub(crate) fn is_fixed(&self) -> bool {
         // Ordering: SeqCst, against the store in `fix` (see the module).
@@ -125,7 +116,6 @@ impl Fixation {
     pub(crate) fn end(&self) -> Vec<OwnerId> {
         // Ordering: SeqCst, as in `fix`.
         self.flag.store(false, Ordering::SeqCst);
-        self.watch.note();
         let state = self.state.lock().take();
         let by = state
             .as_ref()
@@ -187,7 +177,7 @@ impl Fixation {
         // What is remembered comes last: such a writer, and one of a bag that has taken the key out
         // and not yet remembered it, which `contains` waits for, does so before the key is found
         // gone.
-        aside.iter().any(|store| store.contains(guard, key)) || self.remembers(key)
+        aside.iter().any(|store| store.index.contains(guard, key)) || self.remembers(key)
     }
 
     fn remembers(&self, key: Key<'_>) -> bool {

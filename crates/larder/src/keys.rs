@@ -1,7 +1,28 @@
-//! Several keys at a time, so that the waits for memory of their operations overlap.
+//! Index keys: how a table makes them of terms, and several at a time, so that the waits for memory
+//! of their operations overlap.
 
-use crate::table::Table;
 use larder_index::{Key, TOGETHER};
+use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
+use larder_term::{Encoder, Mode, TermRef};
+
+/// Appends the index key of a term to `out`, in a table's form. Linear in the term.
+pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
+    let KeyForm::Hash { legacy_zero } = form else {
+        larder_term::order_key::encode(key, out);
+        return;
+    };
+    let start = out.len();
+    let mut enc = Encoder::new(out, Mode::Inline);
+    enc.term(key);
+    if legacy_zero && enc.has_negative_zero() {
+        out.truncate(start);
+        let mut object = ObjectBuf::new();
+        let mut enc = ObjectEncoder::new(&mut object, 1, 1, form, false);
+        enc.key(|e| e.term(key));
+        enc.finish();
+        out.extend_from_slice(object.key());
+    }
+}
 
 /// Objects from which on it pays to go the way to a tree's leaves twice, the first time for the
 /// sake of memory, before they are read: below, all is near enough. Measured with integers and with
@@ -73,38 +94,28 @@ impl KeyList {
 }
 
 /// Some neighbouring keys of a list, with their hashes.
-pub(crate) struct Near<'k> {
+pub(crate) struct KeyBatch<'k> {
     keys: [Key<'k>; TOGETHER],
     count: usize,
 }
 
-impl<'k> Near<'k> {
+impl<'k> KeyBatch<'k> {
     pub(crate) fn new() -> Self {
         let none = Key {
             bytes: &[],
             hash: 0,
         };
-        Near {
+        KeyBatch {
             keys: [none; TOGETHER],
             count: 0,
         }
     }
 
-    /// Those from `from` on.
-    pub(crate) fn fill(&mut self, table: &Table, list: &'k KeyList, from: usize) {
-        self.fill_with(table, list.len() - from, |i| list.get(from + i));
-    }
-
-    /// At most `left` keys, each as `key` gives it by its number from 0.
-    pub(crate) fn fill_with(
-        &mut self,
-        table: &Table,
-        left: usize,
-        key: impl Fn(usize) -> &'k [u8],
-    ) {
+    /// Takes at most `TOGETHER` of `left` keys: the i-th from 0 as `key` gives it.
+    pub(crate) fn fill(&mut self, left: usize, key: impl Fn(usize) -> Key<'k>) {
         self.count = left.min(TOGETHER);
         for (i, place) in self.keys[..self.count].iter_mut().enumerate() {
-            *place = table.key(key(i));
+            *place = key(i);
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! The tables are those of Erlang's `ets`: set, ordered_set, bag and duplicate_bag, with access
 //! rights, owners and heirs, atomic counters, atomic list inserts, match specifications and files.
-//! Programs in Rust begin with [`api`]; a door to another language works with [`Engine`] and
+//! Programs in Rust begin with [`api`]; a host to another language works with [`Engine`] and
 //! [`Table`], on encoded bytes and in slices.
 //!
 //! ```
@@ -21,18 +21,25 @@
 //!
 //! # How it is built
 //!
+//! A module imports only from those above it in this table.
+//!
 //! | module | what it has |
 //! |---|---|
-//! | `engine`, `registry`, `owner`, `options`, `info` | tables as a whole: made, found, renamed, given away, inherited, dropped |
-//! | `table`, `store`, `write` | the state word, how an operation begins, how anything is written |
-//! | `read`, `ops`, `update`, `traverse` | operations by key |
-//! | `gate` | lists, all at once |
-//! | [`scan`] | match specifications over many objects, in slices |
-//! | `local`, `keys`, `ahead`, `leavings` | what a thread keeps; lists of keys; the read-ahead cursor; what is given back later |
-//! | `fixation`, `counters`, `budget`, `scratch`, `number` | what the above need |
-//! | `reaper`, `pace` | frees behind everybody's back, no faster than need be |
-//! | [`mod@file`] | tables in files |
+//! | `ids`, `error`, `options`, `structures`, `budget`, `counters` | numbers of tables and owners; errors; what a table is made with; slices; counting |
 //! | `raw` | the only unsafe code |
+//! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
+//! | `reclaim` | what is given back later, and by whom: deferred release, the reaper, its throttle |
+//! | `change_stamp`, `fixation`, `read_ahead` | whether a table changed; keys deleted while it is fixed; the read-ahead cursor |
+//! | `local`, `scratch` | what a thread keeps for its operations |
+//! | `batch` | lists, all at once: the batch latch, its protocol and proof |
+//! | `table`, `engine` | a table, the catalog of all tables, owners; tables as a whole: made, found, inherited, dropped |
+//! | `ops` | operations by key, each written once |
+//! | [`scan`] | match specifications over many objects, in slices |
+//! | [`mod@file`] | tables in files |
+//! | [`api`] | the interface for programs in Rust |
+//!
+//! Folders hold what belongs together. Two of `batch`'s files (`apply`, `latch`) use tables; the
+//! folder itself, which a table has in it, doesn't.
 //!
 //! # When an operation takes effect
 //!
@@ -41,7 +48,7 @@
 //! | lookup, member, lookup_element, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index's check confirms |
 //! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
 //! | the same, for an absent key or one that stays | the same, with nothing changed |
-//! | list insert | the closing of the gate |
+//! | list insert | the acquisition of the batch latch |
 //! | list insert_new | the end of the search for its keys |
 //! | delete_all_objects | the exchange of the state word |
 //! | dropping a table | the setting of the state word's `DEAD` bit |
@@ -52,65 +59,52 @@
 //! | give_away, inheritance | the store of the owner |
 //!
 //! An operation on one key goes on beside a long list that is being inserted. Another one that
-//! finds the gate closed answers [`Error::Busy`] and has had no effect: [`Table::help`] and do it
-//! again. [`api`] does so by itself.
+//! meets a list batch answers [`Error::Busy`] and has had no effect: [`Table::help_batch`] and do
+//! it again. [`api`] does so by itself.
 
 #![deny(unsafe_code)]
 
-mod ahead;
 pub mod api;
+mod batch;
 mod budget;
+mod change_stamp;
 mod counters;
 mod engine;
 mod error;
 pub mod file;
 mod fixation;
-mod gate;
-mod info;
+mod ids;
+mod index;
 mod keys;
-mod leavings;
 mod local;
-mod number;
-mod object_list;
 mod ops;
 mod options;
-mod owner;
-mod pace;
 #[allow(unsafe_code)]
 mod raw;
-mod read;
-mod reaper;
-mod registry;
+mod read_ahead;
+mod reclaim;
 pub mod scan;
 mod scratch;
 mod store;
+mod stored;
 mod structures;
 mod table;
-mod traverse;
-mod trim;
-mod update;
-mod write;
 
+pub use batch::{ListJob, ObjectList};
 pub use budget::{Budget, Step};
-pub use engine::{Door, Engine, NoDoor};
+pub use change_stamp::Stamp;
+pub use engine::{Engine, Host, NoHost};
 pub use error::{Error, FileError};
 pub use fixation::{FixTime, Fixed};
-pub use gate::ListJob;
-pub use info::Info;
+pub use ids::{ByNumber, OwnerId, TableId, Who};
 pub use keys::KeyList;
 pub use local::{with_local, with_local_untrimmed, Local};
-pub use number::ByNumber;
-pub use object_list::ObjectList;
+pub use ops::{CounterOp, NewRow, Slot, Sums};
 pub use options::{Access, Concurrency, Options, TableKind};
-pub use owner::{OwnerId, Who};
-pub use read::Stored;
-pub use scan::{
-    CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, Watched,
-};
+pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show};
+pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
-pub use table::{Beside, Table, TableId};
-pub use traverse::Slot;
-pub use update::{CounterOp, NewRow, Sums};
+pub use table::{Beside, Info, Table};
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 

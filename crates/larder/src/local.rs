@@ -1,11 +1,11 @@
 //! What a thread keeps for its operations: its place in the epoch, and buffers, so that an
 //! operation on one key allocates nothing and looks for what belongs to its thread once.
 //!
-//! A door takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes
+//! A host takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes
 //! it down.
 
-use crate::ahead::Ahead;
 use crate::keys::KeyList;
+use crate::read_ahead::ReadAhead;
 use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::{Shorts, Values};
 use larder_term::TermBuf;
@@ -26,7 +26,7 @@ pub struct Local {
     /// Where a compressed object is unpacked.
     pub(crate) plain: Vec<u8>,
     /// What was read ahead of a traversal.
-    pub(crate) ahead: Ahead,
+    pub(crate) read_ahead: ReadAhead,
     /// For whoever has the `Local`: to be taken, used and put back.
     pub bytes: Vec<u8>,
     /// As `bytes`.
@@ -45,7 +45,7 @@ impl Local {
             values: Values::default(),
             shorts: Shorts::default(),
             plain: Vec::new(),
-            ahead: Ahead::default(),
+            read_ahead: ReadAhead::default(),
             bytes: Vec::new(),
             keys: KeyList::new(),
             spare_terms: None,
@@ -69,7 +69,7 @@ impl Local {
     /// which is not 0. Then `step_on` may go on from there, if the table is the same.
     #[inline(always)]
     pub fn has_shown(&self, number: u64) -> bool {
-        self.ahead.has_shown(number)
+        self.read_ahead.has_shown(number)
     }
 
     /// Gives buffers back that have become large.

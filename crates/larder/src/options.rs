@@ -1,7 +1,7 @@
 //! What a table is made with.
 
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
 use crate::structures::{self, StructureValue, DEFAULT};
 use larder_term::{Atom, Term};
 use std::borrow::Cow;

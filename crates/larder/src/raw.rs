@@ -10,8 +10,8 @@
 //!
 //! Pairing of orderings: every store that publishes a pointer is `AcqRel` or stronger, every load
 //! `Acquire` or stronger, so that what a reader reaches is initialised. The places where two
-//! threads each write one word and read the other's (gate against leaf lock) use `SeqCst`; they are
-//! told in `gate`.
+//! threads each write one word and read the other's (batch latch against leaf lock) use `SeqCst`;
+//! they are described in `batch`.
 
 use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
 use larder_index::sync::point;
@@ -25,16 +25,16 @@ use std::sync::atomic::Ordering;
 pub(crate) struct EpochCell<T>(Atomic<T>);
 
 /// What a load of an [`EpochCell`] saw.
-pub(crate) struct Seen<'g, T>(Shared<'g, T>);
+pub(crate) struct Loaded<'g, T>(Shared<'g, T>);
 
-impl<T> Clone for Seen<'_, T> {
+impl<T> Clone for Loaded<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Seen<'_, T> {}
+impl<T> Copy for Loaded<'_, T> {}
 
-impl<'g, T> Seen<'g, T> {
+impl<'g, T> Loaded<'g, T> {
     /// The tag bits.
     pub(crate) fn tag(self) -> usize {
         self.0.tag()
@@ -63,12 +63,12 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// What is in the cell now.
     #[inline]
-    pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Seen<'g, T> {
+    pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Loaded<'g, T> {
         point();
-        // Ordering: SeqCst, because a writer that holds a leaf's lock looks here whether the gate
-        // is still open, while whoever closes the gate then looks at leaves (see `gate`). On the
+        // Ordering: SeqCst, because a writer that holds a leaf's lock looks here whether the batch
+        // latch is free, while whoever acquires it then looks at leaves (see `batch`). On the
         // machines in use it costs what Acquire costs.
-        Seen(self.0.load(Ordering::SeqCst, guard))
+        Loaded(self.0.load(Ordering::SeqCst, guard))
     }
 
     /// The tag bits now.
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// Whether the cell still holds exactly what `seen` saw, tags included.
     #[inline]
-    pub(crate) fn holds(&self, seen: Seen<'_, T>, guard: &Guard) -> bool {
+    pub(crate) fn holds(&self, seen: Loaded<'_, T>, guard: &Guard) -> bool {
         point();
         // Ordering: as in `load`.
         self.0.load(Ordering::SeqCst, guard) == seen.0
@@ -96,7 +96,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     }
 
     /// Sets tag bits if the cell still holds what was seen.
-    pub(crate) fn set_tag_if(&self, seen: Seen<'_, T>, bits: usize, guard: &Guard) -> bool {
+    pub(crate) fn set_tag_if(&self, seen: Loaded<'_, T>, bits: usize, guard: &Guard) -> bool {
         let new = seen.0.with_tag(seen.0.tag() | bits);
         point();
         // Ordering: SeqCst as in `set_tag`; a failure publishes nothing and reads nothing through
@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// otherwise.
     pub(crate) fn replace(
         &self,
-        seen: Seen<'_, T>,
+        seen: Loaded<'_, T>,
         value: T,
         guard: &Guard,
     ) -> Result<Option<Retired<T>>, T> {
@@ -149,7 +149,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
                 .compare_exchange(seen.0, empty, Ordering::SeqCst, Ordering::SeqCst, guard)
             {
                 Ok(_) => return retire(seen.0),
-                Err(failed) => seen = Seen(failed.current),
+                Err(failed) => seen = Loaded(failed.current),
             }
         }
     }

@@ -38,7 +38,7 @@ fn save(t: &Table, path: &Path, budget: u32) -> Result<(), Error> {
     let options = SaveOptions {
         sync: true,
         node: NodeName::NONE,
-        extra: b"door".to_vec(),
+        extra: b"host".to_vec(),
     };
     let table = t.engine_table();
     let mut job = SaveJob::begin(table, table.owner(), path, options)?;

@@ -1,4 +1,4 @@
-//! Interleavings of tables that a model checker chooses: the gate, the swap of
+//! Interleavings of tables that a model checker chooses: the batch latch, the swap of
 //! `delete_all_objects`, fixation, the registry, owners.
 //!
 //! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
@@ -64,11 +64,11 @@ fn operations_lists_and_clearing() {
     }
 }
 
-/// A list inserted beside a writer that doesn't look at the gate again shows half of it.
+/// A list inserted beside a writer that doesn't revalidate the state word shows half of it.
 #[test]
-fn an_open_gate_is_found() {
+fn a_write_that_does_not_revalidate_is_found() {
     let _alone = alone();
-    assert!(finds(Fault::OpenGate, || {
+    assert!(finds(Fault::NotRevalidated, || {
         check("a planted fault", &[Search::Random(20_000)], || {
             tables(false, None, 3, 6)
         });
@@ -88,11 +88,11 @@ fn an_object_that_is_not_noted_is_found() {
 }
 
 /// Not a test: histories of real threads, with the fault planted. Run by
-/// `an_open_gate_shows_in_histories`.
+/// `a_write_that_does_not_revalidate_shows_in_histories`.
 #[test]
 #[ignore = "run by another test"]
 fn planted_history() {
-    plant(Fault::OpenGate, planted().is_some());
+    plant(Fault::NotRevalidated, planted().is_some());
     let larder = Larder::new();
     for round in rounds() {
         let subject = On(table(&larder, false, None), 3);
@@ -102,9 +102,9 @@ fn planted_history() {
 
 /// The same fault shows in histories of real threads.
 #[test]
-fn an_open_gate_shows_in_histories() {
+fn a_write_that_does_not_revalidate_shows_in_histories() {
     assert!(!goes_wrong("planted_history", None));
-    assert!(goes_wrong("planted_history", Some("an open gate")));
+    assert!(goes_wrong("planted_history", Some("no revalidation")));
 }
 
 /// A key that is deleted from a fixed table is known to `next`, however it went.

@@ -2,7 +2,7 @@
 //! gone.
 
 use larder::{
-    Access, Door, Engine, Error, FixTime, NewRow, NoDoor, Options, OwnerId, Slot, Table, TableId,
+    Access, Engine, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId, Slot, Table, TableId,
     TableKind,
 };
 use larder_term::object::{ObjectBuf, ObjectView};
@@ -12,13 +12,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A door that notes what it is told.
+/// A host that notes what it is told.
 #[derive(Default)]
 struct Notes {
     transfers: Mutex<Vec<(TableId, OwnerId, OwnerId, String)>>,
 }
 
-impl Door for Notes {
+impl Host for Notes {
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
         let note = (table.id(), from, to, data.to_string());
         self.transfers.lock().push(note);
@@ -424,7 +424,7 @@ fn info_tells_what_was_asked_for() {
 
 #[test]
 fn an_empty_table_takes_a_kilobyte_at_most() {
-    let engine = Engine::new(Arc::new(NoDoor));
+    let engine = Engine::new(Arc::new(NoHost));
     let me = engine.register();
     for kind in [
         TableKind::Set,
@@ -443,7 +443,7 @@ fn an_empty_table_takes_a_kilobyte_at_most() {
 
 #[test]
 fn compressed_tables_are_smaller() {
-    let engine = Engine::new(Arc::new(NoDoor));
+    let engine = Engine::new(Arc::new(NoHost));
     let me = engine.register();
     let memory = |compressed| {
         let mut o = options("t");

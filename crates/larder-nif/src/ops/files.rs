@@ -56,7 +56,7 @@ pub fn save(call: &Call<'_>) -> Reply {
         finish(call, |budget| match job.step(budget) {
             // A list is being inserted: the save goes on where it was, not anew.
             Err(Error::Busy) => {
-                table.help(budget);
+                table.help_batch(budget);
                 Ok(Step::More)
             }
             other => other,

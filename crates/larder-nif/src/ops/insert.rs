@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  slice 1 … i      encode objects of the list into the engine's arena      a bad one: badarg, nothing happened
-//!  slice i+1 … n    the engine applies them behind the table's gate         whoever finds it closed helps
+//!  slice i+1 … n    the engine applies them under the table's batch latch    whoever finds it held helps
 //! ```
 //!
 //! A list that is done within one slice makes no resource. A process that dies while encoding

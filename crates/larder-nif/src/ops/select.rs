@@ -308,7 +308,7 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
     let ended = match ended {
         // The scan goes on where it was: only this slice is lost, not the job.
         Err(larder::Error::Busy) => {
-            scan.table.help(&mut budget);
+            scan.table.help_batch(&mut budget);
             Ok(Ended::More(found))
         }
         other => answer(call, &scan.table, other),
@@ -373,7 +373,7 @@ fn stepped(
 ) -> Result<ScanStep, larder::Error> {
     match job.step(budget, &scan.around.context(), see) {
         Err(larder::Error::Busy) => {
-            scan.table.help(budget);
+            scan.table.help_batch(budget);
             Ok(ScanStep::More)
         }
         step => step,

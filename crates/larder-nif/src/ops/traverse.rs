@@ -8,7 +8,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::{Direction, Error, Slot, Stored, Table, Watched};
+use larder::{Direction, Error, Slot, Stamp, Stored, Table};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -176,7 +176,7 @@ pub fn fold_first(call: &Call<'_>) -> Reply {
 /// The objects of a fold's first chunk: a table may be small, or the function may change it.
 const FIRST_CHUNK: usize = 16;
 
-/// fold_next(Table, Way, Key, Watched, Count) -> see `fold`. The next chunk is larger, unless the
+/// fold_next(Table, Way, Key, Stamp, Count) -> see `fold`. The next chunk is larger, unless the
 /// table changed since the last one was taken.
 pub fn fold_next(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
@@ -191,7 +191,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
     })
 }
 
-/// fold_holds(Table, Watched) -> boolean(): whether the objects of a chunk still are what the table
+/// fold_holds(Table, Stamp) -> boolean(): whether the objects of a chunk still are what the table
 /// has.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
@@ -200,13 +200,13 @@ pub fn fold_holds(call: &Call<'_>) -> Reply {
     })
 }
 
-fn watched(word: Word) -> Result<Watched, Raise> {
+fn watched(word: Word) -> Result<Stamp, Raise> {
     let word = layout::small(word).ok_or(BADARG)?;
-    Ok(Watched(word as u64))
+    Ok(Stamp(word as u64))
 }
 
-/// A chunk of a fold: {Objects, Watched, Count, KeyPos}. `Objects` are a list of objects, in a bag
-/// of lists of all objects of a key; [] at the end. `Count` and `Watched` are for those who go on.
+/// A chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` are a list of objects, in a bag
+/// of lists of all objects of a key; [] at the end. `Count` and `Stamp` are for those who go on.
 fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
     let direction = select::direction(call.args[1]);
     let mut shown = Shown::new(call);
@@ -218,7 +218,7 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
         }
         shown.object(object);
     });
-    let Watched(watched) = answer(call, table, step)?;
+    let Stamp(watched) = answer(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
     let objects = if unique {

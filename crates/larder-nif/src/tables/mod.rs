@@ -91,7 +91,7 @@ pub fn answer<R>(
 pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
     match error {
         Error::Busy => {
-            table.help(&mut Budget::slice());
+            table.help_batch(&mut Budget::slice());
             Raise::Again
         }
         // The right may have been that of an heir who does not know yet.

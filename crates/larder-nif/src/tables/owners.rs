@@ -32,7 +32,7 @@ use crate::resource::{Held, Kind, Sample};
 use crate::sys::callback::{self, current_env, with_env};
 use crate::sys::*;
 use crate::terms::{atoms, decode};
-use larder::{ByNumber, Door, Engine, OwnerId, Table};
+use larder::{ByNumber, Engine, Host, OwnerId, Table};
 use larder_term::{Atom, Term};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -219,7 +219,7 @@ fn with_owner<R>(pid: Pid, f: impl FnOnce(&Owner) -> R) -> Option<R> {
 /// What the engine tells us.
 struct BeamHost;
 
-impl Door for BeamHost {
+impl Host for BeamHost {
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
         // The data is in a 1-tuple; anything else says that the heir wants no message.
         if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {

@@ -31,10 +31,10 @@ mod file;
 mod select;
 mod table;
 
-use crate::engine::{Engine, NoDoor};
+use crate::engine::{Engine, NoHost};
 use crate::error::Error;
+use crate::ids::OwnerId;
 use crate::options::{Access, Concurrency, Options, TableKind};
-use crate::owner::OwnerId;
 use crate::structures::StructureValue;
 use larder_term::{atoms, Atom};
 use std::fmt;
@@ -78,7 +78,7 @@ impl Default for Larder {
 impl Larder {
     /// An empty one.
     pub fn new() -> Self {
-        let engine = Engine::new(Arc::new(NoDoor));
+        let engine = Engine::new(Arc::new(NoHost));
         let owner = engine.register();
         Larder(Arc::new(Home { engine, owner }))
     }

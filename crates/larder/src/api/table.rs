@@ -1,12 +1,12 @@
 //! Operations by key, and on the table as a whole.
 
 use super::Home;
+use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::object_list::ObjectList;
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
+use crate::ops::{CounterOp, NewRow};
 use crate::table::Table as EngineTable;
-use crate::update::{CounterOp, NewRow};
 use larder_term::number::Number;
 use larder_term::object::{ObjectBuf, ObjectView};
 use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
@@ -46,7 +46,7 @@ impl Table {
     pub(super) fn patiently<R>(&self, mut f: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
         loop {
             match f() {
-                Err(Error::Busy) => self.table.wait(),
+                Err(Error::Busy) => self.table.wait_for_batch(),
                 result => return result,
             }
         }

@@ -29,7 +29,7 @@ pub struct Header {
     pub options: Options,
     /// The number of objects when the save began.
     pub objects: u64,
-    /// The bytes that the door gave along.
+    /// The bytes that the host gave along.
     pub extra: Vec<u8>,
 }
 

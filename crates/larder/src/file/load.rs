@@ -9,7 +9,7 @@ use super::format::{array, damaged, open, take, Header, CHUNK, DIGEST, FOOTER};
 use crate::budget::{Budget, Step};
 use crate::engine::Engine;
 use crate::error::{Error, FileError};
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
 use crate::table::Table;
 use larder_term::object::ObjectBuf;
 use larder_term::{etf, Atom, Mode, NodeName, TermBuf};
@@ -41,7 +41,7 @@ pub struct LoadJob {
     options: LoadOptions,
     header: Header,
     input: Input,
-    phase: Phase,
+    phase: LoadPhase,
     chunk: Vec<u8>,
     /// Where in `chunk` the next object begins, and how many are left there.
     next: usize,
@@ -52,7 +52,7 @@ pub struct LoadJob {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum LoadPhase {
     Verifying,
     Loading,
     Done,
@@ -170,9 +170,9 @@ impl LoadJob {
             table,
             owner,
             phase: if options.verify {
-                Phase::Verifying
+                LoadPhase::Verifying
             } else {
-                Phase::Loading
+                LoadPhase::Loading
             },
             options,
             header,
@@ -201,12 +201,12 @@ impl LoadJob {
     /// `File`; `NoTable` if the table was dropped meanwhile. After an error the table is dropped
     /// with the job.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
-        while self.phase != Phase::Done {
+        while self.phase != LoadPhase::Done {
             match self.phase {
-                Phase::Verifying => self.verify(budget)?,
+                LoadPhase::Verifying => self.verify(budget)?,
                 _ => self.load(budget)?,
             }
-            if budget.is_exhausted() && self.phase != Phase::Done {
+            if budget.is_exhausted() && self.phase != LoadPhase::Done {
                 return Ok(Step::More);
             }
         }
@@ -225,7 +225,7 @@ impl LoadJob {
                 self.input.begin_again()?;
                 self.chunk.clear();
                 self.found = 0;
-                self.phase = Phase::Loading;
+                self.phase = LoadPhase::Loading;
             }
         }
         Ok(())
@@ -261,7 +261,7 @@ impl LoadJob {
                 Part::Chunk(objects) => self.left = objects,
                 Part::End(expected) => {
                     self.check_count(expected)?;
-                    self.phase = Phase::Done;
+                    self.phase = LoadPhase::Done;
                 }
             }
         }
@@ -276,7 +276,7 @@ impl LoadJob {
                 .map_err(|_| damaged("an object that is no tuple, or has no key"))?;
             while let Err(error) = self.table.insert(self.owner, &object) {
                 match error {
-                    Error::Busy => while self.table.help(budget) == Step::More {},
+                    Error::Busy => while self.table.help_batch(budget) == Step::More {},
                     error => return Err(error),
                 }
             }
@@ -305,7 +305,7 @@ impl LoadJob {
 
 impl Drop for LoadJob {
     fn drop(&mut self) {
-        if self.phase != Phase::Done {
+        if self.phase != LoadPhase::Done {
             // It may have been dropped by somebody else already.
             let _ = self.table.drop_unasked(None);
         }

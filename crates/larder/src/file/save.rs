@@ -3,7 +3,7 @@
 use super::format::{Header, CHUNK, FOOTER};
 use crate::budget::{Budget, Step};
 use crate::error::{Error, FileError};
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
 use crate::raw;
 use crate::scan::Cursor;
 use crate::table::Table;
@@ -26,7 +26,7 @@ pub struct SaveOptions {
     pub sync: bool,
     /// What "of this node" is called in the file.
     pub node: NodeName,
-    /// Bytes of the door's own, which come back with the header.
+    /// Bytes of the host's own, which come back with the header.
     pub extra: Vec<u8>,
 }
 
@@ -37,12 +37,12 @@ pub struct SaveJob {
     options: SaveOptions,
     cursor: Cursor,
     batch: Batch,
-    output: Output,
+    output: FileWriter,
     objects: u64,
 }
 
 /// The file being written.
-struct Output {
+struct FileWriter {
     file: File,
     digest: Sha256,
     temporary: PathBuf,
@@ -73,7 +73,7 @@ impl SaveJob {
         };
         let mut bytes = Vec::new();
         header.write(&mut bytes);
-        let mut output = Output::create(path)?;
+        let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
         Ok(SaveJob {
             cursor: Cursor::new(table, None, Direction::Forward),
@@ -106,7 +106,7 @@ impl SaveJob {
 
     /// Writes a chunk, or what lies together in more of them; false if there are no more objects.
     fn chunk(&mut self, budget: &mut Budget) -> Result<bool, Error> {
-        let mut chunks = vec![Chunk::new()];
+        let mut chunks = vec![FileChunk::new()];
         loop {
             match self.some(&mut chunks, budget) {
                 Ok(0) => break,
@@ -116,7 +116,7 @@ impl SaveJob {
                 Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
                 Err(error) => return Err(error),
             }
-            let enough = chunks.len() > 1 || chunks.iter().any(Chunk::is_full);
+            let enough = chunks.len() > 1 || chunks.iter().any(FileChunk::is_full);
             if enough || budget.is_exhausted() {
                 break;
             }
@@ -131,20 +131,20 @@ impl SaveJob {
 
     /// Appends a leaf's worth of objects: to another chunk as soon as one is full, for an object's
     /// binaries lie in no leaf. An error leaves the place as it was.
-    fn some(&mut self, chunks: &mut Vec<Chunk>, budget: &mut Budget) -> Result<usize, Error> {
+    fn some(&mut self, chunks: &mut Vec<FileChunk>, budget: &mut Budget) -> Result<usize, Error> {
         let guard = larder_index::pin();
-        let at = self.table.begin(&guard)?;
+        let op = self.table.begin(&guard)?;
         let usable = self
             .cursor
-            .fill(&self.table, &at, (0, false), &mut self.batch);
+            .fill(&self.table, &op, (0, false), &mut self.batch);
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         for i in 0..usable {
             let (key, value) = (self.batch.key(i), self.batch.value(i));
             let object = raw::view(key, value, self.table.keypos(), &mut plain);
             tuple.clear();
             object.to_tuple(&mut tuple);
-            if chunks.last().is_none_or(Chunk::is_full) {
-                chunks.push(Chunk::new());
+            if chunks.last().is_none_or(FileChunk::is_full) {
+                chunks.push(FileChunk::new());
             }
             if let Some(chunk) = chunks.last_mut() {
                 etf::encode(raw::stored(&tuple), &self.options.node, &mut chunk.bytes);
@@ -158,18 +158,18 @@ impl SaveJob {
 
 /// A chunk in the making: its mark, its payload's length and its number of objects, which are known
 /// in the end, and the objects.
-struct Chunk {
+struct FileChunk {
     bytes: Vec<u8>,
     objects: u32,
 }
 
-impl Chunk {
+impl FileChunk {
     const HEAD: usize = 9;
 
-    fn new() -> Chunk {
+    fn new() -> FileChunk {
         let mut bytes = vec![0; Self::HEAD];
         bytes[0] = CHUNK;
-        Chunk { bytes, objects: 0 }
+        FileChunk { bytes, objects: 0 }
     }
 
     fn is_full(&self) -> bool {
@@ -196,11 +196,11 @@ fn length(bytes: usize) -> Result<u32, FileError> {
     })
 }
 
-impl Output {
-    fn create(path: &Path) -> Result<Output, FileError> {
+impl FileWriter {
+    fn create(path: &Path) -> Result<FileWriter, FileError> {
         let what = || format!("making {}", path.display());
         let (file, temporary) = temporary(path).map_err(|e| FileError::io(what(), &e))?;
-        Ok(Output {
+        Ok(FileWriter {
             file,
             digest: Sha256::new(),
             temporary,
@@ -245,7 +245,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for FileWriter {
     fn drop(&mut self) {
         if !self.renamed {
             // Nobody is left to be told if it can't be removed.

@@ -14,12 +14,13 @@ use super::buffers::Buffers;
 use super::select::{cost, weight, Scan};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
+use crate::ids::OwnerId;
+use crate::index::Index;
+use crate::ops::Operation;
+use crate::ops::{ValueList, Written};
 use crate::options::TableKind;
-use crate::owner::OwnerId;
 use crate::raw;
-use crate::store::Index;
-use crate::table::{At, Table};
-use crate::write::{Held, Written};
+use crate::table::Table;
 use larder_index::{Batch, Change, Direction, Previous};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::{ObjectBuf, ObjectView};
@@ -83,7 +84,7 @@ struct Work {
 type Wanted<'a> = dyn Fn(&Program, &ObjectView<'_>, &Context<'_>, &mut Scratch) -> bool + 'a;
 
 /// What is to be done with an object that matched.
-type Act<'a> = dyn FnMut(&Table, &At<'_>, &mut Turn<'_>) -> Result<u64, Error> + 'a;
+type Act<'a> = dyn FnMut(&Table, &Operation<'_>, &mut Turn<'_>) -> Result<u64, Error> + 'a;
 
 /// One object that matched.
 struct Turn<'t> {
@@ -119,14 +120,14 @@ impl Work {
         let weight = weight(Some(&self.program));
         loop {
             let guard = larder_index::pin();
-            let at = table.begin(&guard)?;
+            let op = table.begin(&guard)?;
             let Scan { cursor, lent, .. } = &mut self.scan;
             let Buffers {
                 batch,
                 plain,
                 scratch,
             } = &mut **lent;
-            let usable = cursor.fill(&table, &at, (0, true), batch);
+            let usable = cursor.fill(&table, &op, (0, true), batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
@@ -146,7 +147,7 @@ impl Work {
                 dealt += 1;
                 go = budget.spend(cost(weight, value));
             }
-            if at_once && table.remove_chosen(&at, batch, &self.chosen) {
+            if at_once && table.remove_chosen(&op, batch, &self.chosen) {
                 self.count += self.chosen.len() as u64;
                 self.chosen.clear();
             }
@@ -159,12 +160,12 @@ impl Work {
                     key,
                     value,
                 };
-                match act(&table, &at, &mut turn) {
+                match act(&table, &op, &mut turn) {
                     Ok(n) => self.count += n,
                     Err(error) => {
                         // To be met again, from the entry on.
                         self.dealt.clear();
-                        cursor.stop(&table, &at, batch, i as usize);
+                        cursor.stop(&table, &op, batch, i as usize);
                         return Err(error);
                     }
                 }
@@ -172,12 +173,12 @@ impl Work {
                     if !one {
                         key.clone_into(&mut self.dealt);
                     }
-                    cursor.stop(&table, &at, batch, i as usize + 1);
+                    cursor.stop(&table, &op, batch, i as usize + 1);
                     return Ok(Step::More);
                 }
             }
             if dealt < usable {
-                cursor.stop(&table, &at, batch, dealt);
+                cursor.stop(&table, &op, batch, dealt);
             }
             if !go {
                 return Ok(Step::More);
@@ -188,9 +189,9 @@ impl Work {
 
 impl Table {
     /// Removes entries of a batch in one change; false, and nothing was done, if that can't be.
-    fn remove_chosen(&self, at: &At<'_>, batch: &Batch, chosen: &[u32]) -> bool {
-        match &at.store.index {
-            Index::One(ix) if batch.unordered => self.remove_read(at, &**ix, batch, chosen),
+    fn remove_chosen(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
+        match &op.store.index {
+            Index::Unique(ix) if batch.unordered => self.remove_read(op, &**ix, batch, chosen),
             _ => false,
         }
     }
@@ -232,27 +233,27 @@ impl Turn<'_> {
 
     /// Deletes the object as it was read, or what it has become if that matches, too; in a bag,
     /// those of the key's objects that match.
-    fn delete(&mut self, table: &Table, at: &At<'_>) -> Result<u64, Error> {
+    fn delete(&mut self, table: &Table, op: &Operation<'_>) -> Result<u64, Error> {
         let key = table.key(self.key);
         let mut gone = 0;
-        let written = match &at.store.index {
-            Index::One(ix) => {
+        let written = match &op.store.index {
+            Index::Unique(ix) => {
                 let read = self.value;
-                let (written, was) = table.remove_one(at, &**ix, key, |value| {
+                let (written, was) = table.remove_one(op, &**ix, key, |value| {
                     value == read || self.is_true(table, value)
                 });
                 gone = u64::from(was == Previous::Present);
                 written
             }
-            Index::Many(ix) => table.change_many(at, &**ix, key, &mut |held| {
-                gone = held.remove_if(&mut |value| self.is_true(table, value)) as u64;
+            Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
+                gone = values.remove_if(&mut |value| self.is_true(table, value)) as u64;
                 Ok(())
             })?,
         };
         // What moved is met again by the scan.
         match written {
             Written::Moved => Err(Error::Busy),
-            Written::Full => Err(table.full(at)),
+            Written::Full => Err(table.full(op)),
             Written::Done => Ok(gone),
         }
     }
@@ -261,20 +262,20 @@ impl Turn<'_> {
     fn replace(
         &mut self,
         table: &Table,
-        at: &At<'_>,
+        op: &Operation<'_>,
         prepared: &mut ObjectBuf,
     ) -> Result<u64, Error> {
         let key = table.key(self.key);
         let mut count = 0;
-        let written = match &at.store.index {
-            Index::One(ix) => {
+        let written = match &op.store.index {
+            Index::Unique(ix) => {
                 let read = self.value;
                 if !self.replacement(table, read, prepared)? {
                     return Ok(0);
                 }
                 // Both hold the counts of the new object's handles until the table has its own.
                 let mut anew = ObjectBuf::new();
-                table.change_one(at, &**ix, key, None, &mut |old, scratch| {
+                table.change_one(op, &**ix, key, None, &mut |old, scratch| {
                     let Some(old) = old else {
                         return Ok(Change::Keep.into());
                     };
@@ -290,8 +291,8 @@ impl Turn<'_> {
                     Ok(Change::PutScratch.into())
                 })?
             }
-            Index::Many(ix) => table.change_many(at, &**ix, key, &mut |held| {
-                count = self.replace_all(table, held)?;
+            Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
+                count = self.replace_all(table, values)?;
                 Ok(())
             })?,
         };
@@ -303,10 +304,10 @@ impl Turn<'_> {
     }
 
     /// Replaces those of a key's objects that the program matches.
-    fn replace_all(&mut self, table: &Table, held: &mut Held<'_>) -> Result<u64, Error> {
+    fn replace_all(&mut self, table: &Table, values: &mut ValueList<'_>) -> Result<u64, Error> {
         let mut new = Vec::new();
         let mut failed = None;
-        held.each(&mut |ordinal, value| {
+        values.each(&mut |ordinal, value| {
             let mut object = ObjectBuf::new();
             match self.replacement(table, value, &mut object) {
                 Ok(true) => new.push((ordinal, value.to_vec(), object)),
@@ -319,7 +320,7 @@ impl Turn<'_> {
             return Err(error);
         }
         for (ordinal, old, object) in &new {
-            held.replace(*ordinal, old, object.value());
+            values.replace(*ordinal, old, object.value());
         }
         Ok(new.len() as u64)
     }
@@ -336,7 +337,8 @@ impl DeleteJob {
     /// # Errors
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| turn.delete(table, at);
+        let mut act =
+            |table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>| turn.delete(table, op);
         self.work
             .step(budget, ctx, (&Program::is_true, true), &mut act)
     }
@@ -362,8 +364,8 @@ impl ReplaceJob {
     /// the program's proof excludes.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut prepared = std::mem::take(&mut self.prepared);
-        let mut act = |table: &Table, at: &At<'_>, turn: &mut Turn<'_>| {
-            turn.replace(table, at, &mut prepared)
+        let mut act = |table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>| {
+            turn.replace(table, op, &mut prepared)
         };
         // One object is matched when its replacement is made. A key's objects in a bag are matched
         // under its lock, if one of them matches without.

@@ -13,8 +13,9 @@
 //! ```
 
 use crate::error::Error;
-use crate::store::Index;
-use crate::table::{At, Table};
+use crate::index::Index;
+use crate::ops::Operation;
+use crate::table::Table;
 use larder_index::{Batch, Direction, Start};
 use larder_matchspec::{KeyOrder, Plan, Program};
 use larder_term::object::KeyForm;
@@ -98,7 +99,7 @@ impl Cursor {
     pub(crate) fn fill(
         &mut self,
         table: &Table,
-        at: &At<'_>,
+        op: &Operation<'_>,
         (few, any_order): (usize, bool),
         batch: &mut Batch,
     ) -> usize {
@@ -119,7 +120,7 @@ impl Cursor {
                 Path::Keys(keys) => match keys.get(self.key) {
                     None => self.place = Place::End,
                     Some(key) => {
-                        let found = under_key(table, at, key, &self.place, batch);
+                        let found = under_key(table, op, key, &self.place, batch);
                         usable = Some(found.0);
                         self.place = found.1;
                         if self.place == Place::Begin {
@@ -135,16 +136,16 @@ impl Cursor {
                     let start = start(&self.place, near, self.way);
                     // The index is lent the bound, so that it copies nothing beyond it.
                     std::mem::swap(&mut batch.until, far);
-                    at.scan(start, self.way, batch);
+                    op.store.index.scan(op.guard, start, self.way, batch);
                     std::mem::swap(&mut batch.until, far);
                     cut(batch, far, self.way);
                     self.go_behind(batch);
                 }
                 Path::Full => {
                     let start = start(&self.place, &Bound::Unbounded, self.way);
-                    at.scan(start, self.way, batch);
+                    op.store.index.scan(op.guard, start, self.way, batch);
                     if self.passed.is_some() {
-                        self.leave_out(at, batch);
+                        self.leave_out(op, batch);
                     }
                     self.go_behind(batch);
                 }
@@ -168,12 +169,12 @@ impl Cursor {
 
     /// Leaves out what was dealt with already.
     #[cold]
-    fn leave_out(&mut self, at: &At<'_>, batch: &mut Batch) {
+    fn leave_out(&mut self, op: &Operation<'_>, batch: &mut Batch) {
         let Some(passed) = &self.passed else {
             return;
         };
         let wanted: Vec<bool> = (0..batch.len())
-            .map(|i| !passed.names.contains(&name(at, batch, i)))
+            .map(|i| !passed.names.contains(&name(op, batch, i)))
             .collect();
         let mut wanted = wanted.into_iter();
         batch.entries.retain(|_| wanted.next() == Some(true));
@@ -182,8 +183,8 @@ impl Cursor {
     /// Forgets what was dealt with already, if that lies behind.
     #[cold]
     fn forget_passed(&mut self) {
-        if let (Some(passed), Place::Resume(at)) = (&self.passed, &self.place) {
-            if passed.until.as_ref().is_some_and(|until| at >= until) {
+        if let (Some(passed), Place::Resume(here)) = (&self.passed, &self.place) {
+            if passed.until.as_ref().is_some_and(|until| here >= until) {
                 self.passed = None;
             }
         }
@@ -207,19 +208,19 @@ impl Cursor {
     }
 
     /// Moves the cursor to just behind the first `dealt` entries of the batch that it filled last.
-    pub(crate) fn stop(&mut self, table: &Table, at: &At<'_>, batch: &Batch, dealt: usize) {
+    pub(crate) fn stop(&mut self, table: &Table, op: &Operation<'_>, batch: &Batch, dealt: usize) {
         if batch.unordered {
-            return self.stop_unordered(at, batch, dealt);
+            return self.stop_unordered(op, batch, dealt);
         }
         let Some(last) = dealt.checked_sub(1) else {
             (self.place, self.key) = self.began.clone();
             return;
         };
         let mut position = Vec::new();
-        match &at.store.index {
-            Index::One(ix) => ix.position(table.key(batch.key(last)), &mut position),
-            Index::Many(ix) => ix.entry_position(batch, last, &mut position),
-        }
+        let key = table.key(batch.key(last));
+        op.store
+            .index
+            .entry_position(batch, last, key, &mut position);
         if let Path::Keys(keys) = &self.path {
             // The batch may have been the last of its key: back to that key.
             if let Some(key) = keys.iter().position(|key| key == batch.key(last)) {
@@ -230,9 +231,9 @@ impl Cursor {
     }
 
     #[cold]
-    fn stop_unordered(&mut self, at: &At<'_>, batch: &Batch, dealt: usize) {
+    fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, dealt: usize) {
         self.passed = Some(Passed {
-            names: (0..dealt).map(|i| name(at, batch, i)).collect(),
+            names: (0..dealt).map(|i| name(op, batch, i)).collect(),
             until: match &self.place {
                 Place::Past(position) | Place::Resume(position) => Some(position.clone()),
                 Place::Begin | Place::End => None,
@@ -286,10 +287,10 @@ impl Cursor {
 }
 
 /// What tells entry `i` of a batch from all others of its table: its key, in a bag its position.
-fn name(at: &At<'_>, batch: &Batch, i: usize) -> Vec<u8> {
-    match &at.store.index {
-        Index::One(_) => batch.key(i).to_vec(),
-        Index::Many(ix) => {
+fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
+    match &op.store.index {
+        Index::Unique(_) => batch.key(i).to_vec(),
+        Index::Multi(ix) => {
             let mut position = Vec::new();
             ix.entry_position(batch, i, &mut position);
             position
@@ -333,23 +334,23 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, way: Direction) {
 /// behind them: `Begin` when the key is done.
 fn under_key(
     table: &Table,
-    at: &At<'_>,
+    op: &Operation<'_>,
     key: &[u8],
     place: &Place,
     batch: &mut Batch,
 ) -> (usize, Place) {
     let indexed = table.key(key);
-    match &at.store.index {
-        Index::One(ix) => {
+    match &op.store.index {
+        Index::Unique(ix) => {
             if *place == Place::Begin {
                 let mut value = Vec::new();
-                if ix.get(at.guard, indexed, &mut value) {
+                if ix.get(op.guard, indexed, &mut value) {
                     batch.push(key, &value);
                 }
             }
             (batch.len(), Place::Begin)
         }
-        Index::Many(ix) => {
+        Index::Multi(ix) => {
             if *place == Place::Begin && batch.want == 0 {
                 // Most keys have few objects, and those behind them are of no use.
                 batch.want = FEW;
@@ -361,7 +362,7 @@ fn under_key(
                 Place::Resume(position) => Start::At(position),
                 Place::Begin | Place::End => Start::At(&first),
             };
-            ix.scan(at.guard, start, Direction::Forward, batch);
+            ix.scan(op.guard, start, Direction::Forward, batch);
             match (0..batch.len()).position(|i| batch.key(i) != key) {
                 Some(others) => (others, Place::Begin),
                 None if batch.done => (batch.len(), Place::Begin),

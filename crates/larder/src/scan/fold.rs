@@ -9,13 +9,14 @@
 //! just being changed in several objects it may show a part of the change, as every scan; then it
 //! does not stay unchanged.
 
-use super::watch::Watched;
+use crate::change_stamp::Stamp;
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
+use crate::ops::Operation;
 use crate::raw;
 use crate::scratch::{self, Scratch};
-use crate::table::{At, Table};
-use larder_index::{Direction, Start};
+use crate::table::Table;
+use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
 
 /// A chunk ends when its objects take so many bytes.
@@ -61,11 +62,11 @@ impl Table {
         direction: Direction,
         count: usize,
         show: &mut Show<'_>,
-    ) -> Result<Watched, Error> {
+    ) -> Result<Stamp, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
-        let watched = self.fixation.watch().arm();
-        let at = self.begin(&guard)?;
+        let stamp = self.changes.arm();
+        let op = self.begin(&guard)?;
         let way = self.way(direction);
         let mut wanted = Wanted {
             objects: count.max(1),
@@ -74,29 +75,29 @@ impl Table {
         scratch::with(|s| {
             s.batch.want = wanted.objects;
             match from {
-                None => at.scan(Start::Edge, way, &mut s.batch),
-                Some(key) => at.past(self.key(key), wanted.objects, s, way),
+                None => op.store.index.scan(&guard, Start::Edge, way, &mut s.batch),
+                Some(key) => past(&op, self.key(key), way, s),
             }
             if self.kind().is_unique() {
-                self.show_each(&at, s, way, &mut wanted, show);
+                self.show_each(&op, s, way, &mut wanted, show);
             } else {
-                self.show_keys(&at, s, &mut wanted, show);
+                self.show_keys(&op, s, &mut wanted, show);
             }
         });
-        Ok(watched)
+        Ok(stamp)
     }
 
     /// Whether the table has not changed since a chunk was taken. False for a table that is gone.
     #[inline]
-    pub fn is_unchanged(&self, watched: Watched) -> bool {
+    pub fn is_unchanged(&self, stamp: Stamp) -> bool {
         // The end of a table is noted as a change (`Fixation::end`).
-        self.fixation.watch().holds(watched)
+        self.changes.holds(stamp)
     }
 
     /// Shows the entries of a batch, and of those behind it: each is all there is of its key.
     fn show_each(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         s: &mut Scratch,
         way: Direction,
         wanted: &mut Wanted,
@@ -115,13 +116,21 @@ impl Table {
                 return;
             }
             s.batch.want = wanted.objects;
-            at.resume(s, way);
+            op.store
+                .index
+                .scan_on(op.guard, way, &mut s.position, &mut s.batch);
         }
     }
 
     /// The same for a bag: key by key. Only the last key of a batch may have objects that the batch
     /// has not.
-    fn show_keys(&self, at: &At<'_>, s: &mut Scratch, wanted: &mut Wanted, show: &mut Show<'_>) {
+    fn show_keys(
+        &self,
+        op: &Operation<'_>,
+        s: &mut Scratch,
+        wanted: &mut Wanted,
+        show: &mut Show<'_>,
+    ) {
         loop {
             let whole = whole_keys(s);
             for i in 0..whole {
@@ -138,13 +147,14 @@ impl Table {
             }
             if whole > 0 {
                 let last = s.batch.key(whole - 1).to_vec();
-                at.past(self.key(&last), wanted.objects, s, Direction::Forward);
+                s.batch.want = wanted.objects;
+                past(op, self.key(&last), Direction::Forward, s);
                 continue;
             }
             // More objects under one key than a batch has.
             let key = s.batch.key(0).to_vec();
             let mut first = true;
-            self.visit(at, &key, &mut |object| {
+            self.visit(op, &key, &mut |object| {
                 show(object, first);
                 wanted.take(object.others_bytes().len());
                 first = false;
@@ -152,7 +162,8 @@ impl Table {
             if wanted.is_over() {
                 return;
             }
-            at.past(self.key(&key), wanted.objects, s, Direction::Forward);
+            s.batch.want = wanted.objects;
+            past(op, self.key(&key), Direction::Forward, s);
         }
     }
 }
@@ -168,4 +179,10 @@ fn whole_keys(s: &Scratch) -> usize {
         .rev()
         .find(|&i| batch.key(i) != last)
         .map_or(0, |i| i + 1)
+}
+
+/// Scans on from behind a key.
+fn past(op: &Operation<'_>, key: Key<'_>, way: Direction, s: &mut Scratch) {
+    let index = &op.store.index;
+    index.scan_past(op.guard, key, way, &mut s.position, &mut s.batch);
 }

@@ -19,12 +19,9 @@ mod cursor;
 mod fold;
 mod point;
 mod select;
-mod watch;
 
 pub use change::{DeleteJob, ReplaceJob};
 pub(crate) use cursor::Cursor;
 pub use fold::Show;
 pub use point::Point;
 pub use select::{CountJob, Output, ScanStep, SelectJob};
-pub(crate) use watch::Watch;
-pub use watch::Watched;

@@ -7,8 +7,8 @@
 use super::buffers::Lent;
 use super::Output;
 use crate::error::Error;
+use crate::ids::OwnerId;
 use crate::local::Local;
-use crate::owner::OwnerId;
 use crate::raw;
 use crate::table::Table;
 use larder_matchspec::{is_constant, Context, Outcome, Program};

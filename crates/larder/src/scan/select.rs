@@ -4,7 +4,7 @@ use super::buffers::{Buffers, Lent};
 use super::Cursor;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::owner::OwnerId;
+use crate::ids::OwnerId;
 use crate::raw;
 use crate::table::Table;
 use larder_index::Direction;
@@ -89,8 +89,8 @@ impl Scan {
         loop {
             // Pinned anew for each leaf's worth; results are given while it is.
             let guard = larder_index::pin();
-            let at = table.begin(&guard)?;
-            let usable = cursor.fill(table, &at, (few, any_order), batch);
+            let op = table.begin(&guard)?;
+            let usable = cursor.fill(table, &op, (few, any_order), batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
@@ -100,7 +100,7 @@ impl Scan {
                 let go = row(program, &object, scratch);
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {
-                        cursor.stop(table, &at, batch, i + 1);
+                        cursor.stop(table, &op, batch, i + 1);
                     }
                     return Ok(Step::More);
                 }

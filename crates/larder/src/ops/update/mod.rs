@@ -8,13 +8,13 @@
 //! copies what lies between and puts the new elements. A compressed value is unpacked and packed
 //! again.
 
+use super::commit::Edit;
 use crate::error::Error;
+use crate::ids::{OwnerId, Who};
+use crate::index::Index;
 use crate::local::{with_local, Local};
-use crate::owner::{OwnerId, Who};
 use crate::raw;
-use crate::store::Index;
 use crate::table::Table;
-use crate::write::Edit;
 use larder_index::Change;
 use larder_term::number::{Number, NumberError};
 use larder_term::object::patch::{self, Patch};
@@ -28,24 +28,24 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug)]
 pub struct CounterOp {
     pos: usize,
-    step: Step,
+    step: Increment,
 }
 
 /// What an operation does, in few bytes where its integers are small: there may be a million of
 /// them.
 #[derive(Clone, Debug)]
-enum Step {
+enum Increment {
     Add(i64),
     AddUpTo {
         incr: i64,
         threshold: i64,
         value: i64,
     },
-    Any(Box<AnyStep>),
+    Any(Box<AnyIncrement>),
 }
 
 #[derive(Clone, Debug)]
-struct AnyStep {
+struct AnyIncrement {
     incr: Number,
     limit: Option<(Number, Number)>,
 }
@@ -67,8 +67,8 @@ impl CounterOp {
     #[inline]
     pub fn new(pos: usize, incr: Number) -> Self {
         let step = match incr {
-            Number::Int(incr) => Step::Add(incr),
-            incr => Step::Any(Box::new(AnyStep { incr, limit: None })),
+            Number::Int(incr) => Increment::Add(incr),
+            incr => Increment::Any(Box::new(AnyIncrement { incr, limit: None })),
         };
         CounterOp { pos, step }
     }
@@ -78,12 +78,12 @@ impl CounterOp {
     #[inline]
     pub fn limited(pos: usize, incr: Number, threshold: Number, value: Number) -> Self {
         let step = match (incr, threshold, value) {
-            (Number::Int(incr), Number::Int(threshold), Number::Int(value)) => Step::AddUpTo {
+            (Number::Int(incr), Number::Int(threshold), Number::Int(value)) => Increment::AddUpTo {
                 incr,
                 threshold,
                 value,
             },
-            (incr, threshold, value) => Step::Any(Box::new(AnyStep {
+            (incr, threshold, value) => Increment::Any(Box::new(AnyIncrement {
                 incr,
                 limit: Some((threshold, value)),
             })),
@@ -101,8 +101,8 @@ impl CounterOp {
     #[inline]
     fn is_whole(&self) -> bool {
         match &self.step {
-            Step::Add(_) | Step::AddUpTo { .. } => true,
-            Step::Any(step) => step.is_whole(),
+            Increment::Add(_) | Increment::AddUpTo { .. } => true,
+            Increment::Any(step) => step.is_whole(),
         }
     }
 
@@ -110,10 +110,10 @@ impl CounterOp {
     #[inline]
     fn apply(&self, number: &mut Number) -> Result<(), Error> {
         let small = match (&*number, &self.step) {
-            (&Number::Int(n), &Step::Add(incr)) => n.checked_add(incr),
+            (&Number::Int(n), &Increment::Add(incr)) => n.checked_add(incr),
             (
                 &Number::Int(n),
-                &Step::AddUpTo {
+                &Increment::AddUpTo {
                     incr,
                     threshold,
                     value,
@@ -144,23 +144,23 @@ impl CounterOp {
     #[cold]
     fn apply_large(&self, number: &mut Number) -> Result<(), Error> {
         let sum = match &self.step {
-            Step::Add(incr) => AnyStep::sum(number, &Number::Int(*incr), None),
-            Step::AddUpTo {
+            Increment::Add(incr) => AnyIncrement::sum(number, &Number::Int(*incr), None),
+            Increment::AddUpTo {
                 incr,
                 threshold,
                 value,
             } => {
                 let limit = (Number::Int(*threshold), Number::Int(*value));
-                AnyStep::sum(number, &Number::Int(*incr), Some(&limit))
+                AnyIncrement::sum(number, &Number::Int(*incr), Some(&limit))
             }
-            Step::Any(step) => AnyStep::sum(number, &step.incr, step.limit.as_ref()),
+            Increment::Any(step) => AnyIncrement::sum(number, &step.incr, step.limit.as_ref()),
         };
         *number = sum?;
         Ok(())
     }
 }
 
-impl AnyStep {
+impl AnyIncrement {
     fn is_whole(&self) -> bool {
         let numbers = self.limit.iter().flat_map(|(a, b)| [a, b]);
         std::iter::once(&self.incr)
@@ -320,12 +320,12 @@ impl Table {
         let hashed = self.key(key);
         let guard = local.pin();
         let (spare, plain) = (&mut local.value, &mut local.plain);
-        self.writing_under(&guard, key, |at| {
-            let Index::One(ix) = &at.store.index else {
+        self.writing_under(&guard, key, |op| {
+            let Index::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
             let mut found = false;
-            let written = self.change_one(at, &**ix, hashed, Some(spare), &mut |old, out| {
+            let written = self.change_one(op, &**ix, hashed, Some(spare), &mut |old, out| {
                 // Whoever gives the default has the counts of its handles; the table takes its own.
                 let Some(value) = old.or(default.map(|row| row.value())) else {
                     return Ok(Change::Keep.into());
@@ -483,7 +483,13 @@ impl Table {
         others: impl Iterator<Item = TermRef<'t>>,
     ) -> ObjectBuf {
         let (mut object, compressed) = (ObjectBuf::new(), self.compressed());
-        let mut enc = ObjectEncoder::new(&mut object, arity, self.keypos(), self.form, compressed);
+        let mut enc = ObjectEncoder::new(
+            &mut object,
+            arity,
+            self.keypos(),
+            self.key_form(),
+            compressed,
+        );
         enc.key(|e| e.term(key));
         others.for_each(|term| enc.element(|e| e.term(term)));
         enc.finish();

@@ -4,8 +4,8 @@
 //! numbers, in chunks that double in size and are made when first needed. A look-up is two loads,
 //! no lock and no count. All tables are found with their owners.
 
+use super::Table;
 use crate::raw::EpochCell;
-use crate::table::Table;
 use larder_index::Guard;
 use larder_term::Atom;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ const FIRST_BITS: u32 = 8;
 /// Chunks: enough for every 32-bit number.
 const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize + 1;
 
-type Slot = EpochCell<Arc<Table>>;
+type NameSlot = EpochCell<Arc<Table>>;
 
 /// The chunk of a number, and the place in it: chunk c > 0 has the numbers from
 /// 2^(FIRST_BITS + c - 1) to twice that.
@@ -38,16 +38,18 @@ fn chunk_size(chunk: usize) -> usize {
 
 /// The tables that have names.
 pub(crate) struct Registry {
-    names: [OnceLock<Box<[Slot]>>; CHUNKS],
+    names: [OnceLock<Box<[NameSlot]>>; CHUNKS],
 }
 
-impl Registry {
-    pub(crate) fn new() -> Self {
+impl Default for Registry {
+    fn default() -> Self {
         Registry {
             names: std::array::from_fn(|_| OnceLock::new()),
         }
     }
+}
 
+impl Registry {
     /// The table of this name.
     pub(crate) fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
         let (chunk, i) = place(name.id());

@@ -3,88 +3,19 @@
 //! Linearisation point of each: the load of the leaf's version that the index's check confirms. All
 //! objects under one key are seen as of one instant. No lock is taken.
 
+use super::begin::{Intent, Operation};
 use crate::error::Error;
-use crate::gate::Intent;
-use crate::keys::{KeyList, Near, MANY_TO_READ};
+use crate::ids::{OwnerId, Who};
+use crate::index::Index;
+use crate::keys::{KeyBatch, KeyList, MANY_TO_READ};
 use crate::local::{with_local, Local};
-use crate::owner::{OwnerId, Who};
 use crate::raw;
 use crate::scratch;
-use crate::store::Index;
-use crate::table::{At, Table};
-use larder_index::{Guard, Key, Lookup, Unique, Values, SHORT, TOGETHER};
-use larder_term::object::{self, ObjectView, COMPRESSED};
+use crate::stored::Stored;
+use crate::table::Table;
+use larder_index::{Guard, Key, Lookup, Unique, SHORT, TOGETHER};
+use larder_term::object::ObjectView;
 use larder_term::TermRef;
-
-/// An object that was found under a key, as it is stored.
-pub struct Stored<'a> {
-    key: &'a [u8],
-    /// The value, and whatever lies behind it.
-    bytes: &'a [u8],
-    len: usize,
-    keypos: usize,
-    plain: &'a mut Vec<u8>,
-}
-
-impl<'a> Stored<'a> {
-    /// The object of a key and a value; `plain` takes what has to be unpacked.
-    #[inline]
-    pub(crate) fn new(
-        key: &'a [u8],
-        value: &'a [u8],
-        keypos: usize,
-        plain: &'a mut Vec<u8>,
-    ) -> Self {
-        Stored {
-            key,
-            bytes: value,
-            len: value.len(),
-            keypos,
-            plain,
-        }
-    }
-
-    /// The object.
-    #[inline]
-    pub fn view(self) -> ObjectView<'a> {
-        raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
-    }
-
-    /// Its key, if it is an integer that an ordered_set found, or else the object.
-    #[inline]
-    pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
-        match object::ordered_int(self.key, self.bytes) {
-            Some(n) => Ok(n),
-            None => Err(self.view()),
-        }
-    }
-
-    /// Its key, where that is known without opening the object: mostly, in a table without order.
-    #[inline]
-    pub fn index_key(&self) -> Option<TermRef<'a>> {
-        object::index_key_is_key(self.bytes).then(|| raw::stored(self.key))
-    }
-
-    /// Which element is the key, from 1.
-    #[inline]
-    pub fn keypos(&self) -> usize {
-        self.keypos
-    }
-
-    /// Bytes of the value.
-    #[inline]
-    pub fn size(&self) -> usize {
-        self.len
-    }
-
-    /// The arity, and the bytes of the elements without the key with others behind them, where
-    /// nothing has to be unpacked and the key is the very term that leads to its index key: a term
-    /// without floats that found it is it.
-    #[inline]
-    pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
-        object::beside_key(self.bytes)
-    }
-}
 
 impl Table {
     /// Calls `visit` with each object under the index key, in order of arrival; gives how many.
@@ -101,7 +32,7 @@ impl Table {
         with_local(|local| self.lookup_in(local, who, key, |stored| visit(&stored.view())))
     }
 
-    /// As `lookup`, for doors.
+    /// As `lookup`, for hosts.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -115,8 +46,8 @@ impl Table {
     ) -> Result<usize, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin_on(&guard, key, Intent::Read)?;
-        Ok(self.visit_in(local, &at, self.key(key), visit))
+        let op = self.begin_on(&guard, key, Intent::Read)?;
+        Ok(self.visit_in(local, &op, self.key(key), visit))
     }
 
     /// As `lookup`, for several keys; `visit` is told which key an object belongs to. Each key is
@@ -146,7 +77,7 @@ impl Table {
         Ok(found)
     }
 
-    /// As `lookup_many`, for doors. `visit` is called with `None` after the last object of each
+    /// As `lookup_many`, for hosts. `visit` is called with `None` after the last object of each
     /// key, and then says whether to go on.
     ///
     /// # Errors
@@ -161,38 +92,32 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin(&guard)?;
-        let mut near = Near::new();
-        let is_far = at.store.is_far(MANY_TO_READ);
+        let op = self.begin(&guard)?;
+        let mut batch = KeyBatch::new();
+        let is_far = op.store.is_far(MANY_TO_READ);
         for from in (0..keys.len()).step_by(TOGETHER) {
-            near.fill(self, keys, from);
+            batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
             // Short values are copied at once, after the ways to all of their leaves were asked
             // for.
-            let unique = match &at.store.index {
-                Index::One(ix) => Some(ix),
-                Index::Many(_) => None,
+            let unique = match &op.store.index {
+                Index::Unique(ix) => Some(ix),
+                Index::Multi(_) => None,
             };
             match unique {
-                Some(ix) => ix.get_short_many(&guard, near.keys(), is_far, &mut local.shorts),
-                None => at.store.prefetch(&guard, near.keys(), MANY_TO_READ),
+                Some(ix) => ix.get_short_many(&guard, batch.keys(), is_far, &mut local.shorts),
+                None => op.store.prefetch(&guard, batch.keys(), MANY_TO_READ),
             }
-            for (i, &key) in near.keys().iter().enumerate() {
+            for (i, &key) in batch.keys().iter().enumerate() {
                 let Local { shorts, plain, .. } = &mut *local;
                 match unique.map(|_| shorts.get(i)) {
                     Some((Lookup::Absent, _)) => {}
                     Some((Lookup::Short(len), bytes)) => {
                         let (key, keypos) = (key.bytes, self.keypos());
-                        let stored = Stored {
-                            key,
-                            bytes,
-                            len,
-                            keypos,
-                            plain,
-                        };
+                        let stored = Stored::beginning(key, (bytes, len), keypos, plain);
                         visit(from + i, Some(stored));
                     }
                     Some((Lookup::Long, _)) | None => {
-                        self.visit_in(local, &at, key, |stored| {
+                        self.visit_in(local, &op, key, |stored| {
                             visit(from + i, Some(stored));
                         });
                     }
@@ -213,7 +138,7 @@ impl Table {
         with_local(|local| self.member_in(local, who, key))
     }
 
-    /// As `member`, for doors.
+    /// As `member`, for hosts.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -221,8 +146,8 @@ impl Table {
     pub fn member_in(&self, local: &mut Local, who: impl Who, key: &[u8]) -> Result<bool, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin_on(&guard, key, Intent::Read)?;
-        Ok(at.store.contains(&guard, self.key(key)))
+        let op = self.begin_on(&guard, key, Intent::Read)?;
+        Ok(op.store.index.contains(&guard, self.key(key)))
     }
 
     /// Calls `visit` with the element at `pos` (from 1) of each object under the index key; gives
@@ -241,7 +166,7 @@ impl Table {
         with_local(|local| self.lookup_element_in(local, who, key, pos, visit))
     }
 
-    /// As `lookup_element`, for doors.
+    /// As `lookup_element`, for hosts.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `Position`.
@@ -256,13 +181,13 @@ impl Table {
     ) -> Result<usize, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let at = self.begin_on(&guard, key, Intent::Read)?;
+        let op = self.begin_on(&guard, key, Intent::Read)?;
         if pos == 0 {
             return Err(Error::Position);
         }
         let key = self.key(key);
-        let Index::One(ix) = &at.store.index else {
-            return self.elements_of(local, &at, key, pos, &mut visit);
+        let Index::Unique(ix) = &op.store.index else {
+            return self.elements_of(local, &op, key, pos, &mut visit);
         };
         let mut short = [0; SHORT];
         let found = copy_of(&**ix, &guard, key, &mut short, &mut local.value);
@@ -278,12 +203,12 @@ impl Table {
     fn elements_of(
         &self,
         local: &mut Local,
-        at: &At<'_>,
+        op: &Operation<'_>,
         key: Key<'_>,
         pos: usize,
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<usize, Error> {
-        self.copy(at, key.bytes, &mut local.values);
+        op.store.index.copy(op.guard, key, &mut local.values);
         let plain = &mut local.plain;
         let long_enough = local
             .values
@@ -301,31 +226,15 @@ impl Table {
         Ok(local.values.len())
     }
 
-    /// Copies the values under a key, all as of one instant.
-    pub(crate) fn copy(&self, at: &At<'_>, key: &[u8], values: &mut Values) {
-        values.clear();
-        let key = self.key(key);
-        match &at.store.index {
-            Index::One(ix) => {
-                if ix.get(at.guard, key, &mut values.bytes) {
-                    values.end(0);
-                }
-            }
-            Index::Many(ix) => {
-                ix.read(at.guard, key, values);
-            }
-        }
-    }
-
     /// Visits the objects under a key.
     pub(crate) fn visit(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         key: &[u8],
         visit: &mut dyn FnMut(&ObjectView<'_>),
     ) -> usize {
         scratch::with(|s| {
-            self.copy(at, key, &mut s.values);
+            op.store.index.copy(op.guard, self.key(key), &mut s.values);
             for value in s.values.iter() {
                 visit(&raw::view(key, value, self.keypos(), &mut s.plain));
             }
@@ -338,25 +247,20 @@ impl Table {
     pub(crate) fn visit_in(
         &self,
         local: &mut Local,
-        at: &At<'_>,
+        op: &Operation<'_>,
         key: Key<'_>,
         mut visit: impl FnMut(Stored<'_>),
     ) -> usize {
-        let Index::One(ix) = &at.store.index else {
-            return self.visit_all(local, at, key, &mut visit);
+        let Index::Unique(ix) = &op.store.index else {
+            return self.visit_all(local, op, key, &mut visit);
         };
         let mut short = [0; SHORT];
-        let found = copy_of(&**ix, at.guard, key, &mut short, &mut local.value);
+        let found = copy_of(&**ix, op.guard, key, &mut short, &mut local.value);
         let Some((bytes, len)) = found else {
             return 0;
         };
-        visit(Stored {
-            key: key.bytes,
-            bytes,
-            len,
-            keypos: self.keypos(),
-            plain: &mut local.plain,
-        });
+        let (keypos, plain) = (self.keypos(), &mut local.plain);
+        visit(Stored::beginning(key.bytes, (bytes, len), keypos, plain));
         1
     }
 
@@ -364,11 +268,11 @@ impl Table {
     fn visit_all(
         &self,
         local: &mut Local,
-        at: &At<'_>,
+        op: &Operation<'_>,
         key: Key<'_>,
         visit: &mut dyn FnMut(Stored<'_>),
     ) -> usize {
-        self.copy(at, key.bytes, &mut local.values);
+        op.store.index.copy(op.guard, key, &mut local.values);
         for value in local.values.iter() {
             visit(Stored::new(
                 key.bytes,
@@ -378,26 +282,6 @@ impl Table {
             ));
         }
         local.values.len()
-    }
-
-    /// Whether two values under one key are the same object (`=:=`). Bytes decide, but where
-    /// handles or a zero's sign are in the way.
-    #[inline]
-    pub(crate) fn same(&self, key: &[u8], a: &[u8], b: &[u8]) -> bool {
-        a == b
-            || ((raw::has_handles(a)
-                || raw::has_handles(b)
-                || may_hold_large_maps(a, b)
-                || may_be_zeros(a, b))
-                && self.same_elements(key, a, b))
-    }
-
-    #[cold]
-    fn same_elements(&self, key: &[u8], a: &[u8], b: &[u8]) -> bool {
-        let (mut plain_a, mut plain_b) = (Vec::new(), Vec::new());
-        let a = raw::view(key, a, self.keypos(), &mut plain_a);
-        let b = raw::view(key, b, self.keypos(), &mut plain_b);
-        a.identical(&b)
     }
 }
 
@@ -416,24 +300,4 @@ fn copy_of<'v>(
         Lookup::Short(len) => Some((short, len)),
         Lookup::Long => Some((&long[..], long.len())),
     }
-}
-
-/// Whether different values may be identical because a large map in them has two forms.
-#[inline]
-fn may_hold_large_maps(a: &[u8], b: &[u8]) -> bool {
-    // So many bytes at least for its keys and values.
-    const SHORTEST: usize = 2 * 33;
-    a.len().min(b.len()) >= SHORTEST && larder_term::tree_maps()
-}
-
-/// Whether different values may be identical because the host's `=:=` takes -0.0 for 0.0: then they
-/// differ first in their flags (one keeps its exact key, or is compressed), or in the sign of a
-/// float.
-fn may_be_zeros(a: &[u8], b: &[u8]) -> bool {
-    larder_term::legacy_zero()
-        && match a.iter().zip(b).enumerate().find(|(_, (x, y))| x != y) {
-            Some((0, _)) => true,
-            Some((_, (x, y))) => x ^ y == 0x80 && x & y == 0 || a[0] & COMPRESSED != 0,
-            None => false,
-        }
 }

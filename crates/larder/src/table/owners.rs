@@ -1,62 +1,19 @@
 //! Owners: who tables belong to, and what happens to the tables when one ends.
 //!
-//! An owner is a number with a life. The door names owners (by a process's word, say) or lets the
+//! An owner is a number with a life. The host names owners (by a process's word, say) or lets the
 //! engine name them. An owner's record keeps its tables and the tables it fixed, so that its end
 //! costs what it had, not what there is.
 //!
 //! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record; never two
 //! records at once.
 
-use crate::number::ByNumber;
-use crate::table::{Table, TableId};
+use super::Table;
+use crate::ids::{ByNumber, OwnerId, TableId};
 use larder_index::sync::Mutex;
 use papaya::HashMap as Map;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-/// Who does something, and who owns a table. Just a number: it keeps nothing alive.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OwnerId(u64);
-
-impl OwnerId {
-    /// The owner with this number, which is the door's choice; 0 is nobody.
-    pub fn from_raw(raw: u64) -> Self {
-        OwnerId(raw)
-    }
-
-    /// The number.
-    pub fn raw(self) -> u64 {
-        self.0
-    }
-}
-
-/// Who asks for something: an owner, or a way to learn who it is, for when the answer matters.
-pub trait Who {
-    /// The owner.
-    fn owner(self) -> OwnerId;
-}
-
-impl Who for OwnerId {
-    #[inline]
-    fn owner(self) -> OwnerId {
-        self
-    }
-}
-
-impl<F: FnOnce() -> OwnerId> Who for F {
-    #[inline]
-    fn owner(self) -> OwnerId {
-        self()
-    }
-}
-
-impl fmt::Debug for OwnerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "owner#{}", self.0)
-    }
-}
 
 /// What an owner has.
 #[derive(Default)]
@@ -84,29 +41,31 @@ pub(crate) struct Owners {
     next: AtomicU64,
 }
 
-/// Where ids that the engine names begin: far from any that a door is likely to use.
+/// Where ids that the engine names begin: far from any that a host is likely to use.
 const FIRST: u64 = 1 << 62;
 
-impl Owners {
-    pub(crate) fn new() -> Self {
+impl Default for Owners {
+    fn default() -> Self {
         Owners {
             records: Map::default(),
             passing: Mutex::default(),
             next: AtomicU64::new(FIRST),
         }
     }
+}
 
+impl Owners {
     /// A new owner, named by the engine.
     pub(crate) fn register(&self) -> OwnerId {
         // Ordering: Relaxed; only the numbers' being different matters.
-        let id = OwnerId(self.next.fetch_add(1, Ordering::Relaxed));
+        let id = OwnerId::from_raw(self.next.fetch_add(1, Ordering::Relaxed));
         self.register_as(id);
         id
     }
 
-    /// An owner named by the door; nothing happens if it lives already.
+    /// An owner named by the host; nothing happens if it lives already.
     pub(crate) fn register_as(&self, id: OwnerId) {
-        if id.0 != 0 {
+        if id.raw() != 0 {
             self.records.pin().get_or_insert_with(id, Default::default);
         }
     }
@@ -143,7 +102,7 @@ impl Owners {
         loop {
             self.register_as(id);
             let done = self.with(id, |r| r.fixed.insert(table.id(), Arc::clone(table)));
-            if done.is_some() || id.0 == 0 {
+            if done.is_some() || id.raw() == 0 {
                 return;
             }
         }

@@ -1,42 +1,39 @@
-//! A table: its fixed properties, its state word, and how every operation begins.
+//! A table: its fixed properties, its state word, rights.
 //!
-//! The state word ([`EpochCell`]) holds the pointer to the current store and two bits: `CLOSED` (a
-//! batch holds the gate) and `DEAD`. One load tells an operation all it needs. A writer looks at
-//! the word again under the leaf's lock; a store that was replaced, a gate that was closed and a
-//! table that died meanwhile are all seen there, before anything is written.
+//! The state word ([`EpochCell`]) holds the pointer to the current store and two bits: `LATCHED` (a
+//! list batch holds the latch) and `DEAD`. How an operation goes by it: `ops::begin`.
 
-use crate::engine::Inner;
+mod catalog;
+mod info;
+mod owners;
+mod registry;
+
+use crate::batch::BatchLatch;
+use crate::change_stamp::ChangeStamp;
 use crate::error::Error;
 use crate::fixation::Fixation;
-use crate::gate::{Gate, Intent};
+use crate::ids::{OwnerId, TableId, Who};
+use crate::keys;
 use crate::options::{Access, Options, TableKind};
-use crate::owner::{OwnerId, Who};
-use crate::raw::{EpochCell, Seen};
+use crate::raw::EpochCell;
 use crate::store::Store;
-use larder_index::sync::{planted, Fault, Mutex};
+use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
-use larder_term::object::{self, KeyForm, ObjectBuf, ObjectEncoder, ObjectError};
-use larder_term::{Atom, Encoder, Mode, Term, TermRef};
+use larder_term::object::{self, KeyForm, ObjectBuf, ObjectError};
+use larder_term::{Atom, Term, TermRef};
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Weak;
 
-/// The state bit of a closed gate.
-pub(crate) const CLOSED: usize = 1;
+pub(crate) use catalog::Catalog;
+pub use info::Info;
+
+/// The state bit of a batch latch that is held.
+pub(crate) const LATCHED: usize = 1;
 /// The state bit of a dead table.
 pub(crate) const DEAD: usize = 2;
-
-/// A table's number: never used twice by one engine.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableId(pub u64);
-
-impl fmt::Debug for TableId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "table#{}", self.0)
-    }
-}
 
 /// What the table's administration guards: who gets it, and whether it is still listed.
 pub(crate) struct Admin {
@@ -55,15 +52,17 @@ pub struct Table {
     pub(crate) options: Box<Options>,
     pub(crate) form: KeyForm,
     pub(crate) seed: Seed,
-    pub(crate) cell: EpochCell<Store>,
-    pub(crate) gate: Gate,
+    pub(crate) state: EpochCell<Store>,
+    pub(crate) latch: BatchLatch,
+    pub(crate) changes: ChangeStamp,
     pub(crate) fixation: Fixation,
     name: AtomicU32,
     owner: AtomicU64,
     access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
     pub(crate) beside: Mutex<Option<Beside>>,
-    pub(crate) engine: Weak<Inner>,
+    /// Where the table is listed; None any more once its engine is gone.
+    catalog: Weak<Catalog>,
 }
 
 /// What a host keeps beside a table.
@@ -81,51 +80,13 @@ impl fmt::Debug for Table {
     }
 }
 
-/// An operation's hold on a table's store, as it was when the operation began.
-pub(crate) struct At<'g> {
-    pub(crate) guard: &'g Guard,
-    pub(crate) seen: Seen<'g, Store>,
-    pub(crate) store: &'g Store,
-    pub(crate) pass: Pass,
-}
-
-/// What let an operation begin.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pass(u64);
-
-impl Pass {
-    /// The gate was open.
-    pub(crate) const OPEN: Pass = Pass(0);
-    /// It belongs to the batch that holds the gate.
-    pub(crate) const BATCH: Pass = Pass(u64::MAX);
-
-    /// Its key is settled with the batch for which the gate was closed, the so-many-th time.
-    pub(crate) fn settled(closings: u64) -> Pass {
-        debug_assert!(closings > 0);
-        Pass(closings)
-    }
-}
-
-/// Makes the state word's next load come after the leaf's lock was taken, for the threads that
-/// close a gate or fix a table and then read leaves.
-#[inline]
-pub(crate) fn after_lock() {
-    // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
-    // already; elsewhere a fence makes it one. Pairs with the `SeqCst` change of the state word (or
-    // the fixation's flag) that comes before the other side's reading of leaves.
-    #[cfg(target_arch = "x86_64")]
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(not(target_arch = "x86_64"))]
-    std::sync::atomic::fence(Ordering::SeqCst);
-}
-
 impl Table {
     /// A table that is nowhere listed yet.
     pub(crate) fn make(
         id: TableId,
         mut options: Options,
         owner: OwnerId,
-        engine: Weak<Inner>,
+        catalog: Weak<Catalog>,
     ) -> Self {
         // What an heir is told lies in one place, and goes with the heir.
         let heir = options.heir.take();
@@ -147,10 +108,11 @@ impl Table {
             keypos: options.keypos,
             kind: options.kind,
             compressed: options.compressed,
+            state: EpochCell::new(Store::new(&options, &seed)),
             form,
-            cell: EpochCell::new(Store::new(&options, &seed)),
             seed,
-            gate: Gate::default(),
+            latch: BatchLatch::default(),
+            changes: ChangeStamp::default(),
             fixation: Fixation::default(),
             name: AtomicU32::new(options.name.id()),
             owner: AtomicU64::new(owner.raw()),
@@ -158,7 +120,7 @@ impl Table {
             admin: Mutex::new(Admin { heir, gone: false }),
             beside: Mutex::default(),
             options: Box::new(options),
-            engine,
+            catalog,
         }
     }
 
@@ -247,7 +209,7 @@ impl Table {
 
     /// Whether the table has not been dropped.
     pub fn is_alive(&self) -> bool {
-        self.cell.tag() & DEAD == 0
+        self.state.tag() & DEAD == 0
     }
 
     /// The form of this table's keys, for those who encode objects themselves.
@@ -258,21 +220,7 @@ impl Table {
 
     /// Appends the index key of a term to `out`. Linear in the term.
     pub fn encode_key(&self, key: TermRef<'_>, out: &mut Vec<u8>) {
-        let KeyForm::Hash { legacy_zero } = self.form else {
-            larder_term::order_key::encode(key, out);
-            return;
-        };
-        let start = out.len();
-        let mut enc = Encoder::new(out, Mode::Inline);
-        enc.term(key);
-        if legacy_zero && enc.has_negative_zero() {
-            out.truncate(start);
-            let mut object = ObjectBuf::new();
-            let mut enc = ObjectEncoder::new(&mut object, 1, 1, self.form, false);
-            enc.key(|e| e.term(key));
-            enc.finish();
-            out.extend_from_slice(object.key());
-        }
+        keys::encode(self.form, key, out);
     }
 
     /// Encodes a tuple as an object of this table.
@@ -280,8 +228,14 @@ impl Table {
     /// # Errors
     /// `NotTuple`, and `Keypos` if the tuple is too short to have a key.
     pub fn encode_object(&self, tuple: TermRef<'_>, out: &mut ObjectBuf) -> Result<(), Error> {
-        object::encode(tuple, self.keypos(), self.form, self.compressed(), out).map_err(|e| match e
-        {
+        object::encode(
+            tuple,
+            self.keypos(),
+            self.key_form(),
+            self.compressed(),
+            out,
+        )
+        .map_err(|e| match e {
             ObjectError::NotTuple => Error::NotTuple,
             _ => Error::Keypos,
         })
@@ -348,93 +302,7 @@ impl Table {
         Ok(())
     }
 
-    /// Begins an operation: the store as it is now.
-    ///
-    /// # Errors
-    /// `NoTable` when the table is dead, `Busy` when its gate is closed.
-    #[inline(always)]
-    pub(crate) fn begin<'g>(&self, guard: &'g Guard) -> Result<At<'g>, Error> {
-        self.begin_open(guard)
-            .ok_or_else(|| self.why_not_open(guard))
-    }
-
-    /// As `begin`, for an operation on one key, which may go on beside a list that is being
-    /// inserted.
-    ///
-    /// # Errors
-    /// As `begin`.
-    #[inline(always)]
-    pub(crate) fn begin_on<'g>(
-        &self,
-        guard: &'g Guard,
-        key: &[u8],
-        intent: Intent,
-    ) -> Result<At<'g>, Error> {
-        match self.begin_open(guard) {
-            Some(at) => Ok(at),
-            None => self.begin_beside(guard, key, intent),
-        }
-    }
-
-    /// Why an operation can't begin.
-    #[cold]
-    fn why_not_open(&self, guard: &Guard) -> Error {
-        let seen = self.cell.load(guard);
-        match seen.get() {
-            // It may be open again by now: the operation begins anew.
-            Some(_) if seen.tag() & DEAD == 0 => Error::Busy,
-            _ => Error::NoTable,
-        }
-    }
-
-    /// As `begin`, when nobody asks why not.
-    #[inline(always)]
-    pub(crate) fn begin_open<'g>(&self, guard: &'g Guard) -> Option<At<'g>> {
-        let seen = self.cell.load(guard);
-        let store = seen.get().filter(|_| seen.tag() == 0)?;
-        Some(At {
-            guard,
-            seen,
-            store,
-            pass: Pass::OPEN,
-        })
-    }
-
-    /// Begins a step of the batch that holds the gate.
-    pub(crate) fn begin_batch<'g>(&self, guard: &'g Guard) -> Result<At<'g>, Error> {
-        let seen = self.cell.load(guard);
-        match seen.get() {
-            Some(store) if seen.tag() & DEAD == 0 => Ok(At {
-                guard,
-                seen,
-                store,
-                pass: Pass::BATCH,
-            }),
-            _ => Err(Error::NoTable),
-        }
-    }
-
-    /// Whether a write may go on. Called under the leaf's lock. Tells those who fold that something
-    /// may change.
-    #[inline]
-    pub(crate) fn still(&self, at: &At<'_>) -> bool {
-        after_lock();
-        self.fixation.watch().note();
-        if at.pass != Pass::OPEN {
-            return self.still_beside(at);
-        }
-        self.cell.holds(at.seen, at.guard) || planted(Fault::OpenGate)
-    }
-
-    /// `still` while the gate is closed.
-    #[cold]
-    fn still_beside(&self, at: &At<'_>) -> bool {
-        at.pass == Pass::BATCH
-            || (self.cell.holds(at.seen, at.guard)
-                && at.pass == Pass::settled(self.gate.closings()))
-    }
-
-    /// An index key with its hash.
+    /// An index key with its hash, which an ordered_set has no use for.
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         let hash = if self.form == KeyForm::Ordered {
@@ -445,9 +313,9 @@ impl Table {
         Key { bytes, hash }
     }
 
-    /// The store of a live table, whatever its gate: for figures.
+    /// The store of a live table, whatever holds its latch: for figures.
     pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Option<&'g Store> {
-        let seen = self.cell.load(guard);
+        let seen = self.state.load(guard);
         if seen.tag() & DEAD == 0 {
             seen.get()
         } else {
@@ -460,25 +328,6 @@ impl Table {
     pub fn size(&self) -> usize {
         self.store(&larder_index::pin())
             .map_or(0, |s| s.count.get())
-    }
-
-    /// As `size`, at a moment when no list is half inserted and the table is not being emptied.
-    ///
-    /// # Errors
-    /// `NoTable`, `Busy`.
-    pub fn settled_size(&self) -> Result<usize, Error> {
-        let guard = larder_index::pin();
-        // The state word alone doesn't tell a gate that was closed and is open again.
-        let closings = self.gate.closings();
-        let at = self.begin(&guard)?;
-        let size = at.store.count.get();
-        // Ordering: the counts come before what follows.
-        std::sync::atomic::fence(Ordering::Acquire);
-        if self.gate.closings() == closings && self.cell.holds(at.seen, &guard) {
-            Ok(size)
-        } else {
-            Err(Error::Busy)
-        }
     }
 
     /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept
@@ -494,13 +343,13 @@ impl Table {
     /// afterwards; one at a time, so that the last says what is true.
     pub(crate) fn follow_fixation(&self, _admin: &Admin) {
         if let Some(store) = self.store(&larder_index::pin()) {
-            store.freeze(self.fixation.is_fixed());
+            store.index.freeze(self.fixation.is_fixed());
         }
     }
 
     /// Figures of the index; zeros for a dead table.
     pub fn stats(&self) -> Stats {
         self.store(&larder_index::pin())
-            .map_or_else(Stats::default, Store::stats)
+            .map_or_else(Stats::default, |s| s.index.stats())
     }
 }

@@ -1,10 +1,10 @@
 //! What can be asked about a table.
 
+use super::Table;
 use crate::error::Error;
 use crate::fixation::{FixTime, Fixed};
+use crate::ids::{OwnerId, TableId};
 use crate::options::{Access, Concurrency, TableKind};
-use crate::owner::OwnerId;
-use crate::table::{Table, TableId};
 use larder_term::Atom;
 use std::sync::Arc;
 
@@ -93,8 +93,8 @@ impl Table {
     /// The heir, if there is one that lives.
     pub fn heir(&self) -> Option<OwnerId> {
         let heir = self.admin.lock().heir.as_ref().map(|(id, _)| *id)?;
-        let engine = self.engine.upgrade()?;
-        engine.owners.is_alive(heir).then_some(heir)
+        let catalog = self.catalog.upgrade()?;
+        catalog.owners.is_alive(heir).then_some(heir)
     }
 
     /// Fixes the table for `who`, once more if they have it fixed already. Traversals need no fixed
@@ -105,13 +105,13 @@ impl Table {
     /// `NoTable`, `Access`: the right to read is needed.
     pub fn safe_fix(self: &Arc<Self>, who: OwnerId, now: FixTime) -> Result<(), Error> {
         self.check_read(who)?;
-        let engine = self.engine.upgrade().ok_or(Error::NoTable)?;
+        let catalog = self.catalog()?;
         let admin = self.admin.lock();
         if admin.gone {
             return Err(Error::NoTable);
         }
         if self.fixation.fix(who, now) {
-            engine.owners.add_fixed(who, self);
+            catalog.owners.add_fixed(who, self);
         }
         self.follow_fixation(&admin);
         drop(admin);
@@ -124,10 +124,10 @@ impl Table {
     /// `NoTable`, `Access`.
     pub fn safe_unfix(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
         self.check_read(who)?;
-        let engine = self.engine.upgrade().ok_or(Error::NoTable)?;
+        let catalog = self.catalog()?;
         let admin = self.admin.lock();
         if self.fixation.unfix(who, false) {
-            engine.owners.remove_fixed(who, self.id());
+            catalog.owners.remove_fixed(who, self.id());
         }
         self.follow_fixation(&admin);
         drop(admin);

@@ -25,8 +25,8 @@
 //! here: nobody counts those copies' handles. Of a bag, keys are answered from here, and never
 //! objects: what was read may have some of a key's objects without the others.
 
+use crate::change_stamp::Stamp;
 use crate::raw;
-use crate::scan::Watched;
 use larder_index::{Batch, Direction, Seen};
 
 /// Entries that are read ahead at first, and at most.
@@ -49,7 +49,7 @@ pub(crate) enum StepFrom<'k> {
 
 /// What lies behind a key, as far as was read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Behind<'a> {
+pub(crate) enum NextEntry<'a> {
     /// A key, and the first value under it.
     Entry(&'a [u8], &'a [u8]),
     /// Nothing: the key is the last.
@@ -58,11 +58,11 @@ pub(crate) enum Behind<'a> {
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     /// The number of the table's watch; 0 for none.
     table: u64,
     /// None if what was read is not watched.
-    watched: Option<Watched>,
+    stamp: Option<Stamp>,
     backward: bool,
     /// A key has one entry at most.
     unique: bool,
@@ -81,7 +81,7 @@ pub(crate) struct Ahead {
     /// Steps until something is read ahead again.
     pause: u32,
     /// Readings until the watch is asked again.
-    unwatched: u32,
+    without_stamp: u32,
 }
 
 /// Whether two keys are the same: mostly they are, and short.
@@ -99,7 +99,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Whether a step goes on from the last answer.
     #[inline(always)]
     pub(crate) fn goes_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
@@ -127,17 +127,17 @@ impl Ahead {
     /// The first entry of the key behind that of the last answer; the number of entries if there is
     /// none at all. None if it was not read.
     #[inline(always)]
-    fn behind(&self) -> Option<usize> {
+    fn next_place(&self) -> Option<usize> {
         let next = self.at + 1;
         match self.batch.entries.get(next) {
             Some(_) if self.unique => Some(next),
-            Some(_) => self.behind_equals(next),
+            Some(_) => self.next_of_bag(next),
             None => self.batch.done.then_some(next),
         }
     }
 
     /// As `behind`, where the key of the last answer may have several entries.
-    fn behind_equals(&self, mut next: usize) -> Option<usize> {
+    fn next_of_bag(&self, mut next: usize) -> Option<usize> {
         let key = self.batch.key(self.at);
         while next < self.batch.len() && same(self.batch.key(next), key) {
             next += 1;
@@ -147,25 +147,25 @@ impl Ahead {
 
     /// Goes to an entry and gives it, unless its value holds handles; at the end, says so.
     #[inline(always)]
-    fn go_to(&mut self, next: usize) -> Option<Behind<'_>> {
+    fn go_to(&mut self, next: usize) -> Option<NextEntry<'_>> {
         if next >= self.batch.len() {
-            return Some(Behind::End);
+            return Some(NextEntry::End);
         }
         let (key, value) = self.batch.entry(next);
         if raw::has_handles(value) {
             return None;
         }
         (self.at, self.shown) = (next, 0);
-        Some(Behind::Entry(key, value))
+        Some(NextEntry::Entry(key, value))
     }
 
     /// What lies behind the key of the last answer, if it was read and `holds` says that it still
     /// is what the table has.
     #[inline(always)]
-    pub(crate) fn next(&mut self, holds: impl FnOnce(Watched) -> bool) -> Option<Behind<'_>> {
-        let watched = self.watched?;
-        let next = self.behind()?;
-        if !holds(watched) {
+    pub(crate) fn next(&mut self, holds: impl FnOnce(Stamp) -> bool) -> Option<NextEntry<'_>> {
+        let stamp = self.stamp?;
+        let next = self.next_place()?;
+        if !holds(stamp) {
             return None;
         }
         self.go_to(next)
@@ -177,14 +177,14 @@ impl Ahead {
     pub(crate) fn next_unchanged(
         &mut self,
         same: impl FnOnce(&[u8], Seen) -> bool,
-    ) -> Option<Behind<'_>> {
+    ) -> Option<NextEntry<'_>> {
         let seen = self.batch.seen?;
-        let next = self.behind()?;
+        let next = self.next_place()?;
         if !same(self.batch.key(self.at), seen) {
             return None;
         }
-        if self.watched.take().is_some() {
-            self.unwatched = PAUSE;
+        if self.stamp.take().is_some() {
+            self.without_stamp = PAUSE;
         }
         self.go_to(next)
     }
@@ -194,7 +194,7 @@ impl Ahead {
     #[inline]
     pub(crate) fn wanted(&mut self) -> (usize, bool) {
         let tells = self.batch.seen.is_some();
-        if (self.watched.is_some() || tells) && self.behind().is_some() {
+        if (self.stamp.is_some() || tells) && self.next_place().is_some() {
             // There was an answer, and it did not hold.
             self.pause = PAUSE;
             self.more = 0;
@@ -203,8 +203,8 @@ impl Ahead {
             self.pause -= 1;
             return (0, false);
         }
-        let watch = self.unwatched == 0 || !tells;
-        self.unwatched = self.unwatched.saturating_sub(1);
+        let watch = self.without_stamp == 0 || !tells;
+        self.without_stamp = self.without_stamp.saturating_sub(1);
         self.more = (4 * self.more).clamp(FIRST, MOST);
         (self.more, watch)
     }
@@ -218,20 +218,14 @@ impl Ahead {
     /// Keeps what a step has read into `spare`, of which the first entry was the answer, unless it
     /// is much.
     #[inline]
-    pub(crate) fn keep(
-        &mut self,
-        table: u64,
-        watched: Option<Watched>,
-        way: Direction,
-        unique: bool,
-    ) {
+    pub(crate) fn keep(&mut self, table: u64, stamp: Option<Stamp>, way: Direction, unique: bool) {
         std::mem::swap(&mut self.batch, &mut self.spare);
         if self.batch.bytes.capacity() > KEEP {
-            *self = Ahead::default();
+            *self = ReadAhead::default();
             return;
         }
         self.table = table;
-        self.watched = watched;
+        self.stamp = stamp;
         self.backward = way == Direction::Backward;
         self.unique = unique;
         self.at = 0;

@@ -6,16 +6,16 @@
 //! so that memory comes back although nobody uses a table any more. Once a second it gives pages
 //! that were freed, by whomever, to the system (see `trim`).
 //!
-//! It takes a quarter of a core as long as that is enough (see `pace`). When more and more is left
-//! to it, it works faster; at last helpers come, which go when the worst is over. So a program that
-//! fills and drops tables in a loop can't outrun it: to fill a table takes several times as long as
-//! to free it.
+//! It takes a quarter of a core as long as that is enough (see `throttle`). When more and more is
+//! left to it, it works faster; at last helpers come, which go when the worst is over. So a program
+//! that fills and drops tables in a loop can't outrun it: to fill a table takes several times as
+//! long as to free it.
 
-use crate::leavings;
-use crate::pace::{self, Pace};
+use super::deferred;
+use super::throttle::{self, Throttle};
+use super::trim::{self, Trimmer};
 use crate::raw::Retired;
 use crate::store::Store;
-use crate::trim::{self, Trimmer};
 use crossbeam_epoch::Guard;
 use larder_term::blob::Counts;
 use parking_lot::{Condvar, Mutex};
@@ -106,7 +106,7 @@ static AWAITED: AtomicUsize = AtomicUsize::new(0);
 /// Frees an index once its readers are gone. Small ones are freed by whose turn it is then, as to
 /// hand one over takes longer.
 pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
-    match leavings::add_store(guard, store) {
+    match deferred::add_store(guard, store) {
         Ok(true) => wake(),
         Ok(false) => {}
         Err(large) => {
@@ -133,9 +133,9 @@ pub(crate) fn backlog() -> usize {
     BACKLOG.load(Ordering::Relaxed)
 }
 
-/// Puts counts on a pile, by way of `put`, to be given back when every reader pinned now is gone.
-pub(crate) fn leave(guard: &Guard, put: impl FnOnce(&mut Counts)) {
-    if leavings::add(guard, put) {
+/// Puts counts on a list, by way of `put`, to be given back when every reader pinned now is gone.
+pub(crate) fn release_later(guard: &Guard, put: impl FnOnce(&mut Counts)) {
+    if deferred::add(guard, put) {
         wake();
     }
 }
@@ -145,19 +145,19 @@ pub(crate) fn leave(guard: &Guard, put: impl FnOnce(&mut Counts)) {
 pub(crate) fn idle(timeout: Duration) -> bool {
     // Ordering: Relaxed; the reaper looks at it after each piece.
     AWAITED.fetch_add(1, Ordering::Relaxed);
-    let done = wait(timeout);
+    let done = wait_until_idle(timeout);
     // Ordering: Relaxed, as above.
     AWAITED.fetch_sub(1, Ordering::Relaxed);
     done
 }
 
-fn wait(timeout: Duration) -> bool {
+fn wait_until_idle(timeout: Duration) -> bool {
     let until = Instant::now() + timeout;
     loop {
-        leavings::sweep();
+        deferred::sweep();
         larder_index::pin().flush();
         let queue = QUEUE.lock();
-        if queue.work.is_empty() && queue.busy == 0 && !waits() {
+        if queue.work.is_empty() && queue.busy == 0 && !is_pending() {
             return true;
         }
         drop(queue);
@@ -172,7 +172,7 @@ fn send(work: Work) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
     let alone = !start(&mut queue);
-    if backlog() > pace::HIGH && queue.helpers < pace::helpers() {
+    if backlog() > throttle::HIGH && queue.helpers < throttle::helpers() {
         queue.helpers += usize::from(spawn(help));
     }
     drop(queue);
@@ -185,32 +185,32 @@ fn send(work: Work) {
 
 /// A thread's clocks.
 struct Worker {
-    pace: Pace,
+    throttle: Throttle,
     trimmer: Trimmer,
 }
 
 impl Worker {
     fn new() -> Self {
         Worker {
-            pace: Pace::new(),
+            throttle: Throttle::new(),
             trimmer: Trimmer::new(),
         }
     }
 
     /// After each bit of work.
-    fn breathe(&mut self) {
+    fn pause(&mut self) {
         // Ordering: Relaxed; looked at again after the next piece.
         let awaited = || AWAITED.load(Ordering::Relaxed) > 0;
-        if self.pace.breathe(|| (backlog(), awaited())) {
+        if self.throttle.pause(|| (backlog(), awaited())) {
             self.trimmer.pass();
         }
     }
 }
 
 /// Whether something waits for readers to go.
-fn waits() -> bool {
+fn is_pending() -> bool {
     // Ordering: Relaxed; looked at again until it holds.
-    leavings::wait() || WAITING.load(Ordering::Relaxed) > 0 || larder_index::garbage_waits()
+    deferred::is_pending() || WAITING.load(Ordering::Relaxed) > 0 || larder_index::garbage_waits()
 }
 
 /// Makes sure that the thread comes by to see what waits.
@@ -270,7 +270,7 @@ fn main() {
         }
         // A miss is made good by the wake-up that follows each first deferral, or by the next
         // round.
-        if !waits() {
+        if !is_pending() {
             // Ordering: Relaxed, both, as in `wake`.
             ASLEEP.store(true, Ordering::Relaxed);
             WAKE.wait_for(&mut queue, Duration::from_secs(1));
@@ -279,17 +279,17 @@ fn main() {
         } else {
             WAKE.wait_for(&mut queue, nap);
             drop(queue);
-            leavings::sweep();
+            deferred::sweep();
             larder_index::pin().flush();
             nap = (nap * 2).min(LONGEST_NAP);
         }
-        worker.pace.rested();
+        worker.throttle.restart();
     }
 }
 
 /// A thread that helps as long as there is too much to free.
 fn help() {
-    work_off(&mut Worker::new(), || backlog() > pace::CALM);
+    work_off(&mut Worker::new(), || backlog() > throttle::CALM);
     QUEUE.lock().helpers -= 1;
 }
 
@@ -299,11 +299,11 @@ fn run(work: Work, worker: &mut Worker) {
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Retired(store, share) => later(store, share),
         Work::Store(store, share) => {
-            while !store.free_some(BIT) {
+            while !store.index.free_some(BIT) {
                 // What it frees must not heap up before the collector: a flush takes as much off as
                 // a bit can put there.
                 larder_index::pin().flush();
-                worker.breathe();
+                worker.pause();
             }
             drop(store);
             drop(share);
@@ -314,14 +314,14 @@ fn run(work: Work, worker: &mut Worker) {
         }
         Work::Bits(mut f, share) => {
             while !f() {
-                worker.breathe();
+                worker.pause();
             }
             drop(share);
         }
     }));
     drop(outcome);
     QUEUE.lock().busy -= 1;
-    worker.breathe();
+    worker.pause();
 }
 
 /// Comes back to a store when its readers are gone.
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn helpers_come_when_too_much_is_left_and_go_afterwards() {
         let _alone = ALONE.lock();
-        let too_much = Share::new(pace::HIGH);
+        let too_much = Share::new(throttle::HIGH);
         let threads: Arc<Mutex<HashSet<ThreadId>>> = Arc::default();
         for _ in 0..200 {
             let threads = Arc::clone(&threads);
@@ -399,7 +399,10 @@ mod tests {
         }
         assert!(idle(LONG));
         let came = threads.lock().len();
-        assert!((2..=1 + pace::helpers()).contains(&came), "{came} threads");
+        assert!(
+            (2..=1 + throttle::helpers()).contains(&came),
+            "{came} threads"
+        );
         drop(too_much);
         let until = Instant::now() + LONG;
         while QUEUE.lock().helpers > 0 && Instant::now() < until {

@@ -1,8 +1,62 @@
-//! A quick hash for numbers that the engine, or its host, has given: ids of tables and owners.
+//! Numbers that stand for tables and owners, and their hash.
 //!
-//! Nobody who wants to do harm chooses them, so their hash needs no secret.
+//! The engine, or its host, gives them. Nobody who wants to do harm chooses them, so their hash
+//! needs no secret.
 
+use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
+
+/// A table's number: never used twice by one engine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u64);
+
+impl fmt::Debug for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table#{}", self.0)
+    }
+}
+
+/// Who does something, and who owns a table. Just a number: it keeps nothing alive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerId(u64);
+
+impl OwnerId {
+    /// The owner with this number, which is the host's choice; 0 is nobody.
+    pub fn from_raw(raw: u64) -> Self {
+        OwnerId(raw)
+    }
+
+    /// The number.
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+}
+
+/// Who asks for something: an owner, or a way to learn who it is, for when the answer matters.
+pub trait Who {
+    /// The owner.
+    fn owner(self) -> OwnerId;
+}
+
+impl Who for OwnerId {
+    #[inline]
+    fn owner(self) -> OwnerId {
+        self
+    }
+}
+
+impl<F: FnOnce() -> OwnerId> Who for F {
+    #[inline]
+    fn owner(self) -> OwnerId {
+        self()
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "owner#{}", self.0)
+    }
+}
 
 /// A map by such a number: `HashMap<TableId, T, ByNumber>`.
 pub type ByNumber = BuildHasherDefault<NumberHasher>;

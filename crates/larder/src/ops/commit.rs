@@ -3,8 +3,8 @@
 //! Everything that changes a table goes through [`Table::change_one`] or [`Table::change_many`].
 //! They do what every change has to:
 //!
-//! 1. under the lock, look at the state word again: a change of a store that was replaced, of a
-//!    gate that was closed, of a table that died is not made;
+//! 1. under the lock, look at the state word again: a store that was replaced, a latch that was
+//!    acquired and a table that died are seen there, and the change is not made;
 //! 2. take counts for the handles of what is stored, before it can be seen;
 //! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone; a bag's
 //!    key before its lock is given back, which who misses it waits for;
@@ -13,12 +13,11 @@
 //!
 //! Linearisation point of a change: the store with which the index unlocks the leaf.
 
+use super::begin::{after_lock, Intent, Operation};
 use crate::error::Error;
-use crate::gate::Intent;
 use crate::raw;
-use crate::reaper;
-use crate::store::Index;
-use crate::table::{after_lock, At, Table};
+use crate::reclaim::reaper;
+use crate::table::Table;
 use larder_index::{Batch, Change, Guard, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object;
@@ -53,9 +52,9 @@ impl<'v> From<Change<'v>> for Edit<'v> {
 /// Handles of old values, whose counts are given back when no reader copies them any more.
 /// Forgotten, when an index panics, they are given back never.
 #[derive(Default)]
-struct Leavings(Handles);
+struct Garbage(Handles);
 
-impl Leavings {
+impl Garbage {
     #[inline]
     fn note(&mut self, value: &[u8]) {
         if raw::has_handles(value) {
@@ -69,15 +68,15 @@ impl Leavings {
     }
 
     #[inline]
-    fn release(self, at: &At<'_>) {
+    fn release(self, op: &Operation<'_>) {
         if !self.0.is_empty() {
-            self.release_later(at);
+            self.release_later(op);
         }
     }
 
     #[cold]
-    fn release_later(self, at: &At<'_>) {
-        reaper::leave(at.guard, |pile| raw::own_counts(self.0, pile));
+    fn release_later(self, op: &Operation<'_>) {
+        reaper::release_later(op.guard, |list| raw::own_counts(self.0, list));
     }
 }
 
@@ -87,18 +86,18 @@ impl Table {
     #[inline]
     pub(crate) fn change_one<'v>(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
         spare: Option<&mut Vec<u8>>,
         f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit<'v>, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
-        let mut leavings = Leavings::default();
+        let mut garbage = Garbage::default();
         let mut delta = 0;
         let mut decide = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
             // (1)
-            if !self.still(at) {
+            if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
                 return Change::Keep;
             }
@@ -113,8 +112,8 @@ impl Table {
                 }
             };
             let inserts = old.is_none() && !matches!(change, Change::Keep | Change::Remove);
-            if inserts && at.store.is_full() {
-                outcome = Err(self.full(at));
+            if inserts && op.store.is_full() {
+                outcome = Err(self.full(op));
                 return Change::Keep;
             }
             // (2), (3)
@@ -129,44 +128,45 @@ impl Table {
             let stays = !matches!(change, Change::Remove);
             delta = i64::from(stays) - i64::from(old.is_some());
             if let (Some(old), false) = (old, same_handles) {
-                leavings.note(old);
+                garbage.note(old);
             }
             change
         };
         match spare {
-            Some(spare) => ix.update_with(at.guard, key, spare, &mut decide),
-            None => ix.update(at.guard, key, &mut decide),
+            Some(spare) => ix.update_with(op.guard, key, spare, &mut decide),
+            None => ix.update(op.guard, key, &mut decide),
         };
         // (4)
-        at.store.count.add(delta);
-        leavings.release(at);
+        op.store.count.add(delta);
+        garbage.release(op);
         outcome
     }
 
-    /// Stores a value in a set or ordered_set, if `may` consents, which sees what is under the key,
-    /// under the lock; gives what was there. As `change_one` with `Change::Put`, and quicker. If
-    /// the counts of the value's handles are `given`, the table has them once the value is stored.
+    /// Stores a value in a set or ordered_set, if `predicate` consents, which sees what is under
+    /// the key, under the lock; gives what was there. As `change_one` with `Change::Put`, and
+    /// quicker. If the counts of the value's handles are `given`, the table has them once the value
+    /// is stored.
     #[inline]
     pub(crate) fn put_one(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
         (value, given): (&[u8], bool),
-        mut may: impl FnMut(Option<&[u8]>) -> bool,
+        mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
-        let mut leavings = Leavings::default();
-        let was = ix.put(at.guard, key, value, &mut |old| {
+        let mut garbage = Garbage::default();
+        let was = ix.put(op.guard, key, value, &mut |old| {
             // (1)
-            if !self.still(at) {
+            if !self.revalidate(op) {
                 written = Written::Moved;
                 return false;
             }
-            if !may(old) {
+            if !predicate(old) {
                 return false;
             }
-            if old.is_none() && at.store.is_full() {
+            if old.is_none() && op.store.is_full() {
                 written = Written::Full;
                 return false;
             }
@@ -175,49 +175,50 @@ impl Table {
                 raw::retain_value(value);
             }
             if let Some(old) = old {
-                leavings.note(old);
+                garbage.note(old);
             }
             true
         });
         // (4)
         if was == Previous::Absent {
-            at.store.count.add(1);
+            op.store.count.add(1);
         }
-        leavings.release(at);
+        garbage.release(op);
         (written, was)
     }
 
-    /// Removes the entry under a key of a set or ordered_set, if there is one and `may` consents,
-    /// as of `put_one`; gives what was there. As `change_one` with `Change::Remove`, and quicker.
+    /// Removes the entry under a key of a set or ordered_set, if there is one and `predicate`
+    /// consents, as of `put_one`; gives what was there. As `change_one` with `Change::Remove`, and
+    /// quicker.
     #[inline]
     pub(crate) fn remove_one(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        mut may: impl FnMut(&[u8]) -> bool,
+        mut predicate: impl FnMut(&[u8]) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
-        let mut leavings = Leavings::default();
-        let was = ix.remove(at.guard, key, &mut |old| {
+        let mut garbage = Garbage::default();
+        let was = ix.remove(op.guard, key, &mut |old| {
             // (1)
-            if !self.still(at) {
+            if !self.revalidate(op) {
                 written = Written::Moved;
                 return false;
             }
-            let Some(old) = old.filter(|old| may(old)) else {
+            let Some(old) = old.filter(|old| predicate(old)) else {
                 return false;
             };
             // (3)
             self.note_removal(key);
-            leavings.note(old);
+            garbage.note(old);
             true
         });
         // (4)
         if was == Previous::Present {
-            at.store.count.add(-1);
+            op.store.count.add(-1);
         }
-        leavings.release(at);
+        garbage.release(op);
         (written, was)
     }
 
@@ -225,7 +226,7 @@ impl Table {
     /// leaf's has changed since. False, and nothing was done, otherwise.
     pub(crate) fn remove_read(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         ix: &dyn Unique,
         batch: &Batch,
         chosen: &[u32],
@@ -234,10 +235,10 @@ impl Table {
             return true;
         };
         let key = |i: u32| self.key(batch.key(i as usize));
-        let mut leavings = Leavings::default();
-        let done = ix.remove_read(at.guard, key(first), (batch, chosen), &mut || {
+        let mut garbage = Garbage::default();
+        let done = ix.remove_read(op.guard, key(first), (batch, chosen), &mut || {
             // (1)
-            if !self.still(at) {
+            if !self.revalidate(op) {
                 return false;
             }
             // (3)
@@ -245,59 +246,59 @@ impl Table {
                 chosen.iter().for_each(|&i| self.note_removal(key(i)));
             }
             let values = chosen.iter().map(|&i| batch.value(i as usize));
-            values.for_each(|value| leavings.note(value));
+            values.for_each(|value| garbage.note(value));
             true
         });
         // (4)
         if done {
-            at.store.count.add(-(chosen.len() as i64));
+            op.store.count.add(-(chosen.len() as i64));
         }
-        leavings.release(at);
+        garbage.release(op);
         done
     }
 
     /// Changes the objects under one key of a bag or duplicate_bag. As `change_one`.
     pub(crate) fn change_many(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         ix: &dyn Multi,
         key: Key<'_>,
-        f: &mut dyn FnMut(&mut Held<'_>) -> Result<(), Error>,
+        f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
-        let mut leavings = Leavings::default();
+        let mut garbage = Garbage::default();
         let mut delta = 0;
-        ix.update(at.guard, key, &mut |objects| {
+        ix.update(op.guard, key, &mut |objects| {
             // (1)
-            if !self.still(at) {
+            if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
                 return;
             }
-            let mut held = Held {
+            let mut values = ValueList {
                 objects,
-                leavings: &mut leavings,
+                garbage: &mut garbage,
                 delta: 0,
-                full: at.store.is_full(),
+                full: op.store.is_full(),
                 refused: false,
             };
-            if let Err(error) = f(&mut held) {
+            if let Err(error) = f(&mut values) {
                 outcome = Err(error);
-            } else if held.refused {
+            } else if values.refused {
                 outcome = Ok(Written::Full);
             }
-            delta = held.delta;
+            delta = values.delta;
             // (3)
             if delta < 0 && objects.is_empty() {
                 self.note_removal(key);
             }
         });
         // (4)
-        at.store.count.add(delta);
-        leavings.release(at);
-        // A bag's scans wait for no lock: who armed the watch after `still` and read before the
-        // change is told now.
+        op.store.count.add(delta);
+        garbage.release(op);
+        // A bag's scans wait for no lock: who armed the watch after `revalidate` and read before
+        // the change is told now.
         after_lock();
-        self.fixation.watch().note();
+        self.changes.note();
         outcome
     }
 
@@ -315,13 +316,13 @@ impl Table {
         &self,
         guard: &Guard,
         key: &[u8],
-        mut f: impl FnMut(&At<'_>) -> Result<(Written, R), Error>,
+        mut f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
         loop {
-            let at = self.begin_on(guard, key, Intent::Write)?;
-            match f(&at)? {
+            let op = self.begin_on(guard, key, Intent::Write)?;
+            match f(&op)? {
                 (Written::Done, result) => return Ok(result),
-                (Written::Full, _) => return Err(self.full(&at)),
+                (Written::Full, _) => return Err(self.full(&op)),
                 (Written::Moved, _) => {}
             }
         }
@@ -329,8 +330,8 @@ impl Table {
 
     /// What is said when the structure has no room.
     #[cold]
-    pub(crate) fn full(&self, at: &At<'_>) -> Error {
-        let (name, limit) = (&self.options().structure, at.store.limit());
+    pub(crate) fn full(&self, op: &Operation<'_>) -> Error {
+        let (name, limit) = (&self.options().structure, op.store.limit());
         Error::Full(format!(
             "the table is full: its structure, '{name}', was made for {limit} objects and does not grow"
         ))
@@ -338,16 +339,16 @@ impl Table {
 }
 
 /// The objects under one key, with the bookkeeping of changes.
-pub(crate) struct Held<'o> {
+pub(crate) struct ValueList<'o> {
     objects: &'o mut dyn Objects,
-    leavings: &'o mut Leavings,
+    garbage: &'o mut Garbage,
     delta: i64,
     /// There is no room for more.
     full: bool,
     refused: bool,
 }
 
-impl Held<'_> {
+impl ValueList<'_> {
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty()
@@ -377,11 +378,11 @@ impl Held<'_> {
 
     /// Removes those that `f` picks; gives how many.
     pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        let leavings = &mut *self.leavings;
+        let garbage = &mut *self.garbage;
         let gone = self.objects.remove_if(&mut |value| {
             let goes = f(value);
             if goes {
-                leavings.note(value);
+                garbage.note(value);
             }
             goes
         });
@@ -391,9 +392,9 @@ impl Held<'_> {
 
     /// Removes all, and calls `f` with each, in order of arrival; gives how many.
     pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
-        let leavings = &mut *self.leavings;
+        let garbage = &mut *self.garbage;
         let gone = self.objects.remove_all(&mut |value| {
-            leavings.note(value);
+            garbage.note(value);
             f(value);
         });
         self.delta -= gone as i64;
@@ -406,11 +407,11 @@ impl Held<'_> {
         value: &[u8],
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> usize {
-        let leavings = &mut *self.leavings;
+        let garbage = &mut *self.garbage;
         let gone = self.objects.remove_same(value, &mut |other| {
             let goes = same(other);
             if goes {
-                leavings.note(other);
+                garbage.note(other);
             }
             goes
         });
@@ -421,12 +422,14 @@ impl Held<'_> {
     /// Replaces the one with this ordinal, whose value is `old`.
     pub(crate) fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
         raw::retain_value(new);
-        self.leavings.note(old);
+        self.garbage.note(old);
         self.objects.replace(ordinal, new);
     }
 }
 
-/// The two kinds of index, for operations that differ by them.
-pub(crate) fn index<'g>(at: &At<'g>) -> &'g Index {
-    &at.store.index
+impl Written {
+    /// Whether the operation has to begin again.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(self, Written::Moved)
+    }
 }

@@ -31,30 +31,30 @@ use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 const ARMED: u64 = 1;
 
 /// See the module.
-pub(crate) struct Watch {
+pub(crate) struct ChangeStamp {
     word: AtomicU64,
     /// A number that no other watch of this process has; never 0.
     number: u64,
 }
 
 /// How many watches there have been.
-static WATCHES: AtomicU64 = AtomicU64::new(0);
+static STAMPS: AtomicU64 = AtomicU64::new(0);
 
-impl Default for Watch {
+impl Default for ChangeStamp {
     fn default() -> Self {
-        Watch {
+        ChangeStamp {
             word: AtomicU64::new(0),
             // Ordering: Relaxed; only that each number is given once matters.
-            number: WATCHES.fetch_add(1, Ordering::Relaxed) + 1,
+            number: STAMPS.fetch_add(1, Ordering::Relaxed) + 1,
         }
     }
 }
 
 /// What the watch of a table said when objects were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watched(pub u64);
+pub struct Stamp(pub u64);
 
-impl Watch {
+impl ChangeStamp {
     /// The number of the watch, and so of its table, in this process.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
@@ -62,7 +62,7 @@ impl Watch {
     }
 
     /// Begins to watch. What is read afterwards is true for as long as `holds`.
-    pub(crate) fn arm(&self) -> Watched {
+    pub(crate) fn arm(&self) -> Stamp {
         // Ordering: SeqCst, against the load in `note` (see the module). Who finds it armed writes
         // nothing: whatever is noted from here on changes the word that was loaded.
         let before = match self.word.load(Ordering::SeqCst) {
@@ -71,15 +71,15 @@ impl Watch {
             _ => self.word.fetch_or(ARMED, Ordering::SeqCst),
         };
         fence(Ordering::SeqCst);
-        Watched(before | ARMED)
+        Stamp(before | ARMED)
     }
 
     /// Whether nothing was changed since.
     #[inline]
-    pub(crate) fn holds(&self, watched: Watched) -> bool {
+    pub(crate) fn holds(&self, stamp: Stamp) -> bool {
         // Ordering: SeqCst; whoever knows that a change is over sees its note, made before the
         // change could be seen.
-        self.word.load(Ordering::SeqCst) == watched.0
+        self.word.load(Ordering::SeqCst) == stamp.0
     }
 
     /// Notes a change that is about to be seen. Called under the leaf's lock, after `after_lock`.
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_change_is_seen_by_all_who_watch() {
-        let watch = Watch::default();
+        let watch = ChangeStamp::default();
         watch.note();
         let (one, two) = (watch.arm(), watch.arm());
         assert!(watch.holds(one) && watch.holds(two));
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn no_change_is_missed_among_threads() {
         const CHANGES: u64 = 20_000;
-        let (watch, value) = (Watch::default(), AtomicU64::new(0));
+        let (watch, value) = (ChangeStamp::default(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 1..=CHANGES {
@@ -145,12 +145,12 @@ mod tests {
                 // Ordering: SeqCst; what was there before the watch was armed may change unnoted,
                 // as a leaf's lock would not let it.
                 let before = value.load(Ordering::SeqCst);
-                let watched = watch.arm();
+                let stamp = watch.arm();
                 seen = value.load(Ordering::SeqCst);
                 std::hint::spin_loop();
                 let after = value.load(Ordering::SeqCst);
                 // One change may have been noted before and be made after: no lock holds it here.
-                assert!(!watch.holds(watched) || after <= seen.max(before) + 1);
+                assert!(!watch.holds(stamp) || after <= seen.max(before) + 1);
             }
         });
     }

@@ -1,7 +1,7 @@
 //! A list of objects on its way into a table.
 
 use crate::raw;
-use crate::reaper;
+use crate::reclaim::reaper;
 use larder_term::hash::Seed;
 use larder_term::object::{ObjectBuf, ObjectRef};
 use smallvec::SmallVec;

@@ -46,17 +46,17 @@ pub(crate) fn helpers() -> usize {
 }
 
 /// A worker's clock: when the piece under way began.
-pub(crate) struct Pace(Instant);
+pub(crate) struct Throttle(Instant);
 
-impl Pace {
+impl Throttle {
     /// A piece begins.
     pub(crate) fn new() -> Self {
-        Pace(Instant::now())
+        Throttle(Instant::now())
     }
 
     /// After each bit of work: rests if the piece is over, and says whether it was. `backlog` and
     /// `awaited` as `rest` wants them.
-    pub(crate) fn breathe(&mut self, look: impl FnOnce() -> (usize, bool)) -> bool {
+    pub(crate) fn pause(&mut self, look: impl FnOnce() -> (usize, bool)) -> bool {
         let worked = self.0.elapsed();
         if worked < PIECE {
             return false;
@@ -68,13 +68,13 @@ impl Pace {
         } else {
             thread::sleep(rest);
         }
-        *self = Pace::new();
+        *self = Throttle::new();
         true
     }
 
     /// The worker has waited for work: that was rest enough.
-    pub(crate) fn rested(&mut self) {
-        *self = Pace::new();
+    pub(crate) fn restart(&mut self) {
+        *self = Throttle::new();
     }
 }
 
@@ -102,15 +102,15 @@ mod tests {
 
     #[test]
     fn a_piece_that_took_long_is_made_up_for() {
-        let mut pace = Pace(Instant::now() - PIECE * 4);
+        let mut throttle = Throttle(Instant::now() - PIECE * 4);
         let begun = Instant::now();
-        pace.breathe(|| (0, false));
+        throttle.pause(|| (0, false));
         assert!(begun.elapsed() >= PIECE * 12);
     }
 
     #[test]
     fn no_rest_within_a_piece() {
-        Pace(Instant::now() + Duration::from_secs(60))
-            .breathe(|| unreachable!("looked within a piece"));
+        Throttle(Instant::now() + Duration::from_secs(60))
+            .pause(|| unreachable!("looked within a piece"));
     }
 }

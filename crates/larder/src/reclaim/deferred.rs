@@ -2,23 +2,23 @@
 //! small stores. It is given back when no reader can be looking any more.
 //!
 //! ```text
-//!  writer   unlinks a value, then puts the counts of its handles on a pile ──▶ full: one deferred call for the whole pile
+//!  writer   unlinks a value, then puts the counts of its handles on a list ──▶ full: one deferred call for the whole list
 //!  dropper  takes a small store out of its table, and puts it there  ╰───────▶ not full: the reaper comes by and defers it
 //! ```
 //!
 //! To defer each by itself, and to see to it that it is not forgotten, would cost more than the
-//! write, or than to free the store. There is a pile for some threads each, so that they seldom
+//! write, or than to free the store. There is a list for some threads each, so that they seldom
 //! meet.
 //!
 //! # Invariants
 //!
-//! 1. Counts come onto a pile after the leaf that had their handles was unlocked, and stores after
+//! 1. Counts come onto a list after the leaf that had their handles was unlocked, and stores after
 //!    they were taken out of their tables: who pins the epoch from then on can't find the handles,
 //!    or the store.
-//! 2. They leave a pile for a call that is deferred, under a guard pinned by whoever takes them.
-//!    Putting and taking are ordered by the pile's lock, so whoever copied a handle out of the leaf
+//! 2. They leave a list for a call that is deferred, under a guard pinned by whoever takes them.
+//!    Putting and taking are ordered by the list's lock, so whoever copied a handle out of the leaf
 //!    pinned before the call was deferred; it runs when all those are gone.
-//! 3. `WAITING` counts the piles that are not empty and the deferred calls that have not run: while
+//! 3. `PENDING` counts the lists that are not empty and the deferred calls that have not run: while
 //!    it is not 0, the reaper comes by.
 
 use crate::raw::Retired;
@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A pile is full with so many counts, or so many bytes kept alive by them, or so many stores.
+/// A list is full with so many counts, or so many bytes kept alive by them, or so many stores.
 const FULL: usize = 256;
 const FULL_BYTES: usize = 1 << 20;
 const FULL_STORES: usize = 32;
@@ -38,18 +38,18 @@ const FULL_STORES: usize = 32;
 /// A store is small with so many bytes, or fewer: it is freed in some microseconds.
 const SMALL: usize = 4 << 10;
 
-const PILES: usize = 16;
+const LISTS: usize = 16;
 
 /// What waits for a deferred call.
 #[derive(Default)]
-struct Pile {
+struct ReleaseList {
     counts: Counts,
     stores: Vec<Retired<Store>>,
 }
 
-impl Pile {
-    const fn new() -> Pile {
-        Pile {
+impl ReleaseList {
+    const fn new() -> ReleaseList {
+        ReleaseList {
             counts: Counts::new(),
             stores: Vec::new(),
         }
@@ -66,83 +66,83 @@ impl Pile {
     }
 }
 
-static ALL: [CachePadded<Mutex<Pile>>; PILES] =
-    [const { CachePadded::new(Mutex::new(Pile::new())) }; PILES];
+static ALL: [CachePadded<Mutex<ReleaseList>>; LISTS] =
+    [const { CachePadded::new(Mutex::new(ReleaseList::new())) }; LISTS];
 
 /// See the invariants.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
+static PENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether something waits to be given back.
-pub(crate) fn wait() -> bool {
+pub(crate) fn is_pending() -> bool {
     // Ordering: Relaxed; looked at again and again.
-    WAITING.load(Ordering::Relaxed) > 0
+    PENDING.load(Ordering::Relaxed) > 0
 }
 
 /// Whether nothing waited before.
-fn begins_to_wait() -> bool {
+fn note_pending() -> bool {
     // Ordering: Relaxed; the number orders nothing. What waits is found under its lock.
-    WAITING.fetch_add(1, Ordering::Relaxed) == 0
+    PENDING.fetch_add(1, Ordering::Relaxed) == 0
 }
 
-fn waits_no_more() {
+fn note_released() {
     // Ordering: Relaxed, as above.
-    WAITING.fetch_sub(1, Ordering::Relaxed);
+    PENDING.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// The calling thread's pile: threads take turns at choosing.
-fn mine() -> &'static Mutex<Pile> {
+/// The calling thread's list: threads take turns at choosing.
+fn my_list() -> &'static Mutex<ReleaseList> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         // Ordering: Relaxed; any spread of the threads will do.
-        static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % PILES);
+        static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % LISTS);
     }
     &ALL[MINE.with(Cell::get)]
 }
 
-/// Puts counts on a pile: `put` is called with it. The handles have been unlinked. True if nothing
+/// Puts counts on a list: `put` is called with it. The handles have been unlinked. True if nothing
 /// waited before, so that the reaper has to be told.
 pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
-    on_pile(guard, |pile| put(&mut pile.counts))
+    on_list(guard, |list| put(&mut list.counts))
 }
 
-/// Puts a store on a pile, if it is small; else gives it back. As `add`.
+/// Puts a store on a list, if it is small; else gives it back. As `add`.
 pub(crate) fn add_store(guard: &Guard, store: Retired<Store>) -> Result<bool, Retired<Store>> {
     if store.memory() > SMALL {
         return Err(store);
     }
-    Ok(on_pile(guard, |pile| pile.stores.push(store)))
+    Ok(on_list(guard, |list| list.stores.push(store)))
 }
 
-fn on_pile(guard: &Guard, put: impl FnOnce(&mut Pile)) -> bool {
-    let mut pile = mine().lock();
-    let was_empty = pile.is_empty();
-    put(&mut pile);
-    let first = was_empty && !pile.is_empty() && begins_to_wait();
-    if !pile.is_full() {
+fn on_list(guard: &Guard, put: impl FnOnce(&mut ReleaseList)) -> bool {
+    let mut list = my_list().lock();
+    let was_empty = list.is_empty();
+    put(&mut list);
+    let first = was_empty && !list.is_empty() && note_pending();
+    if !list.is_full() {
         return first;
     }
-    let full = std::mem::take(&mut *pile);
-    drop(pile);
-    later(full, guard);
+    let full = std::mem::take(&mut *list);
+    drop(list);
+    release_later(full, guard);
     guard.flush();
     first
 }
 
-/// Gives a pile back when every reader pinned now is gone.
-fn later(pile: Pile, guard: &Guard) {
-    let Pile { counts, stores } = pile;
+/// Gives a list back when every reader pinned now is gone.
+fn release_later(list: ReleaseList, guard: &Guard) {
+    let ReleaseList { counts, stores } = list;
     Retired::drop_after_readers(stores, guard, move || {
         drop(counts);
-        waits_no_more();
+        note_released();
     });
 }
 
-/// Takes all piles that are not empty on their way.
+/// Takes all lists that are not empty on their way.
 pub(crate) fn sweep() {
-    for pile in &ALL {
-        let pile = std::mem::take(&mut *pile.lock());
-        if !pile.is_empty() {
-            later(pile, &larder_index::pin());
+    for list in &ALL {
+        let list = std::mem::take(&mut *list.lock());
+        if !list.is_empty() {
+            release_later(list, &larder_index::pin());
         }
     }
 }
@@ -154,11 +154,11 @@ mod tests {
     use larder_term::{Encoder, Mode};
     use std::time::{Duration, Instant};
 
-    /// Piles and figures are the whole program's: one test at a time. No other test of this program
+    /// Lists and figures are the whole program's: one test at a time. No other test of this program
     /// makes blobs of this size.
     static ALONE: Mutex<()> = Mutex::new(());
 
-    /// The counts of `n` blobs of so many bytes, put on this thread's pile, as a table does it.
+    /// The counts of `n` blobs of so many bytes, put on this thread's list, as a table does it.
     fn put(guard: &Guard, n: usize, bytes: usize) {
         let mut run = Vec::new();
         for _ in 0..n {
@@ -166,8 +166,8 @@ mod tests {
         }
         let mut handles = Handles::default();
         handles.note(&run);
-        // The bytes are forgotten: nobody gives their counts back but the pile.
-        add(guard, |pile| crate::raw::own_counts(handles, pile));
+        // The bytes are forgotten: nobody gives their counts back but the list.
+        add(guard, |list| crate::raw::own_counts(handles, list));
     }
 
     fn settle(bytes: usize) {
@@ -180,22 +180,22 @@ mod tests {
     }
 
     #[test]
-    fn a_pile_that_does_not_fill_up_is_swept() {
+    fn a_list_that_does_not_fill_up_is_swept() {
         let _alone = ALONE.lock();
         let before = live_bytes();
         put(&larder_index::pin(), 3, 1000);
-        assert!(live_bytes() >= before + 3000 && wait());
+        assert!(live_bytes() >= before + 3000 && is_pending());
         settle(before);
         assert!(live_bytes() <= before);
     }
 
     #[test]
-    fn a_full_pile_goes_by_itself() {
+    fn a_full_list_goes_by_itself() {
         let _alone = ALONE.lock();
         let (before, count) = (live_bytes(), live_count());
         for (n, bytes) in [(FULL, 200), (2, FULL_BYTES)] {
             put(&larder_index::pin(), n, bytes);
-            assert!(mine().lock().is_empty());
+            assert!(my_list().lock().is_empty());
             let until = Instant::now() + Duration::from_secs(60);
             while live_bytes() > before && Instant::now() < until {
                 larder_index::pin().flush();

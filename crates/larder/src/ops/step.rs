@@ -11,30 +11,16 @@
 //! answer that was read ahead, the look at the watch, or the load of the version that says that the
 //! leaf is as it was.
 
-use crate::ahead::{Ahead, Behind, StepFrom};
+use super::begin::Operation;
 use crate::error::Error;
+use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
-use crate::owner::{OwnerId, Who};
-use crate::raw;
-use crate::read::Stored;
-use crate::scratch::{self, Scratch};
-use crate::store::Index;
-use crate::table::{At, Table};
-use larder_index::{Batch, Direction, Key, Seen, Start};
+use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
+use crate::stored::Stored;
+use crate::table::Table;
+use larder_index::{Direction, Key};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
-
-/// What `slot` found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// So many objects, which were visited.
-    Objects(usize),
-    /// The slot past the last.
-    End,
-}
-
-/// Objects that a slot of an unordered table has on average.
-const SLOT_LOAD: usize = 4;
 
 type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
 
@@ -197,12 +183,12 @@ impl Table {
         let way = self.way(direction);
         let mut goes_on = false;
         if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
-            goes_on = self.goes_on(&local.ahead, StepFrom::Key(key), way);
+            goes_on = self.goes_on(&local.read_ahead, StepFrom::Key(key), way);
             if !goes_on {
-                local.ahead.begins_anew();
-            } else if let Some(behind) = self.read_ahead(&mut local.ahead) {
+                local.read_ahead.begins_anew();
+            } else if let Some(behind) = self.read_ahead(&mut local.read_ahead) {
                 let shown = self.show(behind, &mut local.plain, &mut visit);
-                return Ok(note(&mut local.ahead, shown));
+                return Ok(note(&mut local.read_ahead, shown));
             }
         }
         self.look(local, (from, goes_on), (way, all), &mut visit)
@@ -220,12 +206,16 @@ impl Table {
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Option<bool> {
         self.may_read(who).ok()?;
-        if !self.goes_on(&local.ahead, StepFrom::Shown(number), self.way(direction)) {
+        if !self.goes_on(
+            &local.read_ahead,
+            StepFrom::Shown(number),
+            self.way(direction),
+        ) {
             return None;
         }
-        let behind = self.read_ahead(&mut local.ahead)?;
+        let behind = self.read_ahead(&mut local.read_ahead)?;
         let shown = self.show(behind, &mut local.plain, &mut visit);
-        Some(note(&mut local.ahead, shown))
+        Some(note(&mut local.read_ahead, shown))
     }
 
     /// Whether a step may be answered from what was read ahead.
@@ -236,32 +226,34 @@ impl Table {
 
     /// Whether a step goes on from the last answer of this thread.
     #[inline(always)]
-    fn goes_on(&self, ahead: &Ahead, from: StepFrom<'_>, way: Direction) -> bool {
-        ahead.goes_on(self.fixation.watch().number(), from, way)
+    fn goes_on(&self, ahead: &ReadAhead, from: StepFrom<'_>, way: Direction) -> bool {
+        ahead.goes_on(self.changes.number(), from, way)
     }
 
     /// What lies behind the last answer, from what was read ahead. It has no handles, so nobody has
     /// to be kept from giving them back meanwhile.
     #[inline(always)]
-    fn read_ahead<'l>(&self, ahead: &'l mut Ahead) -> Option<Behind<'l>> {
-        if self.cell.tag() != 0 {
+    fn read_ahead<'l>(&self, ahead: &'l mut ReadAhead) -> Option<NextEntry<'l>> {
+        if self.state.tag() != 0 {
             // Dead or busy: `begin` says which.
             return None;
         }
-        ahead.next(|watched| self.fixation.watch().holds(watched))
+        ahead.next(|stamp| self.changes.holds(stamp))
     }
 
     /// Shows what lies behind a key. None at the end, else what the key was shown as.
     #[inline(always)]
     fn show(
         &self,
-        behind: Behind<'_>,
+        behind: NextEntry<'_>,
         plain: &mut Vec<u8>,
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Option<u64> {
         match behind {
-            Behind::Entry(key, value) => Some(visit(Stored::new(key, value, self.keypos(), plain))),
-            Behind::End => None,
+            NextEntry::Entry(key, value) => {
+                Some(visit(Stored::new(key, value, self.keypos(), plain)))
+            }
+            NextEntry::End => None,
         }
     }
 
@@ -275,42 +267,42 @@ impl Table {
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         let guard = local.pin();
-        let at = self.begin(&guard)?;
-        let watch = self.fixation.watch();
-        let (mut watched, mut more) = (None, 0);
+        let op = self.begin(&guard)?;
+        let changes = &self.changes;
+        let (mut stamp, mut more) = (None, 0);
         if goes_on {
             // The table was changed: perhaps the leaf that was read was not.
-            let same = |key: &[u8], seen| at.unchanged(self.key(key), seen);
-            if let Some(behind) = local.ahead.next_unchanged(same) {
+            let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
+            if let Some(behind) = local.read_ahead.next_unchanged(same) {
                 let shown = self.show(behind, &mut local.plain, visit);
-                return Ok(note(&mut local.ahead, shown));
+                return Ok(note(&mut local.read_ahead, shown));
             }
             let watching;
-            (more, watching) = local.ahead.wanted();
+            (more, watching) = local.read_ahead.wanted();
             // A store that was replaced before the watch was armed is watched by nobody.
-            watched = watching
-                .then(|| watch.arm())
-                .filter(|_| self.cell.holds(at.seen, &guard));
+            stamp = watching
+                .then(|| changes.arm())
+                .filter(|_| self.state.holds(op.state, &guard));
         }
         let from = from.map(|key| self.key(key));
-        let here = at.go(from, way, more, &mut local.ahead);
+        let here = op.go(from, way, more, &mut local.read_ahead);
         if let (Some(key), false, false) = (from, here, self.kind().is_ordered()) {
-            self.check_deleted(&at, key)?;
+            self.check_deleted(&op, key)?;
         }
         if !self.reads_ahead(all) {
-            return Ok(self.give_all(&at, local, visit));
+            return Ok(self.give_all(&op, local, visit));
         }
-        let Ahead { spare, .. } = &local.ahead;
+        let ReadAhead { spare, .. } = &local.read_ahead;
         let behind = match spare.is_empty() {
-            true => Behind::End,
-            false => Behind::Entry(spare.key(0), spare.value(0)),
+            true => NextEntry::End,
+            false => NextEntry::Entry(spare.key(0), spare.value(0)),
         };
         let shown = self.show(behind, &mut local.plain, visit);
         if shown.is_some() {
             let unique = self.kind().is_unique();
-            local.ahead.keep(watch.number(), watched, way, unique);
+            local.read_ahead.keep(changes.number(), stamp, way, unique);
         }
-        Ok(note(&mut local.ahead, shown))
+        Ok(note(&mut local.read_ahead, shown))
     }
 
     /// Whether a key that is not in the table, which has no order, was deleted since it was fixed.
@@ -318,16 +310,16 @@ impl Table {
     /// # Errors
     /// `BadKey` if it was not.
     #[cold]
-    fn check_deleted(&self, at: &At<'_>, key: Key<'_>) -> Result<(), Error> {
+    fn check_deleted(&self, op: &Operation<'_>, key: Key<'_>) -> Result<(), Error> {
         if !self.fixation.is_fixed() {
             return Err(Error::BadKey);
         }
         if !self.kind().is_unique() {
             // Who is taking its last objects out remembers the key before this has an answer. Were
             // it back meanwhile, it would still be known.
-            let _ = at.store.contains(at.guard, key);
+            let _ = op.store.index.contains(op.guard, key);
         }
-        match self.fixation.was_deleted(at.guard, key) {
+        match self.fixation.was_deleted(op.guard, key) {
             true => Ok(()),
             false => Err(Error::BadKey),
         }
@@ -336,192 +328,55 @@ impl Table {
     /// Visits all objects of a bag under the key that was read, or under the next that has some.
     fn give_all(
         &self,
-        at: &At<'_>,
+        op: &Operation<'_>,
         local: &mut Local,
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> bool {
         loop {
-            let batch = std::mem::take(&mut local.ahead.spare);
+            let batch = std::mem::take(&mut local.read_ahead.spare);
             let key = (!batch.is_empty()).then(|| self.key(batch.key(0)));
             let see = |stored: Stored<'_>| {
                 visit(stored);
             };
-            let some = key.map(|key| self.visit_in(local, at, key, see) > 0);
+            let some = key.map(|key| self.visit_in(local, op, key, see) > 0);
             if some == Some(false) {
                 // The key went between the step and the look-up: on to the next.
-                at.go(key, Direction::Forward, 0, &mut local.ahead);
+                op.go(key, Direction::Forward, 0, &mut local.read_ahead);
                 continue;
             }
-            local.ahead.put_back(batch);
+            local.read_ahead.put_back(batch);
             return some.is_some();
-        }
-    }
-
-    /// Calls `visit` with each object in slot `i`, from 0. An ordered_set has one slot an object,
-    /// in order; O(i). The others have a number of slots that follows from the table's size, about
-    /// four objects to a slot; as long as the size stays within a power of two, each object stays
-    /// in its slot.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `BadSlot` past `Slot::End`.
-    pub fn slot(&self, who: OwnerId, i: usize, visit: &mut Visit<'_>) -> Result<Slot, Error> {
-        self.may_read(who)?;
-        let guard = larder_index::pin();
-        let at = self.begin(&guard)?;
-        let slots = self.slots(&at);
-        if i >= slots {
-            return if i == slots {
-                Ok(Slot::End)
-            } else {
-                Err(Error::BadSlot)
-            };
-        }
-        scratch::with(|s| {
-            Ok(if self.kind().is_ordered() {
-                self.nth(&at, s, i, visit)
-            } else {
-                Slot::Objects(self.hash_slot(&at, s, i, slots.trailing_zeros(), visit))
-            })
-        })
-    }
-
-    fn slots(&self, at: &At<'_>) -> usize {
-        let size = at.store.count.get();
-        if self.kind().is_ordered() {
-            size
-        } else {
-            (size / SLOT_LOAD).next_power_of_two().min(1 << 40)
-        }
-    }
-
-    /// Visits the i-th object of an ordered_set.
-    fn nth(&self, at: &At<'_>, s: &mut Scratch, mut i: usize, visit: &mut Visit<'_>) -> Slot {
-        s.batch.want = 0;
-        at.scan(Start::Edge, Direction::Forward, &mut s.batch);
-        loop {
-            if i < s.batch.len() {
-                let (key, value) = (s.batch.key(i), s.batch.value(i));
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
-                return Slot::Objects(1);
-            }
-            if s.batch.done {
-                return Slot::End;
-            }
-            i -= s.batch.len();
-            at.resume(s, Direction::Forward);
-        }
-    }
-
-    /// Visits the objects whose hash begins with `i`, as a number of `bits` bits.
-    fn hash_slot(
-        &self,
-        at: &At<'_>,
-        s: &mut Scratch,
-        i: usize,
-        bits: u32,
-        visit: &mut Visit<'_>,
-    ) -> usize {
-        let slot_of = |hash: u64| hash.checked_shr(u64::BITS - bits).unwrap_or(0);
-        let hash = (i as u64).checked_shl(u64::BITS - bits).unwrap_or(0);
-        at.position(Key { bytes: &[], hash }, &mut s.position);
-        // About as many as a slot has, and what shows that it has no more.
-        s.batch.want = 2 * SLOT_LOAD;
-        at.scan(Start::At(&s.position), Direction::Forward, &mut s.batch);
-        let mut seen = 0;
-        loop {
-            for entry in 0..s.batch.len() {
-                let (key, value) = (s.batch.key(entry), s.batch.value(entry));
-                if slot_of(self.seed.hash(key)) != i as u64 {
-                    return seen;
-                }
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
-                seen += 1;
-            }
-            if s.batch.done {
-                return seen;
-            }
-            at.resume(s, Direction::Forward);
         }
     }
 }
 
 /// Notes what the key of an answer was shown as. Whether there was an answer.
 #[inline(always)]
-fn note(ahead: &mut Ahead, shown: Option<u64>) -> bool {
+fn note(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
     if let Some(number) = shown {
         ahead.show(number);
     }
     shown.is_some()
 }
 
-impl At<'_> {
-    /// A scan of the index, whichever kind it is.
-    pub(crate) fn scan(&self, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        match &self.store.index {
-            Index::One(ix) => ix.scan(self.guard, start, direction, batch),
-            Index::Many(ix) => ix.scan(self.guard, start, direction, batch),
-        }
-    }
-
-    /// Whether what was read around a key is as it was.
-    fn unchanged(&self, key: Key<'_>, seen: Seen) -> bool {
-        match &self.store.index {
-            Index::One(ix) => ix.unchanged(self.guard, key, seen),
-            Index::Many(ix) => ix.unchanged(self.guard, key, seen),
-        }
-    }
-
+impl Operation<'_> {
     /// Reads the entry next to a key, or the first of the direction for none, into the cursor's
     /// spare batch, and if `more` is not 0, about so many behind it. Whether the key is there.
     #[inline]
-    fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut Ahead) -> bool {
+    fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut ReadAhead) -> bool {
         let batch = &mut ahead.spare;
-        match (key, &self.store.index) {
-            (Some(key), _) if more > 0 => self.go_far(key, way, 1 + more, ahead),
-            (_, Index::One(ix)) => ix.step(self.guard, key, way, batch),
-            (_, Index::Many(ix)) => ix.step(self.guard, key, batch),
+        match key {
+            Some(key) if more > 0 => self.go_far(key, way, 1 + more, ahead),
+            _ => self.store.index.step(self.guard, key, way, batch),
         }
     }
 
-    fn go_far(&self, key: Key<'_>, way: Direction, want: usize, ahead: &mut Ahead) -> bool {
-        let here = self.store.contains(self.guard, key);
-        self.end_position(key, &mut ahead.position);
+    fn go_far(&self, key: Key<'_>, way: Direction, want: usize, ahead: &mut ReadAhead) -> bool {
+        let (index, guard) = (&self.store.index, self.guard);
+        let here = index.contains(guard, key);
         ahead.spare.want = want;
         ahead.spare.firsts = true;
-        self.scan(Start::Past(&ahead.position), way, &mut ahead.spare);
+        index.scan_past(guard, key, way, &mut ahead.position, &mut ahead.spare);
         here
-    }
-
-    /// The position of a key: the one before all its objects, going forward.
-    pub(crate) fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        match &self.store.index {
-            Index::One(ix) => ix.position(key, out),
-            Index::Many(ix) => ix.first_position(key, out),
-        }
-    }
-
-    /// The position behind all objects of a key.
-    pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        match &self.store.index {
-            Index::One(ix) => ix.position(key, out),
-            Index::Many(ix) => ix.last_position(key, out),
-        }
-    }
-
-    /// Scans on from behind a key, for so many entries.
-    pub(crate) fn past(&self, key: Key<'_>, want: usize, s: &mut Scratch, direction: Direction) {
-        self.end_position(key, &mut s.position);
-        s.batch.want = want;
-        self.scan(Start::Past(&s.position), direction, &mut s.batch);
-    }
-
-    /// Scans on from where the batch ended.
-    pub(crate) fn resume(&self, s: &mut Scratch, direction: Direction) {
-        std::mem::swap(&mut s.position, &mut s.batch.resume);
-        let start = match direction {
-            Direction::Forward => Start::At(&s.position),
-            Direction::Backward => Start::Past(&s.position),
-        };
-        self.scan(start, direction, &mut s.batch);
     }
 }

@@ -1,0 +1,191 @@
+//! Applying a list batch: its objects one by one, by whoever comes, and the objects of one key for
+//! an operation that settles it. Numbers in brackets are the steps of the module [`batch`](super).
+
+use super::{ListBatch, ObjectList, Phase, Progress};
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::keys::{KeyBatch, MANY_TO_WRITE};
+use crate::ops::{Intent, Operation};
+use crate::table::Table;
+use larder_index::sync::{give_way, planted, Fault, MutexGuard};
+use larder_index::{Guard, Key};
+
+/// Lists up to this length are inserted in one step, whatever the budget.
+const SMALL: usize = 64;
+
+/// Objects that are worked off before the progress is passed on.
+const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
+
+/// Objects under one key that an operation inserts to settle it; more are everybody's work.
+const MOST_OF_A_KEY: usize = 256;
+
+/// The keys of the next objects of a list, with their hashes, in one place.
+struct NextKeys<'l> {
+    keys: KeyBatch<'l>,
+    from: usize,
+    len: usize,
+}
+
+impl<'l> NextKeys<'l> {
+    fn new(len: usize) -> Self {
+        NextKeys {
+            keys: KeyBatch::new(),
+            from: 0,
+            len,
+        }
+    }
+
+    /// Whether object `i` is one of the list, and its key not here.
+    fn wants(&self, i: usize) -> bool {
+        i < self.len && !(self.from..self.from + self.keys.keys().len()).contains(&i)
+    }
+
+    fn fill(&mut self, table: &Table, list: &'l ObjectList, from: usize) {
+        self.from = from;
+        self.keys
+            .fill(self.len - from, |i| table.key(list.get(from + i).0));
+    }
+
+    /// The key of object `i`, which is here.
+    fn key(&self, i: usize) -> Key<'l> {
+        self.keys.keys()[i - self.from]
+    }
+}
+
+impl ListBatch {
+    /// (2), (3) Does one slice, if nobody else is doing one. `Done` when the batch is over.
+    pub(super) fn work(&self, table: &Table, budget: &mut Budget) -> Result<Step, Error> {
+        // Pinned before the lock is taken, as a pin may run what others deferred.
+        let guard = larder_index::pin();
+        let Some(mut progress) = self.progress.try_lock() else {
+            // Another thread does the slice, or settles a key.
+            drop(guard);
+            give_way();
+            return Ok(Step::More);
+        };
+        let op = table.begin_of_batch(&guard)?;
+        let mut keys = NextKeys::new(self.list.len());
+        loop {
+            for _ in 0..TURN {
+                // The misses of some leaves overlap: their memory is asked for before the first of
+                // them is locked.
+                if keys.wants(progress.next) {
+                    keys.fill(table, &self.list, progress.next);
+                    op.store.prefetch(&guard, keys.keys.keys(), MANY_TO_WRITE);
+                }
+                if self.advance(table, &op, &mut progress, &keys)? {
+                    return Ok(Step::Done);
+                }
+                if !budget.spend(1) && self.list.len() > SMALL {
+                    return Ok(Step::More);
+                }
+            }
+            // An operation that waits to settle its key has its turn. It may insert objects out of
+            // turn, so the progress is read anew.
+            MutexGuard::unlock_fair(progress);
+            progress = self.progress.lock();
+        }
+    }
+
+    /// Does what the phase wants with the next object; whether the batch is over.
+    #[inline]
+    fn advance(
+        &self,
+        table: &Table,
+        op: &Operation<'_>,
+        progress: &mut Progress,
+        keys: &NextKeys<'_>,
+    ) -> Result<bool, Error> {
+        let len = self.list.len();
+        match progress.phase {
+            Phase::Over(_) => return Ok(true),
+            Phase::Refused => return Err(table.full(op)),
+            // Nearly always there is room for the whole list, and nothing has to be counted.
+            Phase::Measuring(0) if len <= op.store.room() => {
+                // From the first on: there may be room now that there was none of when the first
+                // few were looked for.
+                progress.enter(Phase::Applying);
+                return Ok(false);
+            }
+            // All objects were dealt with: the next phase. An `insert_new` that found no key has
+            // its linearisation point here, as `Checking` ends.
+            phase if progress.next == len => {
+                progress.enter(match phase {
+                    Phase::Checking => Phase::Measuring(0),
+                    Phase::Measuring(new) if new > op.store.room() => Phase::Refused,
+                    Phase::Measuring(_) => Phase::Applying,
+                    _ => Phase::Over(true),
+                });
+                return Ok(false);
+            }
+            Phase::Checking => {
+                // A write that revalidated before the latch was acquired may be about to store the
+                // key: the look waits for it.
+                let (index, key) = (&op.store.index, keys.key(progress.next));
+                if index.contains_settled(op.guard, key) {
+                    progress.phase = Phase::Over(false);
+                    return Ok(false);
+                }
+            }
+            Phase::Measuring(new) => {
+                let replaces = table.kind().is_unique()
+                    && op.store.index.contains(op.guard, keys.key(progress.next));
+                progress.phase = Phase::Measuring(new + usize::from(!replaces));
+            }
+            // In the table already (invariant 1): each object is put there once.
+            Phase::Applying if progress.is_settled(progress.next) => {}
+            Phase::Applying => {
+                let (_, value) = self.list.get(progress.next);
+                table.put(op, keys.key(progress.next), value)?;
+            }
+        }
+        progress.next += 1;
+        Ok(false)
+    }
+
+    /// Settles a key, so that an operation on it may go on beside the batch (see the module); false
+    /// if it has to wait.
+    pub(super) fn settle(
+        &self,
+        table: &Table,
+        guard: &Guard,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<bool, Error> {
+        let op = table.begin_of_batch(guard)?;
+        // A short list is over soon. In a limited structure, what others insert may take the room
+        // that the batch has counted on.
+        if !self.list.is_indexed() || (intent == Intent::Write && op.store.is_limited()) {
+            return Ok(false);
+        }
+        // The list is sealed, so it is read without a lock.
+        let under = self.list.under(key, MOST_OF_A_KEY + 1);
+        if under.is_empty() {
+            return Ok(true);
+        }
+        let mut progress = self.progress.lock();
+        if progress.phase == Phase::Measuring(0) && !op.store.is_limited() {
+            progress.enter(Phase::Applying);
+        }
+        match progress.phase {
+            Phase::Over(_) => return Ok(true),
+            // Nothing of the batch can be seen yet: a read is of before. A write could add a key
+            // that was looked for.
+            Phase::Checking => return Ok(intent == Intent::Read),
+            Phase::Applying if under.len() <= MOST_OF_A_KEY => {}
+            _ => return Ok(false),
+        }
+        // Under the progress's lock: those before `next` and those noted are in the table, the
+        // others are put there now, in their order.
+        let key = table.key(key);
+        for i in under {
+            if !progress.is_in(i) {
+                table.put(&op, key, self.list.get(i).1)?;
+                if !planted(Fault::Unsettled) {
+                    progress.note_settled(i, self.list.len());
+                }
+            }
+        }
+        Ok(true)
+    }
+}

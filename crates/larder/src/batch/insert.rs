@@ -1,0 +1,78 @@
+//! The insertion of a list, as its caller sees it.
+
+use super::{ListBatch, ObjectList, Phase};
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::ids::OwnerId;
+use crate::table::Table;
+use std::sync::Arc;
+
+impl Table {
+    /// Begins the insertion of a list, all or nothing. With `new`, nothing is inserted if one of
+    /// the keys is in the table; a key may come several times in the list.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    ///
+    /// # Consistency
+    /// Nobody sees some of the objects without the others, but a traversal under way. Meanwhile
+    /// other operations answer `Busy`.
+    pub fn begin_insert(
+        self: &Arc<Self>,
+        who: OwnerId,
+        list: ObjectList,
+        new: bool,
+    ) -> Result<ListJob, Error> {
+        self.check_write(who)?;
+        Ok(ListJob {
+            table: Arc::clone(self),
+            batch: Arc::new(ListBatch::new(list, new)),
+            begun: false,
+        })
+    }
+}
+
+/// The insertion of a list, under way. Dropped before its first step, nothing has happened; dropped
+/// later, whoever comes next to the table finishes it.
+pub struct ListJob {
+    table: Arc<Table>,
+    batch: Arc<ListBatch>,
+    /// The batch has acquired the latch.
+    begun: bool,
+}
+
+impl ListJob {
+    /// One slice. Helps with another's list first, if there is one.
+    ///
+    /// # Errors
+    /// `NoTable` when the table is dropped meanwhile.
+    pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
+        if self.batch.list.is_empty() {
+            return Ok(Step::Done);
+        }
+        while !self.begun {
+            match self.table.acquire_latch(&self.batch) {
+                Ok(()) => self.begun = true,
+                Err(Error::Busy) => {
+                    if self.table.help_batch(budget) == Step::More || budget.is_exhausted() {
+                        return Ok(Step::More);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match self.batch.work(&self.table, budget) {
+            Ok(Step::More) => Ok(Step::More),
+            done => {
+                self.table.release_latch(&self.batch);
+                done
+            }
+        }
+    }
+
+    /// After `Done`: whether the objects are in the table. False only for an `insert_new` that
+    /// found a key.
+    pub fn inserted(&self) -> bool {
+        self.batch.list.is_empty() || self.batch.progress.lock().phase == Phase::Over(true)
+    }
+}

@@ -1,0 +1,180 @@
+//! How every operation begins, and how a write revalidates before it changes anything.
+//!
+//! ```text
+//!  state word = pointer to the store │ DEAD │ LATCHED
+//! ```
+//!
+//! 1. One load of the state word tells an operation all it needs: the store, whether the table
+//!    lives, whether a list batch holds the latch. With neither bit set the operation begins.
+//! 2. If the latch is held, an operation on one key settles its key with the batch (see `batch`)
+//!    and begins beside it. Any other operation is `Busy`.
+//! 3. A write loads the word again under the leaf's lock. A store that was replaced, a latch that
+//!    was acquired and a table that died since (1) are all seen there, before anything is changed;
+//!    then the write begins anew.
+
+use crate::error::Error;
+use crate::raw::Loaded;
+use crate::store::Store;
+use crate::table::{Table, DEAD};
+use larder_index::sync::{planted, Fault};
+use larder_index::Guard;
+use std::sync::atomic::Ordering;
+
+/// An operation under way: the table's store, as it was when the operation began.
+pub(crate) struct Operation<'g> {
+    pub(crate) guard: &'g Guard,
+    /// The state word that it began with.
+    pub(crate) state: Loaded<'g, Store>,
+    pub(crate) store: &'g Store,
+    pub(crate) admission: Admission,
+}
+
+/// What let an operation begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Admission(u64);
+
+impl Admission {
+    /// Nobody held the latch.
+    pub(crate) const UNLATCHED: Admission = Admission(0);
+    /// It belongs to the batch that holds the latch.
+    pub(crate) const BATCH: Admission = Admission(u64::MAX);
+
+    /// Its key is settled with the batch of the so-many-th acquisition of the latch.
+    pub(crate) fn settled(acquisitions: u64) -> Admission {
+        debug_assert!(acquisitions > 0);
+        Admission(acquisitions)
+    }
+}
+
+/// What an operation on one key is about to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Read,
+    Write,
+}
+
+/// Makes the state word's next load come after the leaf's lock was taken, for the threads that
+/// acquire the batch latch or fix a table and then read leaves.
+#[inline]
+pub(crate) fn after_lock() {
+    // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
+    // already; elsewhere a fence makes it one. Pairs with the `SeqCst` change of the state word (or
+    // the fixation's flag) that comes before the other side's reading of leaves.
+    #[cfg(target_arch = "x86_64")]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(target_arch = "x86_64"))]
+    std::sync::atomic::fence(Ordering::SeqCst);
+}
+
+impl Table {
+    /// Begins an operation: the store as it is now.
+    ///
+    /// # Errors
+    /// `NoTable` when the table is dead, `Busy` when its batch latch is held.
+    #[inline(always)]
+    pub(crate) fn begin<'g>(&self, guard: &'g Guard) -> Result<Operation<'g>, Error> {
+        self.begin_unlatched(guard)
+            .ok_or_else(|| self.why_refused(guard))
+    }
+
+    /// As `begin`, for an operation on one key, which may go on beside a list that is being
+    /// inserted.
+    ///
+    /// # Errors
+    /// As `begin`.
+    #[inline(always)]
+    pub(crate) fn begin_on<'g>(
+        &self,
+        guard: &'g Guard,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<Operation<'g>, Error> {
+        match self.begin_unlatched(guard) {
+            Some(op) => Ok(op),
+            None => self.begin_beside_batch(guard, key, intent),
+        }
+    }
+
+    /// As `begin`; None if it can't.
+    #[inline(always)]
+    fn begin_unlatched<'g>(&self, guard: &'g Guard) -> Option<Operation<'g>> {
+        let state = self.state.load(guard);
+        // Neither bit is set: the table lives, and no batch holds the latch.
+        let store = state.get().filter(|_| state.tag() == 0)?;
+        Some(Operation {
+            guard,
+            state,
+            store,
+            admission: Admission::UNLATCHED,
+        })
+    }
+
+    /// Why an operation can't begin.
+    #[cold]
+    fn why_refused(&self, guard: &Guard) -> Error {
+        let state = self.state.load(guard);
+        match state.get() {
+            // The latch may be free again by now: the operation begins anew.
+            Some(_) if state.tag() & DEAD == 0 => Error::Busy,
+            _ => Error::NoTable,
+        }
+    }
+
+    /// Begins a step of the batch that holds the latch.
+    pub(crate) fn begin_of_batch<'g>(&self, guard: &'g Guard) -> Result<Operation<'g>, Error> {
+        let state = self.state.load(guard);
+        match state.get() {
+            Some(store) if state.tag() & DEAD == 0 => Ok(Operation {
+                guard,
+                state,
+                store,
+                admission: Admission::BATCH,
+            }),
+            _ => Err(Error::NoTable),
+        }
+    }
+
+    /// Whether a write may go on. Called under the leaf's lock. Notes the change in the table's
+    /// change stamp, for who has read ahead.
+    #[inline]
+    pub(crate) fn revalidate(&self, op: &Operation<'_>) -> bool {
+        // The lock was taken before the loads below: who acquires the latch, fixes the table or
+        // arms the stamp after them reads this leaf after the change.
+        after_lock();
+        self.changes.note();
+        if op.admission != Admission::UNLATCHED {
+            return self.revalidate_beside_batch(op);
+        }
+        // The same word: the same store, alive, the latch free.
+        self.state.holds(op.state, op.guard) || planted(Fault::NotRevalidated)
+    }
+
+    /// `revalidate` while the latch is held.
+    #[cold]
+    fn revalidate_beside_batch(&self, op: &Operation<'_>) -> bool {
+        // The same word and the same acquisition: the batch with which the key was settled. For
+        // another batch it is not settled.
+        op.admission == Admission::BATCH
+            || (self.state.holds(op.state, op.guard)
+                && op.admission == Admission::settled(self.latch.acquisitions()))
+    }
+
+    /// As `size`, at a moment when no list is half inserted and the table is not being emptied.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`.
+    pub fn settled_size(&self) -> Result<usize, Error> {
+        let guard = larder_index::pin();
+        // The state word alone doesn't tell that the latch was held and is free again.
+        let acquisitions = self.latch.acquisitions();
+        let op = self.begin(&guard)?;
+        let size = op.store.count.get();
+        // Ordering: the counts come before what follows.
+        std::sync::atomic::fence(Ordering::Acquire);
+        if self.latch.acquisitions() == acquisitions && self.state.holds(op.state, &guard) {
+            Ok(size)
+        } else {
+            Err(Error::Busy)
+        }
+    }
+}

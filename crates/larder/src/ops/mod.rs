@@ -1,0 +1,28 @@
+//! Operations by key, each written once.
+//!
+//! | file | operations |
+//! |---|---|
+//! | `begin` | how each begins, and how a write looks again |
+//! | `lookup` | lookup, member, lookup_element |
+//! | `insert` | insert, insert_new |
+//! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
+//! | `update` | update_counter, update_element |
+//! | `step`, `slot` | first, next, last, prev; slot |
+//! | `commit` | what every change of an entry goes through |
+//! | `identity` | whether two objects are the same |
+
+mod begin;
+mod commit;
+mod delete;
+mod identity;
+mod insert;
+mod lookup;
+mod slot;
+mod step;
+mod take;
+mod update;
+
+pub(crate) use begin::{Admission, Intent, Operation};
+pub(crate) use commit::{ValueList, Written};
+pub use slot::Slot;
+pub use update::{CounterOp, NewRow, Sums};
