@@ -38,8 +38,8 @@
 //! | [`mod@file`] | tables in files |
 //! | [`api`] | the interface for programs in Rust |
 //!
-//! Folders hold what belongs together. Two of `batch`'s files (`apply`, `latch`) use tables; the
-//! folder itself, which a table has in it, doesn't.
+//! Folders hold what belongs together. Three of `batch`'s files (`apply`, `insert`, `latch`) use
+//! tables; the folder itself, which a table has in it, doesn't.
 //!
 //! # When an operation takes effect
 //!
