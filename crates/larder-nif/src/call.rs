@@ -29,7 +29,7 @@ pub struct Call<'a> {
 
 /// A function that can be scheduled.
 #[derive(Clone, Copy)]
-pub struct Entry {
+pub struct Native {
     /// Its name, ended by a zero byte.
     pub name: &'static std::ffi::CStr,
     /// Its code.
@@ -59,7 +59,7 @@ pub const BADARG: Raise = Raise::Cause(atoms::NONE);
 /// `env`, `argc` and `argv` are those that the emulator gave the running function.
 #[inline]
 pub unsafe fn enter(
-    entry: Entry,
+    entry: Native,
     env: *mut Env,
     argc: c_int,
     argv: *const Word,
@@ -93,7 +93,7 @@ impl Call<'_> {
     }
 
     /// Goes on with `entry` and these arguments after other processes have run.
-    pub fn later(&self, entry: Entry, args: &[Word]) -> Word {
+    pub fn later(&self, entry: Native, args: &[Word]) -> Word {
         self.spent_all();
         // SAFETY: the environment is the running call's, the name ends with a zero byte, the terms
         // are the call's.
@@ -196,7 +196,7 @@ pub fn cause(error: &Error) -> Known {
     }
 }
 
-/// Defines native functions: for each, an `extern "C"` function and its [`Entry`]; and the list of
+/// Defines native functions: for each, an `extern "C"` function and its [`Native`]; and the list of
 /// those that Erlang sees.
 #[macro_export]
 macro_rules! natives {
@@ -205,7 +205,7 @@ macro_rules! natives {
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod entry {
             use $crate::sys;
-            $(pub static $name: $crate::call::Entry = $crate::call::Entry {
+            $(pub static $name: $crate::call::Native = $crate::call::Native {
                 name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => panic!("a name has no zero byte"),

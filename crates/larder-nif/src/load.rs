@@ -18,7 +18,7 @@ fn identity() -> *mut c_void {
 /// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the
 /// library must not be used.
 fn prepare(env: *mut Env, info: Word) -> bool {
-    if let Err(why) = layout::check(env) {
+    if let Err(why) = layout::prove(env) {
         eprintln!("larder: this Erlang release is not supported: {why}");
         return false;
     }
@@ -27,19 +27,19 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     if !open_resources(env) {
         return false;
     }
-    layout::check_magic(env, samples(env)[0].word);
+    layout::prove_magic(env, samples(env)[0].word);
     layout::find_largest_integer();
-    if layout::is_wanted("room") {
-        heap::check(env);
+    if layout::is_wanted("heap_top") {
+        heap::prove(env);
     }
     if layout::is_wanted("magic") {
-        resource::check(env, &samples(env));
+        resource::prove(env, &samples(env));
     }
     let (given, exact_map_keys) = given(info);
     larder_matchspec::set_exact_map_keys(exact_map_keys);
-    layout::check_kinds(env, &given);
-    binaries::ready();
-    terms::check_maps(&heap::Heap::new(env));
+    layout::prove_kinds(env, &given);
+    binaries::share_counts();
+    terms::prove_maps(&heap::Heap::new(env));
     true
 }
 

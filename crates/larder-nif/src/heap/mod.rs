@@ -34,7 +34,7 @@ use crate::layout::{self, NIL};
 use crate::sys::*;
 use std::cell::Cell;
 
-pub use top::check;
+pub use top::prove;
 
 /// The largest block that is taken from the sample; larger ones need a sample of their own.
 const LARGEST: usize = 1024;
@@ -66,7 +66,7 @@ impl Slot {
     #[inline(always)]
     pub fn fill(self, word: Word) {
         // SAFETY: slots are made here alone: of words of a block, which live as long as the
-        // environment is used (invariant 1), or of those of an `Apart` or a `root`, whose users
+        // environment is used (invariant 1), or of those of an `PendingMap` or a `root`, whose users
         // fill them while those live.
         unsafe { self.0.write(word) }
     }
@@ -134,7 +134,7 @@ impl Drop for Cells {
 }
 
 /// A list that grows at its end.
-pub struct Lengthening<'h> {
+pub struct ListBuilder<'h> {
     heap: &'h Heap,
     list: Word,
     /// The tail of its last cell.
@@ -142,11 +142,11 @@ pub struct Lengthening<'h> {
     len: usize,
 }
 
-impl<'h> Lengthening<'h> {
+impl<'h> ListBuilder<'h> {
     /// No element.
     #[inline(always)]
     pub fn new(heap: &'h Heap) -> Self {
-        Lengthening {
+        ListBuilder {
             heap,
             list: NIL,
             tail: None,
@@ -346,12 +346,12 @@ impl Heap {
     }
 
     /// Takes two words and those of the first `len` bytes, and copies these behind the two: all
-    /// that are given, whatever `len` is, if the heap has room.
+    /// that are given, whatever `len` is, if the heap has so many words left.
     #[inline(always)]
     fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
         let words = len.div_ceil(WORD);
         let place = top::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
-        // SAFETY: behind the two words there is room for so many, which nobody uses: the binary's,
+        // SAFETY: behind the two words there are so many words, which nobody uses: the binary's,
         // and what isn't taken yet. Of the last word, which is written by then, or that before it
         // if there is no byte, those bytes that don't count become zeros.
         unsafe {
@@ -547,9 +547,9 @@ impl Heap {
 }
 
 /// Words that wait for a map that the emulator makes.
-pub struct Apart(Box<[Word]>);
+pub struct PendingMap(Box<[Word]>);
 
-impl Apart {
+impl PendingMap {
     /// Room for so many pairs, and their slots, each key's and then its value's, which are to be
     /// filled while this lives.
     pub fn new(pairs: usize) -> (Self, Slots) {
@@ -558,7 +558,7 @@ impl Apart {
             first: words.as_mut_ptr(),
             left: words.len(),
         };
-        (Apart(words), slots)
+        (PendingMap(words), slots)
     }
 
     /// The map, once all slots were filled.

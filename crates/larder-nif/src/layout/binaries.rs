@@ -42,7 +42,7 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
         return None;
     }
     // SAFETY: a boxed term of the running call points at its header. That of such a binary is
-    // followed by its size and its bytes. `check` saw it.
+    // followed by its size and its bytes. `prove_heap_binaries` saw it.
     unsafe {
         let header = *place(word);
         if header & HEADER != kind {
@@ -56,7 +56,7 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
 
 /// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for
 /// one by one.
-pub fn find_heap_binaries(env: *mut Env) {
+pub fn prove_heap_binaries(env: *mut Env) {
     let samples = [0, 1, 8, 13, 64].map(|size| {
         let (mut word, bytes) = (NIL, vec![0x5A_u8; size]);
         // SAFETY: `env` is the environment of the running load callback; the call gives memory for
@@ -121,7 +121,7 @@ pub struct Bits<'a> {
 
 #[inline]
 fn shared<'a>(word: Word) -> Bits<'a> {
-    // SAFETY: five words lie behind the header, saw `find_shared`; the bytes are there while the
+    // SAFETY: five words lie behind the header, saw `prove_shared`; the bytes are there while the
     // term is.
     unsafe {
         let words = words(word, 5);
@@ -156,7 +156,7 @@ pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
 
 #[inline]
 fn part<'a>(word: Word) -> Option<Bits<'a>> {
-    // SAFETY: four words lie behind the header, saw `find_parts`.
+    // SAFETY: four words lie behind the header, saw `prove_parts`.
     let words = unsafe { words(word, 4) };
     let (size, offset, whole) = (words[0], words[1], words[3]);
     let (more, skipped) = (words[2] & 0xFF, words[2] >> 8 & 0xFF);
@@ -222,11 +222,11 @@ pub fn is_counted_known() -> bool {
 /// # Safety
 /// Somebody holds the binary during the call; `is_counted_known`.
 #[inline]
-pub unsafe fn hold(binary: *mut Counted) {
+pub unsafe fn retain(binary: *mut Counted) {
     // Ordering: Relaxed, the first, as in `kind`; the second, because whoever holds the binary
     // keeps it alive meanwhile, and its bytes were seen through that holder: as `Arc` does.
     unsafe {
-        // SAFETY: the count lies there, saw `find_shared`.
+        // SAFETY: the count lies there, saw `prove_shared`.
         let count = binary
             .cast::<AtomicUsize>()
             .add(COUNT.load(Ordering::Relaxed));
@@ -240,7 +240,7 @@ pub unsafe fn hold(binary: *mut Counted) {
 /// The caller holds it, and uses it no more; `is_counted_known`. The bytes are those of the binary.
 pub unsafe fn release(counted: *mut Counted, data: *const u8, size: usize) {
     let mut binary = Binary::of(size, data.cast_mut(), counted.cast());
-    // SAFETY: as `enif_alloc_binary` would have filled it in, saw `find_shared`.
+    // SAFETY: as `enif_alloc_binary` would have filled it in, saw `prove_shared`.
     unsafe { enif_release_binary(&mut binary) }
 }
 
@@ -249,14 +249,19 @@ pub unsafe fn release(counted: *mut Counted, data: *const u8, size: usize) {
 /// # Safety
 /// As for `release`.
 #[inline]
-pub unsafe fn term_of(env: *mut Env, counted: *mut Counted, data: *const u8, size: usize) -> Word {
+pub unsafe fn counted_term(
+    env: *mut Env,
+    counted: *mut Counted,
+    data: *const u8,
+    size: usize,
+) -> Word {
     let mut binary = Binary::of(size, data.cast_mut(), counted.cast());
     // SAFETY: as above.
     unsafe { enif_make_binary(env, &mut binary) }
 }
 
 /// Makes a counted binary of 1,000 bytes and looks how its term lies and where its count is.
-pub fn find_shared(env: *mut Env) -> Option<()> {
+pub fn prove_shared(env: *mut Env) -> Option<()> {
     const SIZE: usize = 1000;
     let mut binary = Binary::empty();
     // SAFETY: the call fills in the binary, whose bytes are then written once, before anybody can
@@ -311,11 +316,11 @@ pub fn find_shared(env: *mut Env) -> Option<()> {
     // term.
     let works = unsafe {
         let counted = counted.cast::<Counted>();
-        hold(counted);
+        retain(counted);
         release(counted, data, SIZE);
         let given_back = look() == before;
-        hold(counted);
-        let other = term_of(env, counted, data, SIZE);
+        retain(counted);
+        let other = counted_term(env, counted, data, SIZE);
         given_back && look()[at] == before[at] + 1 && enif_is_identical(word, other) != 0
     };
     if !works {
@@ -329,7 +334,7 @@ pub fn find_shared(env: *mut Env) -> Option<()> {
     Some(())
 }
 
-pub fn find_parts(env: *mut Env) {
+pub fn prove_parts(env: *mut Env) {
     let (mut heap, mut large) = (NIL, NIL);
     // SAFETY: `env` is the environment of the running load callback; the calls give memory for as
     // many bytes as asked.

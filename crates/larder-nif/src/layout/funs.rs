@@ -22,7 +22,7 @@ pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     }
     // Ordering: Relaxed, as in `kind`.
     let first = FREE.load(Ordering::Relaxed);
-    // SAFETY: the free variables lie behind the other words, saw `find_funs`; the caller knows how
+    // SAFETY: the free variables lie behind the other words, saw `prove_funs`; the caller knows how
     // many this one has.
     unsafe { &words(word, first + free)[first..] }
 }
@@ -37,11 +37,11 @@ pub fn is_fun_known() -> bool {
 /// What a fun is a fun of: the same word for the same code, while such a fun lives.
 #[inline]
 pub fn fun_entry(word: Word) -> Word {
-    // SAFETY: the word behind the header of a term that has one, saw `find_funs`.
+    // SAFETY: the word behind the header of a term that has one, saw `prove_funs`.
     unsafe { words(word, 1)[0] }
 }
 
-pub fn find_funs(samples: &Samples) -> Option<()> {
+pub fn prove_funs(samples: &Samples) -> Option<()> {
     let word = samples.fun.filter(|&word| is_boxed(word))?;
     // The words that are known to be there: of a small boxed term, behind which others of the call
     // lie.

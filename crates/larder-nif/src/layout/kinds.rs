@@ -101,12 +101,12 @@ static COMMON: AtomicU64 = AtomicU64::new(0);
 #[inline]
 pub fn is_strange(word: Word) -> bool {
     // SAFETY: a boxed term of the running call points at its header.
-    // Ordering: Relaxed, as in `heap_binary`.
+    // Ordering: Relaxed, as in `kind`.
     is_boxed(word) && COMMON.load(Ordering::Relaxed) >> (unsafe { *place(word) } & HEADER) & 1 == 0
 }
 
 /// Remembers the headers of samples of the common kinds.
-pub fn find_common(env: *mut Env) {
+pub fn note_common(env: *mut Env) {
     let (mut large, mut small) = (NIL, NIL);
     // SAFETY: `env` is the environment of the running load callback. The binary has a kilobyte,
     // whose last bytes are a part of it.
@@ -131,6 +131,6 @@ pub fn find_common(env: *mut Env) {
         // SAFETY: each is a boxed term that was just made.
         kinds | 1 << (unsafe { *place(word) } & HEADER)
     });
-    // Ordering: Relaxed, as in `heap_binary`.
+    // Ordering: Relaxed, as in `kind`.
     COMMON.store(kinds, Ordering::Relaxed);
 }

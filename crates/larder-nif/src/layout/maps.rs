@@ -17,7 +17,7 @@ pub const MOST_IN_ORDER: usize = 32;
 /// The header of a small map; None if that is not known.
 #[inline]
 pub fn flatmap_header() -> Option<Word> {
-    // Ordering: Relaxed, as in `heap_binary`.
+    // Ordering: Relaxed, as in `kind`.
     Some(FLATMAP.load(Ordering::Relaxed)).filter(|&header| header != 0)
 }
 
@@ -28,13 +28,13 @@ static FLATMAP: AtomicUsize = AtomicUsize::new(0);
 /// live as long as the term.
 #[inline]
 pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
-    // Ordering: Relaxed, as in `heap_binary`.
+    // Ordering: Relaxed, as in `kind`.
     let header = FLATMAP.load(Ordering::Relaxed);
     if !is_boxed(word) || header == 0 {
         return None;
     }
     // SAFETY: a boxed term of the running call points at its header. That of a small map is
-    // followed by its size, a tuple of its keys, and its values. `check` saw it.
+    // followed by its size, a tuple of its keys, and its values. `prove_flatmaps` saw it.
     unsafe {
         if *place(word) != header {
             return None;
@@ -47,7 +47,7 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
 
 /// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks
 /// over them.
-pub fn find_flatmaps(env: *mut Env) {
+pub fn prove_flatmaps(env: *mut Env) {
     // The largest is the largest that is written here.
     let samples = [0, 1, 3, 8, MOST_IN_ORDER as i64].map(|size| {
         let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
@@ -69,7 +69,7 @@ pub fn find_flatmaps(env: *mut Env) {
     if !sizes {
         return;
     }
-    // Ordering: Relaxed, both, as in `heap_binary`.
+    // Ordering: Relaxed, both, as in `kind`.
     FLATMAP.store(header, Ordering::Relaxed);
     let fits = samples
         .iter()

@@ -40,13 +40,13 @@ use crate::sys::*;
 
 /// Proves what is known of words, and of the boxed terms that are met most. An error, in words: the
 /// library can't be used on this emulator.
-pub fn check(env: *mut Env) -> Result<(), &'static str> {
-    check_words(env)?;
-    find_floats(env);
-    find_heap_binaries(env);
-    find_flatmaps(env);
-    find_common(env);
-    find_pids(env);
+pub fn prove(env: *mut Env) -> Result<(), &'static str> {
+    prove_words(env)?;
+    prove_floats(env);
+    prove_heap_binaries(env);
+    prove_flatmaps(env);
+    note_common(env);
+    prove_pids(env);
     Ok(())
 }
 
@@ -66,7 +66,7 @@ pub fn is_wanted(kind: &str) -> bool {
 }
 
 /// Proves the kinds of boxed terms, one by one.
-pub fn check_kinds(env: *mut Env, samples: &Samples) {
+pub fn prove_kinds(env: *mut Env, samples: &Samples) {
     // SAFETY: `env` is the environment of the running load callback.
     unsafe {
         note(
@@ -86,15 +86,15 @@ pub fn check_kinds(env: *mut Env, samples: &Samples) {
         }
     }
     if is_wanted("integer") {
-        find_integers(env);
+        prove_integers(env);
     }
     if is_wanted("reference") {
-        find_references(env, samples.alias);
+        prove_references(env, samples.alias);
     }
-    if is_wanted("binary") && find_shared(env).is_some() {
-        find_parts(env);
+    if is_wanted("binary") && prove_shared(env).is_some() {
+        prove_parts(env);
     }
     if is_wanted("fun") {
-        let _unknown_otherwise = find_funs(samples);
+        let _unknown_otherwise = prove_funs(samples);
     }
 }

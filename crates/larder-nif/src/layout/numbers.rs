@@ -17,7 +17,7 @@ static FLOAT: AtomicUsize = AtomicUsize::new(0);
 /// The header of a float, behind which its bits lie; None if that is not known.
 #[inline]
 pub fn float_header() -> Option<Word> {
-    // Ordering: Relaxed, as in `heap_binary`.
+    // Ordering: Relaxed, as in `kind`.
     Some(FLOAT.load(Ordering::Relaxed)).filter(|&header| header != 0)
 }
 
@@ -25,7 +25,7 @@ pub fn float_header() -> Option<Word> {
 #[inline(always)]
 pub fn float_bits(word: Word) -> u64 {
     debug_assert_eq!(kind(word), Kind::Float);
-    // SAFETY: behind the header lie the bits, saw `check`.
+    // SAFETY: behind the header lie the bits, saw `prove_floats`.
     unsafe { words(word, 1)[0] as u64 }
 }
 
@@ -33,7 +33,7 @@ pub fn float_bits(word: Word) -> u64 {
 #[inline]
 pub fn digits<'a>(word: Word) -> &'a [Word] {
     debug_assert!(matches!(kind(word), Kind::Positive | Kind::Negative));
-    // SAFETY: as many digits lie behind the header as it says, saw `find_integers`.
+    // SAFETY: as many digits lie behind the header as it says, saw `prove_integers`.
     unsafe { words(word, arity(word)) }
 }
 
@@ -50,19 +50,19 @@ pub fn integer_header(negative: bool, digits: usize) -> Option<Word> {
 }
 
 /// Looks how floats lie.
-pub fn find_floats(env: *mut Env) {
+pub fn prove_floats(env: *mut Env) {
     // SAFETY: `env` is the environment of the running load callback.
     let float = unsafe { enif_make_double(env, 0.5) };
     // SAFETY: a float that was just made is a boxed term, and takes two words at least on any
     // machine of 64 bits.
     let (header, bits) = unsafe { (*place(float), *place(float).add(1)) };
     if bits as u64 == 0.5f64.to_bits() {
-        // Ordering: Relaxed, as in `heap_binary`.
+        // Ordering: Relaxed, as in `kind`.
         FLOAT.store(header, Ordering::Relaxed);
     }
 }
 
-pub fn find_integers(env: *mut Env) {
+pub fn prove_integers(env: *mut Env) {
     let samples: [&[u64]; 4] = [&[1 << 60], &[5, 1], &[u64::MAX, 7, 9], &[3; 31]];
     let make = |negative: bool, digits: &[u64]| {
         let mut etf = vec![131, 110, 8 * digits.len() as u8, u8::from(negative)];

@@ -128,7 +128,7 @@ pub fn local_pid_word(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
 }
 
 /// Looks for the formulas, while the library loads.
-pub fn find_pids(env: *mut Env) {
+pub fn prove_pids(env: *mut Env) {
     PIDS.get_or_init(|| {
         let make = |id, serial| make_local_pid(env, id, serial);
         Pids::find(&[(15, 13), (28, 32), (28, 13)], &make)

@@ -43,7 +43,7 @@ fn store_pair(pair: &[AtomicUsize; 2], first: Word, second: Word) {
 pub fn reference(word: Word) -> Option<Numbers> {
     debug_assert_eq!(kind(word), Kind::Reference);
     // SAFETY: a reference points at its header, behind which lie two words at least, saw
-    // `find_references`.
+    // `prove_references`.
     let (header, words) = unsafe { (*place(word), words(word, 2)) };
     let seen = (header, words[0] & 0xFFFF_FFFF);
     (seen == load_pair(&REFERENCE) || seen == load_pair(&ALIAS)).then_some([
@@ -73,7 +73,7 @@ pub fn may_be_magic(words: &[u32]) -> bool {
     !MAGIC_KNOWN.load(Ordering::Relaxed) || words.get(1).is_some_and(|w| w & MAGIC != 0)
 }
 
-pub fn find_references(env: *mut Env, alias: Option<Word>) {
+pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     let numbers = |word| external_format(env, word, parse_reference).map(|parsed| parsed.2);
     let mut first = None;
     for _ in 0..8 {
@@ -110,7 +110,7 @@ pub fn find_references(env: *mut Env, alias: Option<Word>) {
 }
 
 /// Tries the mark of magic references on one that is magic and one that is not.
-pub fn check_magic(env: *mut Env, magic: Word) {
+pub fn prove_magic(env: *mut Env, magic: Word) {
     let marked = |word| {
         external_format(env, word, |etf| {
             Some(parse_reference(etf)?.2.get(1)? & MAGIC != 0)

@@ -14,7 +14,7 @@
 //!  cell     head, tail                        tuple    arity << 6, elements…
 //! ```
 //!
-//! These have looked like this since R13. The library refuses to load where [`check_words`] finds
+//! These have looked like this since R13. The library refuses to load where [`prove_words`] finds
 //! them otherwise, so nothing else asks whether they are known.
 
 use crate::sys::*;
@@ -81,7 +81,7 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
         return None;
     }
     // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind
-    // that, as many as it says. `check` saw it.
+    // that, as many as it says. `prove_words` saw it.
     unsafe {
         let header = *place(word);
         let elements = || std::slice::from_raw_parts(place(word).add(1), header >> 6);
@@ -92,7 +92,7 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
 /// Head and tail of a list that is not empty; None for another term.
 #[inline]
 pub fn cell(word: Word) -> Option<(Word, Word)> {
-    // SAFETY: a cell of the running call is two words, the head and the tail. `check` saw it.
+    // SAFETY: a cell of the running call is two words, the head and the tail. `prove_words` saw it.
     is_cell(word).then(|| unsafe { (*place(word), *place(word).add(1)) })
 }
 
@@ -138,7 +138,7 @@ const PORT: Word = 0x7;
 
 /// Looks whether words are as this module says on the running emulator; what is otherwise, in
 /// words.
-pub fn check_words(env: *mut Env) -> Result<(), &'static str> {
+pub fn prove_words(env: *mut Env) -> Result<(), &'static str> {
     check_integers(env)?;
     check_atoms(env)?;
     // SAFETY: `env` is the environment of the running load callback.

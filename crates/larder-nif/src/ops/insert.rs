@@ -10,10 +10,10 @@
 //! table.
 
 use super::single::weight;
-use crate::call::{boolean, Call, Entry, Raise, Reply, BADARG};
+use crate::call::{boolean, Call, Native, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
-use crate::resource::Kind;
+use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
@@ -37,7 +37,7 @@ enum Stage {
 }
 
 /// Insertions.
-pub static INSERTIONS: Kind<Insertion> = Kind::new();
+pub static INSERTIONS: Registered<Insertion> = Registered::new();
 
 /// insert_list(Table, List) -> true.
 pub fn insert_list(call: &Call<'_>) -> Reply {
@@ -117,7 +117,7 @@ fn go(
         Stage::Over => return Err(BADARG),
         other => other,
     };
-    let entry: Entry = entry::insert_more;
+    let entry: Native = entry::insert_more;
     match begun {
         Some(insertion) => {
             *insertion.stage.lock() = stage;

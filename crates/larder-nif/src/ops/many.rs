@@ -5,9 +5,9 @@
 //! what other slices find is put onto what was found before, back to front.
 
 use super::single::with_key;
-use crate::call::{Call, Entry, Raise, Reply, BADARG};
+use crate::call::{Call, Native, Raise, Reply, BADARG};
 use crate::entry;
-use crate::heap::Lengthening;
+use crate::heap::ListBuilder;
 use crate::layout::{self, NIL};
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
@@ -50,18 +50,18 @@ fn gather(
 }
 
 /// What was found so far: a list of lists, and the list of the key that is being looked at.
-struct Found<'c> {
+struct FoundLists<'c> {
     /// The lists of the slice's keys that are done.
-    lists: Lengthening<'c>,
-    objects: Lengthening<'c>,
+    lists: ListBuilder<'c>,
+    objects: ListBuilder<'c>,
     bytes: usize,
 }
 
-impl<'c> Found<'c> {
+impl<'c> FoundLists<'c> {
     fn new(call: &'c Call<'_>) -> Self {
-        Found {
-            lists: Lengthening::new(&call.heap),
-            objects: Lengthening::new(&call.heap),
+        FoundLists {
+            lists: ListBuilder::new(&call.heap),
+            objects: ListBuilder::new(&call.heap),
             bytes: 0,
         }
     }
@@ -76,7 +76,7 @@ impl<'c> Found<'c> {
                 decode::stored(heap, asked, object, self.objects.next());
             }
             None => {
-                let done = std::mem::replace(&mut self.objects, Lengthening::new(heap));
+                let done = std::mem::replace(&mut self.objects, ListBuilder::new(heap));
                 self.lists.next().fill(done.list());
             }
         }
@@ -127,12 +127,12 @@ type See<'s> = dyn FnMut(usize, Option<Stored<'_>>) -> bool + 's;
 /// One slice. It is followed by one of `again` if nothing was found yet, else of `more`.
 fn many(
     call: &Call<'_>,
-    again: Entry,
-    more: Entry,
+    again: Native,
+    more: Native,
     go: impl Fn(&Arc<Table>, &mut Local, &KeyList, &mut See<'_>) -> Result<(), larder::Error>,
 ) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let mut found = Found::new(call);
+        let mut found = FoundLists::new(call);
         let mut keys = std::mem::take(&mut local.keys);
         keys.clear();
         let mut asked = SmallVec::new();
@@ -159,7 +159,7 @@ fn many(
 }
 
 /// What was found, onto what was found before.
-fn reversed(call: &Call<'_>, found: &Found) -> Word {
+fn reversed(call: &Call<'_>, found: &FoundLists) -> Word {
     let (mut done, mut rest) = (call.args[2], found.lists.list());
     while let Some((list, tail)) = layout::cell(rest) {
         // SAFETY: all terms are of the running call's environment.
@@ -169,7 +169,7 @@ fn reversed(call: &Call<'_>, found: &Found) -> Word {
     done
 }
 
-fn finished(call: &Call<'_>, found: &Found) -> Word {
+fn finished(call: &Call<'_>, found: &FoundLists) -> Word {
     call.spent(found.units());
     if call.args[2] == NIL {
         return found.lists.list();

@@ -85,37 +85,37 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
     if !layout::is_atom(name) {
         return Err(BADARG);
     }
-    let mut said = Said {
+    let mut parsed = Parsed {
         options: Options::new(atoms::from_word(call.env, name)),
         counters: None,
     };
-    said.options.legacy_zero = legacy_zero();
+    parsed.options.legacy_zero = legacy_zero();
     let mut rest = list;
     while let Some((option, tail)) = layout::cell(rest) {
         rest = tail;
         match layout::tuple(option) {
-            Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut said)?,
+            Some([tag, parts @ ..]) => pair(call, *tag, parts, &mut parsed)?,
             Some([]) => return Err(BADARG),
-            None => plain(option, &mut said.options)?,
+            None => plain(option, &mut parsed.options)?,
         }
     }
     if rest != layout::NIL {
         return Err(BADARG);
     }
-    Ok(said.settled())
+    Ok(parsed.finish())
 }
 
 /// What the options say so far.
-struct Said {
+struct Parsed {
     options: Options,
     counters: Option<bool>,
 }
 
-impl Said {
+impl Parsed {
     /// Tuning means nothing for a private table. Counters are in one place without
-    /// write_concurrency; with it they are where was said, or else in many places for `auto` and
+    /// write_concurrency; with it they are where was parsed, or else in many places for `auto` and
     /// for an ordered_set.
-    fn settled(self) -> Options {
+    fn finish(self) -> Options {
         let mut options = self.options;
         if options.access == Access::Private {
             options.write_concurrency = Concurrency::Off;
@@ -145,8 +145,8 @@ fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
     Ok(())
 }
 
-fn pair(call: &Call<'_>, tag: Word, parts: &[Word], said: &mut Said) -> Result<(), Raise> {
-    let options = &mut said.options;
+fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Result<(), Raise> {
+    let options = &mut parsed.options;
     let is = |known: Known| tag == known.word();
     if is(atoms::HEIR) {
         options.heir = heir(call, parts)?;
@@ -157,7 +157,7 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], said: &mut Said) -> Result<(
         _ if is(atoms::KEYPOS) => options.keypos = position(value)?,
         _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
         _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
-        _ if is(atoms::DECENTRALIZED_COUNTERS) => said.counters = Some(flag(value)?),
+        _ if is(atoms::DECENTRALIZED_COUNTERS) => parsed.counters = Some(flag(value)?),
         _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
         _ => return Err(BADARG),
     }

@@ -10,7 +10,7 @@ use super::spec::{self, Compiled, Surroundings, What, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
-use crate::resource::Kind;
+use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
@@ -50,7 +50,7 @@ struct Again {
 }
 
 /// Scans.
-pub static SCANS: Kind<Scan> = Kind::new();
+pub static SCANS: Registered<Scan> = Registered::new();
 
 /// What a kind of select makes programs of.
 fn what(kind: Word) -> What {
@@ -113,7 +113,7 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
+/// select_all(Table, Registered, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
@@ -144,7 +144,7 @@ pub fn every(call: &Call<'_>) -> Reply {
     begin(call, table, Surroundings::none(), Job::All(job))
 }
 
-/// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more,
+/// select_some(Table, Registered, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more,
 /// ...}; see `finish_some`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;

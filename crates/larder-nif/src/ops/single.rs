@@ -1,7 +1,7 @@
 //! Operations on the objects of one key.
 
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::heap::{Heap, Lengthening};
+use crate::heap::{Heap, ListBuilder};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
@@ -145,7 +145,7 @@ fn with_object<R>(
 
 /// The objects that were found under a key.
 struct Found<'c> {
-    objects: Lengthening<'c>,
+    objects: ListBuilder<'c>,
     bytes: usize,
 }
 
@@ -153,7 +153,7 @@ impl<'c> Found<'c> {
     #[inline(always)]
     fn new(call: &'c Call<'_>) -> Self {
         Found {
-            objects: Lengthening::new(&call.heap),
+            objects: ListBuilder::new(&call.heap),
             bytes: 0,
         }
     }
@@ -257,7 +257,7 @@ fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
             Ok(position @ 1..) => position,
             _ => return answer(call, table, table.check_read(who(call))).and(Err(BADARG)),
         };
-        let mut elements = Lengthening::new(&call.heap);
+        let mut elements = ListBuilder::new(&call.heap);
         let is_unique = table.kind().is_unique();
         let mut only = Word::default();
         let count = with_key(call, table, call.args[1], |key| {

@@ -4,7 +4,7 @@ use super::single::weight;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout::{self, node};
-use crate::resource::Kind;
+use crate::resource::Registered;
 use crate::sys::*;
 use crate::terms::atoms;
 use crate::terms::decode;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct Compiled(pub Arc<Program>);
 
 /// Compiled match specifications.
-pub static PROGRAMS: Kind<Compiled> = Kind::new();
+pub static PROGRAMS: Registered<Compiled> = Registered::new();
 
 /// What a program asks of the host, in the host's words: nothing, for most programs.
 pub struct Surroundings(Option<(Term, larder_term::Atom)>);

@@ -1,39 +1,39 @@
 //! Values of ours that the emulator's garbage collector owns: *resources*.
 //!
 //! A resource is a Rust value in memory that the emulator allocates. Terms refer to it; when the
-//! last is gone, the emulator calls the destructor, on any of its threads. [`Kind<T>`] ties a
+//! last is gone, the emulator calls the destructor, on any of its threads. [`Registered<T>`] ties a
 //! registered type to the Rust type of its values, once.
 
 mod place;
 
 use crate::sys::callback;
 use crate::sys::*;
-pub use place::{check, Sample};
+pub use place::{prove, Sample};
 use std::ffi::{c_uint, c_void, CStr};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What `Kind::open` registers as the callback for processes that go.
+/// What `Registered::open` registers as the callback for processes that go.
 pub type Down = unsafe extern "C" fn(*mut Env, *mut c_void, *mut Pid, *mut Monitor);
 
 /// A registered type of resource whose values are `T`s.
-pub struct Kind<T> {
+pub struct Registered<T> {
     registered: AtomicPtr<ResourceType>,
     values: PhantomData<fn(T)>,
 }
 
 unsafe extern "C" fn destroy<T>(env: *mut Env, object: *mut c_void) {
     callback::run(env, || {
-        // SAFETY: the emulator calls the destructor once, with memory that `Kind::make` wrote a `T`
+        // SAFETY: the emulator calls the destructor once, with memory that `Registered::make` wrote a `T`
         // to, when nobody refers to it any more.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
     });
 }
 
-impl<T: Send + Sync + 'static> Kind<T> {
+impl<T: Send + Sync + 'static> Registered<T> {
     /// A type that is not registered yet.
     pub const fn new() -> Self {
-        Kind {
+        Registered {
             registered: AtomicPtr::new(std::ptr::null_mut()),
             values: PhantomData,
         }
@@ -72,15 +72,15 @@ impl<T: Send + Sync + 'static> Kind<T> {
     }
 
     /// Puts a value under the emulator's care.
-    pub fn make(&'static self, value: T) -> Held<T> {
-        // SAFETY: the type is registered; the memory has room for a `T`, is aligned to 8 bytes, and
+    pub fn make(&'static self, value: T) -> ResourceRef<T> {
+        // SAFETY: the type is registered; the memory holds a `T`, is aligned to 8 bytes, and
         // is written before anybody can see it.
         let object = unsafe {
             let object = enif_alloc_resource(self.kind(), std::mem::size_of::<T>()).cast::<T>();
             object.write(value);
             object
         };
-        Held { object }
+        ResourceRef { object }
     }
 
     /// The value that a term refers to, if it is of this type. It lives as long as the term: for
@@ -118,17 +118,17 @@ impl<T: Send + Sync + 'static> Kind<T> {
 }
 
 /// A reference to a resource that is not a term.
-pub struct Held<T> {
+pub struct ResourceRef<T> {
     object: *mut T,
 }
 
 // SAFETY: it is a counted reference to a `T` that threads may share; the count is the emulator's
 // and atomic.
-unsafe impl<T: Send + Sync> Send for Held<T> {}
+unsafe impl<T: Send + Sync> Send for ResourceRef<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Held<T> {}
+unsafe impl<T: Send + Sync> Sync for ResourceRef<T> {}
 
-impl<T> Held<T> {
+impl<T> ResourceRef<T> {
     /// The term that refers to the resource; equal for the same resource, always.
     pub fn term(&self, env: *mut Env) -> Word {
         // SAFETY: the object is alive, since we hold a count; `env` is the running call's or a
@@ -154,7 +154,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> std::ops::Deref for Held<T> {
+impl<T> std::ops::Deref for ResourceRef<T> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: the count that we hold keeps the value alive; it is only ever shared.
@@ -162,7 +162,7 @@ impl<T> std::ops::Deref for Held<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for ResourceRef<T> {
     fn drop(&mut self) {
         // SAFETY: gives back the count that this value held, once.
         unsafe { enif_release_resource(self.object.cast()) }

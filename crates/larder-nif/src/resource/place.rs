@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A reference that keeps nothing alive has the same header, and a word that is no address in the
-//! place of the address. [`check`] looks at references of both sorts for where the address, the
+//! place of the address. [`prove`] looks at references of both sorts for where the address, the
 //! type and the value are. What it can't find, or a reference that is otherwise, is left to the
 //! emulator.
 //!
@@ -50,7 +50,7 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     let place = layout::place(word);
     // SAFETY: 1. a boxed term of the running call points at its header; 2. that of a reference is
     // followed by an address, if its low bits say so; 3. what lies there begins with the emulator's
-    // own words, then the type. `check` saw all three.
+    // own words, then the type. `prove` saw all three.
     unsafe {
         if *place != header {
             return None;
@@ -74,7 +74,7 @@ pub struct Sample {
 }
 
 /// Looks where resources lie, on samples of several types.
-pub fn check(env: *mut Env, samples: &[Sample]) {
+pub fn prove(env: *mut Env, samples: &[Sample]) {
     let Some((header, to_type, to_value)) = find(samples) else {
         return;
     };

@@ -4,7 +4,7 @@
 //! table always gives equal references, also to those who have none any more (`all/0`) or only its
 //! text (`binary_to_term/1`).
 
-use crate::resource::{Held, Kind};
+use crate::resource::{Registered, ResourceRef};
 use crate::sys::*;
 use crate::terms::atoms;
 use larder::Table;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 pub struct TableRef(pub Arc<Table>);
 
 /// Tables.
-pub static TABLES: Kind<TableRef> = Kind::new();
+pub static TABLES: Registered<TableRef> = Registered::new();
 
 /// The reference to a table, whatever its id is.
 pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
     table.with_beside(|kept| {
         let held = kept.as_ref().and_then(|kept| kept.downcast_ref());
-        if let Some(held) = held.map(|held: &Held<TableRef>| held.term(env)) {
+        if let Some(held) = held.map(|held: &ResourceRef<TableRef>| held.term(env)) {
             return held;
         }
         let held = TABLES.make(TableRef(Arc::clone(table)));

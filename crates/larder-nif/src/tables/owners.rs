@@ -28,7 +28,7 @@ use super::ids;
 use crate::call;
 use crate::heap::Heap;
 use crate::layout;
-use crate::resource::{Held, Kind, Sample};
+use crate::resource::{Registered, ResourceRef, Sample};
 use crate::sys::callback::{self, current_env, with_env};
 use crate::sys::*;
 use crate::terms::{atoms, decode};
@@ -52,7 +52,7 @@ pub struct Guard {
 }
 
 /// Guards of a process: see the module.
-const ENOUGH: u8 = 3;
+const GUARDS_PER_OWNER: u8 = 3;
 
 /// How many guards a process has.
 #[derive(Default)]
@@ -61,7 +61,7 @@ struct Guards(AtomicU8);
 impl Guards {
     /// Counts one more, unless there are enough.
     fn take_place(&self) -> bool {
-        let one_more = |n| (n < ENOUGH).then_some(n + 1);
+        let one_more = |n| (n < GUARDS_PER_OWNER).then_some(n + 1);
         // Ordering: Relaxed; a count, which orders nothing: of several that ask for the last place,
         // one gets it.
         self.0
@@ -79,15 +79,15 @@ impl Guards {
 }
 
 /// Watched processes.
-pub static OWNERS: Kind<Owner> = Kind::new();
+pub static OWNERS: Registered<Owner> = Registered::new();
 /// Guards.
-pub static GUARDS: Kind<Guard> = Kind::new();
+pub static GUARDS: Registered<Guard> = Registered::new();
 
 /// All tables of the node.
 pub static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(Arc::new(BeamHost)));
 
 const SHARDS: usize = 64;
-type Shard = Mutex<HashMap<Word, Held<Owner>, ByNumber>>;
+type Shard = Mutex<HashMap<Word, ResourceRef<Owner>, ByNumber>>;
 static WATCHED: LazyLock<Vec<Shard>> =
     LazyLock::new(|| (0..SHARDS).map(|_| Shard::default()).collect());
 
@@ -166,11 +166,11 @@ pub unsafe extern "C" fn down(
 /// Ends an owner whose process is gone, once or more often. Who comes while another is at it waits:
 /// when this returns, the heirs have been told. Nothing that is called here comes back here.
 pub fn end(pid: Pid) {
-    static AT_IT: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
+    static ENDING: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
     let watched = shard(pid).lock().remove(&pid.pid);
-    let at_it = AT_IT[number(pid)].lock();
+    let ending = ENDING[number(pid)].lock();
     ENGINE.down(id(pid));
-    drop(at_it);
+    drop(ending);
     drop(watched);
 }
 

@@ -15,15 +15,15 @@ const CHUNK: usize = 1 << 14;
 
 type Chunk = [AtomicU32; CHUNK];
 
-/// Numbers to numbers, in chunks that are made when first written and never go. 0 stands for none,
+/// NumberMap to numbers, in chunks that are made when first written and never go. 0 stands for none,
 /// so values are kept plus one.
-struct Numbers<const CHUNKS: usize> {
+struct NumberMap<const CHUNKS: usize> {
     chunks: [AtomicPtr<Chunk>; CHUNKS],
 }
 
-impl<const CHUNKS: usize> Numbers<CHUNKS> {
+impl<const CHUNKS: usize> NumberMap<CHUNKS> {
     const fn new() -> Self {
-        Numbers {
+        NumberMap {
             chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS],
         }
     }
@@ -72,9 +72,9 @@ impl<const CHUNKS: usize> Numbers<CHUNKS> {
 }
 
 /// By the emulator's number; 2³¹ of them.
-static TO_ENGINE: Numbers<{ 1 << 17 }> = Numbers::new();
+static TO_ENGINE: NumberMap<{ 1 << 17 }> = NumberMap::new();
 /// By the engine's number; 2³² of them.
-static TO_HOST: Numbers<{ 1 << 18 }> = Numbers::new();
+static TO_HOST: NumberMap<{ 1 << 18 }> = NumberMap::new();
 
 /// The engine's atom for an atom's word.
 #[inline]

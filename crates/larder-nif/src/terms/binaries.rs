@@ -7,13 +7,13 @@
 //! another copy.
 
 use crate::layout::{self, Bits, Counted, SharedBinary};
-use crate::resource::Kind;
+use crate::resource::Registered;
 use crate::sys::*;
 use larder_term::blob::{Blob, HostBinaries};
 use larder_term::TermRef;
 
 /// The blobs of the engine's own that binaries of the host refer to.
-pub static BLOBS: Kind<Blob> = Kind::new();
+pub static BLOBS: Registered<Blob> = Registered::new();
 
 /// A part is copied if the whole has more than so many times its bytes.
 const MOST_OF_WHOLE: usize = 2;
@@ -21,18 +21,18 @@ const MOST_OF_WHOLE: usize = 2;
 /// Some bytes of a counted binary.
 ///
 /// Invariant: this holds one count; the bytes lie in the binary.
-struct Held {
+struct CountedBytes {
     counted: *mut Counted,
     bytes: *const u8,
     len: usize,
 }
 
 // SAFETY: the bytes don't change while a count is held, and the count is atomic.
-unsafe impl Send for Held {}
+unsafe impl Send for CountedBytes {}
 // SAFETY: as above.
-unsafe impl Sync for Held {}
+unsafe impl Sync for CountedBytes {}
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for CountedBytes {
     #[inline]
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the invariant.
@@ -40,7 +40,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         // SAFETY: the count is this value's, given back once.
         unsafe { layout::release(self.counted, self.bytes, self.len) }
@@ -52,12 +52,12 @@ pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
     match shared {
         Some(shared) if is_kept(bytes, &shared) => {
             // SAFETY: the term that was read holds the binary during the call.
-            unsafe { layout::hold(shared.binary) }
+            unsafe { layout::retain(shared.binary) }
             if bytes.as_ptr() == shared.whole.0 {
                 // SAFETY: the bytes are the binary's first, and the count is the blob's.
                 return unsafe { Blob::of_host(shared.binary as usize, bytes.len()) };
             }
-            Blob::from_owner(Held {
+            Blob::from_owner(CountedBytes {
                 counted: shared.binary,
                 bytes: bytes.as_ptr(),
                 len: bytes.len(),
@@ -71,7 +71,7 @@ pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
 /// appended to from then on, as it does after an insert into a table of `ets`. The bytes may have
 /// moved.
 #[cold]
-pub fn settled<'a>(env: *mut Env, word: Word) -> Option<Bits<'a>> {
+pub fn no_longer_written<'a>(env: *mut Env, word: Word) -> Option<Bits<'a>> {
     let mut binary = Binary::empty();
     // SAFETY: `env` and the term are the running call's. The call gives where the bytes are, so it
     // sees to it that they stay there.
@@ -130,7 +130,7 @@ pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
             )
         };
     }
-    match term.blob_owner::<Held>() {
+    match term.blob_owner::<CountedBytes>() {
         // SAFETY: as above.
         Some(held) => unsafe { of_counted(env, held.counted, held.bytes, held.len) },
         None => term.blob().map(|blob| resource_binary(env, blob)),
@@ -149,8 +149,8 @@ unsafe fn of_counted(
 ) -> Option<Word> {
     // SAFETY: the caller's promise; the count that is added is the new term's.
     let word = unsafe {
-        layout::hold(counted);
-        layout::term_of(env, counted, bytes, len)
+        layout::retain(counted);
+        layout::counted_term(env, counted, bytes, len)
     };
     let whole = layout::bits(word)?.bytes;
     if whole.len() == len {
@@ -162,10 +162,10 @@ unsafe fn of_counted(
 }
 
 /// Tells the term layer how the emulator's binaries are counted, if that is known.
-pub fn ready() {
+pub fn share_counts() {
     unsafe fn hold(address: usize) {
         // SAFETY: the caller's promise: somebody holds it.
-        unsafe { layout::hold(address as *mut Counted) }
+        unsafe { layout::retain(address as *mut Counted) }
     }
     unsafe fn release(address: usize) {
         // SAFETY: the caller's promise: the count is given up.

@@ -96,7 +96,7 @@ impl<'p> Buffer<'p> {
     #[inline(always)]
     pub fn tagged(&mut self, tag: u8, payload: u64, used: usize) {
         self.reserve(9);
-        // SAFETY: there is room for nine bytes, and `used` is eight at most.
+        // SAFETY: nine bytes were reserved, and `used` is eight at most.
         unsafe {
             let end = self.start.add(self.len);
             // One store for what mostly counts: a load of it then need not wait until it is in the
@@ -111,7 +111,7 @@ impl<'p> Buffer<'p> {
     #[inline(always)]
     pub fn byte(&mut self, byte: u8) {
         self.reserve(1);
-        // SAFETY: there is room for it.
+        // SAFETY: its place was reserved.
         unsafe { self.start.add(self.len).write(byte) }
         self.len += 1;
     }
@@ -120,7 +120,7 @@ impl<'p> Buffer<'p> {
     #[inline(always)]
     pub fn slice(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
-        // SAFETY: there is room for them; nobody else has the buffer's memory.
+        // SAFETY: their place was reserved; nobody else has the buffer's memory.
         unsafe {
             let end = self.start.add(self.len);
             end.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -173,7 +173,7 @@ impl<'p> Buffer<'p> {
         self.reserve(length);
         assert!(at < behind.end);
         // SAFETY: what is behind the byte, and then the count, lie within what was written, and
-        // what is behind the count has room for as many bytes as that has.
+        // as many bytes as the count has were reserved behind it.
         unsafe {
             let (place, end) = (self.start.add(at), self.start.add(behind.end));
             let mut count = [0; 10];

@@ -5,11 +5,11 @@
 //! own, so that a rare kind costs where it is met, and its neighbours don't notice.
 //!
 //! ```text
-//!  term ─▶ small integer, atom
-//!       ╰▶ other ─▶ cell ─▶ list
-//!                ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun
-//!   (`layout::kind`) ╰▶ [], pid what has no proved layout ─▶ the external term format
-//!   (`official`)
+//!  child ─▶ small integer, atom
+//!        ╰▶ uncommon ─▶ cell ─▶ list
+//!                    ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun
+//!                    │    ╰▶ official: what has no proved layout, by the external format
+//!                    ╰▶ [], pid, port
 //! ```
 //!
 //! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is
@@ -20,6 +20,23 @@
 //! As those of [`larder_term::Encoder`], whose bytes these are: index keys are written inline,
 //! exact keys and compressed rows may have anchors, other rows share binaries of more than 127
 //! bytes with the emulator.
+//!
+//! # A row
+//!
+//! [`Row::write`] makes an object's key and value in one walk:
+//!
+//! ```text
+//!  {user, 17, "Ann"}, keypos 2      key    17                          index key
+//!                                   value  head | user | "Ann"         head: arity and flags
+//!                                               ╰ or: exact key | …    if 17 doesn't come back from
+//!                                                                      the index key
+//! ```
+//!
+//! 1. The value's head: arity and flags, as far as they are known yet.
+//! 2. The index key: for a hash its canonical bytes, in an ordered_set its order key.
+//! 3. The key itself, in front of the value's elements, where the index key says less than it.
+//! 4. The other elements, in order.
+//! 5. The flags that the elements have brought about: handles; compression.
 
 use super::buffer::{Buffer, Place};
 use super::{atoms, binaries, funs, official, trees};
@@ -58,7 +75,7 @@ pub struct Writer<'p> {
     negative_zero: bool,
     /// In inline mode: a reference that may keep something alive was written, which keeps nothing
     /// here.
-    kept: bool,
+    has_magic: bool,
 }
 
 impl std::ops::Deref for Writer<'_> {
@@ -89,7 +106,7 @@ impl<'p> Writer<'p> {
             first: 0,
             handles: Cell::new(false),
             negative_zero: false,
-            kept: false,
+            has_magic: false,
         }
     }
 
@@ -124,7 +141,7 @@ impl<'p> Writer<'p> {
         } else if layout::is_atom(word) {
             self.atom(word);
         } else {
-            return self.other(word, depth);
+            return self.uncommon(word, depth);
         }
         Ok(())
     }
@@ -133,6 +150,7 @@ impl<'p> Writer<'p> {
     #[inline(always)]
     fn small(&mut self, n: i64) {
         match small_parts(n) {
+            // Up to 127 the tag is the whole term.
             (tag, 0) => self.out.byte(tag),
             (tag, used) => self.out.tagged(tag, n as u64, used),
         }
@@ -141,13 +159,14 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn atom(&mut self, word: Word) {
         let id = atoms::id_of(self.env, word);
+        // Atoms are numbered from the first on, so most numbers have one or two bytes.
         let used = (4 - id.leading_zeros() as usize / 8).max(1);
         self.out.tagged(ATOM1 + used as u8 - 1, u64::from(id), used);
     }
 
     /// As `child`, for another term than a small integer or an atom.
     #[inline(never)]
-    fn other(&mut self, word: Word, depth: u32) -> Written {
+    fn uncommon(&mut self, word: Word, depth: u32) -> Written {
         if layout::is_boxed(word) {
             self.boxed(word, depth)
         } else if layout::is_cell(word) {
@@ -209,6 +228,7 @@ impl<'p> Writer<'p> {
         let Some(depth) = depth.checked_sub(1) else {
             return self.deep(word);
         };
+        // How many cells there are is known at the end only.
         let at = self.out.len();
         self.out.head(LIST, 0);
         let (mut count, mut rest) = (0, word);
@@ -216,8 +236,10 @@ impl<'p> Writer<'p> {
             self.child(head, depth)?;
             (count, rest) = (count + 1, tail);
         }
+        // The count takes the place that was kept. Over 127 it is longer, and the elements move.
         self.out.set_count(at + 1, count);
         if rest != layout::NIL {
+            // What is behind the last cell is no list: its tail follows the elements.
             self.out.change(at, |_| ILIST);
             return self.child(rest, depth);
         }
@@ -236,15 +258,19 @@ impl<'p> Writer<'p> {
         let Some(mut bits) = layout::bits(word) else {
             return self.official(word);
         };
+        // Only a long binary in a value is shared with the emulator.
         let is_inline = self.mode != Mode::Shared || bits.bytes.len() <= INLINE_BINARY;
         if !is_inline
             && bits
                 .shared
                 .is_some_and(|s| s.is_written && s.whole.1 == bits.bytes.len())
         {
-            bits = binaries::settled(self.env, word).unwrap_or(bits);
+            // A whole binary to which the emulator may append is not to be shared, or its bytes
+            // could move. Once inspected it is appended to no more.
+            bits = binaries::no_longer_written(self.env, word).unwrap_or(bits);
         }
         if bits.more > 0 {
+            // The bits behind the last one are not the term's: they become zeros.
             let whole = bits.bytes.len() - 1;
             self.out.head(BITS, 8 * whole + bits.more);
             self.out.slice(&bits.bytes[..whole]);
@@ -253,6 +279,7 @@ impl<'p> Writer<'p> {
         } else if is_inline {
             self.inline_binary(bits.bytes);
         } else {
+            // The handle owns a count from here on, and the writer owns the handle.
             let handle = binaries::blob(bits.bytes, bits.shared).into_handle();
             self.handles.set(true);
             self.out.head(BLOB, bits.bytes.len());
@@ -270,6 +297,7 @@ impl<'p> Writer<'p> {
     /// An integer of more than 60 bits, by its digits.
     #[inline(never)]
     fn integer(&mut self, negative: bool, digits: &[Word]) -> Written {
+        // One digit may still be within 64 bits, and identical terms have identical bytes.
         if let &[digit] = digits {
             let n = match negative {
                 true => 0i64.checked_sub_unsigned(digit as u64),
@@ -280,12 +308,14 @@ impl<'p> Writer<'p> {
                 return Ok(());
             }
         }
+        // The highest digit may have zero bytes, which the encoding leaves out.
         let zeros = digits
             .last()
             .map_or(0, |last| last.leading_zeros() as usize / 8);
         let bytes = 8 * digits.len() - zeros;
         self.out
             .head(if negative { BIG_NEG } else { BIG_POS }, bytes);
+        // Digits are written whole; what is too much is cut off.
         let end = self.out.len() + bytes;
         digits
             .iter()
@@ -307,6 +337,7 @@ impl<'p> Writer<'p> {
 
     #[inline(never)]
     fn reference(&mut self, word: Word) -> Written {
+        // None: it may keep something alive, or is of another node.
         let Some(numbers) = layout::reference(word) else {
             return self.kept_reference(word);
         };
@@ -321,7 +352,7 @@ impl<'p> Writer<'p> {
     /// A reference that may keep something alive, or is of another node.
     #[cold]
     fn kept_reference(&mut self, word: Word) -> Written {
-        let (mode, kept) = (self.mode, &mut self.kept);
+        let (mode, kept) = (self.mode, &mut self.has_magic);
         let mut bytes = Vec::new();
         let mut enc = Encoder::new(&mut bytes, mode);
         *kept |= official::encode_reference(self.env, word, &mut enc)?;
@@ -335,6 +366,7 @@ impl<'p> Writer<'p> {
         let Some(code) = funs::code(self.env, word) else {
             return self.official(word);
         };
+        // Free variables are children like any others.
         if depth == 0 && code.free > 0 {
             return self.deep(word);
         }
@@ -349,6 +381,7 @@ impl<'p> Writer<'p> {
         let Some(depth) = depth.checked_sub(1) else {
             return self.deep(word);
         };
+        // The pairs of a map may be taken as they lie if their order is the encoding's.
         if !trees::is_order_known() {
             return self.official(word);
         }
@@ -361,6 +394,7 @@ impl<'p> Writer<'p> {
                 }
                 Ok(())
             }
+            // A large map in a key is sorted: the bytes are its identity.
             None if self.mode == Mode::Inline => self.official(word),
             None => self.tree(word, depth),
         }
@@ -391,6 +425,7 @@ impl<'p> Writer<'p> {
     #[cold]
     #[inline(never)]
     fn deep(&mut self, word: Word) -> Written {
+        // A stack of the children yet to be written, the innermost container's last.
         let mut open = vec![vec![word].into_iter()];
         while let Some(top) = open.last_mut() {
             let Some(word) = top.next() else {
@@ -400,6 +435,7 @@ impl<'p> Writer<'p> {
             match self.children(word)? {
                 Some(children) => open.push(children.into_iter()),
                 // It has no children, or few.
+                // A leaf. One level is allowed, for what `children` doesn't take apart.
                 None => self.child(word, 1)?,
             }
         }
@@ -461,7 +497,7 @@ impl<'p> Writer<'p> {
         self.handles.set(self.handles.get() | enc.has_handles());
         self.negative_zero |= enc.has_negative_zero();
         self.out.slice(&bytes);
-        self.kept |= kept?;
+        self.has_magic |= kept?;
         Ok(())
     }
 
@@ -469,6 +505,7 @@ impl<'p> Writer<'p> {
     #[inline(always)]
     pub fn key(&mut self, word: Word, form: KeyForm) -> Written {
         match (form, layout::small(word)) {
+            // Integers are the commonest keys; their order key is made in registers.
             (KeyForm::Hash { .. }, Some(n)) => self.small(n),
             (KeyForm::Ordered, Some(n)) => match order_key::of_int(n) {
                 Some((first, rest, used)) => self.out.tagged(first, u64::from_le_bytes(rest), used),
@@ -482,6 +519,7 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
         let KeyForm::Hash { legacy_zero } = form else {
+            // Of binaries the order key is made from their bytes, of others from their encoding.
             if self.binary_order_key(word) {
                 return Ok(());
             }
@@ -493,6 +531,7 @@ impl<'p> Writer<'p> {
         };
         let start = self.out.len();
         self.term(word)?;
+        // Where the host takes 0.0 and −0.0 for one, they are one key.
         if legacy_zero && self.negative_zero {
             self.without_negative_zero(start);
         }
@@ -519,6 +558,7 @@ impl<'p> Writer<'p> {
         let Some(Bits { bytes, more: 0, .. }) = bits else {
             return false;
         };
+        // An order key has at most two bytes for each byte, and a mark for each group.
         let spare = self.out.spare(2 * bytes.len() + 64);
         let Some(len) = order_key::encode_binary(bytes, spare) else {
             return false;
@@ -530,12 +570,14 @@ impl<'p> Writer<'p> {
 
     /// Writes the order key of a term. Whether the term comes back from it.
     fn order_key(&mut self, term: TermRef<'_>) -> bool {
+        // Most keys have an order key that one walk writes in place.
         let most = 2 * term.bytes().len() + 64;
         if let Some((len, comes_back)) = order_key::encode_flat(term, self.out.spare(most)) {
             // SAFETY: it wrote so many bytes.
             unsafe { self.out.written(len) }
             return comes_back;
         }
+        // Maps, and lists within many lists, need the general one.
         let mut bytes = Vec::with_capacity(most);
         order_key::encode(term, &mut bytes);
         self.out.slice(&bytes);
@@ -583,6 +625,8 @@ impl<'p> Row<'p> {
     /// key.
     #[inline(always)]
     pub fn write(&mut self, table: &Table, elements: &[Word]) -> Written {
+        // 1. The head: arity and flags. In an ordered_set the key is taken to come back from the
+        // index key until it is seen not to.
         let (keypos, form) = (table.keypos(), table.key_form());
         let &word = elements.get(keypos - 1).ok_or(Unreadable)?;
         let flags = match form {
@@ -597,16 +641,19 @@ impl<'p> Row<'p> {
             .out
             .varint((elements.len() << FLAG_BITS) as u64 | u64::from(flags));
         value.first = value.out.len();
+        // 2, 3. The key.
         match layout::small(word) {
             Some(_) => self.key.key(word, form)?,
             None => self.other_key(word, form)?,
         }
         let value = &mut self.value;
+        // 4. The other elements.
         for (i, &element) in elements.iter().enumerate() {
             if i + 1 != keypos {
                 value.term(element)?;
             }
         }
+        // 5. What only the elements tell.
         if value.handles.get() || table.compressed() {
             self.finish(table);
         }
@@ -641,7 +688,9 @@ impl<'p> Row<'p> {
         match form {
             KeyForm::Hash { legacy_zero } => {
                 key.term(word)?;
-                if key.kept || (legacy_zero && key.negative_zero) {
+                // The index key is inline, so it keeps nothing alive, and has one zero where the
+                // host has one. If that is less than the key, the value has the key itself.
+                if key.has_magic || (legacy_zero && key.negative_zero) {
                     self.keep_exact(word)?;
                 }
             }
@@ -653,8 +702,10 @@ impl<'p> Row<'p> {
                 // SAFETY: one whole term was written there; its handles' counts are the writer's.
                 let exact = unsafe { TermRef::trusted(&value.out[value.first..]) };
                 if key.order_key(exact) && !value.handles.get() {
+                    // It comes back from its order key: the value need not have it.
                     value.out.truncate(value.first);
                 } else {
+                    // It stays in front of the elements, and the head says so.
                     value.out.change(0, |head| head ^ (FROM_ORDER | EXACT_KEY));
                 }
             }
@@ -682,6 +733,7 @@ impl<'p> Row<'p> {
     fn finish(&mut self, table: &Table) {
         let value = &mut self.value;
         if value.handles.get() {
+            // Who drops the value later looks for handles only if the head says so.
             value.out.change(0, |head| head | HAS_HANDLES);
         } else if table.compressed() {
             if let Some(packed) = object::compressed(&value.out) {

@@ -33,16 +33,16 @@ const KEPT: usize = 1024;
 
 /// What is known of some code, each at a place that its entry, or its bytes, lead to.
 #[derive(Default)]
-struct Known {
+struct Codes {
     by_entry: Vec<Option<(Word, Rc<Code>)>>,
     by_bytes: Vec<Option<Rc<Code>>>,
 }
 
 thread_local! {
-    static KNOWN: RefCell<Known> = RefCell::default();
+    static KNOWN: RefCell<Codes> = RefCell::default();
 }
 
-impl Known {
+impl Codes {
     #[inline]
     fn of_entry(&self, entry: Word) -> Option<Rc<Code>> {
         match self.by_entry.get(place(entry as u64))? {

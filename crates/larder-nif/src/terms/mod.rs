@@ -18,8 +18,8 @@ use larder_term::tags::TREE_MAP;
 use larder_term::Mode;
 
 /// Proves how maps lie; `heap` is that of the load callback.
-pub fn check_maps(heap: &Heap) {
-    trees::check(heap, &|word| tree_comes_back(heap, word));
+pub fn prove_maps(heap: &Heap) {
+    trees::prove(heap, &|word| tree_comes_back(heap, word));
 }
 
 /// Whether a large map that is written and read again is the same.

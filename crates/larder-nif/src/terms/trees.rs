@@ -80,7 +80,7 @@ impl Tree {
     fn node(&mut self, node: Word, at: *const Word, first: usize, levels: u32) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         // SAFETY: a node of a map of the running call: its header, and as many children as that has
-        // bits, saw `find_trees`.
+        // bits, saw `prove_trees`.
         let children = unsafe {
             let present = *at >> PRESENT & ALL;
             std::slice::from_raw_parts(at.add(first), present.count_ones() as usize)
@@ -112,7 +112,7 @@ impl Tree {
 }
 
 /// Looks how maps lie, by some that the emulator makes; `heap` is that of the load callback.
-pub fn check(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
+pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     if layout::flatmap_header().is_none() || !layout::is_wanted("map") {
         return;
     }
@@ -126,7 +126,7 @@ pub fn check(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     };
     // Ordering: Relaxed, as in `is_order_known`.
     ORDER_KNOWN.store(known, Ordering::Relaxed);
-    if known && layout::is_wanted("tree") && find_trees(heap, comes_back).is_some() {
+    if known && layout::is_wanted("tree") && prove_trees(heap, comes_back).is_some() {
         larder_term::set_tree_maps();
     }
 }
@@ -178,7 +178,7 @@ fn heap_int(heap: &Heap, n: i64) -> Word {
 }
 
 /// Learns the headers from maps of many sizes, each of which must come back as it was.
-fn find_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
+fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
     let map = |count: usize, seed: usize| {
         let number = |i: usize| heap_int(heap, (i * 7919 + seed * 104_729) as i64);
         let keys: Vec<Word> = (0..count).map(number).collect();

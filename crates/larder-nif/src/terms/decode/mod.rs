@@ -13,15 +13,32 @@
 //!  2                  {a, [1 | [2 | []]]}                           nothing
 //! ```
 //!
-//! Containers of up to 64 levels are written by calls within calls; for deeper ones there is a
-//! stack of those that wait.
+//! # Which function reads what
+//!
+//! ```text
+//!  child     integer of 64 bits, atom, binary in the bytes                      inlined everywhere
+//!  uncommon  tuple, proper list, [], float                                      one call
+//!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …      two calls
+//!  deep      whatever lies below 64 levels, and lists of over 1,000 cells       a stack of its own
+//!  official  what has no proved layout                                          the external format
+//! ```
+//!
+//! So a rare kind costs where it is met, and the common ones don't notice it.
+//!
+//! # Invariants
+//!
+//! 1. The bytes are whole terms that an encoder wrote: lengths and tags are trusted.
+//! 2. A slot is filled once, with a term whose memory was taken before: the heap is a row of whole
+//!    terms whenever the emulator looks (see [`heap`](crate::heap)).
+//! 3. Each function gives the place behind its term in the bytes, where the next one begins.
+//! 4. Calls within calls are [`DEPTH`] deep at the most, so no term exhausts the thread's stack.
 //!
 //! Binaries that are kept outside come back without a copy (see [`binaries`]).
 
 mod tree;
 
 use super::{atoms, binaries, compact, funs, official, trees};
-use crate::heap::{Apart, Heap, Slot, Slots};
+use crate::heap::{Heap, PendingMap, Slot, Slots};
 use crate::layout;
 use crate::sys::*;
 use larder::Stored;
@@ -38,7 +55,7 @@ pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
 /// Puts the term that the bytes are in its place.
 #[inline]
 pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
-    one(heap, term.bytes(), 0, place);
+    outermost(heap, term.bytes(), 0, place);
 }
 
 /// An object as a tuple.
@@ -64,26 +81,28 @@ pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
             return row(heap, arity, (stored.keypos(), asked), others, place);
         }
     }
-    other_stored(heap, stored, place);
+    stored_with_key(heap, stored, place);
 }
 
 #[inline(never)]
-fn other_stored(heap: &Heap, stored: Stored<'_>, place: Slot) {
+fn stored_with_key(heap: &Heap, stored: Stored<'_>, place: Slot) {
     object_at(heap, &stored.view(), place);
 }
 
 /// Puts the tuple of a key and the other elements' bytes in its place.
 #[inline(always)]
 fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], place: Slot) {
+    // The tuple has its place first, so whatever is made next lies behind it.
     let (word, mut slots) = heap.tuple(arity);
     place.fill(word);
     let (mut at, mut before_key) = (0, keypos);
     while let Some(slot) = slots.next() {
+        // The key has no bytes among the others: it takes the slot of its position.
         before_key = before_key.wrapping_sub(1);
         if before_key == 0 {
             slot.fill(key);
         } else {
-            at = one(heap, others, at, slot);
+            at = outermost(heap, others, at, slot);
         }
     }
 }
@@ -95,20 +114,22 @@ const CELLS: usize = 1000;
 
 /// Puts the term at `at` in its place; gives the place behind it in the bytes.
 #[inline(always)]
-fn one(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
+fn outermost(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
     child(heap, bytes, at, slot, DEPTH)
 }
 
-/// As `one`, for a term that has no more than so many levels of containers, or else is left to
-/// `nested`.
+/// As `outermost`, for a term that has no more than so many levels of containers, or else is left to
+/// `deep`.
 #[inline(always)]
 pub fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
     let (word, end) = match bytes[at] {
+        // The tag says the kind and, of a small number, its value: one comparison for most
+        // elements.
         tag @ SMALL.. => (small(tag), at + 1),
         INT1..=INT8 => integer(heap, bytes, at),
-        ATOM1..=ATOM4 => one_atom(heap.env(), bytes, at),
+        ATOM1..=ATOM4 => atom_called(heap.env(), bytes, at),
         BIN => binary(heap, bytes, at),
-        _ => return other(heap, bytes, at, slot, depth),
+        _ => return uncommon(heap, bytes, at, slot, depth),
     };
     slot.fill(word);
     end
@@ -116,14 +137,14 @@ pub fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> us
 
 /// As `atom`, in one place for all that have no other call.
 #[inline(never)]
-fn one_atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
+fn atom_called(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
     atom(env, bytes, at)
 }
 
 /// As `child`, for what is neither an integer of 64 bits nor an atom nor a binary that lies in the
-/// bytes.
+/// bytes. Not inlined, so that `child` stays small where it is.
 #[inline(never)]
-fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+fn uncommon(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     match bytes[at] {
         TUPLE if bytes[at + 1] != 0 => tuple(heap, bytes, at, place, depth),
         LIST => list(heap, bytes, at, place, depth),
@@ -136,16 +157,18 @@ fn other(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize
             place.fill(word);
             end
         }
-        _ => other_still(heap, bytes, at, place, depth),
+        _ => rare(heap, bytes, at, place, depth),
     }
 }
 
 #[inline]
 fn tuple(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     let Some(depth) = depth.checked_sub(1) else {
-        return nested(heap, bytes, at, place);
+        return deep(heap, bytes, at, place);
     };
-    let (arity, mut next) = length(bytes, at + 1);
+    // A level is left. The head says how many words to take.
+    let (arity, mut next) = varint(bytes, at + 1);
+    // The container is whole for the collector from here on, but for slots that hold `[]`.
     let (word, mut slots) = heap.tuple(arity as usize);
     place.fill(word);
     while let Some(slot) = slots.next() {
@@ -156,11 +179,13 @@ fn tuple(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize
 
 #[inline(never)]
 fn list(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
-    let (count, mut next) = length(bytes, at + 1);
+    let (count, mut next) = varint(bytes, at + 1);
+    // A list of more cells would take a large run of memory at once: it grows cell by cell.
     let depth = match depth.checked_sub(1) {
         Some(depth) if count as usize <= CELLS => depth,
-        _ => return nested(heap, bytes, at, place),
+        _ => return deep(heap, bytes, at, place),
     };
+    // All cells in one run, each linked to the next: only heads are left to be filled.
     let (word, mut cells) = heap.cells(count as usize);
     place.fill(word);
     while let Some(head) = cells.next() {
@@ -176,19 +201,20 @@ fn list(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize 
     next
 }
 
-/// As `other`, for rarer kinds.
+/// As `uncommon`, for rarer kinds.
 #[inline(never)]
-fn other_still(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+fn rare(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     if let Some((word, end)) = leaf(heap, bytes, at) {
         place.fill(word);
         return end;
     }
     let Some(depth) = depth.checked_sub(1) else {
-        return nested(heap, bytes, at, place);
+        return deep(heap, bytes, at, place);
     };
-    let (count, mut next) = length(bytes, at + 1);
+    let (count, mut next) = varint(bytes, at + 1);
     let count = count as usize;
     match bytes[at] {
+        // An improper list: as a proper one, and its tail last.
         ILIST if count <= CELLS => {
             let (word, mut cells, tail) = heap.improper(count);
             place.fill(word);
@@ -197,6 +223,8 @@ fn other_still(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) ->
             }
             child(heap, bytes, next, tail, depth)
         }
+        // Small maps lie in the order of their encoding, if that order was proved; else the
+        // emulator has to sort the pairs.
         MAP => match heap.map(count).filter(|_| trees::is_order_known()) {
             Some((word, mut keys, mut values)) => {
                 place.fill(word);
@@ -206,24 +234,26 @@ fn other_still(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) ->
                 }
                 next
             }
-            None => nested(heap, bytes, at, place),
+            None => deep(heap, bytes, at, place),
         },
         TREE_MAP => {
-            let (shape, start) = length(bytes, next);
+            // The shape of the tree comes first, then the pairs in the order in which the tree has
+            // them.
+            let (shape, start) = varint(bytes, next);
             let end = start + shape as usize;
             let shape = (bytes, &bytes[start..end]);
             tree::make(heap, shape, (count, end), place, depth)
-                .unwrap_or_else(|| nested(heap, bytes, at, place))
+                .unwrap_or_else(|| deep(heap, bytes, at, place))
         }
         FUN => fun(heap, bytes, at, place, depth),
-        _ => nested(heap, bytes, at, place),
+        _ => deep(heap, bytes, at, place),
     }
 }
 
 fn fun(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
     let mut next = head(bytes, at).0;
     let Some((word, mut slots)) = funs::open(heap, &bytes[at..next]) else {
-        return made_officially(heap, bytes, at, place);
+        return fill_official(heap, bytes, at, place);
     };
     place.fill(word);
     while let Some(slot) = slots.next() {
@@ -244,7 +274,7 @@ enum Open {
     /// Keys and values, and where the map goes when it is made of them.
     Map {
         slots: Slots,
-        words: Apart,
+        words: PendingMap,
         place: Slot,
     },
 }
@@ -252,36 +282,40 @@ enum Open {
 /// As `child`, for containers of any size and any number of levels.
 #[cold]
 #[inline(never)]
-fn nested(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
-    let mut open: Vec<Open> = Vec::new();
+fn deep(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
+    let mut waiting: Vec<Open> = Vec::new();
     let mut next = Some(place);
     while let Some(slot) = next {
+        // Each turn writes one head to the slot that is next, and opens what has children.
         if bytes[at] == FUN {
-            at = made_officially(heap, bytes, at, slot);
+            at = fill_official(heap, bytes, at, slot);
         } else if let Some((word, end)) = leaf(heap, bytes, at) {
             slot.fill(word);
             at = end;
         } else {
             let container;
-            (container, at) = begin(heap, bytes, at, slot);
-            open.push(container);
+            (container, at) = open(heap, bytes, at, slot);
+            waiting.push(container);
         }
-        next = following(heap, &mut open);
+        // The innermost container that waits says where the next term goes.
+        next = next_slot(heap, &mut waiting);
     }
     at
 }
 
 /// The slot of the next child; containers that have no more are ended.
-fn following(heap: &Heap, open: &mut Vec<Open>) -> Option<Slot> {
-    while let Some(top) = open.last_mut() {
+fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
+    while let Some(top) = waiting.last_mut() {
         let slot = match top {
             Open::Tuple(slots) | Open::Map { slots, .. } => slots.next(),
             Open::List {
                 left: 0,
                 improper,
                 tail,
+                // No cell is left: an improper list has its tail yet to come.
             } => std::mem::take(improper).then_some(*tail),
             Open::List { left, tail, .. } => {
+                // One more cell, hung behind the last.
                 let (cell, head, rest) = heap.open_cell();
                 tail.fill(cell);
                 (*tail, *left) = (rest, *left - 1);
@@ -291,7 +325,8 @@ fn following(heap: &Heap, open: &mut Vec<Open>) -> Option<Slot> {
         if slot.is_some() {
             return slot;
         }
-        if let Some(Open::Map { words, place, .. }) = open.pop() {
+        // It is full. A map is made of its pairs only now, by the emulator.
+        if let Some(Open::Map { words, place, .. }) = waiting.pop() {
             place.fill(words.map(heap));
         }
     }
@@ -299,7 +334,7 @@ fn following(heap: &Heap, open: &mut Vec<Open>) -> Option<Slot> {
 }
 
 /// Opens the container at `at`, which goes to `place`; its children begin at the place given.
-fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
+fn open(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
     let (next, children) = head(bytes, at);
     let children = children as usize;
     let container = match bytes[at] {
@@ -309,7 +344,7 @@ fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
             Open::Tuple(slots)
         }
         MAP | TREE_MAP => {
-            let (words, slots) = Apart::new(children / 2);
+            let (words, slots) = PendingMap::new(children / 2);
             Open::Map {
                 slots,
                 words,
@@ -332,7 +367,7 @@ fn begin(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
 
 /// The LEB128 number at `at`, and the place behind it.
 #[inline(always)]
-fn length(bytes: &[u8], mut at: usize) -> (u64, usize) {
+fn varint(bytes: &[u8], mut at: usize) -> (u64, usize) {
     let (mut n, mut shift) = (0, 0);
     loop {
         let byte = bytes[at];
@@ -364,7 +399,7 @@ fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
         BLOB => Some(blob(heap, bytes, at)),
         BIG_POS | BIG_NEG => Some(large_integer(heap, bytes, at)),
         BITS => Some(bits(heap, bytes, at)),
-        _ => Some(rare_leaf(heap, bytes, at)),
+        _ => Some(official(heap, bytes, at)),
     }
 }
 
@@ -393,9 +428,11 @@ fn empty(env: *mut Env, tag: u8) -> Word {
 fn number(bytes: &[u8], at: usize, length: usize) -> i64 {
     match bytes.get(at..).and_then(|bytes| bytes.first_chunk::<8>()) {
         Some(&word) => {
+            // Eight bytes in one load; the shifts drop those behind and extend the sign.
             let spare = 64 - 8 * length as u32;
             i64::from_le_bytes(word) << spare >> spare
         }
+        // Too near the end of the bytes for such a load.
         None => little_endian(&bytes[at..at + length]),
     }
 }
@@ -418,11 +455,11 @@ fn boxed_int(heap: &Heap, value: i64) -> Word {
 
 #[inline(never)]
 fn large_integer(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (n, start) = length(bytes, at + 1);
+    let (n, start) = varint(bytes, at + 1);
     let end = start + n as usize;
     match heap.integer(bytes[at] == BIG_NEG, &bytes[start..end]) {
         Some(word) => (word, end),
-        None => rare_leaf(heap, bytes, at),
+        None => official(heap, bytes, at),
     }
 }
 
@@ -444,7 +481,7 @@ fn float(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
 
 #[inline(never)]
 fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (n, start) = length(bytes, at + 1);
+    let (n, start) = varint(bytes, at + 1);
     let end = start + n as usize;
     (heap.binary(bytes, start, end), end)
 }
@@ -452,17 +489,19 @@ fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
 #[inline(never)]
 fn bits(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     const WHOLE: usize = 64;
-    let (count, start) = length(bytes, at + 1);
+    let (count, start) = varint(bytes, at + 1);
     let (whole, more) = (count as usize / 8, count as usize % 8);
     let end = start + whole + 1;
+    // Over 64 bytes the whole would be a counted binary, which the emulator makes.
     let made = layout::part_header().filter(|_| whole < WHOLE);
     let word = made.and_then(|_| {
+        // The bytes, and a part of them that says how many bits count.
         let binary = heap.binary(bytes, start, end);
         heap.bits(binary, whole, more)
     });
     match word {
         Some(word) => (word, end),
-        None => rare_leaf(heap, bytes, at),
+        None => official(heap, bytes, at),
     }
 }
 
@@ -476,33 +515,33 @@ fn reference(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let is_plain = count == numbers.len() && !layout::may_be_magic(&numbers);
     match is_plain.then(|| heap.reference(numbers)).flatten() {
         Some(word) => (word, end),
-        None => rare_leaf(heap, bytes, at),
+        None => official(heap, bytes, at),
     }
 }
 
 #[inline(never)]
 fn pid(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (id, next) = length(bytes, at + 1);
-    let (serial, end) = length(bytes, next);
+    let (id, next) = varint(bytes, at + 1);
+    let (serial, end) = varint(bytes, next);
     let word = layout::local_pid_word(heap.env(), id as u32, serial as u32);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
 }
 
 #[inline(never)]
 fn port(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (number, end) = length(bytes, at + 1);
+    let (number, end) = varint(bytes, at + 1);
     let number = u32::try_from(number).ok();
     match number.and_then(|number| layout::ports()?.word(number, 0)) {
         Some(word) => (word, end),
-        None => rare_leaf(heap, bytes, at),
+        None => official(heap, bytes, at),
     }
 }
 
 #[inline(never)]
 fn blob(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (len, next) = length(bytes, at + 1);
+    let (len, next) = varint(bytes, at + 1);
     let end = next + HANDLE;
-    // SAFETY: as in `rare_leaf`.
+    // SAFETY: as in `official`.
     let term = unsafe { TermRef::trusted(&bytes[at..end]) };
     let word = binaries::term(heap.env(), term, len as usize);
     (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
@@ -511,8 +550,8 @@ fn blob(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
 /// Puts a term that official functions make in its place; gives the place behind it.
 #[cold]
 #[inline(never)]
-fn made_officially(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
-    let (word, end) = rare_leaf(heap, bytes, at);
+fn fill_official(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
+    let (word, end) = official(heap, bytes, at);
     place.fill(word);
     end
 }
@@ -520,7 +559,7 @@ fn made_officially(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
 /// A term that official functions make, with all that is in it.
 #[cold]
 #[inline(never)]
-fn rare_leaf(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+fn official(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
     let end = at + skip(&bytes[at..]);
     // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one
     // whole term.
