@@ -66,8 +66,8 @@ impl Slot {
     #[inline(always)]
     pub fn fill(self, word: Word) {
         // SAFETY: slots are made here alone: of words of a block, which live as long as the
-        // environment is used (invariant 1), or of those of an `PendingMap` or a `root`, whose users
-        // fill them while those live.
+        // environment is used (invariant 1), or of those of a `PendingMap` or a `root`, whose
+        // users fill them while those live.
         unsafe { self.0.write(word) }
     }
 }

@@ -113,7 +113,7 @@ fn opposite(direction: Direction) -> Direction {
     }
 }
 
-/// select_all(Table, Registered, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
+/// select_all(Table, Kind, Spec, Direction) -> [Result] | {more, [Result]}; see `all_in_order`.
 pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
@@ -144,7 +144,7 @@ pub fn every(call: &Call<'_>) -> Reply {
     begin(call, table, Surroundings::none(), Job::All(job))
 }
 
-/// select_some(Table, Registered, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more,
+/// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more,
 /// ...}; see `finish_some`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;

@@ -24,8 +24,8 @@ pub struct Registered<T> {
 
 unsafe extern "C" fn destroy<T>(env: *mut Env, object: *mut c_void) {
     callback::run(env, || {
-        // SAFETY: the emulator calls the destructor once, with memory that `Registered::make` wrote a `T`
-        // to, when nobody refers to it any more.
+        // SAFETY: the emulator calls the destructor once, with memory that `Registered::make` wrote
+        // a `T` to, when nobody refers to it any more.
         unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
     });
 }

@@ -15,8 +15,8 @@ const CHUNK: usize = 1 << 14;
 
 type Chunk = [AtomicU32; CHUNK];
 
-/// NumberMap to numbers, in chunks that are made when first written and never go. 0 stands for none,
-/// so values are kept plus one.
+/// Numbers to numbers, in chunks that are made when first written and never go. 0 stands for
+/// none, so values are kept plus one.
 struct NumberMap<const CHUNKS: usize> {
     chunks: [AtomicPtr<Chunk>; CHUNKS],
 }

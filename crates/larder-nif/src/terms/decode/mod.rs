@@ -20,8 +20,8 @@
 //!  uncommon  tuple, proper list, [], float                                      one call
 //!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …      two calls
 //!  deep      whatever lies below 64 levels, and lists of over 1,000 cells       a stack of its own
-//!  official  what has no proved layout                                          the external format
-//! ```
+//!  official  what has no proved layout                                          the external
+//! format ```
 //!
 //! So a rare kind costs where it is met, and the common ones don't notice it.
 //!
@@ -118,8 +118,8 @@ fn outermost(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
     child(heap, bytes, at, slot, DEPTH)
 }
 
-/// As `outermost`, for a term that has no more than so many levels of containers, or else is left to
-/// `deep`.
+/// As `outermost`, for a term that has no more than so many levels of containers, or else is left
+/// to `deep`.
 #[inline(always)]
 pub fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
     let (word, end) = match bytes[at] {
