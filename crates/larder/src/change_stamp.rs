@@ -1,43 +1,44 @@
-//! Whether a table was changed since somebody took many of its objects at once.
+//! The change stamp: whether a table has changed since objects were read.
 //!
 //! A fold shows object after object to a function that may change the table, and each as it is at
-//! its turn. It takes them in chunks, and before each object asks the watch whether the chunk still
-//! tells the truth.
+//! its turn. It reads them in chunks, and asks before each object whether the chunk is still
+//! current. So does a step from key to key that is answered from what was read ahead.
 //!
 //! ```text
 //!   word = number of changes noted << 1 | armed
 //!
-//!   fold    arm: sets the low bit, remembers the word w, then reads objects
+//!   reader  arm: sets the low bit, keeps the word as its stamp w, then reads objects
 //!   writer  note: under the leaf's lock, before its change can be seen: if armed, counts one up and disarms
-//!   fold    holds: the word is still w
+//!   reader  holds: the word is still w
 //! ```
 //!
-//! While nobody folds, a writer reads the word and no more; while somebody does, one writer a chunk
-//! writes it.
+//! While nobody has armed it, a writer loads the word and no more. Otherwise one writer per arming
+//! stores to it.
 //!
-//! # Why no change is missed
+//! # Invariants
 //!
-//! A writer loads the word after it took the lock of a leaf; the fold reads leaves after it armed.
-//! Either the lock came before the fold's reading of that leaf, which then waited for the change
-//! and saw it, or the writer sees the word armed. Two folds share the word: a change disarms it and
-//! changes the count for both, and whoever arms it again remembers the new count.
-//!
-//! A bag's scans wait for no lock of a key, so its writers note a second time after the change:
-//! what was read in between ends with the change. And what was armed after a table's store was
-//! replaced is not kept by who read the old one (`traverse.rs::look`).
+//! 1. *No change is missed.* A writer loads the word after it took the lock of a leaf; the reader
+//!    reads leaves after it armed. Either the lock came before the reading of that leaf, which then
+//!    waited for the change and saw it, or the writer sees the word armed.
+//! 2. *Readers share the word.* A change disarms it and changes the count for all of them; who arms
+//!    it again keeps the new count.
+//! 3. A bag's scans wait for no lock of a key, so its writers note a second time after the change:
+//!    what was read in between ends with the change.
+//! 4. A stamp that was taken after a table's store was replaced is not kept by who read the old
+//!    store (`Table::look` in `ops/step.rs`).
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 
 const ARMED: u64 = 1;
 
-/// See the module.
+/// The word of a table (see the module).
 pub(crate) struct ChangeStamp {
     word: AtomicU64,
-    /// A number that no other watch of this process has; never 0.
+    /// A number that no other table's has in this process; never 0.
     number: u64,
 }
 
-/// How many watches there have been.
+/// How many there have been.
 static STAMPS: AtomicU64 = AtomicU64::new(0);
 
 impl Default for ChangeStamp {
@@ -50,18 +51,18 @@ impl Default for ChangeStamp {
     }
 }
 
-/// What the watch of a table said when objects were read.
+/// The word of a table when objects were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
 impl ChangeStamp {
-    /// The number of the watch, and so of its table, in this process.
+    /// The number of the table in this process.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Begins to watch. What is read afterwards is true for as long as `holds`.
+    /// Arms it. What is read afterwards is current for as long as `holds` says so of the answer.
     pub(crate) fn arm(&self) -> Stamp {
         // Ordering: SeqCst, against the load in `note` (see the module). Who finds it armed writes
         // nothing: whatever is noted from here on changes the word that was loaded.
@@ -114,43 +115,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_seen_by_all_who_watch() {
-        let watch = ChangeStamp::default();
-        watch.note();
-        let (one, two) = (watch.arm(), watch.arm());
-        assert!(watch.holds(one) && watch.holds(two));
-        watch.note();
-        assert!(!watch.holds(one) && !watch.holds(two));
-        let again = watch.arm();
-        assert!(watch.holds(again) && !watch.holds(one));
-        watch.note();
-        watch.note();
-        assert!(!watch.holds(again));
+    fn a_change_ends_every_stamp() {
+        let changes = ChangeStamp::default();
+        changes.note();
+        let (one, two) = (changes.arm(), changes.arm());
+        assert!(changes.holds(one) && changes.holds(two));
+        changes.note();
+        assert!(!changes.holds(one) && !changes.holds(two));
+        let again = changes.arm();
+        assert!(changes.holds(again) && !changes.holds(one));
+        changes.note();
+        changes.note();
+        assert!(!changes.holds(again));
     }
 
     #[test]
     fn no_change_is_missed_among_threads() {
         const CHANGES: u64 = 20_000;
-        let (watch, value) = (ChangeStamp::default(), AtomicU64::new(0));
+        let (changes, value) = (ChangeStamp::default(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 1..=CHANGES {
-                    watch.note();
+                    changes.note();
                     // Ordering: SeqCst; stands for a change that is seen after it was noted.
                     value.store(n, Ordering::SeqCst);
                 }
             });
             let mut seen = 0;
             while seen < CHANGES {
-                // Ordering: SeqCst; what was there before the watch was armed may change unnoted,
+                // Ordering: SeqCst; what was there before the word was armed may change unnoted,
                 // as a leaf's lock would not let it.
                 let before = value.load(Ordering::SeqCst);
-                let stamp = watch.arm();
+                let stamp = changes.arm();
                 seen = value.load(Ordering::SeqCst);
                 std::hint::spin_loop();
                 let after = value.load(Ordering::SeqCst);
                 // One change may have been noted before and be made after: no lock holds it here.
-                assert!(!watch.holds(stamp) || after <= seen.max(before) + 1);
+                assert!(!changes.holds(stamp) || after <= seen.max(before) + 1);
             }
         });
     }

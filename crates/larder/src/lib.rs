@@ -98,7 +98,7 @@ pub use error::{Error, FileError};
 pub use fixation::{FixTime, Fixed};
 pub use ids::{ByNumber, OwnerId, TableId, Who};
 pub use keys::KeyList;
-pub use local::{with_local, with_local_untrimmed, Local};
+pub use local::{with_local, Local};
 pub use ops::{CounterOp, NewRow, Slot, Sums};
 pub use options::{Access, Concurrency, Options, TableKind};
 pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show};

@@ -113,18 +113,6 @@ pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     })
 }
 
-/// As [`with_local`], for who mostly leaves the buffers alone: whoever has used them calls
-/// [`Local::trim`].
-#[inline(always)]
-pub fn with_local_untrimmed<R>(f: impl FnOnce(&mut Local) -> R) -> R {
-    LOCAL.with(|cell| {
-        let mut local = cell.take().unwrap_or_else(fresh);
-        let result = f(&mut local);
-        cell.set(Some(local));
-        result
-    })
-}
-
 #[cold]
 fn fresh() -> Box<Local> {
     Box::new(Local::new())

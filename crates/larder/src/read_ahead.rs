@@ -1,29 +1,40 @@
-//! The read-ahead cursor: what a thread read beyond its last step from key to key.
+//! The read-ahead cursor: what a thread read beyond the answer of its last step from key to key.
 //!
-//! Who goes from key to key through a table mostly goes on from the key of the last answer. So the
-//! second such step reads some more entries than it needs, the next time more of them, and the
-//! steps that follow are answered from what was read, for as long as the table's watch says that
-//! nothing has changed (see `scan::watch`): a step then looks at no leaf.
+//! # Definitions
+//!
+//! - *Last answer*: the key that the thread's last step gave, an entry of the cursor's batch.
+//! - A step *continues* if it is of the same table, in the same direction, from the last answer.
+//! - The *stamp* of a batch is the table's change stamp from before it was read (see
+//!   `change_stamp`); the *version*, that of the leaf that it was read from.
+//!
+//! # Steps
 //!
 //! ```text
-//!   next(k1) -> k2     reads k2                          unwatched
-//!   next(k2) -> k3     reads k3 … k10, watched
-//!   next(k3) -> k4     from what was read
+//!   next(k1) -> k2     reads k2
+//!   next(k2) -> k3     continues: arms the change stamp, reads k3 … k10
+//!   next(k3) -> k4     from the batch: the stamp holds, no leaf is looked at
 //! ```
 //!
-//! A table that others change all the time would have its watch armed, and disarmed, at each step.
-//! There the index is asked whether the leaf that was read is as it was (`Unique::unchanged`): a
-//! step then finds its leaf, and no more. After a change of the table the thread goes on so for a
-//! while, without the watch; after a change of the leaf it reads nothing ahead for some steps. A
-//! step that reads nothing ahead costs little (`Unique::step`), so a drain, which deletes each key
-//! that it has passed, needs no read-ahead.
+//! 1. A step that continues is answered from the batch, if its stamp holds.
+//! 2. If the table was changed, the index is asked whether the leaf has the version that was read
+//!    (`Unique::unchanged`): the step finds its leaf, and no more.
+//! 3. Otherwise the index is read: one entry, and if the step continues, some behind it, four times
+//!    as many as the last time.
+//!
+//! A table that others change all the time would have its stamp armed, and ended, at each step. So
+//! after a change of the table some batches are read without a stamp (2 alone); after a change of
+//! the leaf, some steps read nothing ahead. A step that reads nothing ahead costs little
+//! (`Unique::step`), so a drain, which deletes each key that it has passed, needs no read-ahead.
 //!
 //! A host that showed the key of an answer as a number of its own, which stands for that key for
 //! ever, may ask for the next step by that number: then the key is neither written nor compared.
 //!
-//! What is kept are copies of bytes. Entries whose values hold handles are never answered from
-//! here: nobody counts those copies' handles. Of a bag, keys are answered from here, and never
-//! objects: what was read may have some of a key's objects without the others.
+//! # Invariants
+//!
+//! 1. An entry whose value holds handles is never answered from here: the batch is a copy, and owns
+//!    no counts of them.
+//! 2. Of a bag, keys are answered from here, and never objects: the batch may have some of a key's
+//!    objects without the others.
 
 use crate::change_stamp::Stamp;
 use crate::raw;
@@ -32,13 +43,13 @@ use larder_index::{Batch, Direction, Seen};
 /// Entries that are read ahead at first, and at most.
 const FIRST: usize = 8;
 const MOST: usize = 512;
-/// Steps without reading ahead after what had been read was changed; and readings without the watch
-/// after the table was.
+/// Steps that read nothing ahead after the leaf was changed, and batches without a stamp after the
+/// table was.
 const PAUSE: u32 = 64;
 /// More bytes than this are not kept.
 const KEEP: usize = 1 << 20;
 
-/// Where a step that goes on from the last answer begins.
+/// Where a step that may continue begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StepFrom<'k> {
     /// An index key.
@@ -47,7 +58,7 @@ pub(crate) enum StepFrom<'k> {
     Shown(u64),
 }
 
-/// What lies behind a key, as far as was read.
+/// What comes after a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextEntry<'a> {
     /// A key, and the first value under it.
@@ -56,17 +67,17 @@ pub(crate) enum NextEntry<'a> {
     End,
 }
 
-/// See the module.
+/// A thread's cursor (see the module).
 #[derive(Default)]
 pub(crate) struct ReadAhead {
-    /// The number of the table's watch; 0 for none.
+    /// The number of the table's change stamp; 0 for none.
     table: u64,
-    /// None if what was read is not watched.
+    /// The batch's stamp; None if it was read without one.
     stamp: Option<Stamp>,
     backward: bool,
     /// A key has one entry at most.
     unique: bool,
-    /// What was read.
+    /// What was read, of which the entry at `at` is the last answer.
     batch: Box<Batch>,
     /// Where the next step reads; it becomes `batch` when the step has an answer.
     pub(crate) spare: Box<Batch>,
@@ -80,7 +91,7 @@ pub(crate) struct ReadAhead {
     more: usize,
     /// Steps until something is read ahead again.
     pause: u32,
-    /// Readings until the watch is asked again.
+    /// Batches until one has a stamp again.
     without_stamp: u32,
 }
 
@@ -100,9 +111,9 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 impl ReadAhead {
-    /// Whether a step goes on from the last answer.
+    /// Whether a step continues.
     #[inline(always)]
-    pub(crate) fn goes_on(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
+    pub(crate) fn continues(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
         self.table == table
             && self.backward == (way == Direction::Backward)
             && self.at < self.batch.len()
@@ -124,8 +135,8 @@ impl ReadAhead {
         self.shown = number;
     }
 
-    /// The first entry of the key behind that of the last answer; the number of entries if there is
-    /// none at all. None if it was not read.
+    /// The first entry of the key after the last answer; the number of entries if the table has no
+    /// more. None if it was not read.
     #[inline(always)]
     fn next_place(&self) -> Option<usize> {
         let next = self.at + 1;
@@ -136,7 +147,7 @@ impl ReadAhead {
         }
     }
 
-    /// As `behind`, where the key of the last answer may have several entries.
+    /// As `next_place`, where the key of the last answer may have several entries.
     fn next_of_bag(&self, mut next: usize) -> Option<usize> {
         let key = self.batch.key(self.at);
         while next < self.batch.len() && same(self.batch.key(next), key) {
@@ -145,7 +156,8 @@ impl ReadAhead {
         (next < self.batch.len() || self.batch.done).then_some(next)
     }
 
-    /// Goes to an entry and gives it, unless its value holds handles; at the end, says so.
+    /// Makes an entry the last answer and gives it, unless its value holds handles (invariant 1);
+    /// at the end, says so.
     #[inline(always)]
     fn go_to(&mut self, next: usize) -> Option<NextEntry<'_>> {
         if next >= self.batch.len() {
@@ -159,8 +171,7 @@ impl ReadAhead {
         Some(NextEntry::Entry(key, value))
     }
 
-    /// What lies behind the key of the last answer, if it was read and `holds` says that it still
-    /// is what the table has.
+    /// (1) What comes after the last answer, if it was read and `holds` says that its stamp does.
     #[inline(always)]
     pub(crate) fn next(&mut self, holds: impl FnOnce(Stamp) -> bool) -> Option<NextEntry<'_>> {
         let stamp = self.stamp?;
@@ -171,8 +182,8 @@ impl ReadAhead {
         self.go_to(next)
     }
 
-    /// As `next`, after the table was changed: if `same` says of the key of the last answer that
-    /// what was read around it was not.
+    /// (2) As `next`, after the table was changed: if `same` says of the key of the last answer
+    /// that its leaf has the version that was read.
     #[inline]
     pub(crate) fn next_unchanged(
         &mut self,
@@ -189,13 +200,13 @@ impl ReadAhead {
         self.go_to(next)
     }
 
-    /// How many entries a step that goes on from the last answer, and could not be answered from
-    /// here, should read ahead, and whether they are to be watched.
+    /// (3) How many entries a step that continues, and could not be answered from here, should read
+    /// ahead, and whether with a stamp.
     #[inline]
     pub(crate) fn wanted(&mut self) -> (usize, bool) {
-        let tells = self.batch.seen.is_some();
-        if (self.stamp.is_some() || tells) && self.next_place().is_some() {
-            // There was an answer, and it did not hold.
+        let versioned = self.batch.seen.is_some();
+        if (self.stamp.is_some() || versioned) && self.next_place().is_some() {
+            // There was an answer, and it was not current: the leaf changes, too.
             self.pause = PAUSE;
             self.more = 0;
         }
@@ -203,10 +214,10 @@ impl ReadAhead {
             self.pause -= 1;
             return (0, false);
         }
-        let watch = self.without_stamp == 0 || !tells;
+        let with_stamp = self.without_stamp == 0 || !versioned;
         self.without_stamp = self.without_stamp.saturating_sub(1);
         self.more = (4 * self.more).clamp(FIRST, MOST);
-        (self.more, watch)
+        (self.more, with_stamp)
     }
 
     /// Notes that a step began elsewhere than at the last answer.

@@ -1,17 +1,34 @@
 //! How a table is written: one entry, or the objects of one key, under the leaf's lock.
 //!
-//! Everything that changes a table goes through [`Table::change_one`] or [`Table::change_many`].
-//! They do what every change has to:
+//! Every change of a table is a *commit*: a call of one of the functions below, which do what every
+//! change has to.
 //!
-//! 1. under the lock, look at the state word again: a store that was replaced, a latch that was
-//!    acquired and a table that died are seen there, and the change is not made;
-//! 2. take counts for the handles of what is stored, before it can be seen;
-//! 3. remember a key that goes, if the table is fixed, before it can be seen to be gone; a bag's
-//!    key before its lock is given back, which who misses it waits for;
-//! 4. afterwards, count, and give back the handles of what was there once no reader can be copying
-//!    it.
+//! | function | index | changes |
+//! |---|---|---|
+//! | `put_one`, `remove_one` | set, ordered_set | one entry, in a way that is known beforehand |
+//! | `change_one` | set, ordered_set | one entry, as what is there decides |
+//! | `remove_read` | set | some entries that a scan read, if their leaf is as it was |
+//! | `change_many` | bag, duplicate_bag | the objects of one key |
 //!
-//! Linearisation point of a change: the store with which the index unlocks the leaf.
+//! # Steps
+//!
+//! 1. *Revalidate*, under the leaf's lock: a store that was replaced, a latch that was acquired and
+//!    a table that died are seen there. Then the change is not made, and the caller begins anew.
+//! 2. *Retain*: take counts for the handles of what is stored, before it can be seen.
+//! 3. *Remember* a key that goes, if the table is fixed, before it can be seen to be gone; a bag's
+//!    key before its lock is given back, which who misses it waits for.
+//! 4. *Settle up*, without the lock: count the objects, and leave the handles of what was there to
+//!    be released once no reader can be copying it.
+//!
+//! Linearisation point of a change: the store with which the index unlocks the leaf. What is done
+//! in (1) to (3) comes before it, (4) after it.
+//!
+//! # Invariants
+//!
+//! 1. A value in the index owns one count of each of its handles, from before it can be seen until
+//!    every reader that could see it is gone.
+//! 2. Between (1) and the linearisation point nobody acquires the latch or replaces the store
+//!    without waiting for this leaf's lock before it looks at the leaf.
 
 use super::begin::{after_lock, Intent, Operation};
 use crate::error::Error;
@@ -49,12 +66,13 @@ impl<'v> From<Change<'v>> for Edit<'v> {
     }
 }
 
-/// Handles of old values, whose counts are given back when no reader copies them any more.
-/// Forgotten, when an index panics, they are given back never.
+/// Handles of old values, whose counts are released when no reader copies them any more. If an
+/// index panics they are forgotten, and leak what they refer to.
 #[derive(Default)]
 struct Garbage(Handles);
 
 impl Garbage {
+    /// Adds the handles of a value that is about to go.
     #[inline]
     fn note(&mut self, value: &[u8]) {
         if raw::has_handles(value) {
@@ -67,6 +85,7 @@ impl Garbage {
         object::note_handles(value, &mut self.0);
     }
 
+    /// Releases them when every reader of now is gone. The values are in no leaf any more.
     #[inline]
     fn release(self, op: &Operation<'_>) {
         if !self.0.is_empty() {
@@ -96,7 +115,8 @@ impl Table {
         let mut garbage = Garbage::default();
         let mut delta = 0;
         let mut decide = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
-            // (1)
+            // (1) From here to the end of the closure the leaf is locked, and the table is as it
+            // was when the operation began.
             if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
                 return Change::Keep;
@@ -111,12 +131,13 @@ impl Table {
                     return Change::Keep;
                 }
             };
+            // Nothing was changed yet: what follows may still refuse.
             let inserts = old.is_none() && !matches!(change, Change::Keep | Change::Remove);
             if inserts && op.store.is_full() {
                 outcome = Err(self.full(op));
                 return Change::Keep;
             }
-            // (2), (3)
+            // (2), (3) The index makes the change as soon as the closure has returned.
             match change {
                 Change::Keep => return change,
                 Change::Put(_) | Change::PutScratch if same_handles => {}
@@ -125,6 +146,7 @@ impl Table {
                 Change::Remove if old.is_some() => self.note_removal(key),
                 Change::Remove => {}
             }
+            // The old value's handles are only noted: readers may be copying it without the lock.
             let stays = !matches!(change, Change::Remove);
             delta = i64::from(stays) - i64::from(old.is_some());
             if let (Some(old), false) = (old, same_handles) {
@@ -136,16 +158,15 @@ impl Table {
             Some(spare) => ix.update_with(op.guard, key, spare, &mut decide),
             None => ix.update(op.guard, key, &mut decide),
         };
-        // (4)
+        // (4) The leaf is unlocked: the change has taken effect, if there was one.
         op.store.count.add(delta);
         garbage.release(op);
         outcome
     }
 
     /// Stores a value in a set or ordered_set, if `predicate` consents, which sees what is under
-    /// the key, under the lock; gives what was there. As `change_one` with `Change::Put`, and
-    /// quicker. If the counts of the value's handles are `given`, the table has them once the value
-    /// is stored.
+    /// the key, under the lock; gives what was there. If the counts of the value's handles are
+    /// `given`, the table has them once the value is stored.
     #[inline]
     pub(crate) fn put_one(
         &self,
@@ -158,7 +179,9 @@ impl Table {
         let mut written = Written::Done;
         let mut garbage = Garbage::default();
         let was = ix.put(op.guard, key, value, &mut |old| {
-            // (1)
+            // The leaf is locked, and `old` lies in it. If the closure says false the index
+            // changes nothing.
+            // (1) No batch, no other store, no end of the table since the operation began.
             if !self.revalidate(op) {
                 written = Written::Moved;
                 return false;
@@ -170,16 +193,18 @@ impl Table {
                 written = Written::Full;
                 return false;
             }
-            // (2)
+            // (2) Given counts become the table's with the store that unlocks the leaf.
             if !given {
                 raw::retain_value(value);
             }
+            // The old value goes when the closure returns; its handles may still be copied by
+            // readers that pinned before.
             if let Some(old) = old {
                 garbage.note(old);
             }
             true
         });
-        // (4)
+        // (4) The value is in its leaf, unlocked. `Refused` left all as it was: nothing was noted.
         if was == Previous::Absent {
             op.store.count.add(1);
         }
@@ -188,8 +213,7 @@ impl Table {
     }
 
     /// Removes the entry under a key of a set or ordered_set, if there is one and `predicate`
-    /// consents, as of `put_one`; gives what was there. As `change_one` with `Change::Remove`, and
-    /// quicker.
+    /// consents, as of `put_one`; gives what was there.
     #[inline]
     pub(crate) fn remove_one(
         &self,
@@ -209,12 +233,12 @@ impl Table {
             let Some(old) = old.filter(|old| predicate(old)) else {
                 return false;
             };
-            // (3)
+            // (3) Who finds the key gone, because it waited for this lock, finds it remembered.
             self.note_removal(key);
             garbage.note(old);
             true
         });
-        // (4)
+        // (4) The entry is out of its leaf, unlocked.
         if was == Previous::Present {
             op.store.count.add(-1);
         }
@@ -237,6 +261,8 @@ impl Table {
         let key = |i: u32| self.key(batch.key(i as usize));
         let mut garbage = Garbage::default();
         let done = ix.remove_read(op.guard, key(first), (batch, chosen), &mut || {
+            // The leaf is locked, and its version is the one that the scan read: the entries lie
+            // where the batch says.
             // (1)
             if !self.revalidate(op) {
                 return false;
@@ -269,7 +295,8 @@ impl Table {
         let mut garbage = Garbage::default();
         let mut delta = 0;
         ix.update(op.guard, key, &mut |objects| {
-            // (1)
+            // (1) The lock is that of the key: of its leaf while it has few objects, else its
+            // stripe.
             if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
                 return;
@@ -287,7 +314,7 @@ impl Table {
                 outcome = Ok(Written::Full);
             }
             delta = values.delta;
-            // (3)
+            // (3) Once its last object is out, before the lock is given back.
             if delta < 0 && objects.is_empty() {
                 self.note_removal(key);
             }
@@ -295,8 +322,8 @@ impl Table {
         // (4)
         op.store.count.add(delta);
         garbage.release(op);
-        // A bag's scans wait for no lock: who armed the watch after `revalidate` and read before
-        // the change is told now.
+        // A bag's scans wait for no lock. Who armed the change stamp after `revalidate` and read
+        // before the change has its stamp ended here.
         after_lock();
         self.changes.note();
         outcome

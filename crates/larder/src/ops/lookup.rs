@@ -1,4 +1,12 @@
-//! Reading by key.
+//! Reading by key: lookup, member, lookup_element.
+//!
+//! 1. The right to read.
+//! 2. The thread pins the epoch: what the index and the state word lead to stays until the end.
+//! 3. The state word: the store, or why not (see `begin`).
+//! 4. The key's hash, with the table's seed.
+//! 5. The index copies the values under the key out of the leaf, and checks the leaf's version.
+//! 6. The caller visits the copies, still pinned: the counts of their handles are the table's, and
+//!    are not released while the epoch is pinned.
 //!
 //! Linearisation point of each: the load of the leaf's version that the index's check confirms. All
 //! objects under one key are seen as of one instant. No lock is taken.
@@ -44,41 +52,20 @@ impl Table {
         key: &[u8],
         visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
+        // (1) The table's life is looked at in (3).
         self.may_read(who)?;
+        // (2)
         let guard = local.pin();
+        // (3) A list batch that has objects under the key is settled here.
         let op = self.begin_on(&guard, key, Intent::Read)?;
+        // (4) to (6)
         Ok(self.visit_in(local, &op, self.key(key), visit))
     }
 
-    /// As `lookup`, for several keys; `visit` is told which key an object belongs to. Each key is
-    /// looked up by itself: the whole is no snapshot. Their misses in the processor's caches
-    /// overlap.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`, `Busy`: before anything is visited.
-    pub fn lookup_many(
-        &self,
-        who: OwnerId,
-        keys: &[&[u8]],
-        visit: &mut dyn FnMut(usize, &ObjectView<'_>),
-    ) -> Result<usize, Error> {
-        let mut all = KeyList::new();
-        keys.iter().for_each(|key| all.push(key));
-        let mut found = 0;
-        with_local(|local| {
-            self.lookup_many_in(local, who, &all, |i, stored| {
-                if let Some(stored) = stored {
-                    found += 1;
-                    visit(i, &stored.view());
-                }
-                true
-            })
-        })?;
-        Ok(found)
-    }
-
-    /// As `lookup_many`, for hosts. `visit` is called with `None` after the last object of each
-    /// key, and then says whether to go on.
+    /// As `lookup`, for several keys; `visit` is given the number of the key that an object belongs
+    /// to. It is called with `None` after the last object of each key, and then says whether to go
+    /// on. Each key is looked up by itself: the whole is no snapshot. Their misses in the
+    /// processor's caches overlap.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`: before anything is visited.
@@ -97,8 +84,9 @@ impl Table {
         let is_far = op.store.is_far(MANY_TO_READ);
         for from in (0..keys.len()).step_by(TOGETHER) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
-            // Short values are copied at once, after the ways to all of their leaves were asked
-            // for.
+            // Short values are copied at once, after the memory of all of their leaves was asked
+            // for: the misses overlap. Of a bag, the memory is asked for, and the keys are looked
+            // up one by one.
             let unique = match &op.store.index {
                 Index::Unique(ix) => Some(ix),
                 Index::Multi(_) => None,
@@ -111,11 +99,13 @@ impl Table {
                 let Local { shorts, plain, .. } = &mut *local;
                 match unique.map(|_| shorts.get(i)) {
                     Some((Lookup::Absent, _)) => {}
+                    // A copy of the whole value, checked.
                     Some((Lookup::Short(len), bytes)) => {
                         let (key, keypos) = (key.bytes, self.keypos());
                         let stored = Stored::beginning(key, (bytes, len), keypos, plain);
                         visit(from + i, Some(stored));
                     }
+                    // Too long for a short copy, or several values: the lookup of one key.
                     Some((Lookup::Long, _)) | None => {
                         self.visit_in(local, &op, key, |stored| {
                             visit(from + i, Some(stored));
@@ -156,20 +146,6 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `Position` if `pos` is 0, or past the end of one of the
     /// objects: then nothing is visited.
-    pub fn lookup_element(
-        &self,
-        who: OwnerId,
-        key: &[u8],
-        pos: usize,
-        visit: &mut dyn FnMut(TermRef<'_>),
-    ) -> Result<usize, Error> {
-        with_local(|local| self.lookup_element_in(local, who, key, pos, visit))
-    }
-
-    /// As `lookup_element`, for hosts.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`, `Busy`, `Position`.
     #[inline(always)]
     pub fn lookup_element_in(
         &self,
@@ -254,11 +230,13 @@ impl Table {
         let Index::Unique(ix) = &op.store.index else {
             return self.visit_all(local, op, key, &mut visit);
         };
+        // (5) A short value is copied to the stack, a longer one to the thread's buffer.
         let mut short = [0; SHORT];
         let found = copy_of(&**ix, op.guard, key, &mut short, &mut local.value);
         let Some((bytes, len)) = found else {
             return 0;
         };
+        // (6) `plain` is where a compressed object is unpacked, if the caller opens it.
         let (keypos, plain) = (self.keypos(), &mut local.plain);
         visit(Stored::beginning(key.bytes, (bytes, len), keypos, plain));
         1

@@ -1,14 +1,14 @@
-//! Going from key to key: first, next, last, prev, and slots.
+//! Going from key to key: first, next, last, prev.
 //!
 //! A step asks the index for the entry next to a key; it needs nothing to be fixed. Hash order and
 //! key order both survive whatever else happens to the table: a key that is there throughout is met
 //! exactly once.
 //!
-//! Who goes on and on is answered from what the thread read ahead, while the table, or the leaf,
-//! does not change (see `ahead`).
+//! Steps that follow each other are answered from the thread's read-ahead cursor, while the table,
+//! or the leaf, does not change (see `read_ahead`).
 //!
 //! Linearisation point: the load of the leaf's version that the index's check confirms; for an
-//! answer that was read ahead, the look at the watch, or the load of the version that says that the
+//! answer that was read ahead, the load of the change stamp, or of the version that says that the
 //! leaf is as it was.
 
 use super::begin::Operation;
@@ -19,10 +19,7 @@ use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
 use crate::stored::Stored;
 use crate::table::Table;
 use larder_index::{Direction, Key};
-use larder_term::object::ObjectView;
 use larder_term::TermRef;
-
-type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
 
 impl Table {
     /// Calls `visit` with the first key; false if the table is empty.
@@ -30,13 +27,7 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn first(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
-        self.step(
-            who,
-            None,
-            Direction::Forward,
-            &mut |o| visit(o.key()),
-            false,
-        )
+        self.step(who, None, Direction::Forward, visit)
     }
 
     /// Calls `visit` with the last key; for the unordered types, as `first`.
@@ -44,13 +35,7 @@ impl Table {
     /// # Errors
     /// As `first`.
     pub fn last(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
-        self.step(
-            who,
-            None,
-            Direction::Backward,
-            &mut |o| visit(o.key()),
-            false,
-        )
+        self.step(who, None, Direction::Backward, visit)
     }
 
     /// Calls `visit` with the key after this one; false if it is the last. An ordered_set takes any
@@ -64,13 +49,7 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
-        self.step(
-            who,
-            Some(key),
-            Direction::Forward,
-            &mut |o| visit(o.key()),
-            false,
-        )
+        self.step(who, Some(key), Direction::Forward, visit)
     }
 
     /// Calls `visit` with the key before this one; for the unordered types, as `next`.
@@ -83,55 +62,7 @@ impl Table {
         key: &[u8],
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
-        self.step(
-            who,
-            Some(key),
-            Direction::Backward,
-            &mut |o| visit(o.key()),
-            false,
-        )
-    }
-
-    /// As `first`, with all objects under the key.
-    ///
-    /// # Errors
-    /// As `first`.
-    pub fn first_lookup(&self, who: OwnerId, visit: &mut Visit<'_>) -> Result<bool, Error> {
-        self.step(who, None, Direction::Forward, visit, true)
-    }
-
-    /// As `last`, with all objects under the key.
-    ///
-    /// # Errors
-    /// As `first`.
-    pub fn last_lookup(&self, who: OwnerId, visit: &mut Visit<'_>) -> Result<bool, Error> {
-        self.step(who, None, Direction::Backward, visit, true)
-    }
-
-    /// As `next`, with all objects under the key.
-    ///
-    /// # Errors
-    /// As `next`.
-    pub fn next_lookup(
-        &self,
-        who: OwnerId,
-        key: &[u8],
-        visit: &mut Visit<'_>,
-    ) -> Result<bool, Error> {
-        self.step(who, Some(key), Direction::Forward, visit, true)
-    }
-
-    /// As `prev`, with all objects under the key.
-    ///
-    /// # Errors
-    /// As `next`.
-    pub fn prev_lookup(
-        &self,
-        who: OwnerId,
-        key: &[u8],
-        visit: &mut Visit<'_>,
-    ) -> Result<bool, Error> {
-        self.step(who, Some(key), Direction::Backward, visit, true)
+        self.step(who, Some(key), Direction::Backward, visit)
     }
 
     /// The way a traversal really goes: unordered tables know only one.
@@ -148,23 +79,22 @@ impl Table {
         who: OwnerId,
         from: Option<&[u8]>,
         direction: Direction,
-        visit: &mut Visit<'_>,
-        all: bool,
+        visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
         let visit = |stored: Stored<'_>| {
-            visit(&stored.view());
+            visit(stored.view().key());
             0
         };
-        with_local(|local| self.step_in(local, who, from, (direction, all), visit))
+        with_local(|local| self.step_in(local, who, from, (direction, false), visit))
     }
 
     /// One step, for hosts: from a key, or from the edge for none, to the next key in a direction.
     /// Calls `visit` with the first object under it, or with `all` each. Its answer is a number
     /// that stands for the key for ever, or 0 for none: see [`Local::has_shown`].
     ///
-    /// 1. A step that goes on from the last is answered from what was read ahead, if that holds.
-    /// 2. Otherwise the index is asked for the entry next to the key, or, where steps go on and on,
-    ///    for some more.
+    /// 1. A step that continues the last is answered from what was read ahead, if that is current.
+    /// 2. Otherwise the index is asked for the entry next to the key and, if the step continues the
+    ///    last, for some more.
     /// 3. In a table without order the key must be there, or have been deleted since the table was
     ///    fixed.
     ///
@@ -181,21 +111,23 @@ impl Table {
     ) -> Result<bool, Error> {
         self.may_read(who)?;
         let way = self.way(direction);
-        let mut goes_on = false;
+        let mut continues = false;
+        // (1) No epoch is pinned, and no leaf looked at. All objects of a bag's key are never
+        // answered so.
         if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
-            goes_on = self.goes_on(&local.read_ahead, StepFrom::Key(key), way);
-            if !goes_on {
+            continues = self.continues(&local.read_ahead, StepFrom::Key(key), way);
+            if !continues {
                 local.read_ahead.begins_anew();
-            } else if let Some(behind) = self.read_ahead(&mut local.read_ahead) {
-                let shown = self.show(behind, &mut local.plain, &mut visit);
-                return Ok(note(&mut local.read_ahead, shown));
+            } else if let Some(next) = self.read_ahead(&mut local.read_ahead) {
+                let shown = self.show(next, &mut local.plain, &mut visit);
+                return Ok(note_shown(&mut local.read_ahead, shown));
             }
         }
-        self.look(local, (from, goes_on), (way, all), &mut visit)
+        self.look(local, (from, continues), (way, all), &mut visit)
     }
 
-    /// A step that goes on from the key that was shown as this number. None, and nothing was done,
-    /// if it can't be answered from what was read ahead.
+    /// A step from the key that was shown as this number. It is answered from what was read ahead,
+    /// or None, and nothing was done.
     #[inline]
     pub fn step_on(
         &self,
@@ -206,16 +138,16 @@ impl Table {
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Option<bool> {
         self.may_read(who).ok()?;
-        if !self.goes_on(
+        if !self.continues(
             &local.read_ahead,
             StepFrom::Shown(number),
             self.way(direction),
         ) {
             return None;
         }
-        let behind = self.read_ahead(&mut local.read_ahead)?;
-        let shown = self.show(behind, &mut local.plain, &mut visit);
-        Some(note(&mut local.read_ahead, shown))
+        let next = self.read_ahead(&mut local.read_ahead)?;
+        let shown = self.show(next, &mut local.plain, &mut visit);
+        Some(note_shown(&mut local.read_ahead, shown))
     }
 
     /// Whether a step may be answered from what was read ahead.
@@ -224,14 +156,14 @@ impl Table {
         !all || self.kind().is_unique()
     }
 
-    /// Whether a step goes on from the last answer of this thread.
+    /// Whether a step continues the last of this thread.
     #[inline(always)]
-    fn goes_on(&self, ahead: &ReadAhead, from: StepFrom<'_>, way: Direction) -> bool {
-        ahead.goes_on(self.changes.number(), from, way)
+    fn continues(&self, ahead: &ReadAhead, from: StepFrom<'_>, way: Direction) -> bool {
+        ahead.continues(self.changes.number(), from, way)
     }
 
-    /// What lies behind the last answer, from what was read ahead. It has no handles, so nobody has
-    /// to be kept from giving them back meanwhile.
+    /// What comes after the last answer, from what was read ahead. It has no handles, so nobody has
+    /// to be kept from releasing them meanwhile.
     #[inline(always)]
     fn read_ahead<'l>(&self, ahead: &'l mut ReadAhead) -> Option<NextEntry<'l>> {
         if self.state.tag() != 0 {
@@ -241,15 +173,15 @@ impl Table {
         ahead.next(|stamp| self.changes.holds(stamp))
     }
 
-    /// Shows what lies behind a key. None at the end, else what the key was shown as.
+    /// Shows what comes after a key. None at the end, else what the key was shown as.
     #[inline(always)]
     fn show(
         &self,
-        behind: NextEntry<'_>,
+        next: NextEntry<'_>,
         plain: &mut Vec<u8>,
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Option<u64> {
-        match behind {
+        match next {
             NextEntry::Entry(key, value) => {
                 Some(visit(Stored::new(key, value, self.keypos(), plain)))
             }
@@ -257,12 +189,12 @@ impl Table {
         }
     }
 
-    /// A step that looks at leaves: from a key, and whether it goes on from the last answer.
+    /// (2), (3) A step that looks at leaves: from a key, and whether it continues the last.
     #[inline(never)]
     fn look(
         &self,
         local: &mut Local,
-        (from, goes_on): (Option<&[u8]>, bool),
+        (from, continues): (Option<&[u8]>, bool),
         (way, all): (Direction, bool),
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
@@ -270,22 +202,27 @@ impl Table {
         let op = self.begin(&guard)?;
         let changes = &self.changes;
         let (mut stamp, mut more) = (None, 0);
-        if goes_on {
-            // The table was changed: perhaps the leaf that was read was not.
+        if continues {
+            // The table was changed: perhaps the leaf that was read was not. Then the next entry
+            // of the cursor is current, although its stamp is not.
             let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
-            if let Some(behind) = local.read_ahead.next_unchanged(same) {
-                let shown = self.show(behind, &mut local.plain, visit);
-                return Ok(note(&mut local.read_ahead, shown));
+            if let Some(next) = local.read_ahead.next_unchanged(same) {
+                let shown = self.show(next, &mut local.plain, visit);
+                return Ok(note_shown(&mut local.read_ahead, shown));
             }
-            let watching;
-            (more, watching) = local.read_ahead.wanted();
-            // A store that was replaced before the watch was armed is watched by nobody.
-            stamp = watching
+            let with_stamp;
+            (more, with_stamp) = local.read_ahead.wanted();
+            // Armed before the leaf is read. Changes of a store that was replaced before note
+            // nothing that this stamp would see: it is kept for the current store alone.
+            stamp = with_stamp
                 .then(|| changes.arm())
                 .filter(|_| self.state.holds(op.state, &guard));
         }
+        // The entries go to the cursor's spare batch, so that the last answer stays until there is
+        // another.
         let from = from.map(|key| self.key(key));
         let here = op.go(from, way, more, &mut local.read_ahead);
+        // (3) The key need not be there in an ordered_set.
         if let (Some(key), false, false) = (from, here, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
         }
@@ -293,16 +230,17 @@ impl Table {
             return Ok(self.give_all(&op, local, visit));
         }
         let ReadAhead { spare, .. } = &local.read_ahead;
-        let behind = match spare.is_empty() {
+        let next = match spare.is_empty() {
             true => NextEntry::End,
             false => NextEntry::Entry(spare.key(0), spare.value(0)),
         };
-        let shown = self.show(behind, &mut local.plain, visit);
+        let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
+            // What lies behind the answer is kept, for a step that continues it.
             let unique = self.kind().is_unique();
             local.read_ahead.keep(changes.number(), stamp, way, unique);
         }
-        Ok(note(&mut local.read_ahead, shown))
+        Ok(note_shown(&mut local.read_ahead, shown))
     }
 
     /// Whether a key that is not in the table, which has no order, was deleted since it was fixed.
@@ -352,7 +290,7 @@ impl Table {
 
 /// Notes what the key of an answer was shown as. Whether there was an answer.
 #[inline(always)]
-fn note(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
+fn note_shown(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
     if let Some(number) = shown {
         ahead.show(number);
     }
@@ -361,7 +299,7 @@ fn note(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
 
 impl Operation<'_> {
     /// Reads the entry next to a key, or the first of the direction for none, into the cursor's
-    /// spare batch, and if `more` is not 0, about so many behind it. Whether the key is there.
+    /// spare batch, and if `more` is not 0, about so many after it. Whether the key is there.
     #[inline]
     fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut ReadAhead) -> bool {
         let batch = &mut ahead.spare;

@@ -38,7 +38,7 @@ impl Table {
     ) -> Result<DeleteJob, Error> {
         self.check_write(who)?;
         Ok(DeleteJob {
-            work: Work::new(self, program),
+            work: WriteScan::new(self, program),
         })
     }
 
@@ -61,14 +61,14 @@ impl Table {
             return Err(Error::KeyChanged);
         }
         Ok(ReplaceJob {
-            work: Work::new(self, program),
+            work: WriteScan::new(self, program),
             prepared: ObjectBuf::new(),
         })
     }
 }
 
 /// What both jobs are made of.
-struct Work {
+struct WriteScan {
     scan: Scan,
     program: Arc<Program>,
     count: u64,
@@ -81,7 +81,7 @@ struct Work {
 }
 
 /// Whether something is to be done with an object.
-type Wanted<'a> = dyn Fn(&Program, &ObjectView<'_>, &Context<'_>, &mut Scratch) -> bool + 'a;
+type Matches<'a> = dyn Fn(&Program, &ObjectView<'_>, &Context<'_>, &mut Scratch) -> bool + 'a;
 
 /// What is to be done with an object that matched.
 type Act<'a> = dyn FnMut(&Table, &Operation<'_>, &mut Turn<'_>) -> Result<u64, Error> + 'a;
@@ -95,9 +95,9 @@ struct Turn<'t> {
     value: &'t [u8],
 }
 
-impl Work {
+impl WriteScan {
     fn new(table: &Arc<Table>, program: Arc<Program>) -> Self {
-        Work {
+        WriteScan {
             scan: Scan::new(table, Some(Arc::clone(&program)), Direction::Forward),
             program,
             count: 0,
@@ -113,7 +113,7 @@ impl Work {
         &mut self,
         budget: &mut Budget,
         ctx: &Context<'_>,
-        (wanted, at_once): (&Wanted<'_>, bool),
+        (wanted, at_once): (&Matches<'_>, bool),
         act: &mut Act<'_>,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
@@ -328,7 +328,7 @@ impl Turn<'_> {
 
 /// A delete by match specification, under way. Dropped before its end, it has deleted some.
 pub struct DeleteJob {
-    work: Work,
+    work: WriteScan,
 }
 
 impl DeleteJob {
@@ -351,7 +351,7 @@ impl DeleteJob {
 
 /// A replace by match specification, under way. Dropped before its end, it has replaced some.
 pub struct ReplaceJob {
-    work: Work,
+    work: WriteScan,
     /// Memory for new objects.
     prepared: ObjectBuf,
 }

@@ -1,0 +1,85 @@
+//! Elements: `update_element`.
+
+use super::{Edited, NewRow, Order};
+use crate::error::Error;
+use crate::ids::{OwnerId, Who};
+use crate::local::{with_local, Local};
+use crate::table::Table;
+use larder_term::object::patch::Patch;
+use larder_term::object::ObjectRef;
+use larder_term::TermRef;
+
+impl Table {
+    /// Replaces elements of the object under the index key; false if there is none. With `default`,
+    /// an object that is not there is made of it first. The last of several for one position
+    /// counts; all or none.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadDefault`, `Keypos`, `Position`.
+    ///
+    /// # Complexity
+    /// Linear in the object and the new elements.
+    pub fn update_element(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        ops: &[(usize, TermRef<'_>)],
+        default: Option<NewRow<'_>>,
+    ) -> Result<bool, Error> {
+        with_local(|local| {
+            let done = self.update_element_in(local, who, key, ops, None);
+            let (Ok(false), Some(row)) = (&done, default) else {
+                return done;
+            };
+            let row = self.new_row(row)?;
+            self.update_element_in(local, who, key, ops, Some(row.borrow()))
+        })
+    }
+
+    /// As `update_element`, with the default as an object of the table that has the key.
+    ///
+    /// # Errors
+    /// As `update_element`.
+    #[inline]
+    pub fn update_element_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        ops: &[(usize, TermRef<'_>)],
+        default: Option<ObjectRef<'_>>,
+    ) -> Result<bool, Error> {
+        let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
+        self.edit(local, who, key, (default, last), |value, out| {
+            if ops.is_empty() {
+                return Ok(Edited::Same);
+            }
+            self.replace(value, ops, out)
+        })
+    }
+
+    /// Writes a value with other elements.
+    #[inline]
+    fn replace(
+        &self,
+        value: &[u8],
+        ops: &[(usize, TermRef<'_>)],
+        out: &mut Vec<u8>,
+    ) -> Result<Edited, Error> {
+        let order = Order::of(ops, |op| op.0);
+        let mut patch = Patch::new(value, self.keypos(), out);
+        if let Some((pos, _)) = ops.iter().find(|(pos, _)| !patch.has(*pos)) {
+            return Err(self.no_element(*pos));
+        }
+        let mut i = 0;
+        while let Some(&(pos, term)) = order.get(ops, i) {
+            i += 1;
+            if order.get(ops, i).is_some_and(|next| next.0 == pos) {
+                continue;
+            }
+            let old = patch.element(pos);
+            patch.put(old, term);
+        }
+        Ok(Edited::anew(patch.finish()))
+    }
+}
