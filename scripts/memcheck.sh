@@ -40,7 +40,7 @@ export LARDER_SEED=${LARDER_SEED:-2026,11,21} LARDER_CASES=${LARDER_CASES:-1} ER
 ALONE=(larder_memcheck:together_test_)
 # Left out: how long the heir of a thousand processes waits says nothing here, and two hundred
 # thousand rows teach no more than a thousand.
-LIBRARY=(larder_memcheck larder_smoke_tests -larder_smoke_tests:heir_hears_first_test -larder_smoke_tests:long_work_lets_others_run_test_)
+LIBRARY=(larder_memcheck larder_nif_tests -larder_nif_tests:heir_hears_first_test -larder_nif_tests:long_work_lets_others_run_test_)
 passed=0 failed=0
 have valgrind || die "valgrind is needed (apt-get install valgrind)"
 

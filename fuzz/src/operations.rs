@@ -7,12 +7,12 @@ use larder::{structures, TableKind};
 use larder_term::{term, Term};
 
 /// The obvious table: rows in order of arrival.
-struct Model {
+struct Oracle {
     kind: TableKind,
     rows: Vec<(Term, Term)>,
 }
 
-impl Model {
+impl Oracle {
     fn same(&self, a: &Term, b: &Term) -> bool {
         match self.kind {
             TableKind::OrderedSet => a.as_ref().eq_term(b.as_ref()),
@@ -116,31 +116,31 @@ pub fn operations(data: &[u8]) {
     let table = builder
         .create()
         .unwrap_or_else(|error| panic!("{} {name}: {error}", structure.name));
-    let mut model = Model {
+    let mut oracle = Oracle {
         kind,
         rows: Vec::new(),
     };
     while !input.is_over() {
-        one(&mut input, &table, &mut model);
-        assert_eq!(table.len(), model.rows.len(), "{} {name}", structure.name);
+        one(&mut input, &table, &mut oracle);
+        assert_eq!(table.len(), oracle.rows.len(), "{} {name}", structure.name);
     }
-    compare(&table, &model);
+    compare(&table, &oracle);
     table.drop_table().expect("one's own table");
 }
 
-fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
+fn one(input: &mut Input<'_>, table: &Table, oracle: &mut Oracle) {
     match input.below(18) {
         0..=2 => {
             let pair = (key(input), value(input));
             table.insert(&row(&pair)).expect("insert");
-            model.insert(pair.0, pair.1);
+            oracle.insert(pair.0, pair.1);
         }
         3 => {
             let pair = (key(input), value(input));
-            let new = model.under(&pair.0).is_empty();
+            let new = oracle.under(&pair.0).is_empty();
             assert_eq!(table.insert_new(&row(&pair)).expect("insert_new"), new);
             if new {
-                model.insert(pair.0, pair.1);
+                oracle.insert(pair.0, pair.1);
             }
         }
         4 => {
@@ -149,28 +149,28 @@ fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
                 .collect();
             let rows: Vec<Term> = pairs.iter().map(row).collect();
             table.insert_all(&rows).expect("insert_all");
-            pairs.into_iter().for_each(|(k, v)| model.insert(k, v));
+            pairs.into_iter().for_each(|(k, v)| oracle.insert(k, v));
         }
         5 | 6 => {
             let key = key(input);
-            assert_eq!(table.lookup(&key).expect("lookup"), model.under(&key));
+            assert_eq!(table.lookup(&key).expect("lookup"), oracle.under(&key));
         }
         7 => {
             let key = key(input);
-            let held = model.delete(&key);
+            let held = oracle.delete(&key);
             assert_eq!(table.delete(&key).expect("delete"), held);
         }
         8 => {
             let key = key(input);
-            let under = model.under(&key);
-            model.delete(&key);
+            let under = oracle.under(&key);
+            oracle.delete(&key);
             assert_eq!(table.take(&key).expect("take"), under);
         }
         9 => {
             let pair = (key(input), value(input));
-            let before = model.rows.len();
-            model.rows.retain(|held| *held != pair);
-            let gone = before - model.rows.len();
+            let before = oracle.rows.len();
+            oracle.rows.retain(|held| *held != pair);
+            let gone = before - oracle.rows.len();
             assert_eq!(
                 table.delete_object(&row(&pair)).expect("delete_object"),
                 gone
@@ -181,7 +181,7 @@ fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
                 .select_count("[{{'_','$1'},[{'<','$1',2}],[true]}]")
                 .expect("count");
             let two = term!(2);
-            let rows = model.rows.iter();
+            let rows = oracle.rows.iter();
             let count = rows
                 .filter(|(_, v)| v.as_ref().cmp_term(two.as_ref()).is_lt())
                 .count();
@@ -189,9 +189,9 @@ fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
         }
         11 => {
             let one = term!(1);
-            let before = model.rows.len();
-            model.rows.retain(|(_, v)| *v != one);
-            let gone = before - model.rows.len();
+            let before = oracle.rows.len();
+            oracle.rows.retain(|(_, v)| *v != one);
+            let gone = before - oracle.rows.len();
             assert_eq!(
                 table
                     .select_delete("[{{'_',1},[],[true]}]")
@@ -201,53 +201,53 @@ fn one(input: &mut Input<'_>, table: &Table, model: &mut Model) {
         }
         12 if input.below(4) == 0 => {
             table.clear().expect("clear");
-            model.rows.clear();
+            oracle.rows.clear();
         }
         13 => {
             let (key, value) = (key(input), value(input));
             match table.update(&key, 2, &value) {
-                Ok(was) => assert_eq!(was, model.change(&key, |_| value)),
-                Err(error) => assert!(model.is_bag(), "{error}"),
+                Ok(was) => assert_eq!(was, oracle.change(&key, |_| value)),
+                Err(error) => assert!(oracle.is_bag(), "{error}"),
             }
         }
-        14 => add(table, model, &key(input), i64::from(input.byte()) - 100),
+        14 => add(table, oracle, &key(input), i64::from(input.byte()) - 100),
         15 => {
-            let three = |model: &mut Model| {
-                let ones = model.rows.iter_mut().filter(|(_, v)| *v == term!(1));
+            let three = |oracle: &mut Oracle| {
+                let ones = oracle.rows.iter_mut().filter(|(_, v)| *v == term!(1));
                 ones.map(|(_, v)| *v = term!(3)).count()
             };
             match table.select_replace("[{{'$1',1},[],[{{'$1',3}}]}]") {
-                Ok(count) => assert_eq!(count, three(model) as u64),
-                Err(error) => assert!(model.is_bag(), "{error}"),
+                Ok(count) => assert_eq!(count, three(oracle) as u64),
+                Err(error) => assert!(oracle.is_bag(), "{error}"),
             }
         }
-        16 => walk_back(table, model),
-        _ => walk(table, model),
+        16 => walk_back(table, oracle),
+        _ => walk(table, oracle),
     }
 }
 
 /// The keys from one on, by such steps.
-fn steps(from: Option<Term>, model: &Model, step: impl Fn(&Term) -> Option<Term>) -> Vec<Term> {
+fn steps(from: Option<Term>, oracle: &Oracle, step: impl Fn(&Term) -> Option<Term>) -> Vec<Term> {
     let mut keys: Vec<Term> = Vec::new();
     let mut at = from;
     while let Some(key) = at {
         at = step(&key);
         keys.push(key);
-        assert!(keys.len() <= model.rows.len(), "a walk that does not end");
+        assert!(keys.len() <= oracle.rows.len(), "a walk that does not end");
     }
     keys
 }
 
 /// From key to key: every key once, in order where there is one.
-fn walk(table: &Table, model: &Model) {
+fn walk(table: &Table, oracle: &Oracle) {
     let first = table.first().expect("first");
-    let mut keys = steps(first, model, |key| table.next(key).expect("next"));
-    if model.kind == TableKind::OrderedSet {
+    let mut keys = steps(first, oracle, |key| table.next(key).expect("next"));
+    if oracle.kind == TableKind::OrderedSet {
         assert!(keys
             .windows(2)
             .all(|two| two[0].as_ref().cmp_term(two[1].as_ref()).is_lt()));
     }
-    let mut expected: Vec<Term> = model.rows.iter().map(|(key, _)| key.clone()).collect();
+    let mut expected: Vec<Term> = oracle.rows.iter().map(|(key, _)| key.clone()).collect();
     expected.sort();
     expected.dedup();
     keys.sort();
@@ -255,39 +255,39 @@ fn walk(table: &Table, model: &Model) {
 }
 
 /// From key to key backwards, where there is an order.
-fn walk_back(table: &Table, model: &Model) {
-    if model.kind != TableKind::OrderedSet {
+fn walk_back(table: &Table, oracle: &Oracle) {
+    if oracle.kind != TableKind::OrderedSet {
         return;
     }
     let last = table.last().expect("last");
-    let keys = steps(last, model, |key| table.prev(key).expect("prev"));
-    let mut expected: Vec<Term> = model.rows.iter().map(|(key, _)| key.clone()).collect();
+    let keys = steps(last, oracle, |key| table.prev(key).expect("prev"));
+    let mut expected: Vec<Term> = oracle.rows.iter().map(|(key, _)| key.clone()).collect();
     expected.sort_by(|a, b| b.as_ref().cmp_term(a.as_ref()));
     assert_eq!(keys, expected);
 }
 
 /// Adds to what may be no number, or not be there.
-fn add(table: &Table, model: &mut Model, key: &Term, by: i64) {
-    let before = model.value(key);
+fn add(table: &Table, oracle: &mut Oracle, key: &Term, by: i64) {
+    let before = oracle.value(key);
     let sum = table.add(key, 2, by);
     let small = before.as_ref().and_then(|value| value.as_ref().as_int());
     if let Some(expected) = small.and_then(|n| n.checked_add(by)) {
         assert_eq!(
             sum.as_ref().ok(),
-            (!model.is_bag()).then_some(&Term::int(expected))
+            (!oracle.is_bag()).then_some(&Term::int(expected))
         );
     }
     match sum {
-        Ok(sum) => assert!(model.change(key, |_| sum)),
-        Err(_) => assert!(model.is_bag() || small.is_none()),
+        Ok(sum) => assert!(oracle.change(key, |_| sum)),
+        Err(_) => assert!(oracle.is_bag() || small.is_none()),
     }
 }
 
-fn compare(table: &Table, model: &Model) {
+fn compare(table: &Table, oracle: &Oracle) {
     let mut found = table.to_vec().expect("all rows");
-    let mut expected: Vec<Term> = model.rows.iter().map(row).collect();
+    let mut expected: Vec<Term> = oracle.rows.iter().map(row).collect();
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
-    walk(table, model);
+    walk(table, oracle);
 }

@@ -2,14 +2,14 @@
 //! that the narrow places between a check and what relies on it are met. Each execution's history
 //! must be linearizable, and the index must have what the history left.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model_checker`.
 #![cfg(larder_model)]
 
 use larder_index::sync::atomic::AtomicU64;
 use larder_index::sync::Fault;
 use larder_index::{multi_with, LeafConfig, Quarantine, Unique};
 use larder_testing::history::of_threads;
-use larder_testing::model::{
+use larder_testing::model_checker::{
     alone, check, each_goes_wrong, each_is_found, history, plant_told, planted_search, rounds,
     Faults, Search,
 };

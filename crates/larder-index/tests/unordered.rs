@@ -18,11 +18,11 @@ fn value(n: u64) -> Vec<u8> {
     vec![n as u8; len as usize]
 }
 
-fn fill(index: &dyn Unique, model: &mut HashMap<u64, Vec<u8>>, keys: impl Iterator<Item = u64>) {
+fn fill(index: &dyn Unique, oracle: &mut HashMap<u64, Vec<u8>>, keys: impl Iterator<Item = u64>) {
     for k in keys {
-        let value = value(mix(k ^ model.len() as u64));
+        let value = value(mix(k ^ oracle.len() as u64));
         put(index, key_of(&k.to_be_bytes()), &value);
-        model.insert(k, value);
+        oracle.insert(k, value);
     }
 }
 
@@ -45,8 +45,8 @@ fn scan(index: &dyn Unique, any_order: bool, mut each: impl FnMut(&Batch)) {
     }
 }
 
-/// Checks that the index has what the model has, by both kinds of scans and by look-ups.
-fn check(index: &dyn Unique, model: &HashMap<u64, Vec<u8>>) {
+/// Checks that the index has what the oracle has, by both kinds of scans and by look-ups.
+fn check(index: &dyn Unique, oracle: &HashMap<u64, Vec<u8>>) {
     for any_order in [false, true] {
         let mut found = HashMap::new();
         scan(index, any_order, |batch| {
@@ -56,25 +56,25 @@ fn check(index: &dyn Unique, model: &HashMap<u64, Vec<u8>>) {
                 assert!(before.is_none(), "met twice");
             }
         });
-        assert!(found == *model, "{any_order}");
+        assert!(found == *oracle, "{any_order}");
     }
-    for (k, value) in model {
+    for (k, value) in oracle {
         let mut out = Vec::new();
         assert!(index.get(&pin(), key_of(&k.to_be_bytes()), &mut out));
         assert!(out == *value);
     }
-    assert_eq!(index.len(), model.len());
+    assert_eq!(index.len(), oracle.len());
 }
 
 #[test]
 fn what_a_batch_had_is_removed_at_once() {
     for config in configs() {
         let index = make(Kind::Hash, config);
-        let mut model = HashMap::new();
+        let mut oracle = HashMap::new();
         let (mut removed, mut rounds) = (0, 0);
         for round in 0..if cfg!(miri) { 3 } else { 60u64 } {
             let keys = (0..200 + 20 * (round % 7)).map(|i| mix(round * 31 + i) % 4000);
-            fill(&*index, &mut model, keys);
+            fill(&*index, &mut oracle, keys);
             // None, some, or all; of leaves that were read in order nothing can be removed.
             let part = [0, 1, 30, 64][round as usize % 4];
             scan(&*index, true, |batch| {
@@ -98,7 +98,7 @@ fn what_a_batch_had_is_removed_at_once() {
                 assert_eq!(asked, 2 * u32::from(batch.unordered));
                 if done {
                     for &i in &chosen {
-                        assert!(model.remove(&number(batch, i as usize)).is_some());
+                        assert!(oracle.remove(&number(batch, i as usize)).is_some());
                     }
                     removed += chosen.len();
                     rounds += 1;
@@ -106,7 +106,7 @@ fn what_a_batch_had_is_removed_at_once() {
                     assert!(!index.remove_read(&pin(), key, (batch, &chosen), &mut || true));
                 }
             });
-            check(&*index, &model);
+            check(&*index, &oracle);
         }
         assert!(removed > 100 && rounds > 5, "{removed} {rounds}");
     }
@@ -116,8 +116,8 @@ fn what_a_batch_had_is_removed_at_once() {
 fn nothing_is_removed_from_a_leaf_that_has_changed() {
     for config in configs() {
         let index = make(Kind::Hash, config);
-        let mut model = HashMap::new();
-        fill(&*index, &mut model, 0..300);
+        let mut oracle = HashMap::new();
+        fill(&*index, &mut oracle, 0..300);
         let mut tried = 0;
         scan(&*index, true, |batch| {
             if batch.len() < 2 || !batch.unordered {
@@ -125,7 +125,7 @@ fn nothing_is_removed_from_a_leaf_that_has_changed() {
             }
             let (changed, other) = (number(batch, 0), 1);
             put(&*index, key_of(&changed.to_be_bytes()), &[7; 9]);
-            model.insert(changed, vec![7; 9]);
+            oracle.insert(changed, vec![7; 9]);
             let key = key_of(batch.key(other).try_into().unwrap());
             let mut asked = false;
             let done = index.remove_read(&pin(), key, (batch, &[other as u32]), &mut || {
@@ -136,6 +136,6 @@ fn nothing_is_removed_from_a_leaf_that_has_changed() {
             tried += 1;
         });
         assert!(tried > 0);
-        check(&*index, &model);
+        check(&*index, &oracle);
     }
 }

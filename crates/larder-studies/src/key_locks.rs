@@ -85,7 +85,7 @@ impl KeyLocks {
 mod model {
     use super::*;
     use larder_index::sync::atomic::{AtomicBool, AtomicU32};
-    use larder_testing::model::{check, Search};
+    use larder_testing::model_checker::{check, Search};
     use std::sync::Arc;
 
     fn execution(all: bool) {

@@ -1,7 +1,7 @@
 //! Interleavings of the structures that a model checker chooses: each execution's history must be
 //! linearizable.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model_checker`.
 //! `LARDER_STRUCTURE=name` picks one structure. The locks that all this stands on have tests of
 //! their own, beside them.
 #![cfg(larder_model)]
@@ -12,7 +12,7 @@ use larder_index::sync::{plant, Fault};
 use larder_index::{Quarantine, Unique};
 use larder_studies::{build_unique, Order, Value};
 use larder_testing::history::of_threads;
-use larder_testing::model::{
+use larder_testing::model_checker::{
     alone, check, each_goes_wrong, each_is_found, goes_wrong, history, plant_told, planted,
     planted_search, rounds, Search,
 };

@@ -12,7 +12,7 @@
 //!   registers      ... on an index with one value under a key
 //!   value_lists    ... on one with many
 //!   tables         ... on a table, with operations on several keys at once
-//!   model          executions that a model checker chooses (builds with `--cfg larder_model`)
+//!   model_checker  executions that a model checker chooses (builds with `--cfg larder_model`)
 //!   bounded        its exhaustive search
 //! ```
 //!
@@ -35,7 +35,7 @@ pub mod value_lists;
 #[cfg(larder_model)]
 mod bounded;
 #[cfg(larder_model)]
-pub mod model;
+pub mod model_checker;
 
 pub use keys::*;
 pub use oracle::{OracleMulti, OracleUnique};

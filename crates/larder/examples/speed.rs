@@ -1,7 +1,7 @@
 //! Nanoseconds of single operations on tables of a million rows, a set and an ordered_set:
 //! `cargo run --release -p larder --example speed`.
 
-use larder::api::Larder;
+use larder::api::{Larder, Table};
 use larder::Budget;
 use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
@@ -77,6 +77,7 @@ fn main() {
             500_000
         );
         let scan = start.elapsed().as_nanos() / N as u128;
+        let range = if ordered { range_by_guards(&t) } else { 0 };
         let counter = larder::CounterOp::new(2, 1.into());
         let mut out = Vec::new();
         let start = Instant::now();
@@ -91,8 +92,20 @@ fn main() {
         let start = Instant::now();
         t.clear().unwrap();
         let clear = start.elapsed();
-        println!("ordered {ordered}: insert {insert} (with encoding), lookup {lookup}, next {next}, count a row {scan}, update_counter {count} ns, {bytes} bytes a row, clear {clear:?}");
+        println!("ordered {ordered}: insert {insert} (with encoding), lookup {lookup}, next {next}, count a row {scan}, select 100 rows by guards {range}, update_counter {count} ns, {bytes} bytes a row, clear {clear:?}");
         assert_eq!(t.insert(&term!({ a })), Ok(()));
         black_box(Budget::slice());
     }
+}
+
+/// Nanoseconds of a select of a hundred rows, which its guards find by a range of keys: compiled
+/// and run, the best of twenty.
+fn range_by_guards(t: &Table) -> u128 {
+    let spec = "[{{'$1','_'},[{'>=','$1',500000},{'<','$1',500100}],['$1']}]";
+    let select = || {
+        let start = Instant::now();
+        assert_eq!(t.select(spec).unwrap().len(), 100);
+        start.elapsed().as_nanos()
+    };
+    (0..20).map(|_| select()).min().unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! Interleavings of tables that a model checker chooses: the batch latch, the swap of
 //! `delete_all_objects`, fixation, the registry, owners.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model`.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model_checker`.
 //! The reaper is a thread of the system's, beside the checker's.
 #![cfg(larder_model)]
 
@@ -15,7 +15,9 @@ use larder_index::{Direction, Quarantine};
 use larder_term::{term, Atom};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
-use larder_testing::model::{alone, check, finds, goes_wrong, history, planted, rounds, Search};
+use larder_testing::model_checker::{
+    alone, check, finds, goes_wrong, history, planted, rounds, Search,
+};
 use larder_testing::tables::On;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;

@@ -32,10 +32,10 @@ fn key(found: Option<Term>) -> Option<i64> {
     found.map(|key| key.as_ref().as_int().unwrap())
 }
 
-fn filled(t: &Table, model: &mut BTreeSet<i64>) {
+fn filled(t: &Table, oracle: &mut BTreeSet<i64>) {
     for n in (0..300).step_by(2) {
         t.insert(&term!({(n), x})).unwrap();
-        model.insert(n);
+        oracle.insert(n);
     }
 }
 
@@ -45,29 +45,29 @@ proptest! {
     #[test]
     fn steps_are_those_of_an_ordered_set(history in prop::collection::vec(happens(), 1..60)) {
         let t = Larder::new().table("t").ordered_set().create().unwrap();
-        let mut model = BTreeSet::new();
-        filled(&t, &mut model);
+        let mut oracle = BTreeSet::new();
+        filled(&t, &mut oracle);
         let mut place = 0;
         for happening in history {
             match happening {
                 Happens::Insert(n) => {
                     t.insert(&term!({(n), y})).unwrap();
-                    model.insert(n);
+                    oracle.insert(n);
                 }
                 Happens::Delete(n) => {
                     t.delete(&Term::from(n)).unwrap();
-                    model.remove(&n);
+                    oracle.remove(&n);
                 }
                 Happens::Jump(n) => place = n,
                 Happens::Next(steps) => for _ in 0..steps {
                     let found = key(t.next(&Term::from(place)).unwrap());
-                    prop_assert_eq!(found, model.range(place + 1..).next().copied());
+                    prop_assert_eq!(found, oracle.range(place + 1..).next().copied());
                     let Some(found) = found else { break };
                     place = found;
                 },
                 Happens::Prev(steps) => for _ in 0..steps {
                     let found = key(t.prev(&Term::from(place)).unwrap());
-                    prop_assert_eq!(found, model.range(..place).next_back().copied());
+                    prop_assert_eq!(found, oracle.range(..place).next_back().copied());
                     let Some(found) = found else { break };
                     place = found;
                 },
@@ -78,8 +78,8 @@ proptest! {
     #[test]
     fn a_walk_through_a_set_meets_what_stays_once(history in prop::collection::vec(happens(), 1..40)) {
         let t = Larder::new().table("t").set().create().unwrap();
-        let mut model = BTreeSet::new();
-        filled(&t, &mut model);
+        let mut oracle = BTreeSet::new();
+        filled(&t, &mut oracle);
         let mut gone = BTreeSet::new();
         let mut seen = Vec::new();
         let mut history = history.into_iter().cycle().take(200);
@@ -91,7 +91,7 @@ proptest! {
                 Some(Happens::Delete(d)) if d != n => {
                     t.delete(&Term::from(d)).unwrap();
                     gone.insert(d);
-                    model.remove(&d);
+                    oracle.remove(&d);
                 }
                 Some(Happens::Insert(i)) => {
                     t.insert(&term!({(i), y})).unwrap();
@@ -101,7 +101,7 @@ proptest! {
             place = key(t.next(&Term::from(n)).unwrap());
             prop_assert!(place.is_none_or(|p| t.contains(&Term::from(p)).unwrap()));
         }
-        for stays in &model {
+        for stays in &oracle {
             prop_assert_eq!(seen.iter().filter(|n| *n == stays).count(), 1, "{}", stays);
         }
         prop_assert!(gone.iter().all(|n| t.next(&Term::from(*n)).is_err() || t.contains(&Term::from(*n)).unwrap()));

@@ -157,7 +157,7 @@ mod tests {
 #[cfg(all(test, larder_model))]
 mod model {
     use super::*;
-    use larder_testing::model::{check, finds, Search};
+    use larder_testing::model_checker::{check, finds, Search};
     use std::sync::Arc;
 
     const SEARCH: [Search; 3] = [

@@ -1,6 +1,6 @@
-%% The host interface itself: what only the native library can get wrong. That results
+%% The native library through the interface of `larder`: what only it can get wrong. That results
 %% and errors are those of ets is for the differential suites.
--module(larder_smoke_tests).
+-module(larder_nif_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -236,7 +236,7 @@ only_a_table_s_reference_is_a_table_test() ->
 
 stored_references_keep_what_they_are_of_test() ->
     Tab = larder:new(t, []),
-    spawn_and_wait(fun() -> larder:insert(larder_smoke_shared(Tab), {x, y}) end),
+    spawn_and_wait(fun() -> larder:insert(larder_nif_shared(Tab), {x, y}) end),
     Public = larder:new(t, [public]),
     spawn_and_wait(fun() ->
         Counter = counters:new(1, []),
@@ -258,7 +258,7 @@ stored_references_keep_what_they_are_of_test() ->
     larder:delete(Public),
     larder:delete(Tab).
 
-larder_smoke_shared(_) ->
+larder_nif_shared(_) ->
     larder:new(own, []).
 
 table_ids_are_equal_always_test() ->
@@ -278,23 +278,23 @@ table_ids_are_equal_always_test() ->
 table_is_gone_when_its_owner_is_test() ->
     [begin
          {Pid, Monitor} = spawn_monitor(fun() ->
-             larder:new(larder_smoke_named, [named_table]),
+             larder:new(larder_nif_named, [named_table]),
              exit(normal)
          end),
          receive {'DOWN', Monitor, process, Pid, normal} -> ok end,
-         ?assertEqual(undefined, larder:info(larder_smoke_named)),
-         ?assertEqual(undefined, larder:whereis(larder_smoke_named)),
-         larder_smoke_named = larder:new(larder_smoke_named, [named_table]),
-         true = larder:delete(larder_smoke_named)
+         ?assertEqual(undefined, larder:info(larder_nif_named)),
+         ?assertEqual(undefined, larder:whereis(larder_nif_named)),
+         larder_nif_named = larder:new(larder_nif_named, [named_table]),
+         true = larder:delete(larder_nif_named)
      end || _ <- lists:seq(1, 500)].
 
 %% Whoever knows that the owner of a name is gone can have the name.
 a_name_is_free_when_its_owner_is_gone_test_() ->
     {timeout, 60, fun() ->
         [spawn_and_wait(fun() ->
-             larder_smoke_named = larder:new(larder_smoke_named, [named_table]),
-             larder_smoke_other = larder:new(larder_smoke_other, [named_table]),
-             larder_smoke_third = larder:rename(larder_smoke_other, larder_smoke_third)
+             larder_nif_named = larder:new(larder_nif_named, [named_table]),
+             larder_nif_other = larder:new(larder_nif_other, [named_table]),
+             larder_nif_third = larder:rename(larder_nif_other, larder_nif_third)
          end) || _ <- lists:seq(1, 30000)]
     end}.
 
@@ -302,14 +302,14 @@ a_name_is_free_when_its_owner_is_gone_test_() ->
 %% one finds none.
 renamed_by_one_of_two_test_() ->
     {timeout, 60, fun() ->
-        Rename = fun(To) -> catch larder:rename(larder_smoke_named, To) end,
-        Drop = fun(_) -> catch larder:delete(larder_smoke_named) end,
+        Rename = fun(To) -> catch larder:rename(larder_nif_named, To) end,
+        Drop = fun(_) -> catch larder:delete(larder_nif_named) end,
         [begin
-             larder_smoke_named = larder:new(larder_smoke_named, [named_table, public]),
-             Done = at_once([{Rename, larder_smoke_other}, {Other, larder_smoke_third}]),
+             larder_nif_named = larder:new(larder_nif_named, [named_table, public]),
+             Done = at_once([{Rename, larder_nif_other}, {Other, larder_nif_third}]),
              ?assertMatch([_], [R || R <- Done, R =:= true orelse is_atom(R)]),
              [catch larder:delete(Name)
-              || Name <- [larder_smoke_named, larder_smoke_other, larder_smoke_third]]
+              || Name <- [larder_nif_named, larder_nif_other, larder_nif_third]]
          end || _ <- lists:seq(1, 5000), Other <- [Rename, Drop]]
     end}.
 
@@ -425,23 +425,23 @@ continuations_survive_the_outside_test() ->
 %% ---- files ----
 
 files_test() ->
-    File = "larder_smoke_" ++ os:getpid() ++ ".tab",
-    Tab = larder:new(larder_smoke_file, [named_table, ordered_set, {keypos, 2}]),
+    File = "larder_nif_" ++ os:getpid() ++ ".tab",
+    Tab = larder:new(larder_nif_file, [named_table, ordered_set, {keypos, 2}]),
     Objects = [{x, I, #{I => <<I:1000>>}, self()} || I <- lists:seq(1, 5000)],
     true = larder:insert(Tab, Objects),
     try
         ?assertEqual(ok,
                      larder:tab2file(Tab, File,
                                      [{extended_info, [object_count, md5sum]}, {sync, true}])),
-        ?assertEqual({ok, [{name, larder_smoke_file}, {type, ordered_set}, {protection, protected},
+        ?assertEqual({ok, [{name, larder_nif_file}, {type, ordered_set}, {protection, protected},
                            {named_table, true}, {keypos, 2}, {size, 5000},
                            {extended_info, [object_count, md5sum]}, {version, {1, 0}}]},
                      larder:tabfile_info(File)),
         ?assertEqual({error, cannot_create_table}, larder:file2tab(File)),
         true = larder:delete(Tab),
-        ?assertEqual({ok, larder_smoke_file}, larder:file2tab(File, [{verify, true}])),
-        ?assertEqual(Objects, larder:tab2list(larder_smoke_file)),
-        true = larder:delete(larder_smoke_file),
+        ?assertEqual({ok, larder_nif_file}, larder:file2tab(File, [{verify, true}])),
+        ?assertEqual(Objects, larder:tab2list(larder_nif_file)),
+        true = larder:delete(larder_nif_file),
         {ok, Bytes} = file:read_file(File),
         Half = byte_size(Bytes) div 2,
         ok = file:write_file(File, binary:part(Bytes, 0, Half)),
@@ -451,7 +451,7 @@ files_test() ->
         ?assertEqual({error, checksum_error}, larder:file2tab(File)),
         ok = file:write_file(File, "something else altogether"),
         ?assertEqual({error, {read_error, {not_a_log_file, File}}}, larder:file2tab(File)),
-        ?assertEqual(undefined, larder:whereis(larder_smoke_file))
+        ?assertEqual(undefined, larder:whereis(larder_nif_file))
     after
         file:delete(File)
     end,
@@ -459,7 +459,7 @@ files_test() ->
 
 %% Names and options as ets takes them; what is in the files differs.
 names_of_files_test() ->
-    Folder = "larder_smoke_names_" ++ os:getpid(),
+    Folder = "larder_nif_names_" ++ os:getpid(),
     {ok, Before} = file:get_cwd(),
     ok = file:make_dir(Folder),
     try
@@ -496,7 +496,7 @@ names_of_files_test() ->
 %% A save goes on where it was after each list, and does not begin anew.
 a_save_ends_while_lists_are_inserted_test_() ->
     {timeout, 60, fun() ->
-        File = "larder_smoke_lists_" ++ os:getpid() ++ ".tab",
+        File = "larder_nif_lists_" ++ os:getpid() ++ ".tab",
         Tab = larder:new(t, [public]),
         true = larder:insert(Tab, [{I, lists:seq(1, 30)} || I <- lists:seq(1, 50000)]),
         List = [{-I, x} || I <- lists:seq(1, 20000)],
@@ -522,15 +522,15 @@ insert_again_and_again(Tab, List) ->
 %% The name of a table is free when its owner is known to be gone: for what is loaded, too.
 a_file_is_loaded_when_the_owner_of_its_name_is_gone_test_() ->
     {timeout, 60, fun() ->
-        File = "larder_smoke_name_" ++ os:getpid() ++ ".tab",
-        larder_smoke_left = larder:new(larder_smoke_left, [named_table]),
-        ok = larder:tab2file(larder_smoke_left, File),
-        true = larder:delete(larder_smoke_left),
+        File = "larder_nif_name_" ++ os:getpid() ++ ".tab",
+        larder_nif_left = larder:new(larder_nif_left, [named_table]),
+        ok = larder:tab2file(larder_nif_left, File),
+        true = larder:delete(larder_nif_left),
         try
             [begin
-                 spawn_and_wait(fun() -> larder:new(larder_smoke_left, [named_table]) end),
-                 ?assertEqual({ok, larder_smoke_left}, larder:file2tab(File)),
-                 true = larder:delete(larder_smoke_left)
+                 spawn_and_wait(fun() -> larder:new(larder_nif_left, [named_table]) end),
+                 ?assertEqual({ok, larder_nif_left}, larder:file2tab(File)),
+                 true = larder:delete(larder_nif_left)
              end || _ <- lists:seq(1, 500)]
         after
             file:delete(File)
