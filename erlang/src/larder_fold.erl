@@ -62,21 +62,21 @@ first(#fold{table = Tab, way = Way} = Fold, Acc) ->
 
 %% On from a key. What is wrong with the table by now, going on from key to key
 %% would tell: so that is what raises the error.
-next(Key, {_, Watched, Count, _}, #fold{table = Tab, way = Way} = Fold, Acc) ->
-    try larder_nif:fold_next(Tab, Way, Key, Watched, Count) of
+next(Key, {_, Stamp, Count, _}, #fold{table = Tab, way = Way} = Fold, Acc) ->
+    try larder_nif:fold_next(Tab, Way, Key, Stamp, Count) of
         Chunk -> chunk(Chunk, Fold, Acc)
     catch
         error:{larder, _} ->
             _ = larder:next_lookup(Tab, Key),
-            next(Key, {[], Watched, Count, 1}, Fold, Acc)
+            next(Key, {[], Stamp, Count, 1}, Fold, Acc)
     end.
 
 chunk({[], _, _, _}, _Fold, Acc) ->
     Acc;
-chunk({[Object | _] = Objects, Watched, _, _} = Chunk, #fold{table = Tab, function = Fun} = Fold,
+chunk({[Object | _] = Objects, Stamp, _, _} = Chunk, #fold{table = Tab, function = Fun} = Fold,
       Acc)
   when is_tuple(Object), is_function(Fun, 2) ->
-    objects(Objects, Fun, Acc, Tab, Watched, Chunk, Fold);
+    objects(Objects, Fun, Acc, Tab, Stamp, Chunk, Fold);
 chunk({[Object | _], _, _, _}, Fold, Acc) when is_tuple(Object) ->
     %% Says what is wrong with the function.
     key([Object], Fold, Acc);
@@ -84,18 +84,18 @@ chunk({Keys, _, _, _} = Chunk, Fold, Acc) ->
     keys(Keys, Acc, Chunk, Fold).
 
 %% Of a set or ordered_set.
-objects([Object | Objects], Fun, Acc, Tab, Watched, Chunk, Fold) ->
+objects([Object | Objects], Fun, Acc, Tab, Stamp, Chunk, Fold) ->
     Acc1 = Fun(Object, Acc),
-    case Objects =/= [] andalso holds(Tab, Watched) of
-        true -> objects(Objects, Fun, Acc1, Tab, Watched, Chunk, Fold);
+    case Objects =/= [] andalso holds(Tab, Stamp) of
+        true -> objects(Objects, Fun, Acc1, Tab, Stamp, Chunk, Fold);
         false -> next(element(element(4, Chunk), Object), Chunk, Fold, Acc1)
     end.
 
 %% Of a bag: the objects of a key are passed as they were at its turn.
-keys([[Object | _] = Objects | Keys], Acc, {_, Watched, _, KeyPos} = Chunk,
+keys([[Object | _] = Objects | Keys], Acc, {_, Stamp, _, KeyPos} = Chunk,
      #fold{table = Tab} = Fold) ->
     Acc1 = key(Objects, Fold, Acc),
-    case Keys =/= [] andalso holds(Tab, Watched) of
+    case Keys =/= [] andalso holds(Tab, Stamp) of
         true -> keys(Keys, Acc1, Chunk, Fold);
         false -> next(element(KeyPos, Object), Chunk, Fold, Acc1)
     end.
@@ -104,9 +104,9 @@ key(Objects, #fold{way = forward, function = Fun}, Acc) -> lists:foldl(Fun, Acc,
 key(Objects, #fold{way = backward, function = Fun}, Acc) -> lists:foldr(Fun, Acc, Objects).
 
 %% A table that is gone holds nothing: the next chunk tells.
-holds(Tab, Watched) ->
+holds(Tab, Stamp) ->
     try
-        larder_nif:fold_holds(Tab, Watched)
+        larder_nif:fold_holds(Tab, Stamp)
     catch
         error:{larder, _} -> false
     end.

@@ -2,7 +2,8 @@
 //! that the narrow places between a check and what relies on it are met. Each execution's history
 //! must be linearizable, and the index must have what the history left.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model_checker`.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
+//! `larder_testing::model_checker`.
 #![cfg(larder_model)]
 
 use larder_index::sync::atomic::AtomicU64;

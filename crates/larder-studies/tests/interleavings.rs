@@ -1,9 +1,9 @@
 //! Interleavings of the structures that a model checker chooses: each execution's history must be
 //! linearizable.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model_checker`.
-//! `LARDER_STRUCTURE=name` picks one structure. The locks that all this stands on have tests of
-//! their own, beside them.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
+//! `larder_testing::model_checker`. `LARDER_STRUCTURE=name` picks one structure. The locks that all
+//! this stands on have tests of their own, beside them.
 #![cfg(larder_model)]
 
 mod subjects;

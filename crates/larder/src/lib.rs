@@ -30,7 +30,7 @@
 //! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
 //! | `reclaim` | what is given back later, and by whom: deferred release, the reaper, its throttle |
 //! | `change_stamp`, `fixation`, `read_ahead` | whether a table changed; keys deleted while it is fixed; the read-ahead cursor |
-//! | `local`, `scratch` | what a thread keeps for its operations |
+//! | `local`, `buffers` | what a thread keeps for its operations |
 //! | `batch` | lists, all at once: the batch latch, its protocol and proof |
 //! | `table`, `engine` | a table, the catalog of all tables, owners; tables as a whole: made, found, inherited, dropped |
 //! | `ops` | operations by key, each written once |
@@ -67,6 +67,7 @@
 pub mod api;
 mod batch;
 mod budget;
+mod buffers;
 mod change_stamp;
 mod counters;
 mod engine;
@@ -84,7 +85,6 @@ mod raw;
 mod read_ahead;
 mod reclaim;
 pub mod scan;
-mod scratch;
 mod store;
 mod stored;
 mod structures;

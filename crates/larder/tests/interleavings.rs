@@ -1,8 +1,8 @@
 //! Interleavings of tables that a model checker chooses: the batch latch, the swap of
 //! `delete_all_objects`, fixation, the registry, owners.
 //!
-//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see `larder_testing::model_checker`.
-//! The reaper is a thread of the system's, beside the checker's.
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
+//! `larder_testing::model_checker`. The reaper is a thread of the system's, beside the checker's.
 #![cfg(larder_model)]
 
 mod histories;

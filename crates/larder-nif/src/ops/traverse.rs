@@ -180,7 +180,7 @@ const FIRST_CHUNK: usize = 16;
 /// table changed since the last one was taken.
 pub fn fold_next(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let count = if table.is_unchanged(watched(call.args[3])?) {
+        let count = if table.is_unchanged(stamp(call.args[3])?) {
             (4 * natural(call.args[4])?).min(CHUNK)
         } else {
             1
@@ -196,11 +196,11 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         answer(call, table, table.check_read(who(call)))?;
-        Ok(boolean(table.is_unchanged(watched(call.args[1])?)))
+        Ok(boolean(table.is_unchanged(stamp(call.args[1])?)))
     })
 }
 
-fn watched(word: Word) -> Result<Stamp, Raise> {
+fn stamp(word: Word) -> Result<Stamp, Raise> {
     let word = layout::small(word).ok_or(BADARG)?;
     Ok(Stamp(word as u64))
 }
@@ -218,7 +218,7 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
         }
         shown.object(object);
     });
-    let Stamp(watched) = answer(call, table, step)?;
+    let Stamp(stamp) = answer(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
     let objects = if unique {
@@ -234,7 +234,7 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
     };
     Ok(call.tuple(&[
         objects,
-        call.int(watched as i64),
+        call.int(stamp as i64),
         call.int(count as i64),
         call.int(table.keypos() as i64),
     ]))

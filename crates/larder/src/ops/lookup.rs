@@ -18,7 +18,6 @@ use crate::index::Index;
 use crate::keys::{KeyBatch, KeyList, MANY_TO_READ};
 use crate::local::{with_local, Local};
 use crate::raw;
-use crate::scratch;
 use crate::stored::Stored;
 use crate::table::Table;
 use larder_index::{Guard, Key, Lookup, Unique, SHORT, TOGETHER};
@@ -203,22 +202,6 @@ impl Table {
     }
 
     /// Visits the objects under a key.
-    pub(crate) fn visit(
-        &self,
-        op: &Operation<'_>,
-        key: &[u8],
-        visit: &mut dyn FnMut(&ObjectView<'_>),
-    ) -> usize {
-        scratch::with(|s| {
-            op.store.index.copy(op.guard, self.key(key), &mut s.values);
-            for value in s.values.iter() {
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
-            }
-            s.values.len()
-        })
-    }
-
-    /// As `visit`, for a key with its hash.
     #[inline(always)]
     pub(crate) fn visit_in(
         &self,

@@ -1,10 +1,10 @@
 //! Objects by the number of a slot.
 
 use super::begin::Operation;
+use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::raw;
-use crate::scratch::{self, Scratch};
 use crate::table::Table;
 use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
@@ -43,12 +43,12 @@ impl Table {
                 Err(Error::BadSlot)
             };
         }
-        scratch::with(|s| {
-            Ok(if self.kind().is_ordered() {
-                self.nth(&op, s, i, visit)
-            } else {
-                Slot::Objects(self.hash_slot(&op, s, i, slots.trailing_zeros(), visit))
-            })
+        let mut lent = Lent::new();
+        let s = &mut *lent;
+        Ok(if self.kind().is_ordered() {
+            self.nth(&op, s, i, visit)
+        } else {
+            Slot::Objects(self.hash_slot(&op, s, i, slots.trailing_zeros(), visit))
         })
     }
 
@@ -65,7 +65,7 @@ impl Table {
     fn nth(
         &self,
         op: &Operation<'_>,
-        s: &mut Scratch,
+        s: &mut Buffers,
         mut i: usize,
         visit: &mut Visit<'_>,
     ) -> Slot {
@@ -90,7 +90,7 @@ impl Table {
     fn hash_slot(
         &self,
         op: &Operation<'_>,
-        s: &mut Scratch,
+        s: &mut Buffers,
         i: usize,
         bits: u32,
         visit: &mut Visit<'_>,

@@ -1,23 +1,24 @@
-//! What went and readers may still look at: the counts of what objects held outside themselves, and
-//! small stores. It is given back when no reader can be looking any more.
+//! Deferred release: what was taken out of a table, and readers may still be copying, is given back
+//! when they are gone.
+//!
+//! That is the counts of what values held outside themselves, and small stores. They are gathered
+//! on *release lists*, one for some threads each, so that threads seldom meet. A list goes to the
+//! epoch as a whole: a deferred call for each count, and the care that it isn't forgotten, would
+//! cost more than the write.
 //!
 //! ```text
 //!  writer   unlinks a value, then puts the counts of its handles on a list ──▶ full: one deferred call for the whole list
 //!  dropper  takes a small store out of its table, and puts it there  ╰───────▶ not full: the reaper comes by and defers it
 //! ```
 //!
-//! To defer each by itself, and to see to it that it is not forgotten, would cost more than the
-//! write, or than to free the store. There is a list for some threads each, so that they seldom
-//! meet.
-//!
 //! # Invariants
 //!
 //! 1. Counts come onto a list after the leaf that had their handles was unlocked, and stores after
-//!    they were taken out of their tables: who pins the epoch from then on can't find the handles,
-//!    or the store.
-//! 2. They leave a list for a call that is deferred, under a guard pinned by whoever takes them.
-//!    Putting and taking are ordered by the list's lock, so whoever copied a handle out of the leaf
-//!    pinned before the call was deferred; it runs when all those are gone.
+//!    they were taken out of their tables: a thread that pins the epoch from then on can't find the
+//!    handles, or the store.
+//! 2. They leave a list for a call that is deferred, under a guard pinned by the thread that takes
+//!    them. Adding and taking are ordered by the list's lock, so whoever copied a handle out of the
+//!    leaf pinned before the call was deferred; it runs when all those are gone.
 //! 3. `PENDING` counts the lists that are not empty and the deferred calls that have not run: while
 //!    it is not 0, the reaper comes by.
 
@@ -69,7 +70,7 @@ impl ReleaseList {
 static ALL: [CachePadded<Mutex<ReleaseList>>; LISTS] =
     [const { CachePadded::new(Mutex::new(ReleaseList::new())) }; LISTS];
 
-/// See the invariants.
+/// See invariant 3.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether something waits to be given back.
@@ -114,13 +115,18 @@ pub(crate) fn add_store(guard: &Guard, store: Retired<Store>) -> Result<bool, Re
 }
 
 fn on_list(guard: &Guard, put: impl FnOnce(&mut ReleaseList)) -> bool {
+    // The caller has unlinked what it adds (invariant 1).
     let mut list = my_list().lock();
     let was_empty = list.is_empty();
     put(&mut list);
+    // The list begins to wait, and is counted until its call has run (invariant 3). Of all lists,
+    // only the first wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending();
     if !list.is_full() {
         return first;
     }
+    // Full: this thread defers the whole, under the guard with which it unlinked (invariant 2). The
+    // lock is given back before, as a flush may run other deferred calls.
     let full = std::mem::take(&mut *list);
     drop(list);
     release_later(full, guard);
@@ -137,7 +143,7 @@ fn release_later(list: ReleaseList, guard: &Guard) {
     });
 }
 
-/// Takes all lists that are not empty on their way.
+/// Defers the release of all lists that are not empty. The reaper does so each time it comes by.
 pub(crate) fn sweep() {
     for list in &ALL {
         let list = std::mem::take(&mut *list.lock());

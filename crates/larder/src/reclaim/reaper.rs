@@ -1,15 +1,31 @@
 //! The reaper: a background thread that frees what tables leave behind, in small pieces, so that no
 //! caller pays for the size of a table.
 //!
-//! It is started by the first work and never ends. Work that readers may still be looking at waits
-//! until the epoch has moved past them; while any waits, the thread moves the epoch on by itself,
-//! so that memory comes back although nobody uses a table any more. Once a second it gives pages
-//! that were freed, by whomever, to the system (see `trim`).
+//! # Steps
+//!
+//! It is started by the first work and never ends. Each round:
+//!
+//! 1. *Work off* the queue. A store that readers may still be looking at is handed to the epoch
+//!    first, and comes back to the queue when they are gone; then it is freed bit by bit. Between
+//!    bits the throttle makes the thread rest, and free pages go back to the system (see `trim`).
+//! 2. *Sleep*. While something is pending (a release list, a store that waits for its readers,
+//!    garbage of the index), for a nap that doubles up to `LONGEST_NAP`; else until woken, or a
+//!    second.
+//! 3. After a nap, defer the release lists and move the epoch on. So memory comes back although
+//!    nobody uses a table any more.
 //!
 //! It takes a quarter of a core as long as that is enough (see `throttle`). When more and more is
 //! left to it, it works faster; at last helpers come, which go when the worst is over. So a program
 //! that fills and drops tables in a loop can't outrun it: to fill a table takes several times as
 //! long as to free it.
+//!
+//! # Invariants
+//!
+//! 1. The backlog is the sum of the shares of all work that is queued, under way, or waiting for
+//!    readers.
+//! 2. `busy` counts the work that was taken from the queue and is not done. The reaper is idle if
+//!    the queue is empty, `busy` is 0 and nothing is pending.
+//! 3. Whoever makes something pending where nothing was wakes the thread, if it is asleep.
 
 use super::deferred;
 use super::throttle::{self, Throttle};
@@ -172,6 +188,7 @@ fn send(work: Work) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
     let alone = !start(&mut queue);
+    // Behind by more than a gigabyte: a helper.
     if backlog() > throttle::HIGH && queue.helpers < throttle::helpers() {
         queue.helpers += usize::from(spawn(help));
     }
@@ -253,23 +270,25 @@ fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
     some
 }
 
-/// The thread.
+/// The thread: see the steps.
 fn main() {
     let mut nap = NAP;
     let mut worker = Worker::new();
     // Ordering: Relaxed, as in `wake`.
     ASLEEP.store(false, Ordering::Relaxed);
     loop {
+        // (1)
         if work_off(&mut worker, || true) {
             nap = NAP;
         }
         worker.trimmer.pass();
+        // (2) Under the queue's lock, so that nothing comes between the look and the sleep.
         let mut queue = QUEUE.lock();
         if !queue.work.is_empty() {
             continue;
         }
-        // A miss is made good by the wake-up that follows each first deferral, or by the next
-        // round.
+        // What becomes pending behind this look wakes the thread (invariant 3), or waits for the
+        // next round.
         if !is_pending() {
             // Ordering: Relaxed, both, as in `wake`.
             ASLEEP.store(true, Ordering::Relaxed);
@@ -279,6 +298,7 @@ fn main() {
         } else {
             WAKE.wait_for(&mut queue, nap);
             drop(queue);
+            // (3)
             deferred::sweep();
             larder_index::pin().flush();
             nap = (nap * 2).min(LONGEST_NAP);
@@ -297,7 +317,7 @@ fn run(work: Work, worker: &mut Worker) {
     // A panic here would end the thread and leak everything after it; nothing shared is left half
     // done by one.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
-        Work::Retired(store, share) => later(store, share),
+        Work::Retired(store, share) => queue_after_readers(store, share),
         Work::Store(store, share) => {
             while !store.index.free_some(BIT) {
                 // What it frees must not heap up before the collector: a flush takes as much off as
@@ -324,8 +344,8 @@ fn run(work: Work, worker: &mut Worker) {
     worker.pause();
 }
 
-/// Comes back to a store when its readers are gone.
-fn later(store: Retired<Store>, share: Share) {
+/// Hands a store to the epoch: it is queued again when its readers are gone.
+fn queue_after_readers(store: Retired<Store>, share: Share) {
     let guard = larder_index::pin();
     // Ordering: Relaxed; the count is looked at by the reaper alone, again and again, and by tests.
     WAITING.fetch_add(1, Ordering::Relaxed);

@@ -10,9 +10,9 @@
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of
 //! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
 
-use super::buffers::Buffers;
 use super::select::{cost, weight, Scan};
 use crate::budget::{Budget, Step};
+use crate::buffers::Buffers;
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::Index;
@@ -126,6 +126,7 @@ impl WriteScan {
                 batch,
                 plain,
                 scratch,
+                ..
             } = &mut **lent;
             let usable = cursor.fill(&table, &op, (0, true), batch);
             if usable == 0 {

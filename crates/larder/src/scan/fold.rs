@@ -9,12 +9,12 @@
 //! just being changed in several objects it may show a part of the change, as every scan; then it
 //! does not stay unchanged.
 
+use crate::buffers::{Buffers, Lent};
 use crate::change_stamp::Stamp;
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::ops::Operation;
 use crate::raw;
-use crate::scratch::{self, Scratch};
 use crate::table::Table;
 use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
@@ -72,25 +72,25 @@ impl Table {
             objects: count.max(1),
             bytes: CHUNK_BYTES,
         };
-        scratch::with(|s| {
-            s.batch.want = wanted.objects;
-            match from {
-                None => op.store.index.scan(&guard, Start::Edge, way, &mut s.batch),
-                Some(key) => past(&op, self.key(key), way, s),
-            }
-            if self.kind().is_unique() {
-                self.show_each(&op, s, way, &mut wanted, show);
-            } else {
-                self.show_keys(&op, s, &mut wanted, show);
-            }
-        });
+        let mut lent = Lent::new();
+        let s = &mut *lent;
+        s.batch.want = wanted.objects;
+        match from {
+            None => op.store.index.scan(&guard, Start::Edge, way, &mut s.batch),
+            Some(key) => past(&op, self.key(key), way, s),
+        }
+        if self.kind().is_unique() {
+            self.show_each(&op, s, way, &mut wanted, show);
+        } else {
+            self.show_keys(&op, s, &mut wanted, show);
+        }
         Ok(stamp)
     }
 
     /// Whether the table has not changed since a chunk was taken. False for a table that is gone.
     #[inline]
     pub fn is_unchanged(&self, stamp: Stamp) -> bool {
-        // The end of a table is noted as a change (`Fixation::end`).
+        // The end of a table is noted as a change (`Catalog::unlink`).
         self.changes.holds(stamp)
     }
 
@@ -98,7 +98,7 @@ impl Table {
     fn show_each(
         &self,
         op: &Operation<'_>,
-        s: &mut Scratch,
+        s: &mut Buffers,
         way: Direction,
         wanted: &mut Wanted,
         show: &mut Show<'_>,
@@ -127,7 +127,7 @@ impl Table {
     fn show_keys(
         &self,
         op: &Operation<'_>,
-        s: &mut Scratch,
+        s: &mut Buffers,
         wanted: &mut Wanted,
         show: &mut Show<'_>,
     ) {
@@ -153,12 +153,12 @@ impl Table {
             }
             // More objects under one key than a batch has.
             let key = s.batch.key(0).to_vec();
-            let mut first = true;
-            self.visit(op, &key, &mut |object| {
-                show(object, first);
+            op.store.index.copy(op.guard, self.key(&key), &mut s.values);
+            for (i, value) in s.values.iter().enumerate() {
+                let object = raw::view(&key, value, self.keypos(), &mut s.plain);
+                show(&object, i == 0);
                 wanted.take(object.others_bytes().len());
-                first = false;
-            });
+            }
             if wanted.is_over() {
                 return;
             }
@@ -169,7 +169,7 @@ impl Table {
 }
 
 /// How many of a batch's entries surely are all that their keys have.
-fn whole_keys(s: &Scratch) -> usize {
+fn whole_keys(s: &Buffers) -> usize {
     let batch = &s.batch;
     if batch.done || batch.is_empty() {
         return batch.len();
@@ -182,7 +182,7 @@ fn whole_keys(s: &Scratch) -> usize {
 }
 
 /// Scans on from behind a key.
-fn past(op: &Operation<'_>, key: Key<'_>, way: Direction, s: &mut Scratch) {
+fn past(op: &Operation<'_>, key: Key<'_>, way: Direction, s: &mut Buffers) {
     let index = &op.store.index;
     index.scan_past(op.guard, key, way, &mut s.position, &mut s.batch);
 }

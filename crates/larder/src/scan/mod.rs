@@ -13,7 +13,6 @@
 //! The program's plan says where to look: nowhere, under some keys, in a range of an ordered_set,
 //! everywhere.
 
-mod buffers;
 mod change;
 mod cursor;
 mod fold;

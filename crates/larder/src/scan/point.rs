@@ -4,8 +4,8 @@
 //! The program is the one for the rest of the specification (`larder_matchspec::BoundKey`), so an
 //! object must have the very key as well: in an ordered_set 1 finds 1.0.
 
-use super::buffers::Lent;
 use super::Output;
+use crate::buffers::Lent;
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::local::Local;

@@ -1,8 +1,8 @@
 //! Reading scans: select and count.
 
-use super::buffers::{Buffers, Lent};
 use super::Cursor;
 use crate::budget::{Budget, Step};
+use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::raw;
@@ -83,6 +83,7 @@ impl Scan {
             batch,
             plain,
             scratch,
+            ..
         } = &mut **lent;
         let program = program.as_deref();
         let (weight, keypos) = (weight(program), table.keypos());

@@ -1,6 +1,7 @@
-//! What a scan works with: each thread keeps one set, so that a scan of few rows allocates nothing.
+//! What an operation over many objects works with: each thread keeps one set, so that a scan of few
+//! rows allocates nothing.
 
-use larder_index::Batch;
+use larder_index::{Batch, Values};
 use larder_matchspec::Scratch;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -15,6 +16,10 @@ pub(crate) struct Buffers {
     pub(crate) batch: Batch,
     /// Where a compressed object is unpacked.
     pub(crate) plain: Vec<u8>,
+    /// The values under one key.
+    pub(crate) values: Values,
+    /// A position.
+    pub(crate) position: Vec<u8>,
     /// What the program works with.
     pub(crate) scratch: Scratch,
 }
@@ -58,10 +63,15 @@ impl Drop for Lent {
         };
         let batch = &buffers.batch;
         let entries = batch.entries.capacity() * size_of::<(usize, usize, usize)>();
-        let memory = batch.bytes.capacity() + entries + buffers.plain.capacity();
+        let memory = batch.bytes.capacity()
+            + entries
+            + buffers.plain.capacity()
+            + buffers.values.bytes.capacity();
         if memory + buffers.scratch.memory() <= KEEP {
             buffers.batch.clear();
             buffers.batch.want = 0;
+            buffers.batch.any_order = false;
+            buffers.values.clear();
             // A thread that ends keeps nothing any more.
             let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
         }
