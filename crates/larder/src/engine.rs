@@ -1,8 +1,6 @@
-//! The engine: makes tables, finds them, and carries out what happens to a table as a whole:
-//! rename, give away, inherit, drop.
+//! The engine: makes tables, finds them by name, and passes them on when their owner ends.
 //!
-//! Locks: a table's `admin` guards its place in the lists (names, ids, its owner's record) and is
-//! taken before an owner's record. Nothing that reads or writes objects takes either.
+//! Locks are those of the catalog (`table/catalog.rs`): `admin` of a table before an owner's record.
 
 use crate::error::Error;
 use crate::ids::{OwnerId, TableId};

@@ -1,14 +1,19 @@
-//! Fixed tables: who fixed one, since when, and which keys went meanwhile.
+//! Fixation: who fixed a table, since when, and which keys were deleted meanwhile.
 //!
 //! No traversal of Larder's needs a fixed table. Two promises remain: `info` tells who fixed the
-//! table, and `next/2` on an unordered table goes on from a key that was deleted since the table
+//! table, and `next/2` on an unordered table continues from a key that was deleted since the table
 //! was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
 //! is fixed: one by one, or as the whole index that `delete_all_objects` put aside.
 //!
-//! A deletion looks at the flag, and notes its key, under the leaf's lock before the deletion can
-//! be seen. Whoever fixes the table sets the flag and reads leaves afterwards, so either it waits
-//! for the leaf and sees the key gone, or the deleter sees the flag (see `batch` for the
-//! orderings).
+//! # Invariants
+//!
+//! 1. The flag is set if and only if somebody has the table fixed.
+//! 2. A key that was deleted since the table was fixed, and is found gone, is remembered.
+//!
+//! For (2) a deletion looks at the flag, and remembers its key, under the leaf's lock before the
+//! deletion can be seen. Whoever fixes the table sets the flag and reads leaves afterwards. So
+//! either it waits for the leaf and sees the key gone before it was fixed, or the deletion sees the
+//! flag (see `batch` for the orderings, which are the same).
 
 use crate::ids::OwnerId;
 use crate::raw::Retired;

@@ -1,4 +1,22 @@
-//! Where a scan goes, and how far it has come.
+//! The scan cursor: where a scan goes, and how far it has come.
+//!
+//! # Definitions
+//!
+//! - *Path*: where the program can find something: nowhere, under some keys, in a range of an
+//!   ordered_set, everywhere. It follows from the program's plan.
+//! - *Place*: how far the scan has come on its path, as a position of the index. A position is bytes
+//!   (its key, or its hash and its key); it stays a place whatever happens to the table.
+//! - *Batch*: the entries of a leaf or less, which the index copied at one instant.
+//!
+//! # Steps
+//!
+//! 1. `fill` reads the next batch from the place on, and moves the place behind it.
+//! 2. The scan deals with the entries one by one. If it stops among them, `stop` moves the place
+//!    back behind the last that was dealt with.
+//! 3. Between slices the place is all that is kept. `to_bytes` and `go_to` write it into a
+//!    continuation and read it again.
+//!
+//! # Batches without order
 //!
 //! A scan of everything that nobody wants in order takes leaves as they are (`Batch::any_order`). A
 //! batch then has no order in which "behind entry i" is a place. If such a scan stops within a
@@ -11,6 +29,12 @@
 //!   cursor                 Resume(p), passed {k7 k2 k9}, until q
 //!   the next batches       k1 k4                   in order; from q on in any order again
 //! ```
+//!
+//! # Invariants
+//!
+//! 1. An entry that is there throughout is given once: entries before the place were given, or are
+//!    not on the path; those behind it were not, unless `passed` names them.
+//! 2. `passed` names entries between the place and its `until` alone.
 
 use crate::error::Error;
 use crate::index::Index;
@@ -106,10 +130,12 @@ impl Cursor {
         batch.want = if few == 0 { 0 } else { few.max(FEW) };
         loop {
             batch.clear();
+            // Behind the batch in which the scan stopped there is nothing left to leave out.
             if self.passed.is_some() {
                 self.forget_passed();
             }
             batch.any_order = any_order && self.passed.is_none();
+            // `stop` goes back to here, if the batch has no order or no entry of it was dealt with.
             self.began = (self.place.clone(), self.key);
             let mut usable = None;
             if self.place == Place::End {
@@ -117,6 +143,7 @@ impl Cursor {
             }
             match &mut self.path {
                 Path::Nothing => self.place = Place::End,
+                // The place is one under the current key; `Begin` again says that the key is done.
                 Path::Keys(keys) => match keys.get(self.key) {
                     None => self.place = Place::End,
                     Some(key) => {
@@ -150,6 +177,8 @@ impl Cursor {
                     self.go_behind(batch);
                 }
             }
+            // A batch of which nothing lies on the path, or all was dealt with, is no end: the
+            // place is behind it, and the next is read.
             let usable = usable.unwrap_or(batch.len());
             if usable > 0 {
                 return usable;
@@ -216,6 +245,8 @@ impl Cursor {
             (self.place, self.key) = self.began.clone();
             return;
         };
+        // In order, the place is behind the last entry that was dealt with, wherever that lies in
+        // the table by the time the scan is resumed.
         let mut position = Vec::new();
         let key = table.key(batch.key(last));
         op.store
@@ -232,6 +263,7 @@ impl Cursor {
 
     #[cold]
     fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, dealt: usize) {
+        // The place behind the batch is where nothing has to be left out any more.
         self.passed = Some(Passed {
             names: (0..dealt).map(|i| name(op, batch, i)).collect(),
             until: match &self.place {

@@ -1,5 +1,15 @@
-//! Where an engine's tables are listed, by their names and by their owners, and what happens to a
-//! table as a whole: drop, rename, give away.
+//! The catalog: where an engine's tables are listed, by their names and by their owners. And what
+//! happens to a table as a whole: drop, rename, give away, other rights.
+//!
+//! Locks are taken in this order: a table's `admin`, which guards its place in the lists; `passing`
+//! of the owners; one owner's record. Nothing that reads or writes objects takes any.
+//!
+//! A table is *dropped* in these steps:
+//!
+//! 1. The state word's `DEAD` bit is set (the linearisation point): every operation that begins, or
+//!    revalidates, is refused.
+//! 2. The table leaves the lists.
+//! 3. Its store goes to the reaper, and is freed when no reader looks at it any more.
 
 use super::owners::Owners;
 use super::registry::Registry;
@@ -24,8 +34,10 @@ impl Catalog {
     /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves
     /// what it holds to the reaper. The caller holds `admin`.
     pub(crate) fn unlink(&self, table: &Arc<Table>, mut admin: MutexGuard<'_, Admin>) {
+        // (1)
         let guard = larder_index::pin();
         table.state.set_tag(DEAD, &guard);
+        // (2) `gone` keeps out who waits for the lock to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
         if table.is_named() {
@@ -33,10 +45,12 @@ impl Catalog {
         }
         self.owners.remove_table(table.owner(), table.id());
         drop(admin);
+        // What was read ahead or in a fold's chunk ends here.
         table.changes.note();
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
         }
+        // (3) A batch under way is forgotten: whoever helps with it finds the table dead.
         free_store(table, &guard);
         table.latch.end();
         // Who puts something there looks whether the table lives, under the same lock.
