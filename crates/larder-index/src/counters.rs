@@ -116,7 +116,7 @@ impl Counters {
     }
 
     /// A writer met another on a leaf.
-    pub(crate) fn met(&self) {
+    pub(crate) fn contended(&self) {
         // Ordering: Relaxed, see above.
         self.contended.fetch_add(1, Relaxed);
         self.stripe();

@@ -68,6 +68,7 @@ mod bag;
 mod btree;
 mod choice;
 mod config;
+mod contention;
 mod counters;
 mod hash;
 #[allow(unsafe_code)]

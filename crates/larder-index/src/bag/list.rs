@@ -1,10 +1,10 @@
-//! What an entry of a bag holds: the objects of its key, or that they are a crowd.
+//! What an entry of a bag holds: the objects of its key, or that the value tree has them.
 //!
 //! ```text
-//!  list    count (1 to 64) | item | item | …           in order of arrival
-//!  item    length | object | number of the arrival      length and number as LEB128
+//!  list          count (1 to 64) | item | item | …           in order of arrival
+//!  item          length | object | number of the arrival      length and number as LEB128
 //!
-//!  crowd   0 | marked (0 or 1) | count | next number        count and number as LEB128
+//!  tree header   0 | marked (0 or 1) | count | next number        count and number as LEB128
 //! ```
 //!
 //! Numbers grow along a list. They tell a scan that goes on within a key which objects it has met:
@@ -13,10 +13,10 @@
 use crate::LeafConfig;
 use std::ops::Range;
 
-/// What a crowd's entry begins with; no list does.
-const CROWD: u8 = 0;
-/// Bytes of a crowd's entry, at most.
-const MOST_CROWD: usize = 22;
+/// What a tree header begins with; no list does.
+const IN_TREE: u8 = 0;
+/// Bytes of a tree header, at most.
+const MOST_HEADER: usize = 22;
 
 /// How much a list may hold. One object may be of any length.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +46,9 @@ impl Limits {
     }
 }
 
-/// What a crowd's entry says.
+/// What a tree header says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CrowdEntry {
+pub(super) struct TreeHeader {
     /// Objects.
     pub(super) count: usize,
     /// The number of the next arrival.
@@ -57,21 +57,21 @@ pub(super) struct CrowdEntry {
     pub(super) marked: bool,
 }
 
-impl CrowdEntry {
+impl TreeHeader {
     /// Reads an entry; None if it is a list.
     #[inline]
-    pub(super) fn of(entry: &[u8]) -> Option<CrowdEntry> {
+    pub(super) fn of(entry: &[u8]) -> Option<TreeHeader> {
         match entry.first() {
-            Some(&CROWD) => Some(CrowdEntry::read(entry)),
+            Some(&IN_TREE) => Some(TreeHeader::read(entry)),
             _ => None,
         }
     }
 
     #[cold]
-    fn read(entry: &[u8]) -> CrowdEntry {
+    fn read(entry: &[u8]) -> TreeHeader {
         let (count, at) = read_number(entry, 2).unwrap_or_default();
         let (next, _) = read_number(entry, at).unwrap_or_default();
-        CrowdEntry {
+        TreeHeader {
             count: count as usize,
             next,
             marked: entry.get(1) == Some(&1),
@@ -80,18 +80,18 @@ impl CrowdEntry {
 
     /// The entry.
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(MOST_CROWD);
-        bytes.extend([CROWD, u8::from(self.marked)]);
+        let mut bytes = Vec::with_capacity(MOST_HEADER);
+        bytes.extend([IN_TREE, u8::from(self.marked)]);
         push_number(self.count as u64, &mut bytes);
         push_number(self.next, &mut bytes);
         bytes
     }
 }
 
-/// Whether an entry is a crowd's.
+/// Whether an entry is a tree header.
 #[inline]
-pub(super) fn is_crowd(entry: &[u8]) -> bool {
-    matches!(entry, [CROWD, ..])
+pub(super) fn is_in_tree(entry: &[u8]) -> bool {
+    matches!(entry, [IN_TREE, ..])
 }
 
 /// The number of objects in a list.
@@ -102,7 +102,7 @@ pub(super) fn count(list: &[u8]) -> usize {
 
 /// An object of a list, and where it lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct ListItem {
     /// Where the item begins.
     pub(super) from: usize,
     /// Where the object lies.
@@ -127,16 +127,16 @@ pub(super) fn items(list: &[u8]) -> Items<'_> {
 }
 
 impl Iterator for Items<'_> {
-    type Item = Item;
+    type Item = ListItem;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self) -> Option<ListItem> {
         let from = self.at;
         let (len, at) = read_number(self.list, from)?;
         let object = at..at.checked_add(len as usize)?;
         let (number, end) = read_number(self.list, object.end)?;
         self.at = end;
-        Some(Item {
+        Some(ListItem {
             from,
             object,
             number,
@@ -218,7 +218,7 @@ mod tests {
             end = item.end;
         }
         assert_eq!(end, list.len());
-        assert!(!is_crowd(&list));
+        assert!(!is_in_tree(&list));
     }
 
     /// What is no list gives no item beyond its end.
@@ -230,16 +230,16 @@ mod tests {
     }
 
     #[test]
-    fn crowds_come_back() {
+    fn tree_headers_come_back() {
         for marked in [false, true] {
-            let entry = CrowdEntry {
+            let entry = TreeHeader {
                 count: 1_000_000,
                 next: 1 << 40,
                 marked,
             };
-            assert_eq!(CrowdEntry::of(&entry.bytes()), Some(entry));
+            assert_eq!(TreeHeader::of(&entry.bytes()), Some(entry));
         }
-        assert_eq!(CrowdEntry::of(&[1, 0, 0]), None);
-        assert_eq!(CrowdEntry::of(&[]), None);
+        assert_eq!(TreeHeader::of(&[1, 0, 0]), None);
+        assert_eq!(TreeHeader::of(&[]), None);
     }
 }

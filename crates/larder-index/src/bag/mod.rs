@@ -1,39 +1,41 @@
 //! The default for bags: any number of values under a key, in order of arrival.
 //!
 //! ```text
-//!  entries   HashOrder: key → its list, or "a crowd"       list.rs, packed.rs
-//!  crowds    B+-tree: hash | key | number → object         value_tree.rs
-//!            B+-tree: marks, which lead to objects by their hashes
+//!  entries      HashOrder: key → its list, or a tree header   list.rs, list_values.rs
+//!  value tree   B+-tree: hash | key | number → object         value_tree.rs, tree_values.rs
+//!  marks        B+-tree: hash | key | hash of the object | number
 //! ```
 //!
-//! A key with few objects has them all in its entry, as a list: at most 64 objects and about two
-//! kilobytes, or one object of any length. A key with more is a *crowd*: its entry says so, and how
-//! many objects it has. It becomes a list again when few are left.
+//! A key with few objects has them all in its entry, as a *list*: at most 64 objects and about two
+//! kilobytes, or one object of any length. A key with more is a *tree key*: its objects lie in the
+//! value tree, and its entry is a *tree header*, which says how many they are. It becomes a list
+//! again when few are left.
 //!
 //! Invariants:
 //! 1. A key has an entry if and only if it has an object.
-//! 2. The trees have objects of a key only if its entry is a crowd's, or while a writer holds the
-//!    entry's leaf or the key's stripe to change that.
-//! 3. A list becomes a crowd under the lock of the entry's leaf; a crowd becomes a list, or goes,
-//!    under the key's stripe. So a crowd stays one for who holds its stripe.
-//! 4. The numbers of a key's objects grow in the order of arrival, and stay when a list becomes a
-//!    crowd or the other way round.
+//! 2. The trees have objects of a key only if its entry is a tree header, or while a writer holds
+//!    the entry's leaf or the key's stripe to change that.
+//! 3. A list moves to the tree under the lock of the entry's leaf; a tree key becomes a list, or
+//!    goes, under the key's stripe. So a tree key stays one for who holds its stripe.
+//! 4. The numbers of a key's objects grow in the order of arrival, and stay when a list moves to
+//!    the tree or the other way round.
 //!
 //! *Stripes.* A stripe is a lock and a version, found by the hash, shared by all bags. A writer of
-//! a crowd makes the version odd before its first change and even after its last. A reader takes
-//! the version, sees that the entry is a crowd's, reads leaf after leaf of the tree, and looks at
-//! the version again; when that fails too often it takes the lock. Locks are taken in this order: a
-//! stripe, a leaf of the entries, a leaf of a tree.
+//! a tree key makes the version odd before its first change and even after its last. A reader takes
+//! the version, sees that the entry is a tree header, reads leaf after leaf of the tree, and looks
+//! at the version again; when that fails too often it takes the lock. Locks are taken in this
+//! order: a stripe, a leaf of the entries, a leaf of a tree.
 //!
-//! *Linearisation points.* Of a change of a list, also of one that becomes a crowd: the store that
-//! unlocks the entry's leaf. Of a change of a crowd that stays one: the store that makes the
-//! stripe's version even. Of one that becomes a list or goes: the store that unlocks the entry's
-//! leaf, before which nobody reads a list, and after which nobody reads a crowd.
+//! *Linearisation points.* Of a change of a list, also of one that moves to the tree: the store
+//! that unlocks the entry's leaf. Of a change of a tree key that stays one: the store that makes
+//! the stripe's version even. Of one that becomes a list or goes: the store that unlocks the
+//! entry's leaf, before which nobody reads a list, and after which nobody reads a tree key.
 
 mod list;
-mod packed;
+mod list_values;
 mod position;
 mod scan;
+mod tree_values;
 mod value_tree;
 
 use crate::hash::key_rule::KeyRule;
@@ -46,11 +48,12 @@ use crate::{
 };
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
-use list::{CrowdEntry, Limits};
-use packed::Packed;
+use list::{Limits, TreeHeader};
+use list_values::ListValues;
 use position::{prefix, BEFORE_NUMBERS, PAST_NUMBERS};
 use std::sync::OnceLock;
-use value_tree::{runs, Crowd, Crowds};
+use tree_values::TreeValues;
+use value_tree::{runs, ValueTrees};
 
 const STRIPES: usize = 256;
 /// How often a reader tries without the lock.
@@ -68,7 +71,7 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
     })
 }; STRIPES];
 
-/// What `free_some` does next: free the objects of crowds, marks, lists.
+/// What `free_some` does next: free the objects of tree keys, marks, lists.
 const OBJECTS: u8 = 0;
 const MARKS: u8 = 1;
 const LISTS: u8 = 2;
@@ -77,7 +80,7 @@ const LISTS: u8 = 2;
 pub struct Bag<R: KeyRule> {
     entries: HashOrder<R>,
     /// None before a key has had many objects.
-    crowds: OnceLock<Box<Crowds>>,
+    value_trees: OnceLock<Box<ValueTrees>>,
     limits: Limits,
     hash: ObjectHash,
     /// How far `free_some` has come.
@@ -90,25 +93,25 @@ impl<R: KeyRule> Bag<R> {
     pub fn new(rule: R, config: LeafConfig, hash: ObjectHash) -> Self {
         Bag {
             entries: HashOrder::new(rule, config).under_locks(),
-            crowds: OnceLock::new(),
+            value_trees: OnceLock::new(),
             limits: Limits::new(&config),
             hash,
             freed: AtomicU8::new(OBJECTS),
         }
     }
 
-    /// The crowds, which are made for the first.
-    fn crowds(&self) -> &Crowds {
-        self.crowds
-            .get_or_init(|| Box::new(Crowds::new(self.entries.shared.config)))
+    /// The trees, which are made for the first tree key.
+    fn value_trees(&self) -> &ValueTrees {
+        self.value_trees
+            .get_or_init(|| Box::new(ValueTrees::new(self.entries.shared.config)))
     }
 
     /// No lock is held any more.
     #[inline]
     fn free_large(&self, guard: &Guard) {
         self.entries.free_large(guard);
-        if let Some(crowds) = self.crowds.get() {
-            crowds.free_large(guard);
+        if let Some(value_trees) = self.value_trees.get() {
+            value_trees.free_large(guard);
         }
     }
 
@@ -118,25 +121,25 @@ impl<R: KeyRule> Bag<R> {
         &ALL[((key.hash >> 40) as usize).wrapping_add(salt) % STRIPES]
     }
 
-    /// What the entry of a crowd says; None if the key is no crowd.
-    fn crowd_entry(&self, guard: &Guard, key: Key<'_>) -> Option<CrowdEntry> {
+    /// What the tree header of a key says; None if the key is no tree key.
+    fn tree_header(&self, guard: &Guard, key: Key<'_>) -> Option<TreeHeader> {
         with_scratch(|entry| {
             self.entries.get(guard, key, entry);
-            CrowdEntry::of(entry)
+            TreeHeader::of(entry)
         })
     }
 
-    /// Does a read of a crowd that sees one instant. None if the key is no crowd.
+    /// Does a read of a tree key that sees one instant. None if the key is no tree key.
     #[cold]
-    fn read_crowd<T>(
+    fn read_in_tree<T>(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        mut read: impl FnMut(&Crowds) -> T,
+        mut read: impl FnMut(&ValueTrees) -> T,
     ) -> Option<T> {
         let mut read = || {
-            self.crowd_entry(guard, key)?;
-            Some(read(self.crowds()))
+            self.tree_header(guard, key)?;
+            Some(read(self.value_trees()))
         };
         let stripe = self.stripe(key);
         let backoff = Backoff::new();
@@ -159,16 +162,16 @@ impl<R: KeyRule> Bag<R> {
         read()
     }
 
-    /// As `read`, of a crowd. None if it is none any more: then nothing was added.
+    /// As `read`, of a tree key. None if it is none any more: then nothing was added.
     #[cold]
-    fn read_all_of_crowd(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> Option<usize> {
+    fn read_all_in_tree(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> Option<usize> {
         let prefix = prefix(key);
         let (before, bytes) = (values.len(), values.bytes.len());
-        let read = self.read_crowd(guard, key, |crowds| {
+        let read = self.read_in_tree(guard, key, |value_trees| {
             // What an attempt before this one has read was not of one instant.
             values.spans.truncate(before);
             values.bytes.truncate(bytes);
-            runs(&crowds.tree, guard, (&prefix, &prefix), &mut |run| {
+            runs(&value_trees.tree, guard, (&prefix, &prefix), &mut |run| {
                 (0..run.len()).for_each(|i| values.push(run.value(i)));
                 true
             });
@@ -180,7 +183,7 @@ impl<R: KeyRule> Bag<R> {
         read.map(|()| values.len() - before)
     }
 
-    /// As `update`, of a key that is no crowd. False if it is one: then nothing was done.
+    /// As `update`, of a key that is no tree key. False if it is one: then nothing was done.
     #[inline]
     fn update_list(
         &self,
@@ -193,11 +196,11 @@ impl<R: KeyRule> Bag<R> {
             self.entries
                 .update_with(guard, key, scratch, &mut |old, new| {
                     let old = old.unwrap_or(&[]);
-                    if list::is_crowd(old) {
+                    if list::is_in_tree(old) {
                         is_list = false;
                         return Change::Keep;
                     }
-                    let mut objects = Packed::new(old, new);
+                    let mut objects = ListValues::new(old, new);
                     f(&mut objects);
                     let (changed, count) = (objects.changed(), objects.count());
                     if !changed {
@@ -209,7 +212,7 @@ impl<R: KeyRule> Bag<R> {
                     if self.limits.fits(count, new.len()) {
                         new[0] = count as u8;
                     } else {
-                        self.become_crowd(guard, key, new);
+                        self.move_to_tree(guard, key, new);
                     }
                     Change::PutScratch
                 });
@@ -217,26 +220,26 @@ impl<R: KeyRule> Bag<R> {
         is_list
     }
 
-    /// A list has grown too long; it becomes the entry of a crowd.
+    /// A list has grown too long; it becomes the tree header of a key.
     #[cold]
-    fn become_crowd(&self, guard: &Guard, key: Key<'_>, list: &mut Vec<u8>) {
-        let entry = self.crowds().take_in(guard, key, list);
+    fn move_to_tree(&self, guard: &Guard, key: Key<'_>, list: &mut Vec<u8>) {
+        let entry = self.value_trees().take_in(guard, key, list);
         list.clear();
         list.extend_from_slice(&entry.bytes());
     }
 
-    /// As `update`, of a crowd. False if it is none any more: then nothing was done.
+    /// As `update`, of a tree key. False if it is none any more: then nothing was done.
     #[cold]
-    fn update_crowd(
+    fn update_in_tree(
         &self,
         guard: &Guard,
         key: Key<'_>,
         f: &mut dyn FnMut(&mut dyn Objects),
     ) -> bool {
-        let Some(mut crowd) = Crowd::lock(self, guard, key) else {
+        let Some(mut values) = TreeValues::lock(self, guard, key) else {
             return false;
         };
-        f(&mut crowd);
+        f(&mut values);
         true
     }
 }
@@ -249,7 +252,7 @@ impl<R: KeyRule> Multi for Bag<R> {
                 return 0;
             }
             let entry = &values.bytes[from..];
-            if !list::is_crowd(entry) {
+            if !list::is_in_tree(entry) {
                 // The list stays as it is: its objects are values among its bytes.
                 let own = list::items(entry).map(|item| item.object);
                 values
@@ -258,7 +261,7 @@ impl<R: KeyRule> Multi for Bag<R> {
                 return list::count(entry);
             }
             values.bytes.truncate(from);
-            if let Some(count) = self.read_all_of_crowd(guard, key, values) {
+            if let Some(count) = self.read_all_in_tree(guard, key, values) {
                 return count;
             }
         }
@@ -273,7 +276,7 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
-        while !self.update_list(guard, key, f) && !self.update_crowd(guard, key, f) {}
+        while !self.update_list(guard, key, f) && !self.update_in_tree(guard, key, f) {}
         self.free_large(guard);
     }
 
@@ -307,11 +310,11 @@ impl<R: KeyRule> Multi for Bag<R> {
         // Ordering: Relaxed, nobody else frees. Were all asked again, each call would begin with
         // what is empty.
         let mut next = self.freed.load(Relaxed);
-        if let Some(crowds) = self.crowds.get() {
-            if next == OBJECTS && crowds.free_objects(guard, limit, f) {
+        if let Some(value_trees) = self.value_trees.get() {
+            if next == OBJECTS && value_trees.free_objects(guard, limit, f) {
                 next = MARKS;
             }
-            if next == MARKS && crowds.free_marks(guard, limit) {
+            if next == MARKS && value_trees.free_marks(guard, limit) {
                 next = LISTS;
             }
         } else {
@@ -321,7 +324,7 @@ impl<R: KeyRule> Multi for Bag<R> {
         let lists = limit.div_ceil(4);
         let done = next == LISTS
             && self.entries.free_some(guard, lists, &mut |entry| {
-                if !list::is_crowd(entry) {
+                if !list::is_in_tree(entry) {
                     list::items(entry).for_each(|item| f(&entry[item.object]));
                 }
             });
@@ -336,14 +339,17 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn memory(&self) -> usize {
-        let crowds = self.crowds.get().map_or(0, |crowds| crowds.memory());
-        size_of::<Self>() - size_of::<HashOrder<R>>() + self.entries.memory() + crowds
+        let value_trees = self
+            .value_trees
+            .get()
+            .map_or(0, |value_trees| value_trees.memory());
+        size_of::<Self>() - size_of::<HashOrder<R>>() + self.entries.memory() + value_trees
     }
 
     fn stats(&self) -> Stats {
         let mut stats = self.entries.stats();
-        if let Some(crowds) = self.crowds.get() {
-            crowds.add_stats(&mut stats);
+        if let Some(value_trees) = self.value_trees.get() {
+            value_trees.add_stats(&mut stats);
         }
         stats
     }

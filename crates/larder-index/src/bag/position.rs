@@ -1,4 +1,4 @@
-//! Positions of a bag, of the objects of its crowds, and of their marks.
+//! Positions of a bag, of the objects of its tree keys, and of their marks.
 //!
 //! ```text
 //!  position   top 48 bits of the hash (6 bytes, big endian) | key | number of the arrival
@@ -20,7 +20,7 @@ pub(super) const PAST_NUMBERS: u8 = 0xFF;
 
 /// Which objects of a key a position is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spot {
+pub(super) enum NumberBound {
     /// It lies before all.
     Before,
     /// It is that of the object with this number.
@@ -30,14 +30,14 @@ pub(super) enum Spot {
 }
 
 /// Hash and key of a position of a bag, and what it says of the key's objects.
-pub(super) fn parse(position: &[u8]) -> (&[u8], Spot) {
+pub(super) fn parse(position: &[u8]) -> (&[u8], NumberBound) {
     match position.split_last() {
-        Some((&BEFORE_NUMBERS, prefix)) => (prefix, Spot::Before),
-        Some((&PAST_NUMBERS, prefix)) => (prefix, Spot::Behind),
+        Some((&BEFORE_NUMBERS, prefix)) => (prefix, NumberBound::Before),
+        Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::Behind),
         _ => {
             let len = number_len(position).min(position.len());
             let (prefix, own) = position.split_at(position.len() - len);
-            (prefix, Spot::Number(number(own)))
+            (prefix, NumberBound::Number(number(own)))
         }
     }
 }
@@ -104,7 +104,10 @@ mod tests {
             1 << 40,
             u64::MAX - 1,
         ];
-        for (byte, spot) in [(BEFORE_NUMBERS, Spot::Before), (PAST_NUMBERS, Spot::Behind)] {
+        for (byte, spot) in [
+            (BEFORE_NUMBERS, NumberBound::Before),
+            (PAST_NUMBERS, NumberBound::Behind),
+        ] {
             assert_eq!(parse(&[7, 0x81, byte]), (&[7, 0x81][..], spot));
         }
         let mut last = Position::new();
@@ -115,7 +118,7 @@ mod tests {
             assert_eq!(number(&position), n);
             assert_eq!(number_len(&position), position.len() - 3);
             assert!(position[3] < BEFORE_NUMBERS);
-            assert_eq!(parse(&position), (&b"key"[..], Spot::Number(n)));
+            assert_eq!(parse(&position), (&b"key"[..], NumberBound::Number(n)));
             last = position;
         }
     }

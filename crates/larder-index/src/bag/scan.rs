@@ -4,20 +4,20 @@
 //! 2. Each list becomes entries of the batch, one for each object. The first object of a list stays
 //!    where it was read: the key is moved to it, over the bytes between them. The others are copied
 //!    behind all, each with its key.
-//! 3. A crowd ends a batch. If it is the first of a batch, the batch has objects of the crowd
+//! 3. A tree key ends a batch. If it is the first of a batch, the batch has objects of the tree key
 //!    alone, read from the tree.
 //! 4. A scan in any order takes a leaf as it is, and makes objects of its lists in that order. If
-//!    the leaf has a crowd, or is too much for one batch, it is read again, in order.
+//!    the leaf has a tree key, or is too much for one batch, it is read again, in order.
 //!
 //! Behind each object of a batch lies the number of its arrival, as in a list: with the key it is
 //! the position of the object. A scan that goes on within a key knows by it what it has met,
-//! whether the key is a list then or a crowd.
+//! whether the key is a list then or a tree key.
 
-use super::list::{self, read_number, CrowdEntry, Item};
-use super::position::{number, parse, push_number, Spot, BEFORE_NUMBERS, PAST_NUMBERS};
+use super::list::{self, read_number, ListItem, TreeHeader};
+use super::position::{number, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use super::Bag;
 use crate::btree::run::with_run;
-use crate::btree::Wish;
+use crate::btree::ScanRequest;
 use crate::traits::HASH;
 use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
 use crossbeam_epoch::Guard;
@@ -28,10 +28,10 @@ use std::ops::{Bound, Range};
 const BATCH_BYTES: usize = 1 << 20;
 
 /// An entry as it was read: where its key begins, where its list does, and where that ends.
-type Raw = (usize, usize, usize);
+type RawEntry = (usize, usize, usize);
 
 /// Where a scan begins.
-struct From {
+struct ScanStart {
     /// Hash and key; nothing for the edge.
     prefix: Vec<u8>,
     /// Which of the key's objects come first.
@@ -51,12 +51,12 @@ enum Within {
     From(u64),
 }
 
-impl From {
+impl ScanStart {
     fn new(start: Start<'_>, direction: Direction) -> Self {
         let forward = direction == Direction::Forward;
         let (position, past) = match start {
             Start::Edge => {
-                return From {
+                return ScanStart {
                     prefix: Vec::new(),
                     within: Within::Edge,
                 }
@@ -66,15 +66,17 @@ impl From {
         };
         let (prefix, spot) = parse(position);
         let within = match spot {
-            Spot::Before if forward => Within::All,
-            Spot::Before => Within::None,
-            Spot::Behind if forward => Within::None,
-            Spot::Behind => Within::All,
-            Spot::Number(n) if !past => Within::From(n),
-            Spot::Number(n) if forward => n.checked_add(1).map_or(Within::None, Within::From),
-            Spot::Number(n) => n.checked_sub(1).map_or(Within::None, Within::From),
+            NumberBound::Before if forward => Within::All,
+            NumberBound::Before => Within::None,
+            NumberBound::Behind if forward => Within::None,
+            NumberBound::Behind => Within::All,
+            NumberBound::Number(n) if !past => Within::From(n),
+            NumberBound::Number(n) if forward => {
+                n.checked_add(1).map_or(Within::None, Within::From)
+            }
+            NumberBound::Number(n) => n.checked_sub(1).map_or(Within::None, Within::From),
         };
-        From {
+        ScanStart {
             prefix: prefix.to_vec(),
             within,
         }
@@ -114,7 +116,7 @@ pub(super) fn scan<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) {
-    let mut from = From::new(start, direction);
+    let mut from = ScanStart::new(start, direction);
     loop {
         // (1)
         bag.entries.scan(guard, from.start(), direction, batch);
@@ -124,16 +126,16 @@ pub(super) fn scan<R: KeyRule>(
                 // All that was read lies before the scan.
                 let resume = std::mem::take(&mut batch.resume);
                 from = match direction {
-                    Direction::Forward => From::new(Start::At(&resume), direction),
-                    Direction::Backward => From::new(Start::Past(&resume), direction),
+                    Direction::Forward => ScanStart::new(Start::At(&resume), direction),
+                    Direction::Backward => ScanStart::new(Start::Past(&resume), direction),
                 };
             }
             Unpacked::All => return,
             // (4)
             Unpacked::Unordered => batch.any_order = false,
-            Unpacked::Crowd(key) => {
+            Unpacked::InTree(key) => {
                 // (3)
-                scan_crowd(bag, guard, &mut from, &key, direction, batch);
+                scan_tree(bag, guard, &mut from, &key, direction, batch);
                 if !batch.is_empty() {
                     return;
                 }
@@ -161,16 +163,16 @@ fn end_resume(direction: Direction, batch: &mut Batch) {
 enum Unpacked {
     /// Their objects are the batch, as far as they are in it.
     All,
-    /// The first of them is a crowd, which has this key.
-    Crowd(Vec<u8>),
-    /// They came in no order, and one of them is a crowd, or they are too much for a batch.
+    /// The first of them is of this key, which is a tree key.
+    InTree(Vec<u8>),
+    /// They came in no order, and one of them is a tree key, or they are too much for a batch.
     Unordered,
 }
 
-/// Step 2: makes objects of the lists of a batch, up to the first crowd, or until it is full.
+/// Step 2: makes objects of the lists of a batch, up to the first tree key, or until it is full.
 fn unpack<R: KeyRule>(
     bag: &Bag<R>,
-    from: &From,
+    from: &ScanStart,
     direction: Direction,
     batch: &mut Batch,
 ) -> Unpacked {
@@ -186,7 +188,7 @@ fn unpack<R: KeyRule>(
     };
     for &(key, list, end) in &raw {
         let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
-        if !stops && !list::is_crowd(&batch.bytes[list..end]) {
+        if !stops && !list::is_in_tree(&batch.bytes[list..end]) {
             let bound = bound.take();
             match direction {
                 Direction::Forward => spread((key, list, end), bound, batch),
@@ -198,7 +200,7 @@ fn unpack<R: KeyRule>(
         if batch.unordered {
             unpacked = Unpacked::Unordered;
         } else if batch.is_empty() {
-            unpacked = Unpacked::Crowd(key);
+            unpacked = Unpacked::InTree(key);
         } else {
             stop(bag, &key, before(direction), batch);
         }
@@ -241,7 +243,7 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
 
 /// Makes objects of a list, those from a number on. The first stays where it is.
 #[inline(always)]
-fn spread((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
+fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
     let mut at = list + 1;
     let first = loop {
         let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
@@ -270,8 +272,8 @@ fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
 }
 
 /// As `spread`, in descending order.
-fn spread_backward((key, list, end): Raw, bound: Option<u64>, batch: &mut Batch) {
-    let items: SmallVec<[Item; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
+fn spread_backward((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
+    let items: SmallVec<[ListItem; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
     for item in items.iter().rev() {
         if bound.is_none_or(|bound| item.number <= bound) {
             copy(key..list, item, batch);
@@ -314,7 +316,7 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
 
 /// Makes an entry of a copy of an object, with what lies behind it, behind a copy of its key.
 #[inline]
-fn copy(key: Range<usize>, item: &Item, batch: &mut Batch) {
+fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
     let bytes = &mut batch.bytes;
     let (from, value) = (bytes.len(), bytes.len() + key.len());
     bytes.extend_from_within(key);
@@ -322,13 +324,14 @@ fn copy(key: Range<usize>, item: &Item, batch: &mut Batch) {
     batch.entries.push((from, value, value + item.object.len()));
 }
 
-/// Step 3: makes the next objects of a crowd the batch. If there are none from where the scan
-/// begins, the scan goes on behind the crowd; if the key is no crowd any more, from where it began.
+/// Step 3: makes the next objects of a tree key the batch. If there are none from where the scan
+/// begins, the scan goes on behind the tree key; if the key is no tree key any more, from where it
+/// began.
 #[cold]
-fn scan_crowd<R: KeyRule>(
+fn scan_tree<R: KeyRule>(
     bag: &Bag<R>,
     guard: &Guard,
-    from: &mut From,
+    from: &mut ScanStart,
     key: &[u8],
     direction: Direction,
     batch: &mut Batch,
@@ -342,7 +345,7 @@ fn scan_crowd<R: KeyRule>(
         (None, Direction::Forward) => {}
         (None, Direction::Backward) => start.push(PAST_NUMBERS),
     }
-    let wish = Wish {
+    let request = ScanRequest {
         start: Start::At(&start),
         direction,
         within: &prefix,
@@ -355,8 +358,8 @@ fn scan_crowd<R: KeyRule>(
     };
     with_run(|run| {
         let mut resume = std::mem::take(&mut batch.resume);
-        let done = bag.read_crowd(guard, own, |crowds| {
-            crowds.tree.scan(guard, &wish, run, &mut resume)
+        let done = bag.read_in_tree(guard, own, |value_trees| {
+            value_trees.tree.scan(guard, &request, run, &mut resume)
         });
         batch.resume = resume;
         let Some(done) = done else {
@@ -392,9 +395,9 @@ pub(super) fn step<R: KeyRule>(
         let Some((key, list, end)) = batch.entries.pop() else {
             return here;
         };
-        if list::is_crowd(&batch.bytes[list..end]) {
+        if list::is_in_tree(&batch.bytes[list..end]) {
             let key = batch.bytes[key..list].to_vec();
-            first_of_crowd(bag, guard, &key, batch);
+            first_in_tree(bag, guard, &key, batch);
         } else if let Some(item) = list::items_from(&batch.bytes[..end], list + 1).next() {
             keep_first(key..list, item.object, batch);
         }
@@ -404,15 +407,15 @@ pub(super) fn step<R: KeyRule>(
     }
 }
 
-/// Makes the first object of a crowd the batch; nothing if the key is no crowd any more.
+/// Makes the first object of a tree key the batch; nothing if the key is no tree key any more.
 #[cold]
-fn first_of_crowd<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mut Batch) {
-    let mut from = From {
+fn first_in_tree<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mut Batch) {
+    let mut from = ScanStart {
         prefix: Vec::new(),
         within: Within::Edge,
     };
     let want = std::mem::replace(&mut batch.want, 1);
-    scan_crowd(bag, guard, &mut from, key, Direction::Forward, batch);
+    scan_tree(bag, guard, &mut from, key, Direction::Forward, batch);
     batch.want = want;
 }
 
@@ -433,8 +436,8 @@ pub(super) fn count<R: KeyRule>(bag: &Bag<R>) -> usize {
     loop {
         for i in 0..batch.len() {
             let entry = batch.value(i);
-            let crowd = CrowdEntry::of(entry);
-            sum += crowd.map_or_else(|| list::count(entry), |crowd| crowd.count);
+            let tree = TreeHeader::of(entry);
+            sum += tree.map_or_else(|| list::count(entry), |tree| tree.count);
         }
         if batch.done {
             return sum;

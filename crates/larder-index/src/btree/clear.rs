@@ -1,9 +1,9 @@
 //! Removing all entries whose positions begin alike, leaf by leaf.
 
-use super::Tree;
-use crate::btree::inner::{End, Found, Seek};
-use crate::btree::leaf::Locked;
-use crate::btree::search_key::Sought;
+use super::BPlusTree;
+use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
+use crate::btree::leaf::LockedTreeLeaf;
+use crate::btree::search_key::SearchKey;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
 use crossbeam_epoch::Guard;
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// What is called with each value that goes.
 type Visit<'f> = &'f mut dyn FnMut(&[u8]);
 
-impl Tree {
+impl BPlusTree {
     /// Removes all entries whose positions begin so, and calls `f`, if any, with each value, in
     /// order; gives how many there were. Each leaf's entries go at one instant. Nobody else writes
     /// to these positions meanwhile.
@@ -31,8 +31,10 @@ impl Tree {
         let (mut cursor, mut gone) = (within.to_vec(), 0);
         loop {
             // (1)
-            let found = self.inner.find_fenced(Seek::At(&cursor), End::High, guard);
-            let Found { leaf, fence } = found;
+            let found = self
+                .inner
+                .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
+            let FencedLeaf { leaf, fence } = found;
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
@@ -45,7 +47,7 @@ impl Tree {
                 None => take_out(&mut locked, own, None),
             };
             // (3)
-            self.give_room_back(guard, Sought::new(&cursor), locked);
+            self.give_room_back(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
@@ -58,7 +60,7 @@ impl Tree {
     }
 
     /// Step 3. What is empty merges as it is: it need not become smaller first.
-    fn give_room_back(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+    fn give_room_back(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         if leaf.used() >= self.shared.config.most / 4 {
             return;
         }
@@ -74,17 +76,17 @@ impl Tree {
 }
 
 /// Which entries of a leaf have positions that begin so. Between two of them all do.
-fn those_within(leaf: &Locked<'_>, within: &[u8]) -> Result<Range<usize>, Torn> {
+fn those_within(leaf: &LockedTreeLeaf<'_>, within: &[u8]) -> Result<Range<usize>, Torn> {
     let view = leaf.view();
     let (first, _) = view.search_any(within)?;
-    let Some(sought) = view.behind_prefix(within) else {
+    let Some(key) = view.behind_prefix(within) else {
         return Ok(first..first);
     };
     let mut end = view.len();
-    if first < end && !view.begins_with(end - 1, sought)? {
+    if first < end && !view.begins_with(end - 1, key)? {
         // What begins so ends in this leaf.
         end = first;
-        while view.begins_with(end, sought)? {
+        while view.begins_with(end, key)? {
             end += 1;
         }
     }
@@ -93,7 +95,7 @@ fn those_within(leaf: &Locked<'_>, within: &[u8]) -> Result<Range<usize>, Torn> 
 
 /// Removes some entries of a leaf; gives their handles, which the caller retires.
 fn take_out(
-    leaf: &mut Locked<'_>,
+    leaf: &mut LockedTreeLeaf<'_>,
     range: Range<usize>,
     f: Option<Visit<'_>>,
 ) -> SmallVec<[Handle; 8]> {

@@ -14,7 +14,7 @@
 //! A new leaf is its maker's alone until it is published, and nobody writes to the old one: both
 //! are plain bytes here.
 
-use crate::btree::leaf::{Locked, NewLeaf};
+use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
 use crate::btree::record::{
     length_size, record_size, Record, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
 };
@@ -27,12 +27,12 @@ use std::ops::Range;
 /// An entry's head, and its record: in the old leaf, or in memory of its own if it is the one that
 /// comes.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct EntryPart {
     head: u64,
     record: Record,
 }
 
-impl Part {
+impl EntryPart {
     /// Bytes of the record in a leaf whose prefix is longer by so much.
     #[inline]
     fn size(&self, longer: usize) -> usize {
@@ -46,7 +46,7 @@ impl Part {
 /// All entries of a leaf, and one that comes.
 #[derive(Default)]
 pub(crate) struct Entries {
-    parts: Vec<Part>,
+    parts: Vec<EntryPart>,
     /// The one that comes: its record without lengths.
     new: Vec<u8>,
     /// Which one that is.
@@ -68,7 +68,7 @@ pub(crate) fn with_entries<T>(f: impl FnOnce(&mut Entries) -> T) -> T {
 
 impl Entries {
     /// Step 1: all of a leaf.
-    pub(crate) fn collect(&mut self, leaf: &Locked<'_>) {
+    pub(crate) fn collect(&mut self, leaf: &LockedTreeLeaf<'_>) {
         let content = leaf.content();
         self.parts.clear();
         self.new_at = None;
@@ -76,7 +76,7 @@ impl Entries {
         self.parts.extend(slots.map(|slot| {
             let slot = u64::from_ne_bytes(slot.try_into().unwrap_or_default());
             let at = (slot & !HEAD_MASK) as usize;
-            Part {
+            EntryPart {
                 head: slot & HEAD_MASK,
                 record: Record::of(begin(content, at), at),
             }
@@ -99,7 +99,7 @@ impl Entries {
             }
         };
         let head = head_of(suffix);
-        self.parts.insert(i, Part { head, record });
+        self.parts.insert(i, EntryPart { head, record });
         self.new_at = Some(i);
     }
 
@@ -142,7 +142,7 @@ impl Entries {
     }
 
     /// The whole position of entry `i`.
-    pub(crate) fn position(&self, old: &Locked<'_>, i: usize) -> Vec<u8> {
+    pub(crate) fn position(&self, old: &LockedTreeLeaf<'_>, i: usize) -> Vec<u8> {
         let (part, source) = (self.parts[i], self.source(i, old.content()));
         if part.record.is_outside() {
             return old.outside(handle(source, part)).position().to_vec();
@@ -155,12 +155,12 @@ impl Entries {
     /// Step 2: a leaf with some of them, and room for `content` bytes.
     pub(crate) fn build(
         &self,
-        old: &Locked<'_>,
+        old: &LockedTreeLeaf<'_>,
         range: Range<usize>,
         content: usize,
         prefix: &[u8],
-    ) -> NewLeaf {
-        let mut new = NewLeaf::empty(content, prefix);
+    ) -> NewTreeLeaf {
+        let mut new = NewTreeLeaf::empty(content, prefix);
         let count = range.len();
         let to = new.content();
         let heap = self.lay_out(old, range, prefix.len(), to);
@@ -173,7 +173,7 @@ impl Entries {
     /// prefix of this length. Gives where the records begin.
     pub(super) fn lay_out(
         &self,
-        old: &Locked<'_>,
+        old: &LockedTreeLeaf<'_>,
         range: Range<usize>,
         prefix: usize,
         to: &mut [u8],
@@ -181,7 +181,10 @@ impl Entries {
         let longer = prefix - old.leaf().prefix_len();
         let (first, count, from) = (range.start, range.len(), old.content());
         let heap = to.len() - self.records(range, longer);
-        assert!(count * SLOT <= heap, "a new leaf has room for its entries");
+        assert!(
+            count * SLOT <= heap,
+            "a new leaf has capacity for its entries"
+        );
         let mut at = heap;
         // The last entry's record comes first: copies may run over into what comes next.
         for k in (0..count).rev() {
@@ -212,13 +215,13 @@ fn begin(content: &[u8], at: usize) -> u64 {
 }
 
 /// The handle of an outside object.
-fn handle(source: &[u8], part: Part) -> Handle {
+fn handle(source: &[u8], part: EntryPart) -> Handle {
     Handle::from_bits(begin(source, part.record.rest_at()))
 }
 
 /// Writes the record of an entry to the front of `to`. Gives its head, and the bytes of the record.
 #[inline(always)]
-fn inline(part: Part, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
+fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
     let (record, at) = (part.record, part.record.rest_at());
     if let Some(len) = short(record, longer, source, to) {
         return (part.head << (8 * longer), len);

@@ -30,10 +30,10 @@
 //! heads after Graefe and Larson 2001. Deviation: no links between leaves; a scan goes on by
 //! descending to the fence that it stopped at.
 
-use crate::btree::leaf::{Leaf, NewLeaf};
-use crate::btree::node::Inner;
-use crate::btree::search_key::Sought;
-use crate::btree::slot::{Address, Child, Slot};
+use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
+use crate::btree::node::InnerNode;
+use crate::btree::search_key::SearchKey;
+use crate::btree::slot::{ChildAddress, ChildSlot, TreeChild};
 use crate::btree::tail::Tail;
 use crate::shared::Shared;
 use crate::sync::Mutex;
@@ -41,8 +41,8 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
 /// The inner levels of a B+-tree: all of it above the leaves.
-pub(crate) struct Btree {
-    pub(super) root: Slot<Inner>,
+pub(crate) struct InnerLevels {
+    pub(super) root: ChildSlot<InnerNode>,
     /// The last leaf while inserts go on at its end.
     pub(super) tail: Tail,
     /// Held by who changes the structure.
@@ -62,7 +62,7 @@ pub(super) enum Seek<'a> {
 
 /// Which end of a leaf's range is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum RangeEnd {
     /// The position that its range begins at.
     Low,
     /// The position that its range ends before.
@@ -70,39 +70,39 @@ pub(super) enum End {
 }
 
 /// A leaf and one end of its range. No fence: no bound there.
-pub(super) struct Found<'g> {
-    pub(super) leaf: Leaf<'g>,
+pub(super) struct FencedLeaf<'g> {
+    pub(super) leaf: TreeLeaf<'g>,
     pub(super) fence: Option<Vec<u8>>,
 }
 
 /// A node on the way from the root to a leaf, and which child was taken.
-pub(super) struct Step<'g> {
-    pub(super) address: Address<Inner>,
-    pub(super) node: &'g Inner,
+pub(super) struct TreeStep<'g> {
+    pub(super) address: ChildAddress<InnerNode>,
+    pub(super) node: &'g InnerNode,
     pub(super) child: usize,
 }
 
 /// The way from the root to a leaf.
-pub(super) type Path<'g> = SmallVec<[Step<'g>; 8]>;
+pub(super) type TreePath<'g> = SmallVec<[TreeStep<'g>; 8]>;
 
 /// The fences that a way to a leaf gives.
-pub(super) fn fences<'g>(path: &[Step<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
+pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     let low = path
         .iter()
         .rev()
         .find(|s| s.child > 0)
-        .map(|s| s.node.seps().get(s.child - 1));
+        .map(|s| s.node.separators().get(s.child - 1));
     let high = path.iter().rev().find_map(|s| s.node.high(s.child));
     (low, high)
 }
 
-impl Btree {
+impl InnerLevels {
     /// A tree of one leaf.
-    pub(crate) fn new(shared: &Shared) -> Btree {
-        let leaf = NewLeaf::empty(shared.config.first, &[]);
+    pub(crate) fn new(shared: &Shared) -> InnerLevels {
+        let leaf = NewTreeLeaf::empty(shared.config.first, &[]);
         shared.counters.leaf_came(leaf.memory());
-        Btree {
-            root: Slot::new(Address::of_new(leaf)),
+        InnerLevels {
+            root: ChildSlot::new(ChildAddress::of_new(leaf)),
             tail: Tail::default(),
             changing: Mutex::new(()),
         }
@@ -112,18 +112,18 @@ impl Btree {
     pub(super) fn path<'g>(
         &self,
         guard: &'g Guard,
-        choose: impl Fn(&Inner) -> usize,
-    ) -> (Path<'g>, Leaf<'g>) {
-        let mut path = Path::new();
+        choose: impl Fn(&InnerNode) -> usize,
+    ) -> (TreePath<'g>, TreeLeaf<'g>) {
+        let mut path = TreePath::new();
         let mut slot = &self.root;
         loop {
             let (address, child) = slot.load_with_address(guard);
             match child {
-                Child::Leaf(leaf) => return (path, leaf),
-                Child::Node(node) => {
+                TreeChild::Leaf(leaf) => return (path, leaf),
+                TreeChild::Node(node) => {
                     node.prefetch();
                     let child = choose(node);
-                    path.push(Step {
+                    path.push(TreeStep {
                         address,
                         node,
                         child,
@@ -136,15 +136,15 @@ impl Btree {
 
     /// The leaf whose range has the position. It may be obsolete: then ask again.
     #[inline(always)]
-    pub(super) fn find<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Leaf<'g> {
+    pub(super) fn find<'g>(&self, position: SearchKey<'_>, guard: &'g Guard) -> TreeLeaf<'g> {
         let mut child = self.root.load(guard);
         loop {
             match child {
-                Child::Leaf(leaf) => {
+                TreeChild::Leaf(leaf) => {
                     leaf.prefetch();
                     return leaf;
                 }
-                Child::Node(node) => {
+                TreeChild::Node(node) => {
                     node.prefetch();
                     child = node.children[node.child_of(position, false)].load(guard);
                 }
@@ -155,15 +155,15 @@ impl Btree {
     /// The first leaf, whose range has no lower end, or the last, whose range has no higher one. It
     /// may be obsolete: then ask again.
     #[inline]
-    pub(super) fn find_edge<'g>(&self, end: End, guard: &'g Guard) -> Leaf<'g> {
+    pub(super) fn find_edge<'g>(&self, end: RangeEnd, guard: &'g Guard) -> TreeLeaf<'g> {
         let mut child = self.root.load(guard);
         loop {
             match child {
-                Child::Leaf(leaf) => return leaf,
-                Child::Node(node) => {
+                TreeChild::Leaf(leaf) => return leaf,
+                TreeChild::Node(node) => {
                     let at = match end {
-                        End::Low => 0,
-                        End::High => node.seps().len(),
+                        RangeEnd::Low => 0,
+                        RangeEnd::High => node.separators().len(),
                     };
                     child = node.children[at].load(guard);
                 }
@@ -172,16 +172,21 @@ impl Btree {
     }
 
     /// A leaf, and one end of its range if it isn't obsolete.
-    pub(super) fn find_fenced<'g>(&self, seek: Seek<'_>, end: End, guard: &'g Guard) -> Found<'g> {
+    pub(super) fn find_fenced<'g>(
+        &self,
+        seek: Seek<'_>,
+        end: RangeEnd,
+        guard: &'g Guard,
+    ) -> FencedLeaf<'g> {
         let (path, leaf) = self.path(guard, |node| match seek {
             Seek::First => 0,
-            Seek::Last => node.seps().len(),
-            Seek::At(p) => node.child_of(Sought::new(p), false),
-            Seek::Before(p) => node.child_of(Sought::new(p), true),
+            Seek::Last => node.separators().len(),
+            Seek::At(p) => node.child_of(SearchKey::new(p), false),
+            Seek::Before(p) => node.child_of(SearchKey::new(p), true),
         });
         let (low, high) = fences(&path);
-        let fence = if end == End::Low { low } else { high };
-        Found {
+        let fence = if end == RangeEnd::Low { low } else { high };
+        FencedLeaf {
             leaf,
             fence: fence.map(<[u8]>::to_vec),
         }
@@ -193,15 +198,15 @@ impl Btree {
     }
 }
 
-impl Drop for Btree {
+impl Drop for InnerLevels {
     fn drop(&mut self) {
-        let mut todo: Vec<Address<Inner>> = self.root.address().into_iter().collect();
+        let mut todo: Vec<ChildAddress<InnerNode>> = self.root.address().into_iter().collect();
         while let Some(address) = todo.pop() {
             // SAFETY: the tree is dropped: nobody else can use it.
             match unsafe { address.child() } {
                 // SAFETY: as above; one slot leads to each leaf.
-                Child::Leaf(leaf) => unsafe { leaf.free_all() },
-                Child::Node(node) => {
+                TreeChild::Leaf(leaf) => unsafe { leaf.free_all() },
+                TreeChild::Node(node) => {
                     todo.extend(node.addresses());
                     // SAFETY: as above; its children are noted.
                     drop(unsafe { address.take_node() });

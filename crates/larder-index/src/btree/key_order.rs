@@ -4,7 +4,7 @@
 //! happens in them.
 
 use crate::btree::run::with_run;
-use crate::btree::{From, Tree, Wish};
+use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
@@ -14,12 +14,12 @@ use crate::{
 use crossbeam_epoch::Guard;
 
 /// Entries by key.
-pub struct KeyOrder(Tree);
+pub struct KeyOrder(BPlusTree);
 
 impl KeyOrder {
     /// An empty index.
     pub fn new(config: LeafConfig) -> Self {
-        KeyOrder(Tree::new(config))
+        KeyOrder(BPlusTree::new(config))
     }
 }
 
@@ -81,7 +81,7 @@ impl Unique for KeyOrder {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         batch.clear();
         with_run(|run| {
-            let request = Wish {
+            let request = ScanRequest {
                 start,
                 direction,
                 within: &[],
@@ -106,8 +106,8 @@ impl Unique for KeyOrder {
         batch: &mut Batch,
     ) -> bool {
         let from = match key {
-            Some(key) => From::Position(key.bytes),
-            None => From::Edge,
+            Some(key) => StepStart::Position(key.bytes),
+            None => StepStart::Edge,
         };
         match self.0.step(guard, from, direction, batch) {
             Some(found) => found,

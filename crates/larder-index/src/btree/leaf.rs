@@ -49,7 +49,7 @@ pub(super) const SPACING: u32 = 4;
 
 /// What a leaf's memory begins with.
 #[repr(C, align(64))]
-pub(super) struct Head {
+pub(super) struct TreeLeafHead {
     pub(super) version: Version,
     /// Slots in use.
     pub(super) count: AtomicU64,
@@ -70,30 +70,30 @@ pub(super) struct Head {
 
 /// A leaf that is alive for `'g`.
 #[derive(Clone, Copy)]
-pub(crate) struct Leaf<'g> {
-    head: NonNull<Head>,
+pub(crate) struct TreeLeaf<'g> {
+    head: NonNull<TreeLeafHead>,
     alive: PhantomData<&'g Guard>,
 }
 
 /// A leaf that nobody else can reach yet. Freed if it is never published.
-pub(crate) struct NewLeaf(Leaf<'static>);
+pub(crate) struct NewTreeLeaf(TreeLeaf<'static>);
 
 /// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
 /// reads.
-pub(crate) struct Locked<'g> {
-    pub(super) leaf: Leaf<'g>,
+pub(crate) struct LockedTreeLeaf<'g> {
+    pub(super) leaf: TreeLeaf<'g>,
     /// The version before the lock was taken.
     before: u64,
     pub(super) changed: bool,
 }
 
-impl<'g> Leaf<'g> {
+impl<'g> TreeLeaf<'g> {
     /// From a leaf's address.
     ///
     /// # Safety
     /// A leaf that was published lies there, and is not freed during `'g`.
-    pub(super) unsafe fn at(head: NonNull<()>) -> Leaf<'g> {
-        Leaf {
+    pub(super) unsafe fn at(head: NonNull<()>) -> TreeLeaf<'g> {
+        TreeLeaf {
             head: head.cast(),
             alive: PhantomData,
         }
@@ -105,12 +105,13 @@ impl<'g> Leaf<'g> {
     }
 
     /// Whether both are the same leaf.
-    pub(crate) fn is(self, other: Leaf<'_>) -> bool {
+    pub(crate) fn is(self, other: TreeLeaf<'_>) -> bool {
         self.head == other.head
     }
 
-    pub(super) fn head(self) -> &'g Head {
-        // SAFETY: a `Leaf` is alive for `'g`; the head is shared by atomics and what never changes.
+    pub(super) fn head(self) -> &'g TreeLeafHead {
+        // SAFETY: a `TreeLeaf` is alive for `'g`; the head is shared by atomics and what never
+        // changes.
         unsafe { self.head.as_ref() }
     }
 
@@ -179,21 +180,21 @@ impl<'g> Leaf<'g> {
     /// Whether nobody wrote since `version` was read: all that was read since is true.
     #[inline]
     pub(super) fn unchanged(self, version: u64) -> bool {
-        self.head().version.is_still(version)
+        self.head().version.validate(version)
     }
 
     /// Takes the lock if it is free: `Ok(None)` if it isn't.
     #[inline]
-    pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
+    pub(crate) fn try_lock(self) -> Result<Option<LockedTreeLeaf<'g>>, Obsolete> {
         let before = self.head().version.try_lock()?;
-        Ok(before.map(|before| Locked::new(self, before)))
+        Ok(before.map(|before| LockedTreeLeaf::new(self, before)))
     }
 
     /// Takes the lock. Also says whether another had it.
     #[inline]
-    pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
-        let (before, met) = self.head().version.lock()?;
-        Ok((Locked::new(self, before), met))
+    pub(crate) fn lock(self) -> Result<(LockedTreeLeaf<'g>, bool), Obsolete> {
+        let (before, contended) = self.head().version.lock()?;
+        Ok((LockedTreeLeaf::new(self, before), contended))
     }
 
     /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
@@ -203,11 +204,11 @@ impl<'g> Leaf<'g> {
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let address = self.head.as_ptr().expose_provenance();
         // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
-        // `NewLeaf::empty`; 3. its address is sent, not a reference.
+        // `NewTreeLeaf::empty`; 3. its address is sent, not a reference.
         unsafe {
             guard.defer_unchecked(move || {
                 let head = std::ptr::with_exposed_provenance_mut::<()>(address);
-                Leaf::at(NonNull::new_unchecked(head)).free();
+                TreeLeaf::at(NonNull::new_unchecked(head)).free();
             });
         }
     }
@@ -224,11 +225,11 @@ impl<'g> Leaf<'g> {
     }
 }
 
-impl<'g> Locked<'g> {
+impl<'g> LockedTreeLeaf<'g> {
     /// The holder of the lock that was just taken.
     #[inline]
-    fn new(leaf: Leaf<'g>, before: u64) -> Self {
-        Locked {
+    fn new(leaf: TreeLeaf<'g>, before: u64) -> Self {
+        LockedTreeLeaf {
             leaf,
             before,
             changed: false,
@@ -252,7 +253,7 @@ impl<'g> Locked<'g> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedTreeLeaf<'_> {
     /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
     fn drop(&mut self) {
         self.leaf.head().version.unlock(self.before, self.changed);
@@ -272,17 +273,18 @@ pub(crate) fn memory(content: usize, prefix: usize) -> usize {
 
 /// The memory of a leaf.
 fn layout(words: usize, prefix: usize) -> Layout {
-    let bytes = size_of::<Head>() + (sample_words(words) + words) * 8 + prefix.next_multiple_of(8);
-    Layout::from_size_align(bytes, align_of::<Head>())
+    let bytes =
+        size_of::<TreeLeafHead>() + (sample_words(words) + words) * 8 + prefix.next_multiple_of(8);
+    Layout::from_size_align(bytes, align_of::<TreeLeafHead>())
         .expect("a leaf's size is far below the address space")
 }
 
-impl NewLeaf {
+impl NewTreeLeaf {
     /// An empty leaf with room for `content` bytes.
-    pub(crate) fn empty(content: usize, prefix: &[u8]) -> NewLeaf {
+    pub(crate) fn empty(content: usize, prefix: &[u8]) -> NewTreeLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
-        let head = allocator::allocate_zeroed(layout).cast::<Head>();
+        let head = allocator::allocate_zeroed(layout).cast::<TreeLeafHead>();
         // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the
         // prefix; 2. zeroed memory is a valid head and valid words.
         unsafe {
@@ -295,7 +297,7 @@ impl NewLeaf {
             let at = at.add(sample_words(words) + words).cast::<u8>();
             std::ptr::copy_nonoverlapping(prefix.as_ptr(), at, prefix.len());
         }
-        NewLeaf(Leaf {
+        NewTreeLeaf(TreeLeaf {
             head,
             alive: PhantomData,
         })
@@ -307,8 +309,8 @@ impl NewLeaf {
         range: std::ops::Range<usize>,
         content: usize,
         prefix: &[u8],
-    ) -> NewLeaf {
-        let new = NewLeaf::empty(content, prefix);
+    ) -> NewTreeLeaf {
+        let new = NewTreeLeaf::empty(content, prefix);
         let suffix = |i: usize| &run.position(i)[prefix.len()..];
         let records = range.clone().map(|i| run.stored(i).record(suffix(i).len()));
         let first = range.start;
@@ -332,7 +334,7 @@ impl NewLeaf {
         let heap = words.len() * 8 - records;
         debug_assert!(
             entries * SLOT <= heap,
-            "a new leaf has room for its entries"
+            "a new leaf has capacity for its entries"
         );
         let mut writer = words::Writer::new(words, heap);
         for i in (0..entries).rev() {
@@ -346,8 +348,8 @@ impl NewLeaf {
     }
 
     /// As if its lock were held: nobody else can reach it.
-    fn locked(&self) -> Locked<'_> {
-        Locked {
+    fn locked(&self) -> LockedTreeLeaf<'_> {
+        LockedTreeLeaf {
             leaf: self.0,
             before: 0,
             changed: false,
@@ -379,14 +381,14 @@ impl NewLeaf {
     }
 
     /// Takes over what another, whose lock is held, knows of the writers.
-    pub(crate) fn inherit(&self, other: Leaf<'_>) {
+    pub(crate) fn inherit(&self, other: TreeLeaf<'_>) {
         // Ordering: Relaxed, both: the one is locked, the other not yet published.
         let known = other.head().adapt.load(Relaxed);
         self.0.head().adapt.store(known, Relaxed);
     }
 
     /// As `inherit` where the run of inserts goes on in this leaf, at slot `i`.
-    pub(crate) fn inherit_at(&self, other: Leaf<'_>, i: usize) {
+    pub(crate) fn inherit_at(&self, other: TreeLeaf<'_>, i: usize) {
         const WHERE: u64 = 0x7FFF << 49;
         self.inherit(other);
         let adapt = &self.0.head().adapt;
@@ -396,14 +398,14 @@ impl NewLeaf {
     }
 
     /// Hands the leaf over to a slot.
-    pub(super) fn publish(self) -> Leaf<'static> {
+    pub(super) fn publish(self) -> TreeLeaf<'static> {
         let leaf = self.0;
         std::mem::forget(self);
         leaf
     }
 }
 
-impl Drop for NewLeaf {
+impl Drop for NewTreeLeaf {
     fn drop(&mut self) {
         // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
         // still.

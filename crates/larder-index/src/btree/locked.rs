@@ -1,17 +1,18 @@
 //! What the holder of a leaf's lock may do.
 
 use crate::btree::entries::Entries;
-use crate::btree::leaf::{Leaf, Locked};
+use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
 use crate::btree::record::{write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
 use crate::btree::run::Run;
-use crate::btree::search_key::{Sought, PLACE_BITS};
-use crate::btree::view::{Spot, View};
+use crate::btree::search_key::{SearchKey, PLACE_BITS};
+use crate::btree::view::{SearchResult, TreeView};
+use crate::contention::CONTENTION_BOUND;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where the next entry of a run of inserts goes.
-pub(crate) struct Next {
+pub(crate) struct AppendSlot {
     head: u64,
     /// Bytes of the position.
     suffix: usize,
@@ -22,15 +23,15 @@ pub(crate) struct Next {
 // Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
 // readers (see `seqlock`).
 
-impl<'g> Locked<'g> {
+impl<'g> LockedTreeLeaf<'g> {
     /// The leaf.
-    pub(crate) fn leaf(&self) -> Leaf<'g> {
+    pub(crate) fn leaf(&self) -> TreeLeaf<'g> {
         self.leaf
     }
 
     /// A look that needs no check.
-    pub(crate) fn view(&self) -> View<'g> {
-        View::new(self.leaf, None)
+    pub(crate) fn view(&self) -> TreeView<'g> {
+        TreeView::new(self.leaf, None)
     }
 
     /// Entries.
@@ -69,11 +70,11 @@ impl<'g> Locked<'g> {
     /// Where a position is or would be; it begins with the leaf's prefix. Looks first beside the
     /// last insert, if it was one of a run.
     #[inline]
-    pub(crate) fn search(&self, sought: Sought<'_>) -> Spot {
+    pub(crate) fn search(&self, key: SearchKey<'_>) -> SearchResult {
         let prefix = self.leaf.prefix_len();
-        let (head, suffix) = (sought.head(prefix), sought.suffix(prefix).unwrap_or(&[]));
+        let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
         match self.beside_last(head, suffix) {
-            Some(i) => Spot { i, record: None },
+            Some(i) => SearchResult { i, record: None },
             None => {
                 let spot = self.view().search(head, suffix);
                 spot.expect("the lock's holder reads nothing torn")
@@ -96,16 +97,16 @@ impl<'g> Locked<'g> {
 
     /// Whether a position is above all that are here, of which there are some.
     #[inline]
-    pub(crate) fn is_below(&self, sought: Sought<'_>) -> bool {
+    pub(crate) fn is_below(&self, key: SearchKey<'_>) -> bool {
         let (n, prefix) = (self.len(), self.leaf.prefix_len());
-        let (head, suffix) = (sought.head(prefix), sought.suffix(prefix).unwrap_or(&[]));
+        let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
         n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
     }
 
     /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the
     /// end and has room there without more ado. Nothing is said of others.
     #[inline(always)]
-    pub(crate) fn next_of_run(&self, sought: Sought<'_>, value: usize) -> Option<Next> {
+    pub(crate) fn next_of_run(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Ordering: Relaxed, see above.
@@ -113,22 +114,22 @@ impl<'g> Locked<'g> {
         // The last one went to the end, and the run doesn't descend.
         let runs =
             (adapt >> 49) as usize + 1 == n && (1..=0xFFFF).contains(&(adapt >> 32 & 0x1_FFFF));
-        let short = sought.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
+        let short = key.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
         // Ordering: Relaxed, both, see above.
         let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
         // Ordering: Relaxed, see above.
-        let (own, last) = (sought.head(0), last.load(Relaxed));
+        let (own, last) = (key.head(0), last.load(Relaxed));
         let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
-        (runs && short && last < own && n >> spacing <= samples.len()).then_some(Next {
+        (runs && short && last < own && n >> spacing <= samples.len()).then_some(AppendSlot {
             head: own,
-            suffix: sought.bytes().len(),
+            suffix: key.bytes().len(),
             place,
         })
     }
 
     /// Inserts an entry that is the next of a run, with a value of as many bytes as was said.
     #[inline(always)]
-    pub(crate) fn put_next(&mut self, next: Next, value: &[u8]) {
+    pub(crate) fn put_next(&mut self, next: AppendSlot, value: &[u8]) {
         let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
         let (words, size) = (self.leaf.words(), value.len() + 2);
         self.changed = true;
@@ -349,12 +350,11 @@ impl<'g> Locked<'g> {
     }
 
     /// Adds to the contention counter, within bounds, and returns it.
-    pub(crate) fn contention(&mut self, add: i32) -> i32 {
-        const BOUND: i32 = 20_000;
+    pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
         let adapt = &self.leaf.head().adapt;
         // Ordering: Relaxed, see above.
         let now = adapt.load(Relaxed);
-        let sum = (now as u32 as i32 + add).clamp(-BOUND, BOUND);
+        let sum = (now as u32 as i32 + add).clamp(-CONTENTION_BOUND, CONTENTION_BOUND);
         // Ordering: Relaxed, see above.
         adapt.store(now & !0xFFFF_FFFF | u64::from(sum as u32), Relaxed);
         sum

@@ -33,13 +33,14 @@ mod tail;
 mod view;
 
 use crate::btree::entries::{with_entries, Entries};
-use crate::btree::inner::{Btree, End, Found, Seek};
-use crate::btree::leaf::{Leaf, Locked, NewLeaf, Obsolete, MOST_CONTENT};
+use crate::btree::inner::{FencedLeaf, InnerLevels, RangeEnd, Seek};
+use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
 use crate::btree::locked::lives_outside;
 use crate::btree::record::{Record, Stored, SLOT};
-use crate::btree::search_key::Sought;
-use crate::btree::view::{Spot, View};
+use crate::btree::search_key::SearchKey;
+use crate::btree::view::{SearchResult, TreeView};
 use crate::config::LeafConfig;
+use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::outside::Handle;
 use crate::scratch::with_scratch;
 use crate::seqlock::words::Torn;
@@ -49,31 +50,25 @@ use crate::{Change, Lookup, Predicate, Previous, Stats, Updater, SHORT};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// What a meeting of writers adds to a leaf's contention, and what a quiet write takes from it (as
-/// in contention-adapting trees).
-const MET: i32 = 250;
-const QUIET: i32 = -1;
-/// The contention at which a leaf splits early.
-const HOT: i32 = 1000;
-pub(crate) use scan::{From, Wish};
+pub(crate) use scan::{ScanRequest, StepStart};
 
 /// Entries at positions.
-pub(crate) struct Tree {
-    inner: Btree,
+pub(crate) struct BPlusTree {
+    inner: InnerLevels,
     shared: Shared,
     /// How far `free_some` has come.
     freed: Mutex<Vec<u8>>,
 }
 
-impl Tree {
+impl BPlusTree {
     /// An empty tree.
     pub(crate) fn new(config: LeafConfig) -> Self {
         let shared = Shared {
             config,
             ..Shared::default()
         };
-        Tree {
-            inner: Btree::new(&shared),
+        BPlusTree {
+            inner: InnerLevels::new(&shared),
             shared,
             freed: Mutex::default(),
         }
@@ -99,20 +94,20 @@ impl Tree {
         &self,
         guard: &Guard,
         position: &[u8],
-        mut look: impl FnMut(&View<'_>, Option<Record>) -> Result<T, Torn>,
+        mut look: impl FnMut(&TreeView<'_>, Option<Record>) -> Result<T, Torn>,
     ) -> T {
-        let sought = Sought::new(position);
+        let key = SearchKey::new(position);
         let backoff = Backoff::new();
         loop {
-            let leaf = self.inner.find(sought, guard);
+            let leaf = self.inner.find(key, guard);
             if let Ok(view) = leaf.read() {
                 let prefix = leaf.prefix_len();
-                let found = match sought.suffix(prefix) {
-                    Some(suffix) => view.search(sought.head(prefix), suffix),
-                    None => Ok(Spot { i: 0, record: None }),
+                let found = match key.suffix(prefix) {
+                    Some(suffix) => view.search(key.head(prefix), suffix),
+                    None => Ok(SearchResult { i: 0, record: None }),
                 };
                 let result = found.and_then(|spot| look(&view, spot.record));
-                if view.holds() {
+                if view.is_valid() {
                     if let Ok(result) = result {
                         return result;
                     }
@@ -170,17 +165,17 @@ impl Tree {
         const AT_ONCE: usize = 32;
         let mut positions = positions.peekable();
         while positions.peek().is_some() {
-            let leaves: SmallVec<[(Leaf<'_>, Sought<'_>); AT_ONCE]> = positions
+            let leaves: SmallVec<[(TreeLeaf<'_>, SearchKey<'_>); AT_ONCE]> = positions
                 .by_ref()
                 .take(AT_ONCE)
                 .map(|position| {
-                    let sought = Sought::new(position);
-                    (self.inner.find(sought, guard), sought)
+                    let key = SearchKey::new(position);
+                    (self.inner.find(key, guard), key)
                 })
                 .collect();
-            let views: SmallVec<[(View<'_>, u64); AT_ONCE]> = leaves
+            let views: SmallVec<[(TreeView<'_>, u64); AT_ONCE]> = leaves
                 .iter()
-                .map(|(leaf, sought)| (leaf.glance(), sought.head(leaf.prefix_len())))
+                .map(|(leaf, key)| (leaf.glance(), key.head(leaf.prefix_len())))
                 .collect();
             views.iter().for_each(|(view, head)| view.ask(*head));
             for (view, head) in &views {
@@ -191,16 +186,17 @@ impl Tree {
 
     /// The leaf that has the position, locked, and its contention.
     #[inline]
-    fn lock<'g>(&self, guard: &'g Guard, sought: Sought<'_>) -> (Locked<'g>, i32) {
+    fn lock<'g>(&self, guard: &'g Guard, key: SearchKey<'_>) -> (LockedTreeLeaf<'g>, i32) {
         let backoff = Backoff::new();
         loop {
-            match self.inner.find(sought, guard).lock() {
-                Ok((mut locked, met)) => {
-                    if met {
-                        self.shared.counters.met();
+            match self.inner.find(key, guard).lock() {
+                Ok((mut locked, contended)) => {
+                    if contended {
+                        self.shared.counters.contended();
                     }
-                    let heat = locked.contention(if met { MET } else { QUIET });
-                    return (locked, heat);
+                    let contention =
+                        locked.add_contention(if contended { CONTENDED } else { UNCONTENDED });
+                    return (locked, contention);
                 }
                 Err(Obsolete) => backoff.snooze(),
             }
@@ -213,17 +209,17 @@ impl Tree {
     fn find_locked<'g, 'p>(
         &self,
         guard: &'g Guard,
-        sought: Sought<'p>,
-    ) -> (Locked<'g>, Place<'p>, i32) {
-        if let Some(leaf) = self.inner.tail.find(sought, guard) {
-            if let Some(mut locked) = self.lock_tail(leaf, sought) {
-                let heat = locked.contention(QUIET);
+        key: SearchKey<'p>,
+    ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
+        if let Some(leaf) = self.inner.tail.find(key, guard) {
+            if let Some(mut locked) = self.lock_tail(leaf, key) {
+                let contention = locked.add_contention(UNCONTENDED);
                 let (i, record) = (locked.len(), None);
-                let place = Place::new(sought, &locked, i, record);
-                return (locked, place, heat);
+                let place = Place::new(key, &locked, i, record);
+                return (locked, place, contention);
             }
         }
-        self.find_there(guard, sought)
+        self.find_there(guard, key)
     }
 
     /// As `find_locked`, for a position that is hardly above all that are there.
@@ -231,19 +227,19 @@ impl Tree {
     fn find_there<'g, 'p>(
         &self,
         guard: &'g Guard,
-        sought: Sought<'p>,
-    ) -> (Locked<'g>, Place<'p>, i32) {
-        let (locked, heat) = self.lock(guard, sought);
-        let spot = locked.search(sought);
-        let place = Place::new(sought, &locked, spot.i, spot.record);
-        (locked, place, heat)
+        key: SearchKey<'p>,
+    ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
+        let (locked, contention) = self.lock(guard, key);
+        let spot = locked.search(key);
+        let place = Place::new(key, &locked, spot.i, spot.record);
+        (locked, place, contention)
     }
 
     /// Locks the last leaf, if nobody else has, and if the position is above all that are there.
     #[inline]
-    fn lock_tail<'g>(&self, leaf: Leaf<'g>, sought: Sought<'_>) -> Option<Locked<'g>> {
+    fn lock_tail<'g>(&self, leaf: TreeLeaf<'g>, key: SearchKey<'_>) -> Option<LockedTreeLeaf<'g>> {
         let locked = leaf.try_lock().ok().flatten()?;
-        if locked.is_below(sought) {
+        if locked.is_below(key) {
             self.inner.tail.hit();
             return Some(locked);
         }
@@ -259,7 +255,7 @@ impl Tree {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_, '_>,
     ) -> bool {
-        let (locked, place, heat) = self.find_locked(guard, Sought::new(position));
+        let (locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
         scratch.clear();
         let change = f(place.value(&locked), scratch);
         let value = match change {
@@ -268,13 +264,13 @@ impl Tree {
                 let Some(record) = &place.record else {
                     return false;
                 };
-                self.remove_at(guard, &place, locked, record, heat);
+                self.remove_at(guard, &place, locked, record, contention);
                 return true;
             }
             Change::Put(value) => value,
             Change::PutScratch => &scratch[..],
         };
-        self.put_at(guard, &place, locked, value, heat);
+        self.put_at(guard, &place, locked, value, contention);
         true
     }
 
@@ -286,10 +282,10 @@ impl Tree {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let sought = Sought::new(position);
-        match self.append(guard, sought, value, predicate) {
+        let key = SearchKey::new(position);
+        match self.append(guard, key, value, predicate) {
             Some(was) => was,
-            None => self.put_anywhere(guard, sought, value, predicate),
+            None => self.put_anywhere(guard, key, value, predicate),
         }
     }
 
@@ -299,12 +295,12 @@ impl Tree {
     fn append(
         &self,
         guard: &Guard,
-        sought: Sought<'_>,
+        key: SearchKey<'_>,
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Option<Previous> {
-        let mut locked = self.inner.tail.find(sought, guard)?.try_lock().ok()??;
-        let next = locked.next_of_run(sought, value.len())?;
+        let mut locked = self.inner.tail.find(key, guard)?.try_lock().ok()??;
+        let next = locked.next_of_run(key, value.len())?;
         self.inner.tail.hit();
         if !predicate(None) {
             return Some(Previous::Refused);
@@ -317,16 +313,16 @@ impl Tree {
     fn put_anywhere(
         &self,
         guard: &Guard,
-        sought: Sought<'_>,
+        key: SearchKey<'_>,
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let (locked, place, heat) = self.find_locked(guard, sought);
+        let (locked, place, contention) = self.find_locked(guard, key);
         if !predicate(place.value(&locked)) {
             return Previous::Refused;
         }
         let was = Previous::of(place.record.is_some());
-        self.put_at(guard, &place, locked, value, heat);
+        self.put_at(guard, &place, locked, value, contention);
         was
     }
 
@@ -337,14 +333,14 @@ impl Tree {
         position: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let (locked, place, heat) = self.find_there(guard, Sought::new(position));
+        let (locked, place, contention) = self.find_there(guard, SearchKey::new(position));
         if !predicate(place.value(&locked)) {
             return Previous::Refused;
         }
         let Some(record) = &place.record else {
             return Previous::Absent;
         };
-        self.remove_at(guard, &place, locked, record, heat);
+        self.remove_at(guard, &place, locked, record, contention);
         Previous::Present
     }
 
@@ -353,18 +349,18 @@ impl Tree {
         &self,
         guard: &Guard,
         at: &Place<'_>,
-        mut leaf: Locked<'_>,
+        mut leaf: LockedTreeLeaf<'_>,
         record: &Record,
-        heat: i32,
+        contention: i32,
     ) {
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
         let len = leaf.len();
-        if heat < HOT
+        if contention < HIGH_CONTENTION
             && (len < 8 || len.is_multiple_of(4))
             && leaf.used() < self.shared.config.most / 4
         {
-            self.tidy(guard, at.sought, leaf);
+            self.tidy(guard, at.key, leaf);
         } else {
             drop(leaf);
         }
@@ -373,7 +369,7 @@ impl Tree {
 
     /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in
     /// its place, or merges with a neighbour.
-    fn tidy(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+    fn tidy(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         let mut leaf = leaf;
         let (used, config) = (leaf.used(), &self.shared.config);
         if used < leaf.leaf().capacity() / 4
@@ -392,14 +388,14 @@ impl Tree {
 
     /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of
     /// this one.
-    fn shrink(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
-        let room = self
+    fn shrink(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
+        let capacity = self
             .shared
             .config
             .capacity_for(leaf.used(), leaf.leaf().prefix_len());
         with_entries(|entries| {
             entries.collect(&leaf);
-            self.replace(guard, position, leaf, entries, room);
+            self.replace(guard, position, leaf, entries, capacity);
         });
     }
 
@@ -407,18 +403,18 @@ impl Tree {
     fn replace(
         &self,
         guard: &Guard,
-        position: Sought<'_>,
-        leaf: Locked<'_>,
+        position: SearchKey<'_>,
+        leaf: LockedTreeLeaf<'_>,
         entries: &Entries,
-        room: usize,
+        capacity: usize,
     ) {
-        let new = entries.build(&leaf, 0..entries.len(), room, leaf.leaf().prefix());
+        let new = entries.build(&leaf, 0..entries.len(), capacity, leaf.leaf().prefix());
         new.inherit(leaf.leaf());
         self.inner.replace(&self.shared, leaf, position, new, guard);
     }
 
     /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
-    fn merge(&self, guard: &Guard, position: Sought<'_>, leaf: Locked<'_>) {
+    fn merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         let mut leaf = leaf;
         while self.inner.merge(&self.shared, leaf, position, guard) {
             match self.inner.find(position, guard).try_lock() {
@@ -431,7 +427,7 @@ impl Tree {
 
 /// Where an entry is or would be.
 struct Place<'a> {
-    sought: Sought<'a>,
+    key: SearchKey<'a>,
     /// What the leaf's slots have of the position.
     head: u64,
     /// The position without the leaf's prefix.
@@ -443,12 +439,17 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     #[inline]
-    fn new(sought: Sought<'a>, leaf: &Locked<'_>, i: usize, record: Option<Record>) -> Self {
+    fn new(
+        key: SearchKey<'a>,
+        leaf: &LockedTreeLeaf<'_>,
+        i: usize,
+        record: Option<Record>,
+    ) -> Self {
         let prefix = leaf.leaf().prefix_len();
         Place {
-            sought,
-            head: sought.head(prefix),
-            suffix: sought.suffix(prefix).unwrap_or(&[]),
+            key,
+            head: key.head(prefix),
+            suffix: key.suffix(prefix).unwrap_or(&[]),
             i,
             record,
         }
@@ -456,20 +457,27 @@ impl<'a> Place<'a> {
 
     /// The value there, if there is one; nothing is written to the leaf while it is looked at.
     #[inline]
-    fn value<'l>(&self, leaf: &'l Locked<'_>) -> Option<&'l [u8]> {
+    fn value<'l>(&self, leaf: &'l LockedTreeLeaf<'_>) -> Option<&'l [u8]> {
         let record = self.record.as_ref();
         record.map(|record| leaf.value(self.i, record))
     }
 }
 
-impl Tree {
+impl BPlusTree {
     /// Stores a value, making room if there is none.
     #[inline(always)]
-    fn put_at(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>, value: &[u8], heat: i32) {
+    fn put_at(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: LockedTreeLeaf<'_>,
+        value: &[u8],
+        contention: i32,
+    ) {
         let mut leaf = leaf;
         let most = self.shared.config.most;
         let stored = if lives_outside(at.suffix.len(), value.len(), most) {
-            let (handle, bytes) = Handle::new(at.sought.bytes(), value);
+            let (handle, bytes) = Handle::new(at.key.bytes(), value);
             self.shared.counters.add_bytes(bytes as isize);
             Stored::Outside(handle)
         } else {
@@ -489,7 +497,7 @@ impl Tree {
         };
         if !done {
             self.make_room(guard, at, leaf, stored, appends);
-        } else if heat > HOT && leaf.len() > 1 {
+        } else if contention > HIGH_CONTENTION && leaf.len() > 1 {
             self.split_early(guard, at, leaf);
         } else {
             drop(leaf);
@@ -503,7 +511,7 @@ impl Tree {
         &self,
         guard: &Guard,
         at: &Place<'_>,
-        leaf: Locked<'_>,
+        leaf: LockedTreeLeaf<'_>,
         stored: Stored<'_>,
         appends: usize,
     ) {
@@ -524,7 +532,7 @@ impl Tree {
         if need + spare <= capacity {
             with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
             let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
-            debug_assert!(done, "moving together made room");
+            debug_assert!(done, "moving together made capacity");
             return;
         }
         with_entries(|entries| {
@@ -537,28 +545,28 @@ impl Tree {
                 } else {
                     0
                 };
-                let room =
+                let capacity =
                     config.capacity_for((need + more).min(config.most_beside(prefix)), prefix);
-                self.replace(guard, at.sought, leaf, entries, room);
+                self.replace(guard, at.key, leaf, entries, capacity);
             } else if entries.len() < 2 {
-                let room = (need + need / 8).min(MOST_CONTENT);
-                self.replace(guard, at.sought, leaf, entries, room);
+                let capacity = (need + need / 8).min(MOST_CONTENT);
+                self.replace(guard, at.key, leaf, entries, capacity);
             } else {
                 // A run of inserts that went each beside the one before leaves a full leaf behind.
                 let runs = appends > entries.len() / 4;
                 let cut = runs.then_some(at.i + usize::from(leaf.descends()));
                 self.inner
-                    .split(&self.shared, leaf, at.sought, entries, cut, guard);
+                    .split(&self.shared, leaf, at.key, entries, cut, guard);
             }
         });
     }
 
     /// Writers meet here often: two leaves let them pass each other.
-    fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: Locked<'_>) {
+    fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>) {
         with_entries(|entries| {
             entries.collect(&leaf);
             self.inner
-                .split(&self.shared, leaf, at.sought, entries, None, guard);
+                .split(&self.shared, leaf, at.key, entries, None, guard);
         });
     }
 
@@ -567,8 +575,10 @@ impl Tree {
         let mut cursor = self.freed.lock();
         let mut freed = 0;
         while freed < limit.max(1) {
-            let found = self.inner.find_fenced(Seek::At(&cursor), End::High, guard);
-            let Found { leaf, fence } = found;
+            let found = self
+                .inner
+                .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
+            let FencedLeaf { leaf, fence } = found;
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
@@ -582,9 +592,9 @@ impl Tree {
             locked.clear();
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
-                let new = NewLeaf::empty(0, leaf.prefix());
+                let new = NewTreeLeaf::empty(0, leaf.prefix());
                 self.inner
-                    .replace(&self.shared, locked, Sought::new(&cursor), new, guard);
+                    .replace(&self.shared, locked, SearchKey::new(&cursor), new, guard);
             } else {
                 drop(locked);
             }
@@ -607,8 +617,10 @@ impl Tree {
         let (guard, backoff) = (crate::pin(), Backoff::new());
         let (mut len, mut cursor) = (0, Vec::new());
         loop {
-            let found = self.inner.find_fenced(Seek::At(&cursor), End::High, &guard);
-            let Found { leaf, fence } = found;
+            let found = self
+                .inner
+                .find_fenced(Seek::At(&cursor), RangeEnd::High, &guard);
+            let FencedLeaf { leaf, fence } = found;
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;

@@ -10,8 +10,8 @@
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
 //! ```
 
-use crate::btree::search_key::{eight, Sought};
-use crate::btree::slot::{Address, Slot};
+use crate::btree::search_key::{eight, SearchKey};
+use crate::btree::slot::{ChildAddress, ChildSlot};
 use crate::memory::prefetch;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,12 +21,12 @@ pub(crate) const FANOUT: usize = 64;
 
 /// Runs of bytes in one piece of memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seps {
+pub(super) struct Separators {
     bytes: Vec<u8>,
     ends: Vec<u32>,
 }
 
-impl Seps {
+impl Separators {
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -36,13 +36,13 @@ impl Seps {
         &self.bytes[from as usize..self.ends[i] as usize]
     }
 
-    pub(super) fn push(&mut self, sep: &[u8]) {
-        self.bytes.extend_from_slice(sep);
+    pub(super) fn push(&mut self, separator: &[u8]) {
+        self.bytes.extend_from_slice(separator);
         self.ends.push(self.bytes.len() as u32);
     }
 
     /// Appends some of another's.
-    pub(super) fn extend(&mut self, other: &Seps, range: Range<usize>) {
+    pub(super) fn extend(&mut self, other: &Separators, range: Range<usize>) {
         range.for_each(|i| self.push(other.get(i)));
     }
 
@@ -53,18 +53,18 @@ impl Seps {
 
 /// An inner node.
 #[repr(C, align(64))]
-pub(crate) struct Inner {
+pub(crate) struct InnerNode {
     /// The first eight bytes of what all separators begin with.
     lead: u64,
     /// How many bytes that is.
     prefix: u32,
     /// Separators.
     count: u32,
-    seps: Seps,
+    separators: Separators,
     /// Unused ones are the greatest there is.
     heads: [i32; FANOUT],
     /// Unused ones lead nowhere.
-    pub(super) children: [Slot<Inner>; FANOUT],
+    pub(super) children: [ChildSlot<InnerNode>; FANOUT],
 }
 
 /// How many leading bytes two runs share.
@@ -78,34 +78,37 @@ fn head(eight: u64) -> i32 {
     ((eight >> 32) as u32 ^ 1 << 31) as i32
 }
 
-impl Inner {
+impl InnerNode {
     /// A node of these children, with a separator between each two.
-    pub(super) fn new(children: &[Address<Inner>], mut seps: Seps) -> Box<Inner> {
-        debug_assert_eq!(children.len(), seps.len() + 1);
-        let n = seps.len();
+    pub(super) fn new(
+        children: &[ChildAddress<InnerNode>],
+        mut separators: Separators,
+    ) -> Box<InnerNode> {
+        debug_assert_eq!(children.len(), separators.len() + 1);
+        let n = separators.len();
         let prefix = match n {
             0 => 0,
-            _ => common(seps.get(0), seps.get(n - 1)),
+            _ => common(separators.get(0), separators.get(n - 1)),
         };
-        seps.bytes.shrink_to_fit();
-        seps.ends.shrink_to_fit();
+        separators.bytes.shrink_to_fit();
+        separators.ends.shrink_to_fit();
         let lead = match n {
             0 => 0,
-            _ => eight(&seps.get(0)[..prefix], 0),
+            _ => eight(&separators.get(0)[..prefix], 0),
         };
-        Box::new(Inner {
+        Box::new(InnerNode {
             lead,
             prefix: prefix as u32,
             count: n as u32,
             heads: std::array::from_fn(|i| match i {
-                i if i < n => head(eight(seps.get(i), prefix)),
+                i if i < n => head(eight(separators.get(i), prefix)),
                 _ => i32::MAX,
             }),
             children: std::array::from_fn(|i| match children.get(i) {
-                Some(&child) => Slot::new(child),
-                None => Slot::unset(),
+                Some(&child) => ChildSlot::new(child),
+                None => ChildSlot::unset(),
             }),
-            seps,
+            separators,
         })
     }
 
@@ -117,13 +120,13 @@ impl Inner {
     }
 
     /// The separators.
-    pub(super) fn seps(&self) -> &Seps {
-        &self.seps
+    pub(super) fn separators(&self) -> &Separators {
+        &self.separators
     }
 
     /// The separator before which the positions of a child end, if there is one.
     pub(super) fn high(&self, child: usize) -> Option<&[u8]> {
-        (child < self.seps.len()).then(|| self.seps.get(child))
+        (child < self.separators.len()).then(|| self.separators.get(child))
     }
 
     /// Children.
@@ -132,13 +135,16 @@ impl Inner {
     }
 
     /// Where the children lead now.
-    pub(super) fn addresses(&self) -> Vec<Address<Inner>> {
-        self.children.iter().filter_map(Slot::address).collect()
+    pub(super) fn addresses(&self) -> Vec<ChildAddress<InnerNode>> {
+        self.children
+            .iter()
+            .filter_map(ChildSlot::address)
+            .collect()
     }
 
     /// The child that has the position; if `before`, the one that has the last position below it.
     #[inline(always)]
-    pub(super) fn child_of(&self, position: Sought<'_>, before: bool) -> usize {
+    pub(super) fn child_of(&self, position: SearchKey<'_>, before: bool) -> usize {
         let (n, count) = (self.prefix as usize, self.count as usize);
         if n > 0 {
             match self.compare_lead(position, n) {
@@ -147,9 +153,9 @@ impl Inner {
                 Ordering::Equal => {}
             }
         }
-        let sought = head(position.from(n, 4));
-        let at = self.below(sought);
-        if at < count && self.heads[at] == sought {
+        let key = head(position.from(n, 4));
+        let at = self.below(key);
+        if at < count && self.heads[at] == key {
             return self.among_equals(position.bytes(), before, at);
         }
         at
@@ -158,8 +164,8 @@ impl Inner {
     /// How many heads are below this one: in three steps, of three comparisons each that don't wait
     /// for each other.
     #[inline(always)]
-    fn below(&self, sought: i32) -> usize {
-        let below = |i: usize| usize::from(self.heads[i % FANOUT] < sought);
+    fn below(&self, key: i32) -> usize {
+        let below = |i: usize| usize::from(self.heads[i % FANOUT] < key);
         // The last one is never used: a node has more children than separators.
         let sixteens = 16 * (below(15) + below(31) + below(47));
         let at = |i: usize| below(sixteens + i);
@@ -171,10 +177,10 @@ impl Inner {
     /// How the first bytes of a position compare to what all separators begin with, which are `n`
     /// bytes.
     #[inline(always)]
-    fn compare_lead(&self, position: Sought<'_>, n: usize) -> Ordering {
+    fn compare_lead(&self, position: SearchKey<'_>, n: usize) -> Ordering {
         let (bytes, own) = (position.bytes(), position.first());
         if n > 8 {
-            let lead = &self.seps.get(0)[..n];
+            let lead = &self.separators.get(0)[..n];
             return bytes[..bytes.len().min(n)].cmp(lead);
         }
         let unused = 64 - 8 * n as u32;
@@ -192,7 +198,7 @@ impl Inner {
         while low < high {
             let middle = (low + high) / 2;
             let below = self.heads[middle] == same
-                && match self.seps.get(middle).cmp(position) {
+                && match self.separators.get(middle).cmp(position) {
                     Ordering::Less => true,
                     Ordering::Equal => !before,
                     Ordering::Greater => false,
@@ -208,6 +214,6 @@ impl Inner {
 
     /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Self>() + self.seps.memory()
+        size_of::<Self>() + self.separators.memory()
     }
 }

@@ -1,31 +1,31 @@
 //! Changes of the B+-tree's structure: a leaf is replaced, split, or merged with a neighbour.
 
 use crate::btree::entries::Entries;
-use crate::btree::inner::{fences, Btree, Path, Step};
-use crate::btree::leaf::{Leaf, Locked, NewLeaf, MOST_PREFIX};
-use crate::btree::node::{common, Inner, Seps, FANOUT};
+use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
+use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf, MOST_PREFIX};
+use crate::btree::node::{common, InnerNode, Separators, FANOUT};
 use crate::btree::run::with_run;
-use crate::btree::search_key::Sought;
-use crate::btree::slot::{Address, Child};
+use crate::btree::search_key::SearchKey;
+use crate::btree::slot::{ChildAddress, TreeChild};
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
 /// Nodes that are in the tree no more.
-type Gone = SmallVec<[Address<Inner>; 8]>;
+type Gone = SmallVec<[ChildAddress<InnerNode>; 8]>;
 
 /// What takes the place of neighbouring children: with a separator between each two.
 struct Splice {
-    items: Vec<Address<Inner>>,
-    seps: Seps,
+    items: Vec<ChildAddress<InnerNode>>,
+    separators: Separators,
 }
 
 impl Splice {
     /// One child.
-    fn one(item: Address<Inner>) -> Splice {
+    fn one(item: ChildAddress<InnerNode>) -> Splice {
         Splice {
             items: vec![item],
-            seps: Seps::default(),
+            separators: Separators::default(),
         }
     }
 }
@@ -43,14 +43,14 @@ fn prefix<'f>(low: Option<&'f [u8]>, high: Option<&'f [u8]>) -> &'f [u8] {
     }
 }
 
-impl Btree {
+impl InnerLevels {
     /// Puts `new`, of the same range, in the place of the leaf.
     pub(super) fn replace(
         &self,
         shared: &Shared,
-        leaf: Locked<'_>,
-        position: Sought<'_>,
-        new: NewLeaf,
+        leaf: LockedTreeLeaf<'_>,
+        position: SearchKey<'_>,
+        new: NewTreeLeaf,
         guard: &Guard,
     ) {
         let old = leaf.leaf();
@@ -62,7 +62,7 @@ impl Btree {
         let (low, high) = fences(&path);
         let goes_on = leaf.appends() && high.is_none();
         leaf.obsolete();
-        let new = Address::of_new(new);
+        let new = ChildAddress::of_new(new);
         let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
         if goes_on {
             self.tail.set(new, low);
@@ -76,8 +76,8 @@ impl Btree {
     pub(super) fn split(
         &self,
         shared: &Shared,
-        leaf: Locked<'_>,
-        position: Sought<'_>,
+        leaf: LockedTreeLeaf<'_>,
+        position: SearchKey<'_>,
         entries: &Entries,
         at: Option<usize>,
         guard: &Guard,
@@ -91,7 +91,7 @@ impl Btree {
         let descends = leaf.descends();
         let cut = runs_on.unwrap_or_else(|| entries.middle());
         let above = entries.position(&leaf, cut);
-        let sep = separator(&entries.position(&leaf, cut - 1), &above);
+        let separator = separator(&entries.position(&leaf, cut - 1), &above);
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
@@ -99,33 +99,33 @@ impl Btree {
         let part = |range: std::ops::Range<usize>, prefix: &[u8], is_left: bool| {
             let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
             let (first, goes_on) = (range.start, is_left == descends);
-            let room = match runs_on {
+            let capacity = match runs_on {
                 None => shared.config.capacity_for(need, prefix.len()),
                 Some(_) if goes_on => shared.config.most_beside(prefix.len()).max(need),
                 Some(_) => need,
             };
-            let new = entries.build(&leaf, range, room, prefix);
+            let new = entries.build(&leaf, range, capacity, prefix);
             if runs_on.is_some() && goes_on {
                 let at = if descends { cut - 1 } else { cut };
                 new.inherit_at(old, at - first);
             }
             shared.counters.leaf_came(new.memory());
-            Address::of_new(new)
+            ChildAddress::of_new(new)
         };
-        let left = part(0..cut, prefix(low, Some(sep)), true);
-        let right = part(cut..n, prefix(Some(sep), high), false);
+        let left = part(0..cut, prefix(low, Some(separator)), true);
+        let right = part(cut..n, prefix(Some(separator), high), false);
         let goes_on = runs_on.is_some() && !descends && high.is_none();
         shared.counters.split();
         let at = path.last().map_or(0, |s| s.child);
         leaf.obsolete();
         let mut new = Splice {
             items: vec![left, right],
-            seps: Seps::default(),
+            separators: Separators::default(),
         };
-        new.seps.push(sep);
+        new.separators.push(separator);
         let gone = self.splice(shared, path, (at, at), new, guard);
         if goes_on {
-            self.tail.set(right, Some(sep));
+            self.tail.set(right, Some(separator));
         }
         drop(changing);
         self.retire(shared, gone, &[old], guard);
@@ -136,15 +136,15 @@ impl Btree {
     pub(super) fn merge(
         &self,
         shared: &Shared,
-        leaf: Locked<'_>,
-        position: Sought<'_>,
+        leaf: LockedTreeLeaf<'_>,
+        position: SearchKey<'_>,
         guard: &Guard,
     ) -> bool {
-        let Some(room) = (shared.config.most / 2).checked_sub(leaf.used()) else {
+        let Some(capacity) = (shared.config.most / 2).checked_sub(leaf.used()) else {
             return false;
         };
         // The only leaf has no neighbour; a small table needs no lock to know.
-        if let Child::Leaf(_) = self.root.load(guard) {
+        if let TreeChild::Leaf(_) = self.root.load(guard) {
             return false;
         }
         let changing = self.changing.lock();
@@ -153,7 +153,7 @@ impl Btree {
             return false;
         };
         let at = step.child;
-        let Some((other, i)) = Self::beside(step, room, guard) else {
+        let Some((other, i)) = Self::beside(step, capacity, guard) else {
             return false;
         };
         // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes
@@ -171,9 +171,9 @@ impl Btree {
             left.collect_all(run);
             right.collect_all(run);
             let need = run.sizes(0..run.len(), prefix.len());
-            let room = shared.config.capacity_for(need, prefix.len());
+            let capacity = shared.config.capacity_for(need, prefix.len());
             (need <= shared.config.most / 2)
-                .then(|| NewLeaf::build(run, 0..run.len(), room, prefix))
+                .then(|| NewTreeLeaf::build(run, 0..run.len(), capacity, prefix))
         });
         let Some(new) = new else {
             return false;
@@ -184,7 +184,7 @@ impl Btree {
         shared.counters.merged();
         left.obsolete();
         right.obsolete();
-        let new = Splice::one(Address::of_new(new));
+        let new = Splice::one(ChildAddress::of_new(new));
         let gone = self.splice(shared, path, (from, to), new, guard);
         drop(changing);
         self.retire(shared, gone, &old, guard);
@@ -204,7 +204,7 @@ impl Btree {
     fn splice(
         &self,
         shared: &Shared,
-        mut path: Path<'_>,
+        mut path: TreePath<'_>,
         (mut from, mut to): (usize, usize),
         mut new: Splice,
         guard: &Guard,
@@ -252,7 +252,7 @@ impl Btree {
 
     /// Retires what a change took out: after it let go of all locks, since the end of what the
     /// epoch frees may be anything.
-    fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[Leaf<'_>], guard: &Guard) {
+    fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[TreeLeaf<'_>], guard: &Guard) {
         for address in nodes {
             // SAFETY: 1. new nodes were published under `changing`, which was held until then: no
             // slot that can be reached leads to the old ones; 2. each was taken out of the tree by
@@ -265,7 +265,7 @@ impl Btree {
     }
 
     /// Retires a leaf that went.
-    fn retire_leaf(&self, shared: &Shared, leaf: Leaf<'_>, guard: &Guard) {
+    fn retire_leaf(&self, shared: &Shared, leaf: TreeLeaf<'_>, guard: &Guard) {
         shared.counters.leaf_went(leaf.memory());
         self.tail.forget(leaf);
         // SAFETY: the callers have marked it obsolete, under its lock, and unlinked it; nor is it
@@ -273,18 +273,22 @@ impl Btree {
         unsafe { leaf.retire(guard) };
     }
 
-    /// A leaf beside the last of the way, under the same node, that uses at most `room`: locked if
-    /// nobody else is at work on it. Its child number too.
-    fn beside<'g>(step: &Step<'g>, room: usize, guard: &'g Guard) -> Option<(Locked<'g>, usize)> {
+    /// A leaf beside the last of the way, under the same node, that uses at most `capacity`: locked
+    /// if nobody else is at work on it. Its child number too.
+    fn beside<'g>(
+        step: &TreeStep<'g>,
+        capacity: usize,
+        guard: &'g Guard,
+    ) -> Option<(LockedTreeLeaf<'g>, usize)> {
         let last = step.node.len() - 1;
         let left = step.child.checked_sub(1);
         let right = Some(step.child + 1).filter(|i| *i <= last);
         [left, right].into_iter().flatten().find_map(|i| {
-            let Child::Leaf(leaf) = step.node.children[i].load(guard) else {
+            let TreeChild::Leaf(leaf) = step.node.children[i].load(guard) else {
                 return None;
             };
             let locked = leaf.try_lock().ok().flatten()?;
-            (locked.used() <= room).then_some((locked, i))
+            (locked.used() <= capacity).then_some((locked, i))
         })
     }
 }
@@ -295,28 +299,32 @@ fn fanout(shared: &Shared) -> usize {
 }
 
 /// The children of a node, with others in the place of `from..=to`.
-fn with_new(node: &Inner, from: usize, to: usize, new: Splice) -> Splice {
+fn with_new(node: &InnerNode, from: usize, to: usize, new: Splice) -> Splice {
     let mut items = node.addresses();
     items.splice(from..=to, new.items);
-    let mut seps = Seps::default();
-    seps.extend(node.seps(), 0..from);
-    seps.extend(&new.seps, 0..new.seps.len());
-    seps.extend(node.seps(), to..node.seps().len());
-    Splice { items, seps }
+    let mut separators = Separators::default();
+    separators.extend(node.separators(), 0..from);
+    separators.extend(&new.separators, 0..new.separators.len());
+    separators.extend(node.separators(), to..node.separators().len());
+    Splice { items, separators }
 }
 
 /// One address for all: the only item, or a node of them.
-fn one(shared: &Shared, new: Splice) -> Address<Inner> {
+fn one(shared: &Shared, new: Splice) -> ChildAddress<InnerNode> {
     if new.items.len() == 1 {
         return new.items[0];
     }
-    node(shared, &new.items, new.seps)
+    node(shared, &new.items, new.separators)
 }
 
-fn node(shared: &Shared, items: &[Address<Inner>], seps: Seps) -> Address<Inner> {
-    let node = Inner::new(items, seps);
+fn node(
+    shared: &Shared,
+    items: &[ChildAddress<InnerNode>],
+    separators: Separators,
+) -> ChildAddress<InnerNode> {
+    let node = InnerNode::new(items, separators);
     shared.counters.node_came(node.memory());
-    Address::of_node(node)
+    ChildAddress::of_node(node)
 }
 
 /// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its
@@ -324,18 +332,22 @@ fn node(shared: &Shared, items: &[Address<Inner>], seps: Seps) -> Address<Inner>
 fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {
-        return Splice::one(node(shared, &all.items, all.seps));
+        return Splice::one(node(shared, &all.items, all.separators));
     }
     let cut = cut.clamp(n.saturating_sub(most).max(1), most.min(n - 1));
-    let (mut left, mut right, mut between) = (Seps::default(), Seps::default(), Seps::default());
-    left.extend(&all.seps, 0..cut - 1);
-    between.extend(&all.seps, cut - 1..cut);
-    right.extend(&all.seps, cut..all.seps.len());
+    let (mut left, mut right, mut between) = (
+        Separators::default(),
+        Separators::default(),
+        Separators::default(),
+    );
+    left.extend(&all.separators, 0..cut - 1);
+    between.extend(&all.separators, cut - 1..cut);
+    right.extend(&all.separators, cut..all.separators.len());
     let left = node(shared, &all.items[..cut], left);
     let right = node(shared, &all.items[cut..], right);
     Splice {
         items: vec![left, right],
-        seps: between,
+        separators: between,
     }
 }
 
@@ -343,24 +355,24 @@ fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
 /// the neighbour's address.
 fn join(
     shared: &Shared,
-    above: &Step<'_>,
+    above: &TreeStep<'_>,
     other: usize,
     all: &mut Splice,
     guard: &Guard,
-) -> Address<Inner> {
+) -> ChildAddress<InnerNode> {
     let (address, child) = above.node.children[other].load_with_address(guard);
-    let Child::Node(neighbour) = child else {
+    let TreeChild::Node(neighbour) = child else {
         unreachable!("the children of one node are all nodes or all leaves")
     };
     shared.counters.node_went(neighbour.memory());
-    let between = above.node.seps().get(other.min(above.child));
+    let between = above.node.separators().get(other.min(above.child));
     let own = Splice {
         items: std::mem::take(&mut all.items),
-        seps: std::mem::take(&mut all.seps),
+        separators: std::mem::take(&mut all.separators),
     };
     let beside = Splice {
         items: neighbour.addresses(),
-        seps: neighbour.seps().clone(),
+        separators: neighbour.separators().clone(),
     };
     let (left, right) = if other < above.child {
         (beside, own)
@@ -369,7 +381,8 @@ fn join(
     };
     *all = left;
     all.items.extend(right.items);
-    all.seps.push(between);
-    all.seps.extend(&right.seps, 0..right.seps.len());
+    all.separators.push(between);
+    all.separators
+        .extend(&right.separators, 0..right.separators.len());
     address
 }

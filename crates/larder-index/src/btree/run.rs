@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 /// Where an entry lies in the run's bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct RunEntry {
     pub(crate) from: usize,
     pub(crate) middle: usize,
     pub(crate) end: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 #[derive(Default, Debug)]
 pub(crate) struct Run {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<RunEntry>,
 }
 
 impl Run {
@@ -43,7 +43,7 @@ impl Run {
     /// at `middle`.
     pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
         let end = self.bytes.len();
-        self.entries.push(Entry {
+        self.entries.push(RunEntry {
             from,
             middle,
             end,
@@ -124,7 +124,7 @@ thread_local! {
 /// Calls `f` with an empty run; its memory is kept for the thread's next call.
 pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
     let small = |run: &Run| {
-        run.bytes.capacity() <= KEEP && run.entries.capacity() * size_of::<Entry>() <= KEEP
+        run.bytes.capacity() <= KEEP && run.entries.capacity() * size_of::<RunEntry>() <= KEEP
     };
     with_spare(&SPARE, small, |run| {
         run.clear();

@@ -1,11 +1,11 @@
 //! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
 
-use super::Tree;
-use crate::btree::inner::{End, Found, Seek};
-use crate::btree::leaf::Leaf;
+use super::BPlusTree;
+use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
+use crate::btree::leaf::TreeLeaf;
 use crate::btree::run::Run;
-use crate::btree::search_key::Sought;
-use crate::btree::view::View;
+use crate::btree::search_key::SearchKey;
+use crate::btree::view::TreeView;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::{Batch, Direction, Start};
@@ -16,7 +16,7 @@ use std::ops::{Bound, Range};
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What a scan wants.
-pub(crate) struct Wish<'a> {
+pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,
     /// Entries whose positions begin so; the first other one ends the scan.
@@ -27,9 +27,9 @@ pub(crate) struct Wish<'a> {
     pub(crate) limit: usize,
 }
 
-/// Where [`Tree::step`] begins.
+/// Where [`BPlusTree::step`] begins.
 #[derive(Clone, Copy)]
-pub(crate) enum From<'a> {
+pub(crate) enum StepStart<'a> {
     /// At the first position of the direction.
     Edge,
     /// At this one.
@@ -39,18 +39,22 @@ pub(crate) enum From<'a> {
 /// The first entry of the leaf that is not before where a step begins, or backward, behind the last
 /// that is; and whether what it begins at is there.
 #[inline(always)]
-fn step_from(view: &View<'_>, from: From<'_>, forward: bool) -> Result<(usize, bool), Torn> {
+fn step_from(
+    view: &TreeView<'_>,
+    from: StepStart<'_>,
+    forward: bool,
+) -> Result<(usize, bool), Torn> {
     Ok(match from {
-        From::Edge if forward => (0, false),
-        From::Edge => (view.len(), false),
-        From::Position(bytes) => {
+        StepStart::Edge if forward => (0, false),
+        StepStart::Edge => (view.len(), false),
+        StepStart::Position(bytes) => {
             let (i, found) = view.search_any(bytes)?;
             (i + usize::from(found && forward), found)
         }
     })
 }
 
-impl Tree {
+impl BPlusTree {
     /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
     /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if it
     /// can't be told from one leaf, or a writer was at work: then a scan must do it.
@@ -58,15 +62,15 @@ impl Tree {
     pub(crate) fn step(
         &self,
         guard: &Guard,
-        from: From<'_>,
+        from: StepStart<'_>,
         direction: Direction,
         batch: &mut Batch,
     ) -> Option<bool> {
         batch.clear();
         let forward = direction == Direction::Forward;
         let leaf = match from {
-            From::Edge => self.edge(forward, guard),
-            From::Position(bytes) => self.inner.find(Sought::new(bytes), guard),
+            StepStart::Edge => self.edge(forward, guard),
+            StepStart::Position(bytes) => self.inner.find(SearchKey::new(bytes), guard),
         };
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
@@ -80,12 +84,12 @@ impl Tree {
             None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
             None => return None,
         }
-        view.holds().then_some(found)
+        view.is_valid().then_some(found)
     }
 
     /// The first leaf or the last. It may be obsolete.
-    fn edge<'g>(&self, first: bool, guard: &'g Guard) -> Leaf<'g> {
-        let end = if first { End::Low } else { End::High };
+    fn edge<'g>(&self, first: bool, guard: &'g Guard) -> TreeLeaf<'g> {
+        let end = if first { RangeEnd::Low } else { RangeEnd::High };
         self.inner.find_edge(end, guard)
     }
 
@@ -95,23 +99,27 @@ impl Tree {
     pub(crate) fn scan(
         &self,
         guard: &Guard,
-        wish: &Wish<'_>,
+        request: &ScanRequest<'_>,
         run: &mut Run,
         resume: &mut Vec<u8>,
     ) -> bool {
-        let forward = wish.direction == Direction::Forward;
-        let end = if forward { End::High } else { End::Low };
-        let mut cursor = Cursor::new(wish);
+        let forward = request.direction == Direction::Forward;
+        let end = if forward {
+            RangeEnd::High
+        } else {
+            RangeEnd::Low
+        };
+        let mut cursor = Cursor::new(request);
         let backoff = Backoff::new();
         loop {
             run.clear();
-            let Found { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
+            let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;
             };
-            let collected = collect(&view, &cursor, wish, run);
-            if !view.holds() {
+            let collected = collect(&view, &cursor, request, run);
+            if !view.is_valid() {
                 backoff.snooze();
                 continue;
             }
@@ -167,10 +175,10 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(wish: &Wish<'a>) -> Self {
+    fn new(request: &ScanRequest<'a>) -> Self {
         Cursor {
-            start: wish.start,
-            forward: wish.direction == Direction::Forward,
+            start: request.start,
+            forward: request.direction == Direction::Forward,
             fence: None,
         }
     }
@@ -192,7 +200,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The entries of the leaf that the scan has before it, up to `until`.
-    fn span(&self, view: &View<'_>, until: Bound<&[u8]>) -> Result<Span, Torn> {
+    fn span(&self, view: &TreeView<'_>, until: Bound<&[u8]>) -> Result<Span, Torn> {
         let (mut from, mut to) = self.range(view)?;
         let (position, included) = match until {
             Bound::Included(position) => (position, true),
@@ -219,7 +227,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// As `span`, without a bound: the first, and the one behind the last.
-    fn range(&self, view: &View<'_>) -> Result<(usize, usize), Torn> {
+    fn range(&self, view: &TreeView<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
         let start = match &self.fence {
             // All of a leaf that was reached over its fence lies before the scan; but when the leaf
@@ -243,19 +251,19 @@ impl<'a> Cursor<'a> {
 
 /// Copies the entries that the scan wants from a leaf. None: up to its end.
 fn collect(
-    view: &View<'_>,
+    view: &TreeView<'_>,
     cursor: &Cursor<'_>,
-    wish: &Wish<'_>,
+    request: &ScanRequest<'_>,
     run: &mut Run,
 ) -> Result<Option<Stop>, Torn> {
-    let Span { entries, cut } = cursor.span(view, wish.until)?;
-    run.reserve(entries.len().min(wish.limit));
+    let Span { entries, cut } = cursor.span(view, request.until)?;
+    run.reserve(entries.len().min(request.limit));
     let mut one = |i: usize| {
-        if run.len() >= wish.limit || run.bytes.len() > BATCH_BYTES {
+        if run.len() >= request.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
         view.collect_whole(i, run)?;
-        let within = wish.within.is_empty() || run.last_begins_with(wish.within);
+        let within = request.within.is_empty() || run.last_begins_with(request.within);
         if !within {
             run.pop();
             return Ok(Some(Stop::Outside));

@@ -11,15 +11,15 @@ pub(super) const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
 
 /// A position, and its first eight bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Sought<'p> {
+pub(crate) struct SearchKey<'p> {
     bytes: &'p [u8],
     first: u64,
 }
 
-impl<'p> Sought<'p> {
+impl<'p> SearchKey<'p> {
     #[inline]
     pub(crate) fn new(bytes: &'p [u8]) -> Self {
-        Sought {
+        SearchKey {
             bytes,
             first: eight(bytes, 0),
         }
@@ -112,7 +112,7 @@ mod tests {
     fn bytes_from_anywhere() {
         let bytes: Vec<u8> = (1..=20).collect();
         for n in 0..=20 {
-            let sought = Sought::new(&bytes[..n]);
+            let key = SearchKey::new(&bytes[..n]);
             for at in 0..24 {
                 let mut own = [0; 8];
                 for (i, byte) in own.iter_mut().enumerate() {
@@ -123,14 +123,14 @@ mod tests {
                 for wanted in 1..=8 {
                     let high = !0 << (64 - 8 * wanted as u32);
                     assert_eq!(
-                        sought.from(at, wanted) & high,
+                        key.from(at, wanted) & high,
                         expect & high,
                         "{n} {at} {wanted}"
                     );
                 }
-                assert_eq!(sought.head(at), expect & HEAD_MASK);
+                assert_eq!(key.head(at), expect & HEAD_MASK);
                 let suffix = bytes[..n].get(at..);
-                assert_eq!(sought.suffix(at), suffix);
+                assert_eq!(key.suffix(at), suffix);
                 assert!(suffix.is_none_or(|suffix| head_of(suffix) == expect & HEAD_MASK));
             }
         }

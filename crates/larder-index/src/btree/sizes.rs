@@ -22,9 +22,9 @@ impl LeafConfig {
         if need >= most {
             return need.next_multiple_of(8);
         }
-        let wish = need + need * 2 / 5 + 32;
+        let request = need + need * 2 / 5 + 32;
         let around = memory(0, prefix);
-        let class = size_class(memory(wish, prefix));
+        let class = size_class(memory(request, prefix));
         // The samples take one byte in 64.
         let content = (class - around) * 64 / 65 / 8 * 8;
         content.min(most).max(need.next_multiple_of(8))

@@ -1,6 +1,6 @@
 //! A place that leads to a leaf or to an inner node.
 
-use crate::btree::leaf::{Leaf, NewLeaf};
+use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
 use crate::sync::atomic::{AtomicPtr, Ordering::*};
 use crossbeam_epoch::Guard;
 use std::marker::PhantomData;
@@ -10,43 +10,43 @@ use std::ptr::NonNull;
 const INNER: usize = 1;
 
 /// What a slot leads to.
-pub(super) enum Child<'g, N> {
-    Leaf(Leaf<'g>),
+pub(super) enum TreeChild<'g, N> {
+    Leaf(TreeLeaf<'g>),
     Node(&'g N),
 }
 
 /// The address of a leaf or of an inner node, with a mark that says which. Not null.
-pub(super) struct Address<N>(NonNull<()>, PhantomData<*const N>);
+pub(super) struct ChildAddress<N>(NonNull<()>, PhantomData<*const N>);
 
-impl<N> Clone for Address<N> {
+impl<N> Clone for ChildAddress<N> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<N> Copy for Address<N> {}
+impl<N> Copy for ChildAddress<N> {}
 
-impl<N> PartialEq for Address<N> {
+impl<N> PartialEq for ChildAddress<N> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
 
-impl<N> Address<N> {
+impl<N> ChildAddress<N> {
     /// Publishes a new leaf: it is the slots' now.
-    pub(super) fn of_new(leaf: NewLeaf) -> Self {
+    pub(super) fn of_new(leaf: NewTreeLeaf) -> Self {
         Self::of_leaf(leaf.publish())
     }
 
-    pub(super) fn of_leaf(leaf: Leaf<'_>) -> Self {
-        Address(leaf.address(), PhantomData)
+    pub(super) fn of_leaf(leaf: TreeLeaf<'_>) -> Self {
+        ChildAddress(leaf.address(), PhantomData)
     }
 
     /// Hands an inner node over to the slots.
     pub(super) fn of_node(node: Box<N>) -> Self {
         let node = NonNull::from(Box::leak(node)).cast::<()>();
         // A node's alignment leaves the low bit free.
-        Address(node.map_addr(|a| a | INNER), PhantomData)
+        ChildAddress(node.map_addr(|a| a | INNER), PhantomData)
     }
 
     fn node(self) -> Option<NonNull<N>> {
@@ -61,12 +61,12 @@ impl<N> Address<N> {
     /// # Safety
     /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
     /// owned alone for `'g`.
-    pub(super) unsafe fn child<'g>(self) -> Child<'g, N> {
+    pub(super) unsafe fn child<'g>(self) -> TreeChild<'g, N> {
         match self.node() {
             // SAFETY: an inner node made by `of_node`, alive for `'g`.
-            Some(node) => Child::Node(unsafe { node.as_ref() }),
+            Some(node) => TreeChild::Node(unsafe { node.as_ref() }),
             // SAFETY: without the mark it is a leaf, alive for `'g`.
-            None => Child::Leaf(unsafe { Leaf::at(self.0) }),
+            None => TreeChild::Leaf(unsafe { TreeLeaf::at(self.0) }),
         }
     }
 
@@ -100,32 +100,32 @@ impl<N> Address<N> {
 }
 
 /// An atomic address. Null where there is no tail, and in a node that is not yet published.
-pub(super) struct Slot<N>(AtomicPtr<()>, PhantomData<*const N>);
+pub(super) struct ChildSlot<N>(AtomicPtr<()>, PhantomData<*const N>);
 
 // SAFETY: a slot is an atomic address; leaves and nodes may be used by all threads.
-unsafe impl<N: Send + Sync> Send for Slot<N> {}
+unsafe impl<N: Send + Sync> Send for ChildSlot<N> {}
 // SAFETY: as above.
-unsafe impl<N: Send + Sync> Sync for Slot<N> {}
+unsafe impl<N: Send + Sync> Sync for ChildSlot<N> {}
 
-impl<N> Slot<N> {
+impl<N> ChildSlot<N> {
     /// A slot that leads nowhere yet.
     pub(super) fn unset() -> Self {
-        Slot(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+        ChildSlot(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
-    pub(super) fn new(address: Address<N>) -> Self {
-        Slot(AtomicPtr::new(address.0.as_ptr()), PhantomData)
+    pub(super) fn new(address: ChildAddress<N>) -> Self {
+        ChildSlot(AtomicPtr::new(address.0.as_ptr()), PhantomData)
     }
 
     /// Where it leads; None in a node that is not yet complete.
-    pub(super) fn address(&self) -> Option<Address<N>> {
+    pub(super) fn address(&self) -> Option<ChildAddress<N>> {
         // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
-        NonNull::new(self.0.load(Acquire)).map(|a| Address(a, PhantomData))
+        NonNull::new(self.0.load(Acquire)).map(|a| ChildAddress(a, PhantomData))
     }
 
     /// What it leads to.
     #[inline]
-    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g, N> {
+    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> TreeChild<'g, N> {
         let address = self.address().expect("a published node is complete");
         // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
         // retired through the epoch.
@@ -133,7 +133,10 @@ impl<N> Slot<N> {
     }
 
     /// As `load`, with the address.
-    pub(super) fn load_with_address<'g>(&self, _guard: &'g Guard) -> (Address<N>, Child<'g, N>) {
+    pub(super) fn load_with_address<'g>(
+        &self,
+        _guard: &'g Guard,
+    ) -> (ChildAddress<N>, TreeChild<'g, N>) {
         let address = self.address().expect("a published node is complete");
         // SAFETY: as in `load`.
         (address, unsafe { address.child() })
@@ -141,7 +144,7 @@ impl<N> Slot<N> {
 
     /// What it leads to, if it leads anywhere.
     #[inline]
-    pub(super) fn load_if_set<'g>(&self, _guard: &'g Guard) -> Option<Child<'g, N>> {
+    pub(super) fn load_if_set<'g>(&self, _guard: &'g Guard) -> Option<TreeChild<'g, N>> {
         let address = self.address()?;
         // SAFETY: as in `load`.
         Some(unsafe { address.child() })
@@ -154,7 +157,7 @@ impl<N> Slot<N> {
     }
 
     /// Publishes.
-    pub(super) fn store(&self, address: Address<N>) {
+    pub(super) fn store(&self, address: ChildAddress<N>) {
         // Ordering: Release, pairs with `address`.
         self.0.store(address.0.as_ptr(), Release);
     }

@@ -9,10 +9,10 @@
 //! 2. It is the tail no more before it is retired (`Tail::forget`).
 //! 3. [`MOST_MISSES`] searches in a row that belonged elsewhere unset it.
 
-use crate::btree::leaf::Leaf;
-use crate::btree::node::Inner;
-use crate::btree::search_key::{eight, Sought};
-use crate::btree::slot::{Address, Child, Slot};
+use crate::btree::leaf::TreeLeaf;
+use crate::btree::node::InnerNode;
+use crate::btree::search_key::{eight, SearchKey};
+use crate::btree::slot::{ChildAddress, ChildSlot, TreeChild};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crossbeam_epoch::Guard;
 
@@ -21,7 +21,7 @@ const MOST_MISSES: u32 = 16;
 
 /// The last leaf while inserts go on at its end, or nothing.
 pub(super) struct Tail {
-    leaf: Slot<Inner>,
+    leaf: ChildSlot<InnerNode>,
     /// The first eight bytes of the position that the tail's range begins at. A hint: that of
     /// another tail does no harm, as what the tail's entries are looked at for decides.
     low: AtomicU64,
@@ -32,7 +32,7 @@ pub(super) struct Tail {
 impl Default for Tail {
     fn default() -> Self {
         Tail {
-            leaf: Slot::unset(),
+            leaf: ChildSlot::unset(),
             low: AtomicU64::new(0),
             misses: AtomicU32::new(0),
         }
@@ -42,7 +42,7 @@ impl Default for Tail {
 impl Tail {
     /// Inserts go on at the end of this leaf, whose range begins there. The caller holds
     /// `changing`, and the leaf is new.
-    pub(super) fn set(&self, leaf: Address<Inner>, low: Option<&[u8]>) {
+    pub(super) fn set(&self, leaf: ChildAddress<InnerNode>, low: Option<&[u8]>) {
         // Ordering: Relaxed, both: hints, see there.
         self.low.store(low.map_or(0, |low| eight(low, 0)), Relaxed);
         self.misses.store(0, Relaxed);
@@ -50,8 +50,8 @@ impl Tail {
     }
 
     /// The leaf is about to be retired.
-    pub(super) fn forget(&self, leaf: Leaf<'_>) {
-        if self.leaf.address() == Some(Address::of_leaf(leaf)) {
+    pub(super) fn forget(&self, leaf: TreeLeaf<'_>) {
+        if self.leaf.address() == Some(ChildAddress::of_leaf(leaf)) {
             self.leaf.unset_now();
         }
     }
@@ -59,13 +59,17 @@ impl Tail {
     /// The last leaf, if inserts go on at its end as far as is known, and if the position may
     /// belong there. It may be obsolete.
     #[inline]
-    pub(super) fn find<'g>(&self, position: Sought<'_>, guard: &'g Guard) -> Option<Leaf<'g>> {
+    pub(super) fn find<'g>(
+        &self,
+        position: SearchKey<'_>,
+        guard: &'g Guard,
+    ) -> Option<TreeLeaf<'g>> {
         // Ordering: Relaxed, a hint.
         if position.first() < self.low.load(Relaxed) {
             return None;
         }
         match self.leaf.load_if_set(guard) {
-            Some(Child::Leaf(leaf)) => Some(leaf),
+            Some(TreeChild::Leaf(leaf)) => Some(leaf),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
 //! holder.
 
-use crate::btree::leaf::{Leaf, Obsolete};
+use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
 use crate::btree::run::Run;
 use crate::btree::search_key::{head_of, HEAD_MASK};
@@ -14,8 +14,8 @@ use std::cmp::Ordering;
 
 /// A look at a leaf's content.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'g> {
-    leaf: Leaf<'g>,
+pub(crate) struct TreeView<'g> {
+    leaf: TreeLeaf<'g>,
     words: &'g [AtomicU64],
     count: usize,
     /// What a reader has to check; the lock's holder has nothing to.
@@ -24,23 +24,23 @@ pub(crate) struct View<'g> {
 
 /// What a search finds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct SearchResult {
     /// Where the first position is that is not below the one sought.
     pub(crate) i: usize,
     /// The record of that entry, if its position is the one sought.
     pub(crate) record: Option<Record>,
 }
 
-impl<'g> Leaf<'g> {
+impl<'g> TreeLeaf<'g> {
     /// Begins an optimistic read; waits while a writer is at work.
     #[inline]
-    pub(crate) fn read(self) -> Result<View<'g>, Obsolete> {
-        Ok(View::new(self, Some(self.head().version.read()?)))
+    pub(crate) fn read(self) -> Result<TreeView<'g>, Obsolete> {
+        Ok(TreeView::new(self, Some(self.head().version.read()?)))
     }
 
     /// A look at the leaf by someone who believes nothing of what is read.
-    pub(crate) fn glance(self) -> View<'g> {
-        View::new(self, None)
+    pub(crate) fn glance(self) -> TreeView<'g> {
+        TreeView::new(self, None)
     }
 
     /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
@@ -48,7 +48,7 @@ impl<'g> Leaf<'g> {
     /// # Safety
     /// Nobody can use the leaf any more; the handles in it are not in another leaf.
     pub(super) unsafe fn free_all(self) {
-        let view = View::new(self, None);
+        let view = TreeView::new(self, None);
         for i in 0..view.len() {
             if let Ok(Some(handle)) = view.handle(i) {
                 // SAFETY: only this leaf had the handle.
@@ -60,12 +60,12 @@ impl<'g> Leaf<'g> {
     }
 }
 
-impl<'g> View<'g> {
+impl<'g> TreeView<'g> {
     #[inline]
-    pub(super) fn new(leaf: Leaf<'g>, version: Option<u64>) -> Self {
+    pub(super) fn new(leaf: TreeLeaf<'g>, version: Option<u64>) -> Self {
         // Ordering: Relaxed, see `seqlock`.
         let count = leaf.head().count.load(Relaxed) as usize;
-        View {
+        TreeView {
             leaf,
             words: leaf.words(),
             count,
@@ -80,7 +80,7 @@ impl<'g> View<'g> {
 
     /// Whether all that was read so far is true.
     #[inline]
-    pub(crate) fn holds(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.version.is_none_or(|v| self.leaf.unchanged(v))
     }
 
@@ -114,7 +114,7 @@ impl<'g> View<'g> {
 
     /// The outside object of a handle that was read from this leaf.
     pub(super) fn object(&self, handle: Handle) -> Result<Outside<'g>, Torn> {
-        if !self.holds() {
+        if !self.is_valid() {
             return Err(Torn);
         }
         // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g`
@@ -124,12 +124,12 @@ impl<'g> View<'g> {
 
     /// Searches for prefix + `suffix`, whose head is given.
     #[inline(always)]
-    pub(crate) fn search(&self, head: u64, suffix: &[u8]) -> Result<Spot, Torn> {
+    pub(crate) fn search(&self, head: u64, suffix: &[u8]) -> Result<SearchResult, Torn> {
         let (low, high) = self.sampled(head);
         let i = self.first(head, low, high)?;
         match self.slot(i) {
             Ok(slot) if i < self.count && slot & HEAD_MASK == head => self.tied(slot, suffix, i),
-            _ => Ok(Spot { i, record: None }),
+            _ => Ok(SearchResult { i, record: None }),
         }
     }
 
@@ -183,20 +183,20 @@ impl<'g> View<'g> {
 
     /// The search among entries with equal heads, of which `i` is the first.
     #[inline(always)]
-    fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<Spot, Torn> {
+    fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<SearchResult, Torn> {
         let record = self.record(slot)?;
         match self.compare(&record, suffix)? {
-            Ordering::Equal => Ok(Spot {
+            Ordering::Equal => Ok(SearchResult {
                 i,
                 record: Some(record),
             }),
-            Ordering::Greater => Ok(Spot { i, record: None }),
+            Ordering::Greater => Ok(SearchResult { i, record: None }),
             Ordering::Less => self.among_equals(slot & HEAD_MASK, suffix, i + 1),
         }
     }
 
     #[cold]
-    fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<Spot, Torn> {
+    fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<SearchResult, Torn> {
         let (mut low, mut high) = (first, self.count);
         while low < high {
             let i = (low + high) / 2;
@@ -211,34 +211,34 @@ impl<'g> View<'g> {
                         Ordering::Greater => high = i,
                         Ordering::Equal => {
                             let record = Some(record);
-                            return Ok(Spot { i, record });
+                            return Ok(SearchResult { i, record });
                         }
                     }
                 }
             }
         }
         let record = None;
-        Ok(Spot { i: low, record })
+        Ok(SearchResult { i: low, record })
     }
 
     /// Bounds for the search, from the samples. Asks for the slots between them, and for where
     /// their records are if records lie in order.
     #[inline]
     fn sampled(&self, head: u64) -> (usize, usize) {
-        let sought = (head >> 32) as u32;
+        let key = (head >> 32) as u32;
         // Ordering: Relaxed, here and below, see `seqlock`.
         let spacing = self.leaf.head().spacing.load(Relaxed) & 31;
         let samples = self.leaf.samples();
         let last = (self.count.saturating_sub(1) >> spacing).min(samples.len());
         let used = &samples[..last];
         let count_below = |samples: &[AtomicU32]| -> usize {
-            let below = |sample: &AtomicU32| usize::from(sample.load(Relaxed) < sought);
+            let below = |sample: &AtomicU32| usize::from(sample.load(Relaxed) < key);
             samples.iter().map(below).sum()
         };
         let (fours, rest) = used.split_at(last & !3);
         let below = fours.chunks_exact(4).map(count_below).sum::<usize>() + count_below(rest);
         let mut end = below;
-        while used.get(end).is_some_and(|s| s.load(Relaxed) == sought) {
+        while used.get(end).is_some_and(|s| s.load(Relaxed) == key) {
             end += 1;
         }
         let high = if end == last {
@@ -326,24 +326,24 @@ impl<'g> View<'g> {
 
     /// Whether the position of entry `i` begins so, behind the leaf's prefix.
     #[inline]
-    pub(crate) fn begins_with(&self, i: usize, sought: &[u8]) -> Result<bool, Torn> {
+    pub(crate) fn begins_with(&self, i: usize, key: &[u8]) -> Result<bool, Torn> {
         let slot = self.slot(i)?;
-        let in_head = sought.len().min(5);
+        let in_head = key.len().min(5);
         // Heads are padded with zeros: whether a zero is one of the position's is seen below.
-        if slot.to_be_bytes()[..in_head] != sought[..in_head] {
+        if slot.to_be_bytes()[..in_head] != key[..in_head] {
             return Ok(false);
         }
         let record = self.record(slot)?;
         if record.is_outside() {
             let own = self.outside(&record)?.position();
             let own = own.get(self.leaf.prefix_len()..).ok_or(Torn)?;
-            return Ok(own.starts_with(sought));
+            return Ok(own.starts_with(key));
         }
-        if record.suffix() < sought.len() || sought.len() <= 5 {
-            return Ok(record.suffix() >= sought.len());
+        if record.suffix() < key.len() || key.len() <= 5 {
+            return Ok(record.suffix() >= key.len());
         }
-        let (at, len) = (record.rest_at(), sought.len() - 5);
-        Ok(words::compare(self.words, at, len, &sought[5..])? == Ordering::Equal)
+        let (at, len) = (record.rest_at(), key.len() - 5);
+        Ok(words::compare(self.words, at, len, &key[5..])? == Ordering::Equal)
     }
 
     /// As `search`, for any position: also one that does not begin with the leaf's prefix.

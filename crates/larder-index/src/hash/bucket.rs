@@ -4,17 +4,17 @@
 //! that was made of torn bytes leads to other bytes of the bucket, never out of it, and no read
 //! needs a check of its own: the version tells, afterwards, that they were the wrong ones.
 
-use crate::hash::shape::LANE;
+use crate::hash::shape::SLOT_ENTRY;
 use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Lanes in a word.
-pub(super) const LANES: usize = 8 / LANE;
-/// The tag of each lane of a word, and whether it is a guest.
+/// Slot entries in a word.
+pub(super) const ENTRIES_PER_WORD: usize = 8 / SLOT_ENTRY;
+/// The tag of each slot entry of a word, and whether it is a displaced entry.
 const TAGS: u64 = 0x7F00_7F00_7F00_7F00;
-/// One in each lane.
+/// One in each slot entry.
 pub(super) const EACH: u64 = 0x0001_0001_0001_0001;
 const TOPS: u64 = 0x8000_8000_8000_8000;
 
@@ -310,23 +310,23 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
     unsafe { out.set_len(from + len) };
 }
 
-/// The top bits of the lanes whose tags are those of `wanted`.
+/// The top bits of the slot entries whose tags are those of `wanted`.
 #[inline(always)]
 pub(super) fn matches(word: u64, wanted: u64) -> u64 {
-    // A lane without difference stays below the top bit; no carry leaves a lane.
+    // A slot entry without difference stays below the top bit; no carry leaves a slot entry.
     !(((word ^ wanted) & TAGS) + TAGS) & TOPS
 }
 
 /// Lane `i`.
 #[inline(always)]
-pub(super) fn lane(bucket: Bucket<'_>, i: usize) -> usize {
-    (bucket.word(i / LANES) >> (i % LANES * 16)) as usize & 0xFFFF
+pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
+    (bucket.word(i / ENTRIES_PER_WORD) >> (i % ENTRIES_PER_WORD * 16)) as usize & 0xFFFF
 }
 
-/// Where the object of the lane begins.
+/// Where the object of the slot entry begins.
 #[inline(always)]
-pub(super) fn place(lane: usize, unit: u32) -> usize {
-    (lane & 0xFF) << unit
+pub(super) fn place(slot: usize, unit: u32) -> usize {
+    (slot & 0xFF) << unit
 }
 
 /// How many entries a bucket has, which its first word says.

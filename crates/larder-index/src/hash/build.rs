@@ -10,11 +10,11 @@
 //! The size of buckets follows from the rows: about [`A_BUCKET`] of them, and most bytes of larger
 //! rows inside.
 
-use super::gather::{Gather, Item};
+use super::gather::{Gather, GatheredEntry};
 use super::plain;
 use super::shape::*;
 use crate::config::{size_class, LeafConfig};
-use crate::hash::leaf::{Bounds, NewLeaf};
+use crate::hash::leaf::{LiveBounds, NewHashLeaf};
 use crate::outside::Handle;
 use crate::shared::Shared;
 use smallvec::SmallVec;
@@ -102,24 +102,24 @@ impl Sizes {
 
     /// How far the leaf of this depth that has the hash grows before it splits: between 0.7 and 1.4
     /// times the average, as its bits say.
-    fn end(&self, class: u8, hash: u64, depth: u8) -> End {
+    fn end(&self, class: u8, hash: u64, depth: u8) -> LastStep {
         let bits = lead(hash, depth) ^ u64::from(depth);
         let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
         // 1024 times the buckets.
         let wish = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);
         let bytes = size_class(memory(wish.div_ceil(1024), class));
-        End {
+        LastStep {
             buckets: buckets_of(bytes, class),
             full: wish * usable(class) / 1024 * FULL / 1024,
         }
     }
 
     /// An empty leaf of this shape, which has the hash in its range.
-    pub(crate) fn empty(&self, shape: Shape, hash: u64) -> NewLeaf {
-        NewLeaf::empty(shape, self.bounds(shape, hash))
+    pub(crate) fn empty(&self, shape: Shape, hash: u64) -> NewHashLeaf {
+        NewHashLeaf::empty(shape, self.bounds(shape, hash))
     }
 
-    fn bounds(&self, shape: Shape, hash: u64) -> Bounds {
+    fn bounds(&self, shape: Shape, hash: u64) -> LiveBounds {
         let end = self.end(shape.class, hash, shape.depth);
         let most = match shape.buckets {
             ..FEW_BUCKETS => usize::MAX,
@@ -130,10 +130,10 @@ impl Sizes {
             0 => 0,
             _ => self.room(shape.class) / 4 + 1,
         };
-        let told = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-        Bounds {
-            least: told(sparse_below(shape).max(lonely)),
-            most: told(most),
+        let clamped = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        LiveBounds {
+            least: clamped(sparse_below(shape).max(lonely)),
+            most: clamped(most),
         }
     }
 
@@ -150,10 +150,11 @@ impl Sizes {
 
 /// The last of a leaf's steps.
 #[derive(Clone, Copy)]
-struct End {
+struct LastStep {
     /// Its buckets: of one of the allocator's sizes.
     buckets: usize,
-    /// The bytes of objects and lanes at which it splits: it may not use all of its last step.
+    /// The bytes of objects and slot entries at which it splits: it may not use all of its last
+    /// step.
     full: usize,
 }
 
@@ -211,7 +212,7 @@ impl Plan {
     }
 }
 
-/// Rows that live inside a leaf, and their bytes with their lanes.
+/// Rows that live inside a leaf, and their bytes with their slot entries.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Rows {
     pub(crate) count: usize,
@@ -228,7 +229,7 @@ impl Rows {
 
 /// Some items, summed up.
 struct Sum<'a> {
-    items: &'a [Item],
+    items: &'a [GatheredEntry],
     /// Those of them that some leaf has room for.
     rows: Rows,
     /// The longest of these.
@@ -236,11 +237,15 @@ struct Sum<'a> {
 }
 
 impl<'a> Sum<'a> {
-    fn new(items: &'a [Item]) -> Self {
+    fn new(items: &'a [GatheredEntry]) -> Self {
         let (mut rows, mut longest) = (Rows::default(), 0);
-        for len in items.iter().map(Item::len).filter(|&len| fits_inside(len)) {
+        for len in items
+            .iter()
+            .map(GatheredEntry::len)
+            .filter(|&len| fits_inside(len))
+        {
             rows.count += 1;
-            rows.bytes += len + LANE;
+            rows.bytes += len + SLOT_ENTRY;
             longest = longest.max(len);
         }
         Sum {
@@ -254,11 +259,11 @@ impl<'a> Sum<'a> {
     fn need(&self, class: u8) -> usize {
         let most = most_body(class).min(MOST_INSIDE);
         if self.longest <= most && unit(class) == 0 {
-            return self.rows.bytes + (self.items.len() - self.rows.count) * (HANDLE + LANE);
+            return self.rows.bytes + (self.items.len() - self.rows.count) * (HANDLE + SLOT_ENTRY);
         }
-        let one = |item: &Item| match item.len() {
-            len if (1..=most).contains(&len) => object_size(len, class) + LANE,
-            _ => HANDLE + LANE,
+        let one = |item: &GatheredEntry| match item.len() {
+            len if (1..=most).contains(&len) => object_size(len, class) + SLOT_ENTRY,
+            _ => HANDLE + SLOT_ENTRY,
         };
         self.items.iter().map(one).sum()
     }
@@ -268,7 +273,7 @@ impl<'a> Sum<'a> {
         if self.longest <= most_body(class) {
             return 0;
         }
-        let lengths = self.items.iter().map(Item::len);
+        let lengths = self.items.iter().map(GatheredEntry::len);
         lengths
             .filter(|&len| fits_inside(len) && len > most_body(class))
             .sum()
@@ -298,7 +303,7 @@ fn buckets_of(memory: usize, class: u8) -> usize {
 
 /// Why a leaf is made.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Why {
+pub(crate) enum Reason {
     /// One of this shape has no room.
     Grows(Shape),
     /// One of two that take the place of one that was full.
@@ -308,7 +313,7 @@ pub(crate) enum Why {
 }
 
 /// What a leaf for the items should be.
-pub(crate) fn plan(items: &[Item], sizes: &Sizes, why: Why, depth: u8) -> Plan {
+pub(crate) fn plan(items: &[GatheredEntry], sizes: &Sizes, why: Reason, depth: u8) -> Plan {
     let sum = Sum::new(items);
     let class = sum.class(sizes);
     let hash = items.first().map_or(0, |i| i.hash);
@@ -322,7 +327,7 @@ pub(crate) fn plan_rows(
     class: u8,
     at: (u64, u8),
     sizes: &Sizes,
-    why: Why,
+    why: Reason,
 ) -> Option<Plan> {
     let mut classes = sizes.least_class..sizes.top_class;
     let known = unit(class) == 0 && classes.find(|&c| rows.fill(c)) == Some(class);
@@ -339,25 +344,31 @@ fn filled(class: u8) -> usize {
     }
 }
 
-/// What a leaf of this class should be that has so many bytes of objects and lanes, the hash in its
-/// range, and this depth.
-fn plan_bytes(need: usize, class: u8, (hash, depth): (u64, u8), sizes: &Sizes, why: Why) -> Plan {
+/// What a leaf of this class should be that has so many bytes of objects and slot entries, the hash
+/// in its range, and this depth.
+fn plan_bytes(
+    need: usize,
+    class: u8,
+    (hash, depth): (u64, u8),
+    sizes: &Sizes,
+    why: Reason,
+) -> Plan {
     let fill = match why {
-        Why::Shrinks => SHRUNK,
+        Reason::Shrinks => SHRUNK,
         _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
     };
     let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
     let buckets = match why {
-        Why::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
+        Reason::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
         _ => buckets,
     };
-    let End { buckets: top, full } = sizes.end(class, hash, depth);
+    let LastStep { buckets: top, full } = sizes.end(class, hash, depth);
     // A last step that is small is better than an early split.
     let fits = need * FULL <= full * NEARLY_FULL;
     let buckets = if buckets > top
         && fits
-        && why != Why::Splits
-        && !matches!(why, Why::Grows(old) if old.buckets as usize >= top)
+        && why != Reason::Splits
+        && !matches!(why, Reason::Grows(old) if old.buckets as usize >= top)
     {
         top
     } else {
@@ -379,14 +390,14 @@ fn plan_bytes(need: usize, class: u8, (hash, depth): (u64, u8), sizes: &Sizes, w
 
 /// A new leaf, and the handles of those whose objects it took inside.
 pub(crate) struct Built {
-    pub(crate) leaf: NewLeaf,
+    pub(crate) leaf: NewHashLeaf,
     pub(crate) inside_now: SmallVec<[Handle; 4]>,
 }
 
 /// Makes a leaf of the items.
 pub(crate) fn build(
     gather: &Gather,
-    items: &[Item],
+    items: &[GatheredEntry],
     plan: Plan,
     depth: u8,
     (shared, sizes): (&Shared, &Sizes),
@@ -409,7 +420,7 @@ pub(crate) fn build(
         let shape = Plan { buckets, ..plan }.shape(depth);
         if let Some(leaf) = fill(gather, items, sizes.empty(shape, hash), &made) {
             let most = most_body(plan.class).min(MOST_INSIDE);
-            let fits = |i: &&Item| (1..=most).contains(&i.len());
+            let fits = |i: &&GatheredEntry| (1..=most).contains(&i.len());
             let inside_now = items.iter().filter(fits).filter_map(|i| i.handle).collect();
             return Built { leaf, inside_now };
         }
@@ -423,10 +434,10 @@ pub(crate) type KeySplit<'a> = dyn Fn(&[u8]) -> (&[u8], &[u8]) + 'a;
 /// The leaf, which is empty, with the items, if they have room.
 fn fill(
     gather: &Gather,
-    items: &[Item],
-    mut new: NewLeaf,
+    items: &[GatheredEntry],
+    mut new: NewHashLeaf,
     made: &[(usize, Handle)],
-) -> Option<NewLeaf> {
+) -> Option<NewHashLeaf> {
     let shape = new.shape();
     let (most, small) = (most_body(shape.class).min(MOST_INSIDE), shape.unit() == 0);
     let bytes = new.bytes();
@@ -434,17 +445,17 @@ fn fill(
     let mut live = 0;
     for (i, item) in items.iter().enumerate() {
         let done = if (1..=most).contains(&item.len()) && small {
-            live += item.len() + LANE;
+            live += item.len() + SLOT_ENTRY;
             plain::put_small(bytes, shape, item.hash, gather.body(item))
         } else if (1..=most).contains(&item.len()) {
-            live += object_size(item.len(), shape.class) + LANE;
+            live += object_size(item.len(), shape.class) + SLOT_ENTRY;
             plain::put(bytes, shape, item.hash, gather.body(item), false)
         } else {
             let handle = match made.next_if(|(j, _)| *j == i) {
                 Some((_, handle)) => *handle,
                 None => item.handle?,
             };
-            live += HANDLE + LANE;
+            live += HANDLE + SLOT_ENTRY;
             plain::put(bytes, shape, item.hash, &handle.bits().to_le_bytes(), true)
         };
         if !done {

@@ -1,9 +1,10 @@
 //! What the holder of a leaf's lock may change in its buckets.
 
-use crate::hash::bucket::{entries, lane, place, Bucket, Home, EACH, LANES};
-use crate::hash::leaf::Locked;
+use crate::contention::CONTENTION_BOUND;
+use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD};
+use crate::hash::hit::Hit;
+use crate::hash::leaf::LockedHashLeaf;
 use crate::hash::plain;
-use crate::hash::search::Hit;
 use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::{self, Writer};
@@ -16,19 +17,19 @@ use smallvec::SmallVec;
 /// An entry that is to be stored.
 #[derive(Clone, Copy)]
 pub(crate) enum Body<'a> {
-    /// In the bucket: the key, the value, and whether the key's length is told.
+    /// In the bucket: the key, the value, and whether the key's length lies before it.
     Inside(&'a [u8], &'a [u8], bool),
     /// The object is outside.
     Outside(Handle),
 }
 
 impl Body<'_> {
-    /// Bytes in a bucket of this class, without the lane.
+    /// Bytes in a bucket of this class, without the slot entry.
     #[inline(always)]
     pub(crate) fn size(&self, class: u8) -> usize {
         match self {
-            Body::Inside(key, value, told) => {
-                object_size(body_size(key.len(), value.len(), *told), class)
+            Body::Inside(key, value, length_prefixed) => {
+                object_size(body_size(key.len(), value.len(), *length_prefixed), class)
             }
             Body::Outside(_) => HANDLE,
         }
@@ -40,27 +41,27 @@ impl Body<'_> {
 fn heap(bucket: Bucket<'_>, n: usize, unit: u32) -> usize {
     match n {
         0 => bucket.len(),
-        n => place(lane(bucket, n), unit),
+        n => place(slot_entry(bucket, n), unit),
     }
 }
 
 #[inline(always)]
-fn set_lane(bucket: Bucket<'_>, i: usize, lane: u64) {
-    let shift = i % LANES * 16;
-    let rest = bucket.word(i / LANES) & !(0xFFFF << shift);
-    bucket.set_word(i / LANES, rest | lane << shift);
+fn set_slot_entry(bucket: Bucket<'_>, i: usize, slot: u64) {
+    let shift = i % ENTRIES_PER_WORD * 16;
+    let rest = bucket.word(i / ENTRIES_PER_WORD) & !(0xFFFF << shift);
+    bucket.set_word(i / ENTRIES_PER_WORD, rest | slot << shift);
 }
 
 /// So many bytes at the most stay unused behind a value that has become shorter, in a bucket where
 /// that can be said: they are there when it grows again, and nothing moves.
 const SPARE: usize = 8;
 
-impl Locked<'_> {
+impl LockedHashLeaf<'_> {
     /// The value of a hit, in place, while this borrow of the lock lasts.
     #[inline(always)]
     pub(crate) fn value<'a>(&'a self, hit: &Hit<'a>) -> &'a [u8] {
         if hit.outside {
-            return self.object(self.look().handle(hit)).value();
+            return self.object(self.view().handle(hit)).value();
         }
         &self.plain(hit.bucket)[hit.from..hit.end]
     }
@@ -68,7 +69,7 @@ impl Locked<'_> {
     /// The handle of a hit, if it is outside.
     #[inline]
     pub(crate) fn handle(&self, hit: &Hit<'_>) -> Option<Handle> {
-        hit.outside.then(|| self.look().handle(hit))
+        hit.outside.then(|| self.view().handle(hit))
     }
 
     #[inline(always)]
@@ -97,9 +98,12 @@ impl Locked<'_> {
     #[inline(never)]
     pub(crate) fn resize(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
         let class = self.leaf.class();
-        let (unit, bucket, i) = (unit(class), hit.bucket, hit.lane);
+        let (unit, bucket, i) = (unit(class), hit.bucket, hit.slot);
         let n = entries(bucket.word(0));
-        let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
+        let (from, end) = (
+            place(slot_entry(bucket, i), unit),
+            heap(bucket, i - 1, unit),
+        );
         let lowest = heap(bucket, n, unit);
         // The byte that says how many are unused.
         let lead = usize::from(unit > 0);
@@ -110,8 +114,8 @@ impl Locked<'_> {
             false => object_size(body, class),
         };
         let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
-        let room = lowest - LANE * (n + 1);
-        if more > room || self.leaf.live() + more > most || !lives_inside(body, class) {
+        let free = lowest - SLOT_ENTRY * (n + 1);
+        if more > free || self.leaf.live() + more > most || !lives_inside(body, class) {
             return false;
         }
         self.add(0, new as isize - old as isize);
@@ -122,7 +126,7 @@ impl Locked<'_> {
         }
         if new != old {
             let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
-            lower_lanes(bucket, i, n, down as u64);
+            lower_slots(bucket, i, n, down as u64);
         }
         if lead > 0 {
             bucket.store(end - new, (new - lead - body) as u64, lead);
@@ -138,10 +142,10 @@ impl Locked<'_> {
         let (bucket, size) = (home.bucket, body.size(shape.class));
         let n = entries(bucket.word(0));
         let heap = heap(bucket, n, shape.unit());
-        if LANE * (n + 2) + size > heap {
+        if SLOT_ENTRY * (n + 2) + size > heap {
             return self.insert_beyond(home, body);
         }
-        self.add(1, (LANE + size) as isize);
+        self.add(1, (SLOT_ENTRY + size) as isize);
         append(
             (bucket, shape.unit()),
             n,
@@ -164,11 +168,11 @@ impl Locked<'_> {
             let bucket = self.leaf.bucket(at);
             let n = entries(bucket.word(0));
             let heap = heap(bucket, n, shape.unit());
-            if LANE * (n + 2) + size <= heap {
-                self.add(1, (LANE + size) as isize);
+            if SLOT_ENTRY * (n + 2) + size <= heap {
+                self.add(1, (SLOT_ENTRY + size) as isize);
                 self.pass(number, at, home.tag);
                 let (bucket, from) = ((bucket, shape.unit()), heap - size);
-                append(bucket, n, heap, (from, home.tag), body, GUEST);
+                append(bucket, n, heap, (from, home.tag), body, DISPLACED);
                 return true;
             }
             at = shape.next(at);
@@ -187,15 +191,15 @@ impl Locked<'_> {
         }
     }
 
-    /// A guest has gone from this bucket. What was passed on from the bucket before it lies here,
-    /// or was passed on from here: of the eighths of the tags of which there is neither, nothing
-    /// was passed on from there any more.
+    /// A displaced entry has gone from this bucket. What was passed on from the bucket before it
+    /// lies here, or was passed on from here: of the eighths of the tags of which there is neither,
+    /// nothing was passed on from there any more.
     fn forget_passed(&mut self, at: usize) {
         let mut at = at;
         loop {
             let before = self.leaf.shape().before(at);
             let (bucket, other) = (self.leaf.bucket(at), self.leaf.bucket(before));
-            let still = bucket.word(0) & PASSED | guests(bucket) << 8;
+            let still = bucket.word(0) & PASSED | displaced(bucket) << 8;
             let (head, kept) = (other.word(0), other.word(0) & (still | !PASSED));
             if kept == head {
                 return;
@@ -211,26 +215,29 @@ impl Locked<'_> {
     /// those below it move up.
     #[inline(always)]
     pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
-        self.remove_lane(hit.bucket, hit.lane);
+        self.remove_slot(hit.bucket, hit.slot);
         if hit.bucket.address() != home.bucket.address() {
             self.forget_passed(self.leaf.number(hit.bucket));
         }
     }
 
-    /// Removes the entry of a lane. What is known of guests stays as it is.
+    /// Removes the entry of a slot entry. What is known of displaced entries stays as it is.
     #[inline(always)]
-    fn remove_lane(&mut self, bucket: Bucket<'_>, i: usize) {
+    fn remove_slot(&mut self, bucket: Bucket<'_>, i: usize) {
         let unit = unit(self.leaf.class());
         let n = entries(bucket.word(0));
-        let (from, end) = (place(lane(bucket, i), unit), heap(bucket, i - 1, unit));
+        let (from, end) = (
+            place(slot_entry(bucket, i), unit),
+            heap(bucket, i - 1, unit),
+        );
         let gap = end - from;
-        self.add(-1, -((LANE + gap) as isize));
+        self.add(-1, -((SLOT_ENTRY + gap) as isize));
         if i < n {
-            let last = lane(bucket, n);
+            let last = slot_entry(bucket, n);
             let lowest = place(last, unit);
             if heap(bucket, n - 1, unit) - lowest == gap {
                 bucket.copy(lowest, from, gap);
-                set_lane(bucket, i, (last & !0xFF | from >> unit) as u64);
+                set_slot_entry(bucket, i, (last & !0xFF | from >> unit) as u64);
             } else {
                 close(bucket, (i, n), (from, lowest), (gap, unit));
             }
@@ -239,8 +246,8 @@ impl Locked<'_> {
     }
 
     /// Removes the entries at these places, which ascend, among all entries of the leaf in the
-    /// order of buckets and lanes. Gives the handles of those that are outside, which are the
-    /// caller's to retire.
+    /// order of buckets and slot entries. Gives the handles of those that are outside, which are
+    /// the caller's to retire.
     pub(crate) fn remove_chosen(&mut self, chosen: &[u32]) -> SmallVec<[Handle; 4]> {
         let shape = self.leaf.shape();
         let mut handles = SmallVec::new();
@@ -253,16 +260,16 @@ impl Locked<'_> {
             if !here.is_empty() {
                 let marks = self.marks(number, here, first, &mut handles);
                 if here.len() == n {
-                    let bytes = LANE * n + bucket.len() - heap(bucket, n, shape.unit());
+                    let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit());
                     self.add(-(n as i32), -(bytes as isize));
                     bucket.set_word(0, bucket.word(0) & !0xFF);
                 } else {
-                    // From the last on: a lane that is moved to another's place stays.
+                    // From the last on: a slot entry that is moved to another's place stays.
                     for &place in here.iter().rev() {
-                        self.remove_lane(bucket, (place - first) as usize + 1);
+                        self.remove_slot(bucket, (place - first) as usize + 1);
                     }
                 }
-                if marks & GUEST != 0 {
+                if marks & DISPLACED != 0 {
                     self.forget_passed(number);
                 }
             }
@@ -282,13 +289,13 @@ impl Locked<'_> {
     ) -> u16 {
         let shape = self.leaf.shape();
         let (bytes, mut all) = (self.bytes(), 0);
-        let mut lanes = plain::lanes(bytes, bucket * shape.bucket(), shape).zip(first..);
+        let mut slots = plain::slot_entries(bytes, bucket * shape.bucket(), shape).zip(first..);
         for &place in chosen {
-            let Some(((lane, from, end), _)) = lanes.find(|&(_, at)| at == place) else {
+            let Some(((slot, from, end), _)) = slots.find(|&(_, at)| at == place) else {
                 break;
             };
-            all |= lane;
-            if lane & OUTSIDE != 0 {
+            all |= slot;
+            if slot & OUTSIDE != 0 {
                 handles.push(Handle::from_bits(plain::handle_bits(&bytes[from..end])));
             }
         }
@@ -297,11 +304,10 @@ impl Locked<'_> {
 
     /// Adds to the contention counter, within bounds, and returns it.
     #[inline(always)]
-    pub(crate) fn contention(&mut self, add: i32) -> i32 {
-        const BOUND: i32 = 20_000;
+    pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
         let adapt = &self.leaf.head().adapt;
         // Ordering: Relaxed, see above.
-        let sum = (adapt.load(Relaxed) as i32 + add).clamp(-BOUND, BOUND);
+        let sum = (adapt.load(Relaxed) as i32 + add).clamp(-CONTENTION_BOUND, CONTENTION_BOUND);
         // Ordering: Relaxed, see above.
         adapt.store(sum as u32, Relaxed);
         sum
@@ -311,18 +317,18 @@ impl Locked<'_> {
 /// The part of a bucket's first word that says which eighths of the tags were passed on.
 const PASSED: u64 = 0xFF00;
 
-/// The eighths of the tags of a bucket's guests.
-fn guests(bucket: Bucket<'_>) -> u64 {
+/// The eighths of the tags of a bucket's displaced entries.
+fn displaced(bucket: Bucket<'_>) -> u64 {
     (1..=entries(bucket.word(0)))
-        .map(|i| lane(bucket, i) as u16)
-        .filter(|lane| lane & GUEST != 0)
-        .fold(0, |all, lane| {
-            all | u64::from(eighth(((lane & TAG) >> 8) as u8))
+        .map(|i| slot_entry(bucket, i) as u16)
+        .filter(|slot| slot & DISPLACED != 0)
+        .fold(0, |all, slot| {
+            all | u64::from(eighth(((slot & TAG) >> 8) as u8))
         })
 }
 
-/// Takes the object of lane `i` of `n`, which begins at `from`, out of a bucket: those below it,
-/// from `lowest` on, move up by its `gap` bytes, and their places with them.
+/// Takes the object of slot entry `i` of `n`, which begins at `from`, out of a bucket: those below
+/// it, from `lowest` on, move up by its `gap` bytes, and their places with them.
 #[inline(never)]
 fn close(
     bucket: Bucket<'_>,
@@ -331,17 +337,17 @@ fn close(
     (gap, unit): (usize, u32),
 ) {
     bucket.move_up(lowest, from, gap);
-    close_lane(bucket, i, n, (gap >> unit) as u64);
+    close_slot(bucket, i, n, (gap >> unit) as u64);
 }
 
-/// Takes lane `i` of `n` out: those behind it move down by one, and each says that its object lies
-/// `up` units higher.
+/// Takes slot entry `i` of `n` out: those behind it move down by one, and each says that its object
+/// lies `up` units higher.
 #[inline(always)]
-fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
-    let (mut w, last) = (i / LANES, n / LANES);
+fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
+    let (mut w, last) = (i / ENTRIES_PER_WORD, n / ENTRIES_PER_WORD);
     let mut word = bucket.word(w);
-    // Behind the last lane there may be objects.
-    let behind = |lane: usize| u64::MAX << (lane % LANES * 16);
+    // Behind the last slot entry there may be objects.
+    let behind = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
     let mut ours = behind(i);
     while w < last {
         let next = bucket.word(w + 1);
@@ -349,22 +355,23 @@ fn close_lane(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
         bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
         (w, word, ours) = (w + 1, next, u64::MAX);
     }
-    // The last word: lane n itself stays, whatever it says is no entry.
+    // The last word: slot entry n itself stays, whatever it says is no entry.
     ours &= !behind(n);
     let moved = word >> 16 & ours;
     bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
 }
 
-/// The objects of the lanes `i` to `n` lie `down` units lower now; higher, if that is negative.
+/// The objects of the slot entries `i` to `n` lie `down` units lower now; higher, if that is
+/// negative.
 #[inline(always)]
-fn lower_lanes(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
-    for w in i / LANES..=n / LANES {
+fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
+    for w in i / ENTRIES_PER_WORD..=n / ENTRIES_PER_WORD {
         let mut ours = EACH;
-        if w == i / LANES {
-            ours &= u64::MAX << (i % LANES * 16);
+        if w == i / ENTRIES_PER_WORD {
+            ours &= u64::MAX << (i % ENTRIES_PER_WORD * 16);
         }
-        if w == n / LANES {
-            ours &= u64::MAX >> ((LANES - 1 - n % LANES) * 16);
+        if w == n / ENTRIES_PER_WORD {
+            ours &= u64::MAX >> ((ENTRIES_PER_WORD - 1 - n % ENTRIES_PER_WORD) * 16);
         }
         // Each place stays in its byte: so none borrows from its neighbour.
         bucket.set_word(w, bucket.word(w).wrapping_sub(down.wrapping_mul(ours)));
@@ -393,8 +400,8 @@ fn append(
         }
         _ => write_body(bucket, from, end, unit, body),
     }
-    let lane = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
-    set_lane(bucket, n + 1, lane);
+    let slot = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
+    set_slot_entry(bucket, n + 1, slot);
     bucket.set_word(0, bucket.word(0) + 1);
 }
 
@@ -413,13 +420,13 @@ fn short(bytes: &[u8]) -> u128 {
 fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
     let mut writer = Writer::new(bucket.words(), from);
     match body {
-        Body::Inside(key, value, told) => {
+        Body::Inside(key, value, length_prefixed) => {
             if unit > 0 {
-                let unused = end - from - 1 - body_size(key.len(), value.len(), told);
+                let unused = end - from - 1 - body_size(key.len(), value.len(), length_prefixed);
                 writer.push(unused as u64, 1);
             }
-            if told {
-                let (bytes, len) = tell(key.len());
+            if length_prefixed {
+                let (bytes, len) = encode_key_len(key.len());
                 writer.bytes(&bytes[..len]);
             }
             writer.bytes(key);

@@ -3,14 +3,14 @@
 use super::plain;
 use super::shape::*;
 use crate::hash::key_rule::{KeyRule, Keys};
-use crate::hash::leaf::Locked;
+use crate::hash::leaf::LockedHashLeaf;
 use crate::outside::Handle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 
 /// An entry, copied out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
+pub(crate) struct GatheredEntry {
     pub(crate) hash: u64,
     /// Where its body is in the gathered bytes; nowhere if it is outside and too large for any
     /// leaf.
@@ -20,7 +20,7 @@ pub(crate) struct Item {
     pub(crate) handle: Option<Handle>,
 }
 
-impl Item {
+impl GatheredEntry {
     /// Bytes of the body. More than any leaf has room for if the body was not copied.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -32,12 +32,12 @@ impl Item {
 #[derive(Default)]
 pub(crate) struct Gather {
     bytes: Vec<u8>,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<GatheredEntry>,
 }
 
 impl Gather {
     /// Adds all entries of a leaf.
-    pub(crate) fn add_leaf<R: KeyRule>(&mut self, leaf: &Locked<'_>, keys: &Keys<R>) {
+    pub(crate) fn add_leaf<R: KeyRule>(&mut self, leaf: &LockedHashLeaf<'_>, keys: &Keys<R>) {
         let shape = leaf.leaf().shape();
         let base = self.bytes.len();
         self.bytes.extend_from_slice(leaf.bytes());
@@ -45,13 +45,13 @@ impl Gather {
         let mut outside = SmallVec::<[Handle; 8]>::new();
         for bucket in 0..shape.buckets as usize {
             let at = base + bucket * shape.bucket();
-            for (lane, from, end) in plain::lanes(&self.bytes, at, shape) {
+            for (slot, from, end) in plain::slot_entries(&self.bytes, at, shape) {
                 let body = &self.bytes[from..end];
-                if lane & OUTSIDE != 0 {
+                if slot & OUTSIDE != 0 {
                     outside.push(Handle::from_bits(plain::handle_bits(body)));
                     continue;
                 }
-                self.items.push(Item {
+                self.items.push(GatheredEntry {
                     hash: keys.hash(&body[keys.key_in(body)]),
                     from: from as u32,
                     len: (end - from) as u32,
@@ -64,7 +64,12 @@ impl Gather {
         }
     }
 
-    fn add_outside<R: KeyRule>(&mut self, leaf: &Locked<'_>, handle: Handle, keys: &Keys<R>) {
+    fn add_outside<R: KeyRule>(
+        &mut self,
+        leaf: &LockedHashLeaf<'_>,
+        handle: Handle,
+        keys: &Keys<R>,
+    ) {
         let object = leaf.object(handle);
         let (key, value) = (object.position(), object.value());
         self.push(keys.hash(key), key, value, Some(handle), keys);
@@ -79,17 +84,17 @@ impl Gather {
         handle: Option<Handle>,
         keys: &Keys<R>,
     ) {
-        let len = body_size(key.len(), value.len(), keys.told);
+        let len = body_size(key.len(), value.len(), keys.length_prefixed);
         let from = self.bytes.len() as u32;
         if fits_inside(len) {
-            if keys.told {
-                let (bytes, n) = tell(key.len());
+            if keys.length_prefixed {
+                let (bytes, n) = encode_key_len(key.len());
                 self.bytes.extend_from_slice(&bytes[..n]);
             }
             self.bytes.extend_from_slice(key);
             self.bytes.extend_from_slice(value);
         }
-        self.items.push(Item {
+        self.items.push(GatheredEntry {
             hash,
             from,
             len: u32::try_from(len).unwrap_or(u32::MAX),
@@ -99,7 +104,7 @@ impl Gather {
 
     /// The body of an item that fits inside a leaf.
     #[inline]
-    pub(crate) fn body(&self, item: &Item) -> &[u8] {
+    pub(crate) fn body(&self, item: &GatheredEntry) -> &[u8] {
         &self.bytes[item.from as usize..][..item.len()]
     }
 

@@ -5,7 +5,7 @@
 //! reader knows where its bucket lies before any of the leaf's memory has come: the head and the
 //! bucket are waited for together. A leaf whose shape would change is replaced.
 
-use crate::hash::bucket::{entries, Bucket, Home};
+use crate::hash::bucket::{copy_all, entries, Bucket, Home};
 use crate::hash::shape::{Shape, SMALLEST};
 use crate::memory::{self, prefetch};
 use crate::outside::{Handle, Outside};
@@ -20,23 +20,23 @@ use std::ptr::NonNull;
 
 /// What a leaf's memory begins with.
 #[repr(C, align(64))]
-pub(super) struct Head {
+pub(super) struct HashLeafHead {
     version: Version,
     /// Entries.
     pub(super) count: AtomicU32,
-    /// Bytes of their objects and lanes.
+    /// Bytes of their objects and slot entries.
     pub(super) live: AtomicU32,
     /// The contention counter, as an `i32`.
     pub(super) adapt: AtomicU32,
     /// How many buckets. The slots say it, too, if there are not too many.
     buckets: u32,
-    bounds: Bounds,
+    bounds: LiveBounds,
 }
 
-/// Between which bytes of objects and lanes a leaf has nothing to do. They never change: they
-/// follow from its shape.
+/// Between which bytes of objects and slot entries a leaf has nothing to do. They never change:
+/// they follow from its shape.
 #[derive(Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct LiveBounds {
     /// When it has fewer, a smaller leaf should take its place, or it should merge with its
     /// neighbour.
     pub(crate) least: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Bounds {
 /// A leaf that is alive for `'g`: its address, and beside it in the same word what never changes of
 /// it, as far as there is room (see `slot`, which has the drawing).
 #[derive(Clone, Copy)]
-pub(crate) struct Leaf<'g> {
+pub(crate) struct HashLeaf<'g> {
     word: u64,
     alive: PhantomData<&'g Guard>,
 }
@@ -78,25 +78,25 @@ pub(super) fn pointer_to<T>(word: u64) -> *mut T {
 }
 
 /// A leaf that nobody else can reach yet. Freed if it is never published.
-pub(crate) struct NewLeaf(Leaf<'static>);
+pub(crate) struct NewHashLeaf(HashLeaf<'static>);
 
 /// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
 /// reads.
-pub(crate) struct Locked<'g> {
-    pub(super) leaf: Leaf<'g>,
+pub(crate) struct LockedHashLeaf<'g> {
+    pub(super) leaf: HashLeaf<'g>,
     /// The version before the lock was taken, and in its lowest bit, which is free in a version
     /// without lock, whether anything was changed since.
     before: u64,
 }
 
-/// In `Locked::before`: something was changed.
+/// In `LockedHashLeaf::before`: something was changed.
 const CHANGED: u64 = 1;
 
 /// A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
 /// holder, who has nothing to check.
 #[derive(Clone, Copy)]
-pub(crate) struct Look<'g> {
-    pub(super) leaf: Leaf<'g>,
+pub(crate) struct HashView<'g> {
+    pub(super) leaf: HashLeaf<'g>,
     /// What was read is true while the leaf's version is this; [`ALWAYS`] for the lock's holder.
     version: u64,
 }
@@ -104,14 +104,14 @@ pub(crate) struct Look<'g> {
 /// No version at which a leaf can be read.
 const ALWAYS: u64 = u64::MAX;
 
-impl<'g> Leaf<'g> {
+impl<'g> HashLeaf<'g> {
     /// From the word of a leaf.
     ///
     /// # Safety
     /// A leaf with this word was published, and is not freed during `'g`.
     #[inline(always)]
-    pub(super) unsafe fn at(word: u64) -> Leaf<'g> {
-        Leaf {
+    pub(super) unsafe fn at(word: u64) -> HashLeaf<'g> {
+        HashLeaf {
             word,
             alive: PhantomData,
         }
@@ -121,16 +121,16 @@ impl<'g> Leaf<'g> {
     ///
     /// # Safety
     /// As for `at`.
-    unsafe fn of(head: NonNull<Head>, shape: Shape) -> Leaf<'g> {
+    unsafe fn of(head: NonNull<HashLeafHead>, shape: Shape) -> HashLeaf<'g> {
         let buckets = if shape.buckets > MOST_BUCKETS {
             0
         } else {
             u64::from(shape.buckets)
         };
         let (class, depth) = (u64::from(shape.class), u64::from(shape.depth));
-        let told = class << CLASS_AT | buckets << BUCKETS_AT | depth << ADDRESS_BITS;
-        Leaf {
-            word: address_of(head) | told,
+        let fixed = class << CLASS_AT | buckets << BUCKETS_AT | depth << ADDRESS_BITS;
+        HashLeaf {
+            word: address_of(head) | fixed,
             alive: PhantomData,
         }
     }
@@ -143,9 +143,9 @@ impl<'g> Leaf<'g> {
     /// What never changes of it.
     #[inline(always)]
     pub(crate) fn shape(self) -> Shape {
-        let told = (self.word >> BUCKETS_AT) as u32 & MOST_BUCKETS;
+        let buckets = (self.word >> BUCKETS_AT) as u32 & MOST_BUCKETS;
         Shape {
-            buckets: if told == 0 { self.many() } else { told },
+            buckets: if buckets == 0 { self.many() } else { buckets },
             class: self.class(),
             depth: (self.word >> ADDRESS_BITS) as u8 & 63,
         }
@@ -164,14 +164,15 @@ impl<'g> Leaf<'g> {
     }
 
     #[inline(always)]
-    fn address(self) -> NonNull<Head> {
+    fn address(self) -> NonNull<HashLeafHead> {
         // SAFETY: the address of a leaf is not null.
         unsafe { NonNull::new_unchecked(pointer_to(self.word)) }
     }
 
     #[inline(always)]
-    pub(super) fn head(self) -> &'g Head {
-        // SAFETY: a `Leaf` is alive for `'g`; the head is shared by atomics and what never changes.
+    pub(super) fn head(self) -> &'g HashLeafHead {
+        // SAFETY: a `HashLeaf` is alive for `'g`; the head is shared by atomics and what never
+        // changes.
         unsafe { self.address().as_ref() }
     }
 
@@ -205,7 +206,7 @@ impl<'g> Leaf<'g> {
     /// There are more buckets than `bucket`.
     #[inline(always)]
     pub(super) unsafe fn bucket_unchecked(self, bucket: usize) -> Bucket<'g> {
-        // A shift is quicker than to multiply.
+        // A shift takes fewer cycles than a multiplication.
         const WORDS: u8 = (SMALLEST / 8).trailing_zeros() as u8;
         let shift = self.class() + WORDS;
         // SAFETY: 1. the size of a bucket is a power of two; 2. it is a part of what `words` gives:
@@ -246,15 +247,15 @@ impl<'g> Leaf<'g> {
         entries(self.bucket(bucket).word(0))
     }
 
-    /// Bytes of objects and lanes, as of some moment.
+    /// Bytes of objects and slot entries, as of some moment.
     pub(crate) fn live(self) -> usize {
         // Ordering: Relaxed, a hint unless the lock is held.
         self.head().live.load(Relaxed) as usize
     }
 
-    /// Between how many bytes of objects and lanes it should have.
+    /// Between how many bytes of objects and slot entries it should have.
     #[inline(always)]
-    pub(crate) fn bounds(self) -> Bounds {
+    pub(crate) fn bounds(self) -> LiveBounds {
         self.head().bounds
     }
 
@@ -268,7 +269,8 @@ impl<'g> Leaf<'g> {
         // nobody.
         prefetch(at);
         prefetch(at.wrapping_add(64));
-        // Of large buckets these are the home's alone; its objects are known only from its lanes.
+        // Of large buckets these are the home's alone; its objects are known only from its slot
+        // entries.
         if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));
             prefetch(at.wrapping_add(192));
@@ -277,8 +279,8 @@ impl<'g> Leaf<'g> {
 
     /// Begins an optimistic read; waits while a writer is at work.
     #[inline]
-    pub(crate) fn read(self) -> Result<Look<'g>, Obsolete> {
-        Ok(Look {
+    pub(crate) fn read(self) -> Result<HashView<'g>, Obsolete> {
+        Ok(HashView {
             leaf: self,
             version: self.head().version.read()?,
         })
@@ -292,22 +294,22 @@ impl<'g> Leaf<'g> {
 
     /// Whether all that was read since the version was is true.
     #[inline(always)]
-    pub(crate) fn is_still(self, version: u64) -> bool {
-        self.head().version.is_still(version)
+    pub(crate) fn validate(self, version: u64) -> bool {
+        self.head().version.validate(version)
     }
 
     /// Takes the lock if it is free: `Ok(None)` if it isn't.
     #[inline(always)]
-    pub(crate) fn try_lock(self) -> Result<Option<Locked<'g>>, Obsolete> {
+    pub(crate) fn try_lock(self) -> Result<Option<LockedHashLeaf<'g>>, Obsolete> {
         let before = self.head().version.try_lock()?;
-        Ok(before.map(|before| Locked::new(self, before)))
+        Ok(before.map(|before| LockedHashLeaf::new(self, before)))
     }
 
     /// Takes the lock. Also says whether another had it.
     #[inline]
-    pub(crate) fn lock(self) -> Result<(Locked<'g>, bool), Obsolete> {
-        let (before, met) = self.head().version.lock()?;
-        Ok((Locked::new(self, before), met))
+    pub(crate) fn lock(self) -> Result<(LockedHashLeaf<'g>, bool), Obsolete> {
+        let (before, contended) = self.head().version.lock()?;
+        Ok((LockedHashLeaf::new(self, before), contended))
     }
 
     /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
@@ -317,7 +319,7 @@ impl<'g> Leaf<'g> {
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let (block, whole) = (self.address().cast(), layout(self.shape()));
         // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
-        // `NewLeaf::empty`; 3. its address is sent, not a reference: a plain one, by which a
+        // `NewHashLeaf::empty`; 3. its address is sent, not a reference: a plain one, by which a
         // checker of leaks sees that the block isn't lost.
         unsafe { guard.defer_unchecked(move || memory::release(block, whole)) };
     }
@@ -377,7 +379,7 @@ impl<'g> Leaf<'g> {
     }
 }
 
-impl<'g> Look<'g> {
+impl<'g> HashView<'g> {
     /// Entries of the leaf, as of some moment.
     pub(crate) fn count(&self) -> usize {
         self.leaf.count()
@@ -390,14 +392,24 @@ impl<'g> Look<'g> {
 
     /// Whether all that was read so far is true.
     #[inline]
-    pub(crate) fn holds(&self) -> bool {
-        self.version == ALWAYS || self.leaf.head().version.is_still(self.version)
+    pub(crate) fn is_valid(&self) -> bool {
+        self.version == ALWAYS || self.leaf.head().version.validate(self.version)
+    }
+
+    /// Appends the bytes of a bucket to `out`, as they are.
+    pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) {
+        copy_all(self.leaf.bucket(bucket).words(), out);
+    }
+
+    /// Appends the bytes of all buckets to `out`, as they are.
+    pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) {
+        copy_all(self.leaf.words(), out);
     }
 
     /// The outside object of a handle that was read from this leaf.
     #[inline]
     pub(crate) fn object(&self, handle: Handle) -> Result<Outside<'g>, words::Torn> {
-        if !self.holds() {
+        if !self.is_valid() {
             return Err(words::Torn);
         }
         // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g`
@@ -406,11 +418,11 @@ impl<'g> Look<'g> {
     }
 }
 
-impl<'g> Locked<'g> {
+impl<'g> LockedHashLeaf<'g> {
     /// The holder of the lock that was just taken.
     #[inline]
-    fn new(leaf: Leaf<'g>, before: u64) -> Self {
-        Locked { leaf, before }
+    fn new(leaf: HashLeaf<'g>, before: u64) -> Self {
+        LockedHashLeaf { leaf, before }
     }
 
     /// Whether nothing was changed between the reading of a version and the taking of the lock.
@@ -426,14 +438,14 @@ impl<'g> Locked<'g> {
 
     /// The leaf.
     #[inline]
-    pub(crate) fn leaf(&self) -> Leaf<'g> {
+    pub(crate) fn leaf(&self) -> HashLeaf<'g> {
         self.leaf
     }
 
     /// A look that needs no check.
     #[inline(always)]
-    pub(crate) fn look(&self) -> Look<'g> {
-        Look {
+    pub(crate) fn view(&self) -> HashView<'g> {
+        HashView {
             leaf: self.leaf,
             version: ALWAYS,
         }
@@ -467,7 +479,7 @@ impl<'g> Locked<'g> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedHashLeaf<'_> {
     /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
     #[inline]
     fn drop(&mut self) {
@@ -477,18 +489,21 @@ impl Drop for Locked<'_> {
     }
 }
 
-const _: () = assert!(size_of::<Head>() == crate::hash::shape::HEAD);
+const _: () = assert!(size_of::<HashLeafHead>() == crate::hash::shape::HEAD);
 
 /// The memory of a leaf.
 fn layout(shape: Shape) -> Layout {
-    Layout::from_size_align(size_of::<Head>() + shape.content(), align_of::<Head>())
-        .expect("a leaf's size is far below the address space")
+    Layout::from_size_align(
+        size_of::<HashLeafHead>() + shape.content(),
+        align_of::<HashLeafHead>(),
+    )
+    .expect("a leaf's size is far below the address space")
 }
 
-impl NewLeaf {
+impl NewHashLeaf {
     /// An empty leaf.
-    pub(crate) fn empty(shape: Shape, bounds: Bounds) -> NewLeaf {
-        let head = memory::allocate_zeroed(layout(shape)).cast::<Head>();
+    pub(crate) fn empty(shape: Shape, bounds: LiveBounds) -> NewHashLeaf {
+        let head = memory::allocate_zeroed(layout(shape)).cast::<HashLeafHead>();
         // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid
         // one.
         unsafe {
@@ -496,7 +511,7 @@ impl NewLeaf {
             (*head.as_ptr()).bounds = bounds;
         }
         // SAFETY: a leaf of this shape lies there, ours alone until it is published.
-        NewLeaf(unsafe { Leaf::of(head, shape) })
+        NewHashLeaf(unsafe { HashLeaf::of(head, shape) })
     }
 
     /// All buckets, to be filled.
@@ -519,7 +534,7 @@ impl NewLeaf {
     }
 
     /// It will take the place of this leaf, or of a part of it.
-    pub(super) fn succeed(&mut self, old: &Locked<'_>) {
+    pub(super) fn succeed(&mut self, old: &LockedHashLeaf<'_>) {
         self.0.head().version.succeed(old.before & !CHANGED);
     }
 
@@ -534,20 +549,20 @@ impl NewLeaf {
     }
 
     /// Hands the leaf over to a slot.
-    pub(super) fn publish(self) -> Leaf<'static> {
+    pub(super) fn publish(self) -> HashLeaf<'static> {
         let leaf = self.0;
         std::mem::forget(self);
         leaf
     }
 
     /// As `publish`, locked: for a leaf to which several slots will lead, one after the other.
-    pub(super) fn publish_locked(self, _guard: &Guard) -> Locked<'_> {
+    pub(super) fn publish_locked(self, _guard: &Guard) -> LockedHashLeaf<'_> {
         let before = self.0.head().version.lock_new();
-        Locked::new(self.publish(), before)
+        LockedHashLeaf::new(self.publish(), before)
     }
 }
 
-impl Drop for NewLeaf {
+impl Drop for NewHashLeaf {
     fn drop(&mut self) {
         // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
         // still.

@@ -1,14 +1,14 @@
 //! Buckets as plain bytes: of a leaf that nobody else can write, or of a copy that was checked.
 
-use super::shape::{eighth, object_size, Shape, GUEST, HANDLE, LANE, OUTSIDE, TAG};
+use super::shape::{eighth, object_size, Shape, DISPLACED, HANDLE, OUTSIDE, SLOT_ENTRY, TAG};
 
 /// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct BucketEntry {
     /// Six bits of its hash.
     pub(crate) tag: u8,
     /// Its home is another bucket.
-    pub(crate) guest: bool,
+    pub(crate) displaced: bool,
     /// Where its body lies, in the bytes that hold all buckets; a handle if it is outside.
     pub(crate) from: usize,
     /// Where its body ends.
@@ -17,8 +17,8 @@ pub(crate) struct Entry {
     pub(crate) outside: bool,
 }
 
-fn set_lane(bucket: &mut [u8], i: usize, lane: u16) {
-    bucket[LANE * i..LANE * (i + 1)].copy_from_slice(&lane.to_le_bytes());
+fn set_slot_entry(bucket: &mut [u8], i: usize, slot: u16) {
+    bucket[SLOT_ENTRY * i..SLOT_ENTRY * (i + 1)].copy_from_slice(&slot.to_le_bytes());
 }
 
 /// Whether entries may have been passed on from the bucket that begins at `at`.
@@ -27,10 +27,10 @@ pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
 }
 
-/// The entries of the bucket that lies at `at` in `bytes`: the lane of each, and where its body
-/// lies, or its handle.
+/// The entries of the bucket that lies at `at` in `bytes`: the slot entry of each, and where its
+/// body lies, or its handle.
 #[inline(always)]
-pub(crate) fn lanes(
+pub(crate) fn slot_entries(
     bytes: &[u8],
     at: usize,
     shape: Shape,
@@ -38,34 +38,38 @@ pub(crate) fn lanes(
     let (size, unit) = (shape.bucket(), shape.unit());
     let bucket = &bytes[at..at + size];
     let mut end = size;
-    let lanes = bucket.get(LANE..LANE * (1 + usize::from(bucket[0])));
-    lanes
+    let slots = bucket.get(SLOT_ENTRY..SLOT_ENTRY * (1 + usize::from(bucket[0])));
+    slots
         .unwrap_or_default()
-        .chunks_exact(LANE)
-        .map(move |lane| {
-            let lane = u16::from_le_bytes([lane[0], lane[1]]);
-            let mut from = usize::from(lane & 0xFF) << unit;
+        .chunks_exact(SLOT_ENTRY)
+        .map(move |slot| {
+            let slot = u16::from_le_bytes([slot[0], slot[1]]);
+            let mut from = usize::from(slot & 0xFF) << unit;
             let mut to = end;
             end = from;
-            if lane & OUTSIDE != 0 {
+            if slot & OUTSIDE != 0 {
                 to = from + HANDLE;
             } else if unit > 0 {
                 to -= usize::from(bucket[from]);
                 from += 1;
             }
-            (lane, at + from, at + to)
+            (slot, at + from, at + to)
         })
 }
 
-/// As `lanes`, taken apart.
+/// As `slots`, taken apart.
 #[inline]
-pub(crate) fn entries(bytes: &[u8], at: usize, shape: Shape) -> impl Iterator<Item = Entry> + '_ {
-    lanes(bytes, at, shape).map(|(lane, from, end)| Entry {
-        tag: ((lane & TAG) >> 8) as u8,
-        guest: lane & GUEST != 0,
+pub(crate) fn entries(
+    bytes: &[u8],
+    at: usize,
+    shape: Shape,
+) -> impl Iterator<Item = BucketEntry> + '_ {
+    slot_entries(bytes, at, shape).map(|(slot, from, end)| BucketEntry {
+        tag: ((slot & TAG) >> 8) as u8,
+        displaced: slot & DISPLACED != 0,
         from,
         end,
-        outside: lane & OUTSIDE != 0,
+        outside: slot & OUTSIDE != 0,
     })
 }
 
@@ -84,14 +88,14 @@ pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) 
     let n = usize::from(bucket[0]);
     let heap = match n {
         0 => len,
-        n => usize::from(bucket[LANE * n]),
+        n => usize::from(bucket[SLOT_ENTRY * n]),
     };
-    if LANE * (n + 2) + body.len() > heap {
+    if SLOT_ENTRY * (n + 2) + body.len() > heap {
         return put(bytes, shape, hash, body, false);
     }
     let from = heap - body.len();
     bucket[0] = n as u8 + 1;
-    set_lane(bucket, n + 1, u16::from(tag) << 8 | from as u16);
+    set_slot_entry(bucket, n + 1, u16::from(tag) << 8 | from as u16);
     copy(&mut bucket[from..heap], body);
     true
 }
@@ -111,11 +115,11 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
         let n = usize::from(bucket[0]);
         let heap = match n {
             0 => len,
-            n => usize::from(bucket[LANE * n]) << unit,
+            n => usize::from(bucket[SLOT_ENTRY * n]) << unit,
         };
-        if LANE * (n + 2) + size <= heap {
+        if SLOT_ENTRY * (n + 2) + size <= heap {
             let mark = if outside { OUTSIDE } else { 0 };
-            let mark = mark | if at == home { 0 } else { GUEST };
+            let mark = mark | if at == home { 0 } else { DISPLACED };
             append(
                 bucket,
                 n + 1,
@@ -139,25 +143,25 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     true
 }
 
-/// Makes a body the entry of lane `i`, with these marks: its object begins at `from`, and ends
-/// where the one before it begins.
+/// Makes a body the entry of slot entry `i`, with these marks: its object begins at `from`, and
+/// ends where the one before it begins.
 #[inline]
 fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body: &[u8]) {
     let mut at = from;
     if unit > 0 && marks & OUTSIDE == 0 {
         let end = match i {
             1 => bucket.len(),
-            i => usize::from(bucket[LANE * (i - 1)]) << unit,
+            i => usize::from(bucket[SLOT_ENTRY * (i - 1)]) << unit,
         };
         bucket[at] = (end - from - 1 - body.len()) as u8;
         at += 1;
     }
-    set_lane(bucket, i, (from >> unit) as u16 | marks);
+    set_slot_entry(bucket, i, (from >> unit) as u16 | marks);
     bucket[0] = i as u8;
     copy(&mut bucket[at..at + body.len()], body);
 }
 
-/// As `copy_from_slice`, quick for a few bytes.
+/// As `copy_from_slice`, with less to do for a few bytes.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     /// The first bytes and the last, which may overlap.
@@ -205,7 +209,7 @@ mod tests {
             let mut found = Vec::new();
             for bucket in [2, 0, 1] {
                 for e in entries(&bytes, bucket * shape.bucket(), shape) {
-                    assert!(!e.outside && e.tag == 63 && e.guest == (bucket != 2));
+                    assert!(!e.outside && e.tag == 63 && e.displaced == (bucket != 2));
                     found.push(bytes[e.from..e.end].to_vec());
                 }
             }
@@ -216,7 +220,7 @@ mod tests {
             assert!(!passed(&bytes, shape.bucket()));
             let used: usize = put_in
                 .iter()
-                .map(|b| object_size(b.len(), class) + LANE)
+                .map(|b| object_size(b.len(), class) + SLOT_ENTRY)
                 .sum();
             assert!(
                 used * 10 > shape.content() * 7,

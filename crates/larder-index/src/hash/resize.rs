@@ -7,14 +7,14 @@
 //! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its
 //!    neighbour.
 
-use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Why};
-use super::gather::{with_gather, Gather, Item};
+use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Reason};
+use super::gather::{with_gather, Gather, GatheredEntry};
 use super::key_rule::KeyRule;
 use super::plain;
 use super::shape::{lead, HASH_BITS};
 use crate::hash::change::Body;
-use crate::hash::leaf::{Leaf, Locked};
-use crate::hash::trie::split::Part;
+use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
+use crate::hash::trie::split::SplitPart;
 use crate::hash::HashOrder;
 use crate::outside::Handle;
 use crossbeam_epoch::Guard;
@@ -30,7 +30,7 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         (hash, key, value): (u64, &[u8], &[u8]),
-        leaf: Locked<'_>,
+        leaf: LockedHashLeaf<'_>,
         body: Body<'_>,
     ) {
         let mut leaf = leaf;
@@ -39,7 +39,7 @@ impl<R: KeyRule> HashOrder<R> {
             Body::Inside(..) => {
                 let mut row = SmallVec::<[u8; 128]>::from_slice(key);
                 row.extend_from_slice(value);
-                match self.make_room_by_pouring(guard, (hash, &row), leaf) {
+                match self.make_room_by_redistributing(guard, (hash, &row), leaf) {
                     Ok(()) => return,
                     Err(other) => leaf = other,
                 }
@@ -50,7 +50,12 @@ impl<R: KeyRule> HashOrder<R> {
             gather.add_leaf(&leaf, &self.keys);
             gather.push(hash, key, value, handle, &self.keys);
             let shape = leaf.leaf().shape();
-            let plan = plan(&gather.items, &self.sizes, Why::Grows(shape), shape.depth);
+            let plan = plan(
+                &gather.items,
+                &self.sizes,
+                Reason::Grows(shape),
+                shape.depth,
+            );
             let common = common_bits(gather);
             let splits =
                 plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
@@ -64,7 +69,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Writers meet here often: two leaves let them pass each other.
     #[cold]
-    pub(crate) fn split_early(&self, guard: &Guard, leaf: Locked<'_>) {
+    pub(crate) fn split_early(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             let common = common_bits(gather);
@@ -96,7 +101,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Puts a leaf of the same range with all that was gathered in the place of this one.
-    fn replace(&self, guard: &Guard, leaf: Locked<'_>, gather: &Gather, plan: Plan) {
+    fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &Gather, plan: Plan) {
         let Some(hash) = gather.items.first().map(|i| i.hash) else {
             return;
         };
@@ -115,7 +120,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
-    fn split(&self, guard: &Guard, leaf: Locked<'_>, gather: &mut Gather, common: u32) {
+    fn split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &mut Gather, common: u32) {
         let right = |hash: u64| hash >> (63 - common) & 1 == 1;
         let cut = partition(&mut gather.items, |i| right(i.hash));
         let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
@@ -123,7 +128,7 @@ impl<R: KeyRule> HashOrder<R> {
         for depth in shape.depth + 1..=common as u8 {
             let hash = lead(first, depth) ^ 1 << (64 - depth);
             let leaf = self.sizes.empty(self.sizes.least(depth), hash);
-            parts.push(Part { hash, leaf });
+            parts.push(SplitPart { hash, leaf });
         }
         let mut inside_now = Vec::new();
         for items in [0..cut, cut..gather.items.len()] {
@@ -131,12 +136,12 @@ impl<R: KeyRule> HashOrder<R> {
             let plan = plan(
                 &gather.items[items.clone()],
                 &self.sizes,
-                Why::Splits,
+                Reason::Splits,
                 depth,
             );
             let built = self.build(gather, items, plan, (depth, hash));
             inside_now.extend(built.inside_now);
-            parts.push(Part {
+            parts.push(SplitPart {
                 hash,
                 leaf: built.leaf,
             });
@@ -150,7 +155,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller
     /// one takes its place.
     #[cold]
-    pub(crate) fn tidy(&self, guard: &Guard, hash: u64, leaf: Locked<'_>, lonely: bool) {
+    pub(crate) fn tidy(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>, lonely: bool) {
         let mut leaf = leaf;
         if lonely {
             loop {
@@ -172,8 +177,8 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    fn shrink(&self, guard: &Guard, hash: u64, leaf: Locked<'_>) {
-        let leaf = match self.shrink_by_pouring(guard, hash, leaf) {
+    fn shrink(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>) {
+        let leaf = match self.shrink_by_redistributing(guard, hash, leaf) {
             Ok(()) => return,
             Err(leaf) => leaf,
         };
@@ -185,7 +190,7 @@ impl<R: KeyRule> HashOrder<R> {
                 self.trie.replace(&self.shared, leaf, hash, new, guard);
                 return;
             }
-            let plan = plan(&gather.items, &self.sizes, Why::Shrinks, shape.depth);
+            let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, shape.depth);
             if !plan.is_as(shape) {
                 self.replace(guard, leaf, gather, plan);
             }
@@ -198,8 +203,8 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &'g Guard,
         hash: u64,
-        leaf: Locked<'g>,
-    ) -> Result<(), Locked<'g>> {
+        leaf: LockedHashLeaf<'g>,
+    ) -> Result<(), LockedHashLeaf<'g>> {
         let shape = leaf.leaf().shape();
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
             return Err(leaf);
@@ -214,7 +219,7 @@ impl<R: KeyRule> HashOrder<R> {
         {
             return Err(leaf);
         }
-        if let Some(new) = self.united_by_pouring(hash, [&leaf, &buddy]) {
+        if let Some(new) = self.united_by_redistributing(hash, [&leaf, &buddy]) {
             self.trie
                 .unite(&self.shared, [leaf, buddy], hash, new, guard);
             return Ok(());
@@ -223,7 +228,7 @@ impl<R: KeyRule> HashOrder<R> {
             gather.add_leaf(&leaf, &self.keys);
             gather.add_leaf(&buddy, &self.keys);
             let depth = shape.depth - 1;
-            let plan = plan(&gather.items, &self.sizes, Why::Shrinks, depth);
+            let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, depth);
             let built = self.build(gather, 0..gather.items.len(), plan, (depth, hash));
             self.trie
                 .unite(&self.shared, [leaf, buddy], hash, built.leaf, guard);
@@ -240,7 +245,7 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         hash: u64,
-        leaf: Locked<'_>,
+        leaf: LockedHashLeaf<'_>,
         f: &mut dyn FnMut(&[u8]),
     ) -> usize {
         let shape = leaf.leaf().shape();
@@ -273,7 +278,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Merges the leaf with its buddy as long as both are empty.
     pub(crate) fn fold(&self, guard: &Guard, hash: u64) {
         while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
-            let empty = |leaf: Leaf<'_>| leaf.count() == 0;
+            let empty = |leaf: HashLeaf<'_>| leaf.count() == 0;
             let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
                 return;
             };
@@ -292,20 +297,21 @@ impl<R: KeyRule> HashOrder<R> {
 pub(crate) const FEW: usize = 8;
 
 /// Whether nearly all entries would be in one half of a leaf with so many in each. Who removes from
-/// one end on leaves such leaves. In a smaller one most entries would be guests, far from home.
+/// one end on leaves such leaves. In a smaller one most entries would be displaced entries, far
+/// from home.
 fn lopsided(first: usize, second: usize) -> bool {
     first + second > FEW && 4 * first.min(second) < first + second
 }
 
 /// As `lopsided`, by the buckets of a leaf.
-fn is_lopsided(leaf: Leaf<'_>) -> bool {
+fn is_lopsided(leaf: HashLeaf<'_>) -> bool {
     let (half, count) = (leaf.shape().buckets as usize / 2, leaf.count());
     let first: usize = (0..half).map(|bucket| leaf.entries_of(bucket)).sum();
     half > 0 && lopsided(first.min(count), count - first.min(count))
 }
 
 /// Puts the items of the right behind the others; says how many those are.
-fn partition(items: &mut [Item], right: impl Fn(&Item) -> bool) -> usize {
+fn partition(items: &mut [GatheredEntry], right: impl Fn(&GatheredEntry) -> bool) -> usize {
     // Buckets lie in the order of hashes: nearly all items are where they should be.
     let (mut from, mut end) = (0, items.len());
     loop {

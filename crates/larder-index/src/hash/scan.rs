@@ -5,14 +5,14 @@
 //! of hashes; within one home the tags do, and where tags are equal the hashes are made. A scan
 //! that wants few entries copies few buckets.
 //!
-//! A scan that takes entries in any order (`Batch::any_order`) reads a leaf's as its lanes have
-//! them: nothing is sorted, no guest is brought home and no hash is made. Such a batch is the whole
-//! leaf, from a position that is the leaf's first.
+//! A scan that takes entries in any order (`Batch::any_order`) reads a leaf's as its slot entries
+//! have them: nothing is sorted, no displaced entry is brought home and no hash is made. Such a
+//! batch is the whole leaf, from a position that is the leaf's first.
 
 use super::key_rule::{KeyRule, Keys};
 use super::plain;
-use super::shape::{Shape, GUEST, HASH_BITS, OUTSIDE, TAG};
-use crate::hash::leaf::Look;
+use super::shape::{Shape, DISPLACED, HASH_BITS, OUTSIDE, TAG};
+use crate::hash::leaf::HashView;
 use crate::hash::HashOrder;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::Torn;
@@ -36,7 +36,7 @@ const STEP: u64 = 1 << (64 - HASH_BITS);
 
 /// Where the scan's part of the index begins.
 #[derive(Clone, Copy)]
-struct Bound<'a> {
+struct ScanBound<'a> {
     hash: u64,
     /// A key under this hash, and whether an entry under it belongs to the scan. None: all under
     /// this hash do.
@@ -55,14 +55,14 @@ enum Ended {
 /// An entry of a home, in the batch's bytes: its tag, whether it is outside, its length and where
 /// it begins, in one word, so that words are in the order of tags.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Found(u64);
+struct PackedEntry(u64);
 
-impl Found {
-    /// From an entry's lane, and where it lies in the batch's bytes.
+impl PackedEntry {
+    /// From an entry's slot entry, and where it lies in the batch's bytes.
     #[inline(always)]
-    fn new(lane: u16, from: usize, end: usize) -> Self {
-        let (tag, outside) = (u64::from(lane & TAG), u64::from(lane & OUTSIDE != 0));
-        Found(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
+    fn new(slot: u16, from: usize, end: usize) -> Self {
+        let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
+        PackedEntry(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
     }
     #[inline(always)]
     fn tag(self) -> u8 {
@@ -82,7 +82,7 @@ impl Found {
     }
 }
 
-/// Entries of a bucket or of a home: the words of [`Found`].
+/// Entries of a bucket or of a home: the words of [`PackedEntry`].
 ///
 /// There are always `MOST` words, or as many as were ever needed, of which the first `len` count:
 /// so that one can be written before it is known to be needed.
@@ -124,24 +124,24 @@ impl std::ops::DerefMut for Group {
     }
 }
 
-/// The guests of a leaf, by their homes: a chain for each home.
-struct Guests {
+/// The displaced entries of a leaf, by their homes: a chain for each home.
+struct DisplacedEntries {
     /// The first of each home's chain, from 1; 0 for none.
     first: SmallVec<[u32; 128]>,
     /// The word of each, and the next of its chain.
     all: SmallVec<[(u64, u32); 64]>,
 }
 
-impl Guests {
+impl DisplacedEntries {
     fn new(homes: usize) -> Self {
-        Guests {
+        DisplacedEntries {
             first: smallvec![0; homes],
             all: SmallVec::new(),
         }
     }
 
     #[inline]
-    fn add(&mut self, home: usize, found: Found) {
+    fn add(&mut self, home: usize, found: PackedEntry) {
         let next = std::mem::replace(&mut self.first[home], self.all.len() as u32 + 1);
         self.all.push((found.0, next));
     }
@@ -159,11 +159,11 @@ impl Guests {
 }
 
 /// The first bound of a scan; None if nothing can lie behind it.
-fn bound(start: Start<'_>, forward: bool) -> Option<Bound<'_>> {
+fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let (position, with) = match start {
         Start::Edge => {
             let hash = if forward { 0 } else { !(STEP - 1) };
-            return Some(Bound { hash, key: None });
+            return Some(ScanBound { hash, key: None });
         }
         Start::At(position) => (position, true),
         Start::Past(position) => (position, false),
@@ -176,9 +176,9 @@ fn bound(start: Start<'_>, forward: bool) -> Option<Bound<'_>> {
     if !forward && !with && key.is_empty() {
         // Strictly before all under this hash.
         let hash = hash.checked_sub(STEP)?;
-        return Some(Bound { hash, key: None });
+        return Some(ScanBound { hash, key: None });
     }
-    Some(Bound {
+    Some(ScanBound {
         hash,
         key: Some((key, with)),
     })
@@ -205,10 +205,10 @@ pub(crate) fn scan<R: KeyRule>(
         batch.entries.clear();
         batch.unordered = false;
         let leaf = index.trie.find(bound.hash, guard);
-        let ended = leaf.read().map_err(|_| Torn).and_then(|look| {
+        let ended = leaf.read().map_err(|_| Torn).and_then(|view| {
             batch.seen = Some(Seen {
                 index: index.number,
-                version: look.version(),
+                version: view.version(),
             });
             let shape = leaf.shape();
             // From the leaf's first hash on, all of its entries belong to the scan.
@@ -216,7 +216,7 @@ pub(crate) fn scan<R: KeyRule>(
                 && bound.hash == shape.first_hash(bound.hash)
                 && bound.key.is_none_or(|(key, _)| key.is_empty());
             let reader = Reader {
-                look,
+                view,
                 shape,
                 keys: &index.keys,
                 bound,
@@ -248,7 +248,7 @@ pub(crate) fn scan<R: KeyRule>(
                 batch.done = true;
                 return;
             }
-            Some(hash) if batch.is_empty() => bound = Bound { hash, key: None },
+            Some(hash) if batch.is_empty() => bound = ScanBound { hash, key: None },
             Some(hash) => {
                 // Backward, the scan goes on strictly before the leaf's first hash.
                 let hash = if forward { hash } else { hash + STEP };
@@ -274,10 +274,10 @@ fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batc
 
 /// The reading of one leaf.
 struct Reader<'a, 'g, R> {
-    look: Look<'g>,
+    view: HashView<'g>,
     shape: Shape,
     keys: &'a Keys<R>,
-    bound: Bound<'a>,
+    bound: ScanBound<'a>,
     forward: bool,
     /// Copy bucket by bucket.
     few: bool,
@@ -297,26 +297,26 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         ended
     }
 
-    /// Reads all entries of the leaf as its lanes have them. False, and the batch is empty, if they
-    /// are too much for one batch.
+    /// Reads all entries of the leaf as its slot entries have them. False, and the batch is empty,
+    /// if they are too much for one batch.
     fn read_unordered(&self, batch: &mut Batch) -> Result<bool, Torn> {
-        self.look.copy_buckets(&mut batch.bytes)?;
+        self.view.copy_buckets(&mut batch.bytes);
         self.check(())?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
         let mut much = 0;
-        batch.entries.reserve(self.look.count());
+        batch.entries.reserve(self.view.count());
         for bucket in 0..self.shape.buckets as usize {
             let place = bucket * self.shape.bucket();
-            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
+            for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let body = &batch.bytes[from..end];
                 let mut entry = (0, 0, 0);
-                if lane & OUTSIDE == 0 {
+                if slot & OUTSIDE == 0 {
                     let key = self.keys.key_in(body);
                     entry = (from + key.start, from + key.end, end);
                 } else {
                     let handle = Handle::from_bits(plain::handle_bits(body));
                     outside.push((batch.entries.len(), handle));
-                    much += self.look.object(handle)?.memory();
+                    much += self.view.object(handle)?.memory();
                     if much > BATCH_BYTES {
                         break;
                     }
@@ -338,9 +338,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn append_outside(&self, outside: &[(usize, Handle)], batch: &mut Batch) -> Result<(), Torn> {
         for (n, &(i, handle)) in outside.iter().enumerate() {
             if let Some(&(_, later)) = outside.get(n + AHEAD) {
-                self.look.object(later)?.prefetch();
+                self.view.object(later)?.prefetch();
             }
-            append(i, self.look.object(handle)?, batch);
+            append(i, self.view.object(handle)?, batch);
         }
         Ok(())
     }
@@ -351,16 +351,16 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
-        batch.entries.reserve(self.look.count().min(limit));
-        let guests = self.guests(batch, group)?;
+        batch.entries.reserve(self.view.count().min(limit));
+        let displaced = self.displaced(batch, group)?;
         'homes: loop {
             let bound = (at == home).then_some(tag);
-            self.collect((at, bound), &guests, &mut copied, batch, group)?;
+            self.collect((at, bound), &displaced, &mut copied, batch, group)?;
             if !self.forward {
                 group.reverse();
             }
-            let group = || group.iter().map(|&found| Found(found));
-            // Nearly always none is outside, which is told without a choice for each.
+            let group = || group.iter().map(|&found| PackedEntry(found));
+            // Nearly always none is outside, which is found without a branch for each.
             if group().fold(false, |any, found| any | found.outside()) {
                 for found in group().filter(|found| found.outside()) {
                     self.handle(found, batch).prefetch();
@@ -374,7 +374,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 if found.outside() {
                     let handle = self.handle(found, batch);
                     outside.push((batch.len(), handle));
-                    bytes += self.look.object(handle)?.memory();
+                    bytes += self.view.object(handle)?.memory();
                     batch.entries.push((0, 0, 0));
                     if bytes > BATCH_BYTES {
                         limit = batch.len();
@@ -401,7 +401,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn collect(
         &self,
         (home, bound): (usize, Option<u8>),
-        guests: &Option<Guests>,
+        displaced: &Option<DisplacedEntries>,
         copied: &mut Copied,
         batch: &mut Batch,
         group: &mut Group,
@@ -409,9 +409,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let place = self.place(home, copied, batch)?;
         self.sift(place, 0, batch, group);
         if plain::passed(&batch.bytes, place) {
-            match guests {
-                Some(guests) => guests.at_home(home).for_each(|word| group.push(word)),
-                None => self.collect_guests(home, copied, batch, group)?,
+            match displaced {
+                Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
+                None => self.collect_displaced(home, copied, batch, group)?,
             }
         }
         if let Some(tag) = bound {
@@ -423,44 +423,48 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
-    /// Puts the entries of a bucket in the place of the group: its guests, or those who are at
-    /// home.
+    /// Puts the entries of a bucket in the place of the group: its displaced entries, or those who
+    /// are at home.
     #[inline(always)]
-    fn sift(&self, place: usize, guest: u16, batch: &Batch, group: &mut Group) {
-        // Who is a guest can't be foretold: each is written, and the next one over it if it isn't
-        // wanted.
+    fn sift(&self, place: usize, displaced: u16, batch: &Batch, group: &mut Group) {
+        // Which entries are displaced can't be foretold: each is written, and the next one over it
+        // if it isn't wanted.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
-        for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
-            words[kept] = Found::new(lane, from, end).0;
-            kept += usize::from(lane & GUEST == guest);
+        for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
+            words[kept] = PackedEntry::new(slot, from, end).0;
+            kept += usize::from(slot & DISPLACED == displaced);
         }
         group.len = kept;
     }
 
-    /// All guests of a leaf, if all of it was copied.
-    fn guests(&self, batch: &Batch, group: &mut Group) -> Result<Option<Guests>, Torn> {
+    /// All displaced entries of a leaf, if all of it was copied.
+    fn displaced(
+        &self,
+        batch: &Batch,
+        group: &mut Group,
+    ) -> Result<Option<DisplacedEntries>, Torn> {
         if self.few {
             return Ok(None);
         }
-        let mut guests = Guests::new(self.shape.buckets as usize);
+        let mut displaced = DisplacedEntries::new(self.shape.buckets as usize);
         let size = self.shape.bucket();
         for before in 0..self.shape.buckets as usize {
-            // Guests come by way of the bucket before.
+            // Displaced entries come by way of the bucket before.
             if !plain::passed(&batch.bytes, before * size) {
                 continue;
             }
-            self.sift(self.shape.next(before) * size, GUEST, batch, group);
+            self.sift(self.shape.next(before) * size, DISPLACED, batch, group);
             for &found in group.iter() {
-                let hash = self.hash(Found(found), batch)?;
-                guests.add(self.shape.place(hash).0, Found(found));
+                let hash = self.hash(PackedEntry(found), batch)?;
+                displaced.add(self.shape.place(hash).0, PackedEntry(found));
             }
         }
-        Ok(Some(guests))
+        Ok(Some(displaced))
     }
 
-    /// What was passed on from a home: it is among the guests of those behind.
+    /// What was passed on from a home: it is among the displaced entries of those behind.
     #[inline(never)]
-    fn collect_guests(
+    fn collect_displaced(
         &self,
         home: usize,
         copied: &mut Copied,
@@ -470,9 +474,9 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         let mut at = self.shape.next(home);
         while at != home {
             let place = self.place(at, copied, batch)?;
-            for (lane, from, end) in plain::lanes(&batch.bytes, place, self.shape) {
-                let found = Found::new(lane, from, end);
-                if lane & GUEST != 0 && self.shape.place(self.hash(found, batch)?).0 == home {
+            for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
+                let found = PackedEntry::new(slot, from, end);
+                if slot & DISPLACED != 0 && self.shape.place(self.hash(found, batch)?).0 == home {
                     group.push(found.0);
                 }
             }
@@ -489,7 +493,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn keep_beyond(&self, tag: u8, batch: &Batch, group: &mut Group) -> Result<(), Torn> {
         let mut kept = 0;
         for i in 0..group.len() {
-            if self.belongs(tag, Found(group[i]), batch)? {
+            if self.belongs(tag, PackedEntry(group[i]), batch)? {
                 group[kept] = group[i];
                 kept += 1;
             }
@@ -509,13 +513,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Copies what is surely needed, and checks it.
     fn copy_first(&self, home: usize, batch: &mut Batch) -> Result<Copied, Torn> {
         let copied = if self.few {
-            self.look.copy_bucket(home, &mut batch.bytes)?;
+            self.view.copy_bucket(home, &mut batch.bytes);
             Copied {
                 first: home,
                 count: 1,
             }
         } else {
-            self.look.copy_buckets(&mut batch.bytes)?;
+            self.view.copy_buckets(&mut batch.bytes);
             Copied {
                 first: 0,
                 count: self.shape.buckets as usize,
@@ -525,7 +529,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 
     fn check<T>(&self, value: T) -> Result<T, Torn> {
-        if self.look.holds() {
+        if self.view.is_valid() {
             Ok(value)
         } else {
             Err(Torn)
@@ -537,35 +541,35 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // Behind the last bucket comes the first: then all are copied.
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;
         while copied.count <= i {
-            self.look
-                .copy_bucket(copied.first + copied.count, &mut batch.bytes)?;
+            self.view
+                .copy_bucket(copied.first + copied.count, &mut batch.bytes);
             copied.count += 1;
         }
         self.check(i * self.shape.bucket())
     }
 
-    fn handle(&self, found: Found, batch: &Batch) -> Handle {
+    fn handle(&self, found: PackedEntry, batch: &Batch) -> Handle {
         Handle::from_bits(plain::handle_bits(&batch.bytes[found.from()..found.end()]))
     }
 
     /// The key of an entry.
-    fn key<'b>(&self, found: Found, batch: &'b Batch) -> Result<&'b [u8], Torn>
+    fn key<'b>(&self, found: PackedEntry, batch: &'b Batch) -> Result<&'b [u8], Torn>
     where
         'g: 'b,
     {
         if found.outside() {
-            return Ok(self.look.object(self.handle(found, batch))?.position());
+            return Ok(self.view.object(self.handle(found, batch))?.position());
         }
         let body = &batch.bytes[found.from()..found.end()];
         Ok(&body[self.keys.key_in(body)])
     }
 
-    fn hash(&self, found: Found, batch: &Batch) -> Result<u64, Torn> {
+    fn hash(&self, found: PackedEntry, batch: &Batch) -> Result<u64, Torn> {
         Ok(self.keys.hash(self.key(found, batch)?))
     }
 
     /// Whether an entry of the bound's home is on the scan's side of the bound, whose tag is given.
-    fn belongs(&self, tag: u8, found: Found, batch: &Batch) -> Result<bool, Torn> {
+    fn belongs(&self, tag: u8, found: PackedEntry, batch: &Batch) -> Result<bool, Torn> {
         if found.tag() != tag {
             return Ok((found.tag() > tag) == self.forward);
         }
@@ -586,7 +590,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Sorts what has equal tags in a group that is sorted by tags.
     #[cold]
     fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
-        let same = |a: u64, b: u64| Found(a).tag() == Found(b).tag();
+        let same = |a: u64, b: u64| PackedEntry(a).tag() == PackedEntry(b).tag();
         let mut from = 0;
         while let Some(pair) = group[from..].windows(2).position(|w| same(w[0], w[1])) {
             from += pair;
@@ -603,8 +607,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if let [first, second] = equals {
             // Mostly they are two, whose hashes differ.
             let (a, b) = (
-                self.key(Found(*first), batch)?,
-                self.key(Found(*second), batch)?,
+                self.key(PackedEntry(*first), batch)?,
+                self.key(PackedEntry(*second), batch)?,
             );
             if (self.keys.hash(a), a) > (self.keys.hash(b), b) {
                 std::mem::swap(first, second);
@@ -613,7 +617,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
         let mut known: SmallVec<[(u64, &[u8], u64); 8]> = SmallVec::new();
         for &found in equals.iter() {
-            let key = self.key(Found(found), batch)?;
+            let key = self.key(PackedEntry(found), batch)?;
             known.push((self.keys.hash(key), key, found));
         }
         known.sort_unstable_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
@@ -689,16 +693,16 @@ mod tests {
         }
 
         #[test]
-        fn guests_are_found_by_their_homes(homes in prop::collection::vec(0..9usize, 0..80)) {
-            let mut guests = Guests::new(9);
+        fn displaced_entries_are_found_by_their_homes(homes in prop::collection::vec(0..9usize, 0..80)) {
+            let mut displaced = DisplacedEntries::new(9);
             for (i, &home) in homes.iter().enumerate() {
-                guests.add(home, Found(i as u64));
+                displaced.add(home, PackedEntry(i as u64));
             }
             for home in 0..9 {
-                let mut found: Vec<u64> = guests.at_home(home).collect();
+                let mut found: Vec<u64> = displaced.at_home(home).collect();
                 found.reverse();
-                let right = homes.iter().enumerate().filter(|guest| *guest.1 == home);
-                prop_assert_eq!(found, right.map(|guest| guest.0 as u64).collect::<Vec<_>>());
+                let right = homes.iter().enumerate().filter(|displaced| *displaced.1 == home);
+                prop_assert_eq!(found, right.map(|displaced| displaced.0 as u64).collect::<Vec<_>>());
             }
         }
     }

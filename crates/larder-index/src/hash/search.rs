@@ -1,103 +1,214 @@
 //! How an entry is found in the buckets of a leaf, by a reader or by the holder of the lock.
 //!
-//! A search looks at the tags of the home bucket, eight bytes at a time, and compares the keys of
-//! those that match; it goes on to the next bucket as long as entries were passed on that may be
-//! meant: a bucket knows of each eighth of the tags whether there were any, so nearly all misses
-//! end where they began.
+//! ```text
+//!  home bucket   n, passed | tag, place | tag, place | …            ← object … object
+//!                     │        ╰ equal to the key's tag? then compare the key at the place
+//!                     ╰ was this eighth of the tags passed on? then the next bucket, and so on
+//! ```
 //!
-//! Reads may be torn: then they find anything, or nothing, and the version tells. No place leads
-//! out of a bucket (see [`Bucket`]), and a handle is followed only after a check.
+//! 1. The tags of the home bucket are compared with the key's, four slot entries at a time.
+//! 2. For each that matches, the key is compared.
+//! 3. If none is the key's, the bucket says whether it passed on entries with tags of this eighth
+//!    (`passed_on`). Nearly all misses end here.
+//! 4. If it did, the next bucket is searched for displaced entries with the tag, and so on until a
+//!    bucket has passed on no such entry or all were searched.
+//!
+//! There are two searches:
+//!
+//! * The *fast search* ([`HashLeaf::search`]) is for keys of at most [`LONGEST_SHORT`] bytes that
+//!   end themselves. It follows no handle, so it can't fail; it is undecided if it meets one.
+//! * The *general search* ([`HashView::find_general`]) is for all keys and objects. If the fast
+//!   search is undecided, the general one restarts from the home bucket.
+//!
+//! The fast search is compiled once for buckets whose unit is a byte, in line in each operation,
+//! and once for larger ones, as a call: their objects begin with a byte of their own.
+//!
+//! Invariant: what a search says of a leaf whose version has not changed since is true. If a writer
+//! was at work, it says anything; no read leaves the leaf (see [`Bucket`]).
 
 use crate::hash::bucket::{
-    copy_all, copy_out, entries, lane, matches, place, Bucket, Home, EACH, LANES,
+    entries, matches, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD,
 };
-use crate::hash::leaf::{Leaf, Look};
+use crate::hash::hit::{Hit, PackedHit};
+use crate::hash::key_rule::KeyForm;
+use crate::hash::leaf::{HashLeaf, HashView};
 use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::{self, Torn};
-use crate::{Lookup, SHORT};
 
-/// An entry that was found.
-#[derive(Clone, Copy)]
-pub(crate) struct Hit<'g> {
-    pub(super) bucket: Bucket<'g>,
-    /// Its lane.
-    pub(super) lane: usize,
-    /// Where its value begins in the bucket, and where it ends; or its handle.
-    pub(super) from: usize,
-    pub(super) end: usize,
-    /// The object is outside.
-    pub(crate) outside: bool,
-}
-
-impl Hit<'_> {
-    /// Bytes of the value, if it is in the bucket.
-    #[inline(always)]
-    pub(crate) fn value_len(&self) -> usize {
-        self.end - self.from
-    }
-
-    /// Appends the value, which is in the bucket, to `out`.
-    #[inline(always)]
-    pub(crate) fn copy(&self, out: &mut Vec<u8>) {
-        copy_out(self.bucket, self.from, self.end, out);
-    }
-
-    /// Copies the value, which is in the bucket, to `out`, if it has room there.
-    #[inline(always)]
-    pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Lookup {
-        let len = self.value_len();
-        if len > SHORT {
-            return Lookup::Long;
-        }
-        self.bucket.each_word(self.from, len, |done, word| {
-            // Of a value of at most 64 bytes each word begins below 64, at a multiple of eight.
-            if let Some(to) = out.get_mut(done..done + 8) {
-                to.copy_from_slice(&word.to_le_bytes());
-            }
-        });
-        Lookup::Short(len)
-    }
-}
-
-/// Whether entries with the tag of this lane may have been passed on from a bucket, which its first
-/// word says, too.
+/// Whether entries with the tag of this slot entry may have been passed on from a bucket, which its
+/// first word says.
 #[inline(always)]
-fn passed_on(head: u64, lane: u64) -> bool {
-    head >> (8 + (lane >> 11 & 7)) & 1 != 0
+fn passed_on(head: u64, slot: u64) -> bool {
+    head >> (8 + (slot >> 11 & 7)) & 1 != 0
 }
 
-/// A key to be found, taken apart: its first eight bytes and its last eight, which may overlap.
+/// The fast search of one bucket, for a key of one to [`LONGEST_SHORT`] bytes whose length is not
+/// stored. `tag` is in the place that it has in a slot entry, with [`DISPLACED`] behind the home
+/// bucket. `WIDE`: the bucket's unit is more than a byte.
+#[inline(always)]
+fn search_bucket<const WIDE: bool>(
+    bucket: Bucket<'_>,
+    unit: u32,
+    tag: u64,
+    key: &[u8],
+) -> PackedHit {
+    let unit = if WIDE { unit } else { 0 };
+    let tags = tag * EACH;
+    // The key's first eight bytes, and how far to shift a difference so that only its own count.
+    let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
+    let head = bucket.word(0);
+    let n = entries(head);
+    // A word of slot entries, the number of its first, and the slot entry in front of it.
+    let (mut slots, mut word, mut front) = (0, head, 0);
+    // (1) Slot entry 0 is the bucket's head: no entry.
+    let mut hits = matches(head, tags) & !0xFFFF;
+    loop {
+        while hits != 0 {
+            let shift = hits.trailing_zeros() as usize & 0x30;
+            let i = slots + shift / 16;
+            if i > n {
+                // Behind the last slot entry lie free bytes or objects.
+                break;
+            }
+            let slot = (word >> shift) as usize;
+            if slot & usize::from(OUTSIDE) != 0 {
+                // Its key lies behind a handle, which must not be followed before a check.
+                return PackedHit::UNDECIDED;
+            }
+            let (mut from, mut spare) = (place(slot, unit), 0);
+            if WIDE {
+                // An object begins with how many bytes behind it are not its own.
+                (from, spare) = (from + 1, bucket.load(from) as usize & 0xFF);
+            }
+            // (2) No key begins another: an object that begins with the key is under it.
+            let differ = (bucket.load(from) ^ first) << unused;
+            if differ == 0 && (key.len() <= 8 || goes_on_so(bucket, from, key)) {
+                // It ends where the object before it begins.
+                let before = place(((word << 16 | front) >> shift) as usize, unit);
+                let end = if i == 1 { bucket.len() } else { before };
+                let from = from + key.len();
+                // What is torn may end before it begins.
+                return PackedHit::new(i, from, end.saturating_sub(spare).max(from), false);
+            }
+            hits &= hits - 1;
+        }
+        slots += ENTRIES_PER_WORD;
+        if slots > n {
+            break;
+        }
+        front = word >> 48;
+        word = bucket.word(slots / ENTRIES_PER_WORD);
+        hits = matches(word, tags);
+    }
+    // (3)
+    if passed_on(head, tag) {
+        PackedHit::PASSED
+    } else {
+        PackedHit::ABSENT
+    }
+}
+
+/// As `search_bucket`, for large buckets.
+#[inline(never)]
+fn search_wide_bucket(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> PackedHit {
+    search_bucket::<true>(bucket, unit, tag, key)
+}
+
+/// Whether a key of more than eight bytes, the first eight of which lie at `at`, lies there: the
+/// last eight are looked at first, then those between.
+#[inline(always)]
+fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
+    if bucket.load(at + key.len() - 8) != words::last(key) {
+        return false;
+    }
+    let mut done = 8;
+    while done + 8 < key.len() {
+        if bucket.load(at + done) != words::first(&key[done..]) {
+            return false;
+        }
+        done += 8;
+    }
+    true
+}
+
+impl<'g> HashLeaf<'g> {
+    /// The fast search for a short key. None if it is undecided.
+    #[inline(always)]
+    pub(crate) fn search(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
+        let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
+        // (1) to (3)
+        let mut found = match self.class() {
+            ..=UNIT_CLASS => search_bucket::<false>(bucket, 0, tag, key),
+            class => search_wide_bucket(bucket, unit(class), tag, key),
+        };
+        if found == PackedHit::PASSED {
+            // (4)
+            found = self.search_displaced(bucket, tag | u64::from(DISPLACED), key);
+            if found.is_entry() {
+                bucket = self.bucket(found.number());
+            }
+        }
+        if found.is_entry() {
+            return Some(Some(found.hit(bucket)));
+        }
+        (found == PackedHit::ABSENT).then_some(None)
+    }
+
+    /// Step 4: goes on behind a home bucket. All that it takes and gives are registers.
+    #[inline(never)]
+    fn search_displaced(self, home: Bucket<'g>, tag: u64, key: &[u8]) -> PackedHit {
+        let (shape, home) = (self.shape(), self.number(home));
+        let mut at = shape.next(home);
+        while at != home {
+            let found = match unit(self.class()) {
+                0 => search_bucket::<false>(self.bucket(at), 0, tag, key),
+                unit => search_wide_bucket(self.bucket(at), unit, tag, key),
+            };
+            if found.is_entry() {
+                return found.in_bucket(at);
+            }
+            if found != PackedHit::PASSED {
+                return found;
+            }
+            at = shape.next(at);
+        }
+        PackedHit::ABSENT
+    }
+}
+
+/// A key to be found by the general search, taken apart: its first eight bytes and its last eight,
+/// which may overlap.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct KeyWords<'a> {
     key: &'a [u8],
     first: u64,
     last: u64,
     /// How far to shift `first` to see its bytes alone.
     unused: u32,
-    told: bool,
+    length_prefixed: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> KeyWords<'a> {
     #[inline(always)]
-    fn new(key: &'a [u8], told: bool) -> Self {
+    fn new(key: &'a [u8], length_prefixed: bool) -> Self {
         let n = key.len();
         if n > 8 {
-            return Wanted {
+            return KeyWords {
                 key,
                 first: words::first(key),
                 last: words::last(key),
                 unused: 0,
-                told,
+                length_prefixed,
             };
         }
-        Wanted {
+        KeyWords {
             key,
             first: words::little(key),
             last: 0,
             // For no byte at all: 64, which shifts by none; such a key is compared to nothing.
             unused: 64 - 8 * n as u32,
-            told,
+            length_prefixed,
         }
     }
 
@@ -125,279 +236,79 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The longest key that a quick search is for.
-pub(crate) const QUICK: usize = 32;
-
-/// What a search says, in one register: of an entry, where its value begins and where it ends, its
-/// lane, whether it is outside, and the number of its bucket (27 bits). Lanes of entries begin with
-/// 1.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Said(u64);
-
-impl Said {
-    /// There is none.
-    pub(crate) const ABSENT: Said = Said(0);
-    /// There is none in this bucket, but it may have been passed on.
-    const PASSED: Said = Said(1);
-    /// It can't tell.
-    const UNSURE: Said = Said(2);
-    /// What was read is torn.
-    const TORN: Said = Said(3);
-
-    const FIELD: u32 = 12;
-    const MASK: usize = (1 << Said::FIELD) - 1;
-    const LANE_AT: u32 = 2 * Said::FIELD;
-    const OUTSIDE_AT: u32 = 3 * Said::FIELD;
-    const NUMBER_AT: u32 = 3 * Said::FIELD + 1;
-
-    #[inline(always)]
-    fn here(lane: usize, from: usize, end: usize, outside: bool) -> Said {
-        let fields = lane << Said::LANE_AT | end << Said::FIELD | from;
-        Said(fields as u64 | u64::from(outside) << Said::OUTSIDE_AT)
-    }
-
-    /// Whether it is an entry.
-    #[inline(always)]
-    pub(crate) fn is_here(self) -> bool {
-        self.0 >> Said::LANE_AT != 0
-    }
-
-    fn in_bucket(self, number: usize) -> Said {
-        Said(self.0 | (number as u64) << Said::NUMBER_AT)
-    }
-
-    /// The entry, which is here, in this bucket.
-    #[inline(always)]
-    pub(crate) fn hit(self, bucket: Bucket<'_>) -> Hit<'_> {
-        Hit {
-            bucket,
-            lane: (self.0 >> Said::LANE_AT) as usize & Said::MASK,
-            from: self.0 as usize & Said::MASK,
-            end: (self.0 >> Said::FIELD) as usize & Said::MASK,
-            outside: self.0 >> Said::OUTSIDE_AT & 1 != 0,
-        }
-    }
-
-    fn number(self) -> usize {
-        (self.0 >> Said::NUMBER_AT) as usize
-    }
-}
-
-/// Searches a bucket, whose keys are not told, for a key of one to [`QUICK`] bytes. Nearly all
-/// searches are of this kind. `WIDE`: its unit is more than a byte.
-#[inline(always)]
-fn search<const WIDE: bool>(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
-    let unit = if WIDE { unit } else { 0 };
-    let tags = tag * EACH;
-    let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
-    let head = bucket.word(0);
-    let n = entries(head);
-    // A word of lanes, and the lane in front of it.
-    let (mut lanes, mut word, mut front) = (0, head, 0);
-    // Lane 0 is no entry.
-    let mut hits = matches(head, tags) & !0xFFFF;
-    loop {
-        while hits != 0 {
-            let shift = hits.trailing_zeros() as usize & 0x30;
-            let i = lanes + shift / 16;
-            if i > n {
-                break;
-            }
-            let now = (word >> shift) as usize;
-            if now & usize::from(OUTSIDE) != 0 {
-                return Said::UNSURE;
-            }
-            let (mut from, mut spare) = (place(now, unit), 0);
-            if WIDE {
-                // An object begins with how many bytes behind it are not its own.
-                (from, spare) = (from + 1, bucket.load(from) as usize & 0xFF);
-            }
-            let differ = (bucket.load(from) ^ first) << unused;
-            if differ == 0 && (key.len() <= 8 || goes_on_so(bucket, from, key)) {
-                // It ends where the object before it begins.
-                let before = place(((word << 16 | front) >> shift) as usize, unit);
-                let end = if i == 1 { bucket.len() } else { before };
-                let from = from + key.len();
-                // What is torn may end before it begins.
-                return Said::here(i, from, end.saturating_sub(spare).max(from), false);
-            }
-            hits &= hits - 1;
-        }
-        lanes += LANES;
-        if lanes > n {
-            break;
-        }
-        front = word >> 48;
-        word = bucket.word(lanes / LANES);
-        hits = matches(word, tags);
-    }
-    if passed_on(head, tag) {
-        Said::PASSED
-    } else {
-        Said::ABSENT
-    }
-}
-
-/// As `search`, in large buckets.
-#[inline(never)]
-fn search_wide(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
-    search::<true>(bucket, unit, tag, key)
-}
-
-/// As `search`, in any bucket.
-#[inline(always)]
-fn search_any(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Said {
-    match unit {
-        0 => search::<false>(bucket, 0, tag, key),
-        _ => search_wide(bucket, unit, tag, key),
-    }
-}
-
-impl<'g> Leaf<'g> {
-    /// The quick search for a key: see [`search`]. None if it can't tell.
-    #[inline(always)]
-    pub(crate) fn quick(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
-        let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
-        let mut said = match self.class() {
-            ..=UNIT_CLASS => search::<false>(bucket, 0, tag, key),
-            class => search_wide(bucket, unit(class), tag, key),
-        };
-        if said == Said::PASSED {
-            said = self.quick_beyond(bucket, tag | u64::from(GUEST), key);
-            if said.is_here() {
-                bucket = self.bucket(said.number());
-            }
-        }
-        if said.is_here() {
-            return Some(Some(said.hit(bucket)));
-        }
-        (said == Said::ABSENT).then_some(None)
-    }
-
-    /// Goes on behind a home bucket, among guests. All that it takes and gives are registers.
-    #[inline(never)]
-    fn quick_beyond(self, home: Bucket<'g>, tag: u64, key: &[u8]) -> Said {
-        let (shape, home) = (self.shape(), self.number(home));
-        let mut at = shape.next(home);
-        while at != home {
-            let said = search_any(self.bucket(at), unit(self.class()), tag, key);
-            if said.is_here() {
-                return said.in_bucket(at);
-            }
-            if said != Said::PASSED {
-                return said;
-            }
-            at = shape.next(at);
-        }
-        Said::ABSENT
-    }
-}
-
-/// Whether a key of more than eight bytes, the first eight of which lie at `at`, lies there: the
-/// last eight are looked at first, then those between.
-#[inline(always)]
-fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
-    if bucket.load(at + key.len() - 8) != words::last(key) {
-        return false;
-    }
-    let mut done = 8;
-    while done + 8 < key.len() {
-        if bucket.load(at + done) != words::first(&key[done..]) {
-            return false;
-        }
-        done += 8;
-    }
-    true
-}
-
-impl<'g> Look<'g> {
-    /// Finds the entry under the key with this hash, which has its home there, of a length that a
-    /// quick search is for if `quick`.
+impl<'g> HashView<'g> {
+    /// Finds the entry under a key with this hash, which has its home there: by the fast search if
+    /// it is for such keys and not undecided.
     #[inline(always)]
     pub(crate) fn find(
         self,
         (hash, home): (u64, &Home<'g>),
         key: &[u8],
-        (quick, told): (bool, bool),
+        form: KeyForm,
     ) -> Result<Option<Hit<'g>>, Torn> {
-        if quick {
-            let said = self.leaf.quick(home, key);
-            if let Some(known) = said {
+        if form.short {
+            if let Some(known) = self.leaf.search(home, key) {
                 return Ok(known);
             }
         }
-        self.resolve(self.find_any(hash, key, (quick, told)))
+        self.find_general(hash, key, form.length_prefixed)
     }
 
-    /// As `find`, for keys that are probably no quick ones, or not at home.
+    /// Finds the entry under any key, by the general search.
     #[inline]
-    pub(crate) fn find_slowly(
+    pub(crate) fn find_general(
         self,
         hash: u64,
         key: &[u8],
-        how: (bool, bool),
+        length_prefixed: bool,
     ) -> Result<Option<Hit<'g>>, Torn> {
-        self.resolve(self.find_any(hash, key, how))
-    }
-
-    #[inline(always)]
-    fn resolve(self, said: Said) -> Result<Option<Hit<'g>>, Torn> {
-        if said.is_here() {
-            return Ok(Some(said.hit(self.leaf.bucket(said.number()))));
+        let found = self.search_general(hash, key, length_prefixed);
+        if found.is_entry() {
+            return Ok(Some(found.hit(self.leaf.bucket(found.number()))));
         }
-        if said == Said::TORN {
+        if found == PackedHit::TORN {
             Err(Torn)
         } else {
             Ok(None)
         }
     }
 
-    /// Finds the entry under any key.
+    /// Steps 1 to 4 for any key.
     #[inline(never)]
-    fn find_any(self, hash: u64, key: &[u8], (quick, told): (bool, bool)) -> Said {
+    fn search_general(self, hash: u64, key: &[u8], length_prefixed: bool) -> PackedHit {
         let shape = self.leaf.shape();
         let (home, tag) = shape.place(hash);
         let (mut at, mut tag) = (home, u64::from(tag) << 8);
+        let wanted = KeyWords::new(key, length_prefixed);
         loop {
-            let said = self.find_at((at, tag), key, (quick, told));
-            if said != Said::PASSED {
-                return said;
+            let found = self.search_bucket_general(self.leaf.bucket(at), tag, &wanted);
+            match found.unwrap_or(PackedHit::TORN) {
+                PackedHit::PASSED => {}
+                hit if hit.is_entry() => return hit.in_bucket(at),
+                end => return end,
             }
+            // (4) From here on it is a displaced entry.
+            tag |= u64::from(DISPLACED);
             at = shape.next(at);
             if at == home {
-                return Said::ABSENT;
+                return PackedHit::ABSENT;
             }
-            // From here on it is a guest.
-            tag |= u64::from(GUEST);
         }
     }
 
-    /// Finds the entry in a bucket.
-    #[inline(always)]
-    fn find_at(&self, (at, tag): (usize, u64), key: &[u8], (quick, told): (bool, bool)) -> Said {
-        let bucket = self.leaf.bucket(at);
-        let mut said = Said::UNSURE;
-        if quick {
-            said = search_any(bucket, unit(self.leaf.class()), tag, key);
-        }
-        if said == Said::UNSURE {
-            let found = self.find_in(bucket, tag, &Wanted::new(key, told));
-            said = found.unwrap_or(Said::TORN);
-        }
-        if said.is_here() {
-            said.in_bucket(at)
-        } else {
-            said
-        }
-    }
-
+    /// Steps 1 to 3 for any key.
     #[inline(never)]
-    fn find_in(&self, bucket: Bucket<'g>, tag: u64, wanted: &Wanted<'_>) -> Result<Said, Torn> {
+    fn search_bucket_general(
+        &self,
+        bucket: Bucket<'g>,
+        tag: u64,
+        wanted: &KeyWords<'_>,
+    ) -> Result<PackedHit, Torn> {
         let tags = tag * EACH;
-        // Lane 0 is no entry.
         let head = bucket.word(0);
         let n = entries(head);
         let (mut first, mut word) = (0, head);
+        // (1) Slot entry 0 is the bucket's head: no entry.
         let mut hits = matches(head, tags) & !0xFFFF;
         loop {
             while hits != 0 {
@@ -406,50 +317,54 @@ impl<'g> Look<'g> {
                 if i > n {
                     break;
                 }
-                let hit = self.check(bucket, i, (word >> shift) as usize, wanted)?;
-                if let Some(said) = hit {
-                    return Ok(said);
+                // (2)
+                let hit = self.check_entry(bucket, i, (word >> shift) as usize, wanted)?;
+                if let Some(found) = hit {
+                    return Ok(found);
                 }
                 hits &= hits - 1;
             }
-            first += LANES;
+            first += ENTRIES_PER_WORD;
             if first > n {
                 break;
             }
-            word = bucket.word(first / LANES);
+            word = bucket.word(first / ENTRIES_PER_WORD);
             hits = matches(word, tags);
         }
+        // (3)
         Ok(if passed_on(head, tag) {
-            Said::PASSED
+            PackedHit::PASSED
         } else {
-            Said::ABSENT
+            PackedHit::ABSENT
         })
     }
 
-    /// The entry of lane `i`, if it is under the key.
-    fn check(
+    /// Step 2 for any key: the entry of slot entry `i`, if it is under the key.
+    fn check_entry(
         &self,
         bucket: Bucket<'g>,
         i: usize,
-        now: usize,
-        wanted: &Wanted<'_>,
-    ) -> Result<Option<Said>, Torn> {
+        slot: usize,
+        wanted: &KeyWords<'_>,
+    ) -> Result<Option<PackedHit>, Torn> {
         let unit = unit(self.leaf.class());
-        let mut from = place(now, unit);
-        if now & usize::from(OUTSIDE) != 0 {
+        let mut from = place(slot, unit);
+        if slot & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
-            return Ok(same.then_some(Said::here(i, from, from, true)));
+            return Ok(same.then_some(PackedHit::new(i, from, from, true)));
         }
+        // The object ends where the one before it begins.
         let mut end = match i {
             1 => bucket.len(),
-            _ => place(lane(bucket, i - 1), unit),
+            _ => place(slot_entry(bucket, i - 1), unit),
         };
         if unit > 0 {
+            // It begins with how many bytes behind it are not its own.
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }
-        if wanted.told {
-            let (len, size) = told(bucket.load(from));
+        if wanted.length_prefixed {
+            let (len, size) = decode_key_len(bucket.load(from));
             if len != wanted.key.len() {
                 return Ok(None);
             }
@@ -460,65 +375,14 @@ impl<'g> Look<'g> {
         if value > end || !wanted.is_at(bucket, from) {
             return Ok(None);
         }
-        Ok(Some(Said::here(i, value, end, false)))
+        Ok(Some(PackedHit::new(i, value, end, false)))
     }
 
     /// Whether the handle in the bucket is of an object under the key.
     #[cold]
     fn is_outside(&self, bucket: Bucket<'g>, at: usize, key: &[u8]) -> Result<bool, Torn> {
+        // `object` checks the version first: a torn handle is not followed.
         let handle = Handle::from_bits(bucket.load(at));
         Ok(self.object(handle)?.position() == key)
-    }
-
-    /// The handle of a hit that is outside.
-    pub(crate) fn handle(&self, hit: &Hit<'_>) -> Handle {
-        Handle::from_bits(hit.bucket.load(hit.from))
-    }
-
-    /// Appends the value of a hit to `out`.
-    #[inline]
-    pub(crate) fn copy_value(&self, hit: &Hit<'_>, out: &mut Vec<u8>) -> Result<(), Torn> {
-        if hit.outside {
-            return self.copy_outside(hit, out);
-        }
-        hit.copy(out);
-        Ok(())
-    }
-
-    #[cold]
-    fn copy_outside(&self, hit: &Hit<'_>, out: &mut Vec<u8>) -> Result<(), Torn> {
-        out.extend_from_slice(self.object(self.handle(hit))?.value());
-        Ok(())
-    }
-
-    /// Copies the value of a hit to `out` if it has room there.
-    #[inline]
-    pub(crate) fn copy_short(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
-        if hit.outside {
-            return self.short_outside(hit, out);
-        }
-        Ok(hit.copy_short(out))
-    }
-
-    #[cold]
-    fn short_outside(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
-        let value = self.object(self.handle(hit))?.value();
-        let Some(to) = out.get_mut(..value.len()) else {
-            return Ok(Lookup::Long);
-        };
-        to.copy_from_slice(value);
-        Ok(Lookup::Short(value.len()))
-    }
-
-    /// Appends the bytes of a bucket to `out`, as they are.
-    pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) -> Result<(), Torn> {
-        copy_all(self.leaf.bucket(bucket).words(), out);
-        Ok(())
-    }
-
-    /// Appends the bytes of all buckets to `out`, as they are.
-    pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) -> Result<(), Torn> {
-        copy_all(self.leaf.words(), out);
-        Ok(())
     }
 }

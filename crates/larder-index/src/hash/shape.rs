@@ -2,15 +2,18 @@
 //!
 //! ```text
 //!  leaf     head (64 bytes) | bucket 0 | bucket 1 | … | bucket B-1
-//!  bucket   lanes of two bytes →          free          ← object … object
-//!  lane 0   how many entries (low byte), which eighths of the tags were passed on from here (high byte, a bit each)
-//!  lane i   low byte: where object i begins, in units; then six bits of hash (the tag); a guest, whose home is another bucket; outside
-//!  object   the body: [the key's length,] key, value; or the eight bytes of a handle
+//!  bucket   slot entry 0 | slot entry 1 | … | slot entry n →     free     ← object n … object 1
+//!
+//!  slot entry 0   n (low byte) | which eighths of the tags were passed on (high byte, a bit each)
+//!  slot entry i   where object i begins, in units (low byte)
+//!                 | tag: six bits of the hash
+//!                 | displaced: its home is another bucket (1 bit) | outside (1 bit)
+//!  object         the body: [the key's length,] key, value; or the eight bytes of a handle
 //! ```
 //!
-//! Objects lie from the bucket's end downwards in the order of their lanes, without gaps: object i
-//! ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes; there an
-//! object begins with a byte that says how many bytes at its end are unused.
+//! Objects lie from the bucket's end downwards in the order of their slot entries, without gaps:
+//! object i ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes;
+//! there an object begins with a byte that says how many bytes at its end are unused.
 //!
 //! A hash that has left the leaf's depth behind is a fraction of one; times the number of buckets,
 //! its whole part is the *home* bucket, and the first six bits behind the point are the tag. So
@@ -24,15 +27,15 @@ pub(crate) const SMALLEST: usize = 64;
 pub(crate) const TOP_CLASS: u8 = 4;
 /// The class of the largest bucket whose unit is a byte.
 pub(crate) const UNIT_CLASS: u8 = 2;
-/// Bytes of a lane.
-pub(crate) const LANE: usize = 2;
+/// Bytes of a slot entry.
+pub(crate) const SLOT_ENTRY: usize = 2;
 /// Bytes of a handle.
 pub(crate) const HANDLE: usize = 8;
 /// The mark of an object that is outside.
 pub(crate) const OUTSIDE: u16 = 0x8000;
 /// The mark of an entry whose home is another bucket.
-pub(crate) const GUEST: u16 = 0x4000;
-/// The bits of a lane that are the tag.
+pub(crate) const DISPLACED: u16 = 0x4000;
+/// The bits of a slot entry that are the tag.
 pub(crate) const TAG: u16 = 0x3F00;
 /// The bits of a hash that count.
 pub(crate) const HASH_BITS: u32 = 48;
@@ -109,8 +112,8 @@ impl Shape {
     }
 }
 
-/// The bit of lane 0's high byte for entries with this tag: it is set if one may have been passed
-/// on.
+/// The bit of slot entry 0's high byte for entries with this tag: it is set if one may have been
+/// passed on.
 #[inline(always)]
 pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)
@@ -130,7 +133,7 @@ pub(crate) fn unit(class: u8) -> u32 {
     u32::from(class.saturating_sub(UNIT_CLASS))
 }
 
-/// Bytes of an object with a body of this length in a bucket of this class, without its lane.
+/// Bytes of an object with a body of this length in a bucket of this class, without its slot entry.
 #[inline]
 pub(crate) fn object_size(body: usize, class: u8) -> usize {
     match unit(class) {
@@ -146,25 +149,29 @@ pub(crate) fn most_body(class: u8) -> usize {
 
 /// What can be stored in buckets for objects, per bucket.
 pub(crate) fn usable(class: u8) -> usize {
-    (SMALLEST << class) - LANE
+    (SMALLEST << class) - SLOT_ENTRY
 }
 
-/// Bytes of a key's length, where it is told.
+/// Bytes of a key's length, where bodies have it.
 #[inline]
-pub(crate) fn told_size(key: usize) -> usize {
+pub(crate) fn key_len_size(key: usize) -> usize {
     1 + usize::from(key >= 0x80)
 }
 
 /// Bytes of a body.
 #[inline]
-pub(crate) fn body_size(key: usize, value: usize, told: bool) -> usize {
-    let lead = if told { told_size(key) } else { 0 };
+pub(crate) fn body_size(key: usize, value: usize, length_prefixed: bool) -> usize {
+    let lead = if length_prefixed {
+        key_len_size(key)
+    } else {
+        0
+    };
     lead + key + value
 }
 
 /// The bytes that tell a key's length, and how many of them count.
 #[inline]
-pub(crate) fn tell(key: usize) -> ([u8; 2], usize) {
+pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
     if key < 0x80 {
         ([key as u8, 0], 1)
     } else {
@@ -174,7 +181,7 @@ pub(crate) fn tell(key: usize) -> ([u8; 2], usize) {
 
 /// The length that the low bytes of `bits` tell, and how many they are.
 #[inline]
-pub(crate) fn told(bits: u64) -> (usize, usize) {
+pub(crate) fn decode_key_len(bits: u64) -> (usize, usize) {
     let first = (bits & 0xFF) as usize;
     if first < 0x80 {
         (first, 1)
@@ -184,12 +191,12 @@ pub(crate) fn told(bits: u64) -> (usize, usize) {
 }
 
 /// The longest body that lives in a leaf. Beyond, a memory of its own wastes less than the rest of
-/// a bucket, and is no miss more: a large bucket's objects are not known before its lanes have
-/// come.
+/// a bucket, and is no miss more: a large bucket's objects are not known before its slot entries
+/// have come.
 pub(crate) const MOST_INSIDE: usize = 240;
 
-/// Whether a body of this length may live in some leaf. A body without a byte could not be told
-/// from none.
+/// Whether a body of this length may live in some leaf. A body without a byte could not be
+/// distinguished from none.
 #[inline]
 pub(crate) fn fits_inside(body: usize) -> bool {
     (1..=MOST_INSIDE).contains(&body)
@@ -229,10 +236,10 @@ mod tests {
     #[test]
     fn lengths_come_back() {
         for n in [0, 1, 127, 128, 500, 0x7FFF] {
-            let (bytes, len) = tell(n);
+            let (bytes, len) = encode_key_len(n);
             let bits = u64::from(bytes[0]) | u64::from(bytes[1]) << 8;
-            assert_eq!(told(bits), (n, len));
-            assert_eq!(told_size(n), len);
+            assert_eq!(decode_key_len(bits), (n, len));
+            assert_eq!(key_len_size(n), len);
         }
     }
 

@@ -6,7 +6,7 @@
 //!  node   0 (10 bits) | 64 less the bits that it tells apart (6 bits) | address (48 bits, 64-byte steps, in its lowest bit a 1)
 //! ```
 
-use crate::hash::leaf::{address_of, pointer_to, Leaf, NewLeaf, ADDRESS_BITS};
+use crate::hash::leaf::{address_of, pointer_to, HashLeaf, NewHashLeaf, ADDRESS_BITS};
 use crate::memory;
 use crate::sync::atomic::{AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
@@ -20,41 +20,41 @@ const NODE: u64 = 1;
 /// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that
 /// takes the place of another (see `trie_root`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Address(u64);
+pub(super) struct TrieAddress(u64);
 
 /// What a slot leads to.
-pub(super) enum Child<'g> {
-    Leaf(Leaf<'g>),
-    Node(Node<'g>),
+pub(super) enum TrieChild<'g> {
+    Leaf(HashLeaf<'g>),
+    Node(TrieNode<'g>),
 }
 
 /// A node of the trie: 2^`bits` slots. Alive for `'g`.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'g> {
-    pub(super) slots: &'g [Slot],
+pub(super) struct TrieNode<'g> {
+    pub(super) slots: &'g [TrieSlot],
     pub(super) bits: u32,
 }
 
 /// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never
 /// published.
-pub(super) struct NewNode {
-    slots: NonNull<Slot>,
+pub(super) struct NewTrieNode {
+    slots: NonNull<TrieSlot>,
     bits: u32,
-    owned: PhantomData<Slot>,
+    owned: PhantomData<TrieSlot>,
 }
 
 /// An atomic address.
 #[derive(Default)]
-pub(super) struct Slot(AtomicU64);
+pub(super) struct TrieSlot(AtomicU64);
 
 /// The memory of a node.
 fn layout(bits: u32) -> Layout {
-    Layout::from_size_align(size_of::<Slot>() << bits, 64).expect("a node is small")
+    Layout::from_size_align(size_of::<TrieSlot>() << bits, 64).expect("a node is small")
 }
 
-impl Address {
+impl TrieAddress {
     /// Of nothing.
-    pub(super) const UNSET: Address = Address(0);
+    pub(super) const UNSET: TrieAddress = TrieAddress(0);
 
     /// Whether it leads nowhere.
     #[inline(always)]
@@ -63,20 +63,20 @@ impl Address {
     }
 
     /// Publishes a new leaf: it is the slots' now.
-    pub(super) fn of_new(leaf: NewLeaf) -> Self {
-        Address::of_leaf(leaf.publish())
+    pub(super) fn of_new(leaf: NewHashLeaf) -> Self {
+        TrieAddress::of_leaf(leaf.publish())
     }
 
     /// That of a leaf.
-    pub(super) fn of_leaf(leaf: Leaf<'_>) -> Self {
-        Address(leaf.word())
+    pub(super) fn of_leaf(leaf: HashLeaf<'_>) -> Self {
+        TrieAddress(leaf.word())
     }
 
     /// Hands a node over to the slots.
-    pub(super) fn of_node(node: NewNode) -> Self {
+    pub(super) fn of_node(node: NewTrieNode) -> Self {
         let word = address_of(node.slots) | u64::from(64 - node.bits) << ADDRESS_BITS | NODE;
         std::mem::forget(node);
-        Address(word)
+        TrieAddress(word)
     }
 
     #[inline(always)]
@@ -85,7 +85,7 @@ impl Address {
     }
 
     #[inline(always)]
-    fn slots(self) -> *mut Slot {
+    fn slots(self) -> *mut TrieSlot {
         pointer_to(self.0)
     }
 
@@ -105,17 +105,17 @@ impl Address {
     /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
     /// owned alone for `'g`.
     #[inline]
-    pub(super) unsafe fn child<'g>(self) -> Child<'g> {
+    pub(super) unsafe fn child<'g>(self) -> TrieChild<'g> {
         if self.is_node() {
-            // SAFETY: a node made by `NewNode`, with that many slots, alive for `'g`.
+            // SAFETY: a node made by `NewTrieNode`, with that many slots, alive for `'g`.
             let slots = unsafe { std::slice::from_raw_parts(self.slots(), 1 << self.bits()) };
-            return Child::Node(Node {
+            return TrieChild::Node(TrieNode {
                 slots,
                 bits: self.bits(),
             });
         }
         // SAFETY: without the mark it is a leaf's word, alive for `'g`.
-        Child::Leaf(unsafe { Leaf::at(self.0) })
+        TrieChild::Leaf(unsafe { HashLeaf::at(self.0) })
     }
 
     /// The leaf that a hash leads to from here; None if a slot on the way is unset.
@@ -123,7 +123,7 @@ impl Address {
     /// # Safety
     /// It is reachable under the guard.
     #[inline(always)]
-    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Option<Leaf<'_>> {
+    pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Option<HashLeaf<'_>> {
         let (mut at, mut rest) = (self, hash);
         while at.is_node() {
             let shift = at.shift();
@@ -139,7 +139,7 @@ impl Address {
             return None;
         }
         // SAFETY: without the mark it is a leaf's word; reachable as above.
-        Some(unsafe { Leaf::at(at.0) })
+        Some(unsafe { HashLeaf::at(at.0) })
     }
 
     /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its
@@ -162,7 +162,7 @@ impl Address {
     /// It is a node, and nobody can use it any more.
     pub(super) unsafe fn free_node(self) {
         let (block, whole) = self.block();
-        // SAFETY: the memory came from `NewNode::unset` with this layout.
+        // SAFETY: the memory came from `NewTrieNode::unset` with this layout.
         unsafe { memory::release_lazy(block, whole) };
     }
 
@@ -174,10 +174,10 @@ impl Address {
     }
 }
 
-impl NewNode {
+impl NewTrieNode {
     /// A node whose slots lead nowhere yet.
-    pub(super) fn unset(bits: u32) -> NewNode {
-        NewNode {
+    pub(super) fn unset(bits: u32) -> NewTrieNode {
+        NewTrieNode {
             slots: memory::allocate_lazily(layout(bits)).cast(),
             bits,
             owned: PhantomData,
@@ -185,10 +185,10 @@ impl NewNode {
     }
 
     /// The node, to be filled.
-    pub(super) fn node(&self) -> Node<'_> {
+    pub(super) fn node(&self) -> TrieNode<'_> {
         // SAFETY: 2^bits slots, zeroed, which are valid slots; alive as long as `self`.
         let slots = unsafe { std::slice::from_raw_parts(self.slots.as_ptr(), 1 << self.bits) };
-        Node {
+        TrieNode {
             slots,
             bits: self.bits,
         }
@@ -200,35 +200,35 @@ impl NewNode {
     }
 }
 
-impl Drop for NewNode {
+impl Drop for NewTrieNode {
     fn drop(&mut self) {
         // SAFETY: nobody else could ever reach it; slots have nothing to drop.
         unsafe { memory::release_lazy(self.slots.cast(), layout(self.bits)) };
     }
 }
 
-impl Slot {
-    pub(super) fn new(address: Address) -> Self {
-        Slot(AtomicU64::new(address.0))
+impl TrieSlot {
+    pub(super) fn new(address: TrieAddress) -> Self {
+        TrieSlot(AtomicU64::new(address.0))
     }
 
     /// Where it leads.
     #[inline(always)]
-    pub(super) fn address(&self) -> Address {
+    pub(super) fn address(&self) -> TrieAddress {
         // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
-        Address(self.0.load(Acquire))
+        TrieAddress(self.0.load(Acquire))
     }
 
     /// What it leads to.
     #[inline(always)]
-    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> Child<'g> {
+    pub(super) fn load<'g>(&self, _guard: &'g Guard) -> TrieChild<'g> {
         // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
         // retired through the epoch. Only set slots are loaded so.
         unsafe { self.address().child() }
     }
 
     /// Publishes.
-    pub(super) fn store(&self, address: Address) {
+    pub(super) fn store(&self, address: TrieAddress) {
         // Ordering: Release, pairs with `address`.
         self.0.store(address.0, Release);
     }

@@ -4,9 +4,9 @@
 //! ```text
 //!  position   (home bucket, tag, the rest of the hash, key)       homes and tags follow the hash
 //!
-//!  1. In the bound's home bucket: the least tag above the bound's, by one pass over the lanes.
+//!  1. In the bound's home bucket: the least tag above the bound's, by one pass over the slot entries.
 //!  2. Entries with the bound's own tag are compared by hash and key.
-//!  3. If the bucket passed entries on whose tags may be less, the guests behind it that belong to
+//!  3. If the bucket passed entries on whose tags may be less, the displaced entries behind it that belong to
 //!     it are compared, too.
 //!  4. If nothing was found, the same from the next bucket's least tag on.
 //! ```
@@ -15,13 +15,13 @@
 //! two entries of one home, the one with the lesser tag has the lesser position. A bucket knows of
 //! each eighth of the tags whether it passed on an entry with such a tag.
 //!
-//! Hashes are made anew, from the key, only where tags are equal or an entry is a guest.
+//! Hashes are made anew, from the key, only where tags are equal or an entry is a displaced entry.
 //!
 //! Reads may be torn. No key is measured or hashed, and nothing is given, before a check.
 
-use crate::hash::bucket::{self, entries, Bucket, Home, EACH, LANES};
+use crate::hash::bucket::{self, entries, Bucket, Home, EACH, ENTRIES_PER_WORD};
 use crate::hash::key_rule::{KeyRule, Keys};
-use crate::hash::leaf::Look;
+use crate::hash::leaf::HashView;
 use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
@@ -30,13 +30,13 @@ use std::ops::Range;
 
 /// The position behind which an entry is looked for.
 #[derive(Clone, Copy)]
-pub(crate) struct Behind<'a> {
+pub(crate) struct LowerBound<'a> {
     pub(crate) hash: u64,
     /// The key of that position. None: entries with this hash count as behind it.
     pub(crate) key: Option<&'a [u8]>,
 }
 
-impl Behind<'_> {
+impl LowerBound<'_> {
     /// Whether an entry with this hash and key is behind it.
     fn is_passed_by(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
@@ -46,9 +46,9 @@ impl Behind<'_> {
     }
 }
 
-/// What [`Look::next`] found.
+/// What [`HashView::next`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Next {
+pub(crate) struct Successor {
     /// The bound's own key is there.
     pub(crate) here: bool,
     /// There is an entry behind the bound in this leaf. It is in the batch.
@@ -59,7 +59,7 @@ pub(crate) struct Next {
 #[derive(Clone, Copy)]
 struct Candidate<'g> {
     bucket: Bucket<'g>,
-    lane: usize,
+    slot: usize,
     tag: u8,
 }
 
@@ -78,47 +78,48 @@ fn passed(head: u64) -> u8 {
     (head >> 8) as u8
 }
 
-/// All bits of a lane but the top one.
+/// All bits of a slot entry but the top one.
 const BELOW_TOP: u64 = 0x7FFF;
 
-/// Calls `f` with the words of a bucket's lanes, with the number of the first lane of each, and all
-/// bits of those of its lanes that are entries.
+/// Calls `f` with the words of a bucket's slot entries, with the number of the first slot entry of
+/// each, and all bits of those of its slot entries that are entries.
 #[inline(always)]
 fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     let head = bucket.word(0);
     let n = entries(head);
     // Lane 0 is no entry.
     let (mut first, mut word, mut ours) = (0, head, !0xFFFF);
-    while first + LANES <= n {
+    while first + ENTRIES_PER_WORD <= n {
         f(first, word, ours);
-        first += LANES;
-        (word, ours) = (bucket.word(first / LANES), u64::MAX);
+        first += ENTRIES_PER_WORD;
+        (word, ours) = (bucket.word(first / ENTRIES_PER_WORD), u64::MAX);
     }
     f(
         first,
         word,
-        ours & u64::MAX >> ((LANES - 1 - n % LANES) * 16),
+        ours & u64::MAX >> ((ENTRIES_PER_WORD - 1 - n % ENTRIES_PER_WORD) * 16),
     );
 }
 
-/// The lesser of each lane of two words, whose lanes have their top bits clear.
+/// The lesser of each slot entry of two words, whose slot entries have their top bits clear.
 #[inline(always)]
 fn lesser(a: u64, b: u64) -> u64 {
     const TOPS: u64 = 0x8000 * EACH;
-    // The top bits say where `a` is not less; all bits of such lanes.
+    // The top bits say where `a` is not less; all bits of such slot entries.
     let not_less = (((a | TOPS) - b) & TOPS) >> 15;
     let not_less = (not_less << 16).wrapping_sub(not_less);
     b & not_less | a & !not_less
 }
 
-/// The least tag of the entries at home in a bucket that is not below `low`, with its lane.
+/// The least tag of the entries at home in a bucket that is not below `low`, with its slot entry.
 #[inline(always)]
 fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
     let numbers = 0x0003_0002_0001_0000;
     let mut least = BELOW_TOP * EACH;
     each_word(bucket, |first, word, ours| {
-        // How far above `low` its tag is, modulo the tags of entries at home and those of guests
-        // behind them: so guests, and what is below, are above all that counts. Then its number.
+        // How far above `low` its tag is, modulo the tags of entries at home and those of displaced
+        // entries behind them: so displaced entries, and what is below, are above all that counts.
+        // Then its number.
         let tags = (word >> 8) & (0x7F * EACH);
         let above = ((tags | (0x80 * EACH)) - u64::from(low) * EACH) & (0x7F * EACH);
         let ranked = above << 8 | (numbers + first as u64 * EACH);
@@ -130,8 +131,8 @@ fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
     (above < TAGS - low).then_some((above + low, least as usize & 0xFF))
 }
 
-/// The top bits of those lanes of a word, of which `ours` are entries, that are at home and have
-/// this tag.
+/// The top bits of those slot entries of a word, of which `ours` are entries, that are at home and
+/// have this tag.
 #[inline(always)]
 fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
     bucket::matches(word, (u64::from(tag) << 8) * EACH) & ours
@@ -144,11 +145,11 @@ fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
     each_word(bucket, |_, word, ours| {
         counts += with_tag(word, ours, tag) >> 15;
     });
-    // All of them in the top lane.
+    // All of them in the top slot entry.
     (counts.wrapping_mul(EACH) >> 48) as usize
 }
 
-/// The numbers of the lanes of a word, the first of which is `first`, that have one bit set.
+/// The numbers of the slot entries of a word, the first of which is `first`, that have one bit set.
 #[inline(always)]
 fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -158,22 +159,21 @@ fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-impl<'g> Look<'g> {
+impl<'g> HashView<'g> {
     /// Copies the first entry of this leaf behind the bound to the batch, which is empty. What it
-    /// says was true at one instant. `how` is that of [`Look::find`].
+    /// says was true at one instant.
     #[inline]
     pub(crate) fn next<R: KeyRule>(
         self,
-        bound: Behind<'_>,
+        bound: LowerBound<'_>,
         keys: &Keys<R>,
-        how: (bool, bool),
         batch: &mut Batch,
-    ) -> Result<Next, Torn> {
+    ) -> Result<Successor, Torn> {
         let shape = self.leaf.shape();
         let (first, tag) = shape.place(bound.hash);
         let home = self.leaf.home(bound.hash);
         let hit = match bound.key {
-            Some(key) => self.find((bound.hash, &home), key, how)?,
+            Some(key) => self.find((bound.hash, &home), key, keys.form(key))?,
             None => None,
         };
         let here = hit.is_some();
@@ -193,7 +193,7 @@ impl<'g> Look<'g> {
             None => self.confirm()?,
         }
         let found = found.is_some();
-        Ok(Next { here, found })
+        Ok(Successor { here, found })
     }
 
     /// Steps 1 to 3, in the bound's home. `at_home`: the bound's own entry is in that bucket.
@@ -202,7 +202,7 @@ impl<'g> Look<'g> {
         &self,
         home: &Home<'g>,
         number: usize,
-        (tag, bound, at_home): (u8, Behind<'_>, bool),
+        (tag, bound, at_home): (u8, LowerBound<'_>, bool),
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
@@ -211,7 +211,7 @@ impl<'g> Look<'g> {
         if count_with(bucket, tag) > usize::from(at_home) {
             best = self.with_same_tag(bucket, number, (tag, bound), best, keys, batch)?;
         }
-        self.with_guests(bucket, number, (tag, Some(bound)), best, keys, batch)
+        self.with_displaced(bucket, number, (tag, Some(bound)), best, keys, batch)
     }
 
     /// Step 4: the entry with the least position of a home.
@@ -224,7 +224,7 @@ impl<'g> Look<'g> {
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let best = self.least_of(bucket, number, 0, keys, batch)?;
-        self.with_guests(bucket, number, (0, None), best, keys, batch)
+        self.with_displaced(bucket, number, (0, None), best, keys, batch)
     }
 
     /// Step 1.
@@ -237,12 +237,12 @@ impl<'g> Look<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let Some((tag, lane)) = least(bucket, low) else {
+        let Some((tag, slot)) = least(bucket, low) else {
             return Ok(None);
         };
-        let best = Candidate { bucket, lane, tag };
+        let best = Candidate { bucket, slot, tag };
         if count_with(bucket, tag) > 1 {
-            let none = (tag, Behind { hash: 0, key: None });
+            let none = (tag, LowerBound { hash: 0, key: None });
             return self.with_same_tag(bucket, number, none, None, keys, batch);
         }
         Ok(Some(best))
@@ -256,15 +256,15 @@ impl<'g> Look<'g> {
         &self,
         bucket: Bucket<'g>,
         number: usize,
-        (tag, bound): (u8, Behind<'_>),
+        (tag, bound): (u8, LowerBound<'_>),
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let mut best = Ok(best);
         each_word(bucket, |first, word, ours| {
-            for lane in numbers(first, with_tag(word, ours, tag)) {
-                let one = Candidate { bucket, lane, tag };
+            for slot in numbers(first, with_tag(word, ours, tag)) {
+                let one = Candidate { bucket, slot, tag };
                 best =
                     best.and_then(|best| self.better(one, number, Some(bound), best, keys, batch));
             }
@@ -275,11 +275,11 @@ impl<'g> Look<'g> {
     /// Step 3: the least of `best` and of the home's entries in other buckets. `from` is the least
     /// tag that counts.
     #[inline(always)]
-    fn with_guests<R: KeyRule>(
+    fn with_displaced<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
         number: usize,
-        (from, bound): (u8, Option<Behind<'_>>),
+        (from, bound): (u8, Option<LowerBound<'_>>),
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
@@ -288,14 +288,14 @@ impl<'g> Look<'g> {
         if passed(bucket.word(0)) & eighths(from, to) == 0 {
             return Ok(best);
         }
-        self.among_guests(number, (from, bound), best, keys, batch)
+        self.among_displaced(number, (from, bound), best, keys, batch)
     }
 
     #[inline(never)]
-    fn among_guests<R: KeyRule>(
+    fn among_displaced<R: KeyRule>(
         &self,
         home: usize,
-        (from, bound): (u8, Option<Behind<'_>>),
+        (from, bound): (u8, Option<LowerBound<'_>>),
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
@@ -309,15 +309,15 @@ impl<'g> Look<'g> {
             let bucket = self.leaf.bucket(at);
             let head = bucket.word(0);
             each_word(bucket, |first, word, ours| {
-                let guests = word & ours & (u64::from(GUEST) * EACH);
-                for lane in numbers(first, guests) {
-                    let tag = ((bucket::lane(bucket, lane) as u16 & TAG) >> 8) as u8;
+                let displaced = word & ours & (u64::from(DISPLACED) * EACH);
+                for slot in numbers(first, displaced) {
+                    let tag = ((bucket::slot_entry(bucket, slot) as u16 & TAG) >> 8) as u8;
                     best = best.and_then(|best| {
                         let to = best.map_or(TAGS - 1, |best: Candidate<'_>| best.tag);
                         if !(from..=to).contains(&tag) || eighth(tag) & on_the_way == 0 {
                             return Ok(best);
                         }
-                        let one = Candidate { bucket, lane, tag };
+                        let one = Candidate { bucket, slot, tag };
                         self.better(one, home, bound, best, keys, batch)
                     });
                 }
@@ -338,7 +338,7 @@ impl<'g> Look<'g> {
         &self,
         one: Candidate<'g>,
         home: usize,
-        bound: Option<Behind<'_>>,
+        bound: Option<LowerBound<'_>>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
@@ -403,16 +403,16 @@ impl<'g> Look<'g> {
     /// Appends the body of an entry to `out`; of one that is outside nothing, and gives the handle.
     #[inline(always)]
     fn copy_body(&self, one: Candidate<'g>, out: &mut Vec<u8>) -> Option<Handle> {
-        let Candidate { bucket, lane, .. } = one;
+        let Candidate { bucket, slot, .. } = one;
         let unit = unit(self.leaf.class());
-        let bits = bucket::lane(bucket, lane);
+        let bits = bucket::slot_entry(bucket, slot);
         let mut from = bucket::place(bits, unit);
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
         }
-        let mut end = match lane {
+        let mut end = match slot {
             1 => bucket.len(),
-            _ => bucket::place(bucket::lane(bucket, lane - 1), unit),
+            _ => bucket::place(bucket::slot_entry(bucket, slot - 1), unit),
         };
         if unit > 0 {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
@@ -424,7 +424,7 @@ impl<'g> Look<'g> {
     }
 
     fn confirm(&self) -> Result<(), Torn> {
-        if self.holds() {
+        if self.is_valid() {
             Ok(())
         } else {
             Err(Torn)

@@ -19,7 +19,7 @@ const LINES: usize = 8;
 
 /// What the memory of an object begins with; position and value follow.
 #[repr(C)]
-struct Head {
+struct OutsideHead {
     position: usize,
     value: usize,
 }
@@ -27,12 +27,12 @@ struct Head {
 /// A whole position and its value, alive for `'g`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outside<'g> {
-    head: NonNull<Head>,
+    head: NonNull<OutsideHead>,
     alive: PhantomData<&'g [u8]>,
 }
 
 impl<'g> Outside<'g> {
-    fn head(self) -> &'g Head {
+    fn head(self) -> &'g OutsideHead {
         // SAFETY: an `Outside` is alive for `'g`, and never changes.
         unsafe { self.head.as_ref() }
     }
@@ -74,8 +74,8 @@ impl<'g> Outside<'g> {
 
 /// The memory of an object.
 fn layout(position: usize, value: usize) -> Layout {
-    let bytes = size_of::<Head>() + position + value;
-    Layout::from_size_align(bytes.next_multiple_of(8), align_of::<Head>())
+    let bytes = size_of::<OutsideHead>() + position + value;
+    Layout::from_size_align(bytes.next_multiple_of(8), align_of::<OutsideHead>())
         .expect("what was in memory as a slice has a size below the address space")
 }
 
@@ -87,10 +87,10 @@ impl Handle {
     /// Copies position and value to memory of their own. Returns its bytes, too.
     pub(crate) fn new(position: &[u8], value: &[u8]) -> (Handle, usize) {
         let layout = layout(position.len(), value.len());
-        let head = memory::allocate(layout).cast::<Head>();
+        let head = memory::allocate(layout).cast::<OutsideHead>();
         // SAFETY: the memory is ours alone, and large enough for a head and the bytes of both.
         unsafe {
-            head.write(Head {
+            head.write(OutsideHead {
                 position: position.len(),
                 value: value.len(),
             });

@@ -50,7 +50,7 @@ impl Version {
 
     /// Whether nobody wrote since `version` was read: all that was read since is true.
     #[inline]
-    pub(crate) fn is_still(&self, version: u64) -> bool {
+    pub(crate) fn validate(&self, version: u64) -> bool {
         // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
         fence(Acquire);
         // Ordering: Relaxed, the fence above keeps it after the reads.

@@ -28,9 +28,9 @@ mod root;
 pub(super) mod split;
 
 use crate::config::LeafConfig;
-use crate::hash::leaf::{Leaf, Locked, NewLeaf};
+use crate::hash::leaf::{HashLeaf, LockedHashLeaf, NewHashLeaf};
 use crate::hash::shape::lead;
-use crate::hash::slot::{Address, Child, Node, Slot};
+use crate::hash::slot::{TrieAddress, TrieChild, TrieNode, TrieSlot};
 use crate::hash::trie::root::{parts, Moving};
 use crate::shared::Shared;
 use crate::sync::Mutex;
@@ -40,9 +40,9 @@ use std::ops::Range;
 
 /// The trie.
 pub(crate) struct Trie {
-    pub(super) root: Slot,
+    pub(super) root: TrieSlot,
     /// The root of before, while its slots are moved to the new one.
-    pub(super) old: Slot,
+    pub(super) old: TrieSlot,
     moving: Mutex<Moving>,
     /// Bits that the root tells apart at least.
     pub(super) first_bits: u32,
@@ -50,20 +50,20 @@ pub(crate) struct Trie {
 
 /// A node on the way to a leaf.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'g> {
-    pub(super) node: Node<'g>,
+pub(super) struct TrieStep<'g> {
+    pub(super) node: TrieNode<'g>,
     /// The bit that it begins at.
     pub(super) at: u32,
 }
 
-impl<'g> Step<'g> {
+impl<'g> TrieStep<'g> {
     /// The bit that it ends before.
     pub(super) fn end(&self) -> u32 {
         self.at + self.node.bits
     }
 
     /// The slot that leads towards the hash.
-    pub(super) fn slot(&self, hash: u64) -> &'g Slot {
+    pub(super) fn slot(&self, hash: u64) -> &'g TrieSlot {
         &self.node.slots[index(hash, self.at, self.node.bits)]
     }
 
@@ -77,8 +77,8 @@ impl<'g> Step<'g> {
     /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: who could
     /// lock it before would change the way to it, and stores that are still to come would undo that
     /// (`nobody_changes_the_way_to_a_leaf_that_comes`).
-    pub(super) fn point(&self, hash: u64, leaf: Locked<'_>) {
-        let address = Address::of_leaf(leaf.leaf());
+    pub(super) fn point(&self, hash: u64, leaf: LockedHashLeaf<'_>) {
+        let address = TrieAddress::of_leaf(leaf.leaf());
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
             slot.store(address);
         }
@@ -91,18 +91,18 @@ pub(super) fn index(hash: u64, at: u32, bits: u32) -> usize {
 }
 
 /// The nodes on the way to a leaf from a root; None if one of the slots is unset.
-fn path_from<'g>(root: &Slot, hash: u64, _guard: &'g Guard) -> Option<Path<'g>> {
-    let (mut path, mut at) = (Path::new(), 0);
+fn path_from<'g>(root: &TrieSlot, hash: u64, _guard: &'g Guard) -> Option<TriePath<'g>> {
+    let (mut path, mut at) = (TriePath::new(), 0);
     let mut address = root.address();
     loop {
         if address.is_unset() {
             return None;
         }
         // SAFETY: it was loaded from a slot that is reachable under the guard, and is set.
-        let Child::Node(node) = (unsafe { address.child() }) else {
+        let TrieChild::Node(node) = (unsafe { address.child() }) else {
             return Some(path);
         };
-        let step = Step { node, at };
+        let step = TrieStep { node, at };
         address = step.slot(hash).address();
         at += node.bits;
         path.push(step);
@@ -110,17 +110,17 @@ fn path_from<'g>(root: &Slot, hash: u64, _guard: &'g Guard) -> Option<Path<'g>> 
 }
 
 /// The nodes on the way to a leaf.
-pub(super) type Path<'g> = SmallVec<[Step<'g>; 10]>;
+pub(super) type TriePath<'g> = SmallVec<[TrieStep<'g>; 10]>;
 
 impl Trie {
     /// A trie of one leaf.
-    pub(crate) fn new(shared: &Shared, leaf: NewLeaf) -> Trie {
+    pub(crate) fn new(shared: &Shared, leaf: NewHashLeaf) -> Trie {
         shared.counters.leaf_came(leaf.memory());
         // Tests make nodes as small as leaves.
         let tiny = shared.config.fanout < LeafConfig::default().fanout;
         Trie {
-            root: Slot::new(Address::of_new(leaf)),
-            old: Slot::default(),
+            root: TrieSlot::new(TrieAddress::of_new(leaf)),
+            old: TrieSlot::default(),
             moving: Mutex::default(),
             first_bits: if tiny { 1 } else { 5 },
         }
@@ -138,7 +138,7 @@ impl Trie {
 
     /// The leaf whose range has the hash. It may be obsolete: then ask again.
     #[inline(always)]
-    pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
+    pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
         // SAFETY: what the root leads to is reachable under the guard.
         match unsafe { self.root.address().descend(hash, guard) } {
             Some(leaf) => leaf,
@@ -149,7 +149,7 @@ impl Trie {
     /// As `find`, where the root may be about to take the place of another.
     #[cold]
     #[inline(never)]
-    fn find_moving<'g>(&self, hash: u64, guard: &'g Guard) -> Leaf<'g> {
+    fn find_moving<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
         loop {
             for slot in [&self.old, &self.root] {
                 // SAFETY: as in `find`; the old root is retired through the epoch, too.
@@ -161,7 +161,7 @@ impl Trie {
     }
 
     /// The nodes on the way to a leaf whose lock the caller holds.
-    pub(super) fn path<'g>(&self, hash: u64, guard: &'g Guard) -> Path<'g> {
+    pub(super) fn path<'g>(&self, hash: u64, guard: &'g Guard) -> TriePath<'g> {
         loop {
             for root in [&self.root, &self.old] {
                 if let Some(path) = path_from(root, hash, guard) {
@@ -173,7 +173,7 @@ impl Trie {
 
     /// The nodes on the way to a leaf that will have the ranges of two, each of which has one of
     /// the hashes, locked by the caller. If one has moved to a new root it is the way from there.
-    fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> Path<'g> {
+    fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> TriePath<'g> {
         let new = path_from(&self.root, hash, guard);
         let new = new.or_else(|| path_from(&self.root, other, guard));
         new.unwrap_or_else(|| self.path(hash, guard))
@@ -183,9 +183,9 @@ impl Trie {
     pub(crate) fn replace(
         &self,
         shared: &Shared,
-        leaf: Locked<'_>,
+        leaf: LockedHashLeaf<'_>,
         hash: u64,
-        mut new: NewLeaf,
+        mut new: NewHashLeaf,
         guard: &Guard,
     ) {
         let old = leaf.leaf();
@@ -202,9 +202,9 @@ impl Trie {
     }
 
     /// Stores a leaf in all its slots, then unlocks it.
-    fn point(&self, path: &[Step<'_>], hash: u64, leaf: Locked<'_>) {
+    fn point(&self, path: &[TrieStep<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
         match path.last() {
-            None => self.root.store(Address::of_leaf(leaf.leaf())),
+            None => self.root.store(TrieAddress::of_leaf(leaf.leaf())),
             Some(step) => step.point(hash, leaf),
         }
     }
@@ -213,10 +213,10 @@ impl Trie {
     /// there is none or others are at work there.
     pub(crate) fn buddy<'g>(
         &self,
-        leaf: Leaf<'_>,
+        leaf: HashLeaf<'_>,
         hash: u64,
         guard: &'g Guard,
-    ) -> Option<Locked<'g>> {
+    ) -> Option<LockedHashLeaf<'g>> {
         let depth = leaf.shape().depth;
         if depth == 0 {
             return None;
@@ -237,9 +237,9 @@ impl Trie {
     pub(crate) fn unite(
         &self,
         shared: &Shared,
-        buddies: [Locked<'_>; 2],
+        buddies: [LockedHashLeaf<'_>; 2],
         hash: u64,
-        mut new: NewLeaf,
+        mut new: NewHashLeaf,
         guard: &Guard,
     ) {
         let old = buddies.each_ref().map(|b| b.leaf());
@@ -260,7 +260,7 @@ impl Trie {
                 Some(step) => step.slot(hash),
             };
             let node = above.address();
-            above.store(Address::of_new(new));
+            above.store(TrieAddress::of_new(new));
             // SAFETY: the slot that led to the node leads elsewhere now; both locks were ours, and
             // cover all of it.
             let bytes = unsafe { node.retire_node(guard) };
@@ -284,11 +284,11 @@ impl Trie {
 impl Drop for Trie {
     fn drop(&mut self) {
         let (root, old) = (self.root.address(), self.old.address());
-        let mut todo: Vec<Address> = vec![root];
+        let mut todo: Vec<TrieAddress> = vec![root];
         if !old.is_unset() {
             // SAFETY: the trie is dropped: nobody else can use it.
-            if let (Child::Node(new), Child::Node(before)) = unsafe { (root.child(), old.child()) }
-            {
+            let both = unsafe { (root.child(), old.child()) };
+            if let (TrieChild::Node(new), TrieChild::Node(before)) = both {
                 todo = parts(new, Some(before));
             }
             for address in [root, old] {
@@ -300,8 +300,8 @@ impl Drop for Trie {
             // SAFETY: as above.
             match unsafe { address.child() } {
                 // SAFETY: as above; each leaf is met once.
-                Child::Leaf(leaf) => unsafe { leaf.free_all() },
-                Child::Node(node) => {
+                TrieChild::Leaf(leaf) => unsafe { leaf.free_all() },
+                TrieChild::Node(node) => {
                     todo.extend(parts(node, None));
                     // SAFETY: as above; its slots are noted.
                     unsafe { address.free_node() };

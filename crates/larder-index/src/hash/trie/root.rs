@@ -30,8 +30,8 @@
 //! range are unset. Those of a leaf are set together, under its lock; so are those of a node's
 //! range.
 
-use crate::hash::leaf::Locked;
-use crate::hash::slot::{Address, Child, NewNode, Node, Slot};
+use crate::hash::leaf::LockedHashLeaf;
+use crate::hash::slot::{NewTrieNode, TrieAddress, TrieChild, TrieNode, TrieSlot};
 use crate::hash::trie::Trie;
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
@@ -50,10 +50,10 @@ pub(super) struct Moving {
 }
 
 /// Some leaves, locked.
-type Held<'g> = SmallVec<[Locked<'g>; 8]>;
+type LockedLeaves<'g> = SmallVec<[LockedHashLeaf<'g>; 8]>;
 
 /// Locks the first leaf below, if it is free.
-fn hold<'g>(address: Address, held: &mut Held<'g>, guard: &'g Guard) -> bool {
+fn hold<'g>(address: TrieAddress, held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
     // SAFETY: it was loaded from a slot that is reachable under the guard.
     let leaf = unsafe { address.descend(0, guard) };
     let locked = leaf.and_then(|leaf| leaf.try_lock().ok().flatten());
@@ -61,7 +61,7 @@ fn hold<'g>(address: Address, held: &mut Held<'g>, guard: &'g Guard) -> bool {
 }
 
 /// As `hold`, for each of what some slots lead to.
-fn hold_all<'g>(slots: &[Address], held: &mut Held<'g>, guard: &'g Guard) -> bool {
+fn hold_all<'g>(slots: &[TrieAddress], held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
     // The slots of one leaf are neighbours.
     let mut last = None;
     slots.iter().all(|&address| {
@@ -71,29 +71,29 @@ fn hold_all<'g>(slots: &[Address], held: &mut Held<'g>, guard: &'g Guard) -> boo
     })
 }
 
-fn addresses(slots: &[Slot]) -> SmallVec<[Address; 32]> {
-    slots.iter().map(Slot::address).collect()
+fn addresses(slots: &[TrieSlot]) -> SmallVec<[TrieAddress; 32]> {
+    slots.iter().map(TrieSlot::address).collect()
 }
 
 /// What takes the place of some slots in a root: the only address among them, or a node of so many
 /// bits.
-fn joined(shared: &Shared, slots: &[Address], bits: u32) -> Address {
+fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
     if slots.iter().all(|&address| address == slots[0]) {
         return slots[0];
     }
-    let new = NewNode::unset(bits);
+    let new = NewTrieNode::unset(bits);
     for (slot, &address) in new.node().slots.iter().zip(slots) {
         slot.store(address);
     }
     shared.counters.node_came(new.memory());
-    Address::of_node(new)
+    TrieAddress::of_node(new)
 }
 
 impl Trie {
     /// Goes on with a change of the root, or begins one if it is due. The caller holds no lock.
     #[inline]
     pub(super) fn adapt(&self, shared: &Shared, guard: &Guard) {
-        let Child::Node(root) = self.root.load(guard) else {
+        let TrieChild::Node(root) = self.root.load(guard) else {
             return;
         };
         if self.old.address().is_unset() && self.wish(root, shared).is_none() {
@@ -109,7 +109,7 @@ impl Trie {
     }
 
     /// The bits that the root should have, if it should have others.
-    fn wish(&self, root: Node<'_>, shared: &Shared) -> Option<u32> {
+    fn wish(&self, root: TrieNode<'_>, shared: &Shared) -> Option<u32> {
         let (leaves, slots) = (shared.counters.leaves(), root.slots.len());
         if leaves * 4 >= slots * 3 && root.bits < MOST_BITS {
             return Some(root.bits + 1);
@@ -120,28 +120,29 @@ impl Trie {
 
     /// Step 1. Whether it was done.
     fn begin(&self, moving: &mut Moving, shared: &Shared, guard: &Guard) -> bool {
-        let mut held = Held::new();
+        let mut held = LockedLeaves::new();
         let address = self.root.address();
         if !hold(address, &mut held, guard) || self.root.address() != address {
             return false;
         }
-        let Child::Node(root) = self.root.load(guard) else {
+        let TrieChild::Node(root) = self.root.load(guard) else {
             return false;
         };
         let Some(bits) = self.wish(root, shared) else {
             return false;
         };
-        let new = NewNode::unset(bits);
+        let new = NewTrieNode::unset(bits);
         shared.counters.node_came(new.memory());
         moving.next = 0;
         self.old.store(address);
-        self.root.store(Address::of_node(new));
+        self.root.store(TrieAddress::of_node(new));
         true
     }
 
     /// Steps 2 and 3.
     fn go_on(&self, moving: &mut Moving, shared: &Shared, guard: &Guard) {
-        let (Child::Node(old), Child::Node(new)) = (self.old.load(guard), self.root.load(guard))
+        let (TrieChild::Node(old), TrieChild::Node(new)) =
+            (self.old.load(guard), self.root.load(guard))
         else {
             return;
         };
@@ -173,7 +174,7 @@ impl Trie {
         }
         if moving.next >= end {
             let address = self.old.address();
-            self.old.store(Address::UNSET);
+            self.old.store(TrieAddress::UNSET);
             // SAFETY: all slots of the new root are set: nobody who pins from now on gets to the
             // old one. It is retired here alone, under `moving`.
             let bytes = unsafe { address.retire_node(guard) };
@@ -184,10 +185,10 @@ impl Trie {
 
 /// What the slots of a node, and those of a root that it takes the place of, lead to: each leaf and
 /// node once.
-pub(super) fn parts(node: Node<'_>, old: Option<Node<'_>>) -> Vec<Address> {
+pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAddress> {
     let mut parts = Vec::new();
     // The slots of one leaf are neighbours.
-    let mut add = |address: Address| {
+    let mut add = |address: TrieAddress| {
         if parts.last() != Some(&address) {
             parts.push(address);
         }
@@ -212,7 +213,13 @@ pub(super) fn parts(node: Node<'_>, old: Option<Node<'_>>) -> Vec<Address> {
 
 /// Moves a leaf, which is locked, to its slots of the new root. The first slot behind it in the
 /// root that is narrower, which has so many bits.
-fn move_leaf(leaf: &Locked<'_>, address: Address, hash: u64, new: Node<'_>, bits: u32) -> usize {
+fn move_leaf(
+    leaf: &LockedHashLeaf<'_>,
+    address: TrieAddress,
+    hash: u64,
+    new: TrieNode<'_>,
+    bits: u32,
+) -> usize {
     let depth = u32::from(leaf.leaf().shape().depth);
     let slots = |bits: u32| {
         // A leaf in a root is no deeper than the root reaches.
@@ -230,14 +237,14 @@ fn move_leaf(leaf: &Locked<'_>, address: Address, hash: u64, new: Node<'_>, bits
 /// moved.
 fn widen(
     shared: &Shared,
-    (old, new): (Node<'_>, Node<'_>),
+    (old, new): (TrieNode<'_>, TrieNode<'_>),
     at: usize,
     guard: &Guard,
 ) -> Option<usize> {
     let address = old.slots[at].address();
-    let mut held = Held::new();
+    let mut held = LockedLeaves::new();
     // SAFETY: it was loaded from a slot of the old root, which is reachable under the guard.
-    let Child::Node(node) = (unsafe { address.child() }) else {
+    let TrieChild::Node(node) = (unsafe { address.child() }) else {
         if !hold(address, &mut held, guard) {
             return None;
         }
@@ -267,13 +274,13 @@ fn widen(
 /// Step 2 for slot `at` of a new root that is narrower. The first slot behind those that were set.
 fn narrow(
     shared: &Shared,
-    (old, new): (Node<'_>, Node<'_>),
+    (old, new): (TrieNode<'_>, TrieNode<'_>),
     at: usize,
     guard: &Guard,
 ) -> Option<usize> {
     let slots = &old.slots[2 * at..2 * at + 2];
     let pair = addresses(slots);
-    let mut held = Held::new();
+    let mut held = LockedLeaves::new();
     if !hold_all(&pair, &mut held, guard) || addresses(slots) != pair {
         return None;
     }

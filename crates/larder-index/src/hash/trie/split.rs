@@ -7,25 +7,25 @@
 //!    before they can be reached.
 //! 3. The old leaf is marked obsolete; then its slots are stored to; then it is retired.
 
-use crate::hash::leaf::{Locked, NewLeaf};
-use crate::hash::slot::{Address, NewNode};
-use crate::hash::trie::{Step, Trie};
+use crate::hash::leaf::{LockedHashLeaf, NewHashLeaf};
+use crate::hash::slot::{NewTrieNode, TrieAddress};
+use crate::hash::trie::{Trie, TrieStep};
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 
 /// A leaf that is to be, and a hash of its range.
-pub(crate) struct Part {
+pub(crate) struct SplitPart {
     pub(crate) hash: u64,
-    pub(crate) leaf: NewLeaf,
+    pub(crate) leaf: NewHashLeaf,
 }
 
-impl Part {
+impl SplitPart {
     fn depth(&self) -> u32 {
         u32::from(self.leaf.shape().depth)
     }
 
     /// Publishes the leaf in its slots of the node.
-    fn settle(self, shared: &Shared, step: &Step<'_>, guard: &Guard) {
+    fn settle(self, shared: &Shared, step: &TrieStep<'_>, guard: &Guard) {
         shared.counters.leaf_came(self.leaf.memory());
         step.point(self.hash, self.leaf.publish_locked(guard));
     }
@@ -36,7 +36,13 @@ impl Trie {
     /// 2).
     ///
     /// Works from the deepest level up: the parts of a level, and one slot for the node below it.
-    fn build(&self, shared: &Shared, mut parts: Vec<Part>, at: u32, guard: &Guard) -> Address {
+    fn build(
+        &self,
+        shared: &Shared,
+        mut parts: Vec<SplitPart>,
+        at: u32,
+        guard: &Guard,
+    ) -> TrieAddress {
         let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
         let mut levels = Vec::new();
         let mut reach = at;
@@ -45,10 +51,10 @@ impl Trie {
             levels.push((reach, bits));
             reach += bits;
         }
-        let mut below: Option<Address> = None;
+        let mut below: Option<TrieAddress> = None;
         for (at, bits) in levels.into_iter().rev() {
-            let new = NewNode::unset(bits);
-            let step = Step {
+            let new = NewTrieNode::unset(bits);
+            let step = TrieStep {
                 node: new.node(),
                 at,
             };
@@ -60,7 +66,7 @@ impl Trie {
                 part.settle(shared, &step, guard);
             }
             shared.counters.node_came(new.memory());
-            below = Some(Address::of_node(new));
+            below = Some(TrieAddress::of_node(new));
         }
         below.expect("there is at least one level")
     }
@@ -69,8 +75,8 @@ impl Trie {
     pub(crate) fn split(
         &self,
         shared: &Shared,
-        leaf: Locked<'_>,
-        mut parts: Vec<Part>,
+        leaf: LockedHashLeaf<'_>,
+        mut parts: Vec<SplitPart>,
         guard: &Guard,
     ) {
         let old = leaf.leaf();
@@ -78,7 +84,7 @@ impl Trie {
         // All parts are below the old leaf.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);
-        let reach = path.last().map_or(0, Step::end);
+        let reach = path.last().map_or(0, TrieStep::end);
         // The node that has the leaf takes the parts that it reaches.
         let deep = parts.split_off(parts.partition_point(|p| p.depth() <= reach));
         let below = deep.first().map(|p| p.hash);

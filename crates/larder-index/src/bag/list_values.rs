@@ -3,11 +3,11 @@
 //! They are read where they lie. The first change writes a new list, which the leaf gets when all
 //! changes are made.
 
-use super::list::{self, Item};
+use super::list::{self, ListItem};
 use crate::Objects;
 
 /// The objects of a key, and what becomes of them.
-pub(super) struct Packed<'a> {
+pub(super) struct ListValues<'a> {
     /// The list in the leaf; none for a key that has no entry.
     old: &'a [u8],
     /// The new list, once there was a change.
@@ -16,11 +16,11 @@ pub(super) struct Packed<'a> {
     count: usize,
 }
 
-impl<'a> Packed<'a> {
+impl<'a> ListValues<'a> {
     /// The objects of a list; `new` is empty.
     #[inline]
     pub(super) fn new(old: &'a [u8], new: &'a mut Vec<u8>) -> Self {
-        Packed {
+        ListValues {
             old,
             new,
             changed: false,
@@ -67,13 +67,13 @@ impl<'a> Packed<'a> {
     }
 
     /// Cuts an item out of the new list.
-    fn cut(&mut self, item: &Item) {
+    fn cut(&mut self, item: &ListItem) {
         self.change().drain(item.from..item.end);
         self.count -= 1;
     }
 }
 
-impl Objects for Packed<'_> {
+impl Objects for ListValues<'_> {
     #[inline]
     fn count(&self) -> usize {
         self.count

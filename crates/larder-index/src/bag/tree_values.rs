@@ -1,0 +1,362 @@
+//! The objects of one tree key, under the lock of its stripe.
+//!
+//! Writers of a key whose objects lie in the value tree exclude each other by the key's stripe.
+//! Readers look at the stripe's version before and after.
+//!
+//! 1. The stripe is locked, and the key's tree header read: a tree key stays one meanwhile.
+//! 2. Before the first change the version becomes odd.
+//! 3. Objects are added to the tree, replaced and removed there. To find one among more than
+//!    [`MANY`], each has a *mark* by its hash: so an object is found, added and removed in O(log
+//!    n). A key with fewer than [`FEW`] objects loses its marks.
+//! 4. The key's entry is written: a new tree header; a list, if few objects are left; or nothing.
+//! 5. The version becomes even, and the stripe is unlocked.
+
+use super::list::{self, TreeHeader};
+use super::position::*;
+use super::value_tree::{runs, ValueTrees};
+use super::{Bag, Stripe};
+use crate::scratch::with_scratch;
+use crate::sync::atomic::{fence, Ordering::*};
+use crate::sync::MutexGuard;
+use crate::traits::HASH;
+use crate::{Key, KeyRule, Objects, Unique};
+use crossbeam_epoch::Guard;
+
+/// A tree key with more objects than this has marks.
+const MANY: usize = 64;
+/// A tree key with fewer objects than this loses its marks.
+const FEW: usize = 24;
+
+/// The objects of a tree key, whose stripe is locked.
+pub(super) struct TreeValues<'a, R: KeyRule> {
+    bag: &'a Bag<R>,
+    value_trees: &'a ValueTrees,
+    guard: &'a Guard,
+    key: Key<'a>,
+    prefix: Position,
+    entry: TreeHeader,
+    /// The object that was replaced last, so that a replacement of many is one walk.
+    replaced: Option<(usize, Position)>,
+    stripe: &'static Stripe,
+    /// Something was changed: the stripe's version is odd, and the key's entry is to be written.
+    wrote: bool,
+    /// Some objects went.
+    fewer: bool,
+    _writer: MutexGuard<'static, ()>,
+}
+
+impl<'a, R: KeyRule> TreeValues<'a, R> {
+    /// Waits until no other writer is at work on the key. None if it is no tree key, or no more.
+    pub(super) fn lock(bag: &'a Bag<R>, guard: &'a Guard, key: Key<'a>) -> Option<Self> {
+        let stripe = bag.stripe(key);
+        let writer = stripe.writer.lock();
+        // A tree key stays one while nobody else has its stripe.
+        let entry = bag.tree_header(guard, key)?;
+        Some(TreeValues {
+            bag,
+            value_trees: bag.value_trees(),
+            guard,
+            key,
+            prefix: prefix(key),
+            entry,
+            replaced: None,
+            stripe,
+            wrote: false,
+            fewer: false,
+            _writer: writer,
+        })
+    }
+
+    /// Before every change: readers of the key shall read again.
+    fn begin_write(&mut self) {
+        if !self.wrote {
+            self.wrote = true;
+            // Ordering: Relaxed, only the lock's holder writes it; the fence orders it.
+            self.stripe.version.fetch_add(1, Relaxed);
+            // Ordering: Release fence, pairs with the reader's: who sees a change sees the odd
+            // version.
+            fence(Release);
+        }
+    }
+
+    fn put(&mut self, position: &[u8], value: &[u8]) {
+        self.begin_write();
+        let tree = &self.value_trees.tree;
+        tree.put(self.guard, position, value, &mut |_| true);
+    }
+
+    fn remove(&mut self, number: u64) {
+        self.begin_write();
+        let tree = &self.value_trees.tree;
+        tree.remove(self.guard, &self.position(number), &mut |_| true);
+    }
+
+    /// Calls `f` with position and value of each entry from `start` on, until it answers false.
+    fn entries_from(&self, start: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        let range = (start, &self.prefix[..]);
+        runs(&self.value_trees.tree, self.guard, range, &mut |run| {
+            (0..run.len()).all(|i| f(run.position(i), run.value(i)))
+        });
+    }
+
+    /// Calls `f` with position and value of each entry, until it answers false.
+    fn entries(&self, f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        self.entries_from(&self.prefix, f);
+    }
+
+    fn position(&self, number: u64) -> Position {
+        let mut position = self.prefix.clone();
+        push_number(number, &mut position);
+        position
+    }
+
+    /// Takes note of how many objects are gone, whose marks are too.
+    fn forget(&mut self, gone: usize) {
+        if gone == 0 {
+            return;
+        }
+        self.entry.count -= gone;
+        self.fewer = true;
+        self.replaced = None;
+        if self.entry.marked && self.entry.count < FEW {
+            self.unmark_all();
+        }
+    }
+
+    /// All objects of the tree key go, with their marks, leaf by leaf.
+    fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        self.begin_write();
+        let gone = self
+            .value_trees
+            .tree
+            .remove_within(self.guard, &self.prefix, Some(f));
+        debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
+        if self.entry.marked {
+            self.unmark_all();
+        }
+        self.entry.count = 0;
+        self.fewer = true;
+        self.replaced = None;
+        gone
+    }
+
+    /// The last thing before the stripe is free: the key's entry says what has become of its
+    /// objects. Linearisation point of the change, for those who look at the entry alone.
+    fn write_entry(&mut self) {
+        let (entries, key) = (&self.bag.entries, self.key);
+        if self.entry.count == 0 {
+            entries.remove(self.guard, key, &mut |_| true);
+            return;
+        }
+        // Not as soon as they would fit: the next object would make them a tree key again.
+        if self.fewer && self.entry.count <= self.bag.limits.count() / 2 && self.pack() {
+            return;
+        }
+        let entry = self.entry.bytes();
+        entries.put(self.guard, key, &entry, &mut |_| true);
+    }
+
+    /// Makes the objects, which have become few, a list again, if they are not too long for that.
+    fn pack(&mut self) -> bool {
+        let (count, limits) = (self.entry.count, self.bag.limits);
+        let mut list = vec![count as u8];
+        self.entries(&mut |position, value| {
+            list::push(&mut list, value, number(position));
+            limits.fits(count, list.len())
+        });
+        if !limits.fits(count, list.len()) {
+            return false;
+        }
+        self.clear(&mut |_| ());
+        self.bag
+            .entries
+            .put(self.guard, self.key, &list, &mut |_| true);
+        true
+    }
+}
+
+/// Marks.
+impl<R: KeyRule> TreeValues<'_, R> {
+    /// What the marks of the objects with this hash begin with.
+    fn hash_marks(&self, hash: u64) -> Position {
+        let mut mark = self.prefix.clone();
+        mark.extend_from_slice(&hash.to_be_bytes()[..HASH]);
+        mark
+    }
+
+    fn hash(&self, value: &[u8]) -> u64 {
+        (self.bag.hash)(value)
+    }
+
+    fn mark(&self, number: u64, value: &[u8]) {
+        let mut mark = self.hash_marks(self.hash(value));
+        push_number(number, &mut mark);
+        let marks = &self.value_trees.marks;
+        marks.put(self.guard, &mark, &[], &mut |_| true);
+    }
+
+    fn unmark(&self, number: u64, hash: u64) {
+        let mut mark = self.hash_marks(hash);
+        push_number(number, &mut mark);
+        let marks = &self.value_trees.marks;
+        marks.remove(self.guard, &mark, &mut |_| true);
+    }
+
+    /// Marks all objects: they have become many.
+    fn mark_all(&mut self) {
+        self.entries(&mut |position, value| {
+            self.mark(number(position), value);
+            true
+        });
+        self.entry.marked = true;
+    }
+
+    /// Removes all marks.
+    fn unmark_all(&mut self) {
+        let marks = &self.value_trees.marks;
+        marks.remove_within(self.guard, &self.prefix, None);
+        self.entry.marked = false;
+    }
+
+    /// The numbers of the objects for which `same` holds, which have the hash of `value`; no more
+    /// than `limit`.
+    fn with_hash(
+        &self,
+        value: &[u8],
+        limit: usize,
+        same: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Vec<u64> {
+        let (marks, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
+        let range = (&marks[..], &marks[..]);
+        runs(&self.value_trees.marks, self.guard, range, &mut |run| {
+            found.extend((0..run.len()).map(|i| number(run.position(i))));
+            true
+        });
+        let mut left = limit;
+        found.retain(|&n| {
+            let is = left > 0
+                && with_scratch(|object| {
+                    let tree = &self.value_trees.tree;
+                    tree.get(self.guard, &self.position(n), object) && same(object)
+                });
+            left -= usize::from(is);
+            is
+        });
+        found
+    }
+}
+
+impl<R: KeyRule> Drop for TreeValues<'_, R> {
+    fn drop(&mut self) {
+        if self.wrote {
+            self.write_entry();
+            // Ordering: Release, pairs with a reader's first load: who sees it even again sees the
+            // changes. The lock is still held.
+            self.stripe.version.fetch_add(1, Release);
+        }
+    }
+}
+
+impl<R: KeyRule> Objects for TreeValues<'_, R> {
+    fn count(&self) -> usize {
+        self.entry.count
+    }
+
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        let mut ordinal = 0;
+        self.entries(&mut |_, value| {
+            ordinal += 1;
+            f(ordinal - 1, value)
+        });
+    }
+
+    fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        if self.entry.marked {
+            return !self.with_hash(value, 1, same).is_empty();
+        }
+        let mut found = false;
+        self.entries(&mut |_, other| {
+            found = same(other);
+            !found
+        });
+        found
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        let number = self.entry.next;
+        let position = self.position(number);
+        self.put(&position, value);
+        self.entry.next += 1;
+        self.entry.count += 1;
+        if self.entry.marked {
+            self.mark(number, value);
+        } else if self.entry.count > MANY {
+            self.mark_all();
+        }
+    }
+
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        let (marked, mut gone) = (self.entry.marked, Vec::new());
+        self.entries(&mut |position, value| {
+            if f(value) {
+                let hash = if marked { self.hash(value) } else { 0 };
+                gone.push((number(position), hash));
+            }
+            true
+        });
+        if gone.len() == self.entry.count {
+            return self.clear(&mut |_| ());
+        }
+        for &(number, hash) in &gone {
+            if marked {
+                self.unmark(number, hash);
+            }
+            self.remove(number);
+        }
+        self.forget(gone.len());
+        gone.len()
+    }
+
+    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        self.clear(f)
+    }
+
+    fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        if !self.entry.marked {
+            return self.remove_if(same);
+        }
+        let (gone, hash) = (self.with_hash(value, usize::MAX, same), self.hash(value));
+        for &number in &gone {
+            // Its hash is that of `value`.
+            self.unmark(number, hash);
+            self.remove(number);
+        }
+        self.forget(gone.len());
+        gone.len()
+    }
+
+    fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        let (mut i, start) = match &self.replaced {
+            Some((last, position)) if *last <= ordinal => (*last, position.clone()),
+            _ => (0, self.prefix.clone()),
+        };
+        let mut found: Option<(Position, u64)> = None;
+        self.entries_from(&start, &mut |position, old| {
+            if i == ordinal {
+                let hash = if self.entry.marked { self.hash(old) } else { 0 };
+                found = Some((position.into(), hash));
+            }
+            i += 1;
+            found.is_none()
+        });
+        let Some((position, old)) = found else {
+            return;
+        };
+        self.put(&position, value);
+        if self.entry.marked {
+            self.unmark(number(&position), old);
+            self.mark(number(&position), value);
+        }
+        self.replaced = Some((ordinal, position));
+    }
+}
