@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Units between two looks at the clock, which costs about as much as a few of them.
 const CLOCK_EVERY: u32 = 32;
 
-/// What a job should be told after one slice.
+/// How a slice of a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// There is more to do: call again.

@@ -64,8 +64,8 @@ impl ChangeStamp {
 
     /// Arms it. What is read afterwards is current for as long as `holds` says so of the answer.
     pub(crate) fn arm(&self) -> Stamp {
-        // Ordering: SeqCst, against the load in `note` (see the module). Who finds it armed writes
-        // nothing: whatever is noted from here on changes the word that was loaded.
+        // Ordering: SeqCst, against the load in `note` (see the module). If it is armed already
+        // nothing is stored: whatever is noted from here on changes the word that was loaded.
         let before = match self.word.load(Ordering::SeqCst) {
             word if word & ARMED != 0 => word,
             // Ordering: as above.

@@ -1,6 +1,6 @@
 //! Counting a table's objects.
 //!
-//! One number in one place is exact and quick to ask, but every writer of every thread meets on its
+//! One number in one place is exact and cheap to ask, but every writer of every thread meets on its
 //! cache line, which is why it has one of its own: what lies beside it is read by every operation.
 //! With `decentralized_counters` each thread adds to a cell of its own choosing, and asking adds
 //! the cells up.

@@ -1,6 +1,7 @@
 //! The engine: makes tables, finds them by name, and passes them on when their owner ends.
 //!
-//! Locks are those of the catalog (`table/catalog.rs`): `admin` of a table before an owner's record.
+//! Locks are those of the catalog (`table/catalog.rs`): `admin` of a table before an owner's
+//! record.
 
 use crate::error::Error;
 use crate::ids::{OwnerId, TableId};
@@ -17,15 +18,15 @@ use std::time::Duration;
 /// Tables that an owner's end deals with at once; the reaper deals with the others.
 const AT_ONCE: usize = 256;
 
-/// What the engine tells its host. Called from whatever thread it happens on, the reaper's
-/// included, with no lock of the engine's held.
+/// What the engine calls in its host: on any thread, the reaper's included, with no lock of the
+/// engine's held.
 pub trait Host: Send + Sync {
-    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir
-    /// was to be told.
+    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir's
+    /// message has.
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
 }
 
-/// A host that wants to know nothing.
+/// A host that ignores all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 

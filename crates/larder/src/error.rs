@@ -66,7 +66,7 @@ pub enum Error {
     /// An option out of range; the text says which.
     #[error("{0}")]
     BadOption(String),
-    /// The table's structure holds so many objects and no more; the text says how many.
+    /// The table's structure is full; the text says how many objects it holds.
     #[error("{0}")]
     Full(String),
     /// Something grew beyond what the engine can represent.

@@ -1,6 +1,6 @@
 //! Fixation: who fixed a table, since when, and which keys were deleted meanwhile.
 //!
-//! No traversal of Larder's needs a fixed table. Two promises remain: `info` tells who fixed the
+//! No traversal of Larder's needs a fixed table. Two promises remain: `info` says who fixed the
 //! table, and `next/2` on an unordered table continues from a key that was deleted since the table
 //! was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
 //! is fixed: one by one, or as the whole index that `delete_all_objects` put aside.

@@ -16,7 +16,7 @@ impl fmt::Debug for TableId {
     }
 }
 
-/// Who does something, and who owns a table. Just a number: it keeps nothing alive.
+/// An owner of tables, and the caller of an operation. A number: it keeps nothing alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OwnerId(u64);
 
@@ -32,7 +32,7 @@ impl OwnerId {
     }
 }
 
-/// Who asks for something: an owner, or a way to learn who it is, for when the answer matters.
+/// The caller of an operation: an owner, or a function that gives it, for when it matters.
 pub trait Who {
     /// The owner.
     fn owner(self) -> OwnerId;

@@ -30,7 +30,7 @@ pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
 /// times as long, at a million 0.7 to 0.9 times.
 pub(crate) const MANY_TO_READ: usize = 1 << 18;
 /// Before they are written, always. A list would go into a table of 64,000 rows in 0.8 of the time
-/// without, and into one of four million in the same; but a list in order went in so quickly that
+/// without, and into one of four million in the same; but a list in order went in so fast that
 /// the pages that it needed were cleared while it waited, 5 ms each, and not ahead of it.
 pub(crate) const MANY_TO_WRITE: usize = 0;
 
@@ -85,7 +85,7 @@ impl KeyList {
     /// Key `i`.
     ///
     /// # Panics
-    /// Panics if there are not so many.
+    /// Panics if the list is shorter.
     #[inline]
     pub fn get(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -119,7 +119,7 @@ impl<'k> KeyBatch<'k> {
         }
     }
 
-    /// They.
+    /// The keys.
     pub(crate) fn keys(&self) -> &[Key<'k>] {
         &self.keys[..self.count]
     }

@@ -33,7 +33,7 @@ pub struct Local {
     pub keys: KeyList,
     /// As `bytes`.
     pub spare_terms: Option<Box<TermBuf>>,
-    /// For whoever has the `Local`: work that was done and not yet told to the host.
+    /// For whoever has the `Local`: work that was done and not yet reported to the host.
     pub untold: Cell<u32>,
 }
 

@@ -68,14 +68,14 @@ pub struct Options {
     pub keypos: usize,
     /// Whether objects are kept compressed: less memory, more work for each access.
     pub compressed: bool,
-    /// Who gets the table when its owner goes, and what they are told.
+    /// Who gets the table when its owner ends, and the data of the message to them.
     pub heir: Option<(OwnerId, Term)>,
     /// The default structures adapt to contention by themselves: this is kept and reported, and
     /// `On` or `Auto` also turns nothing off.
     pub write_concurrency: Concurrency,
     /// Readers of the default structures never wait for each other: this is kept and reported.
     pub read_concurrency: bool,
-    /// Whether the objects are counted in many places (quick for many writers, slower to ask) or in
+    /// Whether the objects are counted in many places (fast for many writers, slower to ask) or in
     /// one.
     pub decentralized_counters: bool,
     /// The structure to build on; see [`crate::structures()`].

@@ -34,7 +34,7 @@ impl Store {
         }
     }
 
-    /// Whether it is made for so many objects and no more.
+    /// Whether its structure has a limit.
     pub(crate) fn is_limited(&self) -> bool {
         self.limit != usize::MAX
     }

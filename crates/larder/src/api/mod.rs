@@ -83,7 +83,7 @@ impl Larder {
         Larder(Arc::new(Home { engine, owner }))
     }
 
-    /// Begins a table of this name: a set with the key in front, unless the builder is told
+    /// Begins a table of this name: a set with the key in front, unless the builder says
     /// otherwise.
     pub fn table(&self, name: &str) -> Builder {
         let mut options = Options::new(atoms::UNDEFINED);

@@ -87,7 +87,7 @@ pub use object_list::ObjectList;
 /// What a batch does with its next object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Counting the objects that there must be room for, so many so far.
+    /// Counting the objects that there must be room for; how many so far.
     Measuring(usize),
     /// There is no room.
     Refused,

@@ -26,9 +26,8 @@ const CHUNK: usize = if cfg!(larder_model) { 2 } else { 512 };
 /// Chunks in a group.
 const GROUP: usize = if cfg!(larder_model) { 2 } else { 64 };
 
-/// What tells of most keys that no object of a chunk, or of a group of chunks, is under them: two
-/// bits of one cache line for each of their keys. One of a hundred other keys is taken for one of
-/// them.
+/// A Bloom filter of the keys of a chunk, or of a group of chunks: two bits of one cache line for
+/// each key. One of a hundred other keys is taken for one of them.
 struct Filter(Box<[[u64; Filter::WORDS]]>);
 
 /// What a filter knows of a key.

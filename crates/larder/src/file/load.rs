@@ -67,7 +67,7 @@ struct Input {
 
 /// The next part of a file.
 enum Part {
-    /// A chunk of so many objects; its payload is in the buffer.
+    /// A chunk with this number of objects; its payload is in the buffer.
     Chunk(u32),
     /// The end, with the number of objects.
     End(u64),

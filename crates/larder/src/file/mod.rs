@@ -9,7 +9,7 @@
 //! Numbers are little endian; checksums are CRC-32 of the part that they end. So a file that was
 //! cut short, one that was altered, one that a later Larder wrote and one that is something else
 //! are told from each other, and damage is found in the chunk where it lies. A chunk ends with the
-//! object that makes it full; one that is larger than its length can tell fails the save.
+//! object that makes it full; one that is larger than its length field holds fails the save.
 //!
 //! A file is written under a temporary name in the same folder and renamed when it is complete:
 //! what was there before is replaced by a good file or not at all. What is saved is what a scan

@@ -176,8 +176,8 @@ impl FileChunk {
         self.bytes.len() >= CHUNK_BYTES
     }
 
-    /// All of it, with its checksum. An error if it is longer than its head can tell: it is one
-    /// object then, or few.
+    /// All of it, with its checksum. An error if it is longer than its length field holds: it is
+    /// one object then, or few.
     fn close(mut self) -> Result<Vec<u8>, FileError> {
         let payload = length(self.bytes.len() - Self::HEAD)?;
         self.bytes[1..5].copy_from_slice(&payload.to_le_bytes());
@@ -188,7 +188,7 @@ impl FileChunk {
     }
 }
 
-/// The bytes of a chunk's payload, as its head tells them.
+/// The length field of a payload of so many bytes.
 fn length(bytes: usize) -> Result<u32, FileError> {
     u32::try_from(bytes).map_err(|_| FileError::Io {
         what: format!("writing an object of {bytes} bytes"),
@@ -248,7 +248,7 @@ impl FileWriter {
 impl Drop for FileWriter {
     fn drop(&mut self) {
         if !self.renamed {
-            // Nobody is left to be told if it can't be removed.
+            // There is nobody to report to if it can't be removed.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }

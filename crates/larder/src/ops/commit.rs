@@ -15,8 +15,8 @@
 //! 1. *Revalidate*, under the leaf's lock: a store that was replaced, a latch that was acquired and
 //!    a table that died are seen there. Then the change is not made, and the caller begins anew.
 //! 2. *Retain*: take counts for the handles of what is stored, before it can be seen.
-//! 3. *Remember* a key that goes, if the table is fixed, before it can be seen to be gone; a bag's
-//!    key before its lock is given back, which who misses it waits for.
+//! 3. *Remember* a key that goes, if the table is fixed, before it can be seen to be gone. A bag's
+//!    key is remembered before its lock is given back; a thread that looks for it waits for that.
 //! 4. *Settle up*, without the lock: count the objects, and leave the handles of what was there to
 //!    be released once no reader can be copying it.
 //!
@@ -233,7 +233,7 @@ impl Table {
             let Some(old) = old.filter(|old| predicate(old)) else {
                 return false;
             };
-            // (3) Who finds the key gone, because it waited for this lock, finds it remembered.
+            // (3) A thread that finds the key gone waited for this lock, and finds it remembered.
             self.note_removal(key);
             garbage.note(old);
             true
@@ -322,8 +322,8 @@ impl Table {
         // (4)
         op.store.count.add(delta);
         garbage.release(op);
-        // A bag's scans wait for no lock. Who armed the change stamp after `revalidate` and read
-        // before the change has its stamp ended here.
+        // A bag's scans wait for no lock. A reader that armed the change stamp after `revalidate`
+        // and read before the change has its stamp ended here.
         after_lock();
         self.changes.note();
         outcome

@@ -253,8 +253,8 @@ impl Table {
             return Err(Error::BadKey);
         }
         if !self.kind().is_unique() {
-            // Who is taking its last objects out remembers the key before this has an answer. Were
-            // it back meanwhile, it would still be known.
+            // A writer that is taking its last objects out remembers the key before this returns.
+            // If the key is back meanwhile, it is remembered all the same.
             let _ = op.store.index.contains(op.guard, key);
         }
         match self.fixation.was_deleted(op.guard, key) {

@@ -69,12 +69,12 @@ impl Table {
     }
 
     /// Takes what is under each of the keys, one after another, each atomically by itself; `visit`
-    /// is told which key an object was under, and called with `None` when a key is done: then it
-    /// says whether to go on. The keys' waits for memory overlap.
+    /// is given the number of the key that an object was under. It is called with `None` when a key
+    /// is done, and then says whether to go on. The keys' waits for memory overlap.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`. Those keys of which `visit` was told that they are done have
-    /// been taken, the others not.
+    /// `NoTable`, `Access`, `Busy`. The keys for which `visit` was called with `None` have been
+    /// taken, the others not.
     pub fn take_many_in(
         &self,
         local: &mut Local,

@@ -31,12 +31,12 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A list is full with so many counts, or so many bytes kept alive by them, or so many stores.
+/// A list is full with this many counts, bytes kept alive by them, or stores.
 const FULL: usize = 256;
 const FULL_BYTES: usize = 1 << 20;
 const FULL_STORES: usize = 32;
 
-/// A store is small with so many bytes, or fewer: it is freed in some microseconds.
+/// A store of at most this many bytes is small: it is freed in some microseconds.
 const SMALL: usize = 4 << 10;
 
 const LISTS: usize = 16;
@@ -101,7 +101,7 @@ fn my_list() -> &'static Mutex<ReleaseList> {
 }
 
 /// Puts counts on a list: `put` is called with it. The handles have been unlinked. True if nothing
-/// waited before, so that the reaper has to be told.
+/// waited before, so that the reaper has to be woken.
 pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
     on_list(guard, |list| put(&mut list.counts))
 }

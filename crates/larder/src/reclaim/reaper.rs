@@ -232,7 +232,8 @@ fn is_pending() -> bool {
 
 /// Makes sure that the thread comes by to see what waits.
 pub(crate) fn wake() {
-    // Ordering: Relaxed; who misses that it fell asleep just now waits for its next round.
+    // Ordering: Relaxed; if this misses that it fell asleep just now, its next round finds the
+    // work.
     if ASLEEP.load(Ordering::Relaxed) {
         start(&mut QUEUE.lock());
         WAKE.notify_one();

@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 /// Work between two rests.
 pub(crate) const PIECE: Duration = Duration::from_micros(150);
 
-/// Up to so many bytes left to free there is no hurry: some eight million small objects, freed in a
-/// second or two.
+/// Up to this many bytes left to free there is no hurry: some eight million small objects, freed in
+/// a second or two.
 pub(crate) const CALM: usize = 256 << 20;
 
-/// Beyond so many bytes nothing is more urgent than to free them.
+/// Beyond this many bytes nothing is more urgent than to free them.
 pub(crate) const HIGH: usize = 1 << 30;
 
 /// How long to rest after so much work, with so many bytes left to free. None while somebody waits

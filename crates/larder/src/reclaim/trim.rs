@@ -13,13 +13,13 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Bytes freed after which the C library's arenas are worth a look.
 const MUCH: usize = 4 << 20;
 
-/// Of the time no more than one part in so many goes into looks through the C library's arenas.
+/// At most one part in this many of the time goes into looks through the C library's arenas.
 const SHARE: u32 = 10;
 
 /// Bytes of tables freed since the C library's arenas were looked through, about.
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that about so many bytes of a table, or of what one left behind, were freed.
+/// Notes that about this many bytes of a table, or of what one left behind, were freed.
 pub(crate) fn freed(bytes: usize) {
     // Ordering: Relaxed; a figure to go by, which orders nothing.
     FREED.fetch_add(bytes, Ordering::Relaxed);

@@ -4,8 +4,8 @@
 //!
 //! - *Path*: where the program can find something: nowhere, under some keys, in a range of an
 //!   ordered_set, everywhere. It follows from the program's plan.
-//! - *Place*: how far the scan has come on its path, as a position of the index. A position is bytes
-//!   (its key, or its hash and its key); it stays a place whatever happens to the table.
+//! - *Place*: how far the scan has come on its path, as a position of the index. A position is
+//!   bytes (its key, or its hash and its key); it stays a place whatever happens to the table.
 //! - *Batch*: the entries of a leaf or less, which the index copied at one instant.
 //!
 //! # Steps
@@ -318,7 +318,7 @@ impl Cursor {
     }
 }
 
-/// What tells entry `i` of a batch from all others of its table: its key, in a bag its position.
+/// What identifies entry `i` of a batch in its table: its key, in a bag its position.
 fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     match &op.store.index {
         Index::Unique(_) => batch.key(i).to_vec(),

@@ -1,6 +1,6 @@
 //! Folds: the next objects of a table, many at once, and whether they still are what the table has.
 //!
-//! Who folds takes a chunk from a key on, shows its objects one by one, and before each asks
+//! The caller takes a chunk from a key on, shows its objects one by one, and before each asks
 //! [`Table::is_unchanged`]. If the table has changed, what is left of the chunk is thrown away and
 //! the next chunk begins behind the key that was shown last. So every object is shown as it is at
 //! its turn, although hundreds were read in one call: exactly what going from key to key shows.

@@ -37,7 +37,7 @@ impl Catalog {
         // (1)
         let guard = larder_index::pin();
         table.state.set_tag(DEAD, &guard);
-        // (2) `gone` keeps out who waits for the lock to list the table elsewhere.
+        // (2) `gone` stops a thread that waits for the lock to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
         if table.is_named() {
@@ -53,7 +53,8 @@ impl Catalog {
         // (3) A batch under way is forgotten: whoever helps with it finds the table dead.
         free_store(table, &guard);
         table.latch.end();
-        // Who puts something there looks whether the table lives, under the same lock.
+        // Nothing is put there any more: callers of `with_beside` look whether the table lives,
+        // under the same lock.
         let beside = table.beside.lock().take();
         drop(beside);
     }
@@ -80,8 +81,8 @@ impl Table {
         self.drop_called(who, None)
     }
 
-    /// As `drop_table`, for who was told of the table by a name: it is dropped only if it still has
-    /// that.
+    /// As `drop_table`, for a caller that found the table by a name: it is dropped only if it still
+    /// has that.
     ///
     /// # Errors
     /// As `drop_table`; `NoTable` also if the table has another name by now.
@@ -108,8 +109,8 @@ impl Table {
     }
 
     /// Gives the table another name. A named table is found under the new name before the old is
-    /// freed. `called` is the name by which the caller was told of it, if it was: the table must
-    /// still have that.
+    /// freed. `called` is the name by which the caller found it, if it did: the table must still
+    /// have that.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a
@@ -136,7 +137,7 @@ impl Table {
         Ok(())
     }
 
-    /// Makes `to` the owner. The host tells it, not the engine.
+    /// Makes `to` the owner. The message to it is the host's to send.
     ///
     /// # Errors
     /// `NoTable`, `NotOwner`, `AlreadyOwner` (to itself), `NoOwner` (to one that does not live).

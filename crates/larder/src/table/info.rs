@@ -99,7 +99,7 @@ impl Table {
 
     /// Fixes the table for `who`, once more if they have it fixed already. Traversals need no fixed
     /// table; a fixed one remembers which keys were deleted, so that `next` goes on from them.
-    /// `now` is what `info` tells.
+    /// `now` is what `info` reports.
     ///
     /// # Errors
     /// `NoTable`, `Access`: the right to read is needed.

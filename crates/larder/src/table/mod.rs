@@ -88,7 +88,7 @@ impl Table {
         owner: OwnerId,
         catalog: Weak<Catalog>,
     ) -> Self {
-        // What an heir is told lies in one place, and goes with the heir.
+        // The heir and its data lie in `admin` alone, and go together.
         let heir = options.heir.take();
         let form = if options.kind.is_ordered() {
             KeyForm::Ordered

@@ -35,8 +35,8 @@ pub(crate) struct Estate {
 /// All living owners.
 pub(crate) struct Owners {
     records: Map<OwnerId, Arc<Mutex<Record>>, ByNumber>,
-    /// Tables of owners that have ended, until they are passed on or dropped. Under its lock alone
-    /// a living table goes from one place to another, so that who holds it sees each.
+    /// Tables of owners that have ended, until they are passed on or dropped. A living
+    /// table moves between the two under this lock alone, so that its holder sees each table.
     passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
     next: AtomicU64,
 }
