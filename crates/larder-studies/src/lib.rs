@@ -20,8 +20,8 @@
 //! # How it is built
 //!
 //! ```text
-//!   One       Many                     adapters: an index with one value under a key, or with many
-//!      \     /
+//!   UniqueAdapter, MultiAdapter       indexes with one value under a key, and with many
+//!         |
 //!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, RelaxedAvl, LfCaTree, ListHash
 //!         |
 //!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained, JudyHash, JudyText
@@ -60,8 +60,7 @@ mod linear_hash;
 mod list;
 mod list_hash;
 mod lockfree_hash;
-mod many;
-mod one;
+mod multi_adapter;
 mod one_lock;
 mod position;
 mod pure;
@@ -75,6 +74,7 @@ mod skiplist;
 mod slab;
 mod split_ordered;
 mod stripes;
+mod unique_adapter;
 mod word;
 
 pub use avl::Avl;
@@ -89,8 +89,7 @@ pub use lfcatree::LfCaTree;
 pub use linear_hash::LinearHash;
 pub use list_hash::{Buckets, ListHash};
 pub use lockfree_hash::FixedBuckets;
-pub use many::Many;
-pub use one::One;
+pub use multi_adapter::MultiAdapter;
 pub use one_lock::OneLock;
 pub use position::{Order, Position};
 pub use registry::{build_multi, build_unique, check, named, structures, Structure};
@@ -100,4 +99,5 @@ pub use sequential::{Act, Actor, Divisible, Sequential, Visitor};
 pub use skiplist::SkipList;
 pub use split_ordered::SplitOrder;
 pub use stripes::Stripes;
+pub use unique_adapter::UniqueAdapter;
 pub use word::{Object, ValueList, Word};

@@ -6,8 +6,8 @@
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
     Adaptation, Avl, Btree, CaTree, Chained, Divisible, FixedBuckets, JudyHash, JudyText, LfCaTree,
-    LinearHash, ListHash, Many, Object, One, OneLock, Order, RelaxedAvl, Scheme, SkipList,
-    SplitOrder, Stripes, ValueList, Word,
+    LinearHash, ListHash, MultiAdapter, Object, OneLock, Order, RelaxedAvl, Scheme, SkipList,
+    SplitOrder, Stripes, UniqueAdapter, ValueList, Word,
 };
 use larder_index::{Multi, Unique};
 use larder_judy::{Counted, Terminated};
@@ -444,7 +444,10 @@ pub fn build_unique(
     order: Order,
 ) -> Result<Box<dyn Unique>, BuildError> {
     let (structure, chosen) = prepare(name, options, order)?;
-    Ok(Box::new(One::new((structure.one)(&chosen), order)))
+    Ok(Box::new(UniqueAdapter::new(
+        (structure.one)(&chosen),
+        order,
+    )))
 }
 
 /// An empty index with any number of values under a key.
@@ -453,7 +456,7 @@ pub fn build_unique(
 /// As [`build_unique`].
 pub fn build_multi(name: &str, options: &[(String, Value)]) -> Result<Box<dyn Multi>, BuildError> {
     let (structure, chosen) = prepare(name, options, Order::Hash)?;
-    Ok(Box::new(Many::new((structure.many)(&chosen))))
+    Ok(Box::new(MultiAdapter::new((structure.many)(&chosen))))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a structure for one thread does: a sorted map from positions to words.
 //!
 //! A sequential structure knows nothing of threads and nothing of objects. A synchronisation scheme
-//! shares it ([`crate::Scheme`]), an adapter makes an index of the two ([`crate::One`],
-//! [`crate::Many`]).
+//! shares it ([`crate::Scheme`]), an adapter makes an index of the two ([`crate::UniqueAdapter`],
+//! [`crate::MultiAdapter`]).
 
 use crate::{Cut, Position};
 use larder_index::Stats;

@@ -1,7 +1,9 @@
 //! A structure of one's own, from beginning to end: entries in a sorted vector.
 
 use larder_index::{pin, Change, Key, Stats, Unique};
-use larder_studies::{Act, Actor, Cut, One, OneLock, Order, Position, Sequential, Visitor};
+use larder_studies::{
+    Act, Actor, Cut, OneLock, Order, Position, Sequential, UniqueAdapter, Visitor,
+};
 use larder_testing::OracleUnique;
 
 /// Entries by ascending position. Found in O(log n); a change moves what lies behind it, O(n).
@@ -65,7 +67,7 @@ impl<W: Send + Sync> Sequential<W> for SortedVec<W> {
 /// It is an index once a scheme shares it and an adapter keeps the objects.
 #[test]
 fn does_what_the_oracle_does() {
-    let index = One::new(OneLock::new(SortedVec(Vec::new()), 1), Order::Key);
+    let index = UniqueAdapter::new(OneLock::new(SortedVec(Vec::new()), 1), Order::Key);
     let oracle = OracleUnique::new(true);
     for i in 0..2_000u32 {
         let bytes = (i.wrapping_mul(0x9E37_79B9) >> 22).to_be_bytes();

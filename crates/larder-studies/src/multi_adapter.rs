@@ -23,15 +23,15 @@ use larder_index::{Batch, Direction, Guard, Key, Multi, Objects, Start, Stats, V
 const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
 
 /// Many values under a key, in any structure that is shared by a scheme.
-pub struct Many<C> {
+pub struct MultiAdapter<C> {
     scheme: C,
     counts: Counts,
 }
 
-impl<C: Scheme<ValueList>> Many<C> {
+impl<C: Scheme<ValueList>> MultiAdapter<C> {
     /// An index of an empty structure.
     pub fn new(scheme: C) -> Self {
-        Many {
+        MultiAdapter {
             scheme,
             counts: Counts::default(),
         }
@@ -142,7 +142,7 @@ fn take<'c>(
     }
 }
 
-impl<C: Scheme<ValueList>> Multi for Many<C> {
+impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let mut found = 0;
         Order::Hash.with(key, |position| {

@@ -12,17 +12,17 @@ use larder_index::{Batch, Change, Direction, Guard, Key, Start, Stats, Unique, U
 use std::cell::Cell;
 
 /// One value under a key, in any structure that is shared by a scheme.
-pub struct One<C> {
+pub struct UniqueAdapter<C> {
     scheme: C,
     order: Order,
     counts: Counts,
 }
 
-impl<C: Scheme<Object>> One<C> {
+impl<C: Scheme<Object>> UniqueAdapter<C> {
     /// An index of an empty structure; hash-ordered structures need positions in the order of
     /// hashes.
     pub fn new(scheme: C, order: Order) -> Self {
-        One {
+        UniqueAdapter {
             scheme,
             order,
             counts: Counts::default(),
@@ -49,7 +49,7 @@ fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     result
 }
 
-impl<C: Scheme<Object>> Unique for One<C> {
+impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
     fn is_ordered(&self) -> bool {
         self.order == Order::Key
     }
