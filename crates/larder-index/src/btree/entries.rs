@@ -15,6 +15,7 @@
 //! are plain bytes here.
 
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
+use crate::btree::prefix::Prefix;
 use crate::btree::record::{
     length_size, record_size, Record, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
 };
@@ -152,13 +153,35 @@ impl Entries {
         [old.leaf().prefix(), head, rest].concat()
     }
 
+    /// The prefix of a leaf with some of them, between fences that give this one.
+    pub(crate) fn prefix<'p>(
+        &self,
+        old: &LockedTreeLeaf<'p>,
+        range: Range<usize>,
+        fences: Prefix<'p>,
+    ) -> Prefix<'p> {
+        let prefix = fences.or_longer(old.leaf().prefix());
+        let [first, .., last] = &self.parts[range.clone()] else {
+            return prefix;
+        };
+        // Heads and suffixes are those behind the old leaf's prefix.
+        let gone = prefix.len() - old.leaf().prefix_len();
+        let equal = (first.head ^ last.head).leading_zeros() as usize / 8;
+        let suffix = first.record.suffix().max(last.record.suffix());
+        if !Prefix::is_worth(equal.saturating_sub(gone), suffix - gone.min(suffix)) {
+            return prefix;
+        }
+        let position = |i| self.position(old, i);
+        prefix.extended(&position(range.start), &position(range.end - 1))
+    }
+
     /// Step 2: a leaf with some of them, and room for `content` bytes.
     pub(crate) fn build(
         &self,
         old: &LockedTreeLeaf<'_>,
         range: Range<usize>,
         content: usize,
-        prefix: &[u8],
+        prefix: &Prefix<'_>,
     ) -> NewTreeLeaf {
         let mut new = NewTreeLeaf::empty(content, prefix);
         let count = range.len();

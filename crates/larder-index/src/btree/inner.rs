@@ -32,6 +32,7 @@
 
 use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
 use crate::btree::node::InnerNode;
+use crate::btree::prefix::Prefix;
 use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildAddress, ChildSlot, TreeChild};
 use crate::btree::tail::Tail;
@@ -99,7 +100,7 @@ pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g
 impl InnerLevels {
     /// A tree of one leaf.
     pub(crate) fn new(shared: &Shared) -> InnerLevels {
-        let leaf = NewTreeLeaf::empty(shared.config.first, &[]);
+        let leaf = NewTreeLeaf::empty(shared.config.first, &Prefix::of_fences(None, None));
         shared.counters.leaf_came(leaf.memory());
         InnerLevels {
             root: ChildSlot::new(ChildAddress::of_new(leaf)),

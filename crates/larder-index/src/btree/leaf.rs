@@ -4,7 +4,7 @@
 //!  head (64 bytes)  version | count | heap | live | adapt | stamp | sizes (fixed), samples' spacing
 //!  samples          the upper halves of slot 2^s, slot 2·2^s, slot 3·2^s, …, four bytes each
 //!  content          slot 0, slot 1, … slot n-1 →    free    ← record … record
-//!  prefix           the bytes that all positions of the leaf's range begin with
+//!  prefix           the bytes that all entries of the leaf begin with (see `prefix`)
 //!
 //!  slot    40 bits: the first five bytes of the position after the prefix; 24 bits: where the record is
 //!  record  key length, value length (one or two bytes each), the position's bytes after those five, the value;
@@ -23,10 +23,11 @@
 //! The range, the prefix and the size of a leaf never change; a leaf for which they would is
 //! replaced.
 
+use crate::btree::prefix::Prefix;
 use crate::btree::record::{write_record, SLOT};
 use crate::btree::run::Run;
 pub(super) use crate::btree::search_key::head_of;
-use crate::btree::search_key::PLACE_BITS;
+use crate::btree::search_key::{SearchKey, PLACE_BITS};
 use crate::memory::{self as allocator, prefetch};
 pub(crate) use crate::seqlock::version::Obsolete;
 use crate::seqlock::version::Version;
@@ -34,13 +35,12 @@ use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
 use std::alloc::Layout;
+use std::cmp;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// The most bytes of content: what a slot can point into.
 pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
-/// The longest prefix that is truncated.
-pub(crate) const MOST_PREFIX: usize = 1024;
 
 /// Words of content for which there is one word of samples.
 const SAMPLED: usize = 64;
@@ -64,6 +64,8 @@ pub(super) struct TreeLeafHead {
     words: u32,
     /// Bytes of prefix.
     prefix: u32,
+    /// How many of them the fences give.
+    fenced: u32,
     /// Two to this are the slots from one sample to the next.
     pub(super) spacing: AtomicU32,
 }
@@ -147,7 +149,7 @@ impl<'g> TreeLeaf<'g> {
         prefetch(self.head.as_ptr().wrapping_add(1).cast());
     }
 
-    /// What all positions of the leaf's range begin with.
+    /// What all entries of the leaf begin with: see `prefix`.
     pub(crate) fn prefix(self) -> &'g [u8] {
         let head = self.head();
         let words = head.words as usize;
@@ -164,6 +166,30 @@ impl<'g> TreeLeaf<'g> {
     #[inline]
     pub(crate) fn prefix_len(self) -> usize {
         self.head().prefix as usize
+    }
+
+    /// The prefix, and how much of it the leaf's fences give.
+    pub(crate) fn prefix_and_fences(self) -> Prefix<'g> {
+        Prefix::of_leaf(self.prefix(), self.head().fenced as usize)
+    }
+
+    /// What of the prefix the leaf's fences give.
+    pub(crate) fn prefix_of_fences(self) -> Prefix<'g> {
+        let fenced = self.head().fenced as usize;
+        Prefix::of_leaf(&self.prefix()[..fenced], fenced)
+    }
+
+    /// How a position of the leaf's range compares to the prefix: `Equal` if it begins so. Else it
+    /// is before all entries, or behind all.
+    #[inline(always)]
+    pub(crate) fn beside_prefix(self, position: SearchKey<'_>) -> cmp::Ordering {
+        let head = self.head();
+        if head.prefix == head.fenced {
+            return cmp::Ordering::Equal;
+        }
+        let (prefix, fenced) = (self.prefix(), head.fenced as usize);
+        let own = &position.bytes()[..position.bytes().len().min(prefix.len())];
+        own.get(fenced..).unwrap_or(&[]).cmp(&prefix[fenced..])
     }
 
     /// Bytes of content that it can hold.
@@ -281,7 +307,7 @@ fn layout(words: usize, prefix: usize) -> Layout {
 
 impl NewTreeLeaf {
     /// An empty leaf with room for `content` bytes.
-    pub(crate) fn empty(content: usize, prefix: &[u8]) -> NewTreeLeaf {
+    pub(crate) fn empty(content: usize, prefix: &Prefix<'_>) -> NewTreeLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
         let head = allocator::allocate_zeroed(layout).cast::<TreeLeafHead>();
@@ -291,11 +317,12 @@ impl NewTreeLeaf {
             let head = head.as_ptr();
             (*head).words = words as u32;
             (*head).prefix = prefix.len() as u32;
+            (*head).fenced = prefix.fenced() as u32;
             (*head).heap = AtomicU64::new(words as u64 * 8);
             (*head).spacing = AtomicU32::new(SPACING);
             let at = head.add(1).cast::<u64>();
             let at = at.add(sample_words(words) + words).cast::<u8>();
-            std::ptr::copy_nonoverlapping(prefix.as_ptr(), at, prefix.len());
+            std::ptr::copy_nonoverlapping(prefix.bytes().as_ptr(), at, prefix.len());
         }
         NewTreeLeaf(TreeLeaf {
             head,
@@ -308,7 +335,7 @@ impl NewTreeLeaf {
         run: &Run,
         range: std::ops::Range<usize>,
         content: usize,
-        prefix: &[u8],
+        prefix: &Prefix<'_>,
     ) -> NewTreeLeaf {
         let new = NewTreeLeaf::empty(content, prefix);
         let suffix = |i: usize| &run.position(i)[prefix.len()..];

@@ -10,6 +10,7 @@ use crate::contention::CONTENTION_BOUND;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::cmp::Ordering;
 
 /// Where the next entry of a run of inserts goes.
 pub(crate) struct AppendSlot {
@@ -67,10 +68,18 @@ impl<'g> LockedTreeLeaf<'g> {
         head.live.store(live as u64, Relaxed);
     }
 
-    /// Where a position is or would be; it begins with the leaf's prefix. Looks first beside the
-    /// last insert, if it was one of a run.
+    /// Where a position of the leaf's range is or would be. Looks first beside the last insert, if
+    /// it was one of a run.
     #[inline]
     pub(crate) fn search(&self, key: SearchKey<'_>) -> SearchResult {
+        let edge = match self.leaf.beside_prefix(key) {
+            Ordering::Equal => None,
+            Ordering::Less => Some(0),
+            Ordering::Greater => Some(self.len()),
+        };
+        if let Some(i) = edge {
+            return SearchResult { i, record: None };
+        }
         let prefix = self.leaf.prefix_len();
         let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
         match self.beside_last(head, suffix) {
@@ -98,6 +107,10 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Whether a position is above all that are here, of which there are some.
     #[inline]
     pub(crate) fn is_below(&self, key: SearchKey<'_>) -> bool {
+        let beside = self.leaf.beside_prefix(key);
+        if beside != Ordering::Equal {
+            return beside == Ordering::Greater && self.len() > 0;
+        }
         let (n, prefix) = (self.len(), self.leaf.prefix_len());
         let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
         n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)

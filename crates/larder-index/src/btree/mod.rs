@@ -19,6 +19,7 @@ pub(crate) mod key_order;
 pub(crate) mod leaf;
 mod locked;
 mod node;
+mod prefix;
 mod record;
 #[allow(unsafe_code)]
 mod restructure;
@@ -36,7 +37,9 @@ use crate::btree::entries::{with_entries, Entries};
 use crate::btree::inner::{FencedLeaf, InnerLevels, RangeEnd, Seek};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
 use crate::btree::locked::lives_outside;
+use crate::btree::prefix::Prefix;
 use crate::btree::record::{Record, Stored, SLOT};
+use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::btree::view::{SearchResult, TreeView};
 use crate::config::LeafConfig;
@@ -102,7 +105,8 @@ impl BPlusTree {
             let leaf = self.inner.find(key, guard);
             if let Ok(view) = leaf.read() {
                 let prefix = leaf.prefix_len();
-                let found = match key.suffix(prefix) {
+                let suffix = key.suffix(prefix);
+                let found = match suffix.filter(|_| leaf.beside_prefix(key).is_eq()) {
                     Some(suffix) => view.search(key.head(prefix), suffix),
                     None => Ok(SearchResult { i: 0, record: None }),
                 };
@@ -395,7 +399,8 @@ impl BPlusTree {
             .capacity_for(leaf.used(), leaf.leaf().prefix_len());
         with_entries(|entries| {
             entries.collect(&leaf);
-            self.replace(guard, position, leaf, entries, capacity);
+            let prefix = leaf.leaf().prefix_and_fences();
+            self.replace(guard, position, leaf, (entries, &prefix), capacity);
         });
     }
 
@@ -405,10 +410,10 @@ impl BPlusTree {
         guard: &Guard,
         position: SearchKey<'_>,
         leaf: LockedTreeLeaf<'_>,
-        entries: &Entries,
+        (entries, prefix): (&Entries, &Prefix<'_>),
         capacity: usize,
     ) {
-        let new = entries.build(&leaf, 0..entries.len(), capacity, leaf.leaf().prefix());
+        let new = entries.build(&leaf, 0..entries.len(), capacity, prefix);
         new.inherit(leaf.leaf());
         self.inner.replace(&self.shared, leaf, position, new, guard);
     }
@@ -475,14 +480,10 @@ impl BPlusTree {
         contention: i32,
     ) {
         let mut leaf = leaf;
-        let most = self.shared.config.most;
-        let stored = if lives_outside(at.suffix.len(), value.len(), most) {
-            let (handle, bytes) = Handle::new(at.key.bytes(), value);
-            self.shared.counters.add_bytes(bytes as isize);
-            Stored::Outside(handle)
-        } else {
-            Stored::Inline(value)
-        };
+        if at.record.is_none() && leaf.leaf().beside_prefix(at.key).is_ne() {
+            return self.shorten_prefix(guard, at, leaf, value);
+        }
+        let stored = self.stored(at.key, at.suffix.len(), value);
         let old = at.record.and_then(|record| leaf.handle(&record));
         let (done, appends) = match &at.record {
             Some(record) => {
@@ -503,6 +504,58 @@ impl BPlusTree {
             drop(leaf);
         }
         self.shared.retire(guard, old);
+    }
+
+    /// What a leaf stores for a value, under a position that has so many bytes behind its prefix.
+    #[inline(always)]
+    fn stored<'v>(&self, key: SearchKey<'_>, suffix: usize, value: &'v [u8]) -> Stored<'v> {
+        if !lives_outside(suffix, value.len(), self.shared.config.most) {
+            return Stored::Inline(value);
+        }
+        let (handle, bytes) = Handle::new(key.bytes(), value);
+        self.shared.counters.add_bytes(bytes as isize);
+        Stored::Outside(handle)
+    }
+
+    /// Stores a value under a position that doesn't begin as all entries of its leaf do, and so
+    /// comes before them or behind them: puts a leaf with a shorter prefix in the leaf's place. It
+    /// may be larger than others; then the next entry that has no room splits it.
+    #[cold]
+    #[inline(never)]
+    fn shorten_prefix(
+        &self,
+        guard: &Guard,
+        at: &Place<'_>,
+        leaf: LockedTreeLeaf<'_>,
+        value: &[u8],
+    ) {
+        let (mut leaf, position) = (leaf, at.key.bytes());
+        let old = leaf.leaf().prefix_and_fences();
+        let prefix = old.shared_with(position);
+        let stored = self.stored(at.key, position.len() - prefix.len(), value);
+        let appends = leaf.insert_run(at.i);
+        let new = with_run(|run| {
+            if at.i == 0 {
+                run.push(position, stored);
+            }
+            leaf.collect_all(run);
+            if at.i > 0 {
+                run.push(position, stored);
+            }
+            let need = run.sizes(0..run.len(), prefix.len());
+            let capacity = self.capacity(need, appends > run.len() / 4, prefix.len());
+            NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix)
+        });
+        new.inherit(leaf.leaf());
+        self.inner.replace(&self.shared, leaf, at.key, new, guard);
+    }
+
+    /// The content of a leaf that needs so much, and more soon where inserts run on.
+    fn capacity(&self, need: usize, runs: bool, prefix: usize) -> usize {
+        let config = &self.shared.config;
+        let more = if runs { need / 2 } else { 0 };
+        let most = config.most_beside(prefix).max(need);
+        config.capacity_for((need + more).min(most), prefix)
     }
 
     /// Steps 1 to 3 of the module's head: the entry has no room in the leaf.
@@ -538,22 +591,19 @@ impl BPlusTree {
         with_entries(|entries| {
             entries.collect(&leaf);
             entries.insert(at.i, at.suffix, stored);
-            if need <= config.most_beside(prefix) {
-                // Where inserts run on, more will come soon.
-                let more = if appends > entries.len() / 4 {
-                    need / 2
-                } else {
-                    0
-                };
-                let capacity =
-                    config.capacity_for((need + more).min(config.most_beside(prefix)), prefix);
-                self.replace(guard, at.key, leaf, entries, capacity);
+            // What has more in common than the old leaf's prefix needs less now.
+            let all = 0..entries.len();
+            let prefix = entries.prefix(&leaf, all.clone(), leaf.leaf().prefix_and_fences());
+            let need = entries.sizes(all, prefix.len() - leaf.leaf().prefix_len());
+            let runs = appends > entries.len() / 4;
+            if need <= config.most_beside(prefix.len()) {
+                let capacity = self.capacity(need, runs, prefix.len());
+                self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
             } else if entries.len() < 2 {
                 let capacity = (need + need / 8).min(MOST_CONTENT);
-                self.replace(guard, at.key, leaf, entries, capacity);
+                self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
             } else {
                 // A run of inserts that went each beside the one before leaves a full leaf behind.
-                let runs = appends > entries.len() / 4;
                 let cut = runs.then_some(at.i + usize::from(leaf.descends()));
                 self.inner
                     .split(&self.shared, leaf, at.key, entries, cut, guard);
@@ -592,7 +642,7 @@ impl BPlusTree {
             locked.clear();
             freed += n + 1;
             if leaf.capacity() > self.shared.config.first {
-                let new = NewTreeLeaf::empty(0, leaf.prefix());
+                let new = NewTreeLeaf::empty(0, &leaf.prefix_of_fences());
                 self.inner
                     .replace(&self.shared, locked, SearchKey::new(&cursor), new, guard);
             } else {

@@ -10,6 +10,7 @@
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
 //! ```
 
+use crate::btree::prefix::common;
 use crate::btree::search_key::{eight, SearchKey};
 use crate::btree::slot::{ChildAddress, ChildSlot};
 use crate::memory::prefetch;
@@ -65,11 +66,6 @@ pub(crate) struct InnerNode {
     heads: [i32; FANOUT],
     /// Unused ones lead nowhere.
     pub(super) children: [ChildSlot<InnerNode>; FANOUT],
-}
-
-/// How many leading bytes two runs share.
-pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
 /// The four high bytes, as a number that compares as they do.

@@ -2,8 +2,9 @@
 
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
-use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf, MOST_PREFIX};
-use crate::btree::node::{common, InnerNode, Separators, FANOUT};
+use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf};
+use crate::btree::node::{InnerNode, Separators, FANOUT};
+use crate::btree::prefix::{common, Prefix};
 use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildAddress, TreeChild};
@@ -33,14 +34,6 @@ impl Splice {
 /// The shortest run of bytes above `a` and not above `b`, given `a` < `b`.
 fn separator<'b>(a: &[u8], b: &'b [u8]) -> &'b [u8] {
     &b[..(common(a, b) + 1).min(b.len())]
-}
-
-/// What all positions between the fences begin with.
-fn prefix<'f>(low: Option<&'f [u8]>, high: Option<&'f [u8]>) -> &'f [u8] {
-    match (low, high) {
-        (Some(low), Some(high)) => &low[..common(low, high).min(MOST_PREFIX)],
-        _ => &[],
-    }
 }
 
 impl InnerLevels {
@@ -96,7 +89,8 @@ impl InnerLevels {
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let (low, high) = fences(&path);
-        let part = |range: std::ops::Range<usize>, prefix: &[u8], is_left: bool| {
+        let part = |range: std::ops::Range<usize>, fences: Prefix<'_>, is_left: bool| {
+            let prefix = entries.prefix(&leaf, range.clone(), fences);
             let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
             let (first, goes_on) = (range.start, is_left == descends);
             let capacity = match runs_on {
@@ -104,7 +98,7 @@ impl InnerLevels {
                 Some(_) if goes_on => shared.config.most_beside(prefix.len()).max(need),
                 Some(_) => need,
             };
-            let new = entries.build(&leaf, range, capacity, prefix);
+            let new = entries.build(&leaf, range, capacity, &prefix);
             if runs_on.is_some() && goes_on {
                 let at = if descends { cut - 1 } else { cut };
                 new.inherit_at(old, at - first);
@@ -112,8 +106,8 @@ impl InnerLevels {
             shared.counters.leaf_came(new.memory());
             ChildAddress::of_new(new)
         };
-        let left = part(0..cut, prefix(low, Some(separator)), true);
-        let right = part(cut..n, prefix(Some(separator), high), false);
+        let left = part(0..cut, Prefix::of_fences(low, Some(separator)), true);
+        let right = part(cut..n, Prefix::of_fences(Some(separator), high), false);
         let goes_on = runs_on.is_some() && !descends && high.is_none();
         shared.counters.split();
         let at = path.last().map_or(0, |s| s.child);
@@ -166,14 +160,18 @@ impl InnerLevels {
             step.child = to;
         }
         let (_, high) = fences(&path);
-        let prefix = prefix(low, high);
+        let fences = Prefix::of_fences(low, high);
         let new = with_run(|run| {
             left.collect_all(run);
             right.collect_all(run);
+            let prefix = match run.len() {
+                0 => fences,
+                n => fences.extended(run.position(0), run.position(n - 1)),
+            };
             let need = run.sizes(0..run.len(), prefix.len());
             let capacity = shared.config.capacity_for(need, prefix.len());
             (need <= shared.config.most / 2)
-                .then(|| NewTreeLeaf::build(run, 0..run.len(), capacity, prefix))
+                .then(|| NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix))
         });
         let Some(new) = new else {
             return false;

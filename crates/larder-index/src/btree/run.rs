@@ -51,6 +51,20 @@ impl Run {
         });
     }
 
+    /// Appends an entry.
+    pub(crate) fn push(&mut self, position: &[u8], stored: Stored<'_>) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(position);
+        let middle = self.bytes.len();
+        match stored {
+            Stored::Inline(value) => {
+                self.bytes.extend_from_slice(value);
+                self.end_entry(from, middle, None);
+            }
+            Stored::Outside(handle) => self.end_entry(from, middle, Some(handle)),
+        }
+    }
+
     /// Removes the last entry.
     pub(crate) fn pop(&mut self) {
         if let Some(entry) = self.entries.pop() {
