@@ -4,7 +4,7 @@
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
 use crate::btree::run::Run;
-use crate::btree::search_key::{head_of, HEAD_MASK};
+use crate::btree::search_key::{eight, head_of, HEAD_MASK};
 use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, Torn};
@@ -302,7 +302,15 @@ impl<'g> TreeView<'g> {
                 return Ok(record.suffix().cmp(&suffix.len()));
             }
         }
-        self.compare_long(record, suffix)
+        let (own, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
+        if own > 8 || other.len() > 8 {
+            return self.compare_long(record, suffix);
+        }
+        // Both are a word, with zeros behind them. If the words are equal, the shorter is a prefix
+        // of the other.
+        let bytes = words::load(self.words, record.rest_at())?.swap_bytes();
+        let word = bytes & !(u64::MAX.checked_shr(8 * own as u32).unwrap_or(0));
+        Ok(word.cmp(&eight(other, 0)).then(own.cmp(&other.len())))
     }
 
     #[inline(never)]
