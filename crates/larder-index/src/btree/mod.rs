@@ -585,7 +585,7 @@ impl BPlusTree {
         if need + spare <= capacity {
             with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
             let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
-            debug_assert!(done, "moving together made capacity");
+            debug_assert!(done, "moving together made room");
             return;
         }
         with_entries(|entries| {
