@@ -83,11 +83,14 @@ impl Engine {
         let Some(estate) = self.0.catalog.owners.end(owner) else {
             return;
         };
+        // Nobody adds anything to the owner's record from here on.
         for table in estate.fixed {
             let admin = table.admin.lock();
             table.fixation.unfix(owner, true);
             table.follow_fixation(&admin);
         }
+        // Heirs are told, and names are free again, before the call returns, unless there are very
+        // many.
         let mut tables = VecDeque::from(estate.tables);
         tables
             .make_contiguous()
@@ -112,11 +115,13 @@ impl Engine {
         if admin.gone || table.owner() != from {
             return;
         }
+        // Under `admin`: nobody else drops the table, or gives it away.
         let heir = admin.heir.take();
         if let Some((to, data)) = heir {
             if to != from && self.0.catalog.owners.add_table(to, table) {
                 table.set_owner(to);
                 admin.heir = Some((to, data.clone()));
+                // The host is called with no lock held.
                 drop(admin);
                 self.0.host.transfer(table, from, to, &data);
                 return;
@@ -142,6 +147,8 @@ impl Engine {
             owner,
             Arc::downgrade(&self.0.catalog),
         ));
+        // Held until the table is in all lists: whoever finds it by its name meanwhile, and wants
+        // to drop or rename it, waits.
         let admin = table.admin.lock();
         if named {
             self.settle_name(name);

@@ -174,6 +174,8 @@ impl ReadAhead {
     /// (1) What comes after the last answer, if it was read and `holds` says that its stamp does.
     #[inline(always)]
     pub(crate) fn next(&mut self, holds: impl FnOnce(Stamp) -> bool) -> Option<NextEntry<'_>> {
+        // The order matters: the entry was read after the stamp was taken, and the stamp holds now,
+        // so the entry is what the table has now.
         let stamp = self.stamp?;
         let next = self.next_place()?;
         if !holds(stamp) {
@@ -194,6 +196,7 @@ impl ReadAhead {
         if !same(self.batch.key(self.at), seen) {
             return None;
         }
+        // The table changes elsewhere: the next batches go without a stamp.
         if self.stamp.take().is_some() {
             self.without_stamp = PAUSE;
         }
@@ -216,6 +219,7 @@ impl ReadAhead {
         }
         let with_stamp = self.without_stamp == 0 || !versioned;
         self.without_stamp = self.without_stamp.saturating_sub(1);
+        // Four times as many as the last time, from eight on.
         self.more = (4 * self.more).clamp(FIRST, MOST);
         (self.more, with_stamp)
     }
@@ -231,6 +235,7 @@ impl ReadAhead {
     #[inline]
     pub(crate) fn keep(&mut self, table: u64, stamp: Option<Stamp>, way: Direction, unique: bool) {
         std::mem::swap(&mut self.batch, &mut self.spare);
+        // A thread doesn't hold a megabyte for a walk that may be over.
         if self.batch.bytes.capacity() > KEEP {
             *self = ReadAhead::default();
             return;

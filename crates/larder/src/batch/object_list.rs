@@ -209,10 +209,12 @@ impl ObjectList {
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
         let mark = Mark::of(key);
         let may_have = |filter: Option<&Filter>| filter.is_none_or(|f| f.may_have(mark));
+        // A group's filter rules out 64 chunks, a chunk's 512 objects.
         let groups = self.chunks.chunks(GROUP).enumerate();
         let likely = groups.filter(|(g, _)| may_have(self.groups.get(*g)));
         let chunks = likely.flat_map(|(g, chunks)| (g * GROUP..).zip(chunks));
         let likely = chunks.filter(|(_, chunk)| may_have(chunk.filter.as_ref()));
+        // In the order of the list.
         let objects = likely.flat_map(|(c, chunk)| {
             let same = (0..chunk.ends.len()).filter(|&i| chunk.get(i).0 == key);
             same.map(move |i| c * CHUNK + i)

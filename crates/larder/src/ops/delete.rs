@@ -143,10 +143,13 @@ impl Table {
     /// `NoTable`, `Access`, `Busy`.
     pub fn delete_all_objects(&self, who: OwnerId) -> Result<usize, Error> {
         self.may_write(who)?;
+        // Pinned for the whole: the old store is looked at once more after it was replaced.
         let guard = larder_index::pin();
         let mut fresh = Some(Store::new(&self.options, &self.seed));
         loop {
             let op = self.begin(&guard)?;
+            // The linearisation point, if the word is still the one that was loaded: writes that
+            // began before, and have not revalidated yet, begin anew in the fresh store.
             let mut swap = || match self.state.replace(op.state, fresh.take()?, &guard) {
                 Ok(old) => old,
                 Err(back) => {
@@ -154,16 +157,22 @@ impl Table {
                     None
                 }
             };
+            // While the table is fixed the old index is kept, as its keys are all deleted keys. An
+            // ordered_set's `next` takes any key.
             let old = if self.kind().is_ordered() {
                 swap()
             } else {
                 self.fixation.swapping(swap)
             };
+            // It was used: the swap was made.
             if fresh.is_none() {
+                // Nobody's write of the old store notes this.
                 self.changes.note();
+                // The fresh index doesn't know yet whether the table is fixed.
                 if self.fixation.is_fixed() {
                     self.follow_fixation(&self.admin.lock());
                 }
+                // Exact, unless a write that revalidated before the swap is not counted yet.
                 let gone = op.store.count.get();
                 if let Some(old) = old {
                     reaper::free(old, &guard);

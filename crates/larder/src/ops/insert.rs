@@ -38,10 +38,13 @@ impl Table {
         self.may_write(who)?;
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| match &op.store.index {
+            // Whatever is there is replaced. The table takes the object's counts over, if they were
+            // given.
             Index::Unique(ix) => {
                 let value = (object.value(), object.is_given());
                 Ok((self.put_one(op, &**ix, key, value, |_| true).0, true))
             }
+            // The value is copied into the key's list, so it has counts of its own.
             Index::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
         })
     }
@@ -69,6 +72,7 @@ impl Table {
         self.may_write(who)?;
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| {
+            // Decided under the lock: of several that insert the key at once, one does.
             let mut inserted = false;
             let written = match &op.store.index {
                 Index::Unique(ix) => {

@@ -1,11 +1,12 @@
 //! Writing scans: delete and replace.
 //!
 //! 1. Objects are read a leaf's worth at a time and matched without a lock.
-//! 2. One that matched is changed under its leaf's lock: as it was read, or, if it has changed
-//!    meanwhile, matched anew there.
-//!
-//! A delete removes what matched in a leaf that it read without order in one change, if the leaf is
-//! as it was.
+//! 2. A delete removes those that matched in one change, if they were read without order and their
+//!    leaf has the version that was read.
+//! 3. Otherwise each that matched is changed under its leaf's lock: as it was read, or, if it has
+//!    changed meanwhile, matched anew there.
+//! 4. If the slice ends, or a change has to begin anew, among the objects of the batch, the cursor
+//!    goes back behind the last that was dealt with.
 //!
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of
 //! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
@@ -132,6 +133,8 @@ impl WriteScan {
             if usable == 0 {
                 return Ok(Step::Done);
             }
+            // (1) The batch is a copy: objects are matched without a lock. Of a bag's key, the
+            // first that matches stands for all.
             let one = table.kind().is_unique();
             let (mut dealt, mut go) = (0, true);
             self.chosen.clear();
@@ -148,10 +151,12 @@ impl WriteScan {
                 dealt += 1;
                 go = budget.spend(cost(weight, value));
             }
+            // (2)
             if at_once && table.remove_chosen(&op, batch, &self.chosen) {
                 self.count += self.chosen.len() as u64;
                 self.chosen.clear();
             }
+            // (3)
             for &i in &self.chosen {
                 let (key, value) = batch.entry(i as usize);
                 let mut turn = Turn {
@@ -164,12 +169,13 @@ impl WriteScan {
                 match act(&table, &op, &mut turn) {
                     Ok(n) => self.count += n,
                     Err(error) => {
-                        // To be met again, from the entry on.
+                        // (4) The entry is met again: nothing was done with it.
                         self.dealt.clear();
                         cursor.stop(&table, &op, batch, i as usize);
                         return Err(error);
                     }
                 }
+                // (4) Those behind it that matched are matched again in the next slice.
                 if !budget.spend(weight) && (i as usize) + 1 < dealt {
                     if !one {
                         key.clone_into(&mut self.dealt);
@@ -178,6 +184,7 @@ impl WriteScan {
                     return Ok(Step::More);
                 }
             }
+            // (4) The slice ended in (1): the rest of the batch was not matched.
             if dealt < usable {
                 cursor.stop(&table, &op, batch, dealt);
             }

@@ -65,6 +65,8 @@ impl Table {
     ) -> Result<Stamp, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
+        // Armed before anything is read, and before the state word is loaded: a change from here on
+        // ends the stamp.
         let stamp = self.changes.arm();
         let op = self.begin(&guard)?;
         let way = self.way(direction);

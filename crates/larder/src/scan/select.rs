@@ -88,7 +88,8 @@ impl Scan {
         let program = program.as_deref();
         let (weight, keypos) = (weight(program), table.keypos());
         loop {
-            // Pinned anew for each leaf's worth; results are given while it is.
+            // Pinned anew for each leaf's worth, so that a long scan holds up no memory. Results
+            // are given while it is pinned: the handles in the batch's copies stay alive.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
             let usable = cursor.fill(table, &op, (few, any_order), batch);
@@ -98,6 +99,8 @@ impl Scan {
             for i in 0..usable {
                 let (key, value) = batch.entry(i);
                 let object = raw::view(key, value, keypos, plain);
+                // After the last row that is wanted, or that the slice may read, the cursor goes
+                // back behind it.
                 let go = row(program, &object, scratch);
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {

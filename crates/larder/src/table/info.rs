@@ -110,6 +110,7 @@ impl Table {
         if admin.gone {
             return Err(Error::NoTable);
         }
+        // The owner's record lists the table, so that its end takes the fixation back.
         if self.fixation.fix(who, now) {
             catalog.owners.add_fixed(who, self);
         }

@@ -244,6 +244,8 @@ impl Table {
         sums: &mut Sums,
         out: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
+        // One walk over the elements: the ops are applied by their positions, those for one element
+        // in the order in which they came.
         let order = Order::of(ops, |op| op.pos);
         let mut patch = Patch::new(value, self.keypos(), out);
         sums.resize(ops.len(), Number::Int(0));
@@ -253,6 +255,7 @@ impl Table {
             if !patch.has(pos) {
                 return Err(self.why_not(value, ops));
             }
+            // What lies before the element is copied; then its sum takes its place.
             let old = patch.element(pos);
             let Some(mut number) = Number::from_term(old).filter(Number::is_integer) else {
                 return Err(self.why_not(value, ops));
@@ -261,6 +264,7 @@ impl Table {
                 if !op.is_whole() {
                     return Err(self.why_not(value, ops));
                 }
+                // What is wrong with a later op is reported before an integer that is too large.
                 if let Err(error) = op.apply(&mut number) {
                     too_large = Some(error);
                 }
