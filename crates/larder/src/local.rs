@@ -34,7 +34,7 @@ pub struct Local {
     /// As `bytes`.
     pub spare_terms: Option<Box<TermBuf>>,
     /// For whoever has the `Local`: work that was done and not yet reported to the host.
-    pub untold: Cell<u32>,
+    pub unreported: Cell<u32>,
 }
 
 impl Local {
@@ -49,7 +49,7 @@ impl Local {
             bytes: Vec::new(),
             keys: KeyList::new(),
             spare_terms: None,
-            untold: Cell::new(0),
+            unreported: Cell::new(0),
         }
     }
 

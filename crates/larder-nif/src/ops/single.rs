@@ -221,12 +221,12 @@ pub(super) fn weight(bytes: usize, copied: usize) -> usize {
 #[inline(never)]
 fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
-    let mut untold = local.untold.get().saturating_add(units);
-    if untold >= LEAST {
-        call.spent(untold.into());
-        untold = 0;
+    let mut unreported = local.unreported.get().saturating_add(units);
+    if unreported >= LEAST {
+        call.spent(unreported.into());
+        unreported = 0;
     }
-    local.untold.set(untold);
+    local.unreported.set(unreported);
 }
 
 /// member(Table, Key) -> boolean().

@@ -50,18 +50,21 @@ pub struct Table {
     kind: TableKind,
     compressed: bool,
     pub(crate) options: Box<Options>,
+    /// What keys are as bytes, and the seed of their hashes.
     pub(crate) form: KeyForm,
     pub(crate) seed: Seed,
+    /// The state word.
     pub(crate) state: EpochCell<Store>,
     pub(crate) latch: BatchLatch,
     pub(crate) changes: ChangeStamp,
     pub(crate) fixation: Fixation,
+    /// What may change, under `admin`.
     name: AtomicU32,
     owner: AtomicU64,
     access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
     pub(crate) beside: Mutex<Option<Beside>>,
-    /// Where the table is listed; None any more once its engine is gone.
+    /// Where the table is listed; it goes with the engine.
     catalog: Weak<Catalog>,
 }
 
