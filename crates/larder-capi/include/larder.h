@@ -396,7 +396,7 @@ size_t larder_size(const struct larder_table *table);
 // As for `larder_table_drop`.
 size_t larder_memory(const struct larder_table *table);
 
-// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`,
+// Fills `out` with one map with the properties of the table under the atoms `name`, `named`,
 // `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure`, and
 // `stats`, a map of the structure's own figures.
 //
@@ -569,11 +569,12 @@ size_t larder_view_size(struct larder_view view);
 struct larder_view larder_view_element(struct larder_view view, size_t index);
 
 // Writes views of the elements of a tuple or list, or of the keys and values of a map, each key
-// before its value, to `out`: as many as there are, `room` at most. How many there are. O(that).
+// before its value, to `out`: as many as there are, `capacity` at most. How many there are.
+// O(that).
 //
 // # Safety
-// As for `larder_view_kind`; `out` has room for `room` views, or `room` is 0.
-size_t larder_view_elements(struct larder_view view, struct larder_view *out, size_t room);
+// As for `larder_view_kind`; `out` points to `capacity` views, or `capacity` is 0.
+size_t larder_view_elements(struct larder_view view, struct larder_view *out, size_t capacity);
 
 // What a list ends with: `[]` for most, something else for an improper one; nothing for what is no
 // list. O(elements).
@@ -601,20 +602,20 @@ bool larder_view_same(struct larder_view a, struct larder_view b);
 // As for `larder_view_kind`, for both views.
 int32_t larder_view_compare(struct larder_view a, struct larder_view b);
 
-// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes,
-// the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text` reads it
-// again.
+// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `capacity`
+// bytes, the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text`
+// reads it again.
 //
 // # Safety
-// As for `larder_view_kind`; `out` has room for `room` bytes, or `room` is 0.
-size_t larder_view_text(struct larder_view view, char *out, size_t room);
+// As for `larder_view_kind`; `out` points to `capacity` bytes, or `capacity` is 0.
+size_t larder_view_text(struct larder_view view, char *out, size_t capacity);
 
 // Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`
-// reads it: the first `room` bytes; gives how many there are.
+// reads it: the first `capacity` bytes; gives how many there are.
 //
 // # Safety
 // As for `larder_view_text`.
-size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t room);
+size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t capacity);
 
 // Makes an empty world. Never null.
 struct larder *larder_new(void);

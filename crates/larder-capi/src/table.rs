@@ -408,7 +408,7 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.memory()))
 }
 
-/// Fills `out` with one map that tells the table's properties under the atoms `name`, `named`,
+/// Fills `out` with one map with the properties of the table under the atoms `name`, `named`,
 /// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure`, and
 /// `stats`, a map of the structure's own figures.
 ///
@@ -418,13 +418,13 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
 pub unsafe extern "C" fn larder_info(table: *const larder_table, out: *mut larder_terms) -> Status {
     guarded(|| {
         // SAFETY: as the caller says.
-        let found = told(&unsafe { at(table, "table") }?.0)?;
+        let found = info_map(&unsafe { at(table, "table") }?.0)?;
         // SAFETY: as the caller says.
         unsafe { fill(out, vec![found]) }
     })
 }
 
-fn told(table: &Table) -> Result<Term, Failure> {
+fn info_map(table: &Table) -> Result<Term, Failure> {
     let table = table.engine_table();
     let info = table.info().ok_or(Error::NoTable)?;
     let stats = table.stats();

@@ -277,22 +277,23 @@ pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) ->
 }
 
 /// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key
-/// before its value, to `out`: as many as there are, `room` at most. How many there are. O(that).
+/// before its value, to `out`: as many as there are, `capacity` at most. How many there are.
+/// O(that).
 ///
 /// # Safety
-/// As for `larder_view_kind`; `out` has room for `room` views, or `room` is 0.
+/// As for `larder_view_kind`; `out` points to `capacity` views, or `capacity` is 0.
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_elements(
     view: larder_view,
     out: *mut larder_view,
-    room: usize,
+    capacity: usize,
 ) -> usize {
     guarded_or(0, || {
-        if out.is_null() && room > 0 {
+        if out.is_null() && capacity > 0 {
             return Err(Failure::null("out"));
         }
         let put = |at: usize, term: TermRef<'_>| {
-            if at < room {
+            if at < capacity {
                 // SAFETY: as the caller says.
                 unsafe { out.add(at).write(larder_view::of(term)) };
             }
@@ -300,17 +301,17 @@ pub unsafe extern "C" fn larder_view_elements(
         // SAFETY: as the caller says.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => {
-                let first = tuple.iter().take(room);
+                let first = tuple.iter().take(capacity);
                 first.enumerate().for_each(|(at, term)| put(at, term));
                 tuple.arity()
             }
             Some(View::List(list)) => {
-                let first = list.iter().take(room);
+                let first = list.iter().take(capacity);
                 first.enumerate().for_each(|(at, term)| put(at, term));
                 list.len()
             }
             Some(View::Map(map)) => {
-                for (at, (key, value)) in map.iter().take(room.div_ceil(2)).enumerate() {
+                for (at, (key, value)) in map.iter().take(capacity.div_ceil(2)).enumerate() {
                     put(2 * at, key);
                     put(2 * at + 1, value);
                 }
@@ -394,43 +395,43 @@ pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> 
     })
 }
 
-/// Copies the first `room` bytes of what there is; how much there is.
+/// Copies the first `capacity` bytes of what there is; how much there is.
 ///
 /// # Safety
-/// `out` has room for `room` bytes, or `room` is 0.
-unsafe fn copy_out(all: &[u8], out: *mut u8, room: usize) -> Result<usize, Failure> {
-    if out.is_null() && room > 0 {
+/// `out` points to `capacity` bytes, or `capacity` is 0.
+unsafe fn copy_out(all: &[u8], out: *mut u8, capacity: usize) -> Result<usize, Failure> {
+    if out.is_null() && capacity > 0 {
         return Err(Failure::null("out"));
     }
-    let n = all.len().min(room);
+    let n = all.len().min(capacity);
     if n > 0 {
-        // SAFETY: `n` is at most `room`; a fresh vector overlaps nothing of the caller's.
+        // SAFETY: `n` is at most `capacity`; a fresh vector overlaps nothing of the caller's.
         unsafe { ptr::copy_nonoverlapping(all.as_ptr(), out, n) };
     }
     Ok(all.len())
 }
 
-/// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `room` bytes,
-/// the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text` reads it
-/// again.
+/// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `capacity`
+/// bytes, the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text`
+/// reads it again.
 ///
 /// # Safety
-/// As for `larder_view_kind`; `out` has room for `room` bytes, or `room` is 0.
+/// As for `larder_view_kind`; `out` points to `capacity` bytes, or `capacity` is 0.
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_text(
     view: larder_view,
     out: *mut c_char,
-    room: usize,
+    capacity: usize,
 ) -> usize {
     guarded_or(0, || {
         // SAFETY: as the caller says.
         let text = unsafe { view.term() }.map_or(String::new(), text::print);
-        if out.is_null() && room > 0 {
+        if out.is_null() && capacity > 0 {
             return Err(Failure::null("out"));
         }
-        if room > 0 {
-            let n = text.len().min(room - 1);
-            // SAFETY: `n + 1` bytes are within the room.
+        if capacity > 0 {
+            let n = text.len().min(capacity - 1);
+            // SAFETY: `n + 1` bytes are within the capacity.
             unsafe {
                 copy_out(&text.as_bytes()[..n], out.cast(), n)?;
                 out.add(n).write(0);
@@ -441,12 +442,16 @@ pub unsafe extern "C" fn larder_view_text(
 }
 
 /// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`
-/// reads it: the first `room` bytes; gives how many there are.
+/// reads it: the first `capacity` bytes; gives how many there are.
 ///
 /// # Safety
 /// As for `larder_view_text`.
 #[no_mangle]
-pub unsafe extern "C" fn larder_view_etf(view: larder_view, out: *mut u8, room: usize) -> usize {
+pub unsafe extern "C" fn larder_view_etf(
+    view: larder_view,
+    out: *mut u8,
+    capacity: usize,
+) -> usize {
     guarded_or(0, || {
         let mut bytes = Vec::new();
         // SAFETY: as the caller says.
@@ -454,6 +459,6 @@ pub unsafe extern "C" fn larder_view_etf(view: larder_view, out: *mut u8, room: 
             etf::encode(term, &NodeName::NONE, &mut bytes);
         }
         // SAFETY: as the caller says.
-        unsafe { copy_out(&bytes, out, room) }
+        unsafe { copy_out(&bytes, out, capacity) }
     })
 }

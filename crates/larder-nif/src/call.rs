@@ -76,6 +76,7 @@ pub unsafe fn enter(
         args,
         heap: Heap::new(env),
     };
+    // No panic passes. What is half made on the heap was made whole by the slots that were dropped.
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause),

@@ -1,5 +1,18 @@
 //! Term order (`==`, `<`), without recursion.
 //!
+//! ```text
+//!  a   {x, [1, 2]}     TUPLE 2 │ x │ LIST 2 │ 1 │ 2       i ─▶
+//!  b   {x, [1, 3]}     TUPLE 2 │ x │ LIST 2 │ 1 │ 3       j ─▶
+//!  open                        (tuple, 2 left) (list, 2 left)
+//! ```
+//!
+//! 1. The kinds at both cursors decide if their ranks differ: number < atom < reference < fun < …
+//! 2. Two leaves are compared, and both cursors move behind them.
+//! 3. Of two containers, tuples and maps compare their sizes first. Their children are then
+//!    compared in turn: what they have in common is noted as open.
+//! 4. When that is used up, what is left decides: of lists, the end of one against the rest of the
+//!    other.
+//!
 //! Two terms are compared in lockstep: one cursor in each, and a stack of what the open containers
 //! still have in common. A difference ends the walk, so neither cursor ever has to skip a subterm.
 //! Two maps of one size (over 1) and different bytes are compared by their order keys, which list
@@ -76,9 +89,11 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
     });
     while let Some(top) = open.last_mut() {
         if top.left == 0 {
+            // 4. The common children are equal. What stands behind them decides.
             let tails = match top.then {
                 Then::Nothing => Ordering::Equal,
                 Then::Tails(Rest::Nil, Rest::Nil) => Ordering::Equal,
+                // Both have a tail, in the place of one more child.
                 Then::Tails(Rest::Tail, Rest::Tail) => {
                     top.left = 1;
                     top.then = Then::Nothing;
@@ -95,10 +110,12 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
         }
         top.left -= 1;
         let exact = top.exact;
+        // 1. Kinds.
         let (kind, other) = (kind_at(a, i), kind_at(b, j));
         if kind.rank() != other.rank() {
             return kind.rank().cmp(&other.rank());
         }
+        // 2, 3. Leaves and containers.
         let order = match kind {
             Kind::Tuple => open_tuples(a, b, &mut i, &mut j, exact, &mut open),
             Kind::List => open_lists(a, b, &mut i, &mut j, exact, &mut open),
@@ -168,6 +185,7 @@ fn open_lists(
     let end = |tag| if tag == LIST { Rest::Nil } else { Rest::Tail };
     let (a_end, b_end) = (end(a[*i]), end(b[*j]));
     let (n, m) = (count(a, i), count(b, j));
+    // The longer one goes on with elements where the shorter one has its end.
     let then = match n.cmp(&m) {
         Ordering::Less => Then::Tails(a_end, Rest::Elements),
         Ordering::Equal => Then::Tails(a_end, b_end),
@@ -192,6 +210,8 @@ fn open_maps(
         return n.cmp(&m);
     }
     if n == 1 {
+        // The key is compared exactly, then the value as the map is. The last to be pushed comes
+        // first.
         open.extend([exact, true].map(|exact| OpenPair {
             left: 1,
             exact,
@@ -199,6 +219,7 @@ fn open_maps(
         }));
         return Ordering::Equal;
     }
+    // Several pairs: all keys count before any value, which the order key has side by side.
     (*i, *j) = (end_of(a, start_a), end_of(b, start_b));
     let (a, b) = (&a[start_a..*i], &b[start_b..*j]);
     if a == b {

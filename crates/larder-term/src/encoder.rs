@@ -137,6 +137,7 @@ impl<'b> Encoder<'b> {
             self.pending = 1;
             return;
         };
+        // A child of the innermost open map begins here, unless that has all of its pairs.
         let full = match maps.frames.last() {
             Some(frame) => maps.marks.len() - frame.first_mark == 2 * frame.pairs,
             None => true,
@@ -149,6 +150,8 @@ impl<'b> Encoder<'b> {
             self.boundary = self.boundary.wrapping_add(1);
             return;
         }
+        // Keys and values in turn. The next one begins when this one is complete: `pending` is one
+        // less then.
         maps.marks.push(here);
         self.boundary = self.boundary.wrapping_sub(1);
     }
@@ -162,6 +165,8 @@ impl<'b> Encoder<'b> {
 
     /// An integer of any size: its sign and its magnitude, low bytes first.
     pub fn big(&mut self, negative: bool, magnitude: &[u8]) {
+        // Identical integers have identical bytes: no zeros on top, and none as a large one that
+        // fits into 64 bits.
         let used = magnitude.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
         let magnitude = &magnitude[..used];
         if let Some(n) = as_i64(negative, magnitude) {
@@ -275,6 +280,7 @@ impl<'b> Encoder<'b> {
             self.broken = true;
             return Ok(());
         };
+        // The places of this map's keys and values. A map around it goes on with its own.
         let marks = maps.marks.split_off(frame.first_mark);
         let complete = marks.len() == 2 * frame.pairs && self.pending == self.boundary;
         self.boundary = frame.outer_boundary;
@@ -284,6 +290,7 @@ impl<'b> Encoder<'b> {
         if self.broken {
             return Ok(());
         }
+        // Only the outermost map has its bytes moved; see `map_order`.
         let outermost = maps.frames.is_empty();
         maps.moves.end_map(self.out, &marks, outermost)
     }
@@ -440,6 +447,8 @@ impl<'b> Encoder<'b> {
         }
         let mut copied = 0;
         for (start, end) in Heads::new(bytes) {
+            // What the mode keeps elsewhere: handles in inline mode become bytes, long binaries in
+            // shared mode become handles.
             let moves = match bytes[start] {
                 BLOB | REF_KEPT => true,
                 BIN => self.mode == Mode::Shared && end - start > INLINE_BINARY + 2,

@@ -55,15 +55,19 @@ impl Moves {
             return Ok(());
         };
         if marks.len() > 2 {
+            // Keys are compared as they are to be in the end: what is to be moved within them is
+            // moved first.
             if !self.0.is_empty() {
                 marks
                     .chunks(2)
                     .for_each(|pair| self.settle(out, pair[0], pair[1]));
             }
+            // The order of this map's pairs is noted; its bytes stay where they are.
             if let Some(runs) = order_of(out, marks)? {
                 self.0.insert(start, Move { end, runs });
             }
         }
+        // The outermost map: now all is moved, once.
         if outermost && !self.0.is_empty() {
             self.settle(out, start - 1, end);
         }
@@ -77,6 +81,7 @@ impl Moves {
             return;
         }
         let mut moved = Vec::with_capacity(to - from);
+        // Runs yet to be copied, the next one last. A run with a move in it is taken apart at that.
         let mut waiting = vec![(from, to)];
         while let Some((from, to)) = waiting.pop() {
             let Some((&start, next)) = self.0.range(from + 1..to).next() else {
@@ -84,6 +89,7 @@ impl Moves {
                 continue;
             };
             moved.extend_from_slice(&out[from..start]);
+            // Behind the move the run goes on.
             if next.end < to {
                 waiting.push((next.end, to));
             }
@@ -101,11 +107,13 @@ fn order_of(out: &[u8], marks: &[usize]) -> Result<Option<Vec<(usize, usize)>>, 
     let pairs = marks.len() / 2;
     let key = |i: usize| TermRef::within(&out[marks[2 * i]..marks[2 * i + 1]]);
     let order = |&a: &usize, &b: &usize| key_order(key(a), key(b));
+    // Mostly they are in order: a host gives them so.
     if (1..pairs).all(|i| order(&(i - 1), &i).is_lt()) {
         return Ok(None);
     }
     let mut places: Vec<usize> = (0..pairs).collect();
     places.sort_by(order);
+    // Two keys that tie are identical: there is no such map.
     if !places.windows(2).all(|w| order(&w[0], &w[1]).is_lt()) {
         return Err(DuplicateKey);
     }

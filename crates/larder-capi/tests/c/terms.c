@@ -117,7 +117,7 @@ static void there_and_back(larder_terms *t) {
     ENDS(LARDER_BAD_TERM, larder_push_etf(t, fresh, sizeof fresh, false));
     OK(larder_push_etf(t, fresh, sizeof fresh, true));
     OK(larder_push_etf(t, fresh, sizeof fresh, false));
-    /* As much as there is room for, and how much there is. */
+    /* As much as fits, and how much there is. */
     char little[4] = "zzz";
     CHECK(larder_view_text(term(t, "abcdef"), little, sizeof little) == 6 && strcmp(little, "abc") == 0);
     CHECK(larder_view_text(larder_terms_get(t, 0), NULL, 0) == 6);

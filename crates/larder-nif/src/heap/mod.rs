@@ -214,6 +214,7 @@ impl Heap {
     /// So many words, two at least.
     #[inline(always)]
     fn take(&self, words: usize) -> *mut Word {
+        // Mostly the heap has so many words left: a comparison and a store.
         match top::take(self.env, words) {
             Some(place) => place,
             None => self.take_block(words),
@@ -229,6 +230,7 @@ impl Heap {
             true => (self.taken.get() / 4).min(AHEAD),
             false => 0,
         };
+        // The emulator makes a tuple, which may mean a new piece of heap.
         let block = self.block(words + ahead);
         self.taken.set(self.taken.get() + words + ahead);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
@@ -256,6 +258,7 @@ impl Heap {
     /// A tuple, and the slots of its elements, one at least.
     #[inline(always)]
     pub fn tuple(&self, arity: usize) -> (Word, Slots) {
+        // The header says how many words follow. They are filled one by one, `[]` meanwhile.
         let place = self.take(arity + 1);
         // SAFETY: as many words were taken.
         unsafe { place.write(layout::arity_header(arity)) };
@@ -282,6 +285,7 @@ impl Heap {
     /// A list of so many cells, one at least.
     #[inline(always)]
     pub fn cells(&self, count: usize) -> (Word, Cells) {
+        // One run: each cell's tail is the cell behind it, so only heads are left open.
         let next = self.take(2 * count);
         (layout::cell_word(next), Cells { next, left: count })
     }
@@ -328,10 +332,13 @@ impl Heap {
     #[inline]
     pub fn binary(&self, bytes: &[u8], start: usize, end: usize) -> Word {
         let wanted = &bytes[start..end];
+        // Short binaries lie on the heap whole; others are counted, which the emulator does.
         let head = layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= WHOLE);
         let Some((header, size)) = head else {
             return self.official_binary(wanted);
         };
+        // Up to 32 bytes are copied by two instructions of fixed length, whatever lies behind them,
+        // if that may be read and the heap may be written there.
         let place = match bytes[start..].first_chunk() {
             Some(most) if wanted.len() <= AT_ONCE => self.at_once(most, wanted.len()),
             _ => None,
@@ -349,6 +356,7 @@ impl Heap {
     /// that are given, whatever `len` is, if the heap has so many words left.
     #[inline(always)]
     fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
+        // As many words as its bytes take; those up to 32 bytes are written and not taken.
         let words = len.div_ceil(WORD);
         let place = top::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
         // SAFETY: behind the two words there are so many words, which nobody uses: the binary's,
@@ -412,7 +420,9 @@ impl Heap {
     /// keys. None if it isn't known how one lies.
     #[inline]
     pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
+        // Larger maps are trees, or the emulator's business.
         let header = layout::flatmap_header().filter(|_| count <= layout::MOST_IN_ORDER)?;
+        // Map and tuple of keys in one run, the keys behind the values.
         let place = self.take(4 + 2 * count);
         // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a
         // tuple.
@@ -463,6 +473,8 @@ impl Heap {
     /// isn't known how one lies.
     #[inline]
     pub fn integer(&self, negative: bool, magnitude: &[u8]) -> Option<Word> {
+        // Digits of 64 bits, low ones first: the magnitude's bytes as they are, filled up with
+        // zeros.
         let digits = magnitude.len().div_ceil(WORD);
         let header = layout::integer_header(negative, digits)?;
         let place = self.take(1 + digits);
@@ -492,6 +504,7 @@ impl Heap {
     /// A reference of this node that keeps nothing alive; None if it isn't known how one lies.
     #[inline]
     pub fn reference(&self, numbers: layout::Numbers) -> Option<Word> {
+        // All of its words are known from its numbers.
         let words = layout::reference_words(numbers)?;
         let place = self.take(words.len());
         // SAFETY: as many words were taken.

@@ -57,6 +57,7 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
 /// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for
 /// one by one.
 pub fn prove_heap_binaries(env: *mut Env) {
+    // Of no byte, of a part of a word, of whole words, and the longest.
     let samples = [0, 1, 8, 13, 64].map(|size| {
         let (mut word, bytes) = (NIL, vec![0x5A_u8; size]);
         // SAFETY: `env` is the environment of the running load callback; the call gives memory for
@@ -71,6 +72,7 @@ pub fn prove_heap_binaries(env: *mut Env) {
     let kind = unsafe { *place(samples[0].0) } & HEADER;
     // Ordering: Relaxed, all, as in `heap_binary`.
     HEAP_BINARY.store(kind, Ordering::Relaxed);
+    // Older releases have the size in bytes, newer ones in bits.
     let fits = |unit: usize| {
         HEAP_BINARY_UNIT.store(unit, Ordering::Relaxed);
         samples
@@ -81,6 +83,7 @@ pub fn prove_heap_binaries(env: *mut Env) {
         HEAP_BINARY.store(0, Ordering::Relaxed);
         return;
     }
+    // They can be read. They are written, too, if the header is known in full.
     HEAP_BINARY_HEAD.store(kind, Ordering::Relaxed);
     let heads = samples.iter().all(|(word, bytes)| {
         // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was
@@ -261,9 +264,16 @@ pub unsafe fn counted_term(
 }
 
 /// Makes a counted binary of 1,000 bytes and looks how its term lies and where its count is.
+///
+/// 1. The term has five words, of which size, counted binary and bytes are as the official
+///    functions say.
+/// 2. Of the words between the binary's beginning and its bytes, one rises by one while a copy of
+///    the term exists, and no other changes: that is the count.
+/// 3. A count that is added there can be given back officially, and can become that of a term.
 pub fn prove_shared(env: *mut Env) -> Option<()> {
     const SIZE: usize = 1000;
     let mut binary = Binary::empty();
+    // A binary whose bytes and counted part are known, as it was allocated officially.
     // SAFETY: the call fills in the binary, whose bytes are then written once, before anybody can
     // see them. It is turned into a term of the load callback's environment, which holds it from
     // then on.
@@ -292,6 +302,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     if !fits || (counted as usize) >= data as usize || data as usize - counted as usize > 64 {
         return None;
     }
+    // 2. The words in front of the bytes, before, during and after there is a second term.
     let head = (data as usize - counted as usize) / size_of::<Word>();
     // SAFETY: the words between the binary's beginning and its bytes; nobody else has the binary.
     let look = || unsafe { std::slice::from_raw_parts(counted.cast::<Word>(), head).to_vec() };
@@ -305,6 +316,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
         during
     };
     let after = look();
+    // Exactly one differs, by one, and is as before when the copy is gone.
     let changed: Vec<usize> = (0..head).filter(|&i| before[i] != during[i]).collect();
     let &[at] = &changed[..] else { return None };
     if before != after || during[at] != before[at] + 1 {
@@ -312,6 +324,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     }
     // Ordering: Relaxed, as in `kind`; forgotten again below if it can't be used.
     COUNT.store(at, Ordering::Relaxed);
+    // 3. Counts are taken and given back.
     // SAFETY: the term holds the binary; what is counted here is given back, or given to another
     // term.
     let works = unsafe {
@@ -336,6 +349,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
 
 pub fn prove_parts(env: *mut Env) {
     let (mut heap, mut large) = (NIL, NIL);
+    // A part of a binary on the heap, and one of a counted binary.
     // SAFETY: `env` is the environment of the running load callback; the calls give memory for as
     // many bytes as asked.
     let parts = unsafe {

@@ -50,10 +50,13 @@ pub fn prove_funs(samples: &Samples) -> Option<()> {
     let words = unsafe { words(word, LOOKED_AT + 1) };
     let [a, b] = samples.free;
     let are_there = |i: &usize| words[*i..i + 2] == [a, b] || words[*i..i + 2] == [b, a];
+    // The two variables are known and are nothing else in a fun: where they lie side by side is
+    // where variables begin.
     let free = (2..LOOKED_AT).find(are_there)?;
     // Ordering: Relaxed, as in `kind`.
     FREE.store(free, Ordering::Relaxed);
     note(word, Kind::Fun);
+    // Funs of the form `fun M:F/A` may have the header of other funs, or one of their own.
     let exports = [samples.exports[0]?, samples.exports[1]?];
     let is_boxed = exports.iter().all(|&word| is_boxed(word));
     if is_boxed && kind(exports[0]) == Kind::Other && fun_entry(exports[0]) != fun_entry(exports[1])

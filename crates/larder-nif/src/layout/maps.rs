@@ -60,6 +60,7 @@ pub fn prove_flatmaps(env: *mut Env) {
         };
         (map, keys, values)
     });
+    // One header for all sizes, and the size behind it.
     // SAFETY: a map that was just made is a boxed term.
     let header = unsafe { *place(samples[0].0) };
     // SAFETY: as above; behind the header of a small map, of any layout, lie at least two words.

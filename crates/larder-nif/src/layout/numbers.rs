@@ -71,6 +71,7 @@ pub fn prove_integers(env: *mut Env) {
             .for_each(|digit| etf.extend_from_slice(&digit.to_le_bytes()));
         from_external_format(env, &etf)
     };
+    // Of each sign, integers of one, two, three and 31 digits.
     for (negative, sign) in [(false, &POSITIVE), (true, &NEGATIVE)] {
         let mut heads = Vec::new();
         for digits in samples {
@@ -79,6 +80,7 @@ pub fn prove_integers(env: *mut Env) {
             };
             // SAFETY: a large integer has as many words as its digits take, in any layout.
             let (header, words) = unsafe { (*place(word), words(word, digits.len())) };
+            // The header says how many digits there are, and these lie behind it, low ones first.
             if header >> 6 != digits.len()
                 || !words
                     .iter()
@@ -88,6 +90,7 @@ pub fn prove_integers(env: *mut Env) {
             }
             heads.push((word, header & HEADER));
         }
+        // The rest of the header is the sign, whatever the size.
         if heads.iter().any(|head| head.1 != heads[0].1) {
             return;
         }

@@ -64,6 +64,7 @@ impl Pids {
         serial_bits: u32,
         make: &dyn Fn(u32, u32) -> Option<Word>,
     ) -> Option<Pids> {
+        // What each bit of id and serial adds to the word of the pid with neither.
         let mut bits = [0; 64];
         for bit in 0..id_bits {
             bits[bit as usize] = make(1 << bit, 0)? ^ zero;
@@ -71,6 +72,7 @@ impl Pids {
         for bit in 0..serial_bits {
             bits[32 + bit as usize] = make(0, 1 << bit)? ^ zero;
         }
+        // The same for whole bytes: eight look-ups make a word.
         let mut bytes = Box::new([[0; 256]; 8]);
         for (table, bits) in bytes.iter_mut().zip(bits.chunks(8)) {
             for (byte, sum) in table.iter_mut().enumerate() {

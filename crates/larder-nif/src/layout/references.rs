@@ -76,6 +76,8 @@ pub fn may_be_magic(words: &[u32]) -> bool {
 pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     let numbers = |word| external_format(env, word, parse_reference).map(|parsed| parsed.2);
     let mut first = None;
+    // Eight in a row, since their numbers differ: what is the same in all of them is the header and
+    // the mark.
     for _ in 0..8 {
         // SAFETY: `env` is the environment of the running load callback.
         let word = unsafe { enif_make_ref(env) };
@@ -90,6 +92,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
         }
         note(word, Kind::Reference);
     }
+    // References are known. What follows is about aliases alone, which some releases have.
     let Some((header, mark)) = first else { return };
     store_pair(&REFERENCE, header, mark);
     let Some(word) = alias.filter(|&word| is_boxed(word)) else {

@@ -103,11 +103,13 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
     if samples.iter().all(|sample| sample.kind == first.kind) {
         return None;
     }
+    // 1. The word behind the header is an address, and the value lies behind it, near by.
     let (header, address) = parts(first);
     let to_value = (first.value as usize).wrapping_sub(address);
     if to_value == 0 || to_value > FURTHEST || to_value % 8 != 0 {
         return None;
     }
+    // 2. Header and distance are the same for all samples.
     let same = |sample: &Sample| {
         let (head, address) = parts(sample);
         head == header
@@ -123,6 +125,7 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
         // memory, or `same` had not held for all.
         unsafe { *word == sample.kind }
     };
+    // 3. Somewhere between the two is the type, at the same distance for all, though types differ.
     let mut places = (0..to_value).step_by(8);
     let to_type = places.find(|&to_type| samples.iter().all(|sample| is_type(to_type, sample)))?;
     Some((header, to_type, to_value))

@@ -128,10 +128,13 @@ pub fn is_alive(env: *mut Env, pid: Pid) -> bool {
 
 /// Sees to it that the end of the process is noticed; false if it is gone already.
 pub fn watch(env: *mut Env, pid: Pid) -> bool {
+    // The lock is held until the monitor is in place: whoever comes meanwhile finds the process
+    // watched, or gone.
     let mut watched = shard(pid).lock();
     if watched.contains_key(&pid.pid) {
         return true;
     }
+    // The engine knows the owner before the monitor can fire.
     ENGINE.register_as(pid.pid as u64);
     let owner = OWNERS.make(Owner {
         pid,
@@ -167,8 +170,13 @@ pub unsafe extern "C" fn down(
 /// when this returns, the heirs have been told. Nothing that is called here comes back here.
 pub fn end(pid: Pid) {
     static ENDING: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
+    // 1. Nobody finds the process watched any more. The resource is dropped last, outside of the
+    // lock.
     let watched = shard(pid).lock().remove(&pid.pid);
+    // 2. One thread at a time ends owners of a shard. So who comes second waits until the first has
+    // told the heirs.
     let ending = ENDING[number(pid)].lock();
+    // 3. The engine passes the tables on, or drops them. A second time finds none.
     ENGINE.down(id(pid));
     drop(ending);
     drop(watched);
@@ -189,6 +197,7 @@ impl Drop for Guard {
 /// If the table's owner is gone and nobody has said so yet, sees to the tables that it left. True
 /// if there was something to see to.
 pub fn settle(env: *mut Env, table: &Table) -> bool {
+    // The owner first: a table that is passed on meanwhile has another one, who runs.
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
     if gone {
@@ -207,6 +216,7 @@ pub fn holds_name(env: *mut Env, name: Atom) -> bool {
 /// A resource whose destruction tells that the process is going, for Erlang to keep where the
 /// process's exit drops it first; None if the process is gone, or has enough of them.
 pub fn guard(env: *mut Env, pid: Pid) -> Option<Word> {
+    // Watched first, so that the guard has an owner to count for.
     let wanted =
         watch(env, pid) && with_owner(pid, |owner| owner.guards.take_place()).unwrap_or(false);
     wanted.then(|| GUARDS.make(Guard { pid }).term(env))
@@ -236,6 +246,7 @@ pub fn send_transfer(table: &Arc<Table>, from: Pid, to: Pid, data: impl FnOnce(*
     // caller's is that of the running callback, or null on a thread of our own, as `enif_send`
     // wants it.
     unsafe {
+        // A message is made in an environment of its own, which the send empties.
         let env = enif_alloc_env();
         let data = data(env);
         let message = call::tuple(

@@ -115,6 +115,7 @@ fn text(env: *mut Env, word: Word) -> String {
     // SAFETY: the buffer has the size given; `env` is the caller's.
     let written =
         unsafe { enif_get_atom(env, word, latin1.as_mut_ptr().cast::<c_char>(), 256, LATIN1) };
+    // One byte a character, and a zero byte at the end.
     if written > 0 {
         return latin1[..written as usize - 1]
             .iter()

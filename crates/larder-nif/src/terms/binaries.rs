@@ -53,6 +53,8 @@ pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
         Some(shared) if is_kept(bytes, &shared) => {
             // SAFETY: the term that was read holds the binary during the call.
             unsafe { layout::retain(shared.binary) }
+            // The beginning of the whole needs nothing beside the count: where it begins is known
+            // from the binary.
             if bytes.as_ptr() == shared.whole.0 {
                 // SAFETY: the bytes are the binary's first, and the count is the blob's.
                 return unsafe { Blob::of_host(shared.binary as usize, bytes.len()) };
@@ -152,6 +154,7 @@ unsafe fn of_counted(
         layout::retain(counted);
         layout::counted_term(env, counted, bytes, len)
     };
+    // A term of the count is the whole binary; of a part a part is made.
     let whole = layout::bits(word)?.bytes;
     if whole.len() == len {
         return Some(word);

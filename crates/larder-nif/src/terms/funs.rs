@@ -85,6 +85,7 @@ pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
     }
     let mut bytes = Vec::new();
     official::to_bytes(env, word, &mut bytes).ok()?;
+    // What is in front of the free variables is the code's.
     // SAFETY: one whole term, without handles.
     let head = head_of(unsafe { TermRef::trusted(&bytes) })?;
     of_head(env, &bytes[..head]).filter(|_| is_known(entry))
@@ -113,6 +114,7 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     }
     let mut bytes = head.to_vec();
     let free = larder_term::head(&bytes, 0).1 as usize;
+    // A template: a fun of this code with `[]` for each variable.
     bytes.resize(head.len() + free, tags::NIL);
     // SAFETY: a fun with as many free variables as its head says, each `[]`: one whole term.
     let word = official::decode(env, unsafe { TermRef::trusted(&bytes) })?;

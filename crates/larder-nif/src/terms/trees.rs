@@ -68,6 +68,7 @@ pub fn read(word: Word) -> Option<Tree> {
     if header != headers[0] && header & !(ALL << PRESENT) != headers[1] {
         return None;
     }
+    // It is a root: the header says which children are there.
     let mut tree = Tree::default();
     // SAFETY: the size follows the header of a root.
     let size = unsafe { *place(word).add(1) };
@@ -87,6 +88,7 @@ impl Tree {
         };
         // SAFETY: as above.
         let present = unsafe { *at } >> PRESENT & ALL;
+        // One bit for each child that is there, lowest first; of these, the ones that are nodes.
         let (mut left, mut nodes) = (present, 0);
         for &child in children {
             let bit = left & left.wrapping_neg();
@@ -140,6 +142,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
     };
     let (last, first) = (atom("larder_z"), atom("larder_a"));
     let map = heap.official_map(&[last, first], &[NIL, NIL]);
+    // Two atoms whose texts and numbers are in different orders.
     let by_text = match layout::flatmap(map)?.0 {
         [a, _] => *a == first,
         _ => return None,
@@ -166,6 +169,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
         heap.cell(heap_int(heap, 1), NIL),
         binary,
     ];
+    // Given in another order, they have to come back in this one.
     let mixed: Vec<Word> = (0..keys.len()).map(|i| keys[i * 7 % keys.len()]).collect();
     let map = heap.official_map(&mixed, &mixed);
     let in_order = layout::flatmap(map)?.0 == keys;
@@ -195,6 +199,7 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
     let mut found = [0; 3];
     for &word in &samples {
         let root = header(word)?;
+        // A root with all children may have a header of its own.
         let at = usize::from(root >> PRESENT & ALL != ALL);
         let base = if at == 0 {
             root
@@ -226,6 +231,7 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
         // Ordering: Relaxed, as in `is_order_known`.
         place.store(header, Ordering::Relaxed);
     }
+    // The last word has the whole way there and back.
     if samples.iter().all(|&word| comes_back(word)) {
         return Some(());
     }

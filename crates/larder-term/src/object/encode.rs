@@ -75,6 +75,7 @@ impl<'b> ObjectEncoder<'b> {
     /// The key: the closure pushes one term. Comes before the first element, once.
     #[inline]
     pub fn key<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+        // In the right place, and once.
         self.complete &= !self.keyed && self.object.value.len() == self.header;
         self.keyed = true;
         self.missing = self.missing.wrapping_sub(1);
@@ -128,6 +129,7 @@ impl<'b> ObjectEncoder<'b> {
             let exact = TermRef::within(&value[self.header..]);
             order_key::encode(exact, key);
             if order_key::comes_back(exact) {
+                // The order key says all of the key: the value need not have it.
                 self.flags |= FROM_ORDER;
                 value.truncate(self.header);
                 return result;
@@ -167,6 +169,7 @@ impl<'b> ObjectEncoder<'b> {
             self.missing = usize::MAX;
             return false;
         }
+        // Handles are looked for in the bytes when the value goes, so those stay plain.
         if self.compress && self.flags & HAS_HANDLES == 0 {
             self.pack();
         }

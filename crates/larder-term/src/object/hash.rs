@@ -29,10 +29,12 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let seed = SEED.get_or_init(Seed::random);
     let (header, at) = varint::read(value, 0);
     let flags = header as u8;
+    // Mostly the bytes are canonical: nothing kept outside, packed, or in one form of several.
     let plain = flags & (HAS_HANDLES | COMPRESSED) == 0 && !has_tree_map(&value[at..]);
     if plain && flags & EXACT_KEY == 0 && !(legacy_zero() && may_hold_zero(&value[at..])) {
         return seed.hash(&value[at..]);
     }
+    // Otherwise each element is written in inline mode, and that is hashed.
     let mut unpacked = Vec::new();
     let mut others = &value[at..];
     if flags & COMPRESSED != 0 {

@@ -1,9 +1,26 @@
 //! Changing some elements of a stored value without taking the object apart.
 //!
 //! ```text
-//!  value     head [exact key] | e1 | e2 | e4 | e5 …         (the key is the third)
-//!                               copied ╯ ▲ ╰ e4 is next: what is before it will be copied, and a term in its place
+//!  value     head [exact key] | e1 | e2 | e4 | e5 …        (the key is the third element)
+//!                             ▲    ▲
+//!                          done    at, position 2           e1 is yet to be copied, e2 is next
+//!  out       head [exact key]
 //! ```
+//!
+//! 1. [`Patch::new`] reads the head and stands before the first element. Nothing is written yet.
+//! 2. [`Patch::element`] walks to a position and gives the element there. The walk is by heads: no
+//!    element on the way is read.
+//! 3. [`Patch::put`] copies what lies between `done` and `at` in one run, writes the new term, and
+//!    goes on behind the old one.
+//! 4. [`Patch::finish`] copies the rest, and says whether the value's handles are the same.
+//!
+//! Invariants: `out` is what the value's first `done` bytes have become; `done <= at`; positions
+//! are asked for in ascending order. A [`Patch`] owns no counts: who stores the result takes those
+//! of the handles that came, and drops those that went.
+//!
+//! Of a compressed value the run at its front is plain (see `object/packed.rs`), and is patched
+//! where it lies; [`close`] then writes the run's new length. Elements behind the run need the
+//! value unpacked first ([`patchable`]).
 
 use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
@@ -34,15 +51,18 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// Of a packed value only elements in its run may be asked for.
     #[inline(always)]
     pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
+        // The head is mostly one byte: the arity, and four flags.
         let (header, mut at) = match value[0] {
             header @ 0..0x80 => (u64::from(header), 1),
             _ => varint::read(value, 0),
         };
         // Before a run stands its length.
         at += usize::from(header as u8 & COMPRESSED != 0);
+        // The exact key is no element: it is copied along with the head.
         if header as u8 & EXACT_KEY != 0 {
             at = end_of(value, at);
         }
+        // Counters grow by a few bytes at the most, so this is mostly all that is needed.
         out.reserve(value.len() + 16);
         Patch {
             value,
@@ -72,11 +92,13 @@ impl<'v, 'o> Patch<'v, 'o> {
     pub fn element(&mut self, position: usize) -> TermRef<'v> {
         debug_assert!(self.has(position) && self.position <= position);
         while self.position < position {
+            // The key takes a position and no bytes.
             if self.position != self.keypos {
                 self.at += skip(&self.value[self.at..]);
             }
             self.position += 1;
         }
+        // `at` is where the element begins. It is skipped once more to know its end.
         let rest = &self.value[self.at..];
         TermRef::within(&rest[..skip(rest)])
     }
@@ -85,9 +107,12 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// asked for last.
     #[inline(always)]
     pub fn put_with(&mut self, old: TermRef<'v>, write: impl FnOnce(&mut Vec<u8>)) {
+        // All that lies before the old element is kept, in one copy.
         self.copy(self.at);
         write(self.out);
+        // Whether a handle goes is looked for only where the value says it has any.
         self.changed |= super::value_has_handles(self.value) && blob::has_handles(old.bytes());
+        // The old element is done with: it is neither copied nor walked over.
         self.at += old.bytes().len();
         (self.position, self.done) = (self.position + 1, self.at);
     }
@@ -102,6 +127,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// Writes the rest. Whether the handles are those of before, each as often.
     #[inline(always)]
     pub fn finish(mut self) -> bool {
+        // Elements behind the last that was put.
         self.copy(self.value.len());
         if self.handles {
             self.out[0] |= HAS_HANDLES;
@@ -111,6 +137,7 @@ impl<'v, 'o> Patch<'v, 'o> {
 
     #[inline(always)]
     fn copy(&mut self, to: usize) {
+        // Neighbouring counters have nothing between them, or a byte: no call for those.
         match &self.value[self.done..to] {
             [] => {}
             &[byte] => self.out.push(byte),

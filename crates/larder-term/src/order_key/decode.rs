@@ -138,12 +138,14 @@ impl KeyReader<'_> {
 
     #[inline]
     fn number(&mut self, out: &mut Vec<u8>) {
+        // All negative numbers are below zero's byte, with all bits turned.
         let negative = self.key[self.at] < ZERO;
         let turned = if negative { 0xFF } else { 0 };
         let first = self.byte() ^ turned;
         if first == LONG {
             return self.long(negative, turned, out);
         }
+        // Twice the magnitude, and one more where a fraction follows.
         let w = match first {
             first if first <= LENGTHS => u64::from(first - ZERO),
             first => self.word(usize::from(first - LENGTHS), turned),
@@ -153,6 +155,7 @@ impl KeyReader<'_> {
         if w & 1 == 0 {
             return push_int(out, if negative { -whole } else { whole });
         }
+        // A fraction: a float, the sum of two parts that share no bit.
         let fraction = f64::from_bits(self.word(8, turned));
         let magnitude = whole as f64 + fraction;
         let mut enc = Encoder::new(out, Mode::Inline);

@@ -43,6 +43,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
     let mut open = OpenLists::default();
     let (mut at, mut comes_back) = (0, true);
     while at < bytes.len() {
+        // Each turn writes one head. Small integers first: they are the commonest, and their tag is
+        // all of them.
         let tag = bytes[at];
         at = match tag {
             SMALL.. => {
@@ -56,6 +58,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
             }
             ATOM1..=ATOM4 => {
                 let end = at + 2 + usize::from(tag - ATOM1);
+                // Atoms compare by their texts, so the text is written.
                 let id = bytes[at + 1..end].iter().rev();
                 let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
                 sink.byte(ATOM);
@@ -65,6 +68,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
             }
             TUPLE => {
                 let (arity, next) = varint::read(bytes, at + 1);
+                // The arity precedes the elements, as it does in term order.
                 let (first, rest, used) = count_parts(arity);
                 sink.run([TUPLE_KEY, first], 2);
                 sink.run(rest, used);
@@ -79,6 +83,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 } else {
                     Ends::Improper
                 };
+                // Texts are lists of small integers: their run is written without a look at what is
+                // open.
                 let short = short_ints(&bytes[next..], count, &mut sink);
                 open.push(count - short as u64, ends)?;
                 next + short
@@ -93,6 +99,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 end
             }
         };
+        // What was written may have been the last child of containers that are open.
         open.end(&mut sink);
     }
     Some((sink.finish()?, comes_back))
@@ -148,6 +155,7 @@ impl OpenLists {
     #[inline]
     fn tuple(&mut self, arity: u64) -> Option<()> {
         match self.depth {
+            // Outside of lists nothing follows a tuple's last element: it need not be remembered.
             0 => Some(()),
             _ => self.push(arity, Ends::Tuple),
         }
@@ -159,6 +167,8 @@ impl OpenLists {
         while let Some(depth) = self.depth.checked_sub(1) {
             let (left, ends) = &mut self.all[depth];
             match (*left, *ends) {
+                // The last element of an improper list is written. The tail comes next, without an
+                // announcement.
                 (0, Ends::Improper) => {
                     *ends = Ends::Tuple;
                     return;

@@ -175,6 +175,7 @@ impl KeyWriter<'_, '_> {
                 left: 0,
                 improper,
                 exact,
+                // No element is left: an end mark, or the tail, which is announced by nothing.
             } => match improper {
                 true => self.term(exact),
                 false => self.out.push(NIL_KEY),
@@ -190,6 +191,8 @@ impl KeyWriter<'_, '_> {
                     improper,
                     exact,
                 });
+                // Each element is announced. So a list that ends earlier has the end mark, which is
+                // less, in the place of the announcement.
                 self.out.push(CONS);
                 self.term(exact);
             }
@@ -204,6 +207,7 @@ impl KeyWriter<'_, '_> {
                 end,
                 exact,
             } => match places.pop() {
+                // All values are written: on behind the map.
                 None => self.at = end,
                 Some(place) => {
                     self.open.push(Pending::Values { places, end, exact });
@@ -217,6 +221,7 @@ impl KeyWriter<'_, '_> {
     /// Writes the head at the cursor and opens what has children.
     fn term(&mut self, exact: bool) {
         let start = self.at;
+        // The cursor moves behind the head; children are written by later steps.
         let (end, children) = head(self.bytes, start);
         self.at = end;
         match kind_at(self.bytes, start) {
@@ -229,6 +234,7 @@ impl KeyWriter<'_, '_> {
                 });
             }
             Kind::List => {
+                // A list has no count in its key: its elements decide before its length does.
                 let improper = self.bytes[start] == ILIST;
                 let left = children - u64::from(improper);
                 self.open.push(Pending::List {
@@ -255,6 +261,7 @@ impl KeyWriter<'_, '_> {
     fn map(&mut self, start: usize, pairs: u64, exact: bool) {
         self.out.push(MAP_KEY);
         push_count(pairs, self.out);
+        // One pair is in order as it is: the key, exact, and then the value.
         if pairs < 2 {
             self.open.push(Pending::Terms { left: pairs, exact });
             self.open.push(Pending::Terms {
@@ -264,6 +271,8 @@ impl KeyWriter<'_, '_> {
             return;
         }
         let bytes = self.bytes;
+        // Others are written key by key and sorted afterwards. Where they begin is found once for
+        // all maps of the term.
         let map = self
             .maps
             .get_or_insert_with(|| MapIndex::new(bytes))
@@ -278,6 +287,7 @@ impl KeyWriter<'_, '_> {
     }
 
     fn next_key(&mut self, map: usize, done: usize, mut starts: Vec<usize>, exact: bool) {
+        // Where this key begins, or the last one ended.
         starts.push(self.out.len());
         let Some(index) = &self.maps else { return };
         let places = index.places(map);
@@ -292,6 +302,8 @@ impl KeyWriter<'_, '_> {
             });
             return self.term(true);
         }
+        // All keys are written: they are sorted as bytes, which is term order, and the values
+        // follow in the same order.
         let order = sort_runs(self.out, &starts);
         let end = places.end();
         let places = order.into_iter().rev().map(|i| places.value(i)).collect();
@@ -387,6 +399,7 @@ fn push_text(atom: Atom, out: &mut impl Sink) {
 fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
     let run = |i: usize| &out[starts[i]..starts[i + 1]];
     let mut order: Vec<usize> = (0..starts.len() - 1).collect();
+    // Often they are in order already.
     if order.is_sorted_by(|&a, &b| run(a) <= run(b)) {
         return order;
     }

@@ -1,4 +1,19 @@
-//! Numbers in order keys; `order_key` describes the format.
+//! Numbers in order keys.
+//!
+//! ```text
+//!  w = 2 * magnitude, + 1 if there is a fraction
+//!
+//!  0 ≤ w < 96    80 + w                       7 ─▶ 8E         −7 ─▶ 71, all bits turned
+//!  w of n bytes  DF + n, the bytes            100 ─▶ E0 C8    −100 ─▶ 1F 37
+//!  more than 8   E8, count, the bytes
+//!  a fraction    behind any of these: its eight IEEE bytes
+//! ```
+//!
+//! Why this compares: a longer `w` has a greater first byte; of equal length the bytes decide, high
+//! ones first; of equal whole part the one with a fraction has the odd `w`, and two fractions
+//! compare as their IEEE bits do. Turned bits put larger magnitudes first among negative numbers,
+//! and all of them below 80. An integer and the float of its value have the same `w` and no
+//! fraction: the same bytes.
 
 use super::sink::Sink;
 use crate::{host::legacy_zero, view::BigRef};
@@ -22,6 +37,7 @@ pub fn of_int(n: i64) -> Option<(u8, [u8; 8], usize)> {
     if magnitude >= 1 << 63 {
         return None;
     }
+    // Below 2^63, so twice the magnitude fits into eight bytes.
     let w = 2 * magnitude;
     // All ones for a negative number, whose bits are turned.
     let turned = n >> 63;
@@ -41,10 +57,12 @@ pub fn to_int(key: &[u8]) -> Option<i64> {
         let w = u64::from(first.wrapping_sub(ZERO));
         return (rest.is_empty() && w & 1 == 0).then(|| signed(w, turned));
     }
+    // The first byte is a length: exactly so many bytes follow, or it is another term.
     let used = usize::from(first - LENGTHS);
     if used > 8 || rest.len() != used {
         return None;
     }
+    // An odd `w` is a float's whole part.
     let w = (big_endian(rest) ^ turned) & (u64::MAX >> (64 - 8 * used as u32));
     (w & 1 == 0).then(|| signed(w, turned))
 }
@@ -121,6 +139,7 @@ pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
     let (turned, turned_word) = turns(n.negative);
     // Twice the magnitude, high bytes first: what is above its words, then those, each with the bit
     // that comes up from the next one.
+    // The highest word may be part of one.
     let words = n.magnitude.chunks_exact(8);
     let above = words.remainder();
     let mut high = above
@@ -131,7 +150,9 @@ pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
     let carry = |at: usize| u64::from(n.magnitude[at - 1] >> 7);
     let whole = n.magnitude.len() - used;
     high = high << 1 | carry(whole);
+    // Doubling may have carried into one more byte.
     used += usize::from(high >> (8 * used) != 0);
+    // The high bytes, then the words downwards.
     push_long(whole + used, turned, out, |out| {
         let bytes = (high << (64 - 8 * used.max(1)) ^ turned_word).to_be_bytes();
         out.run(bytes, used);
@@ -147,6 +168,7 @@ pub(super) fn push_float(x: f64, out: &mut impl Sink) {
     let (turned, turned_word) = turns(x < 0.0);
     let magnitude = x.abs();
     let (whole, fraction) = (magnitude.trunc(), magnitude.fract());
+    // From here on a float has no fraction and may have more than eight bytes.
     if whole >= (1u64 << 63) as f64 {
         return push_large_float(magnitude, turned, out);
     }
@@ -177,6 +199,8 @@ fn push_large_float(magnitude: f64, turned: u8, out: &mut impl Sink) {
 }
 
 pub(super) fn push_exact_float(x: f64, out: &mut impl Sink) {
+    // IEEE bits compare as magnitudes; with the sign turned, and all bits of a negative float, they
+    // compare as floats.
     let bits = match x == 0.0 && legacy_zero() {
         true => 0,
         false => x.to_bits(),
