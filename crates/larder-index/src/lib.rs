@@ -37,18 +37,18 @@
 //! # How it is built
 //!
 //! ```text
-//!           Bag                                      lists of objects, and crowds
+//!           Bag                                      lists of objects, and value trees
 //!          /    \
 //!  HashOrder     \____________      KeyOrder         positions: what an entry is sorted by
 //!      |                       \     /
 //!  hash: buckets, sizes, scans   btree               reads, writes, splits, scans, over leaves
 //!      |                            |
-//!  hash::trie                    btree::inner, node  the ways to the leaves
+//!  hash::trie                    btree::inner        the ways to the leaves
 //!      |                            |
 //!  hash::leaf                    btree::leaf         memory that many read while one writes
 //!       \__________________________/
 //!                    |
-//!       seqlock, memory; sync                        versions and words; regions and pages; atomics
+//!       outside, seqlock, memory; sync               large objects; versions; regions; atomics
 //! ```
 //!
 //! Unsafe code lies where memory is touched, and is denied elsewhere: in `memory` (but for

@@ -1,8 +1,8 @@
-//! Removing all entries whose positions begin alike, leaf by leaf.
+//! Removing many entries leaf by leaf: those whose positions begin alike, or all for good.
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
-use crate::btree::leaf::LockedTreeLeaf;
+use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
 use crate::btree::search_key::SearchKey;
 use crate::outside::Handle;
 use crate::seqlock::words::Torn;
@@ -57,6 +57,48 @@ impl BPlusTree {
                 _ => return gone,
             }
         }
+    }
+
+    /// As `Unique::free_some`.
+    pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        let mut cursor = self.freed.lock();
+        let mut freed = 0;
+        while freed < limit.max(1) {
+            let found = self
+                .inner
+                .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
+            let FencedLeaf { leaf, fence } = found;
+            let Ok((mut locked, _)) = leaf.lock() else {
+                continue;
+            };
+            let n = locked.len();
+            let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
+            for i in 0..n {
+                let record = locked.record_of(i);
+                f(locked.value(i, &record));
+                handles.extend(locked.handle(&record));
+            }
+            locked.clear();
+            freed += n + 1;
+            if leaf.capacity() > self.shared.config.first {
+                let new = NewTreeLeaf::empty(0, &leaf.prefix_of_fences());
+                self.inner
+                    .replace(&self.shared, locked, SearchKey::new(&cursor), new, guard);
+            } else {
+                drop(locked);
+            }
+            for handle in handles {
+                self.shared.retire(guard, Some(handle));
+            }
+            match fence {
+                Some(high) => *cursor = high,
+                None => {
+                    cursor.clear();
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Step 3. What is empty merges as it is: it need not become smaller first.

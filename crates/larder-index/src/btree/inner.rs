@@ -1,4 +1,4 @@
-//! The way to the leaves of the key order: a B+-tree.
+//! The inner levels of the B+-tree: the way to its leaves.
 //!
 //! ```text
 //!              [ sep | sep ]                 inner nodes: separators never change, child slots may
@@ -18,17 +18,11 @@
 //! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf
 //!    isn't obsolete.
 //!
-//! *The tail.* Where inserts go on at the end, they find the last leaf without the way to it: what
-//! is above any of its entries is in its range, which has no end, and stays so while it isn't
-//! obsolete. It becomes the tail under `changing`, when it is new, and is no more before it is
-//! retired; whoever inserts elsewhere unsets it.
-//!
 //! A reader on an old node finds old leaves: those that are not obsolete have the range that the
 //! old node says.
 //!
-//! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977;
-//! heads after Graefe and Larson 2001. Deviation: no links between leaves; a scan goes on by
-//! descending to the fence that it stopped at.
+//! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped
+//! at.
 
 use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
 use crate::btree::node::InnerNode;
@@ -138,10 +132,13 @@ impl InnerLevels {
     /// The leaf whose range has the position. It may be obsolete: then ask again.
     #[inline(always)]
     pub(super) fn find<'g>(&self, position: SearchKey<'_>, guard: &'g Guard) -> TreeLeaf<'g> {
+        // No version is read on the way, and none need be: a node never changes but for its child
+        // slots, and an old node leads to leaves that have the range that it says, or are obsolete.
         let mut child = self.root.load(guard);
         loop {
             match child {
                 TreeChild::Leaf(leaf) => {
+                    // Head and samples: what the search in the leaf reads first.
                     leaf.prefetch();
                     return leaf;
                 }

@@ -142,6 +142,8 @@ impl InnerNode {
     #[inline(always)]
     pub(super) fn child_of(&self, position: SearchKey<'_>, before: bool) -> usize {
         let (n, count) = (self.prefix as usize, self.count as usize);
+        // What all separators begin with is compared once. A position that begins otherwise belongs
+        // to the first child or to the last.
         if n > 0 {
             match self.compare_lead(position, n) {
                 Ordering::Less => return 0,
@@ -149,8 +151,10 @@ impl InnerNode {
                 Ordering::Equal => {}
             }
         }
+        // Behind that, the next four bytes are compared with all heads at once.
         let key = head(position.from(n, 4));
         let at = self.below(key);
+        // An equal head: the whole separators decide.
         if at < count && self.heads[at] == key {
             return self.among_equals(position.bytes(), before, at);
         }

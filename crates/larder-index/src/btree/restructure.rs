@@ -1,4 +1,21 @@
 //! Changes of the B+-tree's structure: a leaf is replaced, split, or merged with a neighbour.
+//!
+//! ```text
+//!  split of leaf B     [ s | t ]                [ s | u | t ]       a new node, or one slot's store
+//!                     /    |    \      →       /   |   |    \
+//!                    A     B     C            A   B'   B"   C
+//! ```
+//!
+//! 1. The leaf is locked by the caller; for a merge its neighbour is, too, if that is free.
+//! 2. `changing` is taken. The way to the leaf can't change now.
+//! 3. New leaves are made. Nobody can reach them yet.
+//! 4. The old leaves are marked obsolete: who finds one from here on begins again.
+//! 5. New nodes take the place of those that change, up to the first slot that can take one address
+//!    for another. The store to it publishes all (`splice`).
+//! 6. `changing` is let go of. Then what went is retired.
+//!
+//! A locked leaf is waited for by nobody who holds `changing`, so the order leaf, `changing` can't
+//! end in a circle.
 
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
@@ -48,18 +65,22 @@ impl InnerLevels {
     ) {
         let old = leaf.leaf();
         shared.counters.leaf_came(new.memory());
+        // (2)
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
         let (low, high) = fences(&path);
         let goes_on = leaf.appends() && high.is_none();
+        // (4)
         leaf.obsolete();
+        // (5)
         let new = ChildAddress::of_new(new);
         let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
         if goes_on {
             self.tail.set(new, low);
         }
+        // (6)
         drop(changing);
         self.retire(shared, gone, &[old], guard);
     }
@@ -83,11 +104,14 @@ impl InnerLevels {
         let runs_on = at.filter(|&at| at > 0 && at < n);
         let descends = leaf.descends();
         let cut = runs_on.unwrap_or_else(|| entries.middle());
+        // The separator is the shortest run of bytes that tells the two sides apart.
         let above = entries.position(&leaf, cut);
         let separator = separator(&entries.position(&leaf, cut - 1), &above);
+        // (2)
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        // (3) The fences of the old leaf and the separator give the prefixes of both.
         let (low, high) = fences(&path);
         let part = |range: std::ops::Range<usize>, fences: Prefix<'_>, is_left: bool| {
             let prefix = entries.prefix(&leaf, range.clone(), fences);
@@ -111,7 +135,9 @@ impl InnerLevels {
         let goes_on = runs_on.is_some() && !descends && high.is_none();
         shared.counters.split();
         let at = path.last().map_or(0, |s| s.child);
+        // (4)
         leaf.obsolete();
+        // (5)
         let mut new = Splice {
             items: vec![left, right],
             separators: Separators::default(),
@@ -121,6 +147,7 @@ impl InnerLevels {
         if goes_on {
             self.tail.set(right, Some(separator));
         }
+        // (6)
         drop(changing);
         self.retire(shared, gone, &[old], guard);
     }
@@ -141,6 +168,7 @@ impl InnerLevels {
         if let TreeChild::Leaf(_) = self.root.load(guard) {
             return false;
         }
+        // (2)
         let changing = self.changing.lock();
         let (mut path, _) = self.path(guard, |node| node.child_of(position, false));
         let Some(step) = path.last_mut() else {
@@ -150,8 +178,8 @@ impl InnerLevels {
         let Some((other, i)) = Self::beside(step, capacity, guard) else {
             return false;
         };
-        // 1. Both must fit in half a leaf. The common prefix gets shorter: the room that this takes
-        //    is counted.
+        // (3) Both must fit in half a leaf. The common prefix gets shorter: the room that this
+        // takes is counted.
         let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
         let (from, to) = (at.min(i), at.max(i));
         step.child = from;
@@ -176,14 +204,16 @@ impl InnerLevels {
         let Some(new) = new else {
             return false;
         };
-        // 2. Obsolete first, then publish, then retire.
+        // (4)
         let old = [left.leaf(), right.leaf()];
         shared.counters.leaf_came(new.memory());
         shared.counters.merged();
         left.obsolete();
         right.obsolete();
+        // (5)
         let new = Splice::one(ChildAddress::of_new(new));
         let gone = self.splice(shared, path, (from, to), new, guard);
+        // (6)
         drop(changing);
         self.retire(shared, gone, &old, guard);
         true
@@ -214,14 +244,17 @@ impl InnerLevels {
                 self.root.store(one(shared, new));
                 break;
             };
+            // One child for one: its slot takes the new address, and the node stays.
             if new.items.len() == 1 && from == to {
                 step.node.children[from].store(new.items[0]);
                 break;
             }
+            // Otherwise separators change: the node goes, with its children in new ones.
             gone.push(step.address);
             shared.counters.node_went(step.node.memory());
             let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
             let mut all = with_new(step.node, from, to, new);
+            // One level up: the node's own place there, and that of a neighbour which it joins.
             (from, to) = path
                 .last()
                 .map_or((0, 0), |above| (above.child, above.child));

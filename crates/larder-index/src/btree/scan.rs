@@ -1,4 +1,12 @@
 //! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
+//!
+//! 1. Find the leaf that has the cursor, with the fence at its far end.
+//! 2. Copy its entries from the cursor on, up to the end of what is wanted.
+//! 3. Validate the leaf's version. If it has changed, begin again at the cursor.
+//! 4. Note where the scan goes on: behind the last entry if the batch is full, else at the fence.
+//!
+//! Invariant: a scan that goes on at a position or a fence misses nothing and repeats nothing,
+//! whatever has become of the leaves: all entries before it were given, none behind it.
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
@@ -112,12 +120,14 @@ impl BPlusTree {
         let mut cursor = Cursor::new(request);
         let backoff = Backoff::new();
         loop {
+            // (1)
             run.clear();
             let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;
             };
+            // (2), (3)
             let collected = collect(&view, &cursor, request, run);
             if !view.is_valid() {
                 backoff.snooze();
@@ -126,6 +136,7 @@ impl BPlusTree {
             let Ok(stopped) = collected else {
                 continue;
             };
+            // (4)
             match (stopped, fence) {
                 (Some(Stop::Outside), _) | (None, None) => {
                     resume.clear();

@@ -125,8 +125,11 @@ impl<'g> TreeView<'g> {
     /// Searches for prefix + `suffix`, whose head is given.
     #[inline(always)]
     pub(crate) fn search(&self, head: u64, suffix: &[u8]) -> Result<SearchResult, Torn> {
+        // The samples leave mostly sixteen slots, whose lines are asked for.
         let (low, high) = self.sampled(head);
+        // The first of them whose head is not below the position's.
         let i = self.first(head, low, high)?;
+        // Only if the heads are equal does a record have to be read.
         match self.slot(i) {
             Ok(slot) if i < self.count && slot & HEAD_MASK == head => self.tied(slot, suffix, i),
             _ => Ok(SearchResult { i, record: None }),

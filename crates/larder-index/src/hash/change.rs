@@ -107,6 +107,7 @@ impl LockedHashLeaf<'_> {
         let lowest = heap(bucket, n, unit);
         // The byte that says how many are unused.
         let lead = usize::from(unit > 0);
+        // A body that fits in the place of the old one, with a few bytes to spare, stays there.
         let body = hit.from - from - lead + value.len();
         let old = end - from;
         let new = match lead > 0 && (body + lead..=body + lead + SPARE).contains(&old) {
@@ -119,12 +120,14 @@ impl LockedHashLeaf<'_> {
             return false;
         }
         self.add(0, new as isize - old as isize);
+        // The key before the value, and all objects below, move by the difference.
         if new > old {
             bucket.move_down(lowest, hit.from, new - old);
         } else if new < old {
             bucket.move_up(lowest, hit.from, old - new);
         }
         if new != old {
+            // The slot entries from this one on say so.
             let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
             lower_slots(bucket, i, n, down as u64);
         }
@@ -142,9 +145,13 @@ impl LockedHashLeaf<'_> {
         let (bucket, size) = (home.bucket, body.size(shape.class));
         let n = entries(bucket.word(0));
         let heap = heap(bucket, n, shape.unit());
+        // Slot entries grow up from the bucket's beginning, objects down from its end: slot entries
+        // 0 to n + 1 and the object must fit between.
         if SLOT_ENTRY * (n + 2) + size > heap {
             return self.insert_beyond(home, body);
         }
+        // From here on readers of this leaf are to read again: the version is odd, and changes with
+        // the unlock.
         self.add(1, (SLOT_ENTRY + size) as isize);
         append(
             (bucket, shape.unit()),
@@ -164,11 +171,14 @@ impl LockedHashLeaf<'_> {
         let number = self.leaf.number(home.bucket);
         let size = body.size(shape.class);
         let mut at = shape.next(number);
+        // Linear probing, modulo the number of buckets.
         while at != number {
             let bucket = self.leaf.bucket(at);
             let n = entries(bucket.word(0));
             let heap = heap(bucket, n, shape.unit());
             if SLOT_ENTRY * (n + 2) + size <= heap {
+                // The entry will be displaced: all buckets on the way note its eighth of the tags,
+                // so that searches go on.
                 self.add(1, (SLOT_ENTRY + size) as isize);
                 self.pass(number, at, home.tag);
                 let (bucket, from) = ((bucket, shape.unit()), heap - size);
@@ -233,6 +243,7 @@ impl LockedHashLeaf<'_> {
         let gap = end - from;
         self.add(-1, -((SLOT_ENTRY + gap) as isize));
         if i < n {
+            // It isn't the last: the hole is filled by the last object, or closed.
             let last = slot_entry(bucket, n);
             let lowest = place(last, unit);
             if heap(bucket, n - 1, unit) - lowest == gap {

@@ -1,26 +1,48 @@
 //! The default for tables without order: entries by hash, then by key.
 //!
 //! ```text
-//!  trie over the bits of hashes ─→ leaf: head | bucket | bucket | … | bucket      (hash::trie, hash::shape)
-//!                                               ╰─ tags, places, and the objects themselves
+//!  trie over the bits of hashes ─→ leaf     head | bucket | bucket | … | bucket
+//!                                  bucket   slot entries (tag, place) →  free  ← objects
 //! ```
 //!
-//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. Leaves keep no
-//! hashes but six bits of each: the rest is made anew, by the index's [`KeyRule`](crate::KeyRule),
-//! when a leaf is replaced.
+//! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. The first bits
+//! of the hash lead through the trie to a leaf, the next ones to a *home bucket*, six more are the
+//! *tag* of the entry's slot entry.
 //!
-//! A read: find the leaf, look in the home bucket, check (see `seqlock`). The slot that leads to
-//! the leaf says where the bucket is, so that its lines and the head's are asked for together. A
-//! write: find the leaf, lock it, look, change the bucket in place, or change the leaves
-//! (`hash::resize`).
+//! Invariants:
+//! 1. An entry lies in its home bucket or in one behind it, modulo the leaf's buckets. Then it is
+//!    *displaced*, and each bucket from its home up to the one before its own has noted the eighth
+//!    of the tags that its tag is in.
+//! 2. Buckets lie in the order of hashes, and so do the tags of one home. So a scan sorts one home
+//!    at a time.
+//! 3. A leaf's range and shape never change: a leaf for which they would is made obsolete, under
+//!    its lock, before its successors can be reached.
+//! 4. Leaves keep no hashes but the tags. The rest is made anew, by the index's
+//!    [`KeyRule`], when a leaf is replaced and for scans.
 //!
-//! What each operation does when all goes well is one piece of code, as short as it can be; what
-//! happens otherwise (a writer was at work, there is no room, an object is outside) is set apart,
-//! so that its cost is its own.
+//! Where things are:
 //!
-//! A leaf at which writers meet often splits early. A leaf that removals leave half empty is
-//! replaced by a smaller one, or merges with its neighbour. Hashes that are all alike make one leaf
-//! that grows without end, and is searched from end to end: it works, slowly.
+//! | file | what |
+//! |---|---|
+//! | `read`, `write` | the steps of a read and of a write |
+//! | `search`, `hit` | how an entry is found in a leaf, and its value read |
+//! | `successor` | how the entry behind a position is found |
+//! | `change` | what the lock's holder changes in buckets |
+//! | `resize`, `redistribute`, `gather`, `build` | leaves grow, split, shrink, merge |
+//! | `trie` | the way to the leaves |
+//! | `scan` | scans |
+//! | `leaf`, `bucket`, `slot` | memory that many read while one writes: the unsafe code |
+//! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
+//!
+//! Source: extendible hashing (Fagin, Nievergelt, Pippenger and Strong 1979) with leaves of
+//! buckets; optimistic lock coupling (Leis, Scheibner, Kemper and Neumann 2016) for readers; tags
+//! as in the tables of F14 and SwissTable; splits under contention after contention-adapting trees
+//! (Sagonas and Winblad 2015). Deviations: the directory is a trie of nodes; a bucket is a slotted
+//! page whose entries may be displaced to the next; rows of all lengths lie in their leaf, up to
+//! 240 bytes.
+//!
+//! When not to use it: hashes that are all alike make one leaf that grows without end and is
+//! searched from end to end. It works, slowly. Ranges of keys need the key order.
 
 #[allow(unsafe_code)]
 mod bucket;

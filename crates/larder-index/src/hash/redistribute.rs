@@ -135,6 +135,7 @@ impl<R: KeyRule> HashOrder<R> {
             count: rows.count / 2,
             bytes: rows.bytes / 2,
         };
+        // What each half is to be is planned for half of the rows; what it has is counted below.
         let first = shape.first_hash(hash);
         let part = |hash: u64| {
             let plan = self.plan_rows(half, shape, hash, Reason::Splits, depth)?;
@@ -144,6 +145,8 @@ impl<R: KeyRule> HashOrder<R> {
         let (mut left, mut right) = (part(first)?, part(first | 1 << bit)?);
         let shapes = [left.leaf.shape(), right.leaf.shape()];
         let mut to = [left.leaf.bytes(), right.leaf.bytes()];
+        // Each row goes by the first bit behind the old leaf's depth. The right one's are counted,
+        // the left one has the others.
         let mut r = Rows::default();
         let mut take = |hash: u64, body: &[u8]| {
             let which = (hash >> bit & 1) as usize;
@@ -157,6 +160,7 @@ impl<R: KeyRule> HashOrder<R> {
             count: rows.count - r.count,
             bytes: rows.bytes - r.bytes,
         };
+        // If one half is empty, hashes share more bits than one: that is for the general split.
         if l.count == 0 || r.count == 0 {
             return None;
         }

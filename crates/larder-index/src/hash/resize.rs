@@ -34,6 +34,7 @@ impl<R: KeyRule> HashOrder<R> {
         body: Body<'_>,
     ) {
         let mut leaf = leaf;
+        // Small rows go straight from the old leaf to the new ones.
         let handle = match body {
             Body::Outside(handle) => Some(handle),
             Body::Inside(..) => {
@@ -46,6 +47,7 @@ impl<R: KeyRule> HashOrder<R> {
                 None
             }
         };
+        // What can't be done so is done by way of a copy of all entries, with their hashes.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             gather.push(hash, key, value, handle, &self.keys);
@@ -56,6 +58,8 @@ impl<R: KeyRule> HashOrder<R> {
                 Reason::Grows(shape),
                 shape.depth,
             );
+            // Step 2, unless the hashes share so many bits that a split would make a long chain of
+            // nodes for few rows; then step 1, beyond the usual size.
             let common = common_bits(gather);
             let splits =
                 plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
@@ -125,11 +129,14 @@ impl<R: KeyRule> HashOrder<R> {
         let cut = partition(&mut gather.items, |i| right(i.hash));
         let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
         let mut parts = Vec::new();
+        // For each bit that all hashes share behind the leaf's depth: an empty leaf for the side
+        // that none of them has.
         for depth in shape.depth + 1..=common as u8 {
             let hash = lead(first, depth) ^ 1 << (64 - depth);
             let leaf = self.sizes.empty(self.sizes.least(depth), hash);
             parts.push(SplitPart { hash, leaf });
         }
+        // The two leaves that get the entries, one bit deeper.
         let mut inside_now = Vec::new();
         for items in [0..cut, cut..gather.items.len()] {
             let (hash, depth) = (gather.items[items.start].hash, common as u8 + 1);
@@ -146,6 +153,8 @@ impl<R: KeyRule> HashOrder<R> {
                 leaf: built.leaf,
             });
         }
+        // The trie makes the old leaf obsolete and publishes the new ones. No lock is held
+        // afterwards: what went may be retired.
         self.trie.split(&self.shared, leaf, parts, guard);
         inside_now
             .into_iter()
@@ -209,6 +218,8 @@ impl<R: KeyRule> HashOrder<R> {
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
             return Err(leaf);
         };
+        // Both are locked. They unite if the new leaf is at most half full and neither half of it
+        // would have nearly all entries.
         let live = leaf.leaf().live() + buddy.leaf().live();
         if lopsided(leaf.leaf().count(), buddy.leaf().count()) {
             return Err(leaf);

@@ -5,6 +5,17 @@
 //! of hashes; within one home the tags do, and where tags are equal the hashes are made. A scan
 //! that wants few entries copies few buckets.
 //!
+//! 1. Find the leaf that has the bound's hash, and its version.
+//! 2. Copy its buckets, and check the version: from here on nothing is torn.
+//! 3. For each home bucket, in order: collect its entries, at home and displaced; leave out those
+//!    before the bound; sort by tags, and ties by hash and key.
+//! 4. Make entries of the batch of them, until it is full.
+//! 5. Note where the scan goes on: behind the last entry, or at the first hash of the next leaf. A
+//!    leaf without such an entry is passed over.
+//!
+//! Invariant: positions don't depend on leaves. A scan that goes on at one misses nothing and
+//! repeats nothing, whatever has become of the leaves.
+//!
 //! A scan that takes entries in any order (`Batch::any_order`) reads a leaf's as its slot entries
 //! have them: nothing is sorted, no displaced entry is brought home and no hash is made. Such a
 //! batch is the whole leaf, from a position that is the leaf's first.
@@ -204,6 +215,7 @@ pub(crate) fn scan<R: KeyRule>(
         batch.bytes.clear();
         batch.entries.clear();
         batch.unordered = false;
+        // (1)
         let leaf = index.trie.find(bound.hash, guard);
         let ended = leaf.read().map_err(|_| Torn).and_then(|view| {
             batch.seen = Some(Seen {
@@ -223,6 +235,7 @@ pub(crate) fn scan<R: KeyRule>(
                 forward,
                 few: few && shape.buckets > 2,
             };
+            // (2) to (4)
             if batch.any_order && whole && reader.read_unordered(batch)? {
                 return Ok(Ended::Leaf);
             }
@@ -234,6 +247,7 @@ pub(crate) fn scan<R: KeyRule>(
             backoff.snooze();
             continue;
         };
+        // (5)
         if ended == Ended::Batch {
             resume_after_last(&index.keys, forward, batch);
             return;
@@ -248,6 +262,7 @@ pub(crate) fn scan<R: KeyRule>(
                 batch.done = true;
                 return;
             }
+            // Nothing in this leaf lies behind the bound: on in the next one.
             Some(hash) if batch.is_empty() => bound = ScanBound { hash, key: None },
             Some(hash) => {
                 // Backward, the scan goes on strictly before the leaf's first hash.
@@ -347,6 +362,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<Ended, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
+        // (2)
         let mut copied = self.copy_first(home, batch)?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
@@ -354,6 +370,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch.entries.reserve(self.view.count().min(limit));
         let displaced = self.displaced(batch, group)?;
         'homes: loop {
+            // (3) Only the bound's own home can have entries before the bound.
             let bound = (at == home).then_some(tag);
             self.collect((at, bound), &displaced, &mut copied, batch, group)?;
             if !self.forward {
@@ -366,6 +383,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     self.handle(found, batch).prefetch();
                 }
             }
+            // (4)
             for found in group() {
                 if batch.entries.len() >= limit {
                     ended = Ended::Batch;

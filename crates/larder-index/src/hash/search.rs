@@ -15,7 +15,7 @@
 //!
 //! There are two searches:
 //!
-//! * The *fast search* ([`HashLeaf::search`]) is for keys of at most [`LONGEST_SHORT`] bytes that
+//! * The *fast search* ([`HashLeaf::search`]) is for keys of at most `LONGEST_SHORT` bytes that
 //!   end themselves. It follows no handle, so it can't fail; it is undecided if it meets one.
 //! * The *general search* ([`HashView::find_general`]) is for all keys and objects. If the fast
 //!   search is undecided, the general one restarts from the home bucket.
@@ -43,7 +43,7 @@ fn passed_on(head: u64, slot: u64) -> bool {
     head >> (8 + (slot >> 11 & 7)) & 1 != 0
 }
 
-/// The fast search of one bucket, for a key of one to [`LONGEST_SHORT`] bytes whose length is not
+/// The fast search of one bucket, for a key of one to `LONGEST_SHORT` bytes whose length is not
 /// stored. `tag` is in the place that it has in a slot entry, with [`DISPLACED`] behind the home
 /// bucket. `WIDE`: the bucket's unit is more than a byte.
 #[inline(always)]

@@ -1,7 +1,20 @@
 //! A leaf's version: the lock of its writers, and what tells readers whether what they read was
 //! true (steps 1 and 2 of `seqlock`).
 //!
-//! Bit 0 locked, bit 1 obsolete, a count above. An obsolete version never changes again.
+//! ```text
+//!  bits 2..64   a count of changes        bit 1   obsolete        bit 0   locked
+//!
+//!  unlocked n ──try_lock──→ locked n ──unlock──→ unlocked n + 1, or n if nothing was changed
+//!                              ╰──────obsolete──→ obsolete n + 1, for ever
+//! ```
+//!
+//! Invariants:
+//! 1. Only the holder of the lock writes to the leaf's words.
+//! 2. The count of what holds a position only grows (`succeed`), so a version that is met again is
+//!    that of the same leaf, as it was.
+//!
+//! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
+//! (Leis, Scheibner, Kemper and Neumann 2016).
 
 use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
 use crate::sync::{planted, Backoff, Fault};
@@ -26,6 +39,7 @@ impl Version {
     pub(crate) fn read(&self) -> Result<u64, Obsolete> {
         // Ordering: Acquire (R1), pairs with the unlocking store (L2).
         let version = self.0.load(Acquire);
+        // Unlocked: the words are those of this count, until another thread takes the lock.
         if version & (LOCKED | OBSOLETE) != 0 {
             return self.wait();
         }
@@ -53,6 +67,8 @@ impl Version {
     pub(crate) fn validate(&self, version: u64) -> bool {
         // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
         fence(Acquire);
+        // Had a writer come between, and had the reader seen a word of it, it would now see a
+        // locked version or a greater count.
         // Ordering: Relaxed, the fence above keeps it after the reads.
         self.0.load(Relaxed) == version || planted(Fault::BlindRead)
     }

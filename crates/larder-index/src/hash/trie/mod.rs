@@ -189,10 +189,14 @@ impl Trie {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
+        // Its version is to be larger than any that the old leaf had.
         new.succeed(&leaf);
+        // The leaf is locked: nobody changes the way to it until it is obsolete.
         let path = self.path(hash, guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.leaf_went(old.memory());
+        // Who finds the old leaf from here on begins again, and finds it again until the slots
+        // below are stored to. Nobody reads the range meanwhile.
         leaf.obsolete();
         self.point(&path, hash, new.publish_locked(guard));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
@@ -252,6 +256,7 @@ impl Trie {
             shared.counters.leaf_went(buddy.leaf().memory());
             buddy.obsolete();
         }
+        // If the node begins at the new leaf's depth, the two buddies were all that it had.
         let emptied = path.last().is_some_and(|step| step.at == u32::from(depth));
         if emptied {
             path.pop();

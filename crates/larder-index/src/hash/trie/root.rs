@@ -96,9 +96,10 @@ impl Trie {
         let TrieChild::Node(root) = self.root.load(guard) else {
             return;
         };
-        if self.old.address().is_unset() && self.wish(root, shared).is_none() {
+        if self.old.address().is_unset() && self.wanted_bits(root, shared).is_none() {
             return;
         }
+        // One thread at a time; others have better things to do than to wait.
         let Some(mut moving) = self.moving.try_lock() else {
             return;
         };
@@ -109,8 +110,10 @@ impl Trie {
     }
 
     /// The bits that the root should have, if it should have others.
-    fn wish(&self, root: TrieNode<'_>, shared: &Shared) -> Option<u32> {
+    fn wanted_bits(&self, root: TrieNode<'_>, shared: &Shared) -> Option<u32> {
         let (leaves, slots) = (shared.counters.leaves(), root.slots.len());
+        // Twice as many slots from 1 1/3 slots a leaf on, half as many from 5 1/3 on: between the
+        // two lies a factor of four, so that one change does not call for the other.
         if leaves * 4 >= slots * 3 && root.bits < MOST_BITS {
             return Some(root.bits + 1);
         }
@@ -122,18 +125,21 @@ impl Trie {
     fn begin(&self, moving: &mut Moving, shared: &Shared, guard: &Guard) -> bool {
         let mut held = LockedLeaves::new();
         let address = self.root.address();
+        // The lock of a leaf below keeps the trie from becoming one leaf: that takes both its
+        // leaves. The address is looked at again, as the root may have changed before the lock.
         if !hold(address, &mut held, guard) || self.root.address() != address {
             return false;
         }
         let TrieChild::Node(root) = self.root.load(guard) else {
             return false;
         };
-        let Some(bits) = self.wish(root, shared) else {
+        let Some(bits) = self.wanted_bits(root, shared) else {
             return false;
         };
         let new = NewTrieNode::unset(bits);
         shared.counters.node_came(new.memory());
         moving.next = 0;
+        // In this order: who finds a slot of the new root unset must find the old root.
         self.old.store(address);
         self.root.store(TrieAddress::of_node(new));
         true
@@ -146,6 +152,7 @@ impl Trie {
         else {
             return;
         };
+        // Slots are moved in steps of one slot of the narrower root: two of the wider.
         let (wider, end) = (new.bits > old.bits, old.slots.len().min(new.slots.len()));
         let stop = moving.next.saturating_add(AT_ONCE).min(end);
         while moving.next < stop {
@@ -161,7 +168,8 @@ impl Trie {
                 .filter(|slot| slot.address().is_unset())
                 .count();
             let next = match unset {
-                // A leaf that two became, of which one had moved, is there already.
+                // A leaf that moved with several slots, or that two became of which one had moved,
+                // is there already.
                 0 => Some(at + 1),
                 _ if unset < slots.len() => None, // or is on its way there
                 _ if wider => widen(shared, (old, new), at, guard),
@@ -169,9 +177,11 @@ impl Trie {
             };
             match next {
                 Some(next) => moving.next = next,
+                // A leaf is locked: the next change of leaves tries again from here.
                 None => return,
             }
         }
+        // Step 3.
         if moving.next >= end {
             let address = self.old.address();
             self.old.store(TrieAddress::UNSET);
@@ -245,6 +255,7 @@ fn widen(
     let mut held = LockedLeaves::new();
     // SAFETY: it was loaded from a slot of the old root, which is reachable under the guard.
     let TrieChild::Node(node) = (unsafe { address.child() }) else {
+        // The slot leads to a leaf: with its lock its slots are ours.
         if !hold(address, &mut held, guard) {
             return None;
         }
@@ -260,6 +271,8 @@ fn widen(
     if old.slots[at].address() != address {
         return None;
     }
+    // Nobody changes the node now. It loses its first bit, which the wider root has: its lower half
+    // goes to one slot, its upper half to the next.
     let (low, high) = slots.split_at(slots.len() / 2);
     for (i, half) in [low, high].into_iter().enumerate() {
         new.slots[2 * at + i].store(joined(shared, half, node.bits - 1));
@@ -289,6 +302,7 @@ fn narrow(
         let hash = (at as u64) << (64 - new.bits);
         return Some(move_leaf(&held[0], pair[0], hash, new, new.bits));
     }
+    // Two that differ become a node of one bit, below one slot.
     new.slots[at].store(joined(shared, &pair, 1));
     Some(at + 1)
 }

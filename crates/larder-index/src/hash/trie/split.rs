@@ -81,12 +81,13 @@ impl Trie {
     ) {
         let old = leaf.leaf();
         parts.iter_mut().for_each(|part| part.leaf.succeed(&leaf));
-        // All parts are below the old leaf.
+        // All parts are below the old leaf, whose lock keeps the way to it as it is.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);
         let reach = path.last().map_or(0, TrieStep::end);
         // The node that has the leaf takes the parts that it reaches.
         let deep = parts.split_off(parts.partition_point(|p| p.depth() <= reach));
+        // Step 2: the others lie below one slot of it, in nodes that nobody can reach yet.
         let below = deep.first().map(|p| p.hash);
         let below = below.map(|hash| (hash, self.build(shared, deep, reach, guard)));
         shared.counters.leaf_went(old.memory());
@@ -99,6 +100,7 @@ impl Trie {
                     self.root.store(address);
                 }
             }
+            // Each new leaf is unlocked when all its slots lead to it.
             Some(step) => {
                 if let Some((hash, address)) = below {
                     step.slot(hash).store(address);
@@ -111,6 +113,7 @@ impl Trie {
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
         // here.
         unsafe { old.retire(guard) };
+        // There are more leaves now: the root may have to be wider.
         self.adapt(shared, guard);
     }
 }
