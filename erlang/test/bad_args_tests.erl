@@ -8,8 +8,8 @@
 -module(bad_args_tests).
 -include("diff.hrl").
 
--export([one_wrong_test_/0, table_and_one_wrong_test_/0, deep_specs_test_/0,
-         library_test_/0, fault_test_/0, after_all_test_/0]).
+-export([one_wrong_argument_test_/0, bad_table_and_wrong_argument_test_/0, deep_specs_test_/0,
+         functions_in_erlang_test_/0, planted_faults_are_found_test_/0, still_alive_after_all_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 
@@ -77,7 +77,7 @@ wrong() ->
 
 %% The tests --------------------------------------------------------------------------------
 
-one_wrong_test_() ->
+one_wrong_argument_test_() ->
     [larder_test:tc(lists:concat(["one wrong, ", Type, " ", Access]), 300, Sut, fun() ->
         check(Sut, Type, Access, one_wrong())
      end) || Sut <- larder_test:suts(), {Type, Access} <- combinations(Sut)].
@@ -89,12 +89,12 @@ combinations(_) ->
     ++ [{set, theirs_private}, {ordered_set, theirs_protected}].
 
 %% "The table's error comes before other bad arguments."
-table_and_one_wrong_test_() ->
+bad_table_and_wrong_argument_test_() ->
     [larder_test:tc("the table and one more wrong", 300, Sut, fun() ->
         check(Sut, ordered_set, mine, two_wrong())
      end) || Sut <- larder_test:other_suts()].
 
-fault_test_() ->
+planted_faults_are_found_test_() ->
     {"finds cause_lost", {timeout, 60, fun() ->
         Sut = diff_planted:load(cause_lost),
         Found = try check(Sut, set, mine,
@@ -339,7 +339,7 @@ deep_objects(Sut, T) ->
 
 %% The functions that `ets' writes in Erlang ------------------------------------------------------
 
-library_test_() ->
+functions_in_erlang_test_() ->
     [larder_test:tc("library functions", 120, Sut, fun() -> library(Sut) end)
      || Sut <- larder_test:suts()].
 
@@ -386,7 +386,7 @@ head(Reason) -> Reason.
 
 %% Still alive, and able ------------------------------------------------------------------------
 
-after_all_test_() ->
+still_alive_after_all_test_() ->
     [larder_test:tc("all is well afterwards", 20, Sut, fun() ->
         T = Sut:new(after_all, []),
         true = Sut:insert(T, {a, 1}),

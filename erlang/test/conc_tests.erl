@@ -2,9 +2,9 @@
 %% done, nothing is seen twice or missed.
 -module(conc_tests).
 
--export([counters_test_/0, inserts_test_/0, lists_test_/0, clear_test_/0,
-         traversals_test_/0, take_test_/0, take_many_goes_on_test_/0, bag_order_test_/0,
-         fault_test_/0]).
+-export([no_increment_is_lost_test_/0, insert_new_has_one_winner_test_/0, lists_are_whole_or_absent_test_/0, delete_all_objects_is_one_step_test_/0,
+         traversals_test_/0, each_object_is_taken_once_test_/0, take_many_goes_on_test_/0, bag_order_test_/0,
+         planted_faults_are_found_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 -define(CONCURRENCY, [[], [{write_concurrency, true}, {read_concurrency, true}],
@@ -51,7 +51,7 @@ stop(Running) ->
 
 %% No increment is lost -----------------------------------------------------------------
 
-counters_test_() ->
+no_increment_is_lost_test_() ->
     suite("no lost update_counter", [set, ordered_set], fun counters/2).
 
 counters(M, Options) ->
@@ -74,7 +74,7 @@ counters(M, Options) ->
 
 %% insert_new has one winner; every insert is there afterwards -----------------------------
 
-inserts_test_() ->
+insert_new_has_one_winner_test_() ->
     suite("one winner of insert_new, no lost insert", ?TYPES, fun inserts/2).
 
 inserts(M, Options) ->
@@ -96,7 +96,7 @@ inserts(M, Options) ->
 
 %% A list is there as a whole or not at all -------------------------------------------------
 
-lists_test_() ->
+lists_are_whole_or_absent_test_() ->
     suite("no half of a list is seen", [set, ordered_set], fun lists/2).
 
 %% Writers put the same number under every key in one call; a reader that reads
@@ -136,7 +136,7 @@ rotated(W) ->
 
 %% delete_all_objects is one step -------------------------------------------------------------
 
-clear_test_() ->
+delete_all_objects_is_one_step_test_() ->
     suite("delete_all_objects is seen as one step", [set, ordered_set], fun clear/2).
 
 %% The table holds all the keys or none, as the list goes in in one step too.
@@ -206,7 +206,7 @@ chunks(M, Function, {Found, Cont}) -> Found ++ chunks(M, Function, M:Function(Co
 
 %% Each object is taken once ------------------------------------------------------------------
 
-take_test_() ->
+each_object_is_taken_once_test_() ->
     suite("each object is taken once", ?TYPES, fun take/2).
 
 take(M, Options) ->
@@ -263,7 +263,7 @@ bag_order(M, Options) ->
 
 %% The tests can fail -----------------------------------------------------------------------------
 
-fault_test_() ->
+planted_faults_are_found_test_() ->
     {"finds list_one_by_one", {timeout, 60, fun() ->
         M = diff_planted:load(list_one_by_one),
         true = lists:any(fun(_) -> fails(fun() -> lists(M, [set, public]) end) end,

@@ -6,11 +6,11 @@
 %% Improper lists behind exactly/1: PropEr can't shrink them.
 -define(IMPROPER(H, T), exactly([H | T])).
 
--export([specs_test_/0, computed_keys_test_/0, bound_keys_test_/0, tables_test_/0, fault_test_/0]).
+-export([specifications_on_terms_test_/0, computed_keys_test_/0, bound_keys_test_/0, specifications_on_tables_test_/0, planted_faults_are_found_test_/0]).
 
 %% One object against one specification ----------------------------------------------
 
-specs_test_() ->
+specifications_on_terms_test_() ->
     [larder_test:tc("one object, one specification", 300, Sut, fun() ->
         larder_test:check_property(lists:concat(["diff_ms specs ", Sut]),
                                    cases(Sut, 4000), prop_spec(Sut))
@@ -130,7 +130,7 @@ get_ref() ->
 
 %% Whole tables: what a bound key, a prefix or a guard may skip --------------------------
 
-tables_test_() ->
+specifications_on_tables_test_() ->
     [larder_test:tc("tables", 300, Sut, fun() ->
         larder_test:check_property(lists:concat(["diff_ms tables ", Sut]),
                                    cases(Sut, 600), prop_table(Sut))
@@ -225,7 +225,7 @@ list_of_1_to_3(Type) ->
 
 %% The suite can fail -------------------------------------------------------------------
 
-fault_test_() ->
+planted_faults_are_found_test_() ->
     [{lists:concat(["finds ", Fault]), {timeout, 60, fun() ->
         Sut = diff_planted:load(Fault),
         {Result, _, _} = larder_test:try_property(2000, Property(Sut), [noshrink]),

@@ -3,29 +3,29 @@
 -module(diff_order_tests).
 -include_lib("proper/include/proper.hrl").
 
--export([pairs_test_/0, lists_test_/0, pool_test_/0, fault_test_/0]).
+-export([order_of_pairs_test_/0, order_of_lists_test_/0, order_of_every_pair_of_the_pool_test_/0, planted_faults_are_found_test_/0]).
 
-pairs_test_() ->
+order_of_pairs_test_() ->
     [larder_test:tc("pairs", 200, Sut, fun() ->
         larder_test:check_property(lists:concat(["diff_order pairs ", Sut]),
                                    cases(Sut, 5000), prop_pair(Sut))
      end) || Sut <- larder_test:suts()].
 
-lists_test_() ->
+order_of_lists_test_() ->
     [larder_test:tc("lists", 200, Sut, fun() ->
         larder_test:check_property(lists:concat(["diff_order lists ", Sut]),
                                    cases(Sut, 500), prop_list(Sut))
      end) || Sut <- larder_test:suts()].
 
 %% Every pair of the pool, nothing left to chance.
-pool_test_() ->
+order_of_every_pair_of_the_pool_test_() ->
     [larder_test:tc("the whole pool", 200, Sut, fun() ->
         Pool = diff_gen:hot() ++ diff_gen:pool(),
         [] = [{A, B, Wrong} || A <- Pool, B <- Pool, Wrong <- [wrong(Sut, A, B)], Wrong =/= []],
         ok
      end) || Sut <- larder_test:suts()].
 
-fault_test_() ->
+planted_faults_are_found_test_() ->
     {"finds equal_is_identical", {timeout, 60, fun() ->
         Sut = diff_planted:load(equal_is_identical),
         {Result, _, _} = larder_test:try_property(5000, prop_pair(Sut), [noshrink]),

@@ -13,7 +13,7 @@
 %% LARDER_FAULT_ROWS (3,000) sets how many rows there are, and so how many yield points.
 -module(fault_kill_tests).
 
--export([every_yield_point_test_/0, dirty_test_/0, owners_test_/0, planted_test_/0]).
+-export([every_yield_point_test_/0, killed_in_save_or_load_test_/0, killed_owners_test_/0, planted_faults_are_found_test_/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 %% More yield points than that and the call does not end.
@@ -207,7 +207,7 @@ drain(Pid) ->
 
 %% A hunter that is late, or a call that leaves half of its work, is noticed: here a list inserted
 %% one by one.
-planted_test_() ->
+planted_faults_are_found_test_() ->
     [larder_test:tc("half a list is noticed", 60, Sut, fun() ->
         on_one_scheduler(fun() ->
             OneByOne = fun(M, T) -> [M:insert(T, Row) || Row <- new()] end,
@@ -224,7 +224,7 @@ planted_test_() ->
 
 %% Killed in the middle of a save, what was there before is there still, or the new file as a whole,
 %% and nothing else; killed in the middle of a load, there is no table.
-dirty_test_() ->
+killed_in_save_or_load_test_() ->
     [larder_test:tc("killed in tab2file and file2tab", 300, Sut, fun() -> files(Sut) end)
      || Sut <- larder_test:other_suts(), Sut =:= larder].
 
@@ -289,7 +289,7 @@ spin_until(End) ->
 %% Owners that are killed at the yield points of giving away, naming heirs, and long calls on their
 %% own tables, while the heirs die, too. A table never belongs to the dead: it has a living owner,
 %% or it is gone and its name is free.
-owners_test_() ->
+killed_owners_test_() ->
     [larder_test:tc(lists:concat(["owners and heirs die, ", Step]), 300, Sut, fun() ->
         [owner_and_heirs(Sut, Step, Order, N)
          || Order <- [owner, heir, both, heir_first, taker], N <- lists:seq(1, 30, 3)]

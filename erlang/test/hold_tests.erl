@@ -5,7 +5,7 @@
 %% machine that does something else only makes calls slower.
 -module(hold_tests).
 
--export([calls_test_/0]).
+-export([no_call_holds_a_scheduler_test_/0]).
 
 -define(TIMES, 4).
 -define(MS, 40).
@@ -13,7 +13,7 @@
 
 size() -> larder_test:env("LARDER_HOLD_SIZE", 1000000).
 
-calls_test_() ->
+no_call_holds_a_scheduler_test_() ->
     [larder_test:tc(Name, 300, Sut, fun() -> beside_ets(Sut, Name, Limit, Type, Prepare, Call) end)
      || Sut <- larder_test:other_suts(), {Name, Limit, Type, Prepare, Call} <- calls()].
 

@@ -4,8 +4,8 @@
 %% LARDER_LEAK_TABLES sets how many (100,000).
 -module(leak_tests).
 
--export([made_and_dropped_test_/0, owners_die_test_/0, contents_test_/0,
-         all_at_once_test_/0, comes_back_test_/0, comes_back/4]).
+-export([made_and_dropped_test_/0, owners_die_test_/0, contents_are_freed_test_/0,
+         many_alive_at_once_test_/0, memory_comes_back_test_/0, comes_back/4]).
 
 tables() -> larder_test:env("LARDER_LEAK_TABLES", 100000).
 
@@ -19,13 +19,13 @@ owners_die_test_() ->
         steady("owners", fun() -> owners(Sut, tables() div 10) end)
      end) || Sut <- larder_test:other_suts()].
 
-contents_test_() ->
+contents_are_freed_test_() ->
     [larder_test:tc("filled, emptied, filled again", 300, Sut, fun() ->
         steady("contents", fun() -> contents(Sut) end)
      end) || Sut <- larder_test:other_suts()].
 
 %% All of them alive at the same time; what they took serves the next round.
-all_at_once_test_() ->
+many_alive_at_once_test_() ->
     [larder_test:tc("a hundred thousand at once", 300, Sut, fun() ->
         steady("all at once", fun() -> all_at_once(Sut, tables()) end)
      end) || Sut <- larder_test:other_suts()].
@@ -50,7 +50,7 @@ all_at_once(M, Count) ->
 %% What rows took is the system's again ten seconds after they are gone, whatever size they had:
 %% inline, outside in a block of their own, binaries that the library keeps, and rows of a megabyte.
 %% In a node of their own, whose emulator keeps nothing from other tests.
-comes_back_test_() ->
+memory_comes_back_test_() ->
     [larder_test:tc(lists:concat(["memory comes back, ", How, ", rows of ", Bytes]), 60, Sut,
                     fun() ->
         Paths = ["-pa" | [filename:absname(Path) || Path <- code:get_path(), Path =/= "."]],

@@ -2,9 +2,9 @@
 %% form.
 -module(soak_tests).
 
--export([short_test_/0]).
+-export([short_soak_test_/0]).
 
-short_test_() ->
+short_soak_test_() ->
     Seconds = larder_test:env("LARDER_SOAK_TEST_SECONDS", 20),
     [larder_test:tc("mixed work throughout", 120 + 3 * Seconds, larder, fun() ->
         #{operations := Operations, owners := Owners, memory := [_ | _]} = larder_soak:run(Seconds),

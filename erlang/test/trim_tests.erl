@@ -7,7 +7,7 @@
 %% takes every size in every way).
 -module(trim_tests).
 
--export([comes_back_test_/0, tables_test_/0, churn_test_/0, comes_back/5, tables/2, churn/4]).
+-export([memory_comes_back_test_/0, tables_test_/0, churn_test_/0, comes_back/5, tables/2, churn/4]).
 
 -define(LEFT, 20.0).
 -define(TIMES, 1.3).
@@ -16,7 +16,7 @@ megabytes() -> larder_test:env("LARDER_TRIM_MB", 25).
 
 is_long() -> megabytes() > 100.
 
-comes_back_test_() ->
+memory_comes_back_test_() ->
     [in_a_node(lists:concat(["rows of ", Bytes, " bytes, ", Kind, ", ", How]), Sut, comes_back,
                [Sut, Kind, Bytes, How, megabytes()])
      || Sut <- suts(), {Kind, Bytes, How} <- cases(is_long())].

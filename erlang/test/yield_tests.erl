@@ -18,7 +18,7 @@
 %% collection of the caller's own list takes is the caller's (`ets' has it as well).
 -module(yield_tests).
 
--export([large_table_test_/0, noticed_test_/0, range_test_/0, beside_a_list_test_/0]).
+-export([large_table_test_/0, a_held_scheduler_is_noticed_test_/0, key_range_in_guards_test_/0, beside_a_list_test_/0]).
 
 rows() -> larder_test:env("LARDER_YIELD_ROWS", 1000000).
 
@@ -110,7 +110,7 @@ fill(M, T, From, Rows) ->
 %% A scheduler that is held is noticed, whatever else is going on: here by built-in
 %% functions that don't yield. One of three tries is enough, since what the machine
 %% takes from all schedulers together goes off.
-noticed_test_() ->
+a_held_scheduler_is_noticed_test_() ->
     {"a held scheduler is noticed", {timeout, 120, fun() -> true = noticed(3) end}}.
 
 noticed(0) -> false;
@@ -191,7 +191,7 @@ percentile(P, Sorted) ->
 
 %% A key range in guards -------------------------------------------------------------------
 
-range_test_() ->
+key_range_in_guards_test_() ->
     [larder_test:tc("a hundred rows of a million by guards", 200, Sut, fun() -> range(Sut) end)
      || Sut <- larder_test:other_suts()].
 
