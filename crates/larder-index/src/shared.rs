@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct Shared {
     pub(crate) config: LeafConfig,
     pub(crate) counters: Counters,
-    /// Who changes the index holds more locks than a leaf's.
+    /// The index is changed under more locks than a leaf's.
     pub(crate) holds_more: bool,
     /// Something large was retired meanwhile.
     pub(crate) large_waits: AtomicBool,

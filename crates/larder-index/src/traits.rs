@@ -393,7 +393,7 @@ pub trait Unique: Send + Sync {
 
     /// Stores a value if `predicate`, called exactly once with the value under the key (None if
     /// absent) while the entry is locked, consents. The same as an `update` that answers `Put` or
-    /// `Keep`, and quicker. `predicate` must be short and must not call the index.
+    /// `Keep`, with less to do. `predicate` must be short and must not call the index.
     fn put(
         &self,
         guard: &Guard,
@@ -414,7 +414,7 @@ pub trait Unique: Send + Sync {
 
     /// Removes the entry under the key, if there is one and `predicate` consents, which is called
     /// as by `put`: also when there is none. The same as an `update` that answers `Remove` or
-    /// `Keep`, and quicker.
+    /// `Keep`, with less to do.
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let mut was = Previous::Refused;
         self.update(guard, key, &mut |old, _| {
@@ -510,8 +510,8 @@ pub trait Unique: Send + Sync {
     /// Figures of the structure.
     fn stats(&self) -> Stats;
 
-    /// Objects at which the index is full; none if it never is, as those of this crate. Who would
-    /// insert looks at it: the index itself refuses nothing.
+    /// Objects at which the index is full; none if it never is, as those of this crate. The caller
+    /// looks at it before it inserts: the index itself refuses nothing.
     fn limit(&self) -> Option<usize> {
         None
     }
@@ -684,8 +684,8 @@ pub trait Multi: Send + Sync {
     /// Figures of the structure.
     fn stats(&self) -> Stats;
 
-    /// Objects at which the index is full; none if it never is, as those of this crate. Who would
-    /// insert looks at it: the index itself refuses nothing.
+    /// Objects at which the index is full; none if it never is, as those of this crate. The caller
+    /// looks at it before it inserts: the index itself refuses nothing.
     fn limit(&self) -> Option<usize> {
         None
     }

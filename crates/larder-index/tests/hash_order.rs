@@ -63,7 +63,7 @@ fn rows_of_two_integers_are_small_at_every_size() {
 /// Sizes around every bound: bodies that just fit in a bucket of some class and those that just
 /// don't, lengths of one byte and of two.
 #[test]
-fn sizes_around_every_bound() {
+fn values_of_sizes_around_every_bound_come_back() {
     let sizes: Vec<usize> = (0..600)
         .chain([1000, 1023, 1024, 2047, 2048, 4095, 4096, 40_000])
         .collect();
@@ -98,7 +98,7 @@ fn sizes_around_every_bound() {
 
 /// Keys of all sizes, the empty one and those of two bytes of length among them.
 #[test]
-fn keys_around_every_bound() {
+fn keys_of_sizes_around_every_bound_come_back() {
     let index = make(Kind::Hash, LeafConfig::default());
     // Prefix-free: each begins with its own length.
     let bytes = |n: usize| [(n as u16).to_be_bytes().to_vec(), vec![9; n]].concat();
@@ -122,7 +122,7 @@ fn keys_around_every_bound() {
 
 /// Thousands of keys with one hash: one leaf that grows, and gives its room back.
 #[test]
-fn one_hash_for_all() {
+fn keys_of_one_hash_are_kept_apart() {
     let index = make_with(Kind::Hash, LeafConfig::default(), Hashes::One);
     let n = 3000u32;
     let small = index.memory();

@@ -66,12 +66,12 @@ fn orders(name: &str, kind: Kind) {
 }
 
 #[test]
-fn hash_order() {
+fn histories_of_the_hash_order() {
     orders("hash order", Kind::Hash);
 }
 
 #[test]
-fn key_order() {
+fn histories_of_the_key_order() {
     orders("key order", Kind::Ordered);
 }
 
@@ -93,7 +93,7 @@ fn append(index: &Box<dyn Unique>, own: u64, steps: u64) {
 /// The last leaf is found without the way to it while it splits, is replaced, merges, and another
 /// thread inserts there, too.
 #[test]
-fn inserts_at_the_end() {
+fn histories_of_inserts_at_the_end() {
     const STEPS: u64 = 12;
     let _alone = alone();
     check("key order: two append, one removes", &LARGE, || {
@@ -116,7 +116,7 @@ fn inserts_at_the_end() {
 /// As above, by inserts that search nothing, which only short entries are, while others are put and
 /// removed below and at the end, and read.
 #[test]
-fn short_inserts_at_the_end() {
+fn histories_of_short_inserts_at_the_end() {
     let _alone = alone();
     for meddlers in [1, 2] {
         check("key order: one appends short entries", &LARGE, move || {
@@ -212,7 +212,7 @@ fn nobody_changes_the_way_to_a_leaf_that_comes() {
 }
 
 #[test]
-fn bags() {
+fn histories_of_bags() {
     let _alone = alone();
     check("bag: two on few keys", &SMALL, || {
         history(
@@ -231,7 +231,7 @@ fn bags() {
 }
 
 /// A leaf so large that it is not replaced while all is right.
-fn large(kind: Kind) -> Box<dyn Unique> {
+fn with_outside_objects(kind: Kind) -> Box<dyn Unique> {
     let config = LeafConfig {
         first: 2000,
         ..LeafConfig::default()
@@ -257,7 +257,7 @@ const BLIND: &Faults<(Kind, usize)> = PLANTED.split_at(1).1;
 fn planted_execution() {
     let (kind, threads) = plant_told(&PLANTED);
     check("a planted fault", &planted_search(), move || {
-        execution(large(kind), threads, 6, 3, 0);
+        execution(with_outside_objects(kind), threads, 6, 3, 0);
     });
 }
 
@@ -275,7 +275,7 @@ fn planted_faults_are_found() {
 fn planted_history() {
     let (kind, threads) = plant_told(BLIND);
     for round in rounds() {
-        let subject = registers::On(large(kind), 3);
+        let subject = registers::On(with_outside_objects(kind), 3);
         of_threads(&subject, threads, 80, mix(round)).expect("linearizable");
     }
 }

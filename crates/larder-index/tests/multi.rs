@@ -15,7 +15,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 120 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn bag_is_the_oracle(ops in prop::collection::vec(op(40), 1..200), hashes in 0..4usize, config in 0..2usize) {
+    fn a_bag_is_the_oracle(ops in prop::collection::vec(op(40), 1..200), hashes in 0..4usize, config in 0..2usize) {
         check(configs()[config], ALL_HASHES[hashes], &ops);
     }
 }
@@ -25,7 +25,7 @@ proptest! {
 
     /// Keys with so many objects that they are found by their hashes, and with few again.
     #[test]
-    fn crowded_keys_are_the_oracle(ops in prop::collection::vec(op(2), 1..200), hashes in 0..4usize, config in 0..2usize) {
+    fn a_bag_of_two_keys_is_the_oracle(ops in prop::collection::vec(op(2), 1..200), hashes in 0..4usize, config in 0..2usize) {
         check(configs()[config], ALL_HASHES[hashes], &ops);
     }
 }
@@ -33,7 +33,7 @@ proptest! {
 /// Objects with equal hashes are told apart, and those that the user takes for the same are found
 /// whatever their bytes.
 #[test]
-fn hashes_only_guide() {
+fn object_hashes_only_guide_a_search() {
     let index = multi_hashed(Hashes::Good, LeafConfig::tiny(), |value| {
         u64::from(value[0] % 2)
     });
@@ -59,7 +59,7 @@ fn hashes_only_guide() {
 /// each would last for hours.
 #[test]
 #[cfg_attr(miri, ignore)]
-fn a_crowd_under_one_key() {
+fn objects_of_a_tree_key_are_found_without_a_walk() {
     let index = multi_with(Hashes::Good, LeafConfig::default());
     let k = key(b"key", Hashes::Good);
     let n = 100_000u32;
@@ -94,7 +94,7 @@ fn a_crowd_under_one_key() {
 
 /// Very many values under one key: each push finds its place by descent.
 #[test]
-fn many_values_under_one_key() {
+fn a_push_to_many_values_is_a_descent() {
     let index = multi_with(Hashes::Good, LeafConfig::default());
     let k = key(b"key", Hashes::Good);
     let n = 200_000u32;
@@ -116,7 +116,7 @@ fn many_values_under_one_key() {
 /// Keys that begin alike, end early or have zeros where others end: each has its own values, and no
 /// more, wherever the borders of leaves are.
 #[test]
-fn neighbours_are_told_apart() {
+fn neighbouring_keys_have_their_own_values() {
     let keys: Vec<Vec<u8>> = (0..60u8)
         .flat_map(|n| {
             [
@@ -168,10 +168,10 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     got
 }
 
-/// A key goes from a list to a crowd, with marks and without, and back, one object at a time and
-/// all at once; a crowd's entry knows how many objects it has throughout.
+/// A key goes from a list to the value tree, with marks and without, and back, one object at a time
+/// and all at once; a tree header knows how many objects it has throughout.
 #[test]
-fn lists_become_crowds_and_crowds_lists() {
+fn lists_move_to_the_tree_and_back() {
     let k = key(b"key", Hashes::Good);
     for config in [LeafConfig::tiny(), LeafConfig::default()] {
         for most in [2, 5, 20, 40, 90u8] {
@@ -257,7 +257,7 @@ fn a_scan_goes_on_within_a_key() {
 /// them: no step goes over what is empty.
 #[test]
 #[cfg_attr(miri, ignore)]
-fn a_crowd_is_freed_in_steps() {
+fn a_value_tree_is_freed_in_steps() {
     const STEP: usize = 64;
     let index = multi_with(Hashes::Good, LeafConfig::tiny());
     let k = key(b"key", Hashes::Good);

@@ -68,14 +68,14 @@ fn what_is_unchanged_was_not_removed() {
 }
 
 #[test]
-fn a_bag_changes_at_once() {
+fn a_change_of_a_bag_is_seen_at_once() {
     for config in configs() {
         threads::a_bag_changes_at_once(&*multi_with(Hashes::Few, config), times(800) as u64);
     }
 }
 
 #[test]
-fn queues() {
+fn queues_stay_small_and_in_order() {
     let index = make(Kind::Ordered, LeafConfig::tiny());
     threads::queues(&*index, "ordered", times(6000) as u64);
     assert!(
@@ -89,7 +89,7 @@ fn queues() {
 /// The last leaf is found without the way to it, by inserts that search nothing, while others
 /// insert and remove elsewhere and in it, and read.
 #[test]
-fn ends_grow_beside_all_else() {
+fn inserts_at_the_end_go_on_beside_all_else() {
     let keys = times(20_000) as u32;
     let last = Some(appends::FIRST + keys - 1);
     for config in configs() {

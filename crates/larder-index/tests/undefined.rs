@@ -24,7 +24,7 @@ fn work(index: &dyn Unique, from: u16, rounds: u16) {
 }
 
 #[test]
-fn one_thread() {
+fn one_thread_does_nothing_undefined() {
     for kind in [Kind::Hash, Kind::Ordered] {
         let index = make_with(kind, LeafConfig::tiny(), Hashes::Few);
         work(&*index, 1, 60);
@@ -35,7 +35,7 @@ fn one_thread() {
 }
 
 #[test]
-fn threads() {
+fn threads_do_nothing_undefined() {
     for kind in [Kind::Hash, Kind::Ordered] {
         let index = make_with(kind, LeafConfig::tiny(), Hashes::Few);
         thread::scope(|scope| {
@@ -55,7 +55,7 @@ fn threads() {
 }
 
 #[test]
-fn bag_threads() {
+fn threads_on_a_bag_do_nothing_undefined() {
     let index = multi_with(Hashes::One, LeafConfig::tiny());
     thread::scope(|scope| {
         for t in 0..2u8 {

@@ -16,21 +16,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 160 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn hash_order_is_the_oracle(ops in prop::collection::vec(op(300), 1..400), hashes in 0..4usize, config in 0..2usize, ending: bool) {
+    fn the_hash_order_is_the_oracle(ops in prop::collection::vec(op(300), 1..400), hashes in 0..4usize, config in 0..2usize, ending: bool) {
         let make = if ending { make_ending } else { make_with };
         let how = ALL_HASHES[hashes];
         check(&*make(Kind::Hash, configs()[config], how), how, &ops);
     }
 
     #[test]
-    fn key_order_is_the_oracle(ops in prop::collection::vec(op(300), 1..400), config in 0..2usize) {
+    fn the_key_order_is_the_oracle(ops in prop::collection::vec(op(300), 1..400), config in 0..2usize) {
         check(&*make(Kind::Ordered, configs()[config]), Hashes::Good, &ops);
     }
 }
 
 /// Many keys come in order, and go in order: the trees grow levels and lose them again.
 #[test]
-fn grows_and_shrinks() {
+fn an_index_grows_and_shrinks() {
     for kind in [Kind::Hash, Kind::Ordered] {
         for backward in [false, true] {
             let index = make(kind, LeafConfig::tiny());
@@ -86,7 +86,7 @@ fn appends_leave_full_leaves() {
 
 /// A value of a hundred megabytes, and keys of some thousand bytes.
 #[test]
-fn large_values_and_keys() {
+fn large_values_and_keys_come_back() {
     for kind in [Kind::Hash, Kind::Ordered] {
         let index = make_with(kind, LeafConfig::default(), Hashes::One);
         let large = vec![7u8; 100 << 20];
@@ -108,7 +108,7 @@ fn large_values_and_keys() {
 
 /// An empty index is tiny.
 #[test]
-fn empty_is_tiny() {
+fn an_empty_index_is_tiny() {
     for kind in [Kind::Hash, Kind::Ordered] {
         let index = make(kind, LeafConfig::default());
         assert!(index.memory() < 512, "{}", index.memory());

@@ -19,8 +19,8 @@ pub enum Op {
     GetShort(u16),
     /// From which key on, how many, and whether they are said to be far.
     GetShortMany(u16, usize, bool),
-    QuickPut(u16, usize, bool),
-    QuickRemove(u16, bool),
+    PutIf(u16, usize, bool),
+    RemoveIf(u16, bool),
     UpdateWith(u16, usize),
     Step(Option<u16>, u8),
     /// From where, and how many are wanted.
@@ -39,8 +39,8 @@ pub fn op(keys: u16) -> impl Strategy<Value = Op> {
         2 => (0..keys).prop_map(Op::Get),
         2 => (0..keys).prop_map(Op::GetShort),
         1 => (0..keys, 0..=TOGETHER, any::<bool>()).prop_map(|(k, n, far)| Op::GetShortMany(k, n, far)),
-        6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, may)| Op::QuickPut(k, n, may)),
-        4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, may)| Op::QuickRemove(k, may)),
+        6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| Op::PutIf(k, n, holds)),
+        4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| Op::RemoveIf(k, holds)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| Op::UpdateWith(k, n)),
         2 => (0..keys, 0..2u8).prop_map(|(k, way)| Op::Step(Some(k), way)),
         1 => (0..2u8).prop_map(|way| Op::Step(None, way)),
@@ -108,23 +108,23 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> 
     changed
 }
 
-/// Does a change of the quick form.
-fn quick(
+/// Does a change by `put` or `remove`, if its predicate holds.
+fn change_if(
     index: &dyn Unique,
     k: u16,
     how: Hashes,
     put: Option<usize>,
-    may: bool,
+    holds: bool,
     seen: &mut Rows,
 ) -> bool {
     let (bytes, guard) = (key_bytes(k), pin());
-    let mut consent = |old: Option<&[u8]>| {
+    let mut predicate = |old: Option<&[u8]>| {
         note(seen, old);
-        may
+        holds
     };
     let was = match put {
-        Some(n) => index.put(&guard, key(&bytes, how), &value(k, n), &mut consent),
-        None => index.remove(&guard, key(&bytes, how), &mut consent),
+        Some(n) => index.put(&guard, key(&bytes, how), &value(k, n), &mut predicate),
+        None => index.remove(&guard, key(&bytes, how), &mut predicate),
     };
     note(seen, was_bytes(was));
     was != Previous::Refused
@@ -226,8 +226,8 @@ pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
         }
         Op::GetShort(k) => get_short(index, k, how, &mut seen),
         Op::GetShortMany(k, n, far) => get_short_many(index, (k, n, far), how, &mut seen),
-        Op::QuickPut(k, n, may) => quick(index, k, how, Some(n), may, &mut seen),
-        Op::QuickRemove(k, may) => quick(index, k, how, None, may, &mut seen),
+        Op::PutIf(k, n, holds) => change_if(index, k, how, Some(n), holds, &mut seen),
+        Op::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
         Op::Step(k, which) => step(index, k, how, which, &mut seen),
         Op::Scan(k, which, want) => return scan(index, k, how, which, want),
     };

@@ -275,7 +275,7 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
                     ScanStep::Limit => select.set_limit(limit),
                     ScanStep::More => {}
                 }
-                // Lists become crowds by others, and lists again when those go.
+                // Lists move to the value tree by others, and back when those go.
                 let others = (0..40).map(|i| STAY + 3 * turn + 7 * i);
                 let rows: Vec<Term> = others.map(row).collect();
                 match turn % 4 {

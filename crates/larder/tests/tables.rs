@@ -435,7 +435,7 @@ fn an_empty_table_takes_a_kilobyte_at_most() {
         let mut o = options("t");
         o.kind = kind;
         let memory = engine.create(o, me).unwrap().memory();
-        // A bag is a set that also knows its crowds, its limits and how to hash an object.
+        // A bag is a set that also knows its value trees, its limits and how to hash an object.
         let most = if kind.is_unique() { 1024 } else { 1024 + 64 };
         assert!(memory <= most, "{kind:?}: {memory}");
     }

@@ -16,7 +16,7 @@
 //! 2. The trees have objects of a key only if its entry is a tree header, or while a writer holds
 //!    the entry's leaf or the key's stripe to change that.
 //! 3. A list moves to the tree under the lock of the entry's leaf; a tree key becomes a list, or
-//!    goes, under the key's stripe. So a tree key stays one for who holds its stripe.
+//!    goes, under the key's stripe. So a tree key stays one while its stripe is held.
 //! 4. The numbers of a key's objects grow in the order of arrival, and stay when a list moves to
 //!    the tree or the other way round.
 //!
@@ -148,8 +148,8 @@ impl<R: KeyRule> Bag<R> {
             let before = stripe.version.load(Acquire);
             if before.is_multiple_of(2) {
                 let result = read();
-                // Ordering: Acquire fence, pairs with the fence that begins a write: who saw a
-                // change sees the odd version.
+                // Ordering: Acquire fence, pairs with the fence that begins a write: a reader that
+                // saw a change sees the odd version.
                 fence(Acquire);
                 // Ordering: Relaxed, the fence keeps it after the reads.
                 if stripe.version.load(Relaxed) == before {

@@ -73,8 +73,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
             self.wrote = true;
             // Ordering: Relaxed, only the lock's holder writes it; the fence orders it.
             self.stripe.version.fetch_add(1, Relaxed);
-            // Ordering: Release fence, pairs with the reader's: who sees a change sees the odd
-            // version.
+            // Ordering: Release fence, pairs with the reader's: a reader that sees a change sees
+            // the odd version.
             fence(Release);
         }
     }
@@ -141,7 +141,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     }
 
     /// The last thing before the stripe is free: the key's entry says what has become of its
-    /// objects. Linearisation point of the change, for those who look at the entry alone.
+    /// objects. Linearisation point of the change, for readers of the entry alone.
     fn write_entry(&mut self) {
         let (entries, key) = (&self.bag.entries, self.key);
         if self.entry.count == 0 {
@@ -250,8 +250,8 @@ impl<R: KeyRule> Drop for TreeValues<'_, R> {
     fn drop(&mut self) {
         if self.wrote {
             self.write_entry();
-            // Ordering: Release, pairs with a reader's first load: who sees it even again sees the
-            // changes. The lock is still held.
+            // Ordering: Release, pairs with a reader's first load: a reader that sees it even again
+            // sees the changes. The lock is still held.
             self.stripe.version.fetch_add(1, Release);
         }
     }

@@ -12,9 +12,9 @@
 //! 1. Separators of a published node never change. A change of structure makes new nodes for those
 //!    it changes, from the leaves up to the first slot that can take one address for another,
 //!    stores that, and retires the old nodes through the epoch.
-//! 2. Changes of structure are made one at a time, under `changing`. Who takes it holds at most the
-//!    locks of the leaves that go, and while holding it only *tries* for another leaf's lock: no
-//!    circle of waiting.
+//! 2. Changes of structure are made one at a time, under `changing`. The thread that takes it holds
+//!    at most the locks of the leaves that go, and while holding it only *tries* for another leaf's
+//!    lock: no circle of waiting.
 //! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf
 //!    isn't obsolete.
 //!
@@ -40,7 +40,7 @@ pub(crate) struct InnerLevels {
     pub(super) root: ChildSlot<InnerNode>,
     /// The last leaf while inserts go on at its end.
     pub(super) tail: Tail,
-    /// Held by who changes the structure.
+    /// Held during a change of structure.
     pub(super) changing: Mutex<()>,
 }
 

@@ -11,7 +11,7 @@
 //!          or 0xFF and the eight bytes of a handle to an outside object
 //! ```
 //!
-//! Slots lie in the order of positions. Two positions with equal heads are told apart by their
+//! Slots lie in the order of positions. Two positions with equal heads are distinguished by their
 //! records.
 //!
 //! *Samples.* A search would touch many lines of slots, one after the other. The samples are
@@ -229,7 +229,7 @@ impl<'g> TreeLeaf<'g> {
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let address = self.head.as_ptr().expose_provenance();
-        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
+        // SAFETY: 1. a thread that pins from now on can't find the leaf; 2. the memory came from
         // `NewTreeLeaf::empty`; 3. its address is sent, not a reference.
         unsafe {
             guard.defer_unchecked(move || {
@@ -271,8 +271,8 @@ impl<'g> LockedTreeLeaf<'g> {
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
     }
 
-    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from
-    /// the root.
+    /// Marks the leaf obsolete and lets go of it: a thread that meets it from now on begins again
+    /// from the root.
     pub(super) fn obsolete(self) {
         self.leaf.head().version.obsolete(self.before);
         std::mem::forget(self);

@@ -30,7 +30,7 @@ impl<'g> LockedTreeLeaf<'g> {
         self.leaf
     }
 
-    /// A look that needs no check.
+    /// A view that needs no check.
     pub(crate) fn view(&self) -> TreeView<'g> {
         TreeView::new(self.leaf, None)
     }

@@ -9,13 +9,12 @@
 //! 1. The leaf is locked by the caller; for a merge its neighbour is, too, if that is free.
 //! 2. `changing` is taken. The way to the leaf can't change now.
 //! 3. New leaves are made. Nobody can reach them yet.
-//! 4. The old leaves are marked obsolete: who finds one from here on begins again.
+//! 4. The old leaves are marked obsolete: a thread that finds one from here on begins again.
 //! 5. New nodes take the place of those that change, up to the first slot that can take one address
 //!    for another. The store to it publishes all (`splice`).
 //! 6. `changing` is let go of. Then what went is retired.
 //!
-//! A locked leaf is waited for by nobody who holds `changing`, so the order leaf, `changing` can't
-//! end in a circle.
+//! A thread that holds `changing` never waits for a leaf's lock. So there is no circle of waiting.
 
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};

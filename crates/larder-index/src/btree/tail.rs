@@ -1,8 +1,8 @@
 //! The tail of a B+-tree: its last leaf, which inserts at the end find without the way to it.
 //!
 //! What is above any of the last leaf's entries is in its range, which has no end, and stays so
-//! while the leaf isn't obsolete. So who locks the tail, and sees that it isn't obsolete and that
-//! its last entry is below the position, has the right leaf.
+//! while the leaf isn't obsolete. So a thread that locks the tail, and sees that it isn't obsolete
+//! and that its last entry is below the position, has the right leaf.
 //!
 //! 1. A leaf becomes the tail when it is new, has no upper fence, and inserts go up at its end
 //!    (`Tail::set`, under `InnerLevels::changing`).

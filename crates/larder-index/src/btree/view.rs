@@ -1,4 +1,4 @@
-//! A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
+//! A view of a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
 //! holder.
 
 use crate::btree::leaf::{Obsolete, TreeLeaf};
@@ -12,7 +12,7 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::{Batch, SHORT};
 use std::cmp::Ordering;
 
-/// A look at a leaf's content.
+/// A view of a leaf's content.
 #[derive(Clone, Copy)]
 pub(crate) struct TreeView<'g> {
     leaf: TreeLeaf<'g>,
@@ -38,7 +38,7 @@ impl<'g> TreeLeaf<'g> {
         Ok(TreeView::new(self, Some(self.head().version.read()?)))
     }
 
-    /// A look at the leaf by someone who believes nothing of what is read.
+    /// A view of the leaf for a caller that believes nothing of what it reads.
     pub(crate) fn glance(self) -> TreeView<'g> {
         TreeView::new(self, None)
     }

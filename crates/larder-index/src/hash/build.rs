@@ -96,7 +96,7 @@ impl Sizes {
     }
 
     /// Bytes of room in the largest leaf of this class.
-    fn room(&self, class: u8) -> usize {
+    fn max_capacity(&self, class: u8) -> usize {
         self.top(class) * usable(class)
     }
 
@@ -106,11 +106,11 @@ impl Sizes {
         let bits = lead(hash, depth) ^ u64::from(depth);
         let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
         // 1024 times the buckets.
-        let wish = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);
-        let bytes = size_class(memory(wish.div_ceil(1024), class));
+        let target = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);
+        let bytes = size_class(memory(target.div_ceil(1024), class));
         LastStep {
             buckets: buckets_of(bytes, class),
-            full: wish * usable(class) / 1024 * FULL / 1024,
+            full: target * usable(class) / 1024 * FULL / 1024,
         }
     }
 
@@ -124,11 +124,11 @@ impl Sizes {
         let most = match shape.buckets {
             ..FEW_BUCKETS => usize::MAX,
             buckets if buckets as usize == end.buckets => end.full,
-            _ => room(shape) * FULL / 1024,
+            _ => capacity(shape) * FULL / 1024,
         };
         let lonely = match shape.depth {
             0 => 0,
-            _ => self.room(shape.class) / 4 + 1,
+            _ => self.max_capacity(shape.class) / 4 + 1,
         };
         let clamped = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         LiveBounds {
@@ -139,12 +139,12 @@ impl Sizes {
 
     /// Whether two leaves with this many bytes in all should be one.
     pub(crate) fn unite(&self, class: u8, live: usize) -> bool {
-        live * 2 <= self.room(class)
+        live * 2 <= self.max_capacity(class)
     }
 
     /// Whether a leaf with this many bytes is small enough to look for a neighbour.
     pub(crate) fn lonely(&self, class: u8, live: usize) -> bool {
-        live * 4 <= self.room(class)
+        live * 4 <= self.max_capacity(class)
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
 fn sparse_below(shape: Shape) -> usize {
     if shape.buckets == 1 {
         return if shape.class > 1 {
-            room(shape).div_ceil(8)
+            capacity(shape).div_ceil(8)
         } else {
             0
         };
@@ -181,7 +181,7 @@ fn sparse_below(shape: Shape) -> usize {
     (smaller * usable(shape.class) * SPARSE).div_ceil(1024)
 }
 
-fn room(shape: Shape) -> usize {
+fn capacity(shape: Shape) -> usize {
     shape.buckets as usize * usable(shape.class)
 }
 
@@ -313,11 +313,11 @@ pub(crate) enum Reason {
 }
 
 /// What a leaf for the items should be.
-pub(crate) fn plan(items: &[GatheredEntry], sizes: &Sizes, why: Reason, depth: u8) -> Plan {
+pub(crate) fn plan(items: &[GatheredEntry], sizes: &Sizes, reason: Reason, depth: u8) -> Plan {
     let sum = Sum::new(items);
     let class = sum.class(sizes);
     let hash = items.first().map_or(0, |i| i.hash);
-    plan_bytes(sum.need(class), class, (hash, depth), sizes, why)
+    plan_bytes(sum.need(class), class, (hash, depth), sizes, reason)
 }
 
 /// As `plan`, for rows that all live in a leaf of this class, if its unit is a byte. None if that
@@ -327,11 +327,11 @@ pub(crate) fn plan_rows(
     class: u8,
     at: (u64, u8),
     sizes: &Sizes,
-    why: Reason,
+    reason: Reason,
 ) -> Option<Plan> {
     let mut classes = sizes.least_class..sizes.top_class;
     let known = unit(class) == 0 && classes.find(|&c| rows.fill(c)) == Some(class);
-    known.then(|| plan_bytes(rows.bytes, class, at, sizes, why))
+    known.then(|| plan_bytes(rows.bytes, class, at, sizes, reason))
 }
 
 /// The part of a leaf of this class that is taken when it is new. Small rows are many, and each
@@ -351,14 +351,14 @@ fn plan_bytes(
     class: u8,
     (hash, depth): (u64, u8),
     sizes: &Sizes,
-    why: Reason,
+    reason: Reason,
 ) -> Plan {
-    let fill = match why {
+    let fill = match reason {
         Reason::Shrinks => SHRUNK,
         _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
     };
     let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
-    let buckets = match why {
+    let buckets = match reason {
         Reason::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
         _ => buckets,
     };
@@ -367,8 +367,8 @@ fn plan_bytes(
     let fits = need * FULL <= full * NEARLY_FULL;
     let buckets = if buckets > top
         && fits
-        && why != Reason::Splits
-        && !matches!(why, Reason::Grows(old) if old.buckets as usize >= top)
+        && reason != Reason::Splits
+        && !matches!(reason, Reason::Grows(old) if old.buckets as usize >= top)
     {
         top
     } else {

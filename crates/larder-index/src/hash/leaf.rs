@@ -92,7 +92,7 @@ pub(crate) struct LockedHashLeaf<'g> {
 /// In `LockedHashLeaf::before`: something was changed.
 const CHANGED: u64 = 1;
 
-/// A look at a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
+/// A view of a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
 /// holder, who has nothing to check.
 #[derive(Clone, Copy)]
 pub(crate) struct HashView<'g> {
@@ -318,7 +318,7 @@ impl<'g> HashLeaf<'g> {
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let (block, whole) = (self.address().cast(), layout(self.shape()));
-        // SAFETY: 1. who pins from now on can't find the leaf; 2. the memory came from
+        // SAFETY: 1. a thread that pins from now on can't find the leaf; 2. the memory came from
         // `NewHashLeaf::empty`; 3. its address is sent, not a reference: a plain one, by which a
         // checker of leaks sees that the block isn't lost.
         unsafe { guard.defer_unchecked(move || memory::release(block, whole)) };
@@ -442,7 +442,7 @@ impl<'g> LockedHashLeaf<'g> {
         self.leaf
     }
 
-    /// A look that needs no check.
+    /// A view that needs no check.
     #[inline(always)]
     pub(crate) fn view(&self) -> HashView<'g> {
         HashView {
@@ -471,8 +471,8 @@ impl<'g> LockedHashLeaf<'g> {
         unsafe { handle.object() }
     }
 
-    /// Marks the leaf obsolete and lets go of it: from now on whoever meets it begins again from
-    /// the root.
+    /// Marks the leaf obsolete and lets go of it: a thread that meets it from now on begins again
+    /// from the root.
     pub(super) fn obsolete(self) {
         self.leaf.head().version.obsolete(self.before & !CHANGED);
         std::mem::forget(self);

@@ -344,7 +344,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             self.fold(guard, hash);
             *cursor = end;
         }
-        // Whoever calls again finds what has come since.
+        // The next call finds what has come since.
         *cursor = Some(0);
         true
     }

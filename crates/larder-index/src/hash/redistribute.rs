@@ -58,13 +58,13 @@ impl<R: KeyRule> HashOrder<R> {
         rows: Rows,
         shape: Shape,
         hash: u64,
-        why: Reason,
+        reason: Reason,
         depth: u8,
     ) -> Option<Plan> {
         if self.keys.length_prefixed {
             return None;
         }
-        plan_rows(rows, shape.class, (hash, depth), &self.sizes, why)
+        plan_rows(rows, shape.class, (hash, depth), &self.sizes, reason)
     }
 
     /// A leaf of all rows of some leaves, and one more row if there is one: `rows` in all.

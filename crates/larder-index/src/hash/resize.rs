@@ -307,9 +307,9 @@ impl<R: KeyRule> HashOrder<R> {
 /// So few entries may lie anywhere in a leaf.
 pub(crate) const FEW: usize = 8;
 
-/// Whether nearly all entries would be in one half of a leaf with so many in each. Who removes from
-/// one end on leaves such leaves. In a smaller one most entries would be displaced entries, far
-/// from home.
+/// Whether nearly all entries would be in one half of a leaf with so many in each. Removals from
+/// one end leave such leaves. In a smaller one most entries would be displaced entries, far from
+/// home.
 fn lopsided(first: usize, second: usize) -> bool {
     first + second > FEW && 4 * first.min(second) < first + second
 }

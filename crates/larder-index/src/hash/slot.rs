@@ -149,9 +149,9 @@ impl TrieAddress {
     /// It is a node that no slot leads to any more, and nobody retires it again.
     pub(super) unsafe fn retire_node(self, guard: &Guard) -> usize {
         let (block, whole) = self.block();
-        // SAFETY: 1. who pins from now on can't find the node; 2. the memory is its, see below; 3.
-        // its address is sent, not a reference: a plain one, by which a checker of leaks sees that
-        // the block isn't lost.
+        // SAFETY: 1. a thread that pins from now on can't find the node; 2. the memory is its, see
+        // below; 3. its address is sent, not a reference: a plain one, by which a checker of leaks
+        // sees that the block isn't lost.
         unsafe { guard.defer_unchecked(move || memory::release_lazy(block, whole)) };
         whole.size()
     }

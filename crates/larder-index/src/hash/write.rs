@@ -1,7 +1,7 @@
 //! How the hash order is written.
 //!
-//! 1. Find the leaf and lock it. Who finds it locked notes that writers met; who finds it obsolete
-//!    begins again.
+//! 1. Find the leaf and lock it. If it is locked, note the contention; if it is obsolete, begin
+//!    again.
 //! 2. Search it. The lock's holder reads nothing torn.
 //! 3. Change the bucket in place if there is room (`change`).
 //! 4. Otherwise replace the leaf by a larger or smaller one, split it, or merge it with its
@@ -207,10 +207,10 @@ impl<R: KeyRule> HashOrder<R> {
     #[inline(never)]
     fn shrink_or_merge(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>, contention: i32) {
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
-        // Who must not be made smaller now tries again later, not each time.
+        // A leaf that must not be made smaller now is tried again later, not each time.
         let sparse = is_sparse(shape, live) && (count % 8 == 0 || count <= FEW);
         let lonely = shape.depth > 0 && contention < 0 && self.sizes.lonely(shape.class, live);
-        // Who can't merge now tries again later, not each time.
+        // A leaf that can't merge now is tried again later, not each time.
         if sparse || lonely && count % 4 == 0 {
             self.tidy(guard, counting(hash), leaf, lonely);
         }

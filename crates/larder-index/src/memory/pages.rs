@@ -158,7 +158,8 @@ fn touch_ahead() {
     let mut pages = PAGES.lock();
     loop {
         let few = pages.ready.len() < pages.wanted();
-        // Without addresses it waits, too: whoever takes the next region asks for them again.
+        // Without addresses it waits, too: the thread that takes the next region asks for them
+        // again.
         let Some(region) = few.then(|| pages.bare()).flatten() else {
             WANTED.wait(&mut pages);
             continue;
@@ -176,11 +177,11 @@ fn touch_ahead() {
 
 /// Addresses of regions, on a whole multiple of their size.
 fn map() -> Option<Vec<Vacant>> {
-    let wish = (AT_ONCE + 1) * REGION;
+    let wanted = (AT_ONCE + 1) * REGION;
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any
     // other.
-    let base = unsafe { mmap_anonymous(null_mut(), wish, access, MapFlags::PRIVATE).ok()? };
+    let base = unsafe { mmap_anonymous(null_mut(), wanted, access, MapFlags::PRIVATE).ok()? };
     let base = NonNull::new(base.cast::<u8>())?;
     let lead = base.as_ptr().align_offset(REGION);
     let all = AT_ONCE * REGION;
@@ -192,7 +193,7 @@ fn map() -> Option<Vec<Vacant>> {
             munmap(base.as_ptr().cast(), lead).ok()?;
         }
         let first = base.add(lead);
-        munmap(first.add(all).as_ptr().cast(), wish - all - lead).ok()?;
+        munmap(first.add(all).as_ptr().cast(), wanted - all - lead).ok()?;
         // Without huge pages everything works, only slower.
         let _ = madvise(first.as_ptr().cast(), all, Advice::LinuxHugepage);
         // The lowest address is used first.

@@ -153,7 +153,7 @@ fn first_ahead(layout: Layout) {
 unsafe fn give(block: NonNull<u8>, units: usize) {
     let head = head_of(block);
     // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a
-    // head; 2. invariant 2: who has the block saw this written.
+    // head; 2. invariant 2: the owner of the block saw this written.
     let number = unsafe { (*head.as_ptr()).shard };
     // SAFETY: the region is this shard's, and the block is the caller's to give.
     let empty = unsafe { ALL[number].lock().give(block, units) };

@@ -193,8 +193,8 @@ mod tests {
                     let (unit, count) = blocks.swap_remove(chance as usize % blocks.len());
                     taken[unit..unit + count].fill(false);
                     let around = free_around(&taken, unit, unit + count);
-                    let said = units.give(unit, count);
-                    prop_assert_eq!(said, around.min(MOST));
+                    let given = units.give(unit, count);
+                    prop_assert_eq!(given, around.min(MOST));
                 }
                 prop_assert_eq!(units.free(), taken.iter().filter(|t| !**t).count());
             }
@@ -202,8 +202,8 @@ mod tests {
             for (first, count) in units.free_chunks() {
                 chunks[first / CHUNK..(first + count) / CHUNK].fill(true);
             }
-            for (units, said) in taken.chunks(CHUNK).zip(chunks) {
-                prop_assert_eq!(units.iter().all(|t| !t), said);
+            for (units, given) in taken.chunks(CHUNK).zip(chunks) {
+                prop_assert_eq!(units.iter().all(|t| !t), given);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the
 //! handle.
 //!
-//! An outside object never changes once it is reachable. It is retired by whoever takes its handle
-//! out of a leaf, under the leaf's lock, when that is free again.
+//! An outside object never changes once it is reachable. It is retired by the thread that takes its
+//! handle out of a leaf, under the leaf's lock, when that is free again.
 
 pub(crate) mod retire;
 

@@ -25,7 +25,7 @@ const COUNT: u64 = 4;
 
 /// The version of a leaf. Zeroed memory is that of the first one; one that takes another's place
 /// goes on from its version (`succeed`). So while time goes on, what holds a position has a version
-/// that only grows: who meets one again meets the same leaf as it was.
+/// that only grows: a version that is met again is of the same leaf, as it was.
 #[repr(transparent)]
 pub(crate) struct Version(AtomicU64);
 
@@ -91,8 +91,8 @@ impl Version {
         if !taken {
             return Ok(None);
         }
-        // Ordering: Release fence (L1), pairs with R2: the locked version is seen by whoever sees a
-        // word written after it.
+        // Ordering: Release fence (L1), pairs with R2: a reader that sees a word written after it
+        // sees the locked version.
         fence(Release);
         Ok(Some(now))
     }
@@ -137,14 +137,14 @@ impl Version {
 
     /// Locks that of a leaf that is not published yet, and gives the version of before.
     pub(crate) fn lock_new(&self) -> u64 {
-        // Ordering: Relaxed, both: nobody else can reach the leaf. Who does so later sees this with
-        // the slot that leads there.
+        // Ordering: Relaxed, both: nobody else can reach the leaf. A thread that does so later sees
+        // this with the slot that leads there.
         let before = self.0.load(Relaxed);
         self.0.store(before | LOCKED, Relaxed);
         before
     }
 
-    /// Unlocks for good: from now on whoever meets the leaf begins again from the root.
+    /// Unlocks for good: a thread that meets the leaf from now on begins again from the root.
     pub(crate) fn obsolete(&self, before: u64) {
         // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
         self.0.store((before + COUNT) | OBSOLETE, Release);

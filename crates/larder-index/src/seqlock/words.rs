@@ -1,6 +1,6 @@
 //! Bytes in a run of atomic words.
 //!
-//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that whoever holds the
+//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that the holder of the
 //! leaf's lock may also see the run as a plain slice. All loads and stores here are `Relaxed`: what
 //! orders them is the leaf's version (see `seqlock`).
 
@@ -140,7 +140,7 @@ pub(crate) fn compare(
 /// Writes bytes one behind the other, a word at a time. Ends with `finish`, before which the last
 /// word is not written.
 ///
-/// Whoever makes one holds the leaf's lock (or owns the run alone).
+/// The caller holds the leaf's lock, or owns the run alone.
 pub(crate) struct Writer<'w> {
     words: &'w [AtomicU64],
     /// The word that is being filled, and the bits of it that are.

@@ -20,7 +20,7 @@
 //!    of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
 //! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a
 //!    new leaf is locked until all its slots lead to it. While the lock is held nobody changes the
-//!    way to the leaf: who replaces a node takes the locks of all leaves below it.
+//!    way to the leaf: a thread that replaces a node takes the locks of all leaves below it.
 //! 3. A node that is published has all its slots set, but for a root that takes the place of
 //!    another.
 
@@ -74,9 +74,9 @@ impl<'g> TrieStep<'g> {
         from..from + count
     }
 
-    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: who could
-    /// lock it before would change the way to it, and stores that are still to come would undo that
-    /// (`nobody_changes_the_way_to_a_leaf_that_comes`).
+    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: if it were
+    /// unlocked earlier, another thread could replace the leaf, and the remaining stores would
+    /// restore a stale address (`nobody_changes_the_way_to_a_leaf_that_comes`).
     pub(super) fn point(&self, hash: u64, leaf: LockedHashLeaf<'_>) {
         let address = TrieAddress::of_leaf(leaf.leaf());
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
@@ -195,8 +195,8 @@ impl Trie {
         let path = self.path(hash, guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.leaf_went(old.memory());
-        // Who finds the old leaf from here on begins again, and finds it again until the slots
-        // below are stored to. Nobody reads the range meanwhile.
+        // A thread that finds the old leaf from here on begins again, and finds it again until the
+        // slots below are stored to. Nobody reads the range meanwhile.
         leaf.obsolete();
         self.point(&path, hash, new.publish_locked(guard));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets

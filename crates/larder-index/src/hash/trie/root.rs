@@ -9,8 +9,9 @@
 //!
 //! When leaves are many for its slots the root is replaced by one of twice as many, and by one of
 //! half as many when they are few. That is not done at once: the new root's slots begin unset, and
-//! who meets an unset slot asks the old root. Each later change of leaves moves some slots, until
-//! all are, and the old root goes. So no operation pays for more than [`AT_ONCE`] slots.
+//! a thread that finds a slot unset asks the old root. Each later change of leaves moves some
+//! slots, until all are, and the old root goes. So no operation pays for more than [`AT_ONCE`]
+//! slots.
 //!
 //! 1. Begin: the old root is noted, then the new one published, under the lock of a leaf: a trie of
 //!    two leaves can't become one meanwhile.
@@ -21,7 +22,7 @@
 //!    to. Where the root becomes narrower two slots that differ become a node of one bit.
 //! 3. End: the old root is forgotten, then retired.
 //!
-//! Locks are only tried for: who finds one taken leaves the rest to the next.
+//! Locks are only tried for: a thread that finds one taken leaves the rest to the next.
 //!
 //! A leaf that two became, of which one had moved and the other had not, goes to the new root
 //! (`Trie::unite`).
@@ -139,7 +140,7 @@ impl Trie {
         let new = NewTrieNode::unset(bits);
         shared.counters.node_came(new.memory());
         moving.next = 0;
-        // In this order: who finds a slot of the new root unset must find the old root.
+        // In this order: a thread that finds a slot of the new root unset must find the old root.
         self.old.store(address);
         self.root.store(TrieAddress::of_node(new));
         true
@@ -185,8 +186,8 @@ impl Trie {
         if moving.next >= end {
             let address = self.old.address();
             self.old.store(TrieAddress::UNSET);
-            // SAFETY: all slots of the new root are set: nobody who pins from now on gets to the
-            // old one. It is retired here alone, under `moving`.
+            // SAFETY: all slots of the new root are set: no thread that pins from now on gets to
+            // the old one. It is retired here alone, under `moving`.
             let bytes = unsafe { address.retire_node(guard) };
             shared.counters.node_went(bytes);
         }
@@ -277,8 +278,8 @@ fn widen(
     for (i, half) in [low, high].into_iter().enumerate() {
         new.slots[2 * at + i].store(joined(shared, half, node.bits - 1));
     }
-    // SAFETY: nobody who pins from now on gets to it: all slots of its range in the new root are
-    // set. Only the holder of `moving` gets here.
+    // SAFETY: no thread that pins from now on gets to it: all slots of its range in the new root
+    // are set. Only the holder of `moving` gets here.
     let bytes = unsafe { address.retire_node(guard) };
     shared.counters.node_went(bytes);
     Some(at + 1)
