@@ -1,4 +1,16 @@
 //! A list of objects on its way into a table.
+//!
+//! ```text
+//!  list    chunk 0 … chunk 63 │ chunk 64 …        of 512 objects each
+//!  filters    chunk by chunk; and one for each group of 64 chunks
+//! ```
+//!
+//! 1. Objects are pushed. Adding one never moves more than a chunk.
+//! 2. The list is *sealed*: no object comes any more, and of a list of several chunks each chunk
+//!    and each group has a filter of its keys. From here on it is read without a lock.
+//! 3. `under` finds the objects of a key: filters rule out most groups and chunks; the others are
+//!    compared key by key.
+//! 4. A long list is freed by the reaper, chunk by chunk.
 
 use crate::raw;
 use crate::reclaim::reaper;
@@ -8,9 +20,6 @@ use smallvec::SmallVec;
 use std::sync::LazyLock;
 
 /// Objects for `begin_insert`. Holds counts of its own for their handles.
-///
-/// They lie in chunks of `CHUNK` objects, each a run of memory: adding one never moves more than a
-/// chunk, and a long list is freed by the reaper, chunk by chunk.
 #[derive(Default)]
 pub struct ObjectList {
     chunks: SmallVec<[Chunk; 1]>,
@@ -30,7 +39,7 @@ const GROUP: usize = if cfg!(larder_model) { 2 } else { 64 };
 /// each key. One of a hundred other keys is taken for one of them.
 struct Filter(Box<[[u64; Filter::WORDS]]>);
 
-/// What a filter knows of a key.
+/// The hash of a key, of which its bits are made.
 #[derive(Clone, Copy)]
 struct Mark(u64);
 
@@ -53,7 +62,7 @@ impl Mark {
 impl Filter {
     const WORDS: usize = 8;
 
-    /// For so many keys, 16 bits each.
+    /// For this number of keys, 16 bits each.
     fn new(keys: usize) -> Filter {
         Filter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
     }

@@ -453,10 +453,3 @@ impl ValueList<'_> {
         self.objects.replace(ordinal, new);
     }
 }
-
-impl Written {
-    /// Whether the operation has to begin again.
-    pub(crate) fn is_moved(&self) -> bool {
-        matches!(self, Written::Moved)
-    }
-}

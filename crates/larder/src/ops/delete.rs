@@ -3,8 +3,7 @@
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`,
 //! the exchange of the state word.
 
-use super::begin::Operation;
-use super::commit::Written;
+use super::commit::ValueList;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::Index;
@@ -55,17 +54,8 @@ impl Table {
         self.may_write(who)?;
         let (key, value) = (object.key(), object.value());
         let mut same = |other: &[u8]| self.same(key, other, value);
-        let key = self.key(key);
-        self.writing_under(&local.pin(), key.bytes, |op| match &op.store.index {
-            Index::Unique(_) => self.delete_at(op, key, &mut same),
-            Index::Multi(ix) => {
-                let mut gone = 0;
-                let written = self.change_many(op, &**ix, key, &mut |values| {
-                    gone = values.remove_same(value, &mut same);
-                    Ok(())
-                })?;
-                Ok((written, gone))
-            }
+        self.delete_under(&local.pin(), self.key(key), &mut same, |values, same| {
+            values.remove_same(value, same)
         })
     }
 
@@ -73,9 +63,12 @@ impl Table {
     pub(crate) fn delete_where(
         &self,
         key: &[u8],
-        goes: &mut dyn FnMut(&[u8]) -> bool,
+        mut goes: impl FnMut(&[u8]) -> bool,
     ) -> Result<usize, Error> {
-        self.delete_under(&larder_index::pin(), self.key(key), goes)
+        let guard = larder_index::pin();
+        self.delete_under(&guard, self.key(key), &mut goes, |values, goes| {
+            values.remove_if(goes)
+        })
     }
 
     /// Deletes the objects under a key and calls `f` with each, all at one instant; how many.
@@ -86,53 +79,42 @@ impl Table {
         key: Key<'_>,
         mut f: impl FnMut(&[u8]),
     ) -> Result<usize, Error> {
-        self.writing_under(guard, key.bytes, |op| match &op.store.index {
-            Index::Unique(_) => self.delete_at(op, key, &mut |value| {
-                f(value);
-                true
-            }),
-            Index::Multi(ix) => {
-                let mut gone = 0;
-                let written = self.change_many(op, &**ix, key, &mut |values| {
-                    gone = values.remove_all(&mut f);
-                    Ok(())
-                })?;
-                Ok((written, gone))
-            }
+        let mut each = |value: &[u8]| {
+            f(value);
+            true
+        };
+        self.delete_under(guard, key, &mut each, |values, each| {
+            values.remove_all(&mut |value| {
+                each(value);
+            })
         })
     }
 
-    /// As `delete_where`.
+    /// Deletes objects under a key, all at one instant; how many. Of a set or ordered_set the one
+    /// that `goes` picks; of a bag, `remove` removes those that it picks.
     #[inline]
-    fn delete_under(
+    fn delete_under<P: FnMut(&[u8]) -> bool>(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        mut goes: impl FnMut(&[u8]) -> bool,
+        goes: &mut P,
+        remove: impl Fn(&mut ValueList<'_>, &mut P) -> usize,
     ) -> Result<usize, Error> {
-        self.writing_under(guard, key.bytes, |op| self.delete_at(op, key, &mut goes))
-    }
-
-    #[inline]
-    fn delete_at(
-        &self,
-        op: &Operation<'_>,
-        key: Key<'_>,
-        goes: &mut impl FnMut(&[u8]) -> bool,
-    ) -> Result<(Written, usize), Error> {
-        let mut gone = 0;
-        let written = match &op.store.index {
-            Index::Unique(ix) => {
-                let (written, was) = self.remove_one(op, &**ix, key, &mut *goes);
-                gone = usize::from(was == Previous::Present);
-                written
-            }
-            Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
-                gone = values.remove_if(goes);
-                Ok(())
-            })?,
-        };
-        Ok((written, gone))
+        self.writing_under(guard, key.bytes, |op| {
+            let mut gone = 0;
+            let written = match &op.store.index {
+                Index::Unique(ix) => {
+                    let (written, was) = self.remove_one(op, &**ix, key, &mut *goes);
+                    gone = usize::from(was == Previous::Present);
+                    written
+                }
+                Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
+                    gone = remove(values, goes);
+                    Ok(())
+                })?,
+            };
+            Ok((written, gone))
+        })
     }
 
     /// Empties the table; how many objects went, exactly if nobody was writing. O(1): an empty

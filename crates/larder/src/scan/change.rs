@@ -304,7 +304,7 @@ impl Turn<'_> {
                 Ok(())
             })?,
         };
-        if written.is_moved() {
+        if let Written::Moved = written {
             // Met again by the scan.
             return Err(Error::Busy);
         }

@@ -97,7 +97,7 @@ impl Table {
         let mut lent = Lent::new();
         let gone = self.at_point(local, point, |local, key| {
             let plain = &mut local.plain;
-            self.delete_where(key, &mut |value| {
+            self.delete_where(key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
                 is_constant(object.key(), point.key)
                     && point
