@@ -283,7 +283,7 @@ pub(crate) fn release_value(value: &[u8]) {
 pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
     // SAFETY: 1. the values were written by larder-term's object encoder, and held counts, which
     // `retain_value` took; 2. one writer took them out of the index, and gives the counts up here;
-    // 3. readers that copied the values meanwhile hold guards, for which `leavings` waits.
+    // 3. readers that copied the values meanwhile hold guards, for which `reclaim` waits.
     unsafe { handles.own(counts) }
 }
 

@@ -1,5 +1,5 @@
 //! What is dropped is freed behind: soon, at a pace that leaves room for others. (That it is never
-//! outrun: `pace` and the unit tests of `reaper`.) One test, since the reaper is the whole
+//! outrun: `throttle` and the unit tests of `reaper`.) One test, since the reaper is the whole
 //! program's.
 
 use larder::api::{Larder, Table};

@@ -1,5 +1,5 @@
 //! A table of rows {K, V} or {K}, all integers, as the threads of a study work on it: through the
-//! engine, with a key and a row encoded for each call and nothing kept between them, as a door does
+//! engine, with a key and a row encoded for each call and nothing kept between them, as a host does
 //! it. Each answer is decoded and given back, to be checked.
 
 use larder::api::{Builder, Larder, Table};
