@@ -176,6 +176,7 @@ impl<R: KeyRule> Bag<R> {
                 true
             });
         });
+        // It is a list by now, or gone.
         if read.is_none() {
             values.spans.truncate(before);
             values.bytes.truncate(bytes);
@@ -195,7 +196,9 @@ impl<R: KeyRule> Bag<R> {
         with_scratch(|scratch| {
             self.entries
                 .update_with(guard, key, scratch, &mut |old, new| {
+                    // The entry's leaf is locked: the list is read where it lies.
                     let old = old.unwrap_or(&[]);
+                    // The caller goes on under the key's stripe.
                     if list::is_in_tree(old) {
                         is_list = false;
                         return Change::Keep;
@@ -206,9 +209,12 @@ impl<R: KeyRule> Bag<R> {
                     if !changed {
                         return Change::Keep;
                     }
+                    // Invariant 1: no entry without an object.
                     if count == 0 {
                         return Change::Remove;
                     }
+                    // The new list is the entry, or its objects go to the tree before the entry
+                    // says so.
                     if self.limits.fits(count, new.len()) {
                         new[0] = count as u8;
                     } else {
@@ -248,6 +254,7 @@ impl<R: KeyRule> Multi for Bag<R> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let from = values.bytes.len();
         loop {
+            // The entry is copied to the values' bytes: a list needs no other copy.
             if !self.entries.get(guard, key, &mut values.bytes) {
                 return 0;
             }
@@ -260,6 +267,7 @@ impl<R: KeyRule> Multi for Bag<R> {
                     .extend(own.map(|own| (from + own.start, from + own.end)));
                 return list::count(entry);
             }
+            // A tree key. If it becomes a list meanwhile, its entry is read again.
             values.bytes.truncate(from);
             if let Some(count) = self.read_all_in_tree(guard, key, values) {
                 return count;

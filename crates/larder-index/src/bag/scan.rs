@@ -187,6 +187,7 @@ fn unpack<R: KeyRule>(
         None => None,
     };
     for &(key, list, end) in &raw {
+        // A tree key, or a full batch, ends the batch here.
         let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
         if !stops && !list::is_in_tree(&batch.bytes[list..end]) {
             let bound = bound.take();
@@ -197,6 +198,8 @@ fn unpack<R: KeyRule>(
             continue;
         }
         let key = batch.bytes[key..list].to_vec();
+        // The rest goes on from this key: by its objects if it is the first, else in the next
+        // batch.
         if batch.unordered {
             unpacked = Unpacked::Unordered;
         } else if batch.is_empty() {
@@ -245,6 +248,7 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
 #[inline(always)]
 fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
     let mut at = list + 1;
+    // The first object that belongs to the scan.
     let first = loop {
         let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
             return;
@@ -255,6 +259,7 @@ fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
         }
     };
     let moved = first.start - (list - key);
+    // It stays where it is, the others are copied.
     keep_first(key..list, first, batch);
     if at < end && !batch.firsts {
         copy_rest(moved..moved + (list - key), at..end, batch);
@@ -340,6 +345,7 @@ fn scan_tree<R: KeyRule>(
     let mut prefix = Vec::new();
     hash_and_key(bag, key, &mut prefix);
     let mut start = prefix.clone();
+    // The first object's position: behind the bound, if the scan begins within the key.
     match (from.bound(key), direction) {
         (Some(bound), _) => push_number(bound, &mut start),
         (None, Direction::Forward) => {}
@@ -358,6 +364,7 @@ fn scan_tree<R: KeyRule>(
     };
     with_run(|run| {
         let mut resume = std::mem::take(&mut batch.resume);
+        // Read as of one instant, under the stripe's version.
         let done = bag.read_in_tree(guard, own, |value_trees| {
             value_trees.tree.scan(guard, &request, run, &mut resume)
         });
@@ -365,10 +372,12 @@ fn scan_tree<R: KeyRule>(
         let Some(done) = done else {
             return;
         };
+        // Each with its number behind it: the scan can stop and go on behind any.
         for i in 0..run.len() {
             batch.push(key, run.value(i));
             list::push_number(number(run.position(i)), &mut batch.bytes);
         }
+        // Where the scan goes on: behind the key, or behind the last object.
         let last = run.len().checked_sub(1).map(|i| number(run.position(i)));
         match (last, done) {
             (None, _) => from.go_behind(&prefix),
@@ -392,6 +401,7 @@ pub(super) fn step<R: KeyRule>(
 ) -> bool {
     loop {
         let here = bag.entries.step(guard, key, Direction::Forward, batch);
+        // What was read is an entry of the hash order: its first object is to be the batch.
         let Some((key, list, end)) = batch.entries.pop() else {
             return here;
         };

@@ -159,6 +159,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     /// Makes the objects, which have become few, a list again, if they are not too long for that.
     fn pack(&mut self) -> bool {
         let (count, limits) = (self.entry.count, self.bag.limits);
+        // The objects in order, with their numbers, as far as they fit.
         let mut list = vec![count as u8];
         self.entries(&mut |position, value| {
             list::push(&mut list, value, number(position));
@@ -167,6 +168,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         if !limits.fits(count, list.len()) {
             return false;
         }
+        // Readers of the tree see an odd version until the entry is a list.
         self.clear(&mut |_| ());
         self.bag
             .entries
@@ -226,12 +228,14 @@ impl<R: KeyRule> TreeValues<'_, R> {
         limit: usize,
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Vec<u64> {
+        // The marks of all objects with this hash are neighbours.
         let (marks, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
         let range = (&marks[..], &marks[..]);
         runs(&self.value_trees.marks, self.guard, range, &mut |run| {
             found.extend((0..run.len()).map(|i| number(run.position(i))));
             true
         });
+        // A hash is no proof: each object is compared.
         let mut left = limit;
         found.retain(|&n| {
             let is = left > 0
@@ -304,6 +308,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
             }
             true
         });
+        // All of them: leaf by leaf, without a search for each.
         if gone.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
@@ -336,6 +341,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        // Several in ascending order are one walk: it goes on from the last one.
         let (mut i, start) = match &self.replaced {
             Some((last, position)) if *last <= ordinal => (*last, position.clone()),
             _ => (0, self.prefix.clone()),
@@ -352,6 +358,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         let Some((position, old)) = found else {
             return;
         };
+        // The number stays: only the object, and its mark, are others.
         self.put(&position, value);
         if self.entry.marked {
             self.unmark(number(&position), old);

@@ -68,11 +68,14 @@ impl BPlusTree {
                 .inner
                 .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
             let FencedLeaf { leaf, fence } = found;
+            // An obsolete leaf has a successor at the same position.
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
             let n = locked.len();
             let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
+            // Values are shown where they lie; handles are noted, and retired when the leaf is
+            // free.
             for i in 0..n {
                 let record = locked.record_of(i);
                 f(locked.value(i, &record));
@@ -80,6 +83,7 @@ impl BPlusTree {
             }
             locked.clear();
             freed += n + 1;
+            // An empty leaf keeps its range, but not its room.
             if leaf.capacity() > self.shared.config.first {
                 let new = NewTreeLeaf::empty(0, &leaf.prefix_of_fences());
                 self.inner
@@ -90,6 +94,7 @@ impl BPlusTree {
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
+            // On from the upper fence, or all is done.
             match fence {
                 Some(high) => *cursor = high,
                 None => {

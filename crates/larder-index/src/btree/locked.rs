@@ -80,6 +80,7 @@ impl<'g> LockedTreeLeaf<'g> {
         if let Some(i) = edge {
             return SearchResult { i, record: None };
         }
+        // Where inserts run on, the place is beside the last one: two comparisons say so.
         let prefix = self.leaf.prefix_len();
         let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
         match self.beside_last(head, suffix) {
@@ -276,6 +277,8 @@ impl<'g> LockedTreeLeaf<'g> {
                 return true;
             }
         }
+        // A value of another length, or an object that is outside now or was. A record of as many
+        // bytes takes the old one's place.
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
         if old.len() == size {
             // Ordering: Relaxed, see above.
@@ -285,6 +288,8 @@ impl<'g> LockedTreeLeaf<'g> {
             self.write(i, head, suffix, stored, place as usize);
             return true;
         }
+        // Any other is written at the end of the free space. The old bytes are free again when all
+        // records are moved together.
         if n * SLOT + size > heap {
             return false;
         }
@@ -328,6 +333,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// meanwhile.
     #[inline(never)]
     pub(crate) fn compact(&mut self, entries: &mut Entries, buffer: &mut Vec<u8>) {
+        // The content is laid out anew beside, as for a new leaf.
         entries.collect(self);
         buffer.clear();
         buffer.resize(self.leaf.capacity(), 0);
@@ -343,6 +349,7 @@ impl<'g> LockedTreeLeaf<'g> {
             .iter()
             .zip(buffer.chunks_exact(SLOT))
             .enumerate();
+        // Then it is written back, but for the free bytes between slots and records.
         for (i, (word, own)) in words {
             if i < n || (i + 1) * SLOT > heap {
                 let own: [u8; SLOT] = own.try_into().unwrap_or_default();

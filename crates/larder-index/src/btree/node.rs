@@ -194,6 +194,7 @@ impl InnerNode {
     fn among_equals(&self, position: &[u8], before: bool, at: usize) -> usize {
         let count = self.count as usize;
         let same = self.heads[at];
+        // Halving: equal heads are few, and each step compares a whole separator.
         let (mut low, mut high) = (at, count);
         while low < high {
             let middle = (low + high) / 2;

@@ -364,12 +364,14 @@ fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
     if n <= most {
         return Splice::one(node(shared, &all.items, all.separators));
     }
+    // Neither part may have more children than a node has room for.
     let cut = cut.clamp(n.saturating_sub(most).max(1), most.min(n - 1));
     let (mut left, mut right, mut between) = (
         Separators::default(),
         Separators::default(),
         Separators::default(),
     );
+    // The separator at the cut goes up a level: it stands between the two nodes.
     left.extend(&all.separators, 0..cut - 1);
     between.extend(&all.separators, cut - 1..cut);
     right.extend(&all.separators, cut..all.separators.len());
@@ -395,6 +397,7 @@ fn join(
         unreachable!("the children of one node are all nodes or all leaves")
     };
     shared.counters.node_went(neighbour.memory());
+    // The separator between both comes down a level.
     let between = above.node.separators().get(other.min(above.child));
     let own = Splice {
         items: std::mem::take(&mut all.items),

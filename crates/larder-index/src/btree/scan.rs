@@ -80,6 +80,7 @@ impl BPlusTree {
             StepStart::Edge => self.edge(forward, guard),
             StepStart::Position(bytes) => self.inner.find(SearchKey::new(bytes), guard),
         };
+        // A single try: a leaf that is locked, torn or obsolete is left to the scan.
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
         let next = match forward {
@@ -224,6 +225,7 @@ impl<'a> Cursor<'a> {
                 });
             }
         };
+        // Where `until` is or would be among the leaf's entries.
         let (i, found) = view.search_any(position)?;
         let whole = (from, to);
         if self.forward {
@@ -269,6 +271,7 @@ fn collect(
 ) -> Result<Option<Stop>, Torn> {
     let Span { entries, cut } = cursor.span(view, request.until)?;
     run.reserve(entries.len().min(request.limit));
+    // One entry more, or why the scan stops before it.
     let mut one = |i: usize| {
         if run.len() >= request.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
@@ -281,6 +284,7 @@ fn collect(
         }
         Ok(None)
     };
+    // In the scan's direction.
     let mut in_order = entries;
     loop {
         let next = if cursor.forward {

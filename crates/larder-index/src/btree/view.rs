@@ -202,6 +202,8 @@ impl<'g> TreeView<'g> {
     fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<SearchResult, Torn> {
         let (mut low, mut high) = (first, self.count);
         while low < high {
+            // Halving, by heads first and then by records. Torn slots may be in any order: the loop
+            // still ends.
             let i = (low + high) / 2;
             let slot = self.slot(i)?;
             match (slot & HEAD_MASK).cmp(&head) {
@@ -238,8 +240,10 @@ impl<'g> TreeView<'g> {
             let below = |sample: &AtomicU32| usize::from(sample.load(Relaxed) < key);
             samples.iter().map(below).sum()
         };
+        // All samples are compared, four at a time: no branch depends on them.
         let (fours, rest) = used.split_at(last & !3);
         let below = fours.chunks_exact(4).map(count_below).sum::<usize>() + count_below(rest);
+        // Equal samples stand for slots on either side of the position.
         let mut end = below;
         while used.get(end).is_some_and(|s| s.load(Relaxed) == key) {
             end += 1;
@@ -439,6 +443,8 @@ impl<'g> TreeView<'g> {
             bytes.extend_from_slice(self.outside(&record)?.position());
             return Ok((bytes.len(), handle));
         }
+        // The position in three pieces: the leaf's prefix, the slot's five bytes, the record's
+        // rest.
         let prefix = self.leaf.prefix();
         bytes.reserve(prefix.len() + 8);
         bytes.extend_from_slice(prefix);

@@ -74,6 +74,8 @@ impl BPlusTree {
     fn lock<'g>(&self, guard: &'g Guard, key: SearchKey<'_>) -> (LockedTreeLeaf<'g>, i32) {
         let backoff = Backoff::new();
         loop {
+            // A leaf that is not obsolete has the range that the way to it says: once it is locked,
+            // it is the right one.
             match self.inner.find(key, guard).lock() {
                 Ok((mut locked, contended)) => {
                     if contended {
@@ -143,6 +145,7 @@ impl BPlusTree {
     ) -> bool {
         let (locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
         scratch.clear();
+        // (2) The caller sees the value in place, under the lock.
         let change = f(place.value(&locked), scratch);
         let value = match change {
             Change::Keep => return false,
@@ -267,6 +270,8 @@ impl BPlusTree {
         if used < leaf.leaf().capacity() / 4
             && config.capacity_for(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
         {
+            // The new leaf is unlocked when it is published: it is locked again for the merge, if
+            // free.
             self.shrink(guard, position, leaf);
             match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) => leaf = next,
@@ -387,6 +392,7 @@ impl BPlusTree {
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
         let appends = leaf.insert_run(at.i);
+        // A new leaf of all entries and this one, which is the first or the last.
         let new = with_run(|run| {
             if at.i == 0 {
                 run.push(position, stored);

@@ -234,6 +234,7 @@ impl LockedHashLeaf<'_> {
     /// Removes the entry of a slot entry. What is known of displaced entries stays as it is.
     #[inline(always)]
     fn remove_slot(&mut self, bucket: Bucket<'_>, i: usize) {
+        // The object reaches from its place up to the one before it.
         let unit = unit(self.leaf.class());
         let n = entries(bucket.word(0));
         let (from, end) = (
@@ -247,9 +248,13 @@ impl LockedHashLeaf<'_> {
             let last = slot_entry(bucket, n);
             let lowest = place(last, unit);
             if heap(bucket, n - 1, unit) - lowest == gap {
+                // Of the same length: the last object is copied over it, and its slot entry
+                // replaces this one.
                 bucket.copy(lowest, from, gap);
                 set_slot_entry(bucket, i, (last & !0xFF | from >> unit) as u64);
             } else {
+                // Of another length: what lies below moves up, and the slot entries behind move
+                // down by one.
                 close(bucket, (i, n), (from, lowest), (gap, unit));
             }
         }
@@ -404,6 +409,7 @@ fn append(
         Body::Inside(..) => 0,
         Body::Outside(_) => OUTSIDE,
     };
+    // Up to sixteen bytes are made in registers and written without a branch.
     match body {
         Body::Inside(key, value, false) if unit == 0 && end - from <= 16 && end > from => {
             let own = short(key) | short(value) << (8 * (key.len() & 15));
@@ -411,6 +417,7 @@ fn append(
         }
         _ => write_body(bucket, from, end, unit, body),
     }
+    // The slot entry counts once the bucket's head says that there is one more.
     let slot = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
     set_slot_entry(bucket, n + 1, slot);
     bucket.set_word(0, bucket.word(0) + 1);

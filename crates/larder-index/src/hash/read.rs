@@ -177,10 +177,14 @@ impl<R: KeyRule> HashOrder<R> {
     ) -> (Successor, Option<u64>) {
         let backoff = Backoff::new();
         loop {
+            // (1)
             let leaf = self.trie.find(bound.hash, guard);
             leaf.prefetch(&leaf.home(bound.hash));
+            // (2)
             if let Ok(view) = leaf.read() {
+                // (3) to (5): what `next` gives was checked by it.
                 if let Ok(next) = view.next(bound, &self.keys, batch) {
+                    // A later step can ask whether the leaf is as it was.
                     let version = view.version();
                     let index = self.number;
                     batch.seen = Some(Seen { index, version });

@@ -26,6 +26,7 @@ fn redistribute<R: KeyRule>(
     mut each: impl FnMut(u64, &[u8]) -> Option<()>,
 ) -> Option<()> {
     let size = leaf.leaf().shape().bucket();
+    // Buckets in order, and in each the objects from its end downwards.
     for bucket in leaf.bytes().chunks_exact(size) {
         let (mut end, slots) = (size, SLOT_ENTRY * usize::from(bucket[0]));
         for slot in bucket
@@ -38,6 +39,7 @@ fn redistribute<R: KeyRule>(
             let from = usize::from(slot[0]);
             let body = bucket.get(from..end)?;
             end = from;
+            // A leaf has no hash of it but the tag: it is made anew.
             each(keys.hash(&body[keys.key_in(body)]), body)?;
         }
     }
@@ -97,6 +99,7 @@ impl<R: KeyRule> HashOrder<R> {
         (hash, body): (u64, &[u8]),
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
+        // What the leaf will have, with the row that has no room.
         let (shape, mut rows) = (leaf.leaf().shape(), Self::rows(&leaf));
         rows.count += 1;
         rows.bytes += body.len() + SLOT_ENTRY;
@@ -104,6 +107,7 @@ impl<R: KeyRule> HashOrder<R> {
         let Some(plan) = plan else {
             return Err(leaf);
         };
+        // It would be larger than a leaf may be: two leaves of one bit more.
         if plan.splits {
             let Some(parts) = self.redistributed_in_two(rows, (hash, body), &leaf) else {
                 return Err(leaf);
@@ -111,6 +115,7 @@ impl<R: KeyRule> HashOrder<R> {
             self.trie.split(&self.shared, leaf, parts, guard);
             return Ok(());
         }
+        // Otherwise one of more buckets.
         let Some(new) = self.redistributed((plan, rows), (hash, shape.depth), &[&leaf], Some(body))
         else {
             return Err(leaf);

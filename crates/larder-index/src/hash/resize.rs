@@ -109,6 +109,7 @@ impl<R: KeyRule> HashOrder<R> {
         let Some(hash) = gather.items.first().map(|i| i.hash) else {
             return;
         };
+        // Handles of objects that have come inside are retired once the old leaf can't be found.
         let built = self.build(
             gather,
             0..gather.items.len(),
@@ -167,6 +168,7 @@ impl<R: KeyRule> HashOrder<R> {
     pub(crate) fn tidy(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>, lonely: bool) {
         let mut leaf = leaf;
         if lonely {
+            // Each merge gives a larger leaf, which may merge with its own buddy.
             loop {
                 match self.merge(guard, hash, leaf) {
                     Ok(()) => {}
@@ -175,12 +177,14 @@ impl<R: KeyRule> HashOrder<R> {
                         break;
                     }
                 }
+                // The united leaf was unlocked when it was published.
                 match self.trie.find(hash, guard).try_lock() {
                     Ok(Some(next)) => leaf = next,
                     _ => return,
                 }
             }
         }
+        // It could not merge, or it was not asked to: a smaller one may do.
         if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) && !is_lopsided(leaf.leaf()) {
             self.shrink(guard, hash, leaf);
         }
@@ -191,9 +195,11 @@ impl<R: KeyRule> HashOrder<R> {
             Ok(()) => return,
             Err(leaf) => leaf,
         };
+        // Rows of other kinds go by way of a copy.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             let shape = leaf.leaf().shape();
+            // An empty leaf is as small as a leaf can be.
             if gather.items.is_empty() {
                 let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
                 self.trie.replace(&self.shared, leaf, hash, new, guard);
@@ -214,6 +220,7 @@ impl<R: KeyRule> HashOrder<R> {
         hash: u64,
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
+        // The leaf whose range together with this one's is that of one bit less.
         let shape = leaf.leaf().shape();
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
             return Err(leaf);
@@ -230,6 +237,7 @@ impl<R: KeyRule> HashOrder<R> {
         {
             return Err(leaf);
         }
+        // Small rows go straight from both to the new leaf.
         if let Some(new) = self.united_by_redistributing(hash, [&leaf, &buddy]) {
             self.trie
                 .unite(&self.shared, [leaf, buddy], hash, new, guard);
@@ -262,6 +270,7 @@ impl<R: KeyRule> HashOrder<R> {
         let shape = leaf.leaf().shape();
         let mut handles = Vec::new();
         let mut n = 0;
+        // Nobody writes any more: values are shown where they lie.
         for bucket in 0..shape.buckets as usize {
             let bytes = leaf.bytes();
             for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
@@ -276,6 +285,7 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
+        // An empty leaf of the same range takes its place; then the objects outside can go.
         if n > 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);

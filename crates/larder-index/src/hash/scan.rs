@@ -212,6 +212,7 @@ pub(crate) fn scan<R: KeyRule>(
     let mut few = forward && batch.limit() <= FEW;
     let backoff = Backoff::new();
     loop {
+        // What an attempt before this one has read was torn, or nothing.
         batch.bytes.clear();
         batch.entries.clear();
         batch.unordered = false;
@@ -252,6 +253,7 @@ pub(crate) fn scan<R: KeyRule>(
             resume_after_last(&index.keys, forward, batch);
             return;
         }
+        // The end of the leaf: the next one begins where its range ends.
         let next = if forward {
             leaf.shape().end_hash(bound.hash)
         } else {
@@ -315,6 +317,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Reads all entries of the leaf as its slot entries have them. False, and the batch is empty,
     /// if they are too much for one batch.
     fn read_unordered(&self, batch: &mut Batch) -> Result<bool, Torn> {
+        // (2)
         self.view.copy_buckets(&mut batch.bytes);
         self.check(())?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
@@ -322,6 +325,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch.entries.reserve(self.view.count());
         for bucket in 0..self.shape.buckets as usize {
             let place = bucket * self.shape.bucket();
+            // (4) Entries as they lie. Places of outside objects are kept, and filled below.
             for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let body = &batch.bytes[from..end];
                 let mut entry = (0, 0, 0);
@@ -331,6 +335,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 } else {
                     let handle = Handle::from_bits(plain::handle_bits(body));
                     outside.push((batch.entries.len(), handle));
+                    // A handle is followed only while the version says that it is alive.
                     much += self.view.object(handle)?.memory();
                     if much > BATCH_BYTES {
                         break;
@@ -339,6 +344,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 batch.entries.push(entry);
             }
         }
+        // Too much for one batch: the caller reads the leaf in order, in parts.
         batch.unordered = much <= BATCH_BYTES;
         if batch.unordered {
             self.append_outside(&outside, batch)?;
@@ -425,16 +431,20 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         group: &mut Group,
     ) -> Result<(), Torn> {
         let place = self.place(home, copied, batch)?;
+        // Those at home.
         self.sift(place, 0, batch, group);
+        // Those that were passed on from here.
         if plain::passed(&batch.bytes, place) {
             match displaced {
                 Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_displaced(home, copied, batch, group)?,
             }
         }
+        // In the bound's home: only those behind it.
         if let Some(tag) = bound {
             self.keep_beyond(tag, batch, group)?;
         }
+        // Tags follow the hash; only equal ones need hashes and keys.
         if sort(group) {
             self.sort_ties(group, batch)?;
         }
@@ -489,6 +499,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
+        // They lie in the next buckets, up to one that has passed nothing on.
         let mut at = self.shape.next(home);
         while at != home {
             let place = self.place(at, copied, batch)?;
@@ -591,6 +602,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if found.tag() != tag {
             return Ok((found.tag() > tag) == self.forward);
         }
+        // Equal tags: hash and key decide. The bound's own key belongs to the scan if it is said
+        // to.
         let key = self.key(found, batch)?;
         if let Some((bound, with)) = self.bound.key {
             if key == bound {

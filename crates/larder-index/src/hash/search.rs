@@ -158,6 +158,7 @@ impl<'g> HashLeaf<'g> {
     /// Step 4: goes on behind a home bucket. All that it takes and gives are registers.
     #[inline(never)]
     fn search_displaced(self, home: Bucket<'g>, tag: u64, key: &[u8]) -> PackedHit {
+        // The walk ends where it began: buckets are taken modulo their number.
         let (shape, home) = (self.shape(), self.number(home));
         let mut at = shape.next(home);
         while at != home {
@@ -165,9 +166,11 @@ impl<'g> HashLeaf<'g> {
                 0 => search_bucket::<false>(self.bucket(at), 0, tag, key),
                 unit => search_wide_bucket(self.bucket(at), unit, tag, key),
             };
+            // The bucket's number travels with the hit: the caller has no bucket for it.
             if found.is_entry() {
                 return found.in_bucket(at);
             }
+            // No bucket behind this one can have the entry; or the search is undecided.
             if found != PackedHit::PASSED {
                 return found;
             }
@@ -304,6 +307,7 @@ impl<'g> HashView<'g> {
         tag: u64,
         wanted: &KeyWords<'_>,
     ) -> Result<PackedHit, Torn> {
+        // The same walk over slot entries as in `search_bucket`.
         let tags = tag * EACH;
         let head = bucket.word(0);
         let n = entries(head);
@@ -314,6 +318,7 @@ impl<'g> HashView<'g> {
             while hits != 0 {
                 let shift = hits.trailing_zeros() as usize & 0x30;
                 let i = first + shift / 16;
+                // Behind the last slot entry lie free bytes or objects.
                 if i > n {
                     break;
                 }
@@ -348,6 +353,7 @@ impl<'g> HashView<'g> {
         wanted: &KeyWords<'_>,
     ) -> Result<Option<PackedHit>, Torn> {
         let unit = unit(self.leaf.class());
+        // Where the slot entry says that the object begins.
         let mut from = place(slot, unit);
         if slot & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
@@ -363,6 +369,7 @@ impl<'g> HashView<'g> {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }
+        // A length that differs rules the entry out without a look at the key.
         if wanted.length_prefixed {
             let (len, size) = decode_key_len(bucket.load(from));
             if len != wanted.key.len() {

@@ -176,9 +176,11 @@ impl<'g> HashView<'g> {
             Some(key) => self.find((bound.hash, &home), key, keys.form(key))?,
             None => None,
         };
+        // Whether the bound's own entry is there is known now, and whether in its home bucket.
         let here = hit.is_some();
         let at_home = hit.is_some_and(|hit| hit.bucket.address() == home.bucket.address());
         let mut found = self.behind_in_home(&home, first, (tag, bound, at_home), keys, batch)?;
+        // Homes lie in the order of hashes: the first later one with an entry has the next.
         let mut at = first + 1;
         while found.is_none() && at < shape.buckets as usize {
             let bucket = self.leaf.bucket(at);
@@ -188,6 +190,7 @@ impl<'g> HashView<'g> {
             }
             at += 1;
         }
+        // What is given, or that there is nothing, is true only if the version holds.
         match found {
             Some(found) => self.give(found, keys, batch)?,
             None => self.confirm()?,
@@ -310,6 +313,8 @@ impl<'g> HashView<'g> {
             let head = bucket.word(0);
             each_word(bucket, |first, word, ours| {
                 let displaced = word & ours & (u64::from(DISPLACED) * EACH);
+                // Of each: whether its tag can be the least, and whether it came by way of this
+                // home.
                 for slot in numbers(first, displaced) {
                     let tag = ((bucket::slot_entry(bucket, slot) as u16 & TAG) >> 8) as u8;
                     best = best.and_then(|best| {
@@ -322,6 +327,7 @@ impl<'g> HashView<'g> {
                     });
                 }
             });
+            // Only eighths that all buckets on the way have passed on can lie further on.
             let to = best?.map_or(TAGS - 1, |best| best.tag);
             on_the_way &= passed(head) & eighths(from, to);
             if on_the_way == 0 {
@@ -407,9 +413,11 @@ impl<'g> HashView<'g> {
         let unit = unit(self.leaf.class());
         let bits = bucket::slot_entry(bucket, slot);
         let mut from = bucket::place(bits, unit);
+        // Not followed here: the caller checks first.
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
         }
+        // The object ends where the one before it begins.
         let mut end = match slot {
             1 => bucket.len(),
             _ => bucket::place(bucket::slot_entry(bucket, slot - 1), unit),

@@ -95,6 +95,7 @@ fn path_from<'g>(root: &TrieSlot, hash: u64, _guard: &'g Guard) -> Option<TriePa
     let (mut path, mut at) = (TriePath::new(), 0);
     let mut address = root.address();
     loop {
+        // Only in a root that takes the place of another: the old one has this range.
         if address.is_unset() {
             return None;
         }

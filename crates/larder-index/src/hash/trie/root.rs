@@ -204,6 +204,7 @@ pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAd
             parts.push(address);
         }
     };
+    // Slots that were not moved yet are those of the old root.
     for (i, slot) in node.slots.iter().enumerate() {
         match old {
             Some(old) if slot.address().is_unset() => {

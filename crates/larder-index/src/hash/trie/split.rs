@@ -44,6 +44,7 @@ impl Trie {
         guard: &Guard,
     ) -> TrieAddress {
         let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
+        // The nodes on the way to the deepest part, each beginning where the one above ends.
         let mut levels = Vec::new();
         let mut reach = at;
         while reach < deepest {
@@ -52,6 +53,7 @@ impl Trie {
             reach += bits;
         }
         let mut below: Option<TrieAddress> = None;
+        // From the deepest up, so that a node is complete before another leads to it.
         for (at, bits) in levels.into_iter().rev() {
             let new = NewTrieNode::unset(bits);
             let step = TrieStep {
@@ -61,6 +63,7 @@ impl Trie {
             if let Some(address) = below.take() {
                 step.slot(hash).store(address);
             }
+            // The parts that this node reaches: those that are deeper than where it begins.
             let first = parts.partition_point(|p| p.depth() <= at);
             for part in parts.drain(first..) {
                 part.settle(shared, &step, guard);
