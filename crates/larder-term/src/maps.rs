@@ -37,6 +37,8 @@ impl MapIndex {
         let mut frames: Vec<Frame> = Vec::new();
         let (mut at, mut pending, mut boundary) = (0, 1u64, u64::MAX);
         while pending > 0 {
+            // The next term begins a key or a value of the innermost map, or comes right behind the
+            // map.
             while pending == boundary {
                 boundary = index.mark(&mut frames, at, boundary);
             }

@@ -52,7 +52,7 @@ pub fn insert_new_list(call: &Call<'_>) -> Reply {
 fn begin(call: &Call<'_>, new: bool) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
-    go(
+    slice(
         call,
         &table,
         new,
@@ -66,7 +66,7 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
 pub fn insert_more(call: &Call<'_>) -> Reply {
     let insertion = INSERTIONS.get(call.env, call.args[0]).ok_or(BADARG)?;
     let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
-    go(
+    slice(
         call,
         &insertion.table,
         insertion.new,
@@ -76,7 +76,8 @@ pub fn insert_more(call: &Call<'_>) -> Reply {
     )
 }
 
-fn go(
+/// One slice of an insertion, which was begun or not.
+fn slice(
     call: &Call<'_>,
     table: &Arc<Table>,
     new: bool,
@@ -85,8 +86,10 @@ fn go(
     begun: Option<&Insertion>,
 ) -> Reply {
     let mut budget = Budget::slice();
+    // 1. Objects are encoded until the list or the budget ends. Nothing of them can be seen yet.
     let (stage, rest) = match stage {
         Stage::Gather(mut list) => match gather(call, table, &mut list, rest, &mut budget)? {
+            // All are encoded: from here on the insert happens, whoever finishes it.
             layout::NIL => (
                 Stage::Apply(answer(
                     call,
@@ -100,6 +103,7 @@ fn go(
         },
         other => (other, rest),
     };
+    // 2. The engine inserts, for what is left of the budget.
     let stage = match stage {
         Stage::Apply(mut job) if !budget.is_exhausted() => {
             match answer(call, table, job.step(&mut budget))? {
@@ -117,6 +121,7 @@ fn go(
         Stage::Over => return Err(BADARG),
         other => other,
     };
+    // 3. What is not done yet goes on in another slice, kept by a resource.
     let entry: Native = entry::insert_more;
     match begun {
         Some(insertion) => {
@@ -145,6 +150,7 @@ fn gather(
 ) -> Result<Word, Raise> {
     while let Some((tuple, tail)) = layout::cell(rest) {
         let elements = layout::tuple(tuple).ok_or(BADARG)?;
+        // Each object is written on the stack and copied to the list's arena.
         let (mut key, mut value) = (place(), place());
         let mut row = Row::at([&mut key, &mut value], call.env);
         row.write(table, elements).map_err(|_| BADARG)?;
@@ -155,6 +161,7 @@ fn gather(
             object.key().len() + object.value().len(),
             outside_bytes(object.value()),
         );
+        // The budget pays for the object, and for what encoding its bytes takes.
         let bytes = weight(plain, copied);
         if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
             return Ok(rest);

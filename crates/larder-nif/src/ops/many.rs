@@ -133,13 +133,17 @@ fn many(
 ) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = FoundLists::new(call);
+        // The thread's own list of keys is used, so that nothing is allocated.
         let mut keys = std::mem::take(&mut local.keys);
         keys.clear();
         let mut asked = SmallVec::new();
         let rest = gather(call, table, call.args[1], &mut keys, &mut asked);
+        // 1. The slice's keys are encoded. 2. The engine goes through them. 3. What is left is
+        // another slice's.
         let result = rest.and_then(|rest| {
             let mut see = |i: usize, object: Option<Stored<'_>>| found.see(asked[i], object);
             let outcome = answer(call, table, go(table, local, &keys, &mut see));
+            // A slice may end between two keys: those that are done are those whose list is.
             let whole = found.lists.len() == keys.len();
             match outcome {
                 Ok(()) | Err(Raise::Again) if !whole || rest != NIL => {

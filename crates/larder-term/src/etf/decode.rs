@@ -77,6 +77,7 @@ pub fn decode_to(
     }
     match rest.first() {
         Some(&COMPRESSED) => {
+            // Compressed data holds one whole term, and nothing behind it.
             let (plain, length) = unfold(&rest[1..], options)?;
             let used = decode_plain(&plain, local, options, enc)?;
             match used == plain.len() {
@@ -96,6 +97,7 @@ const MOST_UNFOLDED: usize = 1040;
 fn unfold(bytes: &[u8], options: &EtfOptions) -> Result<(Vec<u8>, usize), EtfError> {
     let (size, data) = bytes.split_first_chunk::<4>().ok_or(EtfError::Truncated)?;
     let size = u32::from_be_bytes(*size) as usize;
+    // The size that is claimed is within the limit, and within what so much data can unfold to.
     if size > options.max_plain {
         return Err(EtfError::TooLarge);
     }
@@ -103,6 +105,7 @@ fn unfold(bytes: &[u8], options: &EtfOptions) -> Result<(Vec<u8>, usize), EtfErr
         return Err(EtfError::Compression);
     }
     let mut plain = Vec::new();
+    // One byte more is asked for than there may be, so that too long a result is seen.
     let mut unfolding = ZlibDecoder::new(data);
     let read = unfolding
         .by_ref()
@@ -120,6 +123,7 @@ fn decode_plain(
     options: &EtfOptions,
     enc: &mut Encoder<'_>,
 ) -> Result<usize, EtfError> {
+    // 1. All is checked, and how long each list is with its tails is learnt.
     let mut lists = Lists::default();
     walk(bytes, &mut lists)?;
     let mut writer = TermWriter {
@@ -129,6 +133,7 @@ fn decode_plain(
         local: *local,
         safe: options.safe,
     };
+    // 2. The same walk writes.
     walk(bytes, &mut writer)
 }
 
@@ -167,6 +172,7 @@ impl<'a> HeadSink<'a> for Lists {
         let (more, improper) = match tail {
             Tail::Nil => (0, false),
             Tail::String(n) => (n as u64, false),
+            // The tail ended before, so its own elements are counted already.
             Tail::List(tail) => (self.0[tail].elements, self.0[tail].improper),
             Tail::Other => (0, true),
         };

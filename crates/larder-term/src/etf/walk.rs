@@ -109,6 +109,7 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
     let mut open: Vec<OpenHead> = Vec::new();
     let mut lists = 0;
     loop {
+        // Whether the next term is the tail of a list: the one that is still lacking.
         let tail_of = match open.last_mut() {
             Some(OpenHead {
                 left: 1,
@@ -116,14 +117,18 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
             }) => Some(tail),
             _ => None,
         };
+        // Every length is checked against the bytes before anything is made of it.
         let head = reader.head()?;
         let (children, kind) = match (head, tail_of) {
+            // `[]` ends the list, and is no term of its own.
             (Head::Nil, Some(_)) => (0, Container::Plain),
+            // Small integers go on with the elements.
             (Head::String(bytes), Some(tail)) => {
                 *tail = Tail::String(bytes.len());
                 sink.string_tail(bytes)?;
                 (0, Container::Plain)
             }
+            // A list, or more of the list whose tail it is. The number lets the sink know it again.
             (Head::List(n), tail) => {
                 let number = lists;
                 lists += 1;
@@ -148,6 +153,8 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
                 opened
             }
         };
+        // Each child takes a byte at least: a count that lies is found here, before memory is asked
+        // for.
         if children > reader.left() as u64 {
             return Err(EtfError::Truncated);
         }
@@ -156,6 +163,7 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
             left: children,
             kind,
         });
+        // What is complete ends, innermost first, and counts for what is around it.
         while let Some(OpenHead { left: 0, kind }) = open.last() {
             match *kind {
                 Container::Plain => {}

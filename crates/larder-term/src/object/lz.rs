@@ -43,6 +43,7 @@ fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
     let mut places = [0u32; PLACES];
     let (mut at, mut done) = (1, 0);
     while let Some(four) = four_at(plain, at) {
+        // The last place with the same hash, which this one replaces.
         let place = &mut places[(hash(four) >> (32 - PLACES.ilog2())) as usize % PLACES];
         let before = std::mem::replace(place, at as u32) as usize;
         if four_at(plain, before).is_none_or(|b| (b ^ four) << 8 != 0) {
@@ -50,7 +51,9 @@ fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
             at += 1 + (at - done) / 64;
             continue;
         }
+        // Three bytes agree. How many more?
         let repeated = LEAST + common(&plain[before + LEAST..], &plain[at + LEAST..]);
+        // What was not repeated since the last sequence, then how far back the repetition lies.
         push_literals(&plain[done..at], repeated - LEAST, out);
         varint::push(out, (at - before) as u64);
         if repeated - LEAST >= IN_TOKEN {
@@ -59,6 +62,7 @@ fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
         at += repeated;
         done = at;
     }
+    // What is left ends the block: a sequence without a repetition.
     if done < plain.len() {
         push_literals(&plain[done..], 0, out);
     }
@@ -117,6 +121,7 @@ pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
     out.resize(end + SPARE, 0);
     let (mut from, mut to) = (0, start);
     while to < end {
+        // The token has both counts, or their beginnings.
         let token = usize::from(packed[from]);
         from += 1;
         let count = count(token >> 4, packed, &mut from);
@@ -128,6 +133,7 @@ pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
         if to >= end {
             break;
         }
+        // The repetition: bytes that stand so far before, perhaps overlapping what is written.
         let (distance, next) = varint::read(packed, from);
         from = next;
         let distance = distance as usize;

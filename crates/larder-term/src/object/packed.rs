@@ -29,12 +29,14 @@ pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
     debug_assert_eq!(value[0] & (COMPRESSED | HAS_HANDLES), 0);
     let header = varint::read(value, 0).1;
     let plain = &value[header..];
+    // The run stays as it is; the rest is packed, if there is enough of it.
     let (run, rest) = plain.split_at(run_of(plain, value[0]));
     if rest.len() < SHORTEST {
         return None;
     }
     let mut whole = Vec::with_capacity(value.len());
     whole.extend_from_slice(&value[..header]);
+    // The header as before, but for the flag; then the run with its length in front.
     whole[0] |= COMPRESSED;
     whole.push(run.len() as u8);
     whole.extend_from_slice(run);
@@ -48,6 +50,7 @@ fn run_of(plain: &[u8], flags: u8) -> usize {
     let mut end = 0;
     if flags & EXACT_KEY != 0 {
         end = end_of(plain, 0);
+        // A longer key is worth packing, and the run's length stays within one byte.
         if end > LONGEST_KEY {
             return 0;
         }
@@ -87,6 +90,7 @@ pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
     if value[0] & EXACT_KEY != 0 {
         at = end_of(value, at);
     }
+    // The key has no bytes among the elements.
     let mut others = position - usize::from(position >= keypos);
     while others > 0 && at < end {
         at += fixed(value[at]);
@@ -99,6 +103,7 @@ pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
 /// Whether it is a run still.
 pub(super) fn close_run(value: &mut [u8], before: usize) -> bool {
     let (mut at, end) = run(value);
+    // Only the run has changed, so the value's length says how much the run has.
     let Some(end) = (end + value.len()).checked_sub(before) else {
         return false;
     };

@@ -15,6 +15,7 @@ use std::fmt;
 #[inline(always)]
 fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
     let (&first, rest) = value.split_first()?;
+    // A header of one byte has an arity of up to 7, one of two bytes of up to 1,023.
     let low = usize::from(first & 0x7F) >> FLAG_BITS;
     if first < 0x80 {
         return Some((low, first, rest));
@@ -116,6 +117,7 @@ impl<'a> ObjectView<'a> {
         if position == 0 || position > self.arity {
             return None;
         }
+        // The key has no bytes among the others.
         let skipped = position - 1 - usize::from(position > self.keypos);
         Terms::new(self.others, self.arity - 1).nth(skipped)
     }
@@ -288,6 +290,8 @@ fn open_flagged<'a>(
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
     let arity = (header >> FLAG_BITS) as usize;
     if flags & (COMPRESSED | FROM_ORDER) == 0 {
+        // Nothing to unpack, and the key is there: the index key, or the exact key in front of the
+        // elements.
         let (mut key, mut others) = (index_key, &value[at..]);
         if flags & EXACT_KEY != 0 {
             (key, others) = others.split_at(end_of(others, 0));
@@ -302,12 +306,14 @@ fn open_flagged<'a>(
     }
     scratch.clear();
     if flags & COMPRESSED != 0 {
+        // One buffer for both: first what was packed, behind it the key that the order key is of.
         packed::unpack(value, scratch);
     }
     let plain = scratch.len();
     if flags & FROM_ORDER != 0 {
         order_key::decode(index_key, scratch);
     }
+    // Now that the buffer grows no more, what lies in it can be borrowed.
     let (plain, decoded) = scratch.split_at(plain);
     let mut others = match flags & COMPRESSED {
         0 => &value[at..],

@@ -75,6 +75,7 @@ pub fn parse(text: &str) -> Result<Term, ParseError> {
         events: Vec::new(),
         open: Vec::new(),
     };
+    // 1. Tokens to events. 2. Events to bytes.
     parser.run()?;
     let mut written = Ok(());
     let term = Term::build(|encoder| written = replay(&parser.events, encoder));
@@ -155,6 +156,7 @@ impl Parser<'_> {
     }
 
     fn begin(&mut self, kind: Bracket) -> Wanted {
+        // The count is not known yet: the event is replaced when the container closes.
         let head = self.events.len();
         self.events.push(match kind {
             Bracket::Tuple => Event::Tuple(0),
@@ -184,12 +186,14 @@ impl Parser<'_> {
         let Some(open) = self.open.last_mut() else {
             return Err(self.unexpected("the end of the text", &token));
         };
+        // In a map every other term is a key, and `=>` has to follow.
         let is_key = open.kind == Bracket::Map && open.count % 2 == 1;
         match token {
             Token::Arrow if is_key => Ok(Wanted::Term(false)),
             found if is_key => Err(self.unexpected("'=>'", &found)),
             Token::Punctuation(',') if open.tail.is_none() => Ok(Wanted::Term(false)),
             Token::Punctuation('|') if open.kind == Bracket::List && open.tail.is_none() => {
+                // One more term, and nothing behind it but the bracket.
                 open.tail = Some(self.events.len());
                 Ok(Wanted::Term(false))
             }
@@ -223,6 +227,8 @@ impl Parser<'_> {
         let Some(tail) = open.tail else {
             return Event::List(open.count);
         };
+        // The last term is the tail. If it is a list, its elements are this list's, and its head
+        // goes.
         let before = open.count - 1;
         match self.events[tail] {
             Event::List(n) => {

@@ -104,6 +104,7 @@ impl Printer<'_> {
         self.at = end;
         match self.bytes[start] {
             TUPLE => self.sequence("{", children, "}"),
+            // A list of printable characters is printed as a string.
             LIST => match string(&self.bytes[end..], children) {
                 Some((text, length)) => {
                     self.at = end + length;
@@ -138,6 +139,8 @@ impl Printer<'_> {
         let bytes = self.bytes;
         match children {
             0 => self.out.push('}'),
+            // One pair is in order as it is; the last piece to be pushed is the first to be
+            // printed.
             2 => self.open.extend([
                 Piece::Text("}"),
                 Piece::Term,
@@ -145,6 +148,8 @@ impl Printer<'_> {
                 Piece::Term,
             ]),
             _ => {
+                // Others are printed in term order of their keys, whatever their order in the
+                // bytes.
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
                 let places = index.places(index.find(start));
                 let pairs = sorted_pairs(

@@ -27,6 +27,7 @@ pub fn make(
         node: headers[2],
         depth,
     };
+    // The root: its header depends on whether all of its children are there.
     let (present, nodes) = maker.numbers()?;
     let header = match present {
         ALL => headers[0],
@@ -60,6 +61,7 @@ impl Maker<'_> {
     fn children(&mut self, mut slots: Slots, present: Word, nodes: Word) -> Option<()> {
         let mut left = present;
         while let Some(slot) = slots.next() {
+            // Children lie in the order of their bits, lowest first.
             let bit = left & left.wrapping_neg();
             left ^= bit;
             if nodes & bit != 0 {
@@ -68,6 +70,7 @@ impl Maker<'_> {
                 let children = self.heap.node(slot, header, present.count_ones() as usize);
                 self.children(children, present, nodes)?;
             } else {
+                // A pair is a cell, key and value.
                 let (cell, head, tail) = self.heap.open_cell();
                 slot.fill(cell);
                 for half in [head, tail] {
