@@ -2,7 +2,8 @@
 //! or less.
 //!
 //! ```text
-//!  old leaf   slots, and records here and there          parts: of each entry, where its record lies in the old leaf
+//!  old leaf   slots, and records here and there
+//!  parts      of each entry, where its record lies in the old leaf
 //!  new leaf   slots, and records in the slots' order
 //! ```
 //!

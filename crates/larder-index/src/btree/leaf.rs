@@ -1,14 +1,14 @@
 //! A leaf: some neighbouring entries in one run of memory, under one lock.
 //!
 //! ```text
-//!  head (64 bytes)  version | count | heap | live | adapt | stamp | sizes (fixed), samples' spacing
+//!  head (64 bytes)  version | count | heap | live | statistics | sizes (fixed), samples' spacing
 //!  samples          the upper halves of slot 2^s, slot 2·2^s, slot 3·2^s, …, four bytes each
 //!  content          slot 0, slot 1, … slot n-1 →    free    ← record … record
 //!  prefix           the bytes that all entries of the leaf begin with (see `prefix`)
 //!
-//!  slot    40 bits: the first five bytes of the position after the prefix; 24 bits: where the record is
-//!  record  key length, value length (one or two bytes each), the position's bytes after those five, the value;
-//!          or 0xFF and the eight bytes of a handle to an outside object
+//!  slot    40 bits: the first five bytes of the position after the prefix
+//!          24 bits: where the record is
+//!  record  lengths, the rest of the position, the value (see `record`)
 //! ```
 //!
 //! Slots lie in the order of positions. Two positions with equal heads are distinguished by their
@@ -59,7 +59,7 @@ pub(super) struct TreeLeafHead {
     pub(super) live: AtomicU64,
     /// Low half: the contention counter. High half: where the last insert went and how many went
     /// there in a row.
-    pub(super) adapt: AtomicU64,
+    pub(super) statistics: AtomicU64,
     /// Words of content.
     words: u32,
     /// Bytes of prefix.
@@ -410,18 +410,18 @@ impl NewTreeLeaf {
     /// Takes over what another, whose lock is held, knows of the writers.
     pub(crate) fn inherit(&self, other: TreeLeaf<'_>) {
         // Ordering: Relaxed, both: the one is locked, the other not yet published.
-        let known = other.head().adapt.load(Relaxed);
-        self.0.head().adapt.store(known, Relaxed);
+        let known = other.head().statistics.load(Relaxed);
+        self.0.head().statistics.store(known, Relaxed);
     }
 
     /// As `inherit` where the run of inserts goes on in this leaf, at slot `i`.
     pub(crate) fn inherit_at(&self, other: TreeLeaf<'_>, i: usize) {
         const WHERE: u64 = 0x7FFF << 49;
         self.inherit(other);
-        let adapt = &self.0.head().adapt;
+        let statistics = &self.0.head().statistics;
         // Ordering: Relaxed, both, as above.
-        let known = adapt.load(Relaxed) & !WHERE;
-        adapt.store(known | (i as u64) << 49 & WHERE, Relaxed);
+        let known = statistics.load(Relaxed) & !WHERE;
+        statistics.store(known | (i as u64) << 49 & WHERE, Relaxed);
     }
 
     /// Hands the leaf over to a slot.

@@ -96,7 +96,7 @@ impl<'g> LockedTreeLeaf<'g> {
     #[inline]
     fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
         // Ordering: Relaxed, see above.
-        let now = self.leaf.head().adapt.load(Relaxed);
+        let now = self.leaf.head().statistics.load(Relaxed);
         if now >> 32 & 0xFFFF == 0 {
             return None;
         }
@@ -124,10 +124,10 @@ impl<'g> LockedTreeLeaf<'g> {
         let (head, n) = (self.leaf.head(), self.len());
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Ordering: Relaxed, see above.
-        let adapt = head.adapt.load(Relaxed);
+        let statistics = head.statistics.load(Relaxed);
         // The last one went to the end, and the run doesn't descend.
-        let runs =
-            (adapt >> 49) as usize + 1 == n && (1..=0xFFFF).contains(&(adapt >> 32 & 0x1_FFFF));
+        let runs = (statistics >> 49) as usize + 1 == n
+            && (1..=0xFFFF).contains(&(statistics >> 32 & 0x1_FFFF));
         let short = key.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
         // Ordering: Relaxed, both, see above.
         let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
@@ -371,12 +371,12 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Adds to the contention counter, within bounds, and returns it.
     pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
-        let adapt = &self.leaf.head().adapt;
+        let statistics = &self.leaf.head().statistics;
         // Ordering: Relaxed, see above.
-        let now = adapt.load(Relaxed);
+        let now = statistics.load(Relaxed);
         let sum = (now as u32 as i32 + add).clamp(-CONTENTION_BOUND, CONTENTION_BOUND);
         // Ordering: Relaxed, see above.
-        adapt.store(now & !0xFFFF_FFFF | u64::from(sum as u32), Relaxed);
+        statistics.store(now & !0xFFFF_FFFF | u64::from(sum as u32), Relaxed);
         sum
     }
 
@@ -387,9 +387,9 @@ impl<'g> LockedTreeLeaf<'g> {
     /// bits of its length.
     pub(crate) fn insert_run(&mut self, i: usize) -> usize {
         const PLACE: u64 = 0x7FFF;
-        let adapt = &self.leaf.head().adapt;
+        let statistics = &self.leaf.head().statistics;
         // Ordering: Relaxed, see above.
-        let now = adapt.load(Relaxed);
+        let now = statistics.load(Relaxed);
         let (last, run) = (now >> 49, (now >> 32 & 0xFFFF) as usize);
         let up = i as u64 & PLACE == (last + 1) & PLACE;
         let down = i as u64 & PLACE == last;
@@ -402,21 +402,21 @@ impl<'g> LockedTreeLeaf<'g> {
         let descends = if run == 1 { down } else { self.descends() };
         let noted = (i as u64 & PLACE) << 49 | u64::from(descends) << 48 | (run as u64) << 32;
         // Ordering: Relaxed, see above.
-        adapt.store(now & 0xFFFF_FFFF | noted, Relaxed);
+        statistics.store(now & 0xFFFF_FFFF | noted, Relaxed);
         run
     }
 
     /// Whether inserts go up, at the end.
     pub(super) fn appends(&self) -> bool {
         // Ordering: Relaxed, see above.
-        let now = self.leaf.head().adapt.load(Relaxed);
+        let now = self.leaf.head().statistics.load(Relaxed);
         now >> 32 & 0xFFFF > 0 && !self.descends() && (now >> 49) as usize + 1 >= self.len()
     }
 
     /// Whether the run of inserts that is being noted goes down.
     pub(crate) fn descends(&self) -> bool {
         // Ordering: Relaxed, see above.
-        self.leaf.head().adapt.load(Relaxed) >> 48 & 1 == 1
+        self.leaf.head().statistics.load(Relaxed) >> 48 & 1 == 1
     }
 }
 

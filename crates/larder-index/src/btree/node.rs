@@ -2,7 +2,9 @@
 //! place.
 //!
 //! ```text
-//!  child 0 | sep 0 | child 1 | sep 1 | … | child n        child i has the positions p with sep i-1 ≤ p < sep i
+//!  child 0 | sep 0 | child 1 | sep 1 | … | child n
+//!
+//!  child i          has the positions p with sep i-1 ≤ p < sep i
 //!
 //!  lead, sizes      what all separators begin with
 //!  heads            the four bytes of each separator after that: searched without a branch

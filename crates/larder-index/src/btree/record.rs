@@ -1,15 +1,19 @@
 //! How an entry lies in a leaf of the B+-tree: the format of records.
 //!
 //! ```text
-//!  record  key length, value length (one or two bytes each), the position's bytes after the slot's five, the value;
-//!          or 0xFF and the eight bytes of a handle to an outside object
+//!  inside    key length | value length | rest of the position | value
+//!  outside   0xFF | the eight bytes of a handle
 //! ```
+//!
+//! Lengths have one byte or two. The first five bytes of a position behind the leaf's prefix lie in
+//! its slot, the rest in the record.
 
 use crate::outside::Handle;
 use crate::seqlock::words;
 
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 8;
+
 /// Bytes of a record, for a position's suffix of this length.
 pub(crate) fn record_size(suffix: usize, value: usize) -> usize {
     length_size(suffix) + length_size(value) + suffix.saturating_sub(5) + value

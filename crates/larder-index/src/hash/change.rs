@@ -321,11 +321,12 @@ impl LockedHashLeaf<'_> {
     /// Adds to the contention counter, within bounds, and returns it.
     #[inline(always)]
     pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
-        let adapt = &self.leaf.head().adapt;
+        let contention = &self.leaf.head().contention;
         // Ordering: Relaxed, see above.
-        let sum = (adapt.load(Relaxed) as i32 + add).clamp(-CONTENTION_BOUND, CONTENTION_BOUND);
+        let sum =
+            (contention.load(Relaxed) as i32 + add).clamp(-CONTENTION_BOUND, CONTENTION_BOUND);
         // Ordering: Relaxed, see above.
-        adapt.store(sum as u32, Relaxed);
+        contention.store(sum as u32, Relaxed);
         sum
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct HashLeafHead {
     /// Bytes of their objects and slot entries.
     pub(super) live: AtomicU32,
     /// The contention counter, as an `i32`.
-    pub(super) adapt: AtomicU32,
+    pub(super) contention: AtomicU32,
     /// How many buckets. The slots say it, too, if there are not too many.
     buckets: u32,
     bounds: LiveBounds,
@@ -58,7 +58,7 @@ const ADDRESS: u64 = (1 << ADDRESS_BITS) - 64;
 /// Where the number of buckets and the class lie.
 const BUCKETS_AT: u32 = ADDRESS_BITS + 6;
 const CLASS_AT: u32 = BUCKETS_AT + 7;
-/// The most buckets that the word can tell.
+/// The most buckets that the word has room for.
 const MOST_BUCKETS: u32 = 127;
 
 /// The address as a number, checked to leave the bits free that say more.

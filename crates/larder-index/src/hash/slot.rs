@@ -2,9 +2,13 @@
 //! has to know before it gets there.
 //!
 //! ```text
-//!  leaf   class (3 bits) | buckets (7 bits, 0: the head knows) | depth (6 bits) | address (48 bits, 64-byte steps)
-//!  node   0 (10 bits) | 64 less the bits that it tells apart (6 bits) | address (48 bits, 64-byte steps, in its lowest bit a 1)
+//!          3 bits   7 bits                     6 bits                          48 bits
+//!  leaf    class    buckets; 0: the head has   depth                           address
+//!  node    0        0                          64 - the bits that it tells     address | 1
+//!                                              apart
 //! ```
+//!
+//! Addresses are multiples of 64.
 
 use crate::hash::leaf::{address_of, pointer_to, HashLeaf, NewHashLeaf, ADDRESS_BITS};
 use crate::memory;

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //!  position   (home bucket, tag, the rest of the hash, key)       homes and tags follow the hash
-//!
-//!  1. In the bound's home bucket: the least tag above the bound's, by one pass over the slot entries.
-//!  2. Entries with the bound's own tag are compared by hash and key.
-//!  3. If the bucket passed entries on whose tags may be less, the displaced entries behind it that belong to
-//!     it are compared, too.
-//!  4. If nothing was found, the same from the next bucket's least tag on.
 //! ```
+//!
+//! 1. In the bound's home bucket: the least tag above the bound's, by one pass over the slot
+//!    entries.
+//! 2. Entries with the bound's own tag are compared by hash and key.
+//! 3. If the bucket passed on entries whose tags may be less, the displaced entries behind it that
+//!    belong to it are compared, too.
+//! 4. If nothing was found, the same from the next bucket's least tag on.
 //!
 //! Invariants: the entries of a home have greater positions than those of all homes before it. Of
 //! two entries of one home, the one with the lesser tag has the lesser position. A bucket knows of
