@@ -80,9 +80,9 @@ natives! {
     insert_new_list(Table, Objects) => insert::insert_new_list;
     insert_more => insert::insert_more;
     lookup(Table, Key) => single::lookup;
-    lookup_many(Table, Keys, Done) => many::lookup_many;
-    take_many(Table, Keys, Done) => many::take_many;
-    take_more => many::take_more;
+    lookup_many(Table, Keys, Done) => key_batch::lookup_many;
+    take_many(Table, Keys, Done) => key_batch::take_many;
+    take_more => key_batch::take_more;
     lookup_element(Table, Key, Position) => single::lookup_element;
     lookup_element_default(Table, Key, Position, Default) => single::lookup_element_default;
     member(Table, Key) => single::member;

@@ -1,15 +1,24 @@
 //! The functions that Erlang calls, by what they are about. Each takes its arguments apart, asks
 //! the engine, and makes a term of the answer.
+//!
+//! | file | functions |
+//! |---|---|
+//! | [`single`] | on the objects of one key |
+//! | [`key_batch`] | on several keys in one call |
+//! | [`insert`] | lists of objects |
+//! | [`update`] | counters and elements |
+//! | [`traverse`] | from key to key, folds |
+//! | [`select`], [`spec`] | scans by match specifications, and these compiled |
+//! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
+//! | [`files`] | saving and loading |
 
 pub mod admin;
-
 pub mod files;
 pub mod info;
 pub mod insert;
-pub mod many;
+pub mod key_batch;
 pub mod options;
 pub mod select;
-
 pub mod single;
 pub mod spec;
 pub mod structures;

@@ -1,4 +1,4 @@
-//! Several keys in one call: their waits for memory overlap.
+//! Batches of keys: several keys in one call, whose waits for memory overlap.
 //!
 //! A slice encodes the next keys of the list, has the engine go through them, and puts what each
 //! key gave behind what was found before. A list that is done within its first slice is the answer;
@@ -93,7 +93,7 @@ impl<'c> FoundLists<'c> {
 /// Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
     let again = entry::lookup_many;
-    many(call, again, again, |table, local, at, see| {
+    slice(call, again, again, |table, local, at, see| {
         table.lookup_many_in(local, asker(call), at, see)
     })
 }
@@ -106,7 +106,7 @@ fn behind_cells(list: Word, count: usize) -> Option<Word> {
 /// take_many(Table, Keys, Done): as lookup_many, but the objects go. Each key by itself is atomic.
 pub fn take_many(call: &Call<'_>) -> Reply {
     let (again, more) = (entry::take_many, entry::take_more);
-    many(call, again, more, |table, local, keys, see| {
+    slice(call, again, more, |table, local, keys, see| {
         table.take_many_in(local, asker(call), keys, see)
     })
 }
@@ -115,7 +115,7 @@ pub fn take_many(call: &Call<'_>) -> Reply {
 /// had the right then. What was taken is never lost to a right that is gone.
 pub fn take_more(call: &Call<'_>) -> Reply {
     let more = entry::take_more;
-    many(call, more, more, |table, local, keys, see| {
+    slice(call, more, more, |table, local, keys, see| {
         table.take_many_in(local, table.owner(), keys, see)
     })
 }
@@ -125,7 +125,7 @@ pub fn take_more(call: &Call<'_>) -> Reply {
 type See<'s> = dyn FnMut(usize, Option<Stored<'_>>) -> bool + 's;
 
 /// One slice. It is followed by one of `again` if nothing was found yet, else of `more`.
-fn many(
+fn slice(
     call: &Call<'_>,
     again: Native,
     more: Native,
