@@ -1,5 +1,10 @@
 //! What an operation may answer instead of its result.
+//!
+//! An [`Error`] is two words, whatever it has to say, so that the results of operations travel in
+//! registers.
 
+use std::fmt;
+use std::ops::Deref;
 use thiserror::Error;
 
 /// Why an operation was refused. Nothing is changed when one is returned, unless a job says
@@ -62,23 +67,55 @@ pub enum Error {
     KeyChanged,
     /// A structure that is not built in; the text says which are.
     #[error("{0}")]
-    UnknownStructure(String),
+    UnknownStructure(Reason),
     /// An option out of range; the text says which.
     #[error("{0}")]
-    BadOption(String),
+    BadOption(Reason),
     /// The table's structure is full; the text says how many objects it holds.
     #[error("{0}")]
-    Full(String),
+    Full(Reason),
     /// Something grew beyond what the engine can represent.
     #[error("{0}")]
-    SystemLimit(String),
+    SystemLimit(Reason),
     /// A pattern or match specification that does not compile, or a text that does not parse; the
     /// text says where.
     #[error("{0}")]
-    BadSpec(String),
+    BadSpec(Reason),
     /// A file could not be written or read.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(Box<FileError>),
+}
+
+const _: () = assert!(size_of::<Result<usize, Error>>() <= 16);
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        Error::File(Box::new(error))
+    }
+}
+
+/// The text of an [`Error`]: which option, where in a specification.
+// Boxed twice, as a pointer to a `str` is two words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason(Box<Box<str>>);
+
+impl Deref for Reason {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Reason(Box::new(text.into()))
+    }
 }
 
 /// What is wrong with a table's file, or with reaching it.

@@ -94,7 +94,7 @@ pub use batch::{ListJob, ObjectList};
 pub use budget::{Budget, Step};
 pub use change_stamp::Stamp;
 pub use engine::{Engine, Host, NoHost};
-pub use error::{Error, FileError};
+pub use error::{Error, FileError, Reason};
 pub use fixation::{FixTime, Fixed};
 pub use ids::{ByNumber, OwnerId, TableId, Who};
 pub use keys::KeyList;

@@ -115,7 +115,7 @@ impl Options {
     /// there is.
     pub fn check(&self) -> Result<(), Error> {
         if self.keypos == 0 {
-            return Err(Error::BadOption("keypos counts from 1".to_owned()));
+            return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
         }
         structures::check(
             &self.structure,

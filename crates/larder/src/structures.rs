@@ -48,7 +48,7 @@ pub(crate) fn check(
         return match options {
             [] => Ok(()),
             _ => Err(Error::BadOption(
-                "the structure 'default' has no options".to_owned(),
+                "the structure 'default' has no options".to_owned().into(),
             )),
         };
     }
@@ -56,9 +56,9 @@ pub(crate) fn check(
         let names: Vec<_> = structures().map(|s| s.name).collect();
         let there = names.join(", ");
         let text = format!("there is no structure '{name}'; there are: {there}");
-        return Err(Error::UnknownStructure(text));
+        return Err(Error::UnknownStructure(text.into()));
     }
-    studies::check(name, options, ordered).map_err(Error::BadOption)
+    studies::check(name, options, ordered).map_err(|text| Error::BadOption(text.into()))
 }
 
 pub(crate) use studies::{build_multi, build_unique, listed_name};

@@ -90,7 +90,7 @@ impl Larder {
         options.access = Access::Public;
         Builder {
             home: Arc::clone(&self.0),
-            name: Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string())),
+            name: Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into())),
             options,
         }
     }

@@ -177,7 +177,8 @@ fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
 
 /// Compiles a match specification.
 fn program(spec: &str) -> Result<Arc<Program>, Error> {
-    let spec = larder_term::text::parse(spec).map_err(|e| Error::BadSpec(e.to_string()))?;
-    let program = Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string()))?;
+    let spec = larder_term::text::parse(spec).map_err(|e| Error::BadSpec(e.to_string().into()))?;
+    let program =
+        Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string().into()))?;
     Ok(Arc::new(program))
 }

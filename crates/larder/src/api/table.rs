@@ -299,7 +299,7 @@ impl Table {
     /// `BadOption` (a name over 255 characters), `AlreadyExists` (a name in use, of a table that is
     /// found by its name), `NoTable`.
     pub fn rename(&self, name: &str) -> Result<(), Error> {
-        let name = Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string()))?;
+        let name = Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into()))?;
         self.patiently(|| self.table.rename(self.me(), None, name))
     }
 
@@ -319,5 +319,5 @@ pub(super) fn tuple(object: &ObjectView<'_>) -> Term {
 }
 
 fn term(push: impl FnOnce(&mut Encoder<'_>)) -> Result<Term, Error> {
-    Term::build(push).map_err(|e| Error::BadSpec(e.to_string()))
+    Term::build(push).map_err(|e| Error::BadSpec(e.to_string().into()))
 }

@@ -359,9 +359,10 @@ impl Table {
     #[cold]
     pub(crate) fn full(&self, op: &Operation<'_>) -> Error {
         let (name, limit) = (&self.options().structure, op.store.limit());
-        Error::Full(format!(
+        let text = format!(
             "the table is full: its structure, '{name}', was made for {limit} objects and does not grow"
-        ))
+        );
+        Error::Full(text.into())
     }
 }
 

@@ -153,7 +153,7 @@ impl AnyIncrement {
         limit: Option<&(Number, Number)>,
     ) -> Result<Number, Error> {
         let sum = number.add(incr).map_err(|e| match e {
-            NumberError::SystemLimit => Error::SystemLimit(e.to_string()),
+            NumberError::SystemLimit => Error::SystemLimit(e.to_string().into()),
             NumberError::BadArith => Error::NotInteger,
         })?;
         let Some((threshold, value)) = limit else {
