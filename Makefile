@@ -226,8 +226,8 @@ PEERS_SCALE ?= --quick
 PEERS_RESULTS ?= results/peers
 bench-peers: setup-rust
 	@scripts/peers.sh debian jvm
-	@$(CARGO) build --quiet $(LOCKED) --release -p larder-peers --features all --target-dir '$(TARGET)'
-	@$(TARGET)/release/larder-peers run $(PEERS_SCALE) --out '$(PEERS_RESULTS)' $(PEERS_OPTIONS)
+	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features peers,cpp --target-dir '$(TARGET)'
+	@$(RUST_BENCH) peers run $(PEERS_SCALE) --out '$(PEERS_RESULTS)' $(PEERS_OPTIONS)
 
 bench-peers-full:
 	@$(MAKE) --no-print-directory bench-peers PEERS_SCALE=--full

@@ -11,7 +11,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
 
-readonly PEERS=crates/larder-peers JVM=_build/peers/jvm LIST=_build/peers/missing.txt
+readonly PEERS=crates/larder-bench JVM=_build/peers/jvm LIST=_build/peers/missing.txt
 missing=0
 
 # What could not be had goes to a file, too: the report says it.

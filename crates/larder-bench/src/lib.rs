@@ -2,34 +2,34 @@
 //! shared; nobody else should build on it.
 //!
 //! ```text
-//!  engine         one thread: insert, lookups (independent and dependent), scan, remove, bytes an entry
-//!  growth         the pauses of a structure that grows
-//!  threads        throughput of several threads on one structure
-//!  skew           keys that are not random
-//!  study          the published studies, run again
-//!  result         what a study leaves behind: types, JSON, CSV (of the crate larder-report)
-//!  drawn          all of that as a page and as plots
-//!  workloads      keys, orders, mixes: the same for everybody
-//!  peers          the structures, each in its own file, behind one trait
-//!  report         tables on the terminal, CSV, the facts of the machine
-//!  counting       an allocator that counts
+//!  maps        Larder's structures beside maps of other crates (make bench-rust)
+//!   ├ engine     one thread: insert, lookups (independent and dependent), scan, remove, bytes an entry
+//!   ├ growth     the pauses of a structure that grows
+//!   ├ threads    throughput of several threads on one structure
+//!   ├ skew       keys that are not random
+//!   └ peers      the structures, behind one trait
+//!  study       the published studies, run again (make bench-studies)
+//!  stores      stores from elsewhere: C++, servers, the JVM (make bench-peers)
+//!  report      what was found, as a page, as plots and as tables of Markdown pages
+//!
+//!  workload    keys, orders, mixes: the same for everybody
+//!  time        clocks, threads, memory, bars
+//!  result      what a study leaves behind: types, JSON, CSV
+//!  table       what the maps leave behind: a table on the terminal, CSV, the facts of the machine
+//!  stats       medians, quantiles
 //! ```
 //!
-//! Every measurement checks its answers. The features `peers` and `judy` add the structures that
-//! need other crates and libJudy.
+//! Every measurement checks its answers. Only the features bring what nobody else in the workspace
+//! needs: `peers` maps of other crates, `judy` libJudy, `cpp` libraries in C and C++.
 
 #![deny(unsafe_code)]
 
-pub mod counting;
-pub mod drawn;
-pub mod engine;
-pub mod growth;
-pub mod peers;
+pub mod maps;
 pub mod report;
-pub mod resident;
-pub mod skew;
+pub mod result;
+pub mod stats;
+pub mod stores;
 pub mod study;
-pub mod threads;
-pub mod workloads;
-
-pub use larder_report::result;
+pub mod table;
+pub mod time;
+pub mod workload;

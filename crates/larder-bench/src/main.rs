@@ -4,7 +4,10 @@
 #![deny(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use larder_bench::{counting, drawn, engine, growth, peers, resident, skew, study, threads};
+use larder_bench::maps::{engine, growth, peers::Only, resident, skew, threads};
+use larder_bench::table::Report;
+use larder_bench::time::counting;
+use larder_bench::{report, stores, study};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,8 +23,9 @@ static ALLOCATOR: counting::Counting = counting::Counting;
 struct Arguments {
     #[command(subcommand)]
     what: What,
-    /// Where results go. Of `study`: a folder, for STUDY.json and STUDY.csv (results/studies if not
-    /// said). Of the others: a CSV file (none if not said).
+    /// Where results go. Of `study` and `peers run`: a folder, for NAME.json and NAME.csv
+    /// (results/studies and _build/peers if not said). Of `report`: the page. Of the others: a CSV
+    /// file (none if not said).
     #[arg(long, global = true, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Measure only structures whose name has one of these in it, or is one of these if it is
@@ -42,50 +46,52 @@ enum What {
     Skew(skew::Options),
     /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang.
     Study(study::Options),
+    /// Stores from elsewhere under one workload: C++ maps, databases, servers, the JVM's maps.
+    #[command(subcommand)]
+    Peers(stores::Command),
     /// Draws what studies left in a folder: one HTML page and SVG files; compares two runs.
-    Report(drawn::Options),
+    Report {
+        /// The folder with what studies left (`*.json`) or with `bench.csv` of `make bench`.
+        folder: PathBuf,
+        /// Another run's folder, to compare with.
+        #[arg(long, value_name = "OTHER_DIR")]
+        against: Option<PathBuf>,
+    },
     /// Writes the tables of a Markdown page anew from the CSVs of a folder.
-    Figures(drawn::Page),
+    Figures {
+        /// The page. It says itself what its tables show.
+        page: PathBuf,
+        /// The folder with the CSVs.
+        folder: PathBuf,
+    },
     /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
     #[command(hide = true)]
     Resident(resident::Options),
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if let What::Study(options) = &arguments.what {
-        return studies(options, &arguments.only, arguments.out);
-    }
-    let only = peers::Only(arguments.only);
-    let report = match &arguments.what {
-        What::Engine(options) => engine::run(options, &only),
-        What::Growth(options) => growth::run(options, &only),
-        What::Threads(options) => threads::run(options, &only),
-        What::Skew(options) => skew::run(options, &only),
-        What::Report(options) => return said(drawn::run(options, arguments.out.as_deref())),
-        What::Figures(page) => return said(drawn::figures(page)),
+    let Arguments { what, out, only } = Arguments::parse();
+    let done = match what {
+        What::Engine(options) => measured(engine::run(&options, &Only(only)), out),
+        What::Growth(options) => measured(growth::run(&options, &Only(only)), out),
+        What::Threads(options) => measured(threads::run(&options, &Only(only)), out),
+        What::Skew(options) => measured(skew::run(&options, &Only(only)), out),
+        What::Study(options) => {
+            study::run(&options, &only, out).map_err(|why| format!("study {why}"))
+        }
+        What::Peers(command) => return stores::main(&command, only, out),
+        What::Report { folder, against } => {
+            let out = out.unwrap_or_else(|| folder.join("report.html"));
+            report::draw(&folder, against.as_deref(), &out).map_err(|error| error.to_string())
+        }
+        What::Figures { page, folder } => {
+            report::write_figures(&page, &folder).map_err(|error| error.to_string())
+        }
         What::Resident(options) => {
-            resident::run(options);
-            return ExitCode::SUCCESS;
+            resident::run(&options);
+            Ok(())
         }
-        What::Study(_) => unreachable!("it was dealt with"),
     };
-    if report.is_empty() {
-        eprintln!("larder-bench: nothing was measured (no structure is called so?)");
-        return ExitCode::FAILURE;
-    }
-    report.print();
-    if let Some(path) = arguments.out {
-        if let Err(error) = report.write(&path) {
-            eprintln!("larder-bench: {}: {error}", path.display());
-            return ExitCode::FAILURE;
-        }
-        eprintln!("written: {}", path.display());
-    }
-    ExitCode::SUCCESS
-}
-
-fn said(done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -95,17 +101,15 @@ fn said(done: Result<(), String>) -> ExitCode {
     }
 }
 
-fn studies(options: &study::Options, only: &[String], out: Option<PathBuf>) -> ExitCode {
-    if options.name == "list" {
-        print!("{}", study::list());
-        return ExitCode::SUCCESS;
+fn measured(report: Report, out: Option<PathBuf>) -> Result<(), String> {
+    if report.is_empty() {
+        return Err("nothing was measured (no structure is called so?)".into());
     }
-    let out = out.unwrap_or_else(study::folder);
-    match study::run(options, only, &out) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("larder-bench: study {failure}");
-            ExitCode::FAILURE
-        }
+    report.print();
+    if let Some(path) = out {
+        let written = report.write(&path);
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        eprintln!("written: {}", path.display());
     }
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::ops::RangeBounds;
 use crate::layout::Set;
 use crate::ops::seek::Found;
 use crate::tree::Tree;
+use crate::upkeep::{made_of, upkeep, walks};
 use crate::Stats;
 
 /// A sorted set of `u64`.
@@ -144,78 +145,19 @@ impl Judy1 {
         self.tree.nth(n).map(index)
     }
 
-    /// All indexes in order.
-    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.iter_from(0)
-    }
+    walks!(u64, index);
 
-    /// The indexes from `key` on, in order.
-    pub fn iter_from(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
-        let mut cursor = self.tree.cursor::<true>(key);
-        std::iter::from_fn(move || cursor.step().map(index))
-    }
-
-    /// The indexes from `key` downwards, the greatest first.
-    pub fn iter_down_from(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
-        let mut cursor = self.tree.cursor::<false>(key);
-        std::iter::from_fn(move || cursor.step().map(index))
-    }
-
-    /// Removes everything. Visits every node.
-    pub fn clear(&mut self) {
-        self.tree.clear();
-    }
-
-    /// Removes everything, and leaves the memory to be given back by
-    /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be used.
-    /// O(1).
-    pub fn clear_later(&mut self) {
-        self.tree.clear_later();
-    }
-
-    /// Gives back at most `limit` nodes of what `clear_later` left, and returns whether there are
-    /// more. O(`limit`).
-    pub fn free_some(&mut self, limit: usize) -> bool {
-        self.tree.free_some(limit)
-    }
-
-    /// The bytes that the array's nodes take, exactly, with those that wait to be given back. O(1).
-    pub fn memory_used(&self) -> usize {
-        self.tree.memory_used()
-    }
-
-    /// Which nodes the array is made of. Visits every node.
-    pub fn stats(&self) -> Stats {
-        self.tree.stats()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
-        self.tree.check();
-    }
+    upkeep!(
+        tree,
+        Stats,
+        "Gives back at most `limit` nodes of what `clear_later` left, and returns whether there \
+         are more. O(`limit`)."
+    );
 }
 
-impl Default for Judy1 {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Extend<u64> for Judy1 {
-    fn extend<I: IntoIterator<Item = u64>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| {
-            self.insert(key);
-        });
-    }
-}
-
-impl FromIterator<u64> for Judy1 {
-    fn from_iter<I: IntoIterator<Item = u64>>(keys: I) -> Self {
-        let mut array = Judy1::new();
-        array.extend(keys);
-        array
-    }
-}
+made_of!(Judy1, u64, |array, key| {
+    array.insert(key);
+});
 
 impl fmt::Debug for Judy1 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

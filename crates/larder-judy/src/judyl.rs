@@ -6,6 +6,7 @@ use std::ops::RangeBounds;
 use crate::layout::Map;
 use crate::ops::seek::Found;
 use crate::tree::Tree;
+use crate::upkeep::{made_of, upkeep, walks};
 use crate::Stats;
 
 /// A sorted map of `u64` to `u64`.
@@ -167,78 +168,19 @@ impl JudyL {
         self.tree.nth(n).map(pair)
     }
 
-    /// All indexes in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.iter_from(0)
-    }
+    walks!((u64, u64), pair);
 
-    /// The indexes from `key` on, in order.
-    pub fn iter_from(&self, key: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let mut cursor = self.tree.cursor::<true>(key);
-        std::iter::from_fn(move || cursor.step().map(pair))
-    }
-
-    /// The indexes from `key` downwards, the greatest first.
-    pub fn iter_down_from(&self, key: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let mut cursor = self.tree.cursor::<false>(key);
-        std::iter::from_fn(move || cursor.step().map(pair))
-    }
-
-    /// Removes everything. Visits every node.
-    pub fn clear(&mut self) {
-        self.tree.clear();
-    }
-
-    /// Removes everything, and leaves the memory to be given back by
-    /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be used.
-    /// O(1).
-    pub fn clear_later(&mut self) {
-        self.tree.clear_later();
-    }
-
-    /// Gives back at most `limit` nodes of what `clear_later` left, and returns whether there are
-    /// more. O(`limit`).
-    pub fn free_some(&mut self, limit: usize) -> bool {
-        self.tree.free_some(limit)
-    }
-
-    /// The bytes that the array's nodes take, exactly, with those that wait to be given back. O(1).
-    pub fn memory_used(&self) -> usize {
-        self.tree.memory_used()
-    }
-
-    /// Which nodes the array is made of. Visits every node.
-    pub fn stats(&self) -> Stats {
-        self.tree.stats()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
-        self.tree.check();
-    }
+    upkeep!(
+        tree,
+        Stats,
+        "Gives back at most `limit` nodes of what `clear_later` left, and returns whether there \
+         are more. O(`limit`)."
+    );
 }
 
-impl Default for JudyL {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Extend<(u64, u64)> for JudyL {
-    fn extend<I: IntoIterator<Item = (u64, u64)>>(&mut self, pairs: I) {
-        pairs.into_iter().for_each(|(key, value)| {
-            self.insert(key, value);
-        });
-    }
-}
-
-impl FromIterator<(u64, u64)> for JudyL {
-    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(pairs: I) -> Self {
-        let mut array = JudyL::new();
-        array.extend(pairs);
-        array
-    }
-}
+made_of!(JudyL, (u64, u64), |array, (key, value)| {
+    array.insert(key, value);
+});
 
 impl fmt::Debug for JudyL {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -86,6 +86,7 @@ mod strings;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod upkeep;
 
 pub use chunks::{Chunks, Counted, Terminated};
 pub use judy1::Judy1;

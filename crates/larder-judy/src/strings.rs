@@ -7,6 +7,7 @@ use crate::chunks::Chunks;
 use crate::range::count_between;
 use crate::raw::text::Text;
 use crate::stats::TextStats;
+use crate::upkeep::upkeep;
 
 /// A map of byte strings to `u64`, sorted by bytes: [`JudySL`](crate::JudySL) or
 /// [`JudyESL`](crate::JudyESL), which differ in the strings that they take, and so in what an
@@ -154,38 +155,12 @@ impl<C: Chunks> StringArray<C> {
         })
     }
 
-    /// Removes everything. Visits every node.
-    pub fn clear(&mut self) {
-        self.text.clear();
-    }
-
-    /// Removes everything, and leaves the memory to be given back by
-    /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be used.
-    /// O(1).
-    pub fn clear_later(&mut self) {
-        self.text.clear_later();
-    }
-
-    /// Gives back at most `limit` nodes of what `clear_later` left, short-cut leaves not counted,
-    /// and returns whether there are more. O(256 `limit`).
-    pub fn free_some(&mut self, limit: usize) -> bool {
-        self.text.free_some(limit)
-    }
-
-    /// The bytes that the array's nodes take, exactly, with those that wait to be given back. O(1).
-    pub fn memory_used(&self) -> usize {
-        self.text.memory_used()
-    }
-
-    /// Which nodes the array is made of. Visits every node.
-    pub fn stats(&self) -> TextStats {
-        self.text.stats()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn check(&self) {
-        self.text.check();
-    }
+    upkeep!(
+        text,
+        TextStats,
+        "Gives back at most `limit` nodes of what `clear_later` left, short-cut leaves not \
+         counted, and returns whether there are more. O(256 `limit`)."
+    );
 }
 
 impl<C: Chunks> Default for StringArray<C> {

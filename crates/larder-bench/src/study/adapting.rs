@@ -6,9 +6,9 @@
 //! changes. Four phases of the same length: writes everywhere, writes in a sixteenth of the keys,
 //! scans, one writer.
 
-use super::run::{Failure, Run};
-use crate::result::{BaseNow, Event, Happened, Phase, Recording, Sample};
-use crate::workloads::Random;
+use super::run::Run;
+use crate::result::{BaseNow, Event, Failure, Happened, Phase, Recording, Sample};
+use crate::workload::Random;
 use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
 use std::cell::Cell;

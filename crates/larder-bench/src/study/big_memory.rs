@@ -6,15 +6,17 @@
 mod stores;
 mod writes;
 
-use super::run::{grouped, Failure, Run};
+use super::run::{grouped, Run};
 use super::Study;
-use crate::counting::counted;
-use crate::peers::{each_map, Map, OnMap};
-use crate::report::median;
+use crate::maps::peers::Store;
+use crate::maps::peers::{each_map, Map, OnMap};
+use crate::result::Failure;
 use crate::result::{Better, Scale};
-use crate::workloads::{random_key, value_of};
+use crate::stats::median;
+use crate::time::counting::counted;
+use crate::workload::{random_key, value_of};
 use std::time::{Duration, Instant};
-use stores::{Named, Store};
+use stores::Named;
 
 /// The study.
 pub const STUDY: Study = Study {

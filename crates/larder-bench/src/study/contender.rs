@@ -5,7 +5,7 @@
 //! not its code.
 
 use super::rows::{Ask, EngineRows, Forgetful, Hand, Next, Rows};
-use crate::peers::{each_shared, OnShared, Only, Operations, Shared};
+use crate::maps::peers::{each_shared, OnShared, Only, Operations, Shared};
 use larder::{structures, StructureValue, TableKind};
 
 /// A table under study, before it is made.

@@ -15,10 +15,11 @@
 //! Fields are parted by tabs. A workload is an entry of a list in that module, and here of
 //! [`PLOTS`].
 
-use super::memory;
-use super::run::{Failure, Run};
+use super::run::Run;
 use super::Study;
+use crate::result::Failure;
 use crate::result::{Better, Scale, X};
+use crate::time::memory;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -5,10 +5,11 @@
 
 use super::contender::{others, said, Contender};
 use super::rows::{Hand, Next, Rows};
-use super::run::{grouped, Failure, Run};
+use super::run::{grouped, Run};
 use super::Study;
+use crate::result::Failure;
 use crate::result::{Better, Scale, X};
-use crate::workloads::shuffled;
+use crate::workload::shuffled;
 use std::time::Instant;
 
 /// The study.

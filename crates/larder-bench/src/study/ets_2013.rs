@@ -6,11 +6,12 @@
 
 use super::contender::{named, others, peers, said, Contender};
 use super::rows::{Next, Rows};
-use super::run::{Failure, Run};
-use super::workers::{self, Worker};
+use super::run::Run;
 use super::Study;
+use crate::result::Failure;
 use crate::result::{Better, Scale};
-use crate::workloads::Random;
+use crate::time::workers::{self, Worker};
+use crate::workload::Random;
 use larder_term::Atom;
 use parking_lot::RwLock;
 use std::collections::HashMap;

@@ -11,10 +11,6 @@
 //!  run            one run of a study: what was asked for, what was found
 //!  contender      what is measured: a structure with its options
 //!  rows           a table of {K, V} for one study, as a thread works on it
-//!  workers        several threads on one table
-//!  clock          how long it may take
-//!  memory         how much there is, so that nothing is swapped or killed
-//!  progress       bars
 //! ```
 //!
 //! To add a study: a file with a [`Study`], named in [`all`]. To add a workload to one: an entry of
@@ -22,20 +18,18 @@
 
 pub mod adapting;
 pub mod big_memory;
-pub mod clock;
 pub mod contender;
 pub mod erlang;
 pub mod ets_2003;
 pub mod ets_2013;
-pub mod memory;
 pub mod ordered_set;
-pub mod progress;
 pub mod rows;
 pub mod run;
-pub mod workers;
 
-pub use run::{Failure, Run};
+pub use crate::result::Failure;
+pub use run::Run;
 
+use crate::time::clock;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -152,18 +146,19 @@ impl Options {
     }
 }
 
-/// Where results go if nobody says.
-pub fn folder() -> PathBuf {
-    PathBuf::from("results/studies")
-}
-
-/// Runs the study that was asked for, or all of them, and writes what they found into the folder,
+/// Runs the study that was asked for, or all of them, and writes what they found into the folder
+/// (`results/studies` if none is said),
 /// after each turn and at the end. Figures also go to the standard output.
 ///
 /// # Errors
 /// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The
 /// text begins with the study's name. Of a study that fails nothing is written.
-pub fn run(options: &Options, only: &[String], out: &Path) -> Result<(), String> {
+pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(), String> {
+    if options.name == "list" {
+        print!("{}", list());
+        return Ok(());
+    }
+    let out = out.unwrap_or_else(|| PathBuf::from("results/studies"));
     let wanted: Vec<_> = all()
         .iter()
         .filter(|s| options.name == "all" || options.name == s.name)
@@ -191,7 +186,7 @@ pub fn run(options: &Options, only: &[String], out: &Path) -> Result<(), String>
             let left = left(options, &begin, i, of);
             eprintln!("[{} of {of}]{left}", i + 1);
         }
-        one(study, options, only, out).map_err(|failure| format!("{}: {failure}", study.name))?;
+        one(study, options, only, &out).map_err(|failure| format!("{}: {failure}", study.name))?;
     }
     Ok(())
 }

@@ -6,11 +6,12 @@
 use super::adapting;
 use super::contender::{named, others, said, Contender};
 use super::rows::{Hand, Next, Rows};
-use super::run::{grouped, Failure, Run};
-use super::workers;
+use super::run::{grouped, Run};
 use super::Study;
+use crate::result::Failure;
 use crate::result::{Better, Scale};
-use crate::workloads::{shuffled, Random};
+use crate::time::workers;
+use crate::workload::{shuffled, Random};
 use std::time::Duration;
 
 /// The study.

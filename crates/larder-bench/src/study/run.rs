@@ -1,45 +1,18 @@
 //! One run of a study: what was asked for, what was found, and where it goes.
 
-use super::clock::{self, Clock, Turns};
 use super::contender::Contender;
-use super::progress::Progress;
-use super::{memory, Options, Scale, Study};
-use crate::peers::Only;
-use crate::report::{facts, median};
-use crate::result::{self, Better, Plot, Point, Published, X};
+use super::{Options, Scale, Study};
+use crate::maps::peers::Only;
+use crate::result::{self, Better, Failure, Plot, Point, Published, X};
+use crate::stats::{ends, median};
+use crate::table::facts;
+use crate::time::clock::{self, Clock, Turns};
+use crate::time::memory;
+use crate::time::progress::Progress;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Why a study ended early. Nothing is written then.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// A structure gave a wrong answer.
-    #[error("wrong answer of {structure}: {what}")]
-    Wrong {
-        /// The name of the structure.
-        structure: String,
-        /// What it said and should have said.
-        what: String,
-    },
-    /// What was asked for can't be done.
-    #[error("{0}")]
-    Impossible(String),
-    /// A file.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
-
-impl Failure {
-    /// A wrong answer.
-    pub fn wrong(structure: &str, what: impl Into<String>) -> Failure {
-        Failure::Wrong {
-            structure: structure.to_owned(),
-            what: what.into(),
-        }
-    }
-}
 
 /// The figures of one point, run by run.
 struct Figures {
@@ -85,9 +58,39 @@ const NO_TIME: &str = "not in the time that was given (--minutes)";
 const UNDER_WAY: &str = "what came later: the study was broken off, or is under way";
 
 impl Run {
-    /// Begins a study.
+    /// Begins a study: its name, its title and its source.
+    pub fn begin([name, title, source]: [&str; 3], only: Only, out: &Path) -> Run {
+        let (machine, commit, started) = origin();
+        Run {
+            scale: Scale::Quick,
+            seed: 0,
+            sizes: Vec::new(),
+            threads: cores(),
+            plant: false,
+            root: PathBuf::from("."),
+            out: out.to_owned(),
+            progress: Progress::new(true),
+            runs: None,
+            only,
+            figures: Vec::new(),
+            clock: Clock::new(None, false),
+            written: false,
+            result: result::Study {
+                study: name.into(),
+                title: title.into(),
+                source: source.into(),
+                machine,
+                commit,
+                started,
+                ..result::Study::default()
+            },
+        }
+    }
+
+    /// Begins one as it was asked for.
     pub fn new(study: &Study, options: &Options, only: &[String], out: &Path) -> Run {
-        let (machine, commit) = machine();
+        let names = [study.name, study.title, study.source];
+        let begun = Run::begin(names, Only(only.to_vec()), out);
         let mut run = Run {
             scale: options.scale(),
             seed: options.seed,
@@ -95,22 +98,10 @@ impl Run {
             threads: options.threads.unwrap_or_else(cores).max(1),
             plant: options.plant,
             root: options.root.clone(),
-            out: out.to_owned(),
             progress: Progress::new(options.no_progress),
             runs: options.runs,
-            only: Only(only.to_vec()),
-            figures: Vec::new(),
             clock: clock(study, options),
-            written: false,
-            result: result::Study {
-                study: study.name.into(),
-                title: study.title.into(),
-                source: study.source.into(),
-                machine,
-                commit,
-                started: now(),
-                ..result::Study::default()
-            },
+            ..begun
         };
         run.setting("scale", run.scale.name());
         run.setting("seed", run.seed);
@@ -185,9 +176,7 @@ impl Run {
     pub fn is_over(&mut self, what: &str, (share, seconds): (f64, f64)) -> bool {
         let over = self.clock.is_over(share, seconds);
         if over {
-            self.skip(format!(
-                "{what}: not in the time that was given (--minutes)"
-            ));
+            self.skip(format!("{what}: {NO_TIME}"));
         }
         over
     }
@@ -379,11 +368,6 @@ impl Run {
         (&self.result, self.clock.seconds())
     }
 
-    /// Takes points that were measured elsewhere.
-    pub fn points(&mut self, points: Vec<Point>) {
-        self.result.points.extend(points);
-    }
-
     /// Ends the study: the result, with plots that have nothing in them left out.
     pub fn end(self) -> result::Study {
         self.progress.end();
@@ -417,13 +401,14 @@ fn clock(study: &Study, options: &Options) -> Clock {
 
 impl Figures {
     fn point(&self) -> Point {
+        let [low, high] = ends(&self.runs);
         Point {
             plot: self.plot.into(),
             series: self.series.clone(),
             x: self.x.clone(),
             y: median(&self.runs),
-            low: self.runs.iter().copied().fold(f64::INFINITY, f64::min),
-            high: self.runs.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            low,
+            high,
             unit: self.unit.into(),
             runs: self.runs.len(),
             better: self.better,
@@ -449,23 +434,13 @@ pub fn grouped(number: usize) -> String {
     text
 }
 
-/// The facts, by name; the commit stands apart.
-fn machine() -> (std::collections::BTreeMap<String, String>, String) {
-    let mut facts: std::collections::BTreeMap<_, _> = facts()
-        .into_iter()
-        .map(|(name, fact)| (name.to_owned(), fact))
-        .collect();
-    let commit = facts.remove("commit").unwrap_or_default();
-    facts.remove("date");
-    (facts, commit)
-}
-
-/// Now, in UTC, as `2026-11-22T06:00:00Z`.
-pub fn now() -> String {
-    facts()
-        .into_iter()
-        .find(|(name, _)| *name == "date")
-        .map_or_else(String::new, |(_, date)| date)
+/// The facts of the machine, by name; the commit; when this is, as `2026-11-22T06:00:00Z`.
+fn origin() -> (BTreeMap<String, String>, String, String) {
+    let facts = facts().into_iter();
+    let mut facts: BTreeMap<_, _> = facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
+    let mut take = |name| facts.remove(name).unwrap_or_default();
+    let (commit, date) = (take("commit"), take("date"));
+    (facts, commit, date)
 }
 
 /// The points as a table on the terminal, plot by plot.

@@ -133,54 +133,39 @@ fn bare(key: &[u8]) -> &[u8] {
     &key[..key.len() - 1]
 }
 
-impl Subject<[u8]> for JudySL {
-    fn new() -> Self {
-        JudySL::new()
-    }
-    fn insert(&mut self, key: &[u8], value: u64) {
-        *self.get_or_insert(bare(key)).expect("no zero byte") = value;
-    }
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.get(bare(key))
-    }
-    fn walk(&self) -> (u64, u64) {
-        let (mut count, mut sum, mut key) = (0, 0u64, Vec::new());
-        let mut next = self.first(&mut key);
-        while let Some(value) = next {
-            (count, sum, next) = (count + 1, sum.wrapping_add(value), self.after(&mut key));
+/// Our arrays of strings: how a key is put in.
+macro_rules! strings {
+    ($($array:ident, $put:expr;)*) => {$(
+        impl Subject<[u8]> for $array {
+            fn new() -> Self {
+                $array::new()
+            }
+            fn insert(&mut self, key: &[u8], value: u64) {
+                let put: fn(&mut $array, &[u8], u64) = $put;
+                put(self, bare(key), value);
+            }
+            fn get(&self, key: &[u8]) -> Option<u64> {
+                self.get(bare(key))
+            }
+            fn walk(&self) -> (u64, u64) {
+                let (mut count, mut sum, mut key) = (0, 0u64, Vec::new());
+                let mut next = self.first(&mut key);
+                while let Some(value) = next {
+                    (count, sum, next) = (count + 1, sum.wrapping_add(value), self.after(&mut key));
+                }
+                (count, sum)
+            }
+            fn remove(&mut self, key: &[u8]) -> bool {
+                self.remove(bare(key)).is_some()
+            }
+            fn memory(&self) -> Option<usize> {
+                Some(self.memory_used())
+            }
         }
-        (count, sum)
-    }
-    fn remove(&mut self, key: &[u8]) -> bool {
-        self.remove(bare(key)).is_some()
-    }
-    fn memory(&self) -> Option<usize> {
-        Some(self.memory_used())
-    }
+    )*};
 }
 
-impl Subject<[u8]> for JudyESL {
-    fn new() -> Self {
-        JudyESL::new()
-    }
-    fn insert(&mut self, key: &[u8], value: u64) {
-        *self.get_or_insert(bare(key)) = value;
-    }
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.get(bare(key))
-    }
-    fn walk(&self) -> (u64, u64) {
-        let (mut count, mut sum, mut key) = (0, 0u64, Vec::new());
-        let mut next = self.first(&mut key);
-        while let Some(value) = next {
-            (count, sum, next) = (count + 1, sum.wrapping_add(value), self.after(&mut key));
-        }
-        (count, sum)
-    }
-    fn remove(&mut self, key: &[u8]) -> bool {
-        self.remove(bare(key)).is_some()
-    }
-    fn memory(&self) -> Option<usize> {
-        Some(self.memory_used())
-    }
+strings! {
+    JudySL, |array, key, value| *array.get_or_insert(key).expect("no zero byte") = value;
+    JudyESL, |array, key, value| *array.get_or_insert(key) = value;
 }

@@ -1,11 +1,13 @@
 //! Writes into large tables: appends by popular keys, at full speed and when they are due, and
 //! values of all sizes.
 
-use super::stores::{Named, Store};
+use super::stores::Named;
 use super::SHARES;
+use crate::maps::peers::Store;
+use crate::result::Failure;
 use crate::result::{Better, Scale};
-use crate::study::run::{Failure, Run};
-use crate::workloads::{random_key, shuffled, value_of, Random, Zipf};
+use crate::study::run::Run;
+use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 

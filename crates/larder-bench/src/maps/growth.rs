@@ -1,0 +1,202 @@
+//! How even the growth of a structure is: every insert is timed, from nothing on.
+//!
+//! The thread is bound to one processor. What the system does to it now and then is not the
+//! structure's: of several runs the least of the slowest counts, and a column tells what the system
+//! alone does to a loop that only reads the clock.
+
+use crate::maps::peers::{each_map, Count, Map, OnMap, Only};
+use crate::stats::median;
+use crate::table::{announce, Report};
+use crate::time::memory;
+use crate::workload::{random_key, value_of};
+use std::time::Instant;
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Entries in the end.
+    #[arg(long, default_value_t = 16_000_000)]
+    entries: u64,
+    /// 100,000,000 entries in the end.
+    #[arg(long, conflicts_with = "entries")]
+    full: bool,
+    /// How often each structure grows, in turns.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Inserts that are taken together where it is not about single ones.
+    #[arg(long, default_value_t = 1_000_000)]
+    part: u64,
+}
+
+impl Options {
+    fn entries(&self) -> u64 {
+        if self.full {
+            100_000_000
+        } else {
+            self.entries
+        }
+    }
+}
+
+/// Bytes an entry that a map may take while it grows: one that doubles has its old half beside.
+const BYTES: f64 = 100.0;
+
+struct Grow<'a> {
+    options: &'a Options,
+    results: &'a mut Vec<(&'static str, Grown)>,
+}
+
+/// What one run, or the best of several, has shown.
+#[derive(Clone, Copy)]
+struct Grown {
+    /// Nanoseconds of the median part and of the slowest.
+    median_part: f64,
+    slowest_part: f64,
+    /// Nanoseconds of the slowest insert.
+    slowest: f64,
+    mean: f64,
+}
+
+impl Grown {
+    fn best(self, other: Grown) -> Grown {
+        Grown {
+            median_part: self.median_part.min(other.median_part),
+            slowest_part: self.slowest_part.min(other.slowest_part),
+            slowest: self.slowest.min(other.slowest),
+            mean: self.mean.min(other.mean),
+        }
+    }
+}
+
+/// Calls `work` for every entry, and times each call by the clock's readings between them.
+fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
+    let (mut parts, mut slowest) = (Vec::new(), 0);
+    let begin = Instant::now();
+    let (mut before, mut part) = (begin, begin);
+    for i in 0..options.entries() {
+        work(i);
+        let now = Instant::now();
+        slowest = slowest.max((now - before).as_nanos());
+        before = now;
+        if (i + 1) % options.part == 0 || i + 1 == options.entries() && parts.is_empty() {
+            parts.push((now - part).as_nanos() as f64);
+            part = now;
+        }
+    }
+    Grown {
+        median_part: median(&parts),
+        slowest_part: parts.iter().copied().fold(0.0, f64::max),
+        slowest: slowest as f64,
+        mean: (before - begin).as_nanos() as f64 / options.entries() as f64,
+    }
+}
+
+impl OnMap for Grow<'_> {
+    fn on<M: Map>(&mut self) {
+        let (needed, free) = (self.options.entries() as f64 * BYTES, memory::free());
+        if needed > free {
+            let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
+            eprintln!(
+                "  {} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
+                M::NAME
+            );
+            return;
+        }
+        eprintln!("  {} grows", M::NAME);
+        let mut map = M::empty();
+        let grown = watched(self.options, |i| {
+            let key = random_key(i);
+            map.insert(key, value_of(key));
+        });
+        for i in (0..self.options.entries()).step_by(997) {
+            let key = random_key(i);
+            assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
+        }
+        keep(self.results, M::NAME, grown);
+    }
+}
+
+fn keep(results: &mut Vec<(&'static str, Grown)>, name: &'static str, grown: Grown) {
+    match results.iter_mut().find(|(of, _)| *of == name) {
+        Some((_, best)) => *best = best.best(grown),
+        None => results.push((name, grown)),
+    }
+}
+
+/// Measures, and compares with the targets. A thread of its own is bound to a core, as a program's
+/// would be; the process isn't.
+///
+/// # Panics
+/// If a structure loses a key.
+pub fn run(options: &Options, only: &Only) -> Report {
+    let measured = std::thread::scope(|scope| scope.spawn(|| run_bound(options, only)).join());
+    measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn run_bound(options: &Options, only: &Only) -> Report {
+    let bound = core_affinity::get_core_ids()
+        .and_then(|cores| cores.last().copied())
+        .is_some_and(core_affinity::set_for_current);
+    let mut wanted = Count(0);
+    each_map(only, &mut wanted);
+    // A microsecond an insert with 16 million entries, half as much again with 100 million.
+    let each = if options.entries() > 50_000_000 {
+        1.5e-6
+    } else {
+        1e-6
+    };
+    let inserts = (options.entries() as usize * options.runs * wanted.0) as f64;
+    announce("growth", inserts * each);
+    let mut results = Vec::new();
+    for run in 1..=options.runs {
+        eprintln!("run {run} of {}", options.runs);
+        let idle = watched(options, |i| {
+            std::hint::black_box(random_key(i));
+        });
+        keep(&mut results, "(the clock alone)", idle);
+        each_map(
+            only,
+            &mut Grow {
+                options,
+                results: &mut results,
+            },
+        );
+    }
+    let mut report = Report::new(
+        format!(
+            "From nothing to {} random entries; parts of {}; the best of {} runs",
+            options.entries(),
+            options.part,
+            options.runs
+        ),
+        &["structure"],
+    );
+    if !bound {
+        report.note("This thread could not be bound to one processor.".into());
+    }
+    // The clock alone is no answer.
+    if results.len() > 1 {
+        results
+            .iter()
+            .for_each(|(name, grown)| tell(&mut report, name, grown));
+    }
+    report
+}
+
+fn tell(report: &mut Report, name: &str, grown: &Grown) {
+    let ratio = grown.slowest_part / grown.median_part;
+    report.add(&[name], "ns an insert", 1, grown.mean);
+    report.add(&[name], "median part (ms)", 2, grown.median_part / 1e6);
+    report.add(&[name], "slowest part (ms)", 2, grown.slowest_part / 1e6);
+    report.add(&[name], "ratio", 2, ratio);
+    report.add(&[name], "slowest insert (us)", 1, grown.slowest / 1e3);
+    if name.starts_with("larder") {
+        let verdict = |good| if good { "ok" } else { "-" };
+        report.note(format!(
+            "{name}: slowest part / median {ratio:.2} (at most 1.5: {}); slowest insert {:.1} us (under 1000: {})",
+            verdict(ratio <= 1.5),
+            grown.slowest / 1e3,
+            verdict(grown.slowest < 1e6)
+        ));
+    }
+}

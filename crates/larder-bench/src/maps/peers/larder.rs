@@ -1,0 +1,268 @@
+//! Larder's own: eight bytes of key and eight of value, through the same trait as every table's.
+
+use super::{Map, Operations, Shared, Store};
+use larder_index::{
+    pin, Batch, Change, Direction, Guard, Key, KeyRule, Lookup, Start, Unique, UniqueKind, SHORT,
+};
+use larder_term::hash::Seed;
+use std::borrow::Borrow;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+/// How a bench's keys are hashed, and whether they all have eight bytes (then they tell their own
+/// end, as a table's keys do).
+struct Rule {
+    seed: Seed,
+    eight: bool,
+}
+
+impl KeyRule for Rule {
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.seed.hash(key)
+    }
+    fn ends_itself(&self) -> bool {
+        self.eight
+    }
+    fn key_len(&self, bytes: &[u8]) -> usize {
+        if self.eight {
+            8
+        } else {
+            bytes.len()
+        }
+    }
+}
+
+/// An index in key order or in the order of the seed's hashes, for keys of `eight` bytes or of any
+/// length.
+pub fn index(ordered: bool, seed: &Seed, eight: bool) -> Box<dyn Unique> {
+    if ordered {
+        return larder_index::unique(UniqueKind::Ordered);
+    }
+    let seed = seed.clone();
+    larder_index::unique_hashed(Rule { seed, eight })
+}
+
+/// A key as the index wants it, hashed as tables hash theirs.
+pub fn key<'a>(seed: &Seed, bytes: &'a [u8]) -> Key<'a> {
+    Key {
+        bytes,
+        hash: seed.hash(bytes),
+    }
+}
+
+/// Operations under one pin of the epoch. What is removed meanwhile isn't freed, and none pays for
+/// the fence of a pin of its own.
+const A_PIN: u32 = 16;
+
+/// A thread's pin of the epoch, renewed now and then.
+struct Pinned {
+    guard: Guard,
+    left: u32,
+}
+
+impl Pinned {
+    fn new() -> Self {
+        Pinned {
+            guard: pin(),
+            left: A_PIN,
+        }
+    }
+
+    #[inline]
+    fn guard(&mut self) -> &Guard {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = A_PIN;
+            self.guard.repin_after(|| ());
+        }
+        &self.guard
+    }
+}
+
+/// The thread's pin, which all maps of a thread have together: a pin within another one can't be
+/// renewed, and with two of them nothing would ever be freed. It goes with the last of them.
+struct Pin(Rc<RefCell<Pinned>>);
+
+thread_local! {
+    static MINE: RefCell<Weak<RefCell<Pinned>>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Pin {
+    fn mine() -> Self {
+        MINE.with_borrow_mut(|mine| {
+            let pinned = mine.upgrade().unwrap_or_else(|| {
+                let new = Rc::new(RefCell::new(Pinned::new()));
+                *mine = Rc::downgrade(&new);
+                new
+            });
+            Pin(pinned)
+        })
+    }
+
+    #[inline]
+    fn with<T>(&self, work: impl FnOnce(&Guard) -> T) -> T {
+        work(self.0.borrow_mut().guard())
+    }
+}
+
+/// An index with the seed of its hashes: bytes under numbers.
+pub struct Index {
+    index: Box<dyn Unique>,
+    seed: Seed,
+}
+
+impl Index {
+    /// An index of a structure whose keys are hashed by the seed.
+    pub fn new(index: Box<dyn Unique>, seed: Seed) -> Index {
+        Index { index, seed }
+    }
+
+    /// Larder's default, in key order or in that of the hashes.
+    pub fn larder(ordered: bool) -> Index {
+        let seed = Seed::random();
+        Index::new(index(ordered, &seed, true), seed)
+    }
+
+    fn put(&self, guard: &Guard, number: u64, value: &[u8]) {
+        let bytes = number.to_be_bytes();
+        let key = key(&self.seed, &bytes);
+        self.index.put(guard, key, value, &mut |_| true);
+    }
+
+    fn remove(&self, guard: &Guard, number: u64) {
+        let bytes = number.to_be_bytes();
+        self.index
+            .remove(guard, key(&self.seed, &bytes), &mut |_| true);
+    }
+}
+
+impl Store for Index {
+    fn put(&mut self, number: u64, value: &[u8]) {
+        Index::put(self, &pin(), number, value);
+    }
+
+    fn append(&mut self, number: u64, piece: &[u8], most: usize) {
+        let bytes = number.to_be_bytes();
+        let key = key(&self.seed, &bytes);
+        self.index.update(&pin(), key, &mut |old, scratch| {
+            match old {
+                Some(old) if old.len() + piece.len() <= most => scratch.extend_from_slice(old),
+                _ => {}
+            }
+            scratch.extend_from_slice(piece);
+            Change::PutScratch
+        });
+    }
+
+    fn get(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
+        let bytes = number.to_be_bytes();
+        self.index.get(&pin(), key(&self.seed, &bytes), out)
+    }
+
+    fn bytes(&self) -> Option<usize> {
+        Some(self.index.memory())
+    }
+}
+
+/// An index in hash order or in key order, for many threads.
+pub struct Larder<const ORDERED: bool>(Index);
+
+/// A thread's way to an index: borrowed from it, or its own.
+pub struct Way<const ORDERED: bool, L> {
+    larder: L,
+    pin: Pin,
+}
+
+/// An index for the thread that has it for itself.
+pub type Alone<const ORDERED: bool> = Way<ORDERED, Larder<ORDERED>>;
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("values have eight bytes"))
+}
+
+impl<const ORDERED: bool, L: Borrow<Larder<ORDERED>>> Operations for Way<ORDERED, L> {
+    fn insert(&mut self, key: u64, value: u64) {
+        let index = &self.larder.borrow().0;
+        self.pin
+            .with(|guard| index.put(guard, key, &value.to_le_bytes()));
+    }
+
+    fn get(&mut self, number: u64) -> Option<u64> {
+        let Index { index, seed } = &self.larder.borrow().0;
+        let mut value = [0; SHORT];
+        let bytes = number.to_be_bytes();
+        let found = |guard: &Guard| index.get_short(guard, key(seed, &bytes), &mut value, None);
+        match self.pin.with(found) {
+            Lookup::Short(len) => Some(word(&value[..len])),
+            Lookup::Absent => None,
+            Lookup::Long => unreachable!("values have eight bytes"),
+        }
+    }
+
+    fn remove(&mut self, key: u64) {
+        let index = &self.larder.borrow().0;
+        self.pin.with(|guard| index.remove(guard, key));
+    }
+}
+
+impl<const ORDERED: bool> Map for Alone<ORDERED> {
+    const NAME: &'static str = name(ORDERED);
+    const ORDERED: bool = ORDERED;
+
+    fn empty() -> Self {
+        Way {
+            larder: Shared::empty(),
+            pin: Pin::mine(),
+        }
+    }
+
+    fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
+        let mut batch = Batch::default();
+        let mut at = Vec::new();
+        loop {
+            let start = if at.is_empty() {
+                Start::Edge
+            } else {
+                Start::At(&at)
+            };
+            let index = &self.larder.0.index;
+            index.scan(&pin(), start, Direction::Forward, &mut batch);
+            for i in 0..batch.len() {
+                let key = batch.key(i).try_into().expect("keys have eight bytes");
+                each(u64::from_be_bytes(key), word(batch.value(i)));
+            }
+            if batch.done {
+                return;
+            }
+            at.clone_from(&batch.resume);
+        }
+    }
+
+    fn own_bytes(&mut self) -> Option<usize> {
+        self.larder.0.bytes()
+    }
+}
+
+impl<const ORDERED: bool> Shared for Larder<ORDERED> {
+    const NAME: &'static str = name(ORDERED);
+    const ORDERED: bool = ORDERED;
+    type Hand<'a> = Way<ORDERED, &'a Larder<ORDERED>>;
+
+    fn empty() -> Self {
+        Larder(Index::larder(ORDERED))
+    }
+    fn hand(&self) -> Self::Hand<'_> {
+        Way {
+            larder: self,
+            pin: Pin::mine(),
+        }
+    }
+}
+
+const fn name(ordered: bool) -> &'static str {
+    if ordered {
+        "larder ordered"
+    } else {
+        "larder hash"
+    }
+}

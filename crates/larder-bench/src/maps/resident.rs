@@ -1,0 +1,80 @@
+//! Resident bytes of a structure: those of a fresh process that fills it and does nothing else.
+
+use crate::maps::peers::{each_map, Map, OnMap, Only};
+use crate::workload::{random_key, value_of};
+use std::hint::black_box;
+use std::process::Command;
+
+/// Which structure, how many entries, and how many such structures.
+#[derive(clap::Args)]
+pub struct Options {
+    name: String,
+    entries: u64,
+    count: u64,
+}
+
+/// Memory is given in large pieces: small structures are filled in numbers, up to so many entries.
+const ENOUGH: usize = 1 << 20;
+
+struct Fill<'a>(&'a Options);
+
+impl OnMap for Fill<'_> {
+    fn on<M: Map>(&mut self) {
+        if M::NAME != self.0.name {
+            return;
+        }
+        // What the first one brings with it is not the entries'.
+        let mut first = M::empty();
+        first.insert(random_key(0), value_of(random_key(0)));
+        let before = resident();
+        let maps: Vec<M> = (0..self.0.count)
+            .map(|_| {
+                let mut map = M::empty();
+                let keys = (0..self.0.entries).map(random_key);
+                keys.for_each(|key| map.insert(key, value_of(key)));
+                map
+            })
+            .collect();
+        println!("{}", resident().saturating_sub(before));
+        black_box(maps);
+    }
+}
+
+/// Fills, and prints by how many bytes this process grew.
+pub fn run(options: &Options) {
+    each_map(&Only(Vec::new()), &mut Fill(options));
+}
+
+/// Resident bytes an entry of `entries` random ones in the structure of that name.
+///
+/// # Panics
+/// If the process can't be started or does not do its work.
+pub fn of(name: &str, entries: usize) -> f64 {
+    let count = (ENOUGH / entries).max(1);
+    let program = std::env::current_exe().expect("this program has a path");
+    let output = Command::new(program)
+        .args(["resident", name, &entries.to_string(), &count.to_string()])
+        .output()
+        .expect("this program can be started once more");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let bytes: f64 = text
+        .trim()
+        .parse()
+        .unwrap_or_else(|_| panic!("resident {name}: {output:?}"));
+    bytes / (count * entries) as f64
+}
+
+/// Bytes of this process that are in memory now.
+fn resident() -> usize {
+    let text =
+        std::fs::read_to_string("/proc/self/status").expect("Linux tells of processes in /proc");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .expect("it tells of resident memory");
+    let kib = line
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse::<usize>().ok());
+    kib.expect("in KiB") * 1024
+}

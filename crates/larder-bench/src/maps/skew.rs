@@ -1,0 +1,186 @@
+//! Keys that are not random, beside random ones: none may be more than three times slower.
+//!
+//! Keys are bytes here. What one case has in all its keys has one length, so that none is a prefix
+//! of another.
+
+use crate::maps::peers::larder::{index, key};
+use crate::maps::peers::Only;
+use crate::table::{announce, Report};
+use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
+use larder_index::{pin, Change};
+use larder_term::hash::Seed;
+use std::time::Instant;
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Entries.
+    #[arg(long, default_value_t = 1_048_576)]
+    entries: usize,
+    /// How often each case is measured, in turns; the median counts.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+}
+
+/// A way to make keys of numbers, and which of them are visited.
+struct Case {
+    name: &'static str,
+    key: fn(u64, u64) -> Vec<u8>,
+    zipf: bool,
+}
+
+const fn case(name: &'static str, key: fn(u64, u64) -> Vec<u8>) -> Case {
+    Case {
+        name,
+        key,
+        zipf: false,
+    }
+}
+
+/// The first one is what the others are measured by. The second argument of a key is the number of
+/// entries.
+const CASES: [Case; 9] = [
+    case("random", |i, _| bytes(random_key(i))),
+    Case {
+        name: "Zipf 0.99",
+        key: |i, _| bytes(random_key(i)),
+        zipf: true,
+    },
+    case("sequential", |i, _| bytes(i)),
+    case("reversed", |i, n| bytes(n - 1 - i)),
+    case("bit-reversed", |i, _| bytes(i.reverse_bits())),
+    case("strided by 2^32", |i, _| bytes(i << 32)),
+    case("top bits alone", |i, n| {
+        bytes(i << n.next_power_of_two().leading_zeros())
+    }),
+    case("after 56 equal bytes", |i, _| {
+        [&[b'p'; 56][..], &bytes(random_key(i))].concat()
+    }),
+    case("before 56 equal bytes", |i, _| {
+        [&bytes(random_key(i)), &[b's'; 56][..]].concat()
+    }),
+];
+
+fn bytes(number: u64) -> Vec<u8> {
+    number.to_be_bytes().to_vec()
+}
+
+const STEPS: [&str; 3] = ["insert", "lookup", "remove"];
+
+/// Keys of one length, one after the other.
+struct Keys {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Keys {
+    fn new(case: &Case, n: u64, numbers: impl Iterator<Item = u64>) -> Self {
+        let keys: Vec<Vec<u8>> = numbers.map(|i| (case.key)(i, n)).collect();
+        Keys {
+            length: keys[0].len(),
+            bytes: keys.concat(),
+        }
+    }
+
+    fn get(&self, i: usize) -> &[u8] {
+        &self.bytes[i * self.length..(i + 1) * self.length]
+    }
+}
+
+/// Nanoseconds an operation of each step. `lookup` visits in random order, or by Zipf's law.
+fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
+    let seed = Seed::random();
+    let index = index(ordered, &seed, false);
+    let order = visits(case, n);
+    let keys = Keys::new(case, n as u64, 0..n as u64);
+    let visited = Keys::new(case, n as u64, order.iter().map(|&i| u64::from(i)));
+    let insert = timed(n, |i| {
+        let value = value_of(i as u64).to_le_bytes();
+        assert!(
+            index.update(&pin(), key(&seed, keys.get(i)), &mut |_, _| Change::Put(
+                &value
+            ))
+        );
+    });
+    assert_eq!(index.len(), n, "{}: a key was taken for another", case.name);
+    let mut value = Vec::new();
+    let lookup = timed(n, |i| {
+        value.clear();
+        assert!(index.get(&pin(), key(&seed, visited.get(i)), &mut value));
+        assert_eq!(value, value_of(u64::from(order[i])).to_le_bytes());
+    });
+    let remove = timed(n, |i| {
+        assert!(index.update(&pin(), key(&seed, keys.get(i)), &mut |_, _| Change::Remove));
+    });
+    assert!(index.is_empty());
+    [insert, lookup, remove]
+}
+
+fn visits(case: &Case, n: usize) -> Vec<u32> {
+    if !case.zipf {
+        return shuffled(n, 5);
+    }
+    let (zipf, mut random) = (Zipf::new(n, 0.99), Random::new(5));
+    (0..n).map(|_| zipf.next(&mut random) as u32).collect()
+}
+
+fn timed(n: usize, work: impl FnMut(usize)) -> f64 {
+    let begin = Instant::now();
+    (0..n).for_each(work);
+    begin.elapsed().as_nanos() as f64 / n as f64
+}
+
+/// Measures, and compares with random keys.
+pub fn run(options: &Options, only: &Only) -> Report {
+    let title = format!(
+        "{} entries under keys that are not random; nanoseconds an operation (medians)",
+        options.entries
+    );
+    let operations = 2 * CASES.len() * STEPS.len() * options.runs * options.entries;
+    announce("skew", operations as f64 * 0.7e-6);
+    let mut report = Report::new(title, &["structure", "keys"]);
+    for run in 1..=options.runs {
+        for (name, ordered) in [("larder hash", false), ("larder ordered", true)] {
+            if only.has(name) {
+                eprintln!("  {name}, run {run} of {}", options.runs);
+                for case in &CASES {
+                    let times = measure(ordered, case, options.entries);
+                    for (step, time) in STEPS.iter().zip(times) {
+                        report.add(&[name, case.name], step, 1, time);
+                    }
+                }
+            }
+        }
+    }
+    for name in ["larder hash", "larder ordered"] {
+        CASES
+            .iter()
+            .for_each(|case| compare(&mut report, name, case));
+    }
+    report
+}
+
+/// Adds the ratios to random keys.
+fn compare(report: &mut Report, name: &str, case: &Case) {
+    let mut worst: f64 = 0.0;
+    for step in STEPS {
+        let times = report
+            .median(&[name, case.name], step)
+            .zip(report.median(&[name, CASES[0].name], step));
+        if let Some((time, random)) = times {
+            report.add(
+                &[name, case.name],
+                &format!("{step} / random"),
+                2,
+                time / random,
+            );
+            worst = worst.max(time / random);
+        }
+    }
+    if worst > 3.0 {
+        report.note(format!(
+            "{name}, {}: {worst:.2} times random keys (at most 3: -)",
+            case.name
+        ));
+    }
+}

@@ -1,0 +1,292 @@
+//! `bench.csv` of `make bench` as a study: every operation of `ets` and of Larder, in turns, in one
+//! node.
+//!
+//! The file has facts as comments (`# name: "value"`), then a line an operation. Operations of one
+//! unit and size make a plot; its places are the operations. Ratios' spreads are what the file has,
+//! so the spread of Larder's figure is drawn from them: `ets`' median times the least and the most
+//! ratio.
+//!
+//! Lines without figures sum up those that follow: they make a plot of their own, which comes
+//! first, with the targets beside.
+
+use crate::report::Error;
+use crate::result::{Better, Plot, Point, Published, Scale, Study};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where the columns are that are used here.
+struct Columns {
+    rows: usize,
+    kind: usize,
+    operation: usize,
+    unit: usize,
+    ets: usize,
+    larder: usize,
+    ratio: usize,
+    least: usize,
+    most: usize,
+    target: usize,
+    runs: usize,
+}
+
+/// A line that sums up those that follow it, and what these say of the spread.
+struct Group {
+    rows: f64,
+    title: String,
+    ratio: f64,
+    target: Option<f64>,
+    /// Natural logarithms of the least and the most ratios, added up.
+    spread: [f64; 2],
+    members: usize,
+    runs: usize,
+}
+
+impl Columns {
+    fn find(header: &csv::StringRecord) -> Option<Columns> {
+        let at = |name| header.iter().position(|column| column == name);
+        Some(Columns {
+            rows: at("rows")?,
+            kind: at("type")?,
+            operation: at("operation")?,
+            unit: at("unit")?,
+            ets: at("ets")?,
+            larder: at("larder")?,
+            ratio: at("ratio")?,
+            least: at("ratio_least")?,
+            most: at("ratio_most")?,
+            target: at("target")?,
+            runs: at("runs")?,
+        })
+    }
+}
+
+/// Reads the file.
+///
+/// # Errors
+/// If it can't be read, or is not such a file.
+pub fn read(path: &Path) -> Result<Study, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Io(path.into(), error))?;
+    parse(&text).map_err(|why| Error::Form(path.into(), why))
+}
+
+fn parse(text: &str) -> Result<Study, String> {
+    let mut machine = facts(text);
+    let mut take = |name: &str| machine.remove(name).unwrap_or_default();
+    let mut study = Study {
+        study: "make-bench".into(),
+        title: "Larder beside ets, operation by operation".into(),
+        source: "the ets of the installed OTP: both do the same work in one node, in turns".into(),
+        commit: take("commit"),
+        started: take("date"),
+        settings: ["runs", "operations"]
+            .map(|name| (name.into(), take(name)))
+            .into(),
+        ..Study::default()
+    };
+    study.machine = machine;
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(text.as_bytes());
+    let header = reader.headers().map_err(|error| error.to_string())?;
+    let columns = Columns::find(header).ok_or("it has not the columns of make bench")?;
+    let mut groups = Vec::new();
+    for record in reader.records() {
+        let line = record.map_err(|error| error.to_string())?;
+        if line[columns.ets].is_empty() {
+            groups.push(group(&columns, &line)?);
+        } else {
+            add(&mut study, groups.last_mut(), &columns, &line)?;
+        }
+    }
+    glance(&mut study, &groups);
+    Ok(study)
+}
+
+fn number(line: &csv::StringRecord, column: usize) -> Result<f64, String> {
+    line[column]
+        .parse()
+        .map_err(|_| format!("{:?} is no number", &line[column]))
+}
+
+fn group(at: &Columns, line: &csv::StringRecord) -> Result<Group, String> {
+    let title = &line[at.operation];
+    Ok(Group {
+        rows: number(line, at.rows)?,
+        title: title
+            .strip_suffix(": geometric mean")
+            .unwrap_or(title)
+            .to_string(),
+        ratio: number(line, at.ratio)?,
+        target: line[at.target].parse().ok(),
+        spread: [0.0; 2],
+        members: 0,
+        runs: 0,
+    })
+}
+
+/// The plot that comes first: each kind of work by its ratio, and the targets.
+fn glance(study: &mut Study, groups: &[Group]) {
+    const ID: &str = "glance";
+    if groups.is_empty() {
+        return;
+    }
+    study.plots.insert(
+        0,
+        Plot {
+            id: ID.into(),
+            title: "In short: Larder's time or memory beside that of ets".into(),
+            x_label: "work".into(),
+            y_label: "times that of ets".into(),
+            x_scale: Scale::Names,
+            y_scale: Scale::Log,
+            note: "Left of 1, Larder is quicker or smaller than ets. Geometric means of the operations of a kind; the targets are the project's own.".into(),
+        },
+    );
+    for group in groups {
+        let point = |series: &str, y: f64, [low, high]: [f64; 2]| Point {
+            plot: ID.into(),
+            series: series.into(),
+            x: group.title.as_str().into(),
+            y,
+            low,
+            high,
+            unit: "times".into(),
+            runs: group.runs,
+            better: Better::Less,
+        };
+        let size = crate::report::number::short(group.rows);
+        let spread = group
+            .spread
+            .map(|sum| (sum / group.members.max(1) as f64).exp());
+        let ours = format!("larder, {size} rows");
+        study.points.push(point(&ours, group.ratio, spread));
+        let there =
+            |p: &Point| p.plot == ID && p.series == "ets" && p.x == group.title.as_str().into();
+        if !study.points.iter().any(there) {
+            study.points.push(point("ets", 1.0, [1.0; 2]));
+        }
+        if let Some(target) = group.target {
+            study.published.push(Published {
+                plot: ID.into(),
+                series: format!("target, {size} rows"),
+                x: group.title.as_str().into(),
+                value: target,
+                unit: "times".into(),
+                source: "the project's targets".into(),
+            });
+        }
+    }
+}
+
+fn facts(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("# "));
+    let facts = lines.filter_map(|line| line.split_once(": "));
+    facts
+        .map(|(name, fact)| (name.to_string(), fact.trim_matches('"').to_string()))
+        .collect()
+}
+
+/// A line with the figures of one operation.
+fn add(
+    study: &mut Study,
+    group: Option<&mut Group>,
+    at: &Columns,
+    line: &csv::StringRecord,
+) -> Result<(), String> {
+    let number = |column| number(line, column);
+    let (rows, unit) = (number(at.rows)?, &line[at.unit]);
+    let id = format!("{}-{}", unit, &line[at.rows]);
+    if study.plots.iter().all(|plot| plot.id != id) {
+        study.plots.push(plot(&id, rows, unit));
+    }
+    let x = format!("{}: {}", &line[at.kind], &line[at.operation]);
+    let runs = number(at.runs)? as usize;
+    let (ets, larder) = (number(at.ets)?, number(at.larder)?);
+    let ratios = [number(at.least)?, number(at.most)?];
+    let spread = ratios.map(|ratio| ratio * ets);
+    if let Some(group) = group {
+        group.members += 1;
+        group.runs = group.runs.max(runs);
+        for (sum, ratio) in group.spread.iter_mut().zip(ratios) {
+            *sum += ratio.ln();
+        }
+    }
+    for (series, y, [low, high]) in [("ets", ets, [ets; 2]), ("larder", larder, spread)] {
+        study.points.push(Point {
+            plot: id.clone(),
+            series: series.into(),
+            x: x.as_str().into(),
+            y,
+            low,
+            high,
+            unit: unit.into(),
+            runs,
+            better: Better::Less,
+        });
+    }
+    Ok(())
+}
+
+fn plot(id: &str, rows: f64, unit: &str) -> Plot {
+    let (title, y_label) = match unit {
+        "ns" => ("Time of an operation", "nanoseconds an operation"),
+        "bytes" => ("Memory of a row", "resident bytes a row"),
+        other => (other, other),
+    };
+    Plot {
+        id: id.into(),
+        title: format!("{title}, {} rows", crate::report::number::short(rows)),
+        x_label: "operation".into(),
+        y_label: y_label.into(),
+        x_scale: Scale::Names,
+        y_scale: Scale::Log,
+        note: "Larder's spread is that of the paired ratios, around the median of ets.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# otp: \"25\"\n# commit: \"abc\"\n# runs: 5\nrows,row,type,operation,unit,ets,larder,ratio,ratio_least,ratio_most,target,met,runs,ets_info,larder_info\n\
+        1000,set_write,,\"set: geometric mean\",,,,2.3,,,0.9,false,,,\n\
+        1000,set_write,set,\"insert, in order\",ns,200,500,2.5,2.25,2.75,0.9,false,5,,\n";
+
+    #[test]
+    fn a_file_of_make_bench_is_a_study() {
+        let study = parse(FILE).expect("such a file");
+        assert_eq!(
+            (study.commit.as_str(), study.machine["otp"].as_str()),
+            ("abc", "25")
+        );
+        assert_eq!((study.plots.len(), study.points.len()), (2, 4));
+        let larder = &study.points[1];
+        assert_eq!(
+            (larder.y, larder.low, larder.high, larder.runs),
+            (500.0, 450.0, 550.0, 5)
+        );
+        assert_eq!(larder.x, "set: insert, in order".into());
+        let short = &study.points[2];
+        assert_eq!(
+            (study.plots[0].id.as_str(), short.plot.as_str()),
+            ("glance", "glance")
+        );
+        assert_eq!(
+            (short.series.as_str(), &short.x),
+            ("larder, 1 k rows", &"set".into())
+        );
+        assert_eq!((short.y, short.runs), (2.3, 5));
+        assert!((short.low - 2.25).abs() < 1e-9 && (short.high - 2.75).abs() < 1e-9);
+        assert_eq!(
+            (study.points[3].series.as_str(), study.points[3].y),
+            ("ets", 1.0)
+        );
+        assert_eq!(study.published[0].value, 0.9);
+    }
+
+    #[test]
+    fn another_file_is_an_error() {
+        assert!(parse("a,b\n1,2\n").is_err());
+        assert!(parse(&FILE.replace("200,500", "200,many")).is_err());
+    }
+}

@@ -1,0 +1,266 @@
+//! A plot with what belongs in it: the points of a study, the published figures, and the points of
+//! another run.
+
+use crate::report::read::Findings;
+use crate::report::style::{Style, Styles};
+use crate::result::{Better, Plot, Scale, Study, X};
+use serde::Serialize;
+
+/// One plot, ready to be drawn. Its script gets it as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chart {
+    /// Of the page's element and of the file; different in each chart.
+    pub id: String,
+    /// The study's name.
+    #[serde(skip)]
+    pub study: String,
+    /// The plot's id in the study.
+    #[serde(skip)]
+    pub plot: String,
+    /// What it shows.
+    pub title: String,
+    /// A reader's notes.
+    #[serde(skip)]
+    pub note: String,
+    /// What x is.
+    pub x_label: String,
+    /// What y is.
+    pub y_label: String,
+    /// The unit of y.
+    pub unit: String,
+    /// How x is laid out.
+    pub x_scale: Scale,
+    /// How y is laid out at first.
+    pub y_scale: Scale,
+    /// Which way is better; nothing if the plot has published figures alone.
+    pub better: Option<Better>,
+    /// The names on the x axis, if it is one of names: then x counts them.
+    pub names: Vec<String>,
+    /// What is drawn.
+    pub series: Vec<Series>,
+}
+
+/// Where a series is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum From {
+    /// This run.
+    Run,
+    /// A paper.
+    Published,
+    /// The run that this one is compared with.
+    Other,
+}
+
+/// The figures of one name.
+#[derive(Clone, Debug, Serialize)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Where it is from.
+    pub from: From,
+    /// How it looks.
+    pub style: Style,
+    /// The figures, by x.
+    pub points: Vec<Spot>,
+}
+
+/// One figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spot {
+    /// Where.
+    pub x: f64,
+    /// The median.
+    pub y: f64,
+    /// The least run.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+    /// How many runs; 0 if a paper says it.
+    pub runs: usize,
+}
+
+impl Series {
+    /// What a legend calls it.
+    pub fn label(&self) -> String {
+        match self.from {
+            From::Run => self.name.clone(),
+            From::Published => format!("{} (published)", self.name),
+            From::Other => format!("{} (other run)", self.name),
+        }
+    }
+
+    /// The figure at a place.
+    pub fn at(&self, x: f64) -> Option<&Spot> {
+        self.points.iter().find(|spot| spot.x == x)
+    }
+}
+
+impl Chart {
+    /// The series of this run.
+    pub fn measured(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|one| one.from == From::Run)
+    }
+
+    /// The published ones.
+    pub fn published(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|one| one.from == From::Published)
+    }
+
+    /// Every x of the series given, in order.
+    pub fn places<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
+        let mut all: Vec<f64> = series
+            .flat_map(|one| one.points.iter().map(|spot| spot.x))
+            .collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    }
+
+    /// What a table calls a place.
+    pub fn place(&self, x: f64) -> String {
+        match self.names.get(x as usize) {
+            Some(name) if self.x_scale == Scale::Names => name.clone(),
+            _ => crate::report::number::figure(x),
+        }
+    }
+
+    /// How many figures a logarithmic axis has no place for.
+    pub fn off_the_log(&self) -> usize {
+        let spots = self.series.iter().flat_map(|one| &one.points);
+        spots.filter(|spot| spot.y <= 0.0).count()
+    }
+}
+
+/// The charts of all studies, in their order. Published figures and the other run's points stand
+/// with ours of the same plot.
+pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
+    let styles = Styles::of(
+        &[Some(here), there]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>(),
+    );
+    let mut charts: Vec<Chart> = Vec::new();
+    for study in &here.studies {
+        let other = there.and_then(|found| found.studies.iter().find(|s| s.study == study.study));
+        for plot in &study.plots {
+            let mut chart = one(study, other, plot, &styles);
+            while charts.iter().any(|before| before.id == chart.id) {
+                chart.id.push('-');
+            }
+            charts.push(chart);
+        }
+    }
+    charts
+}
+
+fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
+    let first = study.points.iter().find(|point| point.plot == plot.id);
+    let figures = study.published.iter().find(|figure| figure.plot == plot.id);
+    let mut chart = Chart {
+        id: file_name(&format!("{}-{}", study.study, plot.id)),
+        study: study.study.clone(),
+        plot: plot.id.clone(),
+        title: plot.title.clone(),
+        note: plot.note.clone(),
+        x_label: plot.x_label.clone(),
+        y_label: plot.y_label.clone(),
+        unit: first
+            .map(|point| point.unit.clone())
+            .or(figures.map(|figure| figure.unit.clone()))
+            .unwrap_or_default(),
+        x_scale: plot.x_scale,
+        y_scale: plot.y_scale,
+        better: first.map(|point| point.better),
+        names: Vec::new(),
+        series: Vec::new(),
+    };
+    add_points(&mut chart, study, From::Run, styles);
+    for figure in study.published.iter().filter(|f| f.plot == plot.id) {
+        let spot = Spot {
+            x: 0.0,
+            y: figure.value,
+            low: figure.value,
+            high: figure.value,
+            runs: 0,
+        };
+        add(
+            &mut chart,
+            &figure.series,
+            From::Published,
+            &figure.x,
+            spot,
+            styles,
+        );
+    }
+    if let Some(other) = other {
+        add_points(&mut chart, other, From::Other, styles);
+    }
+    for series in &mut chart.series {
+        series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    chart
+}
+
+fn add_points(chart: &mut Chart, study: &Study, from: From, styles: &Styles) {
+    let plot = chart.plot.clone();
+    for point in study.points.iter().filter(|point| point.plot == plot) {
+        let spot = Spot {
+            x: 0.0,
+            y: point.y,
+            low: point.low.min(point.y),
+            high: point.high.max(point.y),
+            runs: point.runs,
+        };
+        add(chart, &point.series, from, &point.x, spot, styles);
+    }
+}
+
+fn add(chart: &mut Chart, name: &str, from: From, x: &X, spot: Spot, styles: &Styles) {
+    let x = match x {
+        X::Number(number) if chart.x_scale != Scale::Names => *number,
+        place => named(&mut chart.names, &place.to_string(), chart.x_scale),
+    };
+    let spot = Spot { x, ..spot };
+    let known = |one: &&mut Series| one.from == from && one.name == name;
+    match chart.series.iter_mut().find(known) {
+        Some(series) => series.points.push(spot),
+        None => chart.series.push(Series {
+            name: name.to_string(),
+            from,
+            style: styles.get(name),
+            points: vec![spot],
+        }),
+    }
+}
+
+/// The number of a name. Where the axis is no axis of names, a text that says a number is that
+/// number.
+fn named(names: &mut Vec<String>, name: &str, scale: Scale) -> f64 {
+    if scale != Scale::Names {
+        if let Ok(number) = name.parse() {
+            return number;
+        }
+    }
+    match names.iter().position(|known| known == name) {
+        Some(at) => at as f64,
+        None => {
+            names.push(name.to_string());
+            (names.len() - 1) as f64
+        }
+    }
+}
+
+/// Lower-case letters, digits and hyphens alone.
+pub fn file_name(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.to_lowercase().chars() {
+        if c.is_ascii_alphanumeric() {
+            out.push(c);
+        } else if !out.ends_with('-') {
+            out.push('-');
+        }
+    }
+    out.trim_matches('-').to_string()
+}

@@ -1,0 +1,438 @@
+//! Tables of figures in Markdown pages, written from the CSVs of the results.
+//!
+//! A page says where a table stands and what it shows; the lines between the two comments are ours:
+//!
+//! ```text
+//! <!-- figures wide.csv | rows: kind | quantiles: ratio | where: rows=1000 -->
+//! | kind | cells | p10 | median | p90 | p99 | worst |
+//! …
+//! <!-- end of figures -->
+//! ```
+//!
+//! | part | what it means |
+//! |---|---|
+//! | `A.csv + B.csv` | the lines of both, whose columns have to be the same |
+//! | `rows: A, B` | a line of the table for each different pair of values in columns A and B, in the file's order |
+//! | `columns: C; value: V` | a column for each value in column C; a field is the median of column V |
+//! | `values: V, W as X` | a column for each of these, W with the heading X; a field is the median of that column |
+//! | `values: V / 1000000` | the same, and each figure of V is divided by that many |
+//! | `quantiles: V` | columns that describe the distribution of V |
+//! | `where: C=X, D=Y` | only lines of the file that have these values |
+//! | `worst: N` | only the N lines whose last column is largest, the largest first |
+//!
+//! A `figures` comment that says something else is an error, and so is a column that the file
+//! lacks.
+
+use crate::report::number;
+use crate::report::Error;
+use crate::stats::quantile;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- figures ";
+/// The heading of a count, which has no decimals.
+const CELLS: &str = "cells";
+const END: &str = "<!-- end of figures -->";
+
+/// The page with its tables made anew from the files in `results`.
+///
+/// # Errors
+/// If the page or a file can't be read, or a table can't be made; says which.
+///
+/// # Complexity
+/// Reads a file for each table.
+pub fn fill(page: &Path, results: &Path) -> Result<String, Error> {
+    let text = std::fs::read_to_string(page).map_err(|error| Error::Io(page.into(), error))?;
+    let read = |name: &str| {
+        let path = results.join(name);
+        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    filled(&text, read).map_err(|why| Error::Figures(page.into(), why))
+}
+
+fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        writeln!(out, "{line}").expect("a string takes all");
+        let Some(asked) = line.strip_prefix(BEGIN) else {
+            continue;
+        };
+        let asked = asked
+            .strip_suffix(" -->")
+            .ok_or_else(|| format!("no --> at the end of {line:?}"))?;
+        if !lines.any(|line| line == END) {
+            return Err(format!("no {END} after {line:?}"));
+        }
+        let table = Asked::parse(asked)
+            .and_then(|asked| asked.table(&asked.read(&read)?))
+            .map_err(|why| format!("{asked:?}: {why}"))?;
+        writeln!(out, "{table}{END}").expect("a string takes all");
+    }
+    Ok(out)
+}
+
+/// What a comment asks for.
+#[derive(Default)]
+struct Asked<'a> {
+    file: &'a str,
+    rows: Vec<&'a str>,
+    what: What<'a>,
+    only: Vec<(&'a str, &'a str)>,
+    worst: Option<usize>,
+}
+
+/// What the fields of a table are.
+#[derive(Default)]
+enum What<'a> {
+    #[default]
+    Nothing,
+    Pivot {
+        columns: &'a str,
+        value: &'a str,
+    },
+    Values(Vec<&'a str>),
+    Quantiles(&'a str),
+}
+
+impl<'a> Asked<'a> {
+    fn parse(text: &'a str) -> Result<Self, String> {
+        let mut parts = text.split('|').map(str::trim);
+        let mut asked = Asked {
+            file: parts.next().unwrap_or_default(),
+            ..Asked::default()
+        };
+        for part in parts {
+            let (name, said) = part
+                .split_once(": ")
+                .ok_or_else(|| format!("no ': ' in {part:?}"))?;
+            match name {
+                "rows" => asked.rows = list(said),
+                "columns" => {
+                    let pair = said.split_once("; value: ");
+                    let (columns, value) = pair.ok_or("no '; value: ' after columns")?;
+                    asked.what = What::Pivot { columns, value };
+                }
+                "values" => asked.what = What::Values(list(said)),
+                "quantiles" => asked.what = What::Quantiles(said),
+                "where" => {
+                    let pairs = list(said).into_iter().map(|pair| pair.split_once('='));
+                    asked.only = pairs.collect::<Option<_>>().ok_or("no = in where")?;
+                }
+                "worst" => asked.worst = Some(said.parse().map_err(|_| "worst is no number")?),
+                _ => return Err(format!("no such part: {name}")),
+            }
+        }
+        Ok(asked)
+    }
+
+    fn read(&self, read: impl Fn(&str) -> Result<String, String>) -> Result<File, String> {
+        let mut files = self.file.split(" + ").map(|name| File::parse(&read(name)?));
+        let mut file = files.next().ok_or("it names no file")??;
+        for more in files {
+            let more = more?;
+            if more.header != file.header {
+                return Err("the files have different columns".into());
+            }
+            file.lines.extend(more.lines);
+        }
+        Ok(file)
+    }
+
+    fn table(&self, file: &File) -> Result<String, String> {
+        let only = self
+            .only
+            .iter()
+            .map(|(name, value)| Ok((file.column(name)?, *value)));
+        let only: Vec<(usize, &str)> = only.collect::<Result<_, String>>()?;
+        let chosen =
+            |line: &&csv::StringRecord| only.iter().all(|(at, value)| line[*at] == **value);
+        let lines: Vec<&csv::StringRecord> = file.lines.iter().filter(chosen).collect();
+        let rows: Vec<usize> = self
+            .rows
+            .iter()
+            .map(|name| file.column(name))
+            .collect::<Result<_, _>>()?;
+        let name = |line: &csv::StringRecord| -> Vec<String> {
+            rows.iter().map(|at| line[*at].to_string()).collect()
+        };
+        let names = distinct(lines.iter().map(|line| name(line)));
+        let (headings, field) = self.fields(file, &lines)?;
+        let mut body: Vec<(Vec<String>, Vec<Option<f64>>)> = names
+            .into_iter()
+            .map(|row| {
+                let of: Vec<_> = lines
+                    .iter()
+                    .copied()
+                    .filter(|line| name(line) == row)
+                    .collect();
+                (row, field(&of))
+            })
+            .filter(|(_, fields)| fields.iter().any(Option::is_some))
+            .collect();
+        if let Some(most) = self.worst {
+            let last = |fields: &[Option<f64>]| fields.last().copied().flatten().unwrap_or(0.0);
+            body.sort_by(|a, b| last(&b.1).total_cmp(&last(&a.1)));
+            body.truncate(most);
+        }
+        if body.is_empty() {
+            return Err("the file has no such lines".into());
+        }
+        Ok(self.drawn(&headings, &body))
+    }
+
+    /// The headings of the fields, and what makes a row's fields of its lines.
+    #[allow(clippy::type_complexity)]
+    fn fields(
+        &self,
+        file: &File,
+        lines: &[&csv::StringRecord],
+    ) -> Result<
+        (
+            Vec<String>,
+            Box<dyn Fn(&[&csv::StringRecord]) -> Vec<Option<f64>>>,
+        ),
+        String,
+    > {
+        Ok(match &self.what {
+            What::Nothing => return Err("it says neither columns, values nor quantiles".into()),
+            What::Values(names) => {
+                let named = names
+                    .iter()
+                    .map(|name| name.split_once(" as ").unwrap_or((name, name)));
+                let (columns, headings): (Vec<&str>, Vec<&str>) = named.unzip();
+                let at: Vec<(usize, f64)> = columns
+                    .iter()
+                    .map(|name| file.divided(name))
+                    .collect::<Result<_, _>>()?;
+                let headings = headings.into_iter().map(String::from).collect();
+                let field = move |of: &[&csv::StringRecord]| {
+                    let fields = at
+                        .iter()
+                        .map(|(at, by)| Some(median(&figures(of, *at))? / by));
+                    fields.collect()
+                };
+                (headings, Box::new(field))
+            }
+            What::Pivot { columns, value } => {
+                let (columns, value) = (file.column(columns)?, file.column(value)?);
+                let headings = distinct(lines.iter().map(|line| line[columns].to_string()));
+                let shown = headings.clone();
+                let field = move |of: &[&csv::StringRecord]| {
+                    let cell = |heading: &String| {
+                        let of: Vec<_> = of
+                            .iter()
+                            .copied()
+                            .filter(|line| line[columns] == **heading)
+                            .collect();
+                        median(&figures(&of, value))
+                    };
+                    shown.iter().map(cell).collect()
+                };
+                (headings, Box::new(field))
+            }
+            What::Quantiles(name) => {
+                let at = file.column(name)?;
+                let headings = [CELLS, "p10", "median", "p90", "p99", "worst"].map(String::from);
+                let field = move |of: &[&csv::StringRecord]| {
+                    let sorted = figures(of, at);
+                    if sorted.is_empty() {
+                        return vec![None; 6];
+                    }
+                    let parts =
+                        [0.1, 0.5, 0.9, 0.99, 1.0].map(|part| Some(quantile(&sorted, part)));
+                    [&[Some(sorted.len() as f64)], &parts[..]].concat()
+                };
+                (headings.into(), Box::new(field))
+            }
+        })
+    }
+
+    fn drawn(&self, headings: &[String], body: &[(Vec<String>, Vec<Option<f64>>)]) -> String {
+        let mut out = String::new();
+        let mut line = |cells: Vec<String>| {
+            writeln!(out, "| {} |", cells.join(" | ")).expect("a string takes all")
+        };
+        let names = self.rows.iter().map(ToString::to_string);
+        line(
+            names
+                .chain(headings.iter().map(|heading| number::grouped(heading)))
+                .collect(),
+        );
+        let left = self.rows.iter().map(|_| "---".to_string());
+        line(
+            left.chain(headings.iter().map(|_| "--:".to_string()))
+                .collect(),
+        );
+        let shown = |(heading, field): (&String, &Option<f64>)| match field {
+            None => String::new(),
+            Some(count) if heading == CELLS => format!("{count:.0}"),
+            Some(field) => number::table(*field),
+        };
+        for (row, fields) in body {
+            let fields = headings.iter().zip(fields).map(shown);
+            line(
+                row.iter()
+                    .map(|name| number::grouped(name))
+                    .chain(fields)
+                    .collect(),
+            );
+        }
+        out
+    }
+}
+
+/// A CSV in memory; lines that begin with `#` are facts and not looked at.
+struct File {
+    header: csv::StringRecord,
+    lines: Vec<csv::StringRecord>,
+}
+
+impl File {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut reader = csv::ReaderBuilder::new()
+            .comment(Some(b'#'))
+            .from_reader(text.as_bytes());
+        let header = reader.headers().map_err(|error| error.to_string())?.clone();
+        let lines = reader
+            .records()
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?;
+        Ok(File { header, lines })
+    }
+
+    fn column(&self, name: &str) -> Result<usize, String> {
+        let place = self.header.iter().position(|column| column == name);
+        place.ok_or_else(|| format!("the file has no column {name:?}"))
+    }
+
+    /// `A / N` is column A, and what its figures are divided by.
+    fn divided(&self, said: &str) -> Result<(usize, f64), String> {
+        let divided = said
+            .rsplit_once(" / ")
+            .and_then(|(name, by)| Some((name, by.parse().ok()?)));
+        let (name, by) = divided.unwrap_or((said, 1.0));
+        Ok((self.column(name)?, by))
+    }
+}
+
+fn list(said: &str) -> Vec<&str> {
+    said.split(", ").collect()
+}
+
+/// Values in the order in which they are first met.
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut out = Vec::new();
+    for value in values {
+        if !out.contains(&value) {
+            out.push(value);
+        }
+    }
+    out
+}
+
+/// What a column has in these lines, least first. Empty fields are left out.
+fn figures(lines: &[&csv::StringRecord], at: usize) -> Vec<f64> {
+    let mut figures: Vec<f64> = lines
+        .iter()
+        .filter_map(|line| line[at].parse().ok())
+        .collect();
+    figures.sort_by(f64::total_cmp);
+    figures
+}
+
+fn median(sorted: &[f64]) -> Option<f64> {
+    (!sorted.is_empty()).then(|| quantile(sorted, 0.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CSV: &str = "# seed: 1\nop,kind,rows,ratio\nlookup,int,1000,0.5\nlookup,int,1000,1.5\n\
+        lookup,int,1000,1.0\nlookup,ref,1000,2.0\nnext,int,10,\nnext,ref,10,31.25\n";
+
+    fn made(asked: &str) -> Result<String, String> {
+        let page =
+            format!("Before\n<!-- figures {asked} -->\nold\n<!-- end of figures -->\nafter\n");
+        filled(&page, |name| match name {
+            "a.csv" => Ok(CSV.into()),
+            "more.csv" => Ok("op,kind,rows,ratio\nnext,ref,10,0.25\n".into()),
+            "other.csv" => Ok("op,ratio\nnext,1\n".into()),
+            _ => Err("no such file".into()),
+        })
+    }
+
+    #[test]
+    fn a_distribution() {
+        let page = made("a.csv | rows: op | quantiles: ratio").expect("a table");
+        assert_eq!(
+            page,
+            "Before\n<!-- figures a.csv | rows: op | quantiles: ratio -->\n\
+             | op | cells | p10 | median | p90 | p99 | worst |\n\
+             |---|--:|--:|--:|--:|--:|--:|\n"
+                .replace("|---|--:|--:|--:|--:|--:|--:|", "| --- | --: | --: | --: | --: | --: | --: |")
+                + "| lookup | 4 | 0.50 | 1.00 | 2.00 | 2.00 | 2.00 |\n| next | 1 | 31.2 | 31.2 | 31.2 | 31.2 | 31.2 |\n\
+                   <!-- end of figures -->\nafter\n"
+        );
+    }
+
+    #[test]
+    fn a_pivot_and_the_worst_of_some_lines() {
+        let page = made("a.csv | rows: op | columns: kind; value: ratio | where: rows=1000")
+            .expect("a table");
+        assert!(page.contains("| op | int | ref |\n"), "{page}");
+        assert!(
+            page.contains("| lookup | 1.00 | 2.00 |\n<!-- end"),
+            "{page}"
+        );
+        let page = made("a.csv | rows: kind, rows | values: ratio | worst: 1").expect("a table");
+        assert!(
+            page.contains("--: |\n| ref | 10 | 31.2 |\n<!-- end"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn two_files_and_a_heading() {
+        let page = made("a.csv + more.csv | rows: kind | values: ratio as times | where: op=next");
+        let page = page.expect("a table");
+        assert!(page.contains("| kind | times |"), "{page}");
+        assert!(page.contains("| ref | 0.25 |"), "{page}");
+        let page = made("a.csv | rows: kind | values: ratio / 2 as half | where: rows=10");
+        let page = page.expect("a table");
+        assert!(page.contains("| ref | 15.6 |"), "{page}");
+        let error =
+            made("a.csv + other.csv | rows: op | values: ratio").expect_err("other columns");
+        assert!(error.contains("different columns"), "{error}");
+    }
+
+    #[test]
+    fn a_page_made_again_is_the_same() {
+        let page = made("a.csv | rows: op | quantiles: ratio").expect("a table");
+        assert_eq!(filled(&page, |_| Ok(CSV.into())), Ok(page));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (asked, why) in [
+            ("b.csv | rows: op | values: ratio", "no such file"),
+            ("a.csv | rows: cop | values: ratio", "no column \"cop\""),
+            ("a.csv | rows: op", "neither columns"),
+            ("a.csv | lines: op", "no such part: lines"),
+            ("a.csv | rows: op | columns: kind", "no '; value: '"),
+            (
+                "a.csv | rows: op | values: ratio | where: rows=7",
+                "no such lines",
+            ),
+        ] {
+            let error = made(asked).expect_err(asked);
+            assert!(error.contains(why), "{error}");
+        }
+        let open = filled(
+            "<!-- figures a.csv | rows: op | values: ratio -->\n",
+            |_| Ok(CSV.into()),
+        );
+        assert!(open.expect_err("it doesn't end").contains("no <!-- end"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Who wins where: a line a plot, Larder beside the best of the others, losses as plainly as wins.
+
+use crate::report::chart::Chart;
+use crate::report::number::times;
+use crate::report::read::Findings;
+use crate::report::study::has_ours;
+use crate::report::tables::wide;
+use crate::report::verdict::{standing, wins, Standing, Sure};
+use crate::result::Study;
+use maud::{html, Markup};
+
+/// The whole summary.
+pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
+    let all = charts
+        .iter()
+        .map(standing)
+        .fold(Standing::default(), |all, one| all.and(&one));
+    let of = |study: &Study| -> Vec<&Chart> {
+        let of = charts.iter().filter(|chart| chart.study == study.study);
+        of.collect()
+    };
+    html! {
+        section #summary {
+            h2 { "Who wins where" }
+            @if all.places() > 0 {
+                p.lead { "Larder's default beside the best other structure, at " (all.places()) " places of " (charts.len()) " plots: clearly better at "
+                    strong { (all.won) } ", clearly worse at " strong { (all.lost) } ", and at " strong { (all.open) } " it is open: the difference is within the noise, or was measured once." }
+                (bar(&all))
+            }
+            p { "Blue is better, orange is worse, hatched thinly is open. A difference is " em { "within the noise" } " when the spreads of the runs, from the least to the most, overlap. Where a figure has a single run nobody can tell; both count as " em { "open" } ". "
+                "“× as good” is Larder's figure beside that of the best other of all that are in the plot: above 1 Larder is better, below 1 it is worse, from its worst place to its best." }
+            (overview(found, &of))
+            @for study in &found.studies {
+                @let mine = of(study);
+                @if !mine.is_empty() {
+                    details { summary { (study.title) ", plot by plot" } (table(&study.title, &mine)) }
+                }
+            }
+        }
+    }
+}
+
+/// A line a study.
+fn overview<'a>(found: &Findings, of: &dyn Fn(&Study) -> Vec<&'a Chart>) -> Markup {
+    wide(
+        "Larder's default beside the best other, by study",
+        html! {
+            thead { tr {
+                th.text scope="col" { "study" } th scope="col" { "plots" }
+                th scope="col" { "better" } th scope="col" { "open" } th scope="col" { "worse" } th.text scope="col" { "Larder" }
+            } }
+            tbody { @for study in &found.studies {
+                @let mine = of(study);
+                @let all = mine.iter().map(|chart| standing(chart)).fold(Standing::default(), |all, one| all.and(&one));
+                tr {
+                    th scope="row" { a href=(format!("#{}", crate::report::study::anchor(study))) { (study.title) } }
+                    td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }
+                    td.text { @if all.places() > 0 { (bar(&all)) } }
+                }
+            } }
+        },
+    )
+}
+
+fn table(title: &str, charts: &[&Chart]) -> Markup {
+    wide(
+        &format!("{title}: who wins, by plot"),
+        html! {
+            thead { tr {
+                th.text scope="col" { "plot" } th.text scope="col" { "most often best" }
+                th scope="col" { "better" } th scope="col" { "open" } th scope="col" { "worse" } th.text scope="col" { "Larder" } th scope="col" { "× as good" }
+            } }
+            tbody { @for chart in charts { (line(chart)) } }
+        },
+    )
+}
+
+fn line(chart: &Chart) -> Markup {
+    let standing = standing(chart);
+    html! { tr {
+        th scope="row" { a href=(format!("#{}", chart.id)) { (chart.title) } }
+        td.text { (most_often(chart)) }
+        @if standing.places() > 0 {
+            td { (standing.won) } td { (standing.open) } td { (standing.lost) }
+            td.text { (bar(&standing)) }
+            td { @if let Some((least, most)) = standing.factors { (range(least, most)) } }
+        } @else {
+            td.none colspan="5" { @if has_ours(chart) { "nobody else is measured at the same places" } @else { "Larder's default is not in this plot" } }
+        }
+    } }
+}
+
+fn range(least: f64, most: f64) -> String {
+    let (least, most) = (times(least), times(most));
+    if least == most {
+        least
+    } else {
+        format!("{least} – {most}")
+    }
+}
+
+/// Who is best at most places, and at how many of them clearly.
+fn most_often(chart: &Chart) -> String {
+    let wins = wins(chart);
+    let mut counts: Vec<(&str, usize, usize)> = Vec::new();
+    for win in &wins {
+        let name = win.best.0.name.as_str();
+        let clear = usize::from(win.sure == Sure::Clear);
+        match counts.iter_mut().find(|(of, ..)| *of == name) {
+            Some((_, all, sure)) => (*all, *sure) = (*all + 1, *sure + clear),
+            None => counts.push((name, 1, clear)),
+        }
+    }
+    counts.sort_by_key(|(_, all, _)| std::cmp::Reverse(*all));
+    match counts.first() {
+        Some((name, all, clear)) => {
+            format!("{name}: {all} of {} ({clear} clearly)", wins.len())
+        }
+        None => "–".into(),
+    }
+}
+
+/// Better, open, worse as a bar, told apart by hatching as well as by colour.
+fn bar(standing: &Standing) -> Markup {
+    let all = standing.places().max(1) as f64;
+    let part = |count: usize| format!("width:{:.2}%", 100.0 * count as f64 / all);
+    let text = format!(
+        "better at {}, open at {}, worse at {}",
+        standing.won, standing.open, standing.lost
+    );
+    html! {
+        span.bar role="img" aria-label=(text) title=(text) {
+            span.won style=(part(standing.won)) {} span.open style=(part(standing.open)) {} span.lost style=(part(standing.lost)) {}
+        }
+    }
+}

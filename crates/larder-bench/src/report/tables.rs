@@ -1,0 +1,135 @@
+//! The tables under a plot: all of its figures, who is best where, and what was published beside
+//! what was measured.
+
+use crate::report::chart::{Chart, Series, Spot};
+use crate::report::number::{figure, times};
+use crate::report::verdict::{wins, Win};
+use crate::result::Scale;
+use maud::{html, Markup};
+
+/// More places than this go down the page, not across it.
+const ACROSS: usize = 10;
+
+/// A table that may be wider than the page: it scrolls by itself, by keyboard, too.
+pub fn wide(caption: &str, table: Markup) -> Markup {
+    html! {
+        div.wide tabindex="0" role="region" aria-label=(caption) {
+            table { caption { (caption) } (table) }
+        }
+    }
+}
+
+/// All figures of a chart: medians, with the least and the most run.
+pub fn figures(chart: &Chart) -> Markup {
+    let places = chart.places(chart.series.iter());
+    let caption = format!(
+        "{}: medians (least – most run), {}",
+        chart.title, chart.unit
+    );
+    if places.len() <= ACROSS {
+        wide(&caption, series_down(chart, &places))
+    } else {
+        wide(&caption, places_down(chart, &places))
+    }
+}
+
+fn series_down(chart: &Chart, places: &[f64]) -> Markup {
+    html! {
+        thead { tr { th scope="col" { "series" } @for x in places { th scope="col" { (head(chart, *x)) } } } }
+        tbody { @for series in &chart.series { tr {
+            th scope="row" { (series.label()) }
+            @for x in places { td { (cell(series.at(*x))) } }
+        } } }
+    }
+}
+
+fn places_down(chart: &Chart, places: &[f64]) -> Markup {
+    html! {
+        thead { tr { th scope="col" { (chart.x_label) } @for series in &chart.series { th scope="col" { (series.label()) } } } }
+        tbody { @for x in places { tr {
+            th scope="row" { (chart.place(*x)) }
+            @for series in &chart.series { td { (cell(series.at(*x))) } }
+        } } }
+    }
+}
+
+fn head(chart: &Chart, x: f64) -> String {
+    if chart.x_scale == Scale::Names {
+        chart.place(x)
+    } else {
+        crate::report::number::short(x)
+    }
+}
+
+fn cell(spot: Option<&Spot>) -> Markup {
+    html! { @match spot {
+        Some(spot) if spot.low < spot.high => { (figure(spot.y)) " " span.spread { "(" (figure(spot.low)) "–" (figure(spot.high)) ")" } },
+        Some(spot) => (figure(spot.y)),
+        None => span.none { "–" },
+    } }
+}
+
+/// Who is best at each place, if there is anything to be better than.
+pub fn best(chart: &Chart) -> Option<Markup> {
+    let wins = wins(chart);
+    let better = chart.better?;
+    if wins.is_empty() {
+        return None;
+    }
+    let line = |win: &Win| {
+        let (next, spot) = win.next?;
+        let factor = crate::report::verdict::factor(better, win.best.1.y, spot.y);
+        Some(html! { tr {
+            th scope="row" { (chart.place(win.x)) }
+            td.text { (win.best.0.name) } td { (figure(win.best.1.y)) }
+            td.text { (next.name) } td { (figure(spot.y)) }
+            td { @if let Some(factor) = factor { (times(factor)) } }
+            td.text { (win.sure.text()) }
+        } })
+    };
+    let caption = format!("{}: the best at each place, {}", chart.title, chart.unit);
+    Some(wide(
+        &caption,
+        html! {
+            thead { tr {
+                th scope="col" { (chart.x_label) } th.text scope="col" { "best" } th scope="col" { "figure" }
+                th.text scope="col" { "next" } th scope="col" { "figure" } th scope="col" { "as good" } th.text scope="col" { "difference" }
+            } }
+            tbody { @for win in &wins { @if let Some(line) = line(win) { (line) } } }
+        },
+    ))
+}
+
+/// Published figures beside ours, if one of them has a series of ours by its name.
+pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Markup> {
+    let ours = |name: &str| {
+        let mut all = chart.measured();
+        all.find(|series| series.name == name)
+    };
+    chart
+        .published()
+        .find(|series| ours(&series.name).is_some())?;
+    let line = |series: &Series, spot: &Spot| {
+        let our = ours(&series.name).and_then(|one| one.at(spot.x));
+        html! { tr {
+            th scope="row" { (series.name) } td.text { (chart.place(spot.x)) }
+            td { (figure(spot.y)) } td { (cell(our)) }
+            td { @if let Some(our) = our { @if spot.y != 0.0 { (times(our.y / spot.y)) } } }
+            td.text { (sources(&series.name)) }
+        } }
+    };
+    let caption = format!(
+        "{}: published figures beside ours, {}",
+        chart.title, chart.unit
+    );
+    Some(wide(
+        &caption,
+        html! {
+            thead { tr {
+                th scope="col" { "series" } th.text scope="col" { (chart.x_label) } th scope="col" { "published" }
+                th scope="col" { "here" } th scope="col" { "here by published" } th.text scope="col" { "source" }
+            } }
+            tbody { @for series in chart.published() { @for spot in &series.points { (line(series, spot)) } } }
+        },
+    ))
+}

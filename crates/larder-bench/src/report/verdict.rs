@@ -1,0 +1,163 @@
+//! Who wins where, and whether that is more than noise.
+//!
+//! A difference is *within the noise* when the two spreads, from the least run to the most, have a
+//! figure in common. With a single run a spread is one figure, and says nothing about noise: then
+//! there is no verdict on it.
+
+use crate::report::chart::{Chart, Series, Spot};
+use crate::result::Better;
+
+/// The best at one place of a chart.
+#[derive(Debug)]
+pub struct Win<'a> {
+    /// Where.
+    pub x: f64,
+    /// Who.
+    pub best: (&'a Series, &'a Spot),
+    /// Who comes next, if there is anybody else.
+    pub next: Option<(&'a Series, &'a Spot)>,
+    /// How sure that is.
+    pub sure: Sure,
+}
+
+/// How sure a difference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sure {
+    /// The spreads are apart.
+    Clear,
+    /// The spreads overlap.
+    Noise,
+    /// There was but one run of one of them.
+    OneRun,
+}
+
+impl Sure {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Sure::Clear => "clear",
+            Sure::Noise => "within the noise",
+            Sure::OneRun => "one run: noise unknown",
+        }
+    }
+}
+
+/// How sure the difference of two figures is.
+pub fn sure(a: &Spot, b: &Spot) -> Sure {
+    if a.low <= b.high && b.low <= a.high {
+        Sure::Noise
+    } else if a.runs < 2 || b.runs < 2 {
+        Sure::OneRun
+    } else {
+        Sure::Clear
+    }
+}
+
+/// How many times as good as the second figure the first is. Nothing if that can't be said.
+pub fn factor(better: Better, first: f64, second: f64) -> Option<f64> {
+    let factor = match better {
+        Better::Less => second / first,
+        Better::More => first / second,
+    };
+    (factor.is_finite() && factor > 0.0).then_some(factor)
+}
+
+/// The best at every place that has at least two of this run's figures.
+pub fn wins(chart: &Chart) -> Vec<Win<'_>> {
+    let Some(better) = chart.better else {
+        return Vec::new();
+    };
+    let places = chart.places(chart.measured());
+    let win = |x| {
+        let ranked = ranked(chart.measured(), x, better);
+        let [best, next, ..] = ranked[..] else {
+            return None;
+        };
+        Some(Win {
+            x,
+            best,
+            next: Some(next),
+            sure: sure(best.1, next.1),
+        })
+    };
+    places.into_iter().filter_map(win).collect()
+}
+
+/// The figures at a place, the best first.
+fn ranked<'a>(
+    series: impl Iterator<Item = &'a Series>,
+    x: f64,
+    better: Better,
+) -> Vec<(&'a Series, &'a Spot)> {
+    let mut all: Vec<_> = series
+        .filter_map(|one| one.at(x).map(|spot| (one, spot)))
+        .collect();
+    all.sort_by(|(_, a), (_, b)| match better {
+        Better::Less => a.y.total_cmp(&b.y),
+        Better::More => b.y.total_cmp(&a.y),
+    });
+    all
+}
+
+/// Larder's best beside the best of the others, place by place.
+#[derive(Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Where Larder is clearly better.
+    pub won: usize,
+    /// Where the difference is noise, or nobody knows.
+    pub open: usize,
+    /// Where another is clearly better.
+    pub lost: usize,
+    /// How many times as good Larder is as the best other: the least of all places, and the most.
+    pub factors: Option<(f64, f64)>,
+}
+
+impl Standing {
+    /// At how many places both have figures.
+    pub fn places(&self) -> usize {
+        self.won + self.open + self.lost
+    }
+
+    /// Counts another's places, too.
+    pub fn and(self, other: &Standing) -> Standing {
+        let factors = match (self.factors, other.factors) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+        Standing {
+            won: self.won + other.won,
+            open: self.open + other.open,
+            lost: self.lost + other.lost,
+            factors,
+        }
+    }
+}
+
+/// How Larder stands in a chart. All zero if it is alone there, or not there.
+pub fn standing(chart: &Chart) -> Standing {
+    let mut all = Standing::default();
+    let Some(better) = chart.better else {
+        return all;
+    };
+    for x in chart.places(chart.measured()) {
+        let best = |ours| {
+            let some = chart.measured().filter(move |one| one.style.ours == ours);
+            ranked(some, x, better).first().map(|(_, spot)| *spot)
+        };
+        let (Some(our), Some(their)) = (best(true), best(false)) else {
+            continue;
+        };
+        let factor = factor(better, our.y, their.y);
+        match (sure(our, their), factor) {
+            (Sure::Clear, Some(f)) if f > 1.0 => all.won += 1,
+            (Sure::Clear, Some(_)) => all.lost += 1,
+            _ => all.open += 1,
+        }
+        all.factors = match (all.factors, factor) {
+            (Some((least, most)), Some(f)) => Some((f.min(least), f.max(most))),
+            (None, Some(f)) => Some((f, f)),
+            (before, None) => before,
+        };
+    }
+    all
+}

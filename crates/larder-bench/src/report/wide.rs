@@ -1,0 +1,140 @@
+//! `wide.csv` of `make bench-wide` as a heat map for each size: operations down, kinds of rows
+//! across.
+//!
+//! A field is the median of the ratios of its cells (types of tables, by reference and by name).
+//! Its colour says how far from 1 it is; the number stands in it, so that nothing depends on
+//! colours.
+
+use crate::report::tables::wide;
+use crate::report::wide_csv::{Cell, Wide};
+use crate::stats::quantile;
+use maud::{html, Markup};
+use std::collections::BTreeMap;
+
+fn sorted<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
+    let mut ratios: Vec<f64> = cells.map(|cell| cell.ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios
+}
+
+/// Names in the order in which they are first met.
+fn names<'a>(cells: &[&'a Cell], of: impl Fn(&'a Cell) -> &'a str) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for name in cells.iter().map(|cell| of(cell)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The section of the page.
+pub fn section(run: &Wide) -> Markup {
+    let mut sizes: BTreeMap<u64, Vec<&Cell>> = BTreeMap::new();
+    for cell in &run.cells {
+        sizes.entry(cell.rows).or_default().push(cell);
+    }
+    html! {
+        section id="wide" {
+            h2 { "Every function, every kind of row" }
+            p { "Larder's time by that of ets; under 1, Larder is quicker. " (run.cells.len())
+                " cells, " (run.left_out) " left out." }
+            (distributions("by size", groups(&run.cells, |cell| format!("{:>8} rows", cell.rows))))
+            (distributions("by operation", groups(&run.cells, |cell| cell.operation.clone())))
+            (distributions("by kind of row", groups(&run.cells, |cell| cell.kind.clone())))
+            @for (rows, cells) in &sizes { (map(*rows, cells)) }
+        }
+    }
+}
+
+fn groups(cells: &[Cell], of: impl Fn(&Cell) -> String) -> BTreeMap<String, Vec<&Cell>> {
+    let mut groups: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        groups.entry(of(cell)).or_default().push(cell);
+    }
+    groups
+}
+
+fn distributions(title: &str, groups: BTreeMap<String, Vec<&Cell>>) -> Markup {
+    let line = |name: &str, cells: &[&Cell]| {
+        let ratios = sorted(cells.iter().copied());
+        let slower = ratios.iter().filter(|ratio| **ratio > 1.0).count();
+        html! { tr {
+            th scope="row" { (name.trim()) } td { (ratios.len()) }
+            @for part in [0.1, 0.5, 0.9, 0.99, 1.0] { td { (format!("{:.2}", quantile(&ratios, part))) } }
+            td { (slower) }
+        } }
+    };
+    let body = html! {
+        thead { tr { th scope="col" { (title) } @for name in ["cells", "p10", "median", "p90", "p99", "worst", "slower"] { th scope="col" { (name) } } } }
+        tbody { @for (name, cells) in &groups { (line(name, cells)) } }
+    };
+    wide(&format!("Distribution of the ratios {title}"), body)
+}
+
+/// The heat map of one size.
+fn map(rows: u64, cells: &[&Cell]) -> Markup {
+    let operations = names(cells, |cell| &cell.operation);
+    let kinds = names(cells, |cell| &cell.kind);
+    let mut fields: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        let place = (cell.operation.as_str(), cell.kind.as_str());
+        fields.entry(place).or_default().push(cell);
+    }
+    let field = |operation: &str, kind: &str| {
+        let of = fields.get(&(operation, kind));
+        of.map(|of| quantile(&sorted(of.iter().copied()), 0.5))
+    };
+    let table = html! {
+        thead { tr { th scope="col" { "operation" } @for kind in &kinds { th scope="col" { (kind) } } } }
+        tbody { @for operation in &operations { tr {
+            th scope="row" { (operation) }
+            @for kind in &kinds {
+                @match field(operation, kind) {
+                    Some(ratio) => { td class=(heat(ratio)) { (format!("{ratio:.1}")) } }
+                    None => { td {} }
+                }
+            }
+        } } }
+    };
+    html! { div.heat { (wide(&format!("{rows} rows: Larder's time by that of ets, median"), table)) } }
+}
+
+/// The class of a field's colour: three steps of quicker, four of slower.
+fn heat(ratio: f64) -> &'static str {
+    let steps = [
+        (0.5, "h0"),
+        (0.8, "h1"),
+        (1.0, "h2"),
+        (1.4, "h3"),
+        (2.0, "h4"),
+        (4.0, "h5"),
+    ];
+    let step = steps.iter().find(|(most, _)| ratio <= *most);
+    step.map_or("h6", |(_, class)| class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::wide_csv::parse;
+
+    const FILE: &str = "# seed: 1\noperation,type,kind,rows,ratio,left_out\n\
+        lookup_hit,set,int,10,0.45,\nlookup_hit,bag,int,10,3.00,\n\
+        next,set,ref,1000,9.00,\nfoldl,set,ref,1000,,\"would take 9 s\"\n";
+
+    #[test]
+    fn cells_become_fields_with_their_medians() {
+        let run = parse(FILE).expect("such a file");
+        assert_eq!((run.cells.len(), run.left_out), (3, 1));
+        let page = section(&run).into_string();
+        assert!(
+            page.contains("<td class=\"h0\">0.5</td>")
+                || page.contains("<td class=\"h0\">0.4</td>")
+        );
+        assert!(page.contains("<td class=\"h6\">9.0</td>"));
+        assert!(page.contains("3 cells, 1 left out"));
+        assert_eq!(page.matches("class=\"heat\"").count(), 2);
+        assert!(page.contains("<td>3.00</td>"), "the worst of 10 rows");
+    }
+}

@@ -1,0 +1,440 @@
+//! What a study leaves behind: `DIR/<study>.json` and `DIR/<study>.csv`. A report is drawn from
+//! these files alone.
+//!
+//! ```text
+//!  Study ── machine, commit, settings        what was measured on, and how
+//!    ├─ plots       id, title, axes          a plot gathers the points and the published figures that name it
+//!    ├─ points      plot, series, x, y       ours: the median of some runs, the least and the most of them
+//!    ├─ published   plot, series, x, value   what the paper says for the same place, where it says it
+//!    ├─ skipped     texts                    what was not measured, and why
+//!    └─ checks      texts                    what was asserted on the way; a study that ends has passed them all
+//!
+//!  Recording        a tree that adapted, event by event: `DIR/catree-adapting.json`
+//! ```
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One study, measured once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Its name, which is the name of its files, too.
+    pub study: String,
+    /// What it is, in one line.
+    pub title: String,
+    /// The paper or page that it re-runs.
+    pub source: String,
+    /// Facts of the machine and of the compiler, by name.
+    pub machine: BTreeMap<String, String>,
+    /// The commit that was built, with `-dirty` if it was changed.
+    pub commit: String,
+    /// When it began: UTC, as in `2026-11-22T06:00:00Z`.
+    pub started: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// What it was asked for, by option.
+    pub settings: BTreeMap<String, String>,
+    /// What was not measured, and why.
+    pub skipped: Vec<String>,
+    /// What papers say.
+    pub published: Vec<Published>,
+    /// What was measured.
+    pub points: Vec<Point>,
+    /// How points belong together.
+    pub plots: Vec<Plot>,
+    /// What was asserted on the way.
+    pub checks: Vec<String>,
+}
+
+/// A figure that a paper gives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// The id of the plot that it belongs to.
+    pub plot: String,
+    /// The series, by the name that it has in the points.
+    pub series: String,
+    /// Where it lies.
+    pub x: X,
+    /// The figure.
+    pub value: f64,
+    /// Its unit, that of the points.
+    pub unit: String,
+    /// Where it is said.
+    pub source: String,
+}
+
+/// A place on the x axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum X {
+    /// On a linear or logarithmic axis.
+    Number(f64),
+    /// On an axis of names, which stand in the order in which they are first met.
+    Name(String),
+}
+
+/// What some runs measured: the median, and how far they spread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The id of its plot.
+    pub plot: String,
+    /// What was measured: a structure, with its options if they matter here.
+    pub series: String,
+    /// Where.
+    pub x: X,
+    /// The median of the runs.
+    pub y: f64,
+    /// The least of the runs.
+    pub low: f64,
+    /// The most of the runs.
+    pub high: f64,
+    /// The unit of the three.
+    pub unit: String,
+    /// How many runs there were.
+    pub runs: usize,
+    /// Which way is better.
+    pub better: Better,
+}
+
+/// Which way a figure is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Times, bytes.
+    Less,
+    /// Throughput.
+    More,
+}
+
+/// A plot: a title and two axes. What is in it names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plot {
+    /// A short name without blanks, different in each study.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What x is.
+    pub x_label: String,
+    /// What y is, with its unit.
+    pub y_label: String,
+    /// How x is laid out.
+    pub x_scale: Scale,
+    /// How y is laid out: never `Names`.
+    pub y_scale: Scale,
+    /// What a reader should know: how it was measured, where the published figures come from. May
+    /// be empty.
+    pub note: String,
+}
+
+/// How an axis is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Logarithmic.
+    Log,
+    /// Linear, from zero.
+    Linear,
+    /// One place a name.
+    Names,
+}
+
+/// How a contention-adapting tree adapted, from the first base to the last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// What it is, in one line.
+    pub title: String,
+    /// What a reader should know.
+    pub note: String,
+    /// Facts of the machine and of the compiler, by name.
+    pub machine: BTreeMap<String, String>,
+    /// The commit that was built.
+    pub commit: String,
+    /// When it began, as in [`Study`].
+    pub started: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// How many threads worked; they are called 0, 1 and so on.
+    pub threads: usize,
+    /// All keys are in this range.
+    pub keys: [f64; 2],
+    /// The settings of the tree, by option.
+    pub settings: BTreeMap<String, String>,
+    /// What the threads did from when on, by time.
+    pub phases: Vec<Phase>,
+    /// Splits and joins, by time.
+    pub events: Vec<Event>,
+    /// The bases as they were at some times, by time.
+    pub samples: Vec<Sample>,
+}
+
+/// What the threads do from a time on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Milliseconds since the beginning.
+    pub at: f64,
+    /// What they do.
+    pub text: String,
+}
+
+/// A base that was divided, or two that became one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Milliseconds since the beginning.
+    pub at: f64,
+    /// What happened.
+    pub event: Happened,
+    /// The number of the base that counted over (or under) the limit.
+    pub base: u64,
+    /// The number of its neighbour, if the two were joined.
+    pub with: Option<u64>,
+    /// The numbers of the bases that took its place: two after a split, one after a join.
+    pub becomes: Vec<u64>,
+    /// The keys of the bases that there are now: from the first to the last of these; between the
+    /// two new bases of a split lies the third.
+    pub keys: [f64; 2],
+    /// Where the two new bases of a split meet.
+    pub at_key: Option<f64>,
+    /// The base's count of contention when it went over the limit.
+    pub count: i64,
+    /// How many entries it had.
+    pub entries: usize,
+    /// The thread that did it.
+    pub thread: usize,
+}
+
+/// What happened to a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Happened {
+    /// It was divided.
+    Split,
+    /// It was joined to a neighbour.
+    Join,
+}
+
+/// All bases at one time, and where the threads were.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Milliseconds since the beginning.
+    pub at: f64,
+    /// The bases in the order of their keys.
+    pub bases: Vec<BaseNow>,
+    /// The key that each thread last worked on; none before its first and after its last.
+    pub threads: Vec<Option<f64>>,
+}
+
+/// One base at one time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BaseNow {
+    /// Its number: that of the event which made it, or 0 for the first of all.
+    pub base: u64,
+    /// The first key that may be in it.
+    pub from: f64,
+    /// The routes above it.
+    pub depth: usize,
+    /// Its count of contention.
+    pub count: i64,
+    /// How many entries it has.
+    pub entries: usize,
+}
+
+impl From<&str> for X {
+    fn from(name: &str) -> X {
+        X::Name(name.to_string())
+    }
+}
+
+impl From<f64> for X {
+    fn from(number: f64) -> X {
+        X::Number(number)
+    }
+}
+
+impl fmt::Display for X {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            X::Number(number) => number.fmt(f),
+            X::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Better {
+    /// As it is written in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Better::Less => "less",
+            Better::More => "more",
+        }
+    }
+}
+
+/// Why a study ended early. Nothing is written then.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A structure gave a wrong answer.
+    #[error("wrong answer of {structure}: {what}")]
+    Wrong {
+        /// The name of the structure.
+        structure: String,
+        /// What it said and should have said.
+        what: String,
+    },
+    /// What was asked for can't be done.
+    #[error("{0}")]
+    Impossible(String),
+    /// A file.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl Failure {
+    /// A wrong answer.
+    pub fn wrong(structure: &str, what: impl Into<String>) -> Failure {
+        Failure::Wrong {
+            structure: structure.to_owned(),
+            what: what.into(),
+        }
+    }
+}
+
+const COLUMNS: [&str; 10] = [
+    "study", "plot", "series", "x", "y", "low", "high", "unit", "runs", "better",
+];
+
+impl Study {
+    /// Writes `<study>.json` and `<study>.csv` into the folder, which is made if it is not there;
+    /// gives the path of the first. The CSV has a line a point.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
+        std::fs::create_dir_all(folder)?;
+        self.write_csv(&folder.join(format!("{}.csv", self.study)))?;
+        let path = folder.join(format!("{}.json", self.study));
+        write_json(self, &path)?;
+        Ok(path)
+    }
+
+    fn write_csv(&self, path: &Path) -> io::Result<()> {
+        let mut csv = csv::Writer::from_path(path)?;
+        csv.write_record(COLUMNS)?;
+        for point in &self.points {
+            let figures = [point.y, point.low, point.high].map(|figure| figure.to_string());
+            let [y, low, high] = figures;
+            csv.write_record([
+                &self.study,
+                &point.plot,
+                &point.series,
+                &point.x.to_string(),
+                &y,
+                &low,
+                &high,
+                &point.unit,
+                &point.runs.to_string(),
+                point.better.name(),
+            ])?;
+        }
+        csv.flush()
+    }
+
+    /// Reads what [`Study::write`] wrote as JSON.
+    ///
+    /// # Errors
+    /// Those of the file; `InvalidData` if it is no study.
+    pub fn read(path: &Path) -> io::Result<Study> {
+        read_json(path)
+    }
+}
+
+impl Recording {
+    /// Writes itself as JSON.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        write_json(self, path)
+    }
+
+    /// Reads what [`Recording::write`] wrote.
+    ///
+    /// # Errors
+    /// Those of the file; `InvalidData` if it is no recording.
+    pub fn read(path: &Path) -> io::Result<Recording> {
+        read_json(path)
+    }
+}
+
+/// Whole or not at all: a reader never sees half a file.
+fn write_json(what: &impl Serialize, path: &Path) -> io::Result<()> {
+    let mut text = serde_json::to_string_pretty(what)?;
+    text.push('\n');
+    let half = path.with_extension("json.new");
+    std::fs::write(&half, text)?;
+    std::fs::rename(half, path)
+}
+
+fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Study {
+        Study {
+            study: "example".into(),
+            machine: BTreeMap::from([("cores".into(), "2".into())]),
+            skipped: vec!["54 M keys: they would take more memory than there is".into()],
+            points: vec![Point {
+                plot: "insert".into(),
+                series: "set, \"quoted\"".into(),
+                x: 700.0.into(),
+                y: 41.5,
+                low: 40.0,
+                high: 43.0,
+                unit: "ns".into(),
+                runs: 3,
+                better: Better::Less,
+            }],
+            published: vec![Published {
+                plot: "insert".into(),
+                series: "set".into(),
+                x: "21 M".into(),
+                value: 980.0,
+                unit: "MB".into(),
+                source: "table 2".into(),
+            }],
+            ..Study::default()
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = std::env::temp_dir().join(format!("larder-result-{}", std::process::id()));
+        let study = example();
+        let path = study.write(&folder).expect("written");
+        assert_eq!(Study::read(&path).expect("read"), study);
+        let csv = std::fs::read_to_string(folder.join("example.csv")).expect("there");
+        assert_eq!(
+            csv.lines().nth(1),
+            Some("example,insert,\"set, \"\"quoted\"\"\",700,41.5,40,43,ns,3,less")
+        );
+        let text = std::fs::read_to_string(&path).expect("there");
+        assert!(text.contains("\"x\": 700.0") && text.contains("\"x\": \"21 M\""));
+        std::fs::remove_dir_all(folder).expect("it is ours");
+    }
+
+    #[test]
+    fn what_is_no_study_is_an_error() {
+        let path = std::env::temp_dir().join(format!("larder-no-study-{}", std::process::id()));
+        std::fs::write(&path, "{\"study\": 7}").expect("written");
+        let error = Study::read(&path).expect_err("it is none");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        std::fs::remove_file(path).expect("it is ours");
+    }
+}

@@ -1,0 +1,24 @@
+//! What many figures come to.
+
+/// The middle one, or the mean of the two in the middle.
+pub fn median(runs: &[f64]) -> f64 {
+    let mut sorted = runs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
+}
+
+/// The least of `sorted` that is not below `part` of its figures.
+pub fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let place = (part * sorted.len() as f64).ceil() as usize;
+    sorted[place.clamp(1, sorted.len()) - 1]
+}
+
+/// The least and the most.
+pub fn ends(figures: &[f64]) -> [f64; 2] {
+    let least = figures.iter().copied().fold(f64::INFINITY, f64::min);
+    [
+        least,
+        figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    ]
+}

@@ -1,0 +1,77 @@
+//! The JVM's maps: `scripts/peers.sh` compiles `jvm/*.java` and fetches their jars into one folder;
+//! each measurement is a JVM of its own.
+//!
+//! In the folder: `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each that
+//! could be had.
+
+use crate::stores::peer::Trouble;
+use crate::stores::workload::{Figure, STEPS};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A map of the JVM.
+pub struct Java {
+    /// What reports call it.
+    pub name: String,
+    class: String,
+    folder: PathBuf,
+}
+
+/// Those that are in the folder; none if it is not there.
+pub fn all(folder: &Path) -> Vec<Java> {
+    let list = std::fs::read_to_string(folder.join("peers.txt")).unwrap_or_default();
+    let lines = list.lines().filter_map(|line| line.split_once('\t'));
+    lines
+        .map(|(class, name)| Java {
+            name: name.to_string(),
+            class: class.to_string(),
+            folder: folder.to_path_buf(),
+        })
+        .collect()
+}
+
+impl Java {
+    /// Runs it. The collector is the serial one, which gives memory back after each full
+    /// collection, so that resident bytes are those of entries.
+    ///
+    /// # Errors
+    /// If there is no JVM, it fails, or an answer is wrong.
+    pub fn run(&self, entries: usize) -> Result<Vec<Figure>, Trouble> {
+        let path = format!("{0}/classes:{0}/jars/*", self.folder.display());
+        let output = Command::new("java")
+            .args([
+                "-XX:+UseSerialGC",
+                "-XX:MinHeapFreeRatio=2",
+                "-XX:MaxHeapFreeRatio=5",
+                "-Xmx12g",
+                "-cp",
+                &path,
+                "Bench",
+            ])
+            .args([&self.class, &entries.to_string()])
+            .output()
+            .map_err(|error| Trouble::Absent(format!("java: {error}")))?;
+        if !output.status.success() {
+            return Err(Trouble::Wrong(
+                String::from_utf8_lossy(&output.stderr).trim().to_string(),
+            ));
+        }
+        read(&String::from_utf8_lossy(&output.stdout))
+    }
+}
+
+/// Lines `step,figure`, as this program and `Bench.java` print them.
+///
+/// # Errors
+/// If there is another line.
+pub fn read(text: &str) -> Result<Vec<Figure>, Trouble> {
+    let figure = |line: &str| {
+        let (step, figure) = line.split_once(',')?;
+        let step = STEPS.iter().find(|known| **known == step)?;
+        Some((*step, figure.parse().ok()?))
+    };
+    let lines = text
+        .lines()
+        .map(|line| figure(line).ok_or_else(|| Trouble::Wrong(format!("it says {line:?}"))));
+    lines.collect()
+}

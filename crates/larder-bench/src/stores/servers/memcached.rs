@@ -1,0 +1,176 @@
+//! memcached, by its text protocol: a call's commands are sent together. Keys are written as
+//! hexadecimal digits, for they must be text.
+//!
+//! `set KEY FLAGS EXPIRES LENGTH` and the bytes: `STORED`. `get KEY...`: `VALUE KEY FLAGS LENGTH`
+//! and the bytes for each that is there, then `END`. `append` stores only where something is; what
+//! it did not store is then `add`ed.
+
+use super::{strange, Server};
+use crate::stores::peer::{Peer, Trouble};
+use std::io::{Read, Write};
+
+/// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
+pub struct Memcached {
+    server: Server,
+}
+
+/// Keys of one `get`.
+const AT_ONCE: usize = 64;
+
+impl Memcached {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`Server::start`]'s.
+    pub fn start() -> Result<Self, Trouble> {
+        let server = Server::start("memcached", "memcached", |port| {
+            let port = port.to_string();
+            let options = [
+                "-p",
+                &port,
+                "-U",
+                "0",
+                "-l",
+                "127.0.0.1",
+                "-m",
+                "8192",
+                "-t",
+                "1",
+                "-u",
+                "nobody",
+            ];
+            options.map(str::to_string).to_vec()
+        })?;
+        Ok(Memcached { server })
+    }
+
+    fn store(&mut self, command: &str, kind: char, key: u64, bytes: &[u8]) {
+        // Into a Vec nothing fails to be written.
+        let _ = write!(
+            self.server.request,
+            "{command} {kind}{key:016x} 0 0 {}\r\n",
+            bytes.len()
+        );
+        self.server.request.extend_from_slice(bytes);
+        self.server.request.extend_from_slice(b"\r\n");
+    }
+
+    /// Whether the store was done.
+    fn stored(&mut self) -> Result<bool, Trouble> {
+        match self.server.reply()? {
+            b"STORED" => Ok(true),
+            b"NOT_STORED" => Ok(false),
+            other => Err(strange("memcached", other)),
+        }
+    }
+
+    /// The next value of a `get`, with its key; nothing at its end.
+    fn value(&mut self, out: &mut Vec<u8>) -> Result<Option<u64>, Trouble> {
+        let line = self.server.reply()?;
+        if line == b"END" {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(line).into_owned();
+        let words: Vec<&str> = text.split(' ').collect();
+        let (key, length) = match words[..] {
+            ["VALUE", key, _, length] => (
+                u64::from_str_radix(key.get(1..).unwrap_or(""), 16),
+                length.parse::<usize>(),
+            ),
+            _ => return Err(strange("memcached", text.as_bytes())),
+        };
+        let (Ok(key), Ok(length)) = (key, length) else {
+            return Err(strange("memcached", text.as_bytes()));
+        };
+        let before = out.len();
+        out.resize(before + length + 2, 0);
+        self.server.from.read_exact(&mut out[before..])?;
+        out.truncate(before + length);
+        Ok(Some(key))
+    }
+}
+
+impl Peer for Memcached {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+        for (key, value) in keys.iter().zip(values) {
+            self.store("set", 'n', *key, &value.to_le_bytes());
+        }
+        self.server.send()?;
+        for _ in keys {
+            if !self.stored()? {
+                return Err(Trouble::Wrong("memcached did not store".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+        for part in keys.chunks(AT_ONCE) {
+            self.server.request.extend_from_slice(b"get");
+            for key in part {
+                let _ = write!(self.server.request, " n{key:016x}");
+            }
+            self.server.request.extend_from_slice(b"\r\n");
+        }
+        self.server.send()?;
+        let (mut found, mut bytes) = (0, Vec::new());
+        for (part, places) in keys.chunks(AT_ONCE).zip(values.chunks_mut(AT_ONCE)) {
+            // Values come in the order of the keys; those that are not there are left out.
+            let mut at = 0;
+            bytes.clear();
+            while let Some(key) = self.value(&mut bytes)? {
+                let skipped = part[at..].iter().position(|wanted| *wanted == key);
+                at += skipped.ok_or_else(|| {
+                    Trouble::Wrong("memcached gives a key that nobody asked for".into())
+                })?;
+                let value = bytes
+                    .as_slice()
+                    .try_into()
+                    .map_err(|_| strange("memcached", &bytes))?;
+                places[at] = u64::from_le_bytes(value);
+                (at, found) = (at + 1, found + 1);
+                bytes.clear();
+            }
+        }
+        Ok(found)
+    }
+
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+        keys.iter()
+            .for_each(|key| self.store("append", 'b', *key, piece));
+        self.server.send()?;
+        let mut left = Vec::new();
+        for key in keys {
+            if !self.stored()? {
+                left.push(*key);
+            }
+        }
+        // One by one: a key may be among them twice, and the second piece goes behind the first.
+        for key in left {
+            self.store("add", 'b', key, piece);
+            self.server.send()?;
+            if !self.stored()? {
+                self.store("append", 'b', key, piece);
+                self.server.send()?;
+                if !self.stored()? {
+                    return Err(Trouble::Wrong("memcached did not append".into()));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+        let _ = write!(self.server.request, "get b{key:016x}\r\n");
+        self.server.send()?;
+        let found = self.value(out)?.is_some();
+        if found {
+            self.value(&mut Vec::new())?;
+        }
+        Ok(found)
+    }
+
+    fn process(&self) -> u32 {
+        self.server.process()
+    }
+}

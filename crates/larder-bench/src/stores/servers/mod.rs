@@ -1,0 +1,156 @@
+//! Servers of their own process, on loopback: started for one measurement, stopped after it.
+
+pub mod memcached;
+pub mod redis;
+
+use crate::stores::peer::{Peer, Trouble};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The servers' names, and the program of each.
+pub const NAMES: [(&str, &str); 2] = [("Redis", "redis-server"), ("memcached", "memcached")];
+
+/// A server of this name, started; nothing if there is none of the name.
+///
+/// # Errors
+/// If it is not installed or does not come up.
+pub fn make(name: &str) -> Option<Result<Box<dyn Peer>, Trouble>> {
+    match name {
+        "Redis" => Some(redis::Redis::start().map(|peer| Box::new(peer) as Box<dyn Peer>)),
+        "memcached" => {
+            Some(memcached::Memcached::start().map(|peer| Box::new(peer) as Box<dyn Peer>))
+        }
+        _ => None,
+    }
+}
+
+/// A server and the way to it. It ends with this value.
+pub struct Server {
+    name: &'static str,
+    child: Child,
+    to: TcpStream,
+    /// What comes back.
+    pub from: BufReader<TcpStream>,
+    /// What [`send`](Server::send) sends.
+    pub request: Vec<u8>,
+    line: Vec<u8>,
+}
+
+impl Server {
+    /// Starts the program with the arguments that `arguments` gives for a free port, and connects
+    /// once it listens.
+    ///
+    /// # Errors
+    /// If the program is not there, or does not listen within ten seconds.
+    pub fn start(
+        name: &'static str,
+        program: &str,
+        arguments: impl Fn(u16) -> Vec<String>,
+    ) -> Result<Server, Trouble> {
+        let absent = |why: String| Trouble::Absent(format!("{program}: {why}"));
+        let free = TcpListener::bind("127.0.0.1:0").map_err(|error| absent(error.to_string()))?;
+        let port = free
+            .local_addr()
+            .map_err(|error| absent(error.to_string()))?
+            .port();
+        drop(free);
+        let mut child = Command::new(program)
+            .args(arguments(port))
+            .current_dir(std::env::temp_dir())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| absent(error.to_string()))?;
+        match connect(port, &mut child) {
+            Ok(to) => {
+                let from = BufReader::with_capacity(1 << 16, to.try_clone()?);
+                Ok(Server {
+                    name,
+                    child,
+                    to,
+                    from,
+                    request: Vec::new(),
+                    line: Vec::new(),
+                })
+            }
+            Err(why) => {
+                stop(&mut child);
+                Err(absent(why))
+            }
+        }
+    }
+
+    /// Sends what was put into `request`, and empties it.
+    ///
+    /// # Errors
+    /// The way's.
+    pub fn send(&mut self) -> Result<(), Trouble> {
+        self.to.write_all(&self.request)?;
+        self.request.clear();
+        Ok(())
+    }
+
+    /// The next line of what comes back, without its end.
+    ///
+    /// # Errors
+    /// The way's, and a line that has no end.
+    pub fn reply(&mut self) -> Result<&[u8], Trouble> {
+        self.line.clear();
+        self.from.read_until(b'\n', &mut self.line)?;
+        match self.line.strip_suffix(b"\r\n") {
+            Some(line) => Ok(line),
+            None => Err(strange(self.name, &self.line)),
+        }
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+fn connect(port: u16, child: &mut Child) -> Result<TcpStream, String> {
+    let begin = Instant::now();
+    loop {
+        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+            stream
+                .set_nodelay(true)
+                .map_err(|error| error.to_string())?;
+            let limit = Some(Duration::from_secs(60));
+            stream
+                .set_read_timeout(limit)
+                .map_err(|error| error.to_string())?;
+            return Ok(stream);
+        }
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("it ended at once: {status}"));
+        }
+        if begin.elapsed() > Duration::from_secs(10) {
+            return Err("it does not listen".into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn stop(child: &mut Child) {
+    // Both fail only if it has ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        stop(&mut self.child);
+    }
+}
+
+/// A reply that nobody expected.
+pub fn strange(server: &str, reply: &[u8]) -> Trouble {
+    Trouble::Wrong(format!(
+        "{server} answers {:?}",
+        String::from_utf8_lossy(reply)
+    ))
+}

@@ -1,0 +1,146 @@
+//! Redis, pipelined: a call's commands are sent together, then their replies are read. Keys and
+//! values are eight bytes.
+//!
+//! Its protocol: a command is `*PARTS` and for each part `$LENGTH` and the bytes; a reply is `+OK`,
+//! `:NUMBER`, or `$LENGTH` (-1: nothing) and the bytes; each of these ends with CR LF.
+
+use super::{strange, Server};
+use crate::stores::peer::{Peer, Trouble};
+use std::io::{Read, Write};
+
+/// A server that keeps nothing on disk.
+pub struct Redis {
+    server: Server,
+}
+
+impl Redis {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`Server::start`]'s.
+    pub fn start() -> Result<Self, Trouble> {
+        let server = Server::start("Redis", "redis-server", |port| {
+            let port = port.to_string();
+            let options = [
+                "--port",
+                &port,
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+            ];
+            options.map(str::to_string).to_vec()
+        })?;
+        Ok(Redis { server })
+    }
+
+    fn command(&mut self, parts: &[&[u8]]) {
+        // Into a Vec nothing fails to be written.
+        let _ = write!(self.server.request, "*{}\r\n", parts.len());
+        for part in parts {
+            let _ = write!(self.server.request, "${}\r\n", part.len());
+            self.server.request.extend_from_slice(part);
+            self.server.request.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// The length that a reply begins with; nothing for no value.
+    fn length(&mut self) -> Result<Option<usize>, Trouble> {
+        let line = self.server.reply()?;
+        let number = line
+            .strip_prefix(b"$")
+            .and_then(|text| std::str::from_utf8(text).ok());
+        match number.and_then(|text| text.parse::<i64>().ok()) {
+            Some(length) => Ok(usize::try_from(length).ok()),
+            None => Err(strange("Redis", line)),
+        }
+    }
+
+    fn end_of_value(&mut self) -> Result<(), Trouble> {
+        let mut end = [0; 2];
+        self.server.from.read_exact(&mut end)?;
+        (end == *b"\r\n")
+            .then_some(())
+            .ok_or_else(|| strange("Redis", &end))
+    }
+}
+
+impl Peer for Redis {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+        for (key, value) in keys.iter().zip(values) {
+            self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
+        }
+        self.server.send()?;
+        for _ in keys {
+            match self.server.reply()? {
+                b"+OK" => {}
+                other => return Err(strange("Redis", other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+        for key in keys {
+            self.command(&[b"GET", &key.to_be_bytes()]);
+        }
+        self.server.send()?;
+        let mut found = 0;
+        for place in values.iter_mut().take(keys.len()) {
+            let Some(length) = self.length()? else {
+                continue;
+            };
+            let mut value = [0; 8];
+            if length != value.len() {
+                return Err(Trouble::Wrong(format!(
+                    "Redis has {length} bytes where eight were put"
+                )));
+            }
+            self.server.from.read_exact(&mut value)?;
+            self.end_of_value()?;
+            *place = u64::from_le_bytes(value);
+            found += 1;
+        }
+        Ok(found)
+    }
+
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+        for key in keys {
+            self.command(&[b"APPEND", &bytes_key(*key), piece]);
+        }
+        self.server.send()?;
+        for _ in keys {
+            let line = self.server.reply()?;
+            if !line.starts_with(b":") {
+                return Err(strange("Redis", line));
+            }
+        }
+        Ok(true)
+    }
+
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+        self.command(&[b"GET", &bytes_key(key)]);
+        self.server.send()?;
+        let Some(length) = self.length()? else {
+            return Ok(false);
+        };
+        let before = out.len();
+        out.resize(before + length, 0);
+        self.server.from.read_exact(&mut out[before..])?;
+        self.end_of_value()?;
+        Ok(true)
+    }
+
+    fn process(&self) -> u32 {
+        self.server.process()
+    }
+}
+
+/// A byte more than a number's key: a value is one or the other.
+fn bytes_key(key: u64) -> [u8; 9] {
+    let mut out = [b'b'; 9];
+    out[1..].copy_from_slice(&key.to_be_bytes());
+    out
+}

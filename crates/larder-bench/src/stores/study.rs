@@ -1,0 +1,216 @@
+//! All peers, in turns, each in a fresh process; the result is a study, `peers.json`, for
+//! `larder-bench report`.
+
+use crate::maps::peers::Only;
+use crate::result::{Better, Scale};
+use crate::stores::jvm::{self, Java};
+use crate::stores::peer::Trouble;
+use crate::stores::workload::{Figure, CALL, STEPS};
+use crate::study::run::{grouped, Run};
+use crate::table::announce;
+use crate::time::clock::said;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// The exit status of a process whose peer is not to be had.
+pub const ABSENT: u8 = 3;
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Minutes: 65,536 and 1,048,576 entries, each peer twice (this is what happens if nothing is
+    /// said).
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// Half an hour and more: 16,777,216 entries, too, each peer three times.
+    #[arg(long)]
+    full: bool,
+    /// Entries, instead of these.
+    #[arg(long, value_delimiter = ',')]
+    entries: Vec<usize>,
+    /// Appends at each size.
+    #[arg(long, default_value_t = 1 << 18)]
+    appends: usize,
+    /// How often each peer is measured, in turns; the median counts.
+    #[arg(long)]
+    runs: Option<usize>,
+    /// What `scripts/peers.sh` made for the JVM.
+    #[arg(long, default_value = "_build/peers/jvm")]
+    jvm: PathBuf,
+}
+
+impl Options {
+    fn entries(&self) -> Vec<usize> {
+        match (self.entries.is_empty(), self.full) {
+            (false, _) => self.entries.clone(),
+            (true, false) => vec![1 << 16, 1 << 20],
+            (true, true) => vec![1 << 16, 1 << 20, 1 << 24],
+        }
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.unwrap_or(if self.full { 3 } else { 2 }).max(1)
+    }
+
+    /// About how long so many peers take: half a second to begin, three microseconds an entry.
+    fn seconds(&self, peers: usize) -> f64 {
+        let one = |entries: &usize| 0.5 + *entries as f64 * 3e-6 + self.appends as f64 * 0.5e-6;
+        self.entries().iter().map(one).sum::<f64>() * (peers * self.runs()) as f64
+    }
+
+    /// What `scripts/peers.sh` could not get, a line each.
+    fn not_installed(&self) -> Vec<String> {
+        let list = self.jvm.with_file_name("missing.txt");
+        let text = std::fs::read_to_string(list).unwrap_or_default();
+        text.lines().map(str::to_string).collect()
+    }
+}
+
+/// One who is measured.
+enum Who {
+    Here(&'static str),
+    Java(Java),
+}
+
+impl Who {
+    fn name(&self) -> &str {
+        match self {
+            Who::Here(name) => name,
+            Who::Java(java) => &java.name,
+        }
+    }
+
+    /// Its figures, from a fresh process.
+    fn run(&self, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
+        let name = match self {
+            Who::Here(name) => name,
+            Who::Java(java) => return java.run(entries),
+        };
+        let program = std::env::current_exe()?;
+        let output = Command::new(program)
+            .args([
+                "peers",
+                "one",
+                name,
+                &entries.to_string(),
+                &appends.to_string(),
+            ])
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        match output.status.code() {
+            Some(0) => jvm::read(&String::from_utf8_lossy(&output.stdout)),
+            Some(code) if code == i32::from(ABSENT) => Err(Trouble::Absent(said)),
+            _ => Err(Trouble::Wrong(format!("{}: {said}", output.status))),
+        }
+    }
+}
+
+/// Measures all, and writes the study into the folder.
+///
+/// # Errors
+/// A wrong answer of any peer, after the others were measured and written; or nothing measured.
+pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
+    let begin = Instant::now();
+    let java = jvm::all(&options.jvm).into_iter().map(Who::Java);
+    let all = super::names().into_iter().map(Who::Here).chain(java);
+    let who: Vec<Who> = all.filter(|one| only.has(one.name())).collect();
+    if who.is_empty() {
+        return Err("no peer is called so".into());
+    }
+    announce("peers", options.seconds(who.len()));
+    let mut run = Run::begin(
+        [
+            "peers",
+            "Larder beside stores from elsewhere: u64 to u64, and bytes to append to",
+            "the peers' own defaults, one thread, one process each",
+        ],
+        only,
+        out,
+    );
+    declare(&mut run, options, &who);
+    let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
+    for entries in options.entries() {
+        for turn in 1..=options.runs() {
+            eprintln!(
+                "{entries} entries, run {turn} of {}, after {}",
+                options.runs(),
+                said(begin.elapsed().as_secs_f64())
+            );
+            for one in &who {
+                let name = one.name();
+                if gone.contains(name) {
+                    continue;
+                }
+                let begin = Instant::now();
+                match one.run(entries, options.appends) {
+                    Ok(figures) => {
+                        eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
+                        let x = format!("{} entries", grouped(entries));
+                        for (step, figure) in figures {
+                            let unit = if step == "bytes" { "bytes" } else { "ns" };
+                            run.figure(step, name, x.as_str(), figure, (unit, Better::Less));
+                        }
+                    }
+                    Err(why) => {
+                        run.skip(format!("{name}: {why}"));
+                        if let Trouble::Wrong(why) = why {
+                            wrong.push(format!("{name}: {why}"));
+                        }
+                        gone.insert(name);
+                    }
+                }
+            }
+            // A run that is broken off leaves what it has.
+            run.save().map_err(|error| error.to_string())?;
+        }
+    }
+    let study = run.end();
+    if study.points.is_empty() {
+        return Err(format!(
+            "nothing was measured: {}",
+            study.skipped.join("; ")
+        ));
+    }
+    let written = study.write(out);
+    written.map_err(|error| format!("{}: {error}", out.display()))?;
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("wrong answers: {}", wrong.join("; "))),
+    }
+}
+
+fn declare(run: &mut Run, options: &Options, who: &[Who]) {
+    run.setting("runs", options.runs());
+    run.setting("appends", options.appends);
+    run.setting("keys a call", CALL);
+    let servers = "Servers get 1024 commands at once over loopback; libraries 1024 keys a call.";
+    for step in STEPS {
+        let (title, y, note) = match step {
+            "insert" => ("Inserts of random keys, from empty", "nanoseconds an insert", servers),
+            "hit" => ("Lookups of keys that are there", "nanoseconds a lookup", servers),
+            "miss" => ("Lookups of keys that are not there", "nanoseconds a lookup", servers),
+            "bytes" => ("Memory", "resident bytes an entry", "What the process that holds the entries grew by (a server's own process), the JVM's after a collection."),
+            _ => ("Appends of 16 bytes to random keys", "nanoseconds an append", "To an eighth as many keys as there are entries; the JVM's maps of longs have none."),
+        };
+        run.plot(
+            step,
+            title,
+            ("entries", Scale::Names),
+            (y, Scale::Log),
+            note,
+        );
+    }
+    run.check("every value looked up is the one that was put");
+    run.check("no key that was not put is found");
+    run.check("under every appended key lie exactly its pieces");
+    let missing = super::missing().into_iter().chain(options.not_installed());
+    missing.for_each(|text| run.skip(text));
+    if !who.iter().any(|one| matches!(one, Who::Java(_))) {
+        let folder = options.jvm.display();
+        run.skip(format!(
+            "the JVM's maps: {folder} has none (scripts/peers.sh)"
+        ));
+    }
+}

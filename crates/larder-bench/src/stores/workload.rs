@@ -1,0 +1,140 @@
+//! What every peer does, in a process of its own. `jvm/Bench.java` does the same steps for the
+//! JVM's maps, and prints the same lines.
+//!
+//! ```text
+//!  insert   N random keys, 8-byte values                      ns an insert
+//!  hit      the same keys in another order, values checked    ns a lookup
+//!  miss     N other keys, none of which may be found          ns a lookup
+//!  bytes    what the process' resident memory grew by         bytes an entry
+//!  append   A pieces of 16 bytes to N/8 keys, lengths and     ns an append
+//!           the bytes of some checked
+//! ```
+
+use crate::stores::peer::{resident, Peer, Trouble};
+use crate::workload::{random_key, shuffled, value_of, Random};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Keys of a call.
+pub const CALL: usize = 1024;
+/// The steps, in the order in which they are done; each is a plot.
+pub const STEPS: [&str; 5] = ["insert", "hit", "miss", "bytes", "append"];
+
+const PIECE: [u8; 16] = *b"sixteen bytes...";
+
+/// One figure of a peer.
+pub type Figure = (&'static str, f64);
+
+/// Does all steps on an empty peer.
+///
+/// # Errors
+/// If the peer can't, or gives a wrong answer.
+pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
+    let keys: Vec<u64> = (0..entries as u64).map(random_key).collect();
+    let values: Vec<u64> = keys.iter().map(|key| value_of(*key)).collect();
+    let order = shuffled(entries, 3);
+    let visit: Vec<u64> = order.iter().map(|i| keys[*i as usize]).collect();
+    let missing: Vec<u64> = (0..entries as u64)
+        .map(|i| random_key(i | 1 << 40))
+        .collect();
+    let mut answers = vec![0; entries];
+    // What the first entry brings with it is not the entries'.
+    peer.insert(&keys[..1], &values[..1])?;
+    let before = resident(peer.process());
+    let mut figures = vec![("insert", per(entries, || insert(peer, &keys, &values))?)];
+    let after = resident(peer.process());
+    let mut found = 0;
+    figures.push((
+        "hit",
+        per(entries, || look(peer, &visit, &mut answers, &mut found))?,
+    ));
+    check_hits(&visit, &answers, found)?;
+    figures.push((
+        "miss",
+        per(entries, || look(peer, &missing, &mut answers, &mut found))?,
+    ));
+    if found != 0 {
+        return Err(Trouble::Wrong(format!("it makes up {found} entries")));
+    }
+    if let (Some(before), Some(after)) = (before, after) {
+        figures.push((
+            "bytes",
+            after.saturating_sub(before) as f64 / entries as f64,
+        ));
+    }
+    figures.extend(append(peer, entries, appends)?);
+    Ok(figures)
+}
+
+/// Nanoseconds of the work, by so many.
+fn per(count: usize, work: impl FnOnce() -> Result<(), Trouble>) -> Result<f64, Trouble> {
+    let begin = Instant::now();
+    work()?;
+    Ok(begin.elapsed().as_nanos() as f64 / count as f64)
+}
+
+fn insert(peer: &mut dyn Peer, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+    let mut parts = keys.chunks(CALL).zip(values.chunks(CALL));
+    parts.try_for_each(|(keys, values)| peer.insert(keys, values))
+}
+
+fn look(
+    peer: &mut dyn Peer,
+    keys: &[u64],
+    answers: &mut [u64],
+    found: &mut usize,
+) -> Result<(), Trouble> {
+    *found = 0;
+    for (keys, answers) in keys.chunks(CALL).zip(answers.chunks_mut(CALL)) {
+        *found += peer.get(keys, answers)?;
+    }
+    Ok(())
+}
+
+fn check_hits(keys: &[u64], answers: &[u64], found: usize) -> Result<(), Trouble> {
+    let mut pairs = keys.iter().zip(answers);
+    let right = pairs.all(|(key, answer)| *answer == value_of(*key));
+    if found == keys.len() && right {
+        Ok(())
+    } else {
+        Err(Trouble::Wrong(format!(
+            "it finds {found} of {} entries, or a wrong value",
+            keys.len()
+        )))
+    }
+}
+
+/// The appends, if the peer has any: then every key's length is checked, and all bytes of some.
+fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Option<Figure>, Trouble> {
+    let keys = (entries / 8).max(1) as u64;
+    let mut random = Random::new(7);
+    let all: Vec<u64> = (0..appends)
+        .map(|_| random_key(random.below(keys)))
+        .collect();
+    let mut can = true;
+    let time = per(appends.max(1), || {
+        for part in all.chunks(CALL) {
+            can &= peer.append(part, &PIECE)?;
+        }
+        Ok(())
+    })?;
+    if !can || appends == 0 {
+        return Ok(None);
+    }
+    let mut pieces: HashMap<u64, usize> = HashMap::new();
+    all.iter()
+        .for_each(|key| *pieces.entry(*key).or_default() += 1);
+    let mut bytes = Vec::new();
+    for (key, count) in &pieces {
+        bytes.clear();
+        let there = peer.read(*key, &mut bytes)?;
+        let right = bytes.chunks(PIECE.len()).all(|piece| piece == PIECE);
+        if !there || bytes.len() != count * PIECE.len() || !right {
+            return Err(Trouble::Wrong(format!(
+                "of {count} pieces under a key it has {} bytes",
+                bytes.len()
+            )));
+        }
+    }
+    Ok(Some(("append", time)))
+}

@@ -1,0 +1,114 @@
+//! Several threads on one table: they begin together, each on a core of its own while there are
+//! some, and the clock runs from the first to the last.
+
+use crate::result::Failure;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
+use std::thread::{scope, sleep, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// What a worker is given: its number, and whether it is to stop, if that is for others to say.
+pub struct Worker<'c> {
+    /// From 0.
+    pub number: usize,
+    stop: &'c AtomicBool,
+}
+
+impl Worker<'_> {
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        // Ordering: Relaxed, nothing but the end is told by it.
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What the workers have done.
+pub struct Done<T> {
+    /// What each worker gave.
+    pub results: Vec<T>,
+    /// From the common beginning to the last one's end.
+    pub seconds: f64,
+}
+
+/// Lets so many threads work until each is done; with `time`, until that is over (see
+/// [`Worker::is_over`]).
+///
+/// # Errors
+/// The first worker's that has one.
+///
+/// # Panics
+/// If a worker does.
+pub fn work<T: Send>(
+    threads: usize,
+    time: Option<Duration>,
+    job: impl Fn(Worker<'_>) -> Result<T, Failure> + Sync,
+) -> Result<Done<T>, Failure> {
+    let (stop, start) = (AtomicBool::new(false), Barrier::new(threads + 1));
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|number| {
+                let (stop, start, job) = (&stop, &start, &job);
+                let core = cores.get(number % cores.len().max(1)).copied();
+                scope.spawn(move || {
+                    core.map(core_affinity::set_for_current);
+                    start.wait();
+                    let begin = Instant::now();
+                    let result = job(Worker { number, stop });
+                    result.map(|done| (done, begin, Instant::now()))
+                })
+            })
+            .collect();
+        start.wait();
+        if let Some(time) = time {
+            sleep(time);
+            // Ordering: Relaxed, see `Worker::is_over`.
+            stop.store(true, Ordering::Relaxed);
+        }
+        gather(workers)
+    })
+}
+
+type Outcome<T> = Result<(T, Instant, Instant), Failure>;
+
+fn gather<T>(workers: Vec<ScopedJoinHandle<'_, Outcome<T>>>) -> Result<Done<T>, Failure> {
+    let mut results = Vec::new();
+    let mut span: Option<(Instant, Instant)> = None;
+    for worker in workers {
+        let (result, begin, end) = worker.join().expect("no worker panics")?;
+        results.push(result);
+        let (first, last) = span.unwrap_or((begin, end));
+        span = Some((first.min(begin), last.max(end)));
+    }
+    let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+    Ok(Done { results, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_work_and_the_time_is_that_of_all() {
+        let done = work(3, Some(Duration::from_millis(20)), |worker| {
+            let mut n = 0u64;
+            while !worker.is_over() {
+                n += 1;
+            }
+            Ok((worker.number, n))
+        })
+        .unwrap();
+        assert!(done.seconds >= 0.02);
+        assert_eq!(done.results.len(), 3);
+        assert!(done.results.iter().all(|&(_, n)| n > 0));
+    }
+
+    #[test]
+    fn a_wrong_answer_is_everybodys() {
+        let done = work(2, None, |worker| match worker.number {
+            0 => Ok(()),
+            _ => Err(Failure::wrong("tree", "7")),
+        });
+        assert_eq!(done.err().unwrap().to_string(), "wrong answer of tree: 7");
+    }
+}

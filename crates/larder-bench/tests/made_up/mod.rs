@@ -1,0 +1,343 @@
+//! Made-up results of every kind that the report has to draw. They are inputs of tests, and say so.
+
+use larder_bench::result::{
+    BaseNow, Better, Event, Happened, Phase, Plot, Point, Published, Recording, Sample, Scale,
+    Study, X,
+};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A text that would do harm in a page that forgets to escape.
+pub const HOSTILE: &str =
+    "</script><script>document.documentElement.dataset.error='escaped'</script>\"'&<b>";
+
+/// An empty folder for one test.
+pub fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if path.exists() {
+        std::fs::remove_dir_all(&path).expect("it is ours");
+    }
+    std::fs::create_dir_all(&path).expect("a folder can be made");
+    path
+}
+
+/// Everything at once: two studies, a tree, and the file of `make bench`. `slower` times each
+/// figure of Larder.
+pub fn write_all(folder: &Path, slower: f64) {
+    times(slower).write(folder).expect("written");
+    threads(slower).write(folder).expect("written");
+    tree()
+        .write(&folder.join("catree-adapting.json"))
+        .expect("written");
+    std::fs::write(folder.join("bench.csv"), BENCH).expect("written");
+}
+
+const BENCH: &str = "# commit: \"made up\"\n# otp: \"25\"\n# runs: 3\n\
+rows,row,type,operation,unit,ets,larder,ratio,ratio_least,ratio_most,target,met,runs,ets_info,larder_info\n\
+65536,lookup,set,\"lookup, random\",ns,218,150,0.69,0.66,0.71,1,true,3,,\n\
+65536,insert,set,\"insert, random\",ns,244,260,1.07,0.95,1.15,1,false,3,,\n\
+65536,lookup,ordered_set,\"lookup, random\",ns,323,190,0.59,0.58,0.62,1,true,3,,\n\
+65536,memory,set,set,bytes,82.3,13.8,0.168,0.168,0.168,0.4,true,1,,\n";
+
+fn plot(id: &str, title: &str, x: (&str, Scale), y: (&str, Scale), note: &str) -> Plot {
+    Plot {
+        id: id.into(),
+        title: title.into(),
+        x_label: x.0.into(),
+        y_label: y.0.into(),
+        x_scale: x.1,
+        y_scale: y.1,
+        note: note.into(),
+    }
+}
+
+fn study(name: &str, title: &str) -> Study {
+    let facts = [
+        ("processor", "a made-up processor"),
+        ("cores", "2"),
+        ("rustc", "1.95.0"),
+    ];
+    Study {
+        study: name.into(),
+        title: title.into(),
+        source: "made-up figures, for a test of the report".into(),
+        machine: facts.map(|(name, fact)| (name.into(), fact.into())).into(),
+        commit: "0123456789ab".into(),
+        started: "2026-11-22T06:00:00Z".into(),
+        seconds: 123.0,
+        settings: BTreeMap::from([("seed".into(), "1".into())]),
+        skipped: vec![
+            "54 M keys: they need 12 GB, and there are 8".into(),
+            HOSTILE.into(),
+        ],
+        checks: vec!["all counts are right".into()],
+        ..Study::default()
+    }
+}
+
+fn add(study: &mut Study, plot: &str, series: &str, x: X, y: f64, spread: f64, better: Better) {
+    study.points.push(Point {
+        plot: plot.into(),
+        series: series.into(),
+        x,
+        y,
+        low: y * (1.0 - spread),
+        high: y * (1.0 + spread),
+        unit: if better == Better::Less {
+            "ns"
+        } else {
+            "M op/s"
+        }
+        .into(),
+        runs: 3,
+        better,
+    });
+}
+
+/// A study of times by table size, with published figures, a plot of names, a crowded plot and a
+/// figure of zero.
+fn times(slower: f64) -> Study {
+    let mut study = study("ets-2003", "Seven workloads of 2003, on every table type");
+    let types: [(&str, f64, f64); 7] = [
+        ("default", 38.0 * slower, 0.10),
+        ("set", 70.0, 0.22),
+        ("ordered_set", 118.0, 0.32),
+        ("btree", 150.0, 0.24),
+        ("judysl", 96.0, 0.16),
+        ("judyesl", 90.0, 0.15),
+        ("judyeh", 60.0, 0.2),
+    ];
+    study.plots = vec![
+        plot(
+            "random-lookup",
+            "Random lookup, by table size",
+            ("keys", Scale::Log),
+            ("nanoseconds an operation", Scale::Log),
+            "The paper's figures are ratios to set; they are drawn as times of our set.",
+        ),
+        plot(
+            "workloads",
+            "All workloads at 700 k keys",
+            ("workload", Scale::Names),
+            ("nanoseconds an operation", Scale::Linear),
+            "",
+        ),
+        plot(
+            "growth",
+            "Inserts, million by million",
+            ("million", Scale::Linear),
+            ("milliseconds", Scale::Linear),
+            "",
+        ),
+    ];
+    for (i, (name, at_thousand, steep)) in types.iter().enumerate() {
+        for keys in [700.0, 7e3, 7e4, 7e5, 7e6, 21e6] {
+            let y = at_thousand * (keys / 700f64).powf(*steep);
+            add(
+                &mut study,
+                "random-lookup",
+                name,
+                keys.into(),
+                y,
+                0.04 + 0.03 * i as f64,
+                Better::Less,
+            );
+        }
+        for (j, workload) in [
+            "sequential insert",
+            "random insert",
+            "sequential lookup",
+            "random lookup",
+            "traversal",
+            "counter",
+            "deletion",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let y = at_thousand * (1.0 + ((i * 7 + j * 3) % 5) as f64 * 0.3);
+            add(
+                &mut study,
+                "workloads",
+                name,
+                (*workload).into(),
+                y,
+                0.08,
+                Better::Less,
+            );
+        }
+        for million in 0..100 {
+            let pause = if million % 16 == 3 * i { 8.0 } else { 1.0 };
+            add(
+                &mut study,
+                "growth",
+                name,
+                (million as f64).into(),
+                at_thousand * pause,
+                0.1,
+                Better::Less,
+            );
+        }
+    }
+    add(
+        &mut study,
+        "workloads",
+        HOSTILE,
+        "deletion".into(),
+        0.0,
+        0.0,
+        Better::Less,
+    );
+    for (series, x, value) in [
+        ("judyeh", 21e6, 560.0),
+        ("judysl", 21e6, 420.0),
+        ("set", 21e6, 680.0),
+    ] {
+        study.published.push(Published {
+            plot: "random-lookup".into(),
+            series: series.into(),
+            x: x.into(),
+            value,
+            unit: "ns".into(),
+            source: "made up: figure 4".into(),
+        });
+    }
+    study
+}
+
+/// Throughput by threads: more is better, and Larder loses in one plot.
+fn threads(slower: f64) -> Study {
+    let mut study = study("ets-2013", "Throughput on one table, by release");
+    let presets = [
+        ("default", 9.0 / slower, 1.9),
+        ("R11B", 2.0, 0.8),
+        ("R13B02", 2.6, 1.3),
+        ("R16B", 2.9, 1.7),
+        ("OTP 22", 3.0, 1.8),
+    ];
+    for (id, title, gain) in [
+        ("lookups", "99 % lookups", 1.0),
+        ("updates", "90 % lookups", 0.22),
+    ] {
+        study.plots.push(plot(
+            id,
+            title,
+            ("threads", Scale::Linear),
+            ("million operations a second", Scale::Linear),
+            "",
+        ));
+        for (name, one, speedup) in presets {
+            let one = if name == "default" { one * gain } else { one };
+            for threads in [1.0, 2.0, 4.0] {
+                let y = one * f64::powf(speedup, f64::log2(threads));
+                add(&mut study, id, name, threads.into(), y, 0.05, Better::More);
+            }
+        }
+    }
+    study
+}
+
+/// A tree over a million keys whose first half is split until 32 bases are there, and joined again.
+fn tree() -> Recording {
+    let (mut tree, mut bases, mut next) =
+        (Recording::default(), vec![(0u64, 0.0f64, 0usize)], 1u64);
+    tree.title = "Two threads on one half of the keys, then on none.".into();
+    tree.keys = [0.0, 1e6];
+    tree.threads = 2;
+    tree.phases = vec![
+        Phase {
+            at: 0.0,
+            text: "updates on the first half".into(),
+        },
+        Phase {
+            at: 60.0,
+            text: "lookups alone".into(),
+        },
+    ];
+    let mut at = 0.0;
+    sample(&mut tree, &bases, at);
+    while bases.len() < 32 {
+        at += 1.7;
+        let which = (next as usize * 5) % bases.len().div_ceil(2);
+        let (base, from, depth) = bases[which];
+        let end = bases.get(which + 1).map_or(1e6, |next| next.1);
+        let middle = (from + end) / 2.0;
+        bases.splice(
+            which..=which,
+            [(next, from, depth + 1), (next + 1, middle, depth + 1)],
+        );
+        event(
+            &mut tree,
+            at,
+            Happened::Split,
+            (base, None),
+            vec![next, next + 1],
+            [from, end],
+            Some(middle),
+        );
+        next += 2;
+        sample(&mut tree, &bases, at + 0.5);
+    }
+    while bases.len() > 4 {
+        at += 1.9;
+        let which = (next as usize * 3) % (bases.len() - 1);
+        let (left, right) = (bases[which], bases[which + 1]);
+        let end = bases.get(which + 2).map_or(1e6, |next| next.1);
+        bases.splice(
+            which..=which + 1,
+            [(next, left.1, left.2.min(right.2).saturating_sub(1))],
+        );
+        event(
+            &mut tree,
+            at,
+            Happened::Join,
+            (left.0, Some(right.0)),
+            vec![next],
+            [left.1, end],
+            None,
+        );
+        next += 1;
+        sample(&mut tree, &bases, at + 0.5);
+    }
+    tree
+}
+
+fn event(
+    tree: &mut Recording,
+    at: f64,
+    event: Happened,
+    (base, with): (u64, Option<u64>),
+    becomes: Vec<u64>,
+    keys: [f64; 2],
+    at_key: Option<f64>,
+) {
+    let split = event == Happened::Split;
+    tree.events.push(Event {
+        at,
+        event,
+        base,
+        with,
+        becomes,
+        keys,
+        at_key,
+        count: if split { 1002 } else { -1001 },
+        entries: 400,
+        thread: tree.events.len() % 2,
+    });
+}
+
+fn sample(tree: &mut Recording, bases: &[(u64, f64, usize)], at: f64) {
+    let now = |(i, (base, from, depth)): (usize, &(u64, f64, usize))| BaseNow {
+        base: *base,
+        from: *from,
+        depth: *depth,
+        count: (i as i64 * 211) % 1000 - if at > 60.0 { 900 } else { 100 },
+        entries: 300 + i,
+    };
+    let threads = vec![Some((at * 7919.0) % 5e5), Some((at * 104_729.0) % 5e5)];
+    tree.samples.push(Sample {
+        at,
+        bases: bases.iter().enumerate().map(now).collect(),
+        threads,
+    });
+}

@@ -1,0 +1,130 @@
+//! What is in the page and in the files, without a browser.
+
+mod made_up;
+
+use larder_bench::report::{write, Error, Written};
+use std::path::Path;
+
+fn report(folder: &Path, against: Option<&Path>) -> (Written, String) {
+    let written = write(folder, against, &folder.join("report.html")).expect("a report");
+    let page = std::fs::read_to_string(&written.page).expect("it was written");
+    (written, page)
+}
+
+#[test]
+fn everything_is_in_one_page_that_fetches_nothing() {
+    let folder = made_up::folder("one-page");
+    made_up::write_all(&folder, 1.0);
+    let (written, page) = report(&folder, None);
+    assert_eq!(written.studies, 3);
+    for needle in ["src=", "@import", "url(", "http://", "https://"] {
+        let found = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!found.contains(needle), "the page has {needle}");
+    }
+    for plot in [
+        "ets-2003-random-lookup",
+        "ets-2013-updates",
+        "make-bench-ns-65536",
+    ] {
+        assert!(page.contains(&format!("<figure id=\"{plot}\"")), "{plot}");
+    }
+    assert_eq!(page.matches("<figure").count(), 3 + 2 + 2 + 1);
+}
+
+#[test]
+fn all_text_is_escaped() {
+    let folder = made_up::folder("escaped");
+    made_up::write_all(&folder, 1.0);
+    let (written, page) = report(&folder, None);
+    assert!(!page.contains("<b>") && !page.contains("</script><script>document"));
+    assert!(page.contains("&lt;/script&gt;&lt;script&gt;document"));
+    for plot in &written.plots {
+        let text = std::fs::read_to_string(plot).expect("a plot");
+        assert!(
+            text.starts_with("<svg") && text.ends_with("</svg>"),
+            "{plot:?}"
+        );
+        assert!(!text.contains("<b>"), "{plot:?}");
+    }
+}
+
+#[test]
+fn every_plot_is_a_file_too() {
+    let folder = made_up::folder("files");
+    made_up::write_all(&folder, 1.0);
+    let (written, _) = report(&folder, None);
+    assert_eq!(written.plots.len(), 8);
+    let lookup = std::fs::read_to_string(folder.join("report-plots/ets-2003-random-lookup.svg"))
+        .expect("a plot");
+    // Seven series of six points, three published figures; a marker each, and one in each entry of
+    // the legend.
+    assert_eq!(lookup.matches("class=\"mark\"").count(), 7 * 6 + 3 + 10);
+    assert!(lookup.contains("judyeh (published)"));
+    let growth =
+        std::fs::read_to_string(folder.join("report-plots/ets-2003-growth.svg")).expect("a plot");
+    assert_eq!(
+        growth.matches("class=\"area\"").count(),
+        7,
+        "a hundred places are too many for markers"
+    );
+}
+
+#[test]
+fn the_summary_tells_wins_losses_and_noise() {
+    let folder = made_up::folder("summary");
+    made_up::write_all(&folder, 1.0);
+    let (_, page) = report(&folder, None);
+    // Made so: the default wins at all sizes, with spreads apart from the second at the larger
+    // ones; it loses where a fifth of the lookups are gone.
+    assert!(page.contains("default: 6 of 6"), "random lookup");
+    assert!(
+        page.contains("better at 0, open at 0, worse at 3"),
+        "updates"
+    );
+    assert!(page.contains("within the noise"));
+}
+
+#[test]
+fn two_runs_are_compared() {
+    let (new, old) = (made_up::folder("new"), made_up::folder("old"));
+    made_up::write_all(&new, 2.0);
+    made_up::write_all(&old, 1.0);
+    let (_, page) = report(&new, Some(&old));
+    // The default became twice as slow in 6 + 7 + 100 + 3 + 3 figures; six other types have the
+    // others.
+    assert!(
+        page.contains(
+            "<strong>0</strong> are clearly better here, <strong>119</strong> clearly worse"
+        ),
+        "{}",
+        part(&page)
+    );
+    let (_, same) = report(&old, Some(&old));
+    assert!(same
+        .contains("<strong>0</strong> are clearly better here, <strong>0</strong> clearly worse"));
+}
+
+fn part(page: &str) -> &str {
+    let at = page.find("id=\"versus\"").unwrap_or(0);
+    &page[at..(at + 600).min(page.len())]
+}
+
+#[test]
+fn what_can_not_be_read_is_an_error() {
+    let folder = made_up::folder("errors");
+    let out = folder.join("report.html");
+    assert!(matches!(write(&folder, None, &out), Err(Error::Nothing(_))));
+    std::fs::write(folder.join("bad.json"), "{\"study\": 7}").expect("written");
+    assert!(matches!(write(&folder, None, &out), Err(Error::Form(..))));
+    std::fs::write(folder.join("bad.json"), "{").expect("written");
+    assert!(write(&folder, None, &out).is_err());
+    std::fs::remove_file(folder.join("bad.json")).expect("ours");
+    made_up::write_all(&folder, 1.0);
+    std::fs::copy(folder.join("ets-2003.json"), folder.join("again.json")).expect("copied");
+    assert!(matches!(write(&folder, None, &out), Err(Error::Twice(..))));
+    assert!(matches!(
+        write(&folder.join("none"), None, &out),
+        Err(Error::Io(..))
+    ));
+    assert!(!out.exists());
+}

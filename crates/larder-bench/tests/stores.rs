@@ -1,0 +1,122 @@
+//! Every peer of this build goes through the workload, small; a peer that lies is found out; the
+//! program writes a study.
+
+use larder_bench::stores::peer::{Peer, Trouble};
+use larder_bench::stores::{make, names, rust, servers, workload};
+use std::process::Command;
+
+/// Whether a program is installed.
+fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    folders.any(|folder| folder.join(program).is_file())
+}
+
+#[test]
+fn every_peer_gives_right_answers() {
+    for name in names() {
+        let program = servers::NAMES.iter().find(|(of, _)| *of == name);
+        let mut peer = match make(name) {
+            Err(Trouble::Absent(why)) if program.is_some_and(|(_, it)| !installed(it)) => {
+                eprintln!("{name} is not installed: {why}");
+                continue;
+            }
+            made => made.unwrap_or_else(|why| panic!("{name}: {why}")),
+        };
+        let figures = workload::run(&mut *peer, 5000, 3000);
+        let figures = figures.unwrap_or_else(|why| panic!("{name}: {why}"));
+        for step in ["insert", "hit", "miss", "bytes"] {
+            assert!(
+                figures.iter().any(|(of, _)| *of == step),
+                "{name} has no {step}"
+            );
+        }
+    }
+}
+
+/// The standard map, with one fault.
+struct Liar {
+    inner: Box<dyn Peer>,
+    fault: &'static str,
+}
+
+impl Peer for Liar {
+    fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
+        let (mut keys, mut values) = (keys.to_vec(), values.to_vec());
+        match self.fault {
+            "loses a key" => (_, _) = (keys.pop(), values.pop()),
+            "spoils a value" => values[0] ^= 1,
+            _ => {}
+        }
+        self.inner.insert(&keys, &values)
+    }
+    fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+        let found = self.inner.get(keys, values)?;
+        let more = usize::from(self.fault == "makes up a key" && found < keys.len());
+        Ok(found + more)
+    }
+    fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+        let left = usize::from(self.fault == "forgets an append");
+        self.inner.append(&keys[left..], piece)
+    }
+    fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
+        self.inner.read(key, out)
+    }
+}
+
+#[test]
+fn a_peer_that_lies_is_found_out() {
+    let run = |fault| {
+        let inner = rust::make("std HashMap").expect("it is always there");
+        workload::run(&mut Liar { inner, fault }, 3000, 2000)
+    };
+    assert!(run("nothing").is_ok());
+    for fault in [
+        "loses a key",
+        "spoils a value",
+        "makes up a key",
+        "forgets an append",
+    ] {
+        assert!(matches!(run(fault), Err(Trouble::Wrong(_))), "it {fault}");
+    }
+}
+
+#[test]
+fn a_run_leaves_a_study_that_says_what_it_could_not_get() {
+    let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-study");
+    let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
+        .args([
+            "peers",
+            "run",
+            "--entries",
+            "3000",
+            "--appends",
+            "1000",
+            "--runs",
+            "2",
+        ])
+        .args(["--only", "HashMap,larder", "--jvm", "/nonexistent", "--out"])
+        .arg(&out)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{output:?}");
+    let study = larder_bench::result::Study::read(&out.join("peers.json")).expect("a study");
+    let of = |plot: &str, series: &str| {
+        let mut points = study.points.iter();
+        points.any(|point| point.plot == plot && point.series == series && point.y > 0.0)
+    };
+    for plot in ["insert", "hit", "miss", "append"] {
+        assert!(of(plot, "larder hash") && of(plot, "std HashMap"), "{plot}");
+    }
+    assert!(study.skipped.iter().any(|text| text.contains("JVM")));
+    assert!(study.points.iter().all(|point| point.runs == 2));
+}
+
+#[test]
+fn who_is_not_there_is_said_to_be_absent() {
+    let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
+        .args(["peers", "one", "no such peer", "10", "10"])
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(3));
+}
