@@ -85,16 +85,7 @@ fn a_peer_that_lies_is_found_out() {
 fn a_run_leaves_a_study_that_says_what_it_could_not_get() {
     let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers-study");
     let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
-        .args([
-            "peers",
-            "run",
-            "--entries",
-            "3000",
-            "--appends",
-            "1000",
-            "--runs",
-            "2",
-        ])
+        .args("peers run --entries 3000 --appends 1000 --runs 2".split(' '))
         .args(["--only", "HashMap,larder", "--jvm", "/nonexistent", "--out"])
         .arg(&out)
         .output()

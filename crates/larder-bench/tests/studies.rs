@@ -1,7 +1,7 @@
 //! Every study, tiny: its files have the shape that reports are drawn from, its answers were
 //! checked, and a structure that is wrong makes it fail.
 
-use larder_bench::result::{Happened, Recording, Scale, Study, X};
+use larder_bench::result::{Happened, Point, Recording, Scale, Study, X};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -87,10 +87,17 @@ fn shape(study: &Study, name: &str) {
 
 /// Whether the plot has a point of this series.
 fn has(study: &Study, plot: &str, series: &str) -> bool {
-    study
-        .points
-        .iter()
-        .any(|p| p.plot == plot && p.series == series)
+    let mut points = study.points.iter();
+    points.any(|p| p.plot == plot && p.series == series)
+}
+
+/// Each of the plots has points of all the series.
+fn all_have(study: &Study, plots: &str, series: &str) {
+    for plot in plots.split(", ") {
+        for series in series.split(", ") {
+            assert!(has(study, plot, series), "{plot}, {series}");
+        }
+    }
 }
 
 /// A planted fault makes the study fail, by its name, and nothing is written.
@@ -108,42 +115,17 @@ fn fails(name: &str, more: &[&str]) {
 #[test]
 fn ets_2003() {
     let (study, _folder) = passes("ets-2003", &[]);
-    for plot in [
-        "insert-sequential",
-        "lookup-random",
-        "traversal",
-        "relative-insert-random",
-        "memory",
-        "bytes",
-    ] {
-        for series in [
-            "set",
-            "ordered_set",
-            "btree",
-            "default set",
-            "default ordered_set",
-            "catree",
-            "judysl",
-            "judyesl",
-            "judyeh",
-        ] {
-            assert!(has(&study, plot, series), "{plot}, {series}");
-        }
-    }
-    let one = study
-        .points
-        .iter()
-        .filter(|p| p.plot == "relative-deletion" && p.series == "set");
-    assert!(
-        one.clone().count() > 0
-            && one
-                .clone()
-                .all(|p| (p.y, p.low, p.high) == (100.0, 100.0, 100.0))
+    all_have(
+        &study,
+        "insert-sequential, lookup-random, traversal, relative-insert-random, memory, bytes",
+        "set, ordered_set, btree, default set, default ordered_set, catree, judysl, judyesl, judyeh",
     );
-    assert!(study
-        .published
-        .iter()
-        .any(|p| p.plot == "memory" && p.series == "set" && p.value == 980.0));
+    let own = |p: &&Point| p.plot == "relative-deletion" && p.series == "set";
+    let own: Vec<_> = study.points.iter().filter(own).collect();
+    let whole = |p: &&Point| (p.y, p.low, p.high) == (100.0, 100.0, 100.0);
+    assert!(!own.is_empty() && own.iter().all(whole));
+    let mut published = study.published.iter();
+    assert!(published.any(|p| p.plot == "memory" && p.series == "set" && p.value == 980.0));
     assert!(study.skipped.iter().any(|s| s.contains("54,000,000 keys")));
     fails("ets-2003", &[]);
     let (study, _folder) = passes("ets-2003", &["--sizes", "300,500", "--only", "=set"]);
@@ -166,33 +148,12 @@ fn sizes(study: &Study) -> Vec<f64> {
 #[test]
 fn ets_2013() {
     let (study, _folder) = passes("ets-2013", &["--threads", "2"]);
-    for series in [
-        "R11B set",
-        "R13B02 set",
-        "R14B set",
-        "R16B set",
-        "OTP 25 set",
-        "OTP 22 ordered_set",
-        "default set",
-        "skiplist",
-    ] {
-        for plot in [
-            "insert",
-            "lookups-90",
-            "lookups-99",
-            "lookups-100",
-            "delete",
-        ] {
-            assert!(has(&study, plot, series), "{plot}, {series}");
-        }
-    }
-    for plot in [
-        "reader-groups",
-        "bucket-locks",
-        "options",
-        "stacks",
-        "registry",
-    ] {
+    all_have(
+        &study,
+        "insert, lookups-90, lookups-99, lookups-100, delete",
+        "R11B set, R13B02 set, R14B set, R16B set, OTP 25 set, OTP 22 ordered_set, default set, skiplist",
+    );
+    for plot in "reader-groups, bucket-locks, options, stacks, registry".split(", ") {
         assert!(study.points.iter().any(|p| p.plot == plot), "{plot}");
     }
     fails("ets-2013", &[]);
@@ -234,23 +195,11 @@ fn ordered_set() {
 #[test]
 fn big_memory() {
     let (study, _folder) = passes("big-memory", &[]);
-    for plot in [
-        "growth",
-        "slowest",
-        "entry",
-        "append-rate",
-        "append-latency",
-        "sizes",
-    ] {
-        for series in [
-            "default hash",
-            "default ordered",
-            "btree",
-            "BTreeMap of Vec",
-        ] {
-            assert!(has(&study, plot, series), "{plot}, {series}");
-        }
-    }
+    all_have(
+        &study,
+        "growth, slowest, entry, append-rate, append-latency, sizes",
+        "default hash, default ordered, btree, BTreeMap of Vec",
+    );
     assert!(has(&study, "growth", "hashbrown"));
     fails("big-memory", &[]);
 }
@@ -282,21 +231,11 @@ fn erlang() {
     let more = ["--root", root.as_str()];
     if built {
         let (study, _folder) = passes("erlang", &more);
-        for series in [
-            "ets set",
-            "ets ordered_set",
-            "larder set",
-            "larder ordered_set",
-        ] {
-            for plot in [
-                "lookup-random",
-                "insert-sequential",
-                "disjoint",
-                "scenarios-1",
-            ] {
-                assert!(has(&study, plot, series), "{plot}, {series}");
-            }
-        }
+        all_have(
+            &study,
+            "lookup-random, insert-sequential, disjoint, scenarios-1",
+            "ets set, ets ordered_set, larder set, larder ordered_set",
+        );
         assert!(study.settings.contains_key("OTP"));
         fails("erlang", &[&more[..], &["--only", "ets set"]].concat());
         let chosen = ["--sizes", "300,500", "--only", "=larder set"];
@@ -331,13 +270,7 @@ fn what_there_is_not_is_said() {
         .output()
         .expect("the program starts");
     let text = String::from_utf8_lossy(&list.stdout);
-    for name in [
-        "ets-2003",
-        "ets-2013",
-        "ordered-set",
-        "big-memory",
-        "erlang",
-    ] {
+    for name in "ets-2003, ets-2013, ordered-set, big-memory, erlang".split(", ") {
         assert!(text.contains(name), "{name}");
     }
 }

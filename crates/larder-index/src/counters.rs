@@ -1,26 +1,16 @@
 //! What an index counts of itself. Its entries are not among that: each write would count, and all
 //! threads would meet there; leaves know how many they have.
-//!
-//! An index begins with one number of bytes. When a writer meets another, on a leaf or at that
-//! number, the index gets one for each of some groups of threads. The sum is exact when nobody
-//! writes.
 
-use crate::sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use crate::striped::Striped;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::Stats;
-use crossbeam_utils::CachePadded;
-use std::cell::Cell;
-use std::sync::OnceLock;
-
-const STRIPES: usize = 16;
 
 // Ordering, for all of this file: Relaxed. A counter orders nothing else.
 
 /// What an index counts.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
-    bytes: AtomicIsize,
-    /// More bytes, of each group of threads.
-    stripes: OnceLock<Box<[CachePadded<AtomicIsize>]>>,
+    bytes: Striped,
     leaves: AtomicUsize,
     nodes: AtomicUsize,
     splits: AtomicU64,
@@ -28,45 +18,10 @@ pub(crate) struct Counters {
     contended: AtomicU64,
 }
 
-/// The calling thread's stripe.
-fn mine() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            // Ordering: Relaxed, see above.
-            mine.set(NEXT.fetch_add(1, Relaxed) % STRIPES);
-        }
-        mine.get()
-    })
-}
-
 impl Counters {
     /// Adds to the bytes of memory.
     pub(crate) fn add_bytes(&self, n: isize) {
-        if let Some(stripes) = self.stripes.get() {
-            // Ordering: Relaxed, see above.
-            stripes[mine()].fetch_add(n, Relaxed);
-            return;
-        }
-        // Ordering: Relaxed, see above.
-        let now = self.bytes.load(Relaxed);
-        // Ordering: Relaxed, see above.
-        let alone = self.bytes.compare_exchange(now, now + n, Relaxed, Relaxed);
-        if alone.is_err() {
-            // Ordering: Relaxed, see above.
-            self.bytes.fetch_add(n, Relaxed);
-            self.stripe();
-        }
-    }
-
-    /// From now on bytes are counted by groups of threads.
-    #[cold]
-    fn stripe(&self) {
-        self.stripes
-            .get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
+        self.bytes.add(n);
     }
 
     /// A leaf of this size came.
@@ -119,17 +74,12 @@ impl Counters {
     pub(crate) fn contended(&self) {
         // Ordering: Relaxed, see above.
         self.contended.fetch_add(1, Relaxed);
-        self.stripe();
+        self.bytes.stripe();
     }
 
     /// Bytes of leaves, nodes, outside objects and stripes.
     pub(crate) fn bytes(&self) -> usize {
-        let stripes = self.stripes.get().map_or(&[][..], |stripes| stripes);
-        // Ordering: Relaxed, see above.
-        let striped: isize = stripes.iter().map(|s| s.load(Relaxed)).sum();
-        // Ordering: Relaxed, see above.
-        let sum = self.bytes.load(Relaxed) + striped;
-        sum.max(0) as usize + size_of_val(stripes)
+        self.bytes.sum().max(0) as usize + self.bytes.memory()
     }
 
     /// All but the depth.

@@ -78,6 +78,7 @@ mod outside;
 mod scratch;
 mod seqlock;
 mod shared;
+mod striped;
 #[doc(hidden)]
 pub mod sync;
 mod traits;
@@ -97,6 +98,7 @@ pub use memory::bytes_taken;
 pub use memory::quarantine::Quarantine;
 pub use memory::{trim, trim_arenas, Allocator};
 pub use outside::retire::{garbage_waits, on_garbage};
+pub use striped::Striped;
 #[cfg(larder_model)]
 pub use sync::pin;
 pub use traits::*;

@@ -9,8 +9,8 @@ macro_rules! upkeep {
         }
 
         /// Removes everything, and leaves the memory to be given back by
-        /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be used.
-        /// O(1).
+        /// [`free_some`](Self::free_some), or by `drop`. The array is empty at once and can be
+        /// used. O(1).
         pub fn clear_later(&mut self) {
             self.$tree.clear_later();
         }

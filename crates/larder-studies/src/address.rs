@@ -56,7 +56,7 @@ impl Address {
     }
 
     /// The first hash past the bucket of this one; none at the end.
-    pub(crate) fn past(self, hash: u64) -> Option<u64> {
+    fn past(self, hash: u64) -> Option<u64> {
         let depth = self.depth(self.bucket(hash));
         if depth == 0 {
             return None;
@@ -65,8 +65,31 @@ impl Address {
         (hash & !(step - 1)).checked_add(step)
     }
 
+    /// Calls `each` with the buckets from a hash on (from the edge, if it is none), until it
+    /// answers false; answers whether the end was reached.
+    pub(crate) fn walk(
+        self,
+        forward: bool,
+        from: Option<u64>,
+        mut each: impl FnMut(usize) -> bool,
+    ) -> bool {
+        let mut hash = from.unwrap_or(if forward { 0 } else { u64::MAX });
+        while each(self.bucket(hash)) {
+            let next = if forward {
+                self.past(hash)
+            } else {
+                self.before(hash)
+            };
+            match next {
+                Some(next) => hash = next,
+                None => return true,
+            }
+        }
+        false
+    }
+
     /// The last hash before the bucket of this one; none at the beginning.
-    pub(crate) fn before(self, hash: u64) -> Option<u64> {
+    fn before(self, hash: u64) -> Option<u64> {
         let depth = self.depth(self.bucket(hash));
         if depth == 0 {
             return None;

@@ -217,23 +217,9 @@ impl<W: Send + Sync> Sequential<W> for Chained<W> {
     }
 
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        let forward = cut.is_forward();
-        let edge = if forward { 0 } else { u64::MAX };
-        let mut hash = cut.bytes().map_or(edge, hash_of);
-        loop {
-            if !self.walk_page(self.address.bucket(hash), cut, f) {
-                return false;
-            }
-            let next = if forward {
-                self.address.past(hash)
-            } else {
-                self.address.before(hash)
-            };
-            match next {
-                Some(next) => hash = next,
-                None => return true,
-            }
-        }
+        let from = cut.bytes().map(hash_of);
+        let each = |bucket| self.walk_page(bucket, cut, f);
+        self.address.walk(cut.is_forward(), from, each)
     }
 
     fn pop(&mut self) -> Option<W> {

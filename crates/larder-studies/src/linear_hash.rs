@@ -314,24 +314,11 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     }
 
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        let forward = cut.is_forward();
-        let edge = if forward { 0 } else { u64::MAX };
-        let mut hash = cut.bytes().map_or(edge, |bytes| self.hash(bytes));
-        loop {
-            let head = self.head(self.address.bucket(hash));
-            if !self.chains.walk(head, cut, |node| !node.mark, f) {
-                return false;
-            }
-            let next = if forward {
-                self.address.past(hash)
-            } else {
-                self.address.before(hash)
-            };
-            match next {
-                Some(next) => hash = next,
-                None => return true,
-            }
-        }
+        let from = cut.bytes().map(|bytes| self.hash(bytes));
+        self.address.walk(cut.is_forward(), from, |bucket| {
+            let head = self.head(bucket);
+            self.chains.walk(head, cut, |node| !node.mark, f)
+        })
     }
 
     fn pop(&mut self) -> Option<W> {

@@ -13,7 +13,7 @@
 use crate::counts::Counts;
 use crate::fill;
 use crate::position::{Asked, Order, HASH};
-use crate::scheme::{Old, Scheme};
+use crate::scheme::{as_the_scheme_says, Old, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, ValueList, Word};
 use crate::Cut;
@@ -247,23 +247,5 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         empty
     }
 
-    fn len(&self) -> usize {
-        self.counts.len()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>() + self.scheme.memory(&larder_index::pin()) + self.counts.bytes()
-    }
-
-    fn stats(&self) -> Stats {
-        self.scheme.stats(&larder_index::pin())
-    }
-
-    fn limit(&self) -> Option<usize> {
-        self.scheme.limit()
-    }
-
-    fn freeze(&self, on: bool) {
-        self.scheme.freeze(on);
-    }
+    as_the_scheme_says!();
 }

@@ -115,3 +115,30 @@ impl<W> Scheme<W> for Box<dyn Scheme<W>> {
         (**self).freeze(on);
     }
 }
+
+/// What an index of a scheme, with its counts, says of both.
+macro_rules! as_the_scheme_says {
+    () => {
+        fn len(&self) -> usize {
+            self.counts.len()
+        }
+
+        fn memory(&self) -> usize {
+            size_of::<Self>() + self.scheme.memory(&larder_index::pin()) + self.counts.bytes()
+        }
+
+        fn stats(&self) -> Stats {
+            self.scheme.stats(&larder_index::pin())
+        }
+
+        fn limit(&self) -> Option<usize> {
+            self.scheme.limit()
+        }
+
+        fn freeze(&self, on: bool) {
+            self.scheme.freeze(on);
+        }
+    };
+}
+
+pub(crate) use as_the_scheme_says;

@@ -4,7 +4,7 @@
 use crate::counts::Counts;
 use crate::fill;
 use crate::position::Order;
-use crate::scheme::Scheme;
+use crate::scheme::{as_the_scheme_says, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, Word};
 use crate::Cut;
@@ -131,23 +131,5 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
         empty
     }
 
-    fn len(&self) -> usize {
-        self.counts.len()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>() + self.scheme.memory(&larder_index::pin()) + self.counts.bytes()
-    }
-
-    fn stats(&self) -> Stats {
-        self.scheme.stats(&larder_index::pin())
-    }
-
-    fn limit(&self) -> Option<usize> {
-        self.scheme.limit()
-    }
-
-    fn freeze(&self, on: bool) {
-        self.scheme.freeze(on);
-    }
+    as_the_scheme_says!();
 }

@@ -9,8 +9,8 @@ use crate::maps::peers::{each_map, Count, Map, OnMap, Only};
 use crate::maps::resident;
 use crate::table::{announce, Report};
 use crate::time::counting::counted;
+use crate::time::timed;
 use crate::workload::{random_key, shuffled, value_of};
-use std::time::Instant;
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -152,19 +152,19 @@ const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remo
 /// Nanoseconds of each step, of all entries together. Leaves the map empty.
 fn round<M: Map>(map: &mut M, data: &Data) -> [f64; STEPS.len()] {
     [
-        timed(|| data.insert.iter().for_each(|&k| map.insert(k, value_of(k)))),
-        timed(|| lookups(map, data)),
-        timed(|| dependent_lookups(map, data)),
-        timed(|| {
+        nanoseconds(|| data.insert.iter().for_each(|&k| map.insert(k, value_of(k)))),
+        nanoseconds(|| lookups(map, data)),
+        nanoseconds(|| dependent_lookups(map, data)),
+        nanoseconds(|| {
             assert!(
                 data.missing.iter().all(|&k| map.get(k).is_none()),
                 "{} makes up entries",
                 M::NAME
             )
         }),
-        timed(|| scan(map, data)),
+        nanoseconds(|| scan(map, data)),
         {
-            let time = timed(|| data.visit.iter().for_each(|&k| map.remove(k)));
+            let time = nanoseconds(|| data.visit.iter().for_each(|&k| map.remove(k)));
             assert!(
                 data.insert.iter().all(|&k| map.get(k).is_none()),
                 "{} keeps what was removed",
@@ -175,10 +175,8 @@ fn round<M: Map>(map: &mut M, data: &Data) -> [f64; STEPS.len()] {
     ]
 }
 
-fn timed(work: impl FnOnce()) -> f64 {
-    let begin = Instant::now();
-    work();
-    begin.elapsed().as_nanos() as f64
+fn nanoseconds(work: impl FnOnce()) -> f64 {
+    timed(work).1 * 1e9
 }
 
 /// Every answer is compared, and the difference kept, so that no branch waits for memory.

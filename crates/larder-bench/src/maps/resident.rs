@@ -1,6 +1,7 @@
 //! Resident bytes of a structure: those of a fresh process that fills it and does nothing else.
 
 use crate::maps::peers::{each_map, Map, OnMap, Only};
+use crate::time::memory;
 use crate::workload::{random_key, value_of};
 use std::hint::black_box;
 use std::process::Command;
@@ -66,15 +67,5 @@ pub fn of(name: &str, entries: usize) -> f64 {
 
 /// Bytes of this process that are in memory now.
 fn resident() -> usize {
-    let text =
-        std::fs::read_to_string("/proc/self/status").expect("Linux tells of processes in /proc");
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .expect("it tells of resident memory");
-    let kib = line
-        .split_whitespace()
-        .nth(1)
-        .and_then(|word| word.parse::<usize>().ok());
-    kib.expect("in KiB") * 1024
+    memory::resident(std::process::id()).expect("Linux tells of processes in /proc")
 }

@@ -6,10 +6,10 @@
 use crate::maps::peers::larder::{index, key};
 use crate::maps::peers::Only;
 use crate::table::{announce, Report};
+use crate::time::timed;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use larder_index::{pin, Change};
 use larder_term::hash::Seed;
-use std::time::Instant;
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -94,7 +94,7 @@ fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
     let order = visits(case, n);
     let keys = Keys::new(case, n as u64, 0..n as u64);
     let visited = Keys::new(case, n as u64, order.iter().map(|&i| u64::from(i)));
-    let insert = timed(n, |i| {
+    let insert = each(n, |i| {
         let value = value_of(i as u64).to_le_bytes();
         assert!(
             index.update(&pin(), key(&seed, keys.get(i)), &mut |_, _| Change::Put(
@@ -104,12 +104,12 @@ fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
     });
     assert_eq!(index.len(), n, "{}: a key was taken for another", case.name);
     let mut value = Vec::new();
-    let lookup = timed(n, |i| {
+    let lookup = each(n, |i| {
         value.clear();
         assert!(index.get(&pin(), key(&seed, visited.get(i)), &mut value));
         assert_eq!(value, value_of(u64::from(order[i])).to_le_bytes());
     });
-    let remove = timed(n, |i| {
+    let remove = each(n, |i| {
         assert!(index.update(&pin(), key(&seed, keys.get(i)), &mut |_, _| Change::Remove));
     });
     assert!(index.is_empty());
@@ -124,10 +124,8 @@ fn visits(case: &Case, n: usize) -> Vec<u32> {
     (0..n).map(|_| zipf.next(&mut random) as u32).collect()
 }
 
-fn timed(n: usize, work: impl FnMut(usize)) -> f64 {
-    let begin = Instant::now();
-    (0..n).for_each(work);
-    begin.elapsed().as_nanos() as f64 / n as f64
+fn each(n: usize, work: impl FnMut(usize)) -> f64 {
+    timed(|| (0..n).for_each(work)).1 * 1e9 / n as f64
 }
 
 /// Measures, and compares with random keys.

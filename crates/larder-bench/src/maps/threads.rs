@@ -6,10 +6,10 @@
 
 use crate::maps::peers::{each_shared, Count, OnShared, Only, Operations, Shared};
 use crate::table::{announce, Report};
+use crate::time::timed;
+use crate::time::workers::{work, Worker};
 use crate::workload::{random_key, value_of, Mix, Random};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -54,38 +54,19 @@ impl OnShared for Bench<'_> {
 
 /// Operations a second of all threads together, each by its own clock.
 fn rate<S: Shared>(shared: &S, threads: usize, mix: Mix, options: &Options) -> f64 {
-    let (stop, start) = (AtomicBool::new(false), Barrier::new(threads + 1));
-    let cores = core_affinity::get_core_ids().unwrap_or_default();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|i| {
-                let (stop, start, core) = (&stop, &start, cores.get(i).copied());
-                scope.spawn(move || {
-                    core.map(core_affinity::set_for_current);
-                    let mut hand = shared.hand();
-                    start.wait();
-                    let begin = Instant::now();
-                    let done = work(&mut hand, mix, 2 * options.entries, i as u64, stop);
-                    done as f64 / begin.elapsed().as_secs_f64()
-                })
-            })
-            .collect();
-        start.wait();
-        std::thread::sleep(Duration::from_millis(options.ms));
-        // Ordering: Relaxed, nothing but the end is told by it.
-        stop.store(true, Ordering::Relaxed);
-        workers
-            .into_iter()
-            .map(|worker| worker.join().expect("no worker panics"))
-            .sum()
-    })
+    let time = Duration::from_millis(options.ms);
+    let done = work(threads, Some(time), |worker| {
+        let mut hand = shared.hand();
+        let (done, seconds) = timed(|| draw(&mut hand, mix, 2 * options.entries, &worker));
+        Ok(done as f64 / seconds)
+    });
+    done.expect("no worker fails").results.iter().sum()
 }
 
 /// Works until it is told to stop; how many operations that were.
-fn work(hand: &mut impl Operations, mix: Mix, range: u64, seed: u64, stop: &AtomicBool) -> u64 {
-    let (mut random, mut done) = (Random::new(seed + 1), 0);
-    // Ordering: Relaxed, see `rate`.
-    while !stop.load(Ordering::Relaxed) {
+fn draw(hand: &mut impl Operations, mix: Mix, range: u64, worker: &Worker<'_>) -> u64 {
+    let (mut random, mut done) = (Random::new(worker.number as u64 + 1), 0);
+    while !worker.is_over() {
         for _ in 0..64 {
             let key = random_key(random.below(range));
             let what = random.below(100);

@@ -9,24 +9,24 @@
 //! Lines without figures sum up those that follow: they make a plot of their own, which comes
 //! first, with the targets beside.
 
-use crate::report::Error;
 use crate::result::{Better, Plot, Point, Published, Scale, Study};
 use std::collections::BTreeMap;
-use std::path::Path;
 
-/// Where the columns are that are used here.
-struct Columns {
-    rows: usize,
-    kind: usize,
-    operation: usize,
-    unit: usize,
-    ets: usize,
-    larder: usize,
-    ratio: usize,
-    least: usize,
-    most: usize,
-    target: usize,
-    runs: usize,
+/// What is used here of a line. Those that sum up have no figures, but for a ratio.
+#[derive(serde::Deserialize)]
+struct Line {
+    rows: f64,
+    #[serde(rename = "type")]
+    kind: String,
+    operation: String,
+    unit: String,
+    ets: Option<f64>,
+    larder: Option<f64>,
+    ratio: Option<f64>,
+    ratio_least: Option<f64>,
+    ratio_most: Option<f64>,
+    target: Option<f64>,
+    runs: Option<usize>,
 }
 
 /// A line that sums up those that follow it, and what these say of the spread.
@@ -41,35 +41,11 @@ struct Group {
     runs: usize,
 }
 
-impl Columns {
-    fn find(header: &csv::StringRecord) -> Option<Columns> {
-        let at = |name| header.iter().position(|column| column == name);
-        Some(Columns {
-            rows: at("rows")?,
-            kind: at("type")?,
-            operation: at("operation")?,
-            unit: at("unit")?,
-            ets: at("ets")?,
-            larder: at("larder")?,
-            ratio: at("ratio")?,
-            least: at("ratio_least")?,
-            most: at("ratio_most")?,
-            target: at("target")?,
-            runs: at("runs")?,
-        })
-    }
-}
-
-/// Reads the file.
+/// Understands the file.
 ///
 /// # Errors
-/// If it can't be read, or is not such a file.
-pub fn read(path: &Path) -> Result<Study, Error> {
-    let text = std::fs::read_to_string(path).map_err(|error| Error::Io(path.into(), error))?;
-    parse(&text).map_err(|why| Error::Form(path.into(), why))
-}
-
-fn parse(text: &str) -> Result<Study, String> {
+/// If it is not such a file, in words.
+pub fn parse(text: &str) -> Result<Study, String> {
     let mut machine = facts(text);
     let mut take = |name: &str| machine.remove(name).unwrap_or_default();
     let mut study = Study {
@@ -84,40 +60,31 @@ fn parse(text: &str) -> Result<Study, String> {
         ..Study::default()
     };
     study.machine = machine;
-    let mut reader = csv::ReaderBuilder::new()
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| error.to_string())?;
-    let columns = Columns::find(header).ok_or("it has not the columns of make bench")?;
     let mut groups = Vec::new();
-    for record in reader.records() {
-        let line = record.map_err(|error| error.to_string())?;
-        if line[columns.ets].is_empty() {
-            groups.push(group(&columns, &line)?);
-        } else {
-            add(&mut study, groups.last_mut(), &columns, &line)?;
+    for line in crate::report::lines::lines::<Line>(text)? {
+        match (line.ets, line.larder, line.ratio_least, line.ratio_most) {
+            (None, ..) => groups.push(group(&line)?),
+            (Some(ets), Some(larder), Some(least), Some(most)) => {
+                let figures = (ets, larder, [least, most]);
+                add(&mut study, groups.last_mut(), &line, figures);
+            }
+            _ => return Err("figures are missing".into()),
         }
     }
     glance(&mut study, &groups);
     Ok(study)
 }
 
-fn number(line: &csv::StringRecord, column: usize) -> Result<f64, String> {
-    line[column]
-        .parse()
-        .map_err(|_| format!("{:?} is no number", &line[column]))
-}
-
-fn group(at: &Columns, line: &csv::StringRecord) -> Result<Group, String> {
-    let title = &line[at.operation];
+fn group(line: &Line) -> Result<Group, String> {
+    let title = line.operation.as_str();
     Ok(Group {
-        rows: number(line, at.rows)?,
+        rows: line.rows,
         title: title
             .strip_suffix(": geometric mean")
             .unwrap_or(title)
             .to_string(),
-        ratio: number(line, at.ratio)?,
-        target: line[at.target].parse().ok(),
+        ratio: line.ratio.ok_or("a sum has no ratio")?,
+        target: line.target,
         spread: [0.0; 2],
         members: 0,
         runs: 0,
@@ -190,19 +157,16 @@ fn facts(text: &str) -> BTreeMap<String, String> {
 fn add(
     study: &mut Study,
     group: Option<&mut Group>,
-    at: &Columns,
-    line: &csv::StringRecord,
-) -> Result<(), String> {
-    let number = |column| number(line, column);
-    let (rows, unit) = (number(at.rows)?, &line[at.unit]);
-    let id = format!("{}-{}", unit, &line[at.rows]);
+    line: &Line,
+    (ets, larder, ratios): (f64, f64, [f64; 2]),
+) {
+    let unit = line.unit.as_str();
+    let id = format!("{unit}-{}", line.rows);
     if study.plots.iter().all(|plot| plot.id != id) {
-        study.plots.push(plot(&id, rows, unit));
+        study.plots.push(plot(&id, line.rows, unit));
     }
-    let x = format!("{}: {}", &line[at.kind], &line[at.operation]);
-    let runs = number(at.runs)? as usize;
-    let (ets, larder) = (number(at.ets)?, number(at.larder)?);
-    let ratios = [number(at.least)?, number(at.most)?];
+    let x = format!("{}: {}", line.kind, line.operation);
+    let runs = line.runs.unwrap_or(0);
     let spread = ratios.map(|ratio| ratio * ets);
     if let Some(group) = group {
         group.members += 1;
@@ -224,7 +188,6 @@ fn add(
             better: Better::Less,
         });
     }
-    Ok(())
 }
 
 fn plot(id: &str, rows: f64, unit: &str) -> Plot {

@@ -290,9 +290,7 @@ struct File {
 
 impl File {
     fn parse(text: &str) -> Result<Self, String> {
-        let mut reader = csv::ReaderBuilder::new()
-            .comment(Some(b'#'))
-            .from_reader(text.as_bytes());
+        let mut reader = crate::report::lines::csv(text);
         let header = reader.headers().map_err(|error| error.to_string())?.clone();
         let lines = reader
             .records()

@@ -22,6 +22,7 @@ mod bench_csv;
 mod chart;
 mod compare;
 mod figures;
+mod lines;
 mod number;
 mod page;
 mod read;

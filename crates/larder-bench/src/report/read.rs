@@ -1,8 +1,8 @@
 //! The files of a folder: studies, a tree's recording, `bench.csv` of `make bench` and `wide.csv`
 //! of `make bench-wide`.
 
-use crate::report::wide_csv::Wide;
-use crate::report::{bench_csv, wide_csv, Error};
+use crate::report::wide_csv::{self, Wide};
+use crate::report::{bench_csv, Error};
 use crate::result::{Recording, Study};
 use std::path::{Path, PathBuf};
 
@@ -56,11 +56,11 @@ impl Findings {
             return Ok(());
         }
         if name == WIDE {
-            self.wide = Some(wide_csv::read(path)?);
+            self.wide = Some(understood(path, wide_csv::parse)?);
             return Ok(());
         }
         let study = if name == BENCH {
-            bench_csv::read(path)?
+            understood(path, bench_csv::parse)?
         } else if path
             .extension()
             .is_some_and(|extension| extension == "json")
@@ -75,6 +75,11 @@ impl Findings {
         self.studies.push(study);
         Ok(())
     }
+}
+
+fn understood<T>(path: &Path, parse: fn(&str) -> Result<T, String>) -> Result<T, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Io(path.into(), error))?;
+    parse(&text).map_err(|why| Error::Form(path.into(), why))
 }
 
 /// What is told first: the nearer to a user's program the better.

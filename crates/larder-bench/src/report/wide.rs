@@ -12,7 +12,7 @@ use maud::{html, Markup};
 use std::collections::BTreeMap;
 
 fn sorted<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
-    let mut ratios: Vec<f64> = cells.map(|cell| cell.ratio).collect();
+    let mut ratios: Vec<f64> = cells.filter_map(|cell| cell.ratio).collect();
     ratios.sort_by(f64::total_cmp);
     ratios
 }

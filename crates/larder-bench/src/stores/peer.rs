@@ -47,11 +47,3 @@ pub trait Peer {
         std::process::id()
     }
 }
-
-/// Resident bytes of a process, as Linux tells.
-pub fn resident(process: u32) -> Option<usize> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
-}

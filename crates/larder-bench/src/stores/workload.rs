@@ -10,10 +10,11 @@
 //!           the bytes of some checked
 //! ```
 
-use crate::stores::peer::{resident, Peer, Trouble};
+use crate::stores::peer::{Peer, Trouble};
+use crate::time::memory::resident;
+use crate::time::timed;
 use crate::workload::{random_key, shuffled, value_of, Random};
 use std::collections::HashMap;
-use std::time::Instant;
 
 /// Keys of a call.
 pub const CALL: usize = 1024;
@@ -68,9 +69,8 @@ pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Vec<Fi
 
 /// Nanoseconds of the work, by so many.
 fn per(count: usize, work: impl FnOnce() -> Result<(), Trouble>) -> Result<f64, Trouble> {
-    let begin = Instant::now();
-    work()?;
-    Ok(begin.elapsed().as_nanos() as f64 / count as f64)
+    let (done, seconds) = timed(work);
+    done.map(|()| seconds * 1e9 / count as f64)
 }
 
 fn insert(peer: &mut dyn Peer, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {

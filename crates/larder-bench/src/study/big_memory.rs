@@ -12,8 +12,9 @@ use crate::maps::peers::Store;
 use crate::maps::peers::{each_map, Map, OnMap};
 use crate::result::Failure;
 use crate::result::{Better, Scale};
-use crate::stats::median;
+use crate::stats::{ends, median};
 use crate::time::counting::counted;
+use crate::time::timed;
 use crate::workload::{random_key, value_of};
 use std::time::{Duration, Instant};
 use stores::Named;
@@ -159,28 +160,24 @@ impl OnMap for Counted {
 
 /// Seconds of an insert into a small one.
 fn seconds_of(store: &Named) -> f64 {
-    let n = 20_000;
-    let mut made = (store.make)(n as usize);
-    let begin = Instant::now();
-    for i in 0..n {
-        let key = random_key(i);
-        made.put(key, &value_of(key).to_le_bytes());
-    }
-    begin.elapsed().as_secs_f64() / n as f64
+    timed(|| small(store)).1 / SMALL as f64
 }
 
 /// Bytes an entry, of a small one.
 fn bytes_of(store: &Named) -> f64 {
-    let n = 20_000;
-    let (made, allocated) = counted(|| {
-        let mut made = (store.make)(n as usize);
-        for i in 0..n {
-            let key = random_key(i);
-            made.put(key, &value_of(key).to_le_bytes());
-        }
-        made
-    });
-    made.bytes().unwrap_or(allocated) as f64 / n as f64
+    let (made, allocated) = counted(|| small(store));
+    made.bytes().unwrap_or(allocated) as f64 / SMALL as f64
+}
+
+/// Entries of a small one.
+const SMALL: u64 = 20_000;
+
+fn small(store: &Named) -> Box<dyn Store> {
+    let mut made = (store.make)(SMALL as usize);
+    for key in (0..SMALL).map(random_key) {
+        made.put(key, &value_of(key).to_le_bytes());
+    }
+    made
 }
 
 /// The most entries that fit, of those asked for.
@@ -299,21 +296,10 @@ fn report(run: &mut Run, name: &str, (entries, part): (u64, u64), parts: &[f64],
         let x = ((i * together + some.len()) as u64 * part) as f64;
         run.figure("growth", name, x, rate, ("M op/s", Better::More));
     }
-    let slowest = parts.iter().copied().fold(0.0, f64::max);
-    run.figure(
-        "slowest",
-        name,
-        "slowest",
-        slowest * 1e3,
-        ("ms", Better::Less),
-    );
-    run.figure(
-        "slowest",
-        name,
-        "median",
-        median(parts) * 1e3,
-        ("ms", Better::Less),
-    );
+    let slowest = ends(parts)[1].max(0.0);
+    for (x, seconds) in [("slowest", slowest), ("median", median(parts))] {
+        run.figure("slowest", name, x, seconds * 1e3, ("ms", Better::Less));
+    }
     let x = format!("{} entries", grouped(entries as usize));
     let an_entry = bytes as f64 / entries as f64;
     run.figure("entry", name, x.as_str(), an_entry, ("bytes", Better::Less));

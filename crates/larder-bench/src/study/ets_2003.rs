@@ -9,8 +9,8 @@ use super::run::{grouped, Run};
 use super::Study;
 use crate::result::Failure;
 use crate::result::{Better, Scale, X};
+use crate::time::timed;
 use crate::workload::shuffled;
-use std::time::Instant;
 
 /// The study.
 pub const STUDY: Study = Study {
@@ -47,14 +47,28 @@ impl Data {
     }
 }
 
-/// One workload: a plot for its times, one for its times by those of `set`.
-struct Workload {
-    id: &'static str,
-    relative: &'static str,
-    title: &'static str,
-    go: fn(&mut dyn Hand, &Data) -> Answer,
-    /// What is said of it.
-    note: &'static str,
+/// One workload: a plot for its times, one for its times by those of `set`. The text is its id, its
+/// title and what is said of it.
+struct Workload(&'static str, fn(&mut dyn Hand, &Data) -> Answer);
+
+impl Workload {
+    fn texts(&self) -> [&'static str; 3] {
+        let mut parts = self.0.splitn(3, ": ");
+        [0; 3].map(|_| parts.next().unwrap_or_default())
+    }
+
+    fn id(&self) -> &'static str {
+        self.texts()[0]
+    }
+
+    fn title(&self) -> &'static str {
+        self.texts()[1]
+    }
+}
+
+/// The plot of a workload's times by those of `set`.
+fn relative(id: &str) -> String {
+    format!("relative-{id}")
 }
 
 /// What was wrong, if something was.
@@ -63,55 +77,34 @@ type Answer = Result<(), String>;
 /// In the order in which a table goes through them. After the deletion it is empty and is filled
 /// once more, at random.
 const WORKLOADS: [Workload; 7] = [
-    Workload {
-        id: "insert-sequential",
-        relative: "relative-insert-sequential",
-        title: "Sequential insert",
-        go: |hand, data| inserts(hand, 1..=data.n),
-        note: "keys 1, 2, 3 and so on, into an empty table",
-    },
-    Workload {
-        id: "lookup-sequential",
-        relative: "relative-lookup-sequential",
-        title: "Sequential lookup",
-        go: |hand, data| lookups(hand, 1..=data.n),
-        note: "every key once, in order",
-    },
-    Workload {
-        id: "lookup-random",
-        relative: "relative-lookup-random",
-        title: "Random lookup",
-        go: |hand, data| lookups(hand, keys(&data.visit)),
-        note: "every key once, in random order",
-    },
-    Workload {
-        id: "traversal",
-        relative: "relative-traversal",
-        title: "Forward traversal",
-        go: traversal,
-        note: "first and next, key by key, without reading rows",
-    },
-    Workload {
-        id: "counter-random",
-        relative: "relative-counter-random",
-        title: "Random counter update",
-        go: |hand, data| counters(hand, keys(&data.visit)),
-        note: "update_counter of every row once, in random order",
-    },
-    Workload {
-        id: "deletion",
-        relative: "relative-deletion",
-        title: "Deletion",
-        go: |hand, data| deletions(hand, 1..=data.n),
-        note: "every key, in order, until the table is empty",
-    },
-    Workload {
-        id: "insert-random",
-        relative: "relative-insert-random",
-        title: "Random insert",
-        go: |hand, data| inserts(hand, keys(&data.random)),
-        note: "every key once, in random order, into an empty table",
-    },
+    Workload(
+        "insert-sequential: Sequential insert: keys 1, 2, 3 and so on, into an empty table",
+        |hand, data| inserts(hand, 1..=data.n),
+    ),
+    Workload(
+        "lookup-sequential: Sequential lookup: every key once, in order",
+        |hand, data| lookups(hand, 1..=data.n),
+    ),
+    Workload(
+        "lookup-random: Random lookup: every key once, in random order",
+        |hand, data| lookups(hand, keys(&data.visit)),
+    ),
+    Workload(
+        "traversal: Forward traversal: first and next, key by key, without reading rows",
+        traversal,
+    ),
+    Workload(
+        "counter-random: Random counter update: update_counter of every row once, in random order",
+        |hand, data| counters(hand, keys(&data.visit)),
+    ),
+    Workload(
+        "deletion: Deletion: every key, in order, until the table is empty",
+        |hand, data| deletions(hand, 1..=data.n),
+    ),
+    Workload(
+        "insert-random: Random insert: every key once, in random order, into an empty table",
+        |hand, data| inserts(hand, keys(&data.random)),
+    ),
 ];
 
 /// The paper's headline ratios: structure, workload, keys, percent of the time of set.
@@ -375,17 +368,12 @@ fn run(run: &mut Run) -> Result<(), Failure> {
 fn declare(run: &mut Run) {
     let (x, log, y) = ("keys", Scale::Log, "us for 1,000 keys");
     for w in &WORKLOADS {
-        let note = format!("{}; one thread, rows {{K, 1}}", w.note);
-        run.plot(w.id, w.title, (x, log), (y, log), note.clone());
-        let title = format!("{}, relative to set", w.title);
-        let y = ("% of the time of set", Scale::Linear);
-        run.plot(
-            w.relative,
-            title,
-            (x, log),
-            y,
-            note + "; the ratio of each run",
-        );
+        let [id, title, note] = w.texts();
+        let note = format!("{note}; one thread, rows {{K, 1}}");
+        run.plot(id, title, (x, log), (y, log), note.clone());
+        let title = format!("{title}, relative to set");
+        let (y, note) = ("% of the time of set", note + "; the ratio of each run");
+        run.plot(relative(id), title, (x, log), (y, Scale::Linear), note);
     }
     run.plot(
         "memory",
@@ -402,11 +390,7 @@ fn declare(run: &mut Run) {
         "the same, for each row",
     );
     for (name, workload, n, percent) in HEADLINES {
-        let relative = WORKLOADS
-            .iter()
-            .find(|w| w.id == workload)
-            .map(|w| w.relative);
-        run.published(relative.unwrap_or_default(), name, n, (percent, "%"), PAPER);
+        run.published(&relative(workload), name, n, (percent, "%"), PAPER);
     }
     for (name, megabytes) in MEMORY {
         run.published("memory", name, 21e6, (megabytes, "MB"), PAPER);
@@ -438,10 +422,7 @@ fn size(
     // Small tables go through the course often: a clock is no good at microseconds.
     let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
     while let Some(turn) = run.turn(&part, &mut turns)? {
-        run.progress.part(
-            &format!("ets-2003, {} keys, run {}", grouped(n), turn + 1),
-            fit.len(),
-        );
+        run.begin_turn(&part, turn, fit.len());
         let mut of_set = None;
         for i in 0..fit.len() {
             // `set` first, which the others are divided by; the rest begin one place on in each
@@ -498,17 +479,17 @@ fn course(
     let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {
         for (workload, time) in WORKLOADS.iter().zip(&mut times) {
-            let begin = Instant::now();
-            let answer = (workload.go)(&mut *hand, data);
-            *time += begin.elapsed().as_secs_f64();
-            answer.map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
-            let right = if workload.id == "deletion" {
+            let (answer, seconds) = timed(|| (workload.1)(&mut *hand, data));
+            *time += seconds;
+            answer.map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
+            let right = if workload.id() == "deletion" {
                 0
             } else {
                 data.n as usize
             };
-            counted(&*rows, right).map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
-            if workload.id == "insert-sequential" {
+            counted(&*rows, right)
+                .map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
+            if workload.id() == "insert-sequential" {
                 bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
             }
         }
@@ -531,10 +512,16 @@ fn report(run: &mut Run, contender: &Contender, n: usize, times: Times, of_set: 
     for (i, w) in WORKLOADS.iter().enumerate() {
         let x = n as f64;
         let a_thousand = times[i] * 1e6 / (n as f64 / 1e3);
-        run.figure(w.id, &contender.name, x, a_thousand, ("us", Better::Less));
+        run.figure(w.id(), &contender.name, x, a_thousand, ("us", Better::Less));
         if let Some(set) = of_set {
             let percent = 100.0 * times[i] / set[i];
-            run.figure(w.relative, &contender.name, x, percent, ("%", Better::Less));
+            run.figure(
+                &relative(w.id()),
+                &contender.name,
+                x,
+                percent,
+                ("%", Better::Less),
+            );
         }
     }
 }
@@ -549,14 +536,14 @@ fn headlines(run: &mut Run, sizes: &[usize]) {
         "ours are of the largest size measured here, which is said in the name; the paper's of its own",
     );
     for (name, workload, n, percent) in HEADLINES {
-        let Some(w) = WORKLOADS.iter().find(|w| w.id == workload) else {
+        let Some(w) = WORKLOADS.iter().find(|w| w.id() == workload) else {
             continue;
         };
-        let x = format!("{name}, {}", w.title.to_lowercase());
+        let x = format!("{name}, {}", w.title().to_lowercase());
         let at = format!("2003, {:.0} M keys", n / 1e6);
         run.published("headlines", &at, x.as_str(), (percent, "%"), PAPER);
         let ours = sizes.iter().rev().find_map(|&n| {
-            let y = run.median(w.relative, name, &X::Number(n as f64))?;
+            let y = run.median(&relative(w.id()), name, &X::Number(n as f64))?;
             Some((n, y))
         });
         if let Some((n, y)) = ours {

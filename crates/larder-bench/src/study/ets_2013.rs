@@ -240,32 +240,25 @@ fn phases(
     let counts = run.thread_counts();
     let fits = |c: &&Contender| run.fits(&c.name.clone(), size.inserts as f64 * 300.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn("phases", &mut turns)? {
-        run.progress.part(
-            &format!("ets-2013, phases, run {}", turn + 1),
-            contenders.len() * counts.len() * MIXES.len(),
-        );
-        for i in 0..contenders.len() {
-            let contender = contenders[(i + turn) % contenders.len()];
-            if run.is_over(&format!("phases, {}", contender.name), (share, 0.0)) {
-                continue;
-            }
-            for &threads in &counts {
-                for (mix, plot, _) in MIXES {
-                    run.progress.at(&contender.name);
-                    let [first, second, third] =
-                        three(contender, size, mix, threads, run.seed + turn as u64)?;
-                    let (name, x) = (&contender.name, threads as f64);
-                    run.figure("insert", name, x, first, RATE);
-                    run.figure(plot, name, x, second, RATE);
-                    run.figure("delete", name, x, third, RATE);
-                    run.progress.step();
-                }
+    let steps = (&contenders[..], counts.len() * MIXES.len());
+    run.in_turns("phases", (runs, share), steps, |run, seed, contender| {
+        let name = &contender.name;
+        if run.is_over(&format!("phases, {name}"), (share, 0.0)) {
+            return Ok(());
+        }
+        for &threads in &counts {
+            for (mix, plot, _) in MIXES {
+                run.progress.at(name);
+                let [first, second, third] = three(contender, size, mix, threads, seed)?;
+                let x = threads as f64;
+                run.figure("insert", name, x, first, RATE);
+                run.figure(plot, name, x, second, RATE);
+                run.figure("delete", name, x, third, RATE);
+                run.progress.step();
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn made(contender: &Contender, size: Size) -> Result<Box<dyn Rows>, Failure> {
@@ -486,14 +479,11 @@ fn sweep(
         .filter(|(_, c)| run.wants(&c.name))
         .collect();
     let threads = run.threads;
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn(plot, &mut turns)? {
-        run.progress.part(
-            &format!("ets-2013, {plot}, run {}", turn + 1),
-            sweep.len() * 2,
-        );
-        for i in 0..sweep.len() {
-            let (x, contender) = &sweep[(i + turn) % sweep.len()];
+    run.in_turns(
+        plot,
+        (runs, share),
+        (&sweep, 2),
+        |run, seed, (x, contender)| {
             for (mix, _, _) in [MIXES[0], MIXES[1]] {
                 let series = format!("{}, {mix} % lookups", contender.name);
                 run.progress.at(&series);
@@ -501,16 +491,15 @@ fn sweep(
                     continue;
                 }
                 let rows = made(contender, size)?;
-                let seed = run.seed + turn as u64;
                 insert(&*rows, size, threads, seed)?;
                 let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
                 sound(&*rows, &series, size, None)?;
                 run.figure(plot, &series, x.clone(), rate, RATE);
                 run.progress.step();
             }
-        }
-    }
-    Ok(())
+            Ok(())
+        },
+    )
 }
 
 /// Steps of next on an ordered_set whose stack is static or not, and on Larder's.
@@ -525,26 +514,21 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), 
     let all: Vec<_> = all.into_iter().filter(|c| run.wants(&c.name)).collect();
     let counts = run.thread_counts();
     let keys = size.inserts as i64;
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn("stacks", &mut turns)? {
-        run.progress.part(
-            &format!("ets-2013, stacks, run {}", turn + 1),
-            all.len() * counts.len(),
-        );
-        for i in 0..all.len() {
-            let contender = &all[(i + turn) % all.len()];
-            let rows = made(contender, size)?;
-            let mut hand = rows.hand();
-            (1..=keys).for_each(|key| hand.insert(key, value(key)));
-            for &threads in &counts {
-                run.progress.at(&contender.name);
-                let done = workers::work(threads, None, |_| walk(&*rows, keys, &contender.name))?;
-                let rate = rate(keys as usize * threads, done.seconds);
-                run.figure("stacks", &contender.name, threads as f64, rate, RATE);
-                run.progress.step();
-            }
+    let steps = (&all[..], counts.len());
+    run.in_turns("stacks", (runs, share), steps, |run, _, contender| {
+        let name = &contender.name;
+        let rows = made(contender, size)?;
+        let mut hand = rows.hand();
+        (1..=keys).for_each(|key| hand.insert(key, value(key)));
+        for &threads in &counts {
+            run.progress.at(name);
+            let done = workers::work(threads, None, |_| walk(&*rows, keys, name))?;
+            let rate = rate(keys as usize * threads, done.seconds);
+            run.figure("stacks", name, threads as f64, rate, RATE);
+            run.progress.step();
         }
-    }
+        Ok(())
+    })?;
     run.check("every walk by next met all keys in order");
     Ok(())
 }
@@ -604,39 +588,26 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<
         ),
     ];
     let counts = run.thread_counts();
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn("registry", &mut turns)? {
-        run.progress.part(
-            &format!("ets-2013, registry, run {}", turn + 1),
-            ways.len() * counts.len(),
-        );
-        for i in 0..ways.len() {
-            let (name, way) = &ways[(i + turn) % ways.len()];
+    let steps = (&ways[..], counts.len());
+    run.in_turns(
+        "registry",
+        (runs, share),
+        steps,
+        |run, seed, (name, way)| {
             for &threads in &counts {
                 run.progress.at(name);
-                let seed = run.seed + turn as u64;
                 let done = workers::work(threads, None, |worker| {
                     let operations = part_of(size.operations, threads, worker.number);
-                    found(
-                        &world,
-                        &tables,
-                        way,
-                        keys,
-                        operations,
-                        random(seed, 3, &worker),
-                    )
+                    let random = random(seed, 3, &worker);
+                    found(&world, &tables, way, keys, operations, random)
                 })?;
-                run.figure(
-                    "registry",
-                    name,
-                    threads as f64,
-                    rate(size.operations, done.seconds),
-                    RATE,
-                );
+                let rate = rate(size.operations, done.seconds);
+                run.figure("registry", name, threads as f64, rate, RATE);
                 run.progress.step();
             }
-        }
-    }
+            Ok(())
+        },
+    )?;
     run.check("every lookup behind a registry found its row");
     Ok(())
 }

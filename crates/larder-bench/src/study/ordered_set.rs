@@ -6,7 +6,7 @@
 use super::adapting;
 use super::contender::{named, others, said, Contender};
 use super::rows::{Hand, Next, Rows};
-use super::run::{grouped, Run};
+use super::run::{grouped, rotated, Run};
 use super::Study;
 use crate::result::Failure;
 use crate::result::{Better, Scale};
@@ -98,36 +98,28 @@ fn disjoint(
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
     let counts = [1, 2, 4];
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn("disjoint inserts", &mut turns)? {
-        run.progress.part(
-            &format!("ordered-set, disjoint inserts, run {}", turn + 1),
-            contenders.len() * counts.len(),
-        );
-        for i in 0..contenders.len() {
-            let contender = contenders[(i + turn) % contenders.len()];
-            if run.is_over(
-                &format!("disjoint inserts, {}", contender.name),
-                (share, 0.0),
-            ) {
-                continue;
-            }
-            for threads in counts {
-                run.progress.at(&contender.name);
-                let rows = made(contender, n as usize)?;
-                let part = n / threads as i64;
-                let done = workers::work(threads, None, |worker| {
-                    let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
-                    (from + 1..=from + part).for_each(|key| hand.insert(key, key));
-                    Ok(())
-                })?;
-                whole(&*rows, &contender.name, part * threads as i64)?;
-                let rate = n as f64 / done.seconds / 1e6;
-                run.figure("disjoint", &contender.name, threads as f64, rate, RATE);
-                run.progress.step();
-            }
+    let (part, steps) = ("disjoint inserts", (&contenders[..], counts.len()));
+    run.in_turns(part, (runs, share), steps, |run, _, contender| {
+        let name = &contender.name;
+        if run.is_over(&format!("{part}, {name}"), (share, 0.0)) {
+            return Ok(());
         }
-    }
+        for threads in counts {
+            run.progress.at(name);
+            let rows = made(contender, n as usize)?;
+            let part = n / threads as i64;
+            let done = workers::work(threads, None, |worker| {
+                let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
+                (from + 1..=from + part).for_each(|key| hand.insert(key, key));
+                Ok(())
+            })?;
+            whole(&*rows, name, part * threads as i64)?;
+            let rate = n as f64 / done.seconds / 1e6;
+            run.figure("disjoint", name, threads as f64, rate, RATE);
+            run.progress.step();
+        }
+        Ok(())
+    })?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
     Ok(())
 }
@@ -156,79 +148,43 @@ fn whole(rows: &dyn Rows, name: &str, n: i64) -> Result<(), Failure> {
 enum Other {
     Nothing,
     /// Steps of next from a random key.
-    Next(usize),
+    Steps(usize),
     /// select_count of all rows.
     All,
     /// select_count of a range of so many keys, by guards.
     Part(i64),
 }
+use Other::{All, Nothing, Part, Steps};
 
-/// Percent of inserts, deletions and lookups; the rest is something else.
-struct Scenario {
-    name: &'static str,
-    insert: f64,
-    delete: f64,
-    lookup: f64,
-    other: Other,
-}
-
-const fn scenario(name: &'static str, percent: [f64; 3], other: Other) -> Scenario {
-    let [insert, delete, lookup] = percent;
-    Scenario {
-        name,
-        insert,
-        delete,
-        lookup,
-        other,
-    }
-}
+/// A name; percent of inserts, deletions and lookups; what the rest is.
+type Scenario = (&'static str, [f64; 3], Other);
 
 const SCENARIOS: [Scenario; 14] = [
-    scenario("50/50", [50.0, 50.0, 0.0], Other::Nothing),
-    scenario("10/10/80", [10.0, 10.0, 80.0], Other::Nothing),
-    scenario("1/1/98", [1.0, 1.0, 98.0], Other::Nothing),
-    scenario("lookups", [0.0, 0.0, 100.0], Other::Nothing),
-    scenario(
-        "10/10/40, 40 of 10 next",
-        [10.0, 10.0, 40.0],
-        Other::Next(10),
-    ),
-    scenario(
-        "10/10/40, 40 of 100 next",
-        [10.0, 10.0, 40.0],
-        Other::Next(100),
-    ),
-    scenario(
-        "10/10/40, 40 of 1000 next",
-        [10.0, 10.0, 40.0],
-        Other::Next(1000),
-    ),
-    scenario("100 of 1000 next", [0.0, 0.0, 0.0], Other::Next(1000)),
-    scenario("10/10/79, 1 select all", [10.0, 10.0, 79.0], Other::All),
-    scenario(
-        "10/10/79.99, 0.01 select all",
-        [10.0, 10.0, 79.99],
-        Other::All,
-    ),
-    scenario(
+    ("50/50", [50.0, 50.0, 0.0], Nothing),
+    ("10/10/80", [10.0, 10.0, 80.0], Nothing),
+    ("1/1/98", [1.0, 1.0, 98.0], Nothing),
+    ("lookups", [0.0, 0.0, 100.0], Nothing),
+    ("10/10/40, 40 of 10 next", [10.0, 10.0, 40.0], Steps(10)),
+    ("10/10/40, 40 of 100 next", [10.0, 10.0, 40.0], Steps(100)),
+    ("10/10/40, 40 of 1000 next", [10.0, 10.0, 40.0], Steps(1000)),
+    ("100 of 1000 next", [0.0, 0.0, 0.0], Steps(1000)),
+    ("10/10/79, 1 select all", [10.0, 10.0, 79.0], All),
+    ("10/10/79.99, 0.01 select all", [10.0, 10.0, 79.99], All),
+    (
         "10/10/79.9999, 0.0001 select all",
         [10.0, 10.0, 79.9999],
-        Other::All,
+        All,
     ),
-    scenario(
-        "10/10/79, 1 select 1000",
-        [10.0, 10.0, 79.0],
-        Other::Part(1000),
-    ),
-    scenario(
+    ("10/10/79, 1 select 1000", [10.0, 10.0, 79.0], Part(1000)),
+    (
         "10/10/79.99, 0.01 select 1000",
         [10.0, 10.0, 79.99],
-        Other::Part(1000),
+        Part(1000),
     ),
-    scenario(
+    (
         "10/10/79.9999, 0.0001 select 1000",
         [10.0, 10.0, 79.9999],
-        Other::Part(1000),
+        Part(1000),
     ),
 ];
 
@@ -240,12 +196,12 @@ struct Mix {
 }
 
 impl Mix {
-    fn of(scenario: &Scenario, range: i64) -> Mix {
+    fn of((_, [insert, delete, lookup], other): Scenario, range: i64) -> Mix {
         let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
-        let (insert, delete) = (scenario.insert, scenario.insert + scenario.delete);
+        let limits = [insert, insert + delete, insert + delete + lookup].map(draw);
         Mix {
-            limits: [draw(insert), draw(delete), draw(delete + scenario.lookup)],
-            other: scenario.other,
+            limits,
+            other,
             range,
         }
     }
@@ -272,20 +228,17 @@ fn scenarios(
     let order = shuffled(range as usize, run.seed);
     let mut turns = run.turns(runs, share);
     while let Some(turn) = run.turn("scenarios", &mut turns)? {
-        run.progress.part(
-            &format!("ordered-set, scenarios, run {}", turn + 1),
-            contenders.len() * counts.len() * SCENARIOS.len(),
-        );
-        for scenario in &SCENARIOS {
-            if run.is_over(&format!("scenario {}", scenario.name), (share, 0.0)) {
+        let steps = contenders.len() * counts.len() * SCENARIOS.len();
+        run.begin_turn("scenarios", turn, steps);
+        for scenario in SCENARIOS {
+            if run.is_over(&format!("scenario {}", scenario.0), (share, 0.0)) {
                 continue;
             }
             let mix = Mix::of(scenario, range);
-            for i in 0..contenders.len() {
-                let contender = &contenders[(i + turn) % contenders.len()];
+            for contender in rotated(contenders, turn) {
                 for &threads in counts {
                     run.progress
-                        .at(&format!("{}, {}", scenario.name, contender.name));
+                        .at(&format!("{}, {}", scenario.0, contender.name));
                     let rate =
                         rate_of(contender, &mix, &order, threads, ms, run.seed + turn as u64)?;
                     let plot = if threads == 1 {
@@ -293,7 +246,7 @@ fn scenarios(
                     } else {
                         "scenarios"
                     };
-                    run.figure(plot, &contender.name, scenario.name, rate, RATE);
+                    run.figure(plot, &contender.name, scenario.0, rate, RATE);
                     run.progress.step();
                 }
             }
@@ -369,8 +322,8 @@ fn one(hand: &mut dyn Hand, mix: &Mix, random: &mut Random) -> Result<(), String
 
 fn other(hand: &mut dyn Hand, mix: &Mix, key: i64, random: &mut Random) -> Result<(), String> {
     match mix.other {
-        Other::Nothing => Ok(()),
-        Other::Next(steps) => {
+        Nothing => Ok(()),
+        Steps(steps) => {
             let mut at = key;
             for _ in 0..steps {
                 match hand.next(at) {
@@ -382,11 +335,11 @@ fn other(hand: &mut dyn Hand, mix: &Mix, key: i64, random: &mut Random) -> Resul
             }
             Ok(())
         }
-        Other::All => match hand.count_all() {
+        All => match hand.count_all() {
             n if n > 0 && n <= mix.range as u64 => Ok(()),
             n => Err(format!("select_count of everything gave {n}")),
         },
-        Other::Part(many) => match hand.count_between(key, key + many) {
+        Part(many) => match hand.count_between(key, key + many) {
             n if n <= many as u64 => Ok(()),
             n => Err(format!("select_count of {many} keys gave {n}")),
         },
@@ -435,22 +388,16 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Res
     }
     all.retain(|c| run.wants(&c.name));
     let order = shuffled(range as usize, run.seed);
-    let mix = Mix::of(&SCENARIOS[0], range);
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn("counters", &mut turns)? {
-        run.progress.part(
-            &format!("ordered-set, counters, run {}", turn + 1),
-            all.len() * counts.len(),
-        );
-        for i in 0..all.len() {
-            let contender = &all[(i + turn) % all.len()];
-            for &threads in counts {
-                run.progress.at(&contender.name);
-                let rate = rate_of(contender, &mix, &order, threads, ms, run.seed + turn as u64)?;
-                run.figure("counters", &contender.name, threads as f64, rate, RATE);
-                run.progress.step();
-            }
+    let mix = Mix::of(SCENARIOS[0], range);
+    let steps = (&all[..], counts.len());
+    run.in_turns("counters", (runs, share), steps, |run, seed, contender| {
+        let name = &contender.name;
+        for &threads in counts {
+            run.progress.at(name);
+            let rate = rate_of(contender, &mix, &order, threads, ms, seed)?;
+            run.figure("counters", name, threads as f64, rate, RATE);
+            run.progress.step();
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The figures of one point, run by run.
 struct Figures {
-    plot: &'static str,
+    plot: String,
     series: String,
     x: X,
     unit: &'static str,
@@ -148,6 +148,35 @@ impl Run {
         Ok(turn)
     }
 
+    /// Measures the items in turns, each time beginning with another one, as long as there is time
+    /// for another turn (see [`Run::turn`]). `each` is given the turn's seed, and takes so many
+    /// steps.
+    ///
+    /// # Errors
+    /// Those of `each`, and of the files.
+    pub fn in_turns<T>(
+        &mut self,
+        part: &str,
+        (runs, share): (usize, f64),
+        (items, steps): (&[T], usize),
+        mut each: impl FnMut(&mut Run, u64, &T) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut turns = self.turns(runs, share);
+        while let Some(turn) = self.turn(part, &mut turns)? {
+            self.begin_turn(part, turn, items.len() * steps);
+            for item in rotated(items, turn) {
+                each(self, self.seed + turn as u64, item)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows that a turn of so many steps begins.
+    pub fn begin_turn(&self, part: &str, turn: usize, steps: usize) {
+        let what = format!("{}, {part}, run {}", self.result.study, turn + 1);
+        self.progress.part(&what, steps);
+    }
+
     /// How long each of so many may take, if this share of the study's time is to be enough; see
     /// [`Clock::patience`].
     pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
@@ -266,7 +295,7 @@ impl Run {
     /// Adds a plot.
     pub fn plot(
         &mut self,
-        id: &'static str,
+        id: impl Into<String>,
         title: impl Into<String>,
         x: (&str, result::Scale),
         y: (&str, result::Scale),
@@ -286,7 +315,7 @@ impl Run {
     /// Adds one run's figure to a point.
     pub fn figure(
         &mut self,
-        plot: &'static str,
+        plot: &str,
         series: &str,
         x: impl Into<X>,
         y: f64,
@@ -297,7 +326,7 @@ impl Run {
         match self.figures.iter_mut().find(same) {
             Some(figures) => figures.runs.push(y),
             None => self.figures.push(Figures {
-                plot,
+                plot: plot.to_owned(),
                 series: series.to_owned(),
                 x,
                 unit: unit.0,
@@ -403,7 +432,7 @@ impl Figures {
     fn point(&self) -> Point {
         let [low, high] = ends(&self.runs);
         Point {
-            plot: self.plot.into(),
+            plot: self.plot.clone(),
             series: self.series.clone(),
             x: self.x.clone(),
             y: median(&self.runs),
@@ -414,6 +443,12 @@ impl Figures {
             better: self.better,
         }
     }
+}
+
+/// The items, beginning with another one in each turn.
+pub fn rotated<T>(items: &[T], turn: usize) -> impl Iterator<Item = &T> {
+    let (last, first) = items.split_at(turn % items.len().max(1));
+    first.iter().chain(last)
 }
 
 /// Processors that this program may use.

@@ -19,6 +19,12 @@ fn available() -> f64 {
     kib(&text, "MemAvailable:").map_or(0.0, |kib| kib * 1024.0)
 }
 
+/// Resident bytes of a process, as Linux tells.
+pub fn resident(process: u32) -> Option<usize> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    kib(&text, "VmRSS:").map(|kib| kib as usize * 1024)
+}
+
 fn kib(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()

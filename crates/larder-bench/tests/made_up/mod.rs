@@ -39,14 +39,25 @@ rows,row,type,operation,unit,ets,larder,ratio,ratio_least,ratio_most,target,met,
 65536,lookup,ordered_set,\"lookup, random\",ns,323,190,0.59,0.58,0.62,1,true,3,,\n\
 65536,memory,set,set,bytes,82.3,13.8,0.168,0.168,0.168,0.4,true,1,,\n";
 
-fn plot(id: &str, title: &str, x: (&str, Scale), y: (&str, Scale), note: &str) -> Plot {
+/// A plot whose axes are said as `keys, log`.
+fn plot([id, title, x, y, note]: [&str; 5]) -> Plot {
+    let axis = |said: &str| {
+        let (label, scale) = said.split_once(", ").expect("a label and a scale");
+        let scale = match scale {
+            "log" => Scale::Log,
+            "linear" => Scale::Linear,
+            _ => Scale::Names,
+        };
+        (label.to_owned(), scale)
+    };
+    let ((x_label, x_scale), (y_label, y_scale)) = (axis(x), axis(y));
     Plot {
         id: id.into(),
         title: title.into(),
-        x_label: x.0.into(),
-        y_label: y.0.into(),
-        x_scale: x.1,
-        y_scale: y.1,
+        x_label,
+        y_label,
+        x_scale,
+        y_scale,
         note: note.into(),
     }
 }
@@ -75,7 +86,19 @@ fn study(name: &str, title: &str) -> Study {
     }
 }
 
-fn add(study: &mut Study, plot: &str, series: &str, x: X, y: f64, spread: f64, better: Better) {
+/// Adds a point: nanoseconds if less is better, else a rate.
+fn add(
+    study: &mut Study,
+    better: Better,
+    [plot, series]: [&str; 2],
+    x: X,
+    (y, spread): (f64, f64),
+) {
+    let unit = if better == Better::Less {
+        "ns"
+    } else {
+        "M op/s"
+    };
     study.points.push(Point {
         plot: plot.into(),
         series: series.into(),
@@ -83,12 +106,7 @@ fn add(study: &mut Study, plot: &str, series: &str, x: X, y: f64, spread: f64, b
         y,
         low: y * (1.0 - spread),
         high: y * (1.0 + spread),
-        unit: if better == Better::Less {
-            "ns"
-        } else {
-            "M op/s"
-        }
-        .into(),
+        unit: unit.into(),
         runs: 3,
         better,
     });
@@ -107,87 +125,39 @@ fn times(slower: f64) -> Study {
         ("judyesl", 90.0, 0.15),
         ("judyeh", 60.0, 0.2),
     ];
-    study.plots = vec![
-        plot(
-            "random-lookup",
-            "Random lookup, by table size",
-            ("keys", Scale::Log),
-            ("nanoseconds an operation", Scale::Log),
-            "The paper's figures are ratios to set; they are drawn as times of our set.",
-        ),
-        plot(
-            "workloads",
-            "All workloads at 700 k keys",
-            ("workload", Scale::Names),
-            ("nanoseconds an operation", Scale::Linear),
-            "",
-        ),
-        plot(
-            "growth",
-            "Inserts, million by million",
-            ("million", Scale::Linear),
-            ("milliseconds", Scale::Linear),
-            "",
-        ),
-    ];
+    study.plots = [
+        "random-lookup|Random lookup, by table size|keys, log|nanoseconds an operation, log|The paper's figures are ratios to set; they are drawn as times of our set.",
+        "workloads|All workloads at 700 k keys|workload, names|nanoseconds an operation, linear|",
+        "growth|Inserts, million by million|million, linear|milliseconds, linear|",
+    ]
+    .map(|said| {
+        let parts: Vec<&str> = said.split('|').collect();
+        plot(parts.try_into().expect("five parts"))
+    })
+    .into();
+    let workloads = "sequential insert, random insert, sequential lookup, random lookup, traversal, counter, deletion";
+    let mut add = |at, x, y, spread| add(&mut study, Better::Less, at, x, (y, spread));
     for (i, (name, at_thousand, steep)) in types.iter().enumerate() {
         for keys in [700.0, 7e3, 7e4, 7e5, 7e6, 21e6] {
             let y = at_thousand * (keys / 700f64).powf(*steep);
             add(
-                &mut study,
-                "random-lookup",
-                name,
+                ["random-lookup", name],
                 keys.into(),
                 y,
                 0.04 + 0.03 * i as f64,
-                Better::Less,
             );
         }
-        for (j, workload) in [
-            "sequential insert",
-            "random insert",
-            "sequential lookup",
-            "random lookup",
-            "traversal",
-            "counter",
-            "deletion",
-        ]
-        .iter()
-        .enumerate()
-        {
+        for (j, workload) in workloads.split(", ").enumerate() {
             let y = at_thousand * (1.0 + ((i * 7 + j * 3) % 5) as f64 * 0.3);
-            add(
-                &mut study,
-                "workloads",
-                name,
-                (*workload).into(),
-                y,
-                0.08,
-                Better::Less,
-            );
+            add(["workloads", name], workload.into(), y, 0.08);
         }
         for million in 0..100 {
             let pause = if million % 16 == 3 * i { 8.0 } else { 1.0 };
-            add(
-                &mut study,
-                "growth",
-                name,
-                (million as f64).into(),
-                at_thousand * pause,
-                0.1,
-                Better::Less,
-            );
+            let x = X::Number(million as f64);
+            add(["growth", name], x, at_thousand * pause, 0.1);
         }
     }
-    add(
-        &mut study,
-        "workloads",
-        HOSTILE,
-        "deletion".into(),
-        0.0,
-        0.0,
-        Better::Less,
-    );
+    add(["workloads", HOSTILE], "deletion".into(), 0.0, 0.0);
     for (series, x, value) in [
         ("judyeh", 21e6, 560.0),
         ("judysl", 21e6, 420.0),
@@ -219,18 +189,19 @@ fn threads(slower: f64) -> Study {
         ("lookups", "99 % lookups", 1.0),
         ("updates", "90 % lookups", 0.22),
     ] {
-        study.plots.push(plot(
-            id,
-            title,
-            ("threads", Scale::Linear),
-            ("million operations a second", Scale::Linear),
-            "",
-        ));
+        let (x, y) = ("threads, linear", "million operations a second, linear");
+        study.plots.push(plot([id, title, x, y, ""]));
         for (name, one, speedup) in presets {
             let one = if name == "default" { one * gain } else { one };
             for threads in [1.0, 2.0, 4.0] {
                 let y = one * f64::powf(speedup, f64::log2(threads));
-                add(&mut study, id, name, threads.into(), y, 0.05, Better::More);
+                add(
+                    &mut study,
+                    Better::More,
+                    [id, name],
+                    threads.into(),
+                    (y, 0.05),
+                );
             }
         }
     }
@@ -266,15 +237,9 @@ fn tree() -> Recording {
             which..=which,
             [(next, from, depth + 1), (next + 1, middle, depth + 1)],
         );
-        event(
-            &mut tree,
-            at,
-            Happened::Split,
-            (base, None),
-            vec![next, next + 1],
-            [from, end],
-            Some(middle),
-        );
+        tree.seconds = at;
+        let becomes = vec![next, next + 1];
+        event(&mut tree, (base, None), becomes, [from, end], Some(middle));
         next += 2;
         sample(&mut tree, &bases, at + 0.5);
     }
@@ -287,40 +252,36 @@ fn tree() -> Recording {
             which..=which + 1,
             [(next, left.1, left.2.min(right.2).saturating_sub(1))],
         );
-        event(
-            &mut tree,
-            at,
-            Happened::Join,
-            (left.0, Some(right.0)),
-            vec![next],
-            [left.1, end],
-            None,
-        );
+        tree.seconds = at;
+        let both = (left.0, Some(right.0));
+        event(&mut tree, both, vec![next], [left.1, end], None);
         next += 1;
         sample(&mut tree, &bases, at + 0.5);
     }
     tree
 }
 
+/// A join, or a split where there is a key at which it is.
 fn event(
     tree: &mut Recording,
-    at: f64,
-    event: Happened,
-    (base, with): (u64, Option<u64>),
+    base: (u64, Option<u64>),
     becomes: Vec<u64>,
     keys: [f64; 2],
     at_key: Option<f64>,
 ) {
-    let split = event == Happened::Split;
     tree.events.push(Event {
-        at,
-        event,
-        base,
-        with,
+        at: tree.seconds,
+        event: if at_key.is_some() {
+            Happened::Split
+        } else {
+            Happened::Join
+        },
+        base: base.0,
+        with: base.1,
         becomes,
         keys,
         at_key,
-        count: if split { 1002 } else { -1001 },
+        count: if at_key.is_some() { 1002 } else { -1001 },
         entries: 400,
         thread: tree.events.len() % 2,
     });

@@ -23,24 +23,8 @@ impl Memcached {
     /// # Errors
     /// [`Server::start`]'s.
     pub fn start() -> Result<Self, Trouble> {
-        let server = Server::start("memcached", "memcached", |port| {
-            let port = port.to_string();
-            let options = [
-                "-p",
-                &port,
-                "-U",
-                "0",
-                "-l",
-                "127.0.0.1",
-                "-m",
-                "8192",
-                "-t",
-                "1",
-                "-u",
-                "nobody",
-            ];
-            options.map(str::to_string).to_vec()
-        })?;
+        let options = "-U 0 -l 127.0.0.1 -m 8192 -t 1 -u nobody -p";
+        let server = Server::start("memcached", "memcached", options)?;
         Ok(Memcached { server })
     }
 

@@ -39,16 +39,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the program with the arguments that `arguments` gives for a free port, and connects
-    /// once it listens.
+    /// Starts the program with these arguments, a blank after each, and a free port for the last
+    /// one; connects once it listens.
     ///
     /// # Errors
     /// If the program is not there, or does not listen within ten seconds.
-    pub fn start(
-        name: &'static str,
-        program: &str,
-        arguments: impl Fn(u16) -> Vec<String>,
-    ) -> Result<Server, Trouble> {
+    pub fn start(name: &'static str, program: &str, arguments: &str) -> Result<Server, Trouble> {
         let absent = |why: String| Trouble::Absent(format!("{program}: {why}"));
         let free = TcpListener::bind("127.0.0.1:0").map_err(|error| absent(error.to_string()))?;
         let port = free
@@ -57,7 +53,8 @@ impl Server {
             .port();
         drop(free);
         let mut child = Command::new(program)
-            .args(arguments(port))
+            .args(arguments.split(' '))
+            .arg(port.to_string())
             .current_dir(std::env::temp_dir())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -6,7 +6,7 @@ use super::SHARES;
 use crate::maps::peers::Store;
 use crate::result::Failure;
 use crate::result::{Better, Scale};
-use crate::study::run::Run;
+use crate::study::run::{rotated, Run};
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
@@ -249,15 +249,11 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     }
     let mut turns = run.turns(runs, 1.0);
     while let Some(turn) = run.turn("values of all sizes", &mut turns)? {
-        run.progress.part(
-            &format!("big-memory, sizes, run {}", turn + 1),
-            sizes.len() * stores.len(),
-        );
+        run.begin_turn("sizes", turn, sizes.len() * stores.len());
         for size in sizes {
             let keys = (total / size).clamp(64, most);
             let popular = Popular::new(keys, run.seed);
-            for i in 0..stores.len() {
-                let store = &stores[(i + turn) % stores.len()];
+            for store in rotated(stores, turn) {
                 let what = format!("values of {size} bytes, {}", store.name);
                 run.progress.at(&what);
                 let bytes = keys as f64 * (size as f64 * 2.5 + 250.0);
