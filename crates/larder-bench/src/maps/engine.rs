@@ -59,7 +59,7 @@ impl Options {
 }
 
 /// Keys, prepared once for all structures.
-struct Data {
+struct Prepared {
     insert: Vec<u64>,
     /// The same keys in another order: the place of an entry in memory is often that of its
     /// insertion.
@@ -69,14 +69,14 @@ struct Data {
     sums: (u64, u64),
 }
 
-impl Data {
+impl Prepared {
     fn new(n: usize) -> Self {
         let order = shuffled(n, 3);
         let insert: Vec<u64> = (0..n as u64).map(random_key).collect();
         let sums = insert.iter().fold((0u64, 0), |(keys, values), &k| {
             (keys.wrapping_add(k), values ^ value_of(k))
         });
-        Data {
+        Prepared {
             visit: order.iter().map(|&i| insert[i as usize]).collect(),
             missing: order
                 .iter()
@@ -88,14 +88,14 @@ impl Data {
     }
 }
 
-struct Bench<'a> {
+struct EngineBench<'a> {
     report: &'a mut Report,
-    data: &'a Data,
+    data: &'a Prepared,
     rounds: usize,
     memory: bool,
 }
 
-impl OnMap for Bench<'_> {
+impl OnMap for EngineBench<'_> {
     fn on<M: Map>(&mut self) {
         if self.memory {
             self.bytes::<M>();
@@ -105,7 +105,7 @@ impl OnMap for Bench<'_> {
     }
 }
 
-impl Bench<'_> {
+impl EngineBench<'_> {
     fn times<M: Map>(&mut self) {
         let mut map = M::empty();
         let mut total = [0f64; STEPS.len()];
@@ -150,7 +150,7 @@ impl Bench<'_> {
 const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remove"];
 
 /// Nanoseconds of each step, of all entries together. Leaves the map empty.
-fn round<M: Map>(map: &mut M, data: &Data) -> [f64; STEPS.len()] {
+fn round<M: Map>(map: &mut M, data: &Prepared) -> [f64; STEPS.len()] {
     [
         nanoseconds(|| data.insert.iter().for_each(|&k| map.insert(k, value_of(k)))),
         nanoseconds(|| lookups(map, data)),
@@ -180,7 +180,7 @@ fn nanoseconds(work: impl FnOnce()) -> f64 {
 }
 
 /// Every answer is compared, and the difference kept, so that no branch waits for memory.
-fn lookups<M: Map>(map: &mut M, data: &Data) {
+fn lookups<M: Map>(map: &mut M, data: &Prepared) {
     let wrong = data
         .visit
         .iter()
@@ -189,7 +189,7 @@ fn lookups<M: Map>(map: &mut M, data: &Data) {
 }
 
 /// The next key has the difference, which is zero, in it: it is known when the answer is.
-fn dependent_lookups<M: Map>(map: &mut M, data: &Data) {
+fn dependent_lookups<M: Map>(map: &mut M, data: &Prepared) {
     let wrong = data.visit.iter().fold(0, |wrong, &k| {
         wrong | (answer(map, k ^ wrong) ^ value_of(k))
     });
@@ -201,7 +201,7 @@ fn answer<M: Map>(map: &mut M, key: u64) -> u64 {
         .unwrap_or_else(|| panic!("{} lost a key", M::NAME))
 }
 
-fn scan<M: Map>(map: &mut M, data: &Data) {
+fn scan<M: Map>(map: &mut M, data: &Prepared) {
     let (mut keys, mut values, mut last, mut ordered) = (0u64, 0, 0, true);
     map.scan(|k, v| {
         keys = keys.wrapping_add(k);
@@ -226,7 +226,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
     each_map(only, &mut wanted);
     announce("engine", options.seconds(wanted.0));
     for size in options.sizes() {
-        let data = Data::new(size);
+        let data = Prepared::new(size);
         for run in 0..=options.runs {
             eprintln!(
                 "  {size} entries, run {run} of {}{}",
@@ -234,7 +234,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
                 if run == 0 { " (memory)" } else { "" }
             );
             let rounds = options.operations.div_ceil(size).max(1);
-            let mut bench = Bench {
+            let mut bench = EngineBench {
                 report: &mut report,
                 data: &data,
                 rounds,

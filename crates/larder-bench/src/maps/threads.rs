@@ -28,13 +28,13 @@ pub struct Options {
     runs: usize,
 }
 
-struct Bench<'a> {
+struct ThreadsBench<'a> {
     options: &'a Options,
     report: &'a mut Report,
     mix: Mix,
 }
 
-impl OnShared for Bench<'_> {
+impl OnShared for ThreadsBench<'_> {
     fn on<S: Shared>(&mut self) {
         for &threads in &self.options.threads {
             let shared = S::empty();
@@ -122,7 +122,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
     for mix in Mix::ALL {
         for run in 1..=options.runs {
             eprintln!("  {}, run {run} of {}", mix.name(), options.runs);
-            let mut bench = Bench {
+            let mut bench = ThreadsBench {
                 options,
                 report: &mut report,
                 mix,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// What is used here of a line. Those that sum up have no figures, but for a ratio.
 #[derive(serde::Deserialize)]
-struct Line {
+struct BenchLine {
     rows: f64,
     #[serde(rename = "type")]
     kind: String,
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<Study, String> {
     };
     study.machine = machine;
     let mut groups = Vec::new();
-    for line in crate::report::lines::lines::<Line>(text)? {
+    for line in crate::report::lines::lines::<BenchLine>(text)? {
         match (line.ets, line.larder, line.ratio_least, line.ratio_most) {
             (None, ..) => groups.push(group(&line)?),
             (Some(ets), Some(larder), Some(least), Some(most)) => {
@@ -75,7 +75,7 @@ pub fn parse(text: &str) -> Result<Study, String> {
     Ok(study)
 }
 
-fn group(line: &Line) -> Result<Group, String> {
+fn group(line: &BenchLine) -> Result<Group, String> {
     let title = line.operation.as_str();
     Ok(Group {
         rows: line.rows,
@@ -157,7 +157,7 @@ fn facts(text: &str) -> BTreeMap<String, String> {
 fn add(
     study: &mut Study,
     group: Option<&mut Group>,
-    line: &Line,
+    line: &BenchLine,
     (ets, larder, ratios): (f64, f64, [f64; 2]),
 ) {
     let unit = line.unit.as_str();

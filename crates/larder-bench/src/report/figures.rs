@@ -77,14 +77,14 @@ fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<S
 struct Asked<'a> {
     file: &'a str,
     rows: Vec<&'a str>,
-    what: What<'a>,
+    what: Fields<'a>,
     only: Vec<(&'a str, &'a str)>,
     worst: Option<usize>,
 }
 
 /// What the fields of a table are.
 #[derive(Default)]
-enum What<'a> {
+enum Fields<'a> {
     #[default]
     Nothing,
     Pivot {
@@ -111,10 +111,10 @@ impl<'a> Asked<'a> {
                 "columns" => {
                     let pair = said.split_once("; value: ");
                     let (columns, value) = pair.ok_or("no '; value: ' after columns")?;
-                    asked.what = What::Pivot { columns, value };
+                    asked.what = Fields::Pivot { columns, value };
                 }
-                "values" => asked.what = What::Values(list(said)),
-                "quantiles" => asked.what = What::Quantiles(said),
+                "values" => asked.what = Fields::Values(list(said)),
+                "quantiles" => asked.what = Fields::Quantiles(said),
                 "where" => {
                     let pairs = list(said).into_iter().map(|pair| pair.split_once('='));
                     asked.only = pairs.collect::<Option<_>>().ok_or("no = in where")?;
@@ -195,8 +195,8 @@ impl<'a> Asked<'a> {
         String,
     > {
         Ok(match &self.what {
-            What::Nothing => return Err("it says neither columns, values nor quantiles".into()),
-            What::Values(names) => {
+            Fields::Nothing => return Err("it says neither columns, values nor quantiles".into()),
+            Fields::Values(names) => {
                 let named = names
                     .iter()
                     .map(|name| name.split_once(" as ").unwrap_or((name, name)));
@@ -214,7 +214,7 @@ impl<'a> Asked<'a> {
                 };
                 (headings, Box::new(field))
             }
-            What::Pivot { columns, value } => {
+            Fields::Pivot { columns, value } => {
                 let (columns, value) = (file.column(columns)?, file.column(value)?);
                 let headings = distinct(lines.iter().map(|line| line[columns].to_string()));
                 let shown = headings.clone();
@@ -231,7 +231,7 @@ impl<'a> Asked<'a> {
                 };
                 (headings, Box::new(field))
             }
-            What::Quantiles(name) => {
+            Fields::Quantiles(name) => {
                 let at = file.column(name)?;
                 let headings = [CELLS, "p10", "median", "p90", "p99", "worst"].map(String::from);
                 let field = move |of: &[&csv::StringRecord]| {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 /// Where the history lies; the script draws the moment above it on the same keys.
 #[derive(Debug, Serialize)]
-struct Frame {
+struct HistoryFrame {
     left: f64,
     right: f64,
     top: f64,
@@ -27,7 +27,7 @@ struct Frame {
     end: f64,
 }
 
-const FRAME: Frame = Frame {
+const FRAME: HistoryFrame = HistoryFrame {
     left: 64.0,
     right: 610.0,
     top: 30.0,
@@ -48,24 +48,24 @@ struct Border {
 
 /// What the script needs.
 #[derive(Serialize)]
-pub struct Data<'a> {
+pub struct TreeData<'a> {
     recording: &'a Recording,
-    frame: Frame,
+    frame: HistoryFrame,
 }
 
 /// The recording with its frame, for the script.
-pub fn data(tree: &Recording) -> Data<'_> {
-    Data {
+pub fn data(tree: &Recording) -> TreeData<'_> {
+    TreeData {
         recording: tree,
         frame: frame(tree),
     }
 }
 
-fn frame(tree: &Recording) -> Frame {
+fn frame(tree: &Recording) -> HistoryFrame {
     let last = |times: &mut dyn Iterator<Item = f64>| times.fold(0.0, f64::max);
     let events = last(&mut tree.events.iter().map(|event| event.at));
     let samples = last(&mut tree.samples.iter().map(|sample| sample.at));
-    Frame {
+    HistoryFrame {
         end: events.max(samples).max(1e-3),
         ..FRAME
     }
@@ -153,7 +153,7 @@ fn body(tree: &Recording) -> Markup {
 }
 
 /// How many bases there were, beside the history.
-fn curve(tree: &Recording, frame: &Frame) -> Markup {
+fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
     let most = tree
         .samples
         .iter()

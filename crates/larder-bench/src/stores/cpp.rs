@@ -35,7 +35,7 @@ impl Table {
 
 /// A store that a table made. Invariant: `store` is of the table's `make`, not dropped yet, and
 /// nobody else's.
-struct Store {
+struct Foreign {
     table: &'static Table,
     store: *mut c_void,
 }
@@ -44,10 +44,10 @@ struct Store {
 pub fn make(name: &str) -> Option<Box<dyn Peer>> {
     let table = here().into_iter().find(|table| table.name() == name)?;
     let store = (table.make)();
-    Some(Box::new(Store { table, store }))
+    Some(Box::new(Foreign { table, store }))
 }
 
-impl Peer for Store {
+impl Peer for Foreign {
     fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble> {
         assert_eq!(keys.len(), values.len());
         // SAFETY: the store is the table's (invariant); both arrays have as many words.
@@ -103,7 +103,7 @@ impl Peer for Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for Foreign {
     fn drop(&mut self) {
         // SAFETY: the store is the table's, and this is its last use (invariant).
         unsafe { (self.table.drop)(self.store) };

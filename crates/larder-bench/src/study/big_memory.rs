@@ -7,7 +7,7 @@ mod stores;
 mod writes;
 
 use super::run::{grouped, Run};
-use super::Study;
+use super::Plan;
 use crate::maps::peers::Store;
 use crate::maps::peers::{each_map, Map, OnMap};
 use crate::result::Failure;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use stores::Named;
 
 /// The study.
-pub const STUDY: Study = Study {
+pub const STUDY: Plan = Plan {
     name: "big-memory",
     title: "Large in-memory tables: growth by the million, bytes an entry, appends, value sizes",
     source: "what users of large in-memory hash tables measure: inserts a second while a table grows, appends to values by popular keys",
@@ -32,7 +32,7 @@ pub const STUDY: Study = Study {
 
 fn run(run: &mut Run) -> Result<(), Failure> {
     let stores = stores::stores(run)?;
-    if run.scale == super::Scale::Full {
+    if run.scale == super::Extent::Full {
         foresee(run, &stores);
     }
     growth(run, &stores)?;

@@ -16,7 +16,7 @@
 //! [`PLOTS`].
 
 use super::run::Run;
-use super::Study;
+use super::Plan;
 use crate::result::Failure;
 use crate::result::{Better, Scale, X};
 use crate::time::memory;
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The study.
-pub const STUDY: Study = Study {
+pub const STUDY: Plan = Plan {
     name: "erlang",
     title: "Larder and ets in one BEAM: the workloads of 2003, disjoint inserts, the 14 scenarios",
     source: "Fritchie 2003; the throughput benchmark of OTP's ets_SUITE",
@@ -122,7 +122,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         true => own.to_vec(),
         false => run.sizes.clone(),
     };
-    if run.scale == super::Scale::Full {
+    if run.scale == super::Extent::Full {
         foresee(run, &sizes);
     } else {
         run.skip("more than 70,000 keys, and scenarios on other structures than the defaults: asked for by --full alone".into());

@@ -6,14 +6,14 @@
 use super::contender::{others, said, Contender};
 use super::rows::{Hand, Next, Rows};
 use super::run::{grouped, Run};
-use super::Study;
+use super::Plan;
 use crate::result::Failure;
 use crate::result::{Better, Scale, X};
 use crate::time::timed;
 use crate::workload::shuffled;
 
 /// The study.
-pub const STUDY: Study = Study {
+pub const STUDY: Plan = Plan {
     name: "ets-2003",
     title: "Seven workloads on one thread, from 700 keys to 54 million, by structure",
     source: "S. L. Fritchie, \"A Study of Erlang ETS Table Implementations and Performance\", Erlang Workshop 2003",
@@ -29,7 +29,7 @@ const SET: &str = "set";
 const PAPER: &str = "Fritchie 2003";
 
 /// The keys, in two orders.
-struct Data {
+struct KeyOrders {
     n: i64,
     /// All keys, shuffled.
     random: Vec<u32>,
@@ -37,9 +37,9 @@ struct Data {
     visit: Vec<u32>,
 }
 
-impl Data {
-    fn new(n: usize, seed: u64) -> Data {
-        Data {
+impl KeyOrders {
+    fn new(n: usize, seed: u64) -> KeyOrders {
+        KeyOrders {
             n: n as i64,
             random: shuffled(n, seed),
             visit: shuffled(n, seed + 1),
@@ -49,7 +49,7 @@ impl Data {
 
 /// One workload: a plot for its times, one for its times by those of `set`. The text is its id, its
 /// title and what is said of it.
-struct Workload(&'static str, fn(&mut dyn Hand, &Data) -> Answer);
+struct Workload(&'static str, fn(&mut dyn Hand, &KeyOrders) -> Answer);
 
 impl Workload {
     fn texts(&self) -> [&'static str; 3] {
@@ -147,7 +147,7 @@ fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
     Ok(())
 }
 
-fn traversal(hand: &mut dyn Hand, data: &Data) -> Answer {
+fn traversal(hand: &mut dyn Hand, data: &KeyOrders) -> Answer {
     let (mut at, mut rows, mut sum) = (hand.first(), 0i64, 0i64);
     while let Next::Key(key) = at {
         rows += 1;
@@ -257,7 +257,7 @@ fn fitting<'c>(run: &mut Run, taken: &Taken, n: usize, all: &'c [Contender]) -> 
         let what = format!("{} keys, {name}", grouped(n));
         let seconds = taken.seconds(name, n);
         // Without `set` there is nothing to be relative to.
-        let patient = run.scale == super::Scale::Full || name == SET || n <= Taken::ALWAYS;
+        let patient = run.scale == super::Extent::Full || name == SET || n <= Taken::ALWAYS;
         if !patient && !run.has_time(planned + seconds) {
             late.push(format!("{name} ({seconds:.0} s)"));
             continue;
@@ -287,7 +287,7 @@ fn foresee(
     sizes: &[usize],
     taken: &mut Taken,
 ) -> Result<(), Failure> {
-    let few = Data::new(7_000, run.seed);
+    let few = KeyOrders::new(7_000, run.seed);
     for contender in contenders {
         course(contender, &few, 1, taken)?;
     }
@@ -349,7 +349,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
     let mut taken = Taken::default();
-    if run.scale == super::Scale::Full {
+    if run.scale == super::Extent::Full {
         foresee(run, runs, &contenders, &sizes, &mut taken)?;
     }
     for (i, &n) in sizes.iter().enumerate() {
@@ -417,7 +417,7 @@ fn size(
     if fit.is_empty() {
         return Ok(());
     }
-    let data = Data::new(n, run.seed);
+    let data = KeyOrders::new(n, run.seed);
     let mut turns = run.turns(turns_of(runs, n), share);
     // Small tables go through the course often: a clock is no good at microseconds.
     let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
@@ -468,7 +468,7 @@ type Times = [f64; WORKLOADS.len()];
 
 fn course(
     contender: &Contender,
-    data: &Data,
+    data: &KeyOrders,
     rounds: usize,
     taken: &mut Taken,
 ) -> Result<Times, Failure> {

@@ -7,7 +7,7 @@
 use super::contender::{named, others, peers, said, Contender};
 use super::rows::{Next, Rows};
 use super::run::Run;
-use super::Study;
+use super::Plan;
 use crate::result::Failure;
 use crate::result::{Better, Scale};
 use crate::time::workers::{self, Worker};
@@ -17,7 +17,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 
 /// The study.
-pub const STUDY: Study = Study {
+pub const STUDY: Plan = Plan {
     name: "ets-2013",
     title: "Throughput of one table by threads: releases, locks, reader groups, structures",
     source: "D. Klaftenegger, K. Sagonas, K. Winblad, \"On the Scalability of the Erlang Term Storage\", Erlang Workshop 2013",
@@ -114,7 +114,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(1, 3, 5));
     declare(run);
-    if run.scale == super::Scale::Full {
+    if run.scale == super::Extent::Full {
         foresee(run, size, runs, contenders.len());
     }
     phases(run, size, (runs, 0.6), &contenders)?;
@@ -557,7 +557,7 @@ fn walk(rows: &dyn Rows, keys: i64, name: &str) -> Result<(), Failure> {
 const TABLES: usize = 64;
 
 /// How a worker comes to its table.
-enum Way {
+enum Access {
     Handle,
     Engine,
     Locked(RwLock<HashMap<Atom, larder::api::Table>>),
@@ -580,11 +580,11 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<
     }
     let named = tables.iter().map(|t| (t.engine_table().name(), t.clone()));
     let ways = [
-        ("handle", Way::Handle),
-        ("Larder's registry, without locks", Way::Engine),
+        ("handle", Access::Handle),
+        ("Larder's registry, without locks", Access::Engine),
         (
             "a map under one readers-writer lock",
-            Way::Locked(RwLock::new(named.collect())),
+            Access::Locked(RwLock::new(named.collect())),
         ),
     ];
     let counts = run.thread_counts();
@@ -615,7 +615,7 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<
 fn found(
     world: &larder::api::Larder,
     tables: &[larder::api::Table],
-    way: &Way,
+    way: &Access,
     keys: i64,
     operations: usize,
     mut random: Random,
@@ -629,12 +629,12 @@ fn found(
         larder_term::Encoder::new(&mut bytes, larder_term::Mode::Inline).int(key);
         let there = |table: &larder::Table| table.member(who, &bytes);
         let met = match way {
-            Way::Handle => there(tables[at].engine_table()),
-            Way::Engine => world
+            Access::Handle => there(tables[at].engine_table()),
+            Access::Engine => world
                 .engine()
                 .with_named(names[at], |table| there(table))
                 .unwrap_or(Ok(false)),
-            Way::Locked(map) => there(map.read()[&names[at]].engine_table()),
+            Access::Locked(map) => there(map.read()[&names[at]].engine_table()),
         };
         if met != Ok(true) {
             return Err(Failure::wrong(

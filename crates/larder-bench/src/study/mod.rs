@@ -13,7 +13,7 @@
 //!  rows           a table of {K, V} for one study, as a thread works on it
 //! ```
 //!
-//! To add a study: a file with a [`Study`], named in [`all`]. To add a workload to one: an entry of
+//! To add a study: a file with a [`Plan`], named in [`all`]. To add a workload to one: an entry of
 //! the list in that study's file.
 
 pub mod adapting;
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A study: what it is, and how it is run.
-pub struct Study {
+pub struct Plan {
     /// Its name, on the command line and of its files.
     pub name: &'static str,
     /// What it is, in one line.
@@ -51,7 +51,7 @@ pub struct Study {
 }
 
 /// All studies.
-pub fn all() -> &'static [&'static Study] {
+pub fn all() -> &'static [&'static Plan] {
     &[
         &ets_2003::STUDY,
         &ets_2013::STUDY,
@@ -63,7 +63,7 @@ pub fn all() -> &'static [&'static Study] {
 
 /// How long a study may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum Extent {
     /// Seconds: for tests.
     Tiny,
     /// Minutes.
@@ -72,13 +72,13 @@ pub enum Scale {
     Full,
 }
 
-impl Scale {
+impl Extent {
     /// One of three.
     pub fn pick<T>(self, tiny: T, quick: T, full: T) -> T {
         match self {
-            Scale::Tiny => tiny,
-            Scale::Quick => quick,
-            Scale::Full => full,
+            Extent::Tiny => tiny,
+            Extent::Quick => quick,
+            Extent::Full => full,
         }
     }
 
@@ -137,11 +137,11 @@ pub struct Options {
 
 impl Options {
     /// The size that was asked for.
-    pub fn scale(&self) -> Scale {
+    pub fn scale(&self) -> Extent {
         match (self.tiny, self.full) {
-            (true, _) => Scale::Tiny,
-            (_, true) => Scale::Full,
-            _ => Scale::Quick,
+            (true, _) => Extent::Tiny,
+            (_, true) => Extent::Full,
+            _ => Extent::Quick,
         }
     }
 }
@@ -193,9 +193,9 @@ pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(
 
 /// How long this study and those after it will take, where they have an end.
 fn left(options: &Options, begin: &Instant, done: usize, of: usize) -> String {
-    let each = |study: &Study| match (options.minutes, options.scale()) {
+    let each = |study: &Plan| match (options.minutes, options.scale()) {
         (Some(minutes), _) => Some(minutes * 60.0),
-        (None, Scale::Quick) => Some(study.quick_seconds),
+        (None, Extent::Quick) => Some(study.quick_seconds),
         _ => None,
     };
     let seconds: Option<Vec<f64>> = all()[done..of].iter().map(|study| each(study)).collect();
@@ -206,7 +206,7 @@ fn left(options: &Options, begin: &Instant, done: usize, of: usize) -> String {
     })
 }
 
-fn one(study: &Study, options: &Options, only: &[String], out: &Path) -> Result<(), Failure> {
+fn one(study: &Plan, options: &Options, only: &[String], out: &Path) -> Result<(), Failure> {
     let mut run = Run::new(study, options, only, out);
     eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
     let outcome = (study.run)(&mut run);

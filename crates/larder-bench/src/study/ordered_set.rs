@@ -7,7 +7,7 @@ use super::adapting;
 use super::contender::{named, others, said, Contender};
 use super::rows::{Hand, Next, Rows};
 use super::run::{grouped, rotated, Run};
-use super::Study;
+use super::Plan;
 use crate::result::Failure;
 use crate::result::{Better, Scale};
 use crate::time::workers;
@@ -15,7 +15,7 @@ use crate::workload::{shuffled, Random};
 use std::time::Duration;
 
 /// The study.
-pub const STUDY: Study = Study {
+pub const STUDY: Plan = Plan {
     name: "ordered-set",
     title: "ordered_set by threads: disjoint inserts, 14 scenarios, counters, and a tree that adapts",
     source: "K. Sagonas, K. Winblad, \"More Scalable Ordered Set for ETS Using Adaptation\", Erlang Workshop 2014; the throughput benchmark of OTP's ets_SUITE",
@@ -57,7 +57,7 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         .copied()
         .filter(|&n| n == 1 || n == run.threads)
         .collect();
-    if run.scale == super::Scale::Full {
+    if run.scale == super::Extent::Full {
         foresee(run, runs, contenders.len(), ends.len());
     }
     // First what is drawn first, and takes a second or two.
@@ -189,17 +189,17 @@ const SCENARIOS: [Scenario; 14] = [
 ];
 
 /// Draws of 32 bits below the limits are inserts, deletions, lookups.
-struct Mix {
+struct Draws {
     limits: [u64; 3],
     other: Other,
     range: i64,
 }
 
-impl Mix {
-    fn of((_, [insert, delete, lookup], other): Scenario, range: i64) -> Mix {
+impl Draws {
+    fn of((_, [insert, delete, lookup], other): Scenario, range: i64) -> Draws {
         let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
         let limits = [insert, insert + delete, insert + delete + lookup].map(draw);
-        Mix {
+        Draws {
             limits,
             other,
             range,
@@ -234,7 +234,7 @@ fn scenarios(
             if run.is_over(&format!("scenario {}", scenario.0), (share, 0.0)) {
                 continue;
             }
-            let mix = Mix::of(scenario, range);
+            let mix = Draws::of(scenario, range);
             for contender in rotated(contenders, turn) {
                 for &threads in counts {
                     run.progress
@@ -259,7 +259,7 @@ fn scenarios(
 /// Millions of operations a second on a fresh table.
 fn rate_of(
     contender: &Contender,
-    mix: &Mix,
+    mix: &Draws,
     order: &[u32],
     threads: usize,
     ms: u64,
@@ -298,7 +298,7 @@ fn rate_of(
 }
 
 /// One operation.
-fn one(hand: &mut dyn Hand, mix: &Mix, random: &mut Random) -> Result<(), String> {
+fn one(hand: &mut dyn Hand, mix: &Draws, random: &mut Random) -> Result<(), String> {
     let bits = random.bits();
     let (what, key) = (
         bits >> 32,
@@ -320,7 +320,7 @@ fn one(hand: &mut dyn Hand, mix: &Mix, random: &mut Random) -> Result<(), String
     Ok(())
 }
 
-fn other(hand: &mut dyn Hand, mix: &Mix, key: i64, random: &mut Random) -> Result<(), String> {
+fn other(hand: &mut dyn Hand, mix: &Draws, key: i64, random: &mut Random) -> Result<(), String> {
     match mix.other {
         Nothing => Ok(()),
         Steps(steps) => {
@@ -388,7 +388,7 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Res
     }
     all.retain(|c| run.wants(&c.name));
     let order = shuffled(range as usize, run.seed);
-    let mix = Mix::of(SCENARIOS[0], range);
+    let mix = Draws::of(SCENARIOS[0], range);
     let steps = (&all[..], counts.len());
     run.in_turns("counters", (runs, share), steps, |run, seed, contender| {
         let name = &contender.name;

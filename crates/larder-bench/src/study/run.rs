@@ -1,7 +1,7 @@
 //! One run of a study: what was asked for, what was found, and where it goes.
 
 use super::contender::Contender;
-use super::{Options, Scale, Study};
+use super::{Extent, Options, Plan};
 use crate::maps::peers::Only;
 use crate::result::{self, Better, Failure, Plot, Point, Published, X};
 use crate::stats::{ends, median};
@@ -27,7 +27,7 @@ struct Figures {
 /// A study under way.
 pub struct Run {
     /// How long it may take.
-    pub scale: Scale,
+    pub scale: Extent,
     /// Keys and orders follow from it.
     pub seed: u64,
     /// Keys of tables, if others were asked for than the study's own.
@@ -62,7 +62,7 @@ impl Run {
     pub fn begin([name, title, source]: [&str; 3], only: Only, out: &Path) -> Run {
         let (machine, commit, started) = origin();
         Run {
-            scale: Scale::Quick,
+            scale: Extent::Quick,
             seed: 0,
             sizes: Vec::new(),
             threads: cores(),
@@ -88,7 +88,7 @@ impl Run {
     }
 
     /// Begins one as it was asked for.
-    pub fn new(study: &Study, options: &Options, only: &[String], out: &Path) -> Run {
+    pub fn new(study: &Plan, options: &Options, only: &[String], out: &Path) -> Run {
         let names = [study.name, study.title, study.source];
         let begun = Run::begin(names, Only(only.to_vec()), out);
         let mut run = Run {
@@ -419,8 +419,8 @@ impl Run {
 }
 
 /// When a study ends: when it was asked to; a quick one when it says itself; else when all is done.
-fn clock(study: &Study, options: &Options) -> Clock {
-    let own = (options.scale() == Scale::Quick).then_some(study.quick_seconds);
+fn clock(study: &Plan, options: &Options) -> Clock {
+    let own = (options.scale() == Extent::Quick).then_some(study.quick_seconds);
     let asked = options.minutes.map(|minutes| minutes * 60.0);
     let end = asked
         .or(own)

@@ -79,25 +79,25 @@ macro_rules! shared {
 #[cfg(feature = "peers")]
 shared! {
     dashmap::DashMap<u64, u64>, "dashmap", false,
-        |map, key, value| drop(map.insert(key, value)),
+        |map, key, value| _ = map.insert(key, value),
         |map, key| map.get(&key).map(|found| *found),
-        |map, key| drop(map.remove(&key));
+        |map, key| _ = map.remove(&key);
     papaya::HashMap<u64, u64>, "papaya", false,
-        |map, key, value| drop(map.pin().insert(key, value).copied()),
+        |map, key, value| _ = map.pin().insert(key, value),
         |map, key| map.pin().get(&key).copied(),
-        |map, key| drop(map.pin().remove(&key).copied());
+        |map, key| _ = map.pin().remove(&key);
     scc::HashIndex<u64, u64>, "scc::HashIndex", false,
-        |map, key, value| drop(map.insert_sync(key, value)),
+        |map, key, value| _ = map.insert_sync(key, value),
         |map, key| map.peek_with(&key, |_, value| *value),
-        |map, key| drop(map.remove_sync(&key));
+        |map, key| _ = map.remove_sync(&key);
     scc::TreeIndex<u64, u64>, "scc::TreeIndex", true,
-        |map, key, value| drop(map.insert_sync(key, value)),
+        |map, key, value| _ = map.insert_sync(key, value),
         |map, key| map.peek_with(&key, |_, value| *value),
-        |map, key| drop(map.remove_sync(&key));
+        |map, key| _ = map.remove_sync(&key);
     crossbeam_skiplist::SkipMap<u64, u64>, "crossbeam SkipMap", true,
-        |map, key, value| drop(map.insert(key, value)),
+        |map, key, value| _ = map.insert(key, value),
         |map, key| map.get(&key).map(|entry| *entry.value()),
-        |map, key| drop(map.remove(&key));
+        |map, key| _ = map.remove(&key);
 }
 
 #[cfg(feature = "peers")]

@@ -10,9 +10,9 @@ use larder_term::hash::Seed;
 use std::collections::BTreeMap;
 
 /// A store that loses what it is given now and then: what the study must find.
-struct Forgetful(Box<dyn Store>);
+struct ForgetfulStore(Box<dyn Store>);
 
-impl Store for Forgetful {
+impl Store for ForgetfulStore {
     fn put(&mut self, key: u64, value: &[u8]) {
         if key % 89 != 11 {
             self.0.put(key, value);
@@ -79,7 +79,7 @@ pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
         let planted = default(false);
         all.push(named(
             "planted fault",
-            Box::new(move |n| Box::new(Forgetful(planted(n)))),
+            Box::new(move |n| Box::new(ForgetfulStore(planted(n)))),
         ));
     }
     match all.is_empty() {
