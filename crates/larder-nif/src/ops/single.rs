@@ -22,6 +22,7 @@ pub fn with_key<R>(
     key: Word,
     f: impl FnOnce(&[u8]) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
+    // Most keys fit on the stack, so none of this asks an allocator.
     let mut place = place();
     let mut bytes = Writer::at(&mut place, call.env, Mode::Inline);
     bytes.key(key, table.key_form()).map_err(|_| BADARG)?;
@@ -70,6 +71,8 @@ pub fn insert(call: &Call<'_>) -> Reply {
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
+        // A row that costs something to write is not written if the key is there. The insert
+        // decides all the same: the key may come or go in between.
         if is_costly(call.args[1]) && is_there(call, table, local)? {
             return Ok(false);
         }
@@ -93,6 +96,7 @@ fn is_costly(row: Word) -> bool {
 /// Whether there is an object under the key of the row that is to be inserted.
 fn is_there(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Result<bool, Raise> {
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
+    // Too short for a key: the write finds that out, and raises.
     let Some(&key) = elements.get(table.keypos() - 1) else {
         return Ok(false);
     };
@@ -123,6 +127,7 @@ fn with_object<R>(
     local: &mut Local,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
+    // 1. Key and value are written on the stack.
     let (mut key, mut value) = (place(), place());
     let mut row = Row::at([&mut key, &mut value], call.env);
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
@@ -130,11 +135,14 @@ fn with_object<R>(
         // The table's error comes before that of the object.
         return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
+    // 2. Large ones are reported to the emulator, which counts a call as next to nothing.
     let object = row.object();
     let value = object.value();
     if value.len() > SMALL_OBJECT {
         spend_many_bytes(call, local, weight(value.len(), outside_bytes(value)));
     }
+    // 3. The counts of the value's handles go over to the table with the object, unless it says
+    // that it has not kept it.
     let given = row.give_up();
     let result = f(local, object.giving());
     if given && !matches!(result, Ok((true, _))) {
@@ -222,6 +230,7 @@ pub(super) fn weight(bytes: usize, copied: usize) -> usize {
 fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
     let mut unreported = local.unreported.get().saturating_add(units);
+    // Less than that the emulator would count as nothing: it is kept for the thread's next call.
     if unreported >= LEAST {
         call.spent(unreported.into());
         unreported = 0;
@@ -253,10 +262,12 @@ pub fn lookup_element_default(call: &Call<'_>) -> Reply {
 #[inline(always)]
 fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
+        // A position that can be none: the table's error comes first.
         let position = match natural(call.args[2]) {
             Ok(position @ 1..) => position,
             _ => return answer(call, table, table.check_read(who(call))).and(Err(BADARG)),
         };
+        // One element of a set, or a list of those of a bag's objects.
         let mut elements = ListBuilder::new(&call.heap);
         let is_unique = table.kind().is_unique();
         let mut only = Word::default();

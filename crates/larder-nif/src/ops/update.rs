@@ -63,6 +63,7 @@ fn counter_ops(
     ops: &mut CounterOps,
 ) -> Result<bool, Raise> {
     if !layout::is_cell(word) {
+        // One operation: a tuple, or an increment of the element behind the key.
         ops.push(match layout::tuple(word) {
             Some(parts) => counter_op(call, parts)?,
             None if word == layout::NIL => return Ok(true),
@@ -72,6 +73,8 @@ fn counter_ops(
     }
     let mut rest = word;
     while let Some((op, tail)) = layout::cell(rest) {
+        // A list. The engine looks at operations in order, and the first that is wrong says what is
+        // raised, as in `ets`; so what can be no operation becomes one that the engine refuses.
         let parts = layout::tuple(op).ok_or(BADARG);
         match (parts.and_then(|parts| counter_op(call, parts)), ops.first()) {
             (Ok(op), _) => ops.push(op),
@@ -136,14 +139,17 @@ pub fn update_counter_default(call: &Call<'_>) -> Reply {
 #[inline]
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
+        // 1. The operations.
         let mut ops = CounterOps::new();
         let many = match counter_ops(call, table, call.args[2], &mut ops) {
             Ok(many) if is_row(default) => many,
             other => return Err(refuse_counter(call, table, default, other.err())),
         };
+        // 2. The engine applies them, all or none.
         let mut sums = Sums::new();
         let result = with_key(call, table, call.args[1], |key| {
             match table.update_counter_in(local, asker(call), key, &ops, None, &mut sums) {
+                // 3. No object: again, with one made of the default, in case there is none still.
                 Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
                     let row = Some(row);
                     let done =
@@ -155,6 +161,7 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
         });
         result?;
         spend(call, sums.len());
+        // 4. One sum, or a list of them; it is made from its end.
         if let (false, [sum]) = (many, &sums[..]) {
             return Ok(number(call, sum));
         }
@@ -225,6 +232,7 @@ fn with_row<R>(
     let Some(key) = elements.get_mut(table.keypos() - 1) else {
         return Err(Raise::Cause(atoms::DEFAULT));
     };
+    // The default's key counts for nothing: the call's takes its place.
     *key = call.args[1];
     let (mut key, mut value) = (place(), place());
     let mut row = Row::at([&mut key, &mut value], call.env);
@@ -251,6 +259,8 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
 #[inline]
 fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
+        // The new elements are encoded to the thread's own buffer, which keeps its memory from call
+        // to call.
         let mut terms = local.spare_terms.take().unwrap_or_default();
         let done = replace(call, (table, local), default, &mut terms);
         terms.clear();
@@ -267,21 +277,25 @@ fn replace(
     default: Option<Word>,
     terms: &mut TermBuf,
 ) -> Result<bool, Raise> {
+    // 1. The new elements, as one tuple of the engine's, and their positions.
     let mut places = Places::new();
     let read = terms.encode(|out| element_ops(call, call.args[2], &mut places, out));
     let new = match (read, terms.term().and_then(TermRef::as_tuple)) {
         (Ok(()), Some(new)) if is_row(default) => new,
         _ => return refuse_element(call, table),
     };
+    // 2. The engine replaces them, all or none.
     let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places.iter().copied().zip(new.iter()).collect();
     let done = with_key(call, table, call.args[1], |key| {
         let mut done = table.update_element_in(local, asker(call), key, &ops, None);
+        // 3. No object: one is made of the default.
         if let (Ok(false), Some(_)) = (&done, default) {
             done = with_row(call, table, default, |row| {
                 Ok(table.update_element_in(local, asker(call), key, &ops, Some(row)))
             })?;
         }
         done.or_else(|error| match error {
+            // 4. Errors as `ets` has them.
             Error::Position if places.contains(&NO_PLACE) => Err(BADARG),
             Error::TableType => Err(Raise::Cause(atoms::NONE)),
             error => answer(call, table, Err(error)),
@@ -325,6 +339,7 @@ fn element_ops(
     while let Some((_, tail)) = layout::cell(rest) {
         (count, rest) = (count + 1, tail);
     }
+    // An improper end counts for one more, which the engine refuses when it comes to it.
     out.begin_tuple(count + usize::from(rest != layout::NIL));
     places.reserve(count);
     rest = word;
