@@ -112,11 +112,11 @@ impl BPlusTree {
             return;
         }
         if leaf.len() > 0 {
-            return self.tidy(guard, position, leaf);
+            return self.reclaim_space(guard, position, leaf);
         }
         if !self.inner.merge(&self.shared, leaf, position, guard) {
             if let Ok(Some(leaf)) = self.inner.find(position, guard).try_lock() {
-                self.tidy(guard, position, leaf);
+                self.reclaim_space(guard, position, leaf);
             }
         }
     }

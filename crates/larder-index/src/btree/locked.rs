@@ -107,7 +107,7 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Whether a position is above all that are here, of which there are some.
     #[inline]
-    pub(crate) fn is_below(&self, key: SearchKey<'_>) -> bool {
+    pub(crate) fn is_all_below(&self, key: SearchKey<'_>) -> bool {
         let beside = self.leaf.beside_prefix(key);
         if beside != Ordering::Equal {
             return beside == Ordering::Greater && self.len() > 0;
@@ -120,7 +120,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the
     /// end and has room there without more ado. Nothing is said of others.
     #[inline(always)]
-    pub(crate) fn next_of_run(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
+    pub(crate) fn append_slot(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Ordering: Relaxed, see above.
@@ -143,7 +143,7 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Inserts an entry that is the next of a run, with a value of as many bytes as was said.
     #[inline(always)]
-    pub(crate) fn put_next(&mut self, next: AppendSlot, value: &[u8]) {
+    pub(crate) fn append(&mut self, next: AppendSlot, value: &[u8]) {
         let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
         let (words, size) = (self.leaf.words(), value.len() + 2);
         self.changed = true;
@@ -163,7 +163,7 @@ impl<'g> LockedTreeLeaf<'g> {
                 sample.store((slot >> 32) as u32, Relaxed);
             }
         }
-        self.insert_run(n);
+        self.note_insert(n);
     }
 
     /// The value of entry `i`, whose record a search has found, in place, while this borrow of the
@@ -259,7 +259,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Replaces the value of entry `i`, which has this record. False, and nothing changed, if there
     /// is no room. The old handle, if any, is the caller's to retire.
     #[inline]
-    pub(crate) fn put_again(
+    pub(crate) fn replace_value(
         &mut self,
         i: usize,
         head: u64,
@@ -385,7 +385,7 @@ impl<'g> LockedTreeLeaf<'g> {
     ///
     /// The note: 15 bits of where the last one went, a bit that is set when the run descends, 16
     /// bits of its length.
-    pub(crate) fn insert_run(&mut self, i: usize) -> usize {
+    pub(crate) fn note_insert(&mut self, i: usize) -> usize {
         const PLACE: u64 = 0x7FFF;
         let statistics = &self.leaf.head().statistics;
         // Ordering: Relaxed, see above.

@@ -114,13 +114,15 @@ impl BPlusTree {
             // The heads have come, or come now: they lead to the slots.
             let views: SmallVec<[(TreeView<'_>, u64); AT_ONCE]> = leaves
                 .iter()
-                .map(|(leaf, key)| (leaf.glance(), key.head(leaf.prefix_len())))
+                .map(|(leaf, key)| (leaf.peek(), key.head(leaf.prefix_len())))
                 .collect();
-            views.iter().for_each(|(view, head)| view.ask(*head));
+            views
+                .iter()
+                .for_each(|(view, head)| view.prefetch_slots(*head));
             // The slots have come: they lead to the records. Whatever is torn only makes the
             // processor fetch a line that is of no use.
             for (view, head) in &views {
-                view.ask_record(*head);
+                view.prefetch_record(*head);
             }
         }
     }

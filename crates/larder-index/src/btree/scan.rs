@@ -88,7 +88,7 @@ impl BPlusTree {
             false => spot.checked_sub(1),
         };
         match next {
-            Some(i) => view.only(i, batch).ok()?,
+            Some(i) => view.copy_only(i, batch).ok()?,
             // There is nothing behind the last leaf, whose range has no end.
             None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
             None => return None,

@@ -39,7 +39,7 @@ impl<'g> TreeLeaf<'g> {
     }
 
     /// A view of the leaf for a caller that believes nothing of what it reads.
-    pub(crate) fn glance(self) -> TreeView<'g> {
+    pub(crate) fn peek(self) -> TreeView<'g> {
         TreeView::new(self, None)
     }
 
@@ -137,12 +137,12 @@ impl<'g> TreeView<'g> {
     }
 
     /// Asks for what a search for a head will read, after the samples.
-    pub(crate) fn ask(&self, head: u64) {
+    pub(crate) fn prefetch_slots(&self, head: u64) {
         self.sampled(head);
     }
 
     /// Asks for the record that a search for a head will read, after the slots.
-    pub(crate) fn ask_record(&self, head: u64) {
+    pub(crate) fn prefetch_record(&self, head: u64) {
         let (low, high) = self.sampled(head);
         let slot = self.first(head, low, high).and_then(|i| self.slot(i));
         if let Ok(slot) = slot {
@@ -254,13 +254,13 @@ impl<'g> TreeView<'g> {
             (end + 1) << spacing
         };
         let low = below << spacing;
-        self.ask_for(low, high);
+        self.prefetch_range(low, high);
         (low, high)
     }
 
     /// Prefetches slots, and where their records are if records lie in order.
     #[inline]
-    fn ask_for(&self, low: usize, high: usize) {
+    fn prefetch_range(&self, low: usize, high: usize) {
         const LINE: usize = 64;
         let base: *const u8 = self.words.as_ptr().cast();
         // Mostly sixteen slots: two lines, or three.
@@ -459,7 +459,7 @@ impl<'g> TreeView<'g> {
 
     /// Makes entry `i` the first of the batch.
     #[inline]
-    pub(crate) fn only(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
+    pub(crate) fn copy_only(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
         let (middle, handle) = self.copy_entry(i, &mut batch.bytes)?;
         if let Some(handle) = handle {
             batch.bytes.extend_from_slice(self.object(handle)?.value());

@@ -127,7 +127,7 @@ impl BPlusTree {
     #[inline]
     fn lock_tail<'g>(&self, leaf: TreeLeaf<'g>, key: SearchKey<'_>) -> Option<LockedTreeLeaf<'g>> {
         let locked = leaf.try_lock().ok().flatten()?;
-        if locked.is_below(key) {
+        if locked.is_all_below(key) {
             self.inner.tail.hit();
             return Some(locked);
         }
@@ -191,12 +191,12 @@ impl BPlusTree {
         // A locked leaf that isn't obsolete is still the last one. What is above one of its entries
         // is in its range.
         let mut locked = self.inner.tail.find(key, guard)?.try_lock().ok()??;
-        let next = locked.next_of_run(key, value.len())?;
+        let next = locked.append_slot(key, value.len())?;
         self.inner.tail.hit();
         if !predicate(None) {
             return Some(Previous::Refused);
         }
-        locked.put_next(next, value);
+        locked.append(next, value);
         Some(Previous::Absent)
     }
 
@@ -253,7 +253,7 @@ impl BPlusTree {
             && leaf.used() < self.shared.config.most / 4
         {
             // (4)
-            self.tidy(guard, at.key, leaf);
+            self.reclaim_space(guard, at.key, leaf);
         } else {
             // (5)
             drop(leaf);
@@ -264,7 +264,12 @@ impl BPlusTree {
 
     /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in
     /// its place, or merges with a neighbour.
-    pub(super) fn tidy(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
+    pub(super) fn reclaim_space(
+        &self,
+        guard: &Guard,
+        position: SearchKey<'_>,
+        leaf: LockedTreeLeaf<'_>,
+    ) {
         let mut leaf = leaf;
         let (used, config) = (leaf.used(), &self.shared.config);
         if used < leaf.leaf().capacity() / 4
@@ -342,11 +347,11 @@ impl BPlusTree {
         let old = at.record.and_then(|record| leaf.handle(&record));
         let (done, appends) = match &at.record {
             Some(record) => {
-                let done = leaf.put_again(at.i, at.head, at.suffix, stored, record);
+                let done = leaf.replace_value(at.i, at.head, at.suffix, stored, record);
                 (done, 0)
             }
             None => {
-                let appends = leaf.insert_run(at.i);
+                let appends = leaf.note_insert(at.i);
                 let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
                 (done, appends)
             }
@@ -391,7 +396,7 @@ impl BPlusTree {
         let old = leaf.leaf().prefix_and_fences();
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
-        let appends = leaf.insert_run(at.i);
+        let appends = leaf.note_insert(at.i);
         // A new leaf of all entries and this one, which is the first or the last.
         let new = with_run(|run| {
             if at.i == 0 {

@@ -126,24 +126,24 @@ impl Sizes {
             buckets if buckets as usize == end.buckets => end.full,
             _ => capacity(shape) * FULL / 1024,
         };
-        let lonely = match shape.depth {
+        let mergeable = match shape.depth {
             0 => 0,
             _ => self.max_capacity(shape.class) / 4 + 1,
         };
         let clamped = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         LiveBounds {
-            least: clamped(sparse_below(shape).max(lonely)),
+            least: clamped(sparse_below(shape).max(mergeable)),
             most: clamped(most),
         }
     }
 
     /// Whether two leaves with this many bytes in all should be one.
-    pub(crate) fn unite(&self, class: u8, live: usize) -> bool {
+    pub(crate) fn fits_one(&self, class: u8, live: usize) -> bool {
         live * 2 <= self.max_capacity(class)
     }
 
     /// Whether a leaf with this many bytes is small enough to look for a neighbour.
-    pub(crate) fn lonely(&self, class: u8, live: usize) -> bool {
+    pub(crate) fn mergeable(&self, class: u8, live: usize) -> bool {
         live * 4 <= self.max_capacity(class)
     }
 }

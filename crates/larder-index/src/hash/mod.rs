@@ -341,7 +341,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             };
             let end = locked.leaf().shape().end_hash(hash);
             freed += 1 + self.empty(guard, hash, locked, f);
-            self.fold(guard, hash);
+            self.merge_empty(guard, hash);
             *cursor = end;
         }
         // The next call finds what has come since.

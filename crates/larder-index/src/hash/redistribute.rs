@@ -198,7 +198,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// One leaf of the rows of two buddies; None if it can't be done so.
-    pub(crate) fn united_by_redistributing(
+    pub(crate) fn merged_by_redistributing(
         &self,
         hash: u64,
         [leaf, buddy]: [&LockedHashLeaf<'_>; 2],

@@ -165,9 +165,15 @@ impl<R: KeyRule> HashOrder<R> {
     /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller
     /// one takes its place.
     #[cold]
-    pub(crate) fn tidy(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>, lonely: bool) {
+    pub(crate) fn reclaim_space(
+        &self,
+        guard: &Guard,
+        hash: u64,
+        leaf: LockedHashLeaf<'_>,
+        mergeable: bool,
+    ) {
         let mut leaf = leaf;
-        if lonely {
+        if mergeable {
             // Each merge gives a larger leaf, which may merge with its own buddy.
             loop {
                 match self.merge(guard, hash, leaf) {
@@ -233,14 +239,14 @@ impl<R: KeyRule> HashOrder<R> {
         }
         if !self
             .sizes
-            .unite(shape.class.min(buddy.leaf().shape().class), live)
+            .fits_one(shape.class.min(buddy.leaf().shape().class), live)
         {
             return Err(leaf);
         }
         // Small rows go straight from both to the new leaf.
-        if let Some(new) = self.united_by_redistributing(hash, [&leaf, &buddy]) {
+        if let Some(new) = self.merged_by_redistributing(hash, [&leaf, &buddy]) {
             self.trie
-                .unite(&self.shared, [leaf, buddy], hash, new, guard);
+                .merge(&self.shared, [leaf, buddy], hash, new, guard);
             return Ok(());
         }
         with_gather(|gather| {
@@ -250,7 +256,7 @@ impl<R: KeyRule> HashOrder<R> {
             let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, depth);
             let built = self.build(gather, 0..gather.items.len(), plan, (depth, hash));
             self.trie
-                .unite(&self.shared, [leaf, buddy], hash, built.leaf, guard);
+                .merge(&self.shared, [leaf, buddy], hash, built.leaf, guard);
             built
                 .inside_now
                 .into_iter()
@@ -297,7 +303,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Merges the leaf with its buddy as long as both are empty.
-    pub(crate) fn fold(&self, guard: &Guard, hash: u64) {
+    pub(crate) fn merge_empty(&self, guard: &Guard, hash: u64) {
         while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
             let empty = |leaf: HashLeaf<'_>| leaf.count() == 0;
             let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
@@ -309,7 +315,7 @@ impl<R: KeyRule> HashOrder<R> {
             let depth = leaf.leaf().shape().depth - 1;
             let new = self.sizes.empty(self.sizes.least(depth), hash);
             self.trie
-                .unite(&self.shared, [leaf, buddy], hash, new, guard);
+                .merge(&self.shared, [leaf, buddy], hash, new, guard);
         }
     }
 }

@@ -209,10 +209,11 @@ impl<R: KeyRule> HashOrder<R> {
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
         // A leaf that must not be made smaller now is tried again later, not each time.
         let sparse = is_sparse(shape, live) && (count % 8 == 0 || count <= FEW);
-        let lonely = shape.depth > 0 && contention < 0 && self.sizes.lonely(shape.class, live);
+        let mergeable =
+            shape.depth > 0 && contention < 0 && self.sizes.mergeable(shape.class, live);
         // A leaf that can't merge now is tried again later, not each time.
-        if sparse || lonely && count % 4 == 0 {
-            self.tidy(guard, counting(hash), leaf, lonely);
+        if sparse || mergeable && count % 4 == 0 {
+            self.reclaim_space(guard, counting(hash), leaf, mergeable);
         }
     }
 
@@ -228,14 +229,14 @@ impl<R: KeyRule> HashOrder<R> {
         let (shape, live) = (leaf.leaf().shape(), leaf.leaf().live());
         let contention = leaf.add_contention(0);
         let is_second = shape.depth > 0 && hash >> (64 - u32::from(shape.depth)) & 1 == 1;
-        if is_second && contention < 0 && self.sizes.lonely(shape.class, live) {
+        if is_second && contention < 0 && self.sizes.mergeable(shape.class, live) {
             match self.merge(guard, hash, leaf) {
                 Ok(()) => return,
                 Err(alone) => leaf = alone,
             }
         }
         if contention < HIGH_CONTENTION {
-            self.tidy(guard, hash, leaf, false);
+            self.reclaim_space(guard, hash, leaf, false);
         }
     }
 }

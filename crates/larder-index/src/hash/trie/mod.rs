@@ -239,7 +239,7 @@ impl Trie {
 
     /// Puts `new`, of one bit less of depth, in the place of two buddies. A node that has nothing
     /// else goes.
-    pub(crate) fn unite(
+    pub(crate) fn merge(
         &self,
         shared: &Shared,
         buddies: [LockedHashLeaf<'_>; 2],

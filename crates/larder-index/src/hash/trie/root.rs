@@ -25,7 +25,7 @@
 //! Locks are only tried for: a thread that finds one taken leaves the rest to the next.
 //!
 //! A leaf that two became, of which one had moved and the other had not, goes to the new root
-//! (`Trie::unite`).
+//! (`Trie::merge`).
 //!
 //! Invariant: what the old root says of a range counts as long as the new root's slots of that
 //! range are unset. Those of a leaf are set together, under its lock; so are those of a node's
