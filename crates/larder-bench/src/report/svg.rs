@@ -162,22 +162,37 @@ pub fn file(chart: &Chart) -> String {
         .filter(|s| s.from != From::Other)
         .collect();
     let rows = legend_rows(&shown);
-    let (head, height) = (30.0, frame.height() + 20.0 * rows.len() as f64 + 8.0);
-    let markup = html! {
-        svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox=(format!("0 {} {WIDTH} {}", -head, n(height + head))) width=(WIDTH) height=(n(height + head)) role="img" aria-label=(summary(chart)) {
-            title { (chart.title) }
-            style { (PreEscaped(SHEET)) }
-            rect.paper x="0" y=(-head) width=(WIDTH) height=(n(height + head)) {}
-            text.title x="12" y="-9" { (chart.title) }
-            (body(chart, &frame))
-            @for (i, row) in rows.iter().enumerate() {
-                @for (x, series) in row {
-                    g transform=(format!("translate({},{})", n(*x), n(frame.height() + 14.0 + 20.0 * i as f64))) { (key(series)) text x="36" y="4" { (series.label()) } }
-                }
+    let height = frame.height() + 20.0 * rows.len() as f64 + 8.0;
+    let inside = html! {
+        (body(chart, &frame))
+        @for (i, row) in rows.iter().enumerate() {
+            @for (x, series) in row {
+                g transform=(format!("translate({},{})", n(*x), n(frame.height() + 14.0 + 20.0 * i as f64))) { (key(series)) text x="36" y="4" { (series.label()) } }
             }
         }
     };
-    markup.into_string()
+    file_of(&chart.title, &summary(chart), (30.0, -9, height), inside)
+}
+
+/// A file with a title above what is inside: so much room for it, where its text stands, and the
+/// height of the rest.
+pub fn file_of(
+    title: &str,
+    heard: &str,
+    (head, base, height): (f64, i32, f64),
+    inside: Markup,
+) -> String {
+    let whole = n(height + head);
+    html! {
+        svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox=(format!("0 {} {WIDTH} {whole}", -head)) width=(WIDTH) height=(whole) role="img" aria-label=(heard) {
+            title { (title) }
+            style { (PreEscaped(SHEET)) }
+            rect.paper x="0" y=(-head) width=(WIDTH) height=(whole) {}
+            text.title x="12" y=(base) { (title) }
+            (inside)
+        }
+    }
+    .into_string()
 }
 
 /// Legend entries in rows, each with its x.

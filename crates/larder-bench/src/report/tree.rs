@@ -13,7 +13,7 @@ use crate::report::scale::Axis;
 use crate::report::svg::WIDTH;
 use crate::report::tables::wide;
 use crate::result::{Event, Happened, Recording};
-use maud::{html, Markup, PreEscaped};
+use maud::{html, Markup};
 use serde::Serialize;
 
 /// Where the history lies; the script draws the moment above it on the same keys.
@@ -98,16 +98,7 @@ pub fn section(tree: &Recording) -> Markup {
 
 /// The history as a file of its own.
 pub fn file(tree: &Recording) -> String {
-    html! {
-        svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox=(format!("0 -26 {WIDTH} {}", HEIGHT + 26.0)) width=(WIDTH) height=(HEIGHT + 26.0) role="img" aria-label=(heard(tree)) {
-            title { (tree.title) }
-            style { (PreEscaped(crate::report::svg::SHEET)) }
-            rect.paper x="0" y="-26" width=(WIDTH) height=(HEIGHT + 26.0) {}
-            text.title x="12" y="-6" { (tree.title) }
-            (body(tree))
-        }
-    }
-    .into_string()
+    crate::report::svg::file_of(&tree.title, &heard(tree), (26.0, -6, HEIGHT), body(tree))
 }
 
 fn heard(tree: &Recording) -> String {

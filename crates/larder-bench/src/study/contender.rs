@@ -4,7 +4,7 @@
 //! The releases of OTP are built from our own structures and locks: what each release's tables are,
 //! not its code.
 
-use super::rows::{Ask, EngineRows, Forgetful, Hand, Next, Rows};
+use super::rows::{Ask, EngineRows, Forgetful, Hand, Rows};
 use crate::maps::peers::{each_shared, OnShared, Only, Operations, Shared};
 use larder::{structures, StructureValue, TableKind};
 
@@ -179,19 +179,9 @@ impl<S: Shared> Rows for PeerRows<S> {
     fn hand(&self) -> Box<dyn Hand + '_> {
         Box::new(PeerHand(self.0.hand()))
     }
-    fn counted(&self) -> Option<usize> {
-        None
-    }
-    fn memory(&self) -> Option<usize> {
-        None
-    }
 }
 
 struct PeerHand<H>(H);
-
-/// Studies that need more than maps have do not take them.
-const NO_TABLE: &str =
-    "a peer's map takes part where rows are inserted, looked up and deleted alone";
 
 impl<H: Operations> Hand for PeerHand<H> {
     fn insert(&mut self, key: i64, value: i64) {
@@ -203,21 +193,6 @@ impl<H: Operations> Hand for PeerHand<H> {
     fn delete(&mut self, key: i64) -> Option<bool> {
         self.0.remove(key as u64);
         None
-    }
-    fn add(&mut self, _key: i64) -> Option<i64> {
-        unreachable!("{NO_TABLE}")
-    }
-    fn first(&mut self) -> Next {
-        unreachable!("{NO_TABLE}")
-    }
-    fn next(&mut self, _key: i64) -> Next {
-        unreachable!("{NO_TABLE}")
-    }
-    fn count_all(&mut self) -> u64 {
-        unreachable!("{NO_TABLE}")
-    }
-    fn count_between(&mut self, _after: i64, _up_to: i64) -> u64 {
-        unreachable!("{NO_TABLE}")
     }
 }
 

@@ -40,27 +40,6 @@ impl Subject<u64> for JudyL {
     }
 }
 
-impl Subject<u64> for LibL {
-    fn new() -> Self {
-        LibL::new()
-    }
-    fn insert(&mut self, key: &u64, value: u64) {
-        self.insert(*key, value);
-    }
-    fn get(&self, key: &u64) -> Option<u64> {
-        self.get(*key)
-    }
-    fn walk(&self) -> (u64, u64) {
-        self.walk()
-    }
-    fn remove(&mut self, key: &u64) -> bool {
-        self.remove(*key)
-    }
-    fn memory(&self) -> Option<usize> {
-        Some(self.memory())
-    }
-}
-
 impl Subject<u64> for Judy1 {
     fn new() -> Self {
         Judy1::new()
@@ -86,46 +65,52 @@ impl Subject<u64> for Judy1 {
     }
 }
 
-impl Subject<u64> for Lib1 {
-    fn new() -> Self {
-        Lib1::new()
-    }
-    fn insert(&mut self, key: &u64, _: u64) {
-        self.insert(*key);
-    }
-    fn get(&self, key: &u64) -> Option<u64> {
-        self.contains(*key).then_some(0)
-    }
-    fn walk(&self) -> (u64, u64) {
-        self.walk()
-    }
-    fn remove(&mut self, key: &u64) -> bool {
-        self.remove(*key)
-    }
-    fn memory(&self) -> Option<usize> {
-        Some(self.memory())
-    }
+/// libJudy's arrays: how a key is put in, looked up and removed, and what they say of their memory.
+macro_rules! of_libjudy {
+    ($($array:ident, $key:ty, $put:expr, $get:expr, $remove:expr, $memory:expr;)*) => {$(
+        impl Subject<$key> for $array {
+            fn new() -> Self {
+                $array::new()
+            }
+            fn insert(&mut self, key: &$key, value: u64) {
+                let put: fn(&mut $array, &$key, u64) = $put;
+                put(self, key, value);
+            }
+            fn get(&self, key: &$key) -> Option<u64> {
+                let get: fn(&$array, &$key) -> Option<u64> = $get;
+                get(self, key)
+            }
+            fn walk(&self) -> (u64, u64) {
+                self.walk()
+            }
+            fn remove(&mut self, key: &$key) -> bool {
+                let remove: fn(&mut $array, &$key) -> bool = $remove;
+                remove(self, key)
+            }
+            fn memory(&self) -> Option<usize> {
+                let memory: fn(&$array) -> Option<usize> = $memory;
+                memory(self)
+            }
+        }
+    )*};
 }
 
-impl Subject<[u8]> for LibSl {
-    fn new() -> Self {
-        LibSl::new()
-    }
-    fn insert(&mut self, key: &[u8], value: u64) {
-        self.insert(key, value);
-    }
-    fn get(&self, key: &[u8]) -> Option<u64> {
-        self.get(key)
-    }
-    fn walk(&self) -> (u64, u64) {
-        self.walk()
-    }
-    fn remove(&mut self, key: &[u8]) -> bool {
-        self.remove(key)
-    }
-    fn memory(&self) -> Option<usize> {
-        None
-    }
+of_libjudy! {
+    LibL, u64,
+        |array, key, value| _ = array.insert(*key, value),
+        |array, key| array.get(*key),
+        |array, key| array.remove(*key),
+        |array| Some(array.memory());
+    Lib1, u64,
+        |array, key, _| _ = array.insert(*key),
+        |array, key| array.contains(*key).then_some(0),
+        |array, key| array.remove(*key),
+        |array| Some(array.memory());
+    LibSl, [u8],
+        |array, key, value| _ = array.insert(key, value),
+        |array, key| array.get(key),
+        |array, key| array.remove(key),
+        |_| None;
 }
 
 /// A key without the zero byte at its end.
