@@ -252,7 +252,7 @@ impl Heap {
         // SAFETY: the environment may be used, and the array has as many words as said.
         let tuple =
             unsafe { enif_make_tuple_from_array(self.env, sample.as_ptr(), sample.len() as u32) };
-        layout::place(tuple).cast_mut()
+        layout::pointer(tuple).cast_mut()
     }
 
     /// A tuple, and the slots of its elements, one at least.

@@ -27,7 +27,7 @@
 //!
 //! Where something is otherwise, nothing is known, and [`take`] takes nothing.
 
-use crate::layout::{arity_header, place, NIL};
+use crate::layout::{arity_header, pointer, NIL};
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -122,7 +122,7 @@ fn tuple_of(env: *mut Env, words: usize) -> (usize, usize) {
     // SAFETY: the environment is the caller's to use; the array has as many words as said.
     let tuple =
         unsafe { enif_make_tuple_from_array(env, elements.as_ptr(), elements.len() as u32) };
-    let begin = place(tuple) as usize;
+    let begin = pointer(tuple) as usize;
     (begin, begin + words * size_of::<Word>())
 }
 

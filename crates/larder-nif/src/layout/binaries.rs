@@ -44,12 +44,12 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
     // SAFETY: a boxed term of the running call points at its header. That of such a binary is
     // followed by its size and its bytes. `prove_heap_binaries` saw it.
     unsafe {
-        let header = *place(word);
+        let header = *pointer(word);
         if header & HEADER != kind {
             return None;
         }
-        let size = *place(word).add(1);
-        let bytes = || std::slice::from_raw_parts(place(word).add(2).cast::<u8>(), size >> unit);
+        let size = *pointer(word).add(1);
+        let bytes = || std::slice::from_raw_parts(pointer(word).add(2).cast::<u8>(), size >> unit);
         (size & ((1 << unit) - 1) == 0).then(bytes)
     }
 }
@@ -69,7 +69,7 @@ pub fn prove_heap_binaries(env: *mut Env) {
         (word, bytes)
     });
     // SAFETY: a binary that was just made is a boxed term.
-    let kind = unsafe { *place(samples[0].0) } & HEADER;
+    let kind = unsafe { *pointer(samples[0].0) } & HEADER;
     // Ordering: Relaxed, all, as in `heap_binary`.
     HEAP_BINARY.store(kind, Ordering::Relaxed);
     // Older releases have the size in bytes, newer ones in bits.
@@ -88,7 +88,7 @@ pub fn prove_heap_binaries(env: *mut Env) {
     let heads = samples.iter().all(|(word, bytes)| {
         // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was
         // seen above.
-        let head = unsafe { (*place(*word), *place(*word).add(1)) };
+        let head = unsafe { (*pointer(*word), *pointer(*word).add(1)) };
         heap_binary_head(bytes.len()) == Some(head)
     });
     if !heads {
@@ -291,7 +291,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     // SAFETY: a boxed term points at its header; the term has five words more if its header says
     // so.
     let fits = unsafe {
-        *place(word) >> 6 == 5 && {
+        *pointer(word) >> 6 == 5 && {
             let words = words(word, 5);
             words[0] == SIZE
                 && words[2] == counted as Word
@@ -366,7 +366,7 @@ pub fn prove_parts(env: *mut Env) {
         // SAFETY: a boxed term that was just made; four words follow its header if that says so.
         let fits = unsafe {
             is_boxed(word)
-                && *place(word) >> 6 == PART_ARITY
+                && *pointer(word) >> 6 == PART_ARITY
                 && words(word, 4)[..2] == [size, offset]
                 && words(word, 4)[2] & 0xFFFF == 0
                 && words(word, 4)[3] == whole
@@ -382,7 +382,7 @@ pub fn prove_parts(env: *mut Env) {
     // SAFETY: as above.
     let fits = unsafe {
         is_boxed(word)
-            && *place(word) >> 6 == PART_ARITY
+            && *pointer(word) >> 6 == PART_ARITY
             && words(word, 4)[..2] == [2, 0]
             && words(word, 4)[2] & 0xFFFF == 5
     };
@@ -396,6 +396,6 @@ pub fn prove_parts(env: *mut Env) {
         }
         // SAFETY: a boxed term points at its header.
         // Ordering: Relaxed, as in `kind`.
-        PART.store(unsafe { *place(word) }, Ordering::Relaxed);
+        PART.store(unsafe { *pointer(word) }, Ordering::Relaxed);
     }
 }

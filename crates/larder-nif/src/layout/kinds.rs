@@ -53,14 +53,14 @@ pub fn kind(word: Word) -> Kind {
     debug_assert!(is_boxed(word));
     // Ordering: Relaxed; written at load, before any other function of the library can run.
     // SAFETY: a boxed term of the running call points at its header.
-    let at = unsafe { *place(word) } & HEADER;
+    let at = unsafe { *pointer(word) } & HEADER;
     KINDS[usize::from(BY_HEADER[at].load(Ordering::Relaxed)) % KINDS.len()]
 }
 
 /// Notes that headers like that of this term begin terms of this kind.
 pub fn note(word: Word, kind: Kind) {
     // SAFETY: a sample is a boxed term that was just made.
-    let at = unsafe { *place(word) } & HEADER;
+    let at = unsafe { *pointer(word) } & HEADER;
     // Ordering: Relaxed, as in `kind`.
     BY_HEADER[at].store(kind as u8, Ordering::Relaxed);
 }
@@ -82,14 +82,14 @@ pub fn forget(kind: Kind) {
 #[inline(always)]
 pub unsafe fn words<'a>(word: Word, count: usize) -> &'a [Word] {
     // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(place(word).add(1), count) }
+    unsafe { std::slice::from_raw_parts(pointer(word).add(1), count) }
 }
 
 /// How many words a header says follow it.
 #[inline(always)]
 pub fn arity(word: Word) -> usize {
     // SAFETY: a boxed term of the running call points at its header.
-    unsafe { *place(word) >> 6 }
+    unsafe { *pointer(word) >> 6 }
 }
 
 /// Which headers, by the bits of `HEADER`, begin terms of the commonest kinds: tuples, numbers,
@@ -102,7 +102,8 @@ static COMMON: AtomicU64 = AtomicU64::new(0);
 pub fn is_strange(word: Word) -> bool {
     // SAFETY: a boxed term of the running call points at its header.
     // Ordering: Relaxed, as in `kind`.
-    is_boxed(word) && COMMON.load(Ordering::Relaxed) >> (unsafe { *place(word) } & HEADER) & 1 == 0
+    is_boxed(word)
+        && COMMON.load(Ordering::Relaxed) >> (unsafe { *pointer(word) } & HEADER) & 1 == 0
 }
 
 /// Remembers the headers of samples of the common kinds.
@@ -129,7 +130,7 @@ pub fn note_common(env: *mut Env) {
     };
     let kinds = samples.iter().fold(0, |kinds, &word| {
         // SAFETY: each is a boxed term that was just made.
-        kinds | 1 << (unsafe { *place(word) } & HEADER)
+        kinds | 1 << (unsafe { *pointer(word) } & HEADER)
     });
     // Ordering: Relaxed, as in `kind`.
     COMMON.store(kinds, Ordering::Relaxed);

@@ -36,11 +36,11 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     // SAFETY: a boxed term of the running call points at its header. That of a small map is
     // followed by its size, a tuple of its keys, and its values. `prove_flatmaps` saw it.
     unsafe {
-        if *place(word) != header {
+        if *pointer(word) != header {
             return None;
         }
-        let (size, keys) = (*place(word).add(1), *place(word).add(2));
-        let values = std::slice::from_raw_parts(place(word).add(3), size);
+        let (size, keys) = (*pointer(word).add(1), *pointer(word).add(2));
+        let values = std::slice::from_raw_parts(pointer(word).add(3), size);
         Some((tuple(keys)?, values))
     }
 }
@@ -62,10 +62,10 @@ pub fn prove_flatmaps(env: *mut Env) {
     });
     // One header for all sizes, and the size behind it.
     // SAFETY: a map that was just made is a boxed term.
-    let header = unsafe { *place(samples[0].0) };
+    let header = unsafe { *pointer(samples[0].0) };
     // SAFETY: as above; behind the header of a small map, of any layout, lie at least two words.
     let sizes = samples.iter().all(|(map, keys, _)| unsafe {
-        *place(*map) == header && *place(*map).add(1) == keys.len()
+        *pointer(*map) == header && *pointer(*map).add(1) == keys.len()
     });
     if !sizes {
         return;

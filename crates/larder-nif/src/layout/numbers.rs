@@ -55,7 +55,7 @@ pub fn prove_floats(env: *mut Env) {
     let float = unsafe { enif_make_double(env, 0.5) };
     // SAFETY: a float that was just made is a boxed term, and takes two words at least on any
     // machine of 64 bits.
-    let (header, bits) = unsafe { (*place(float), *place(float).add(1)) };
+    let (header, bits) = unsafe { (*pointer(float), *pointer(float).add(1)) };
     if bits as u64 == 0.5f64.to_bits() {
         // Ordering: Relaxed, as in `kind`.
         FLOAT.store(header, Ordering::Relaxed);
@@ -79,7 +79,7 @@ pub fn prove_integers(env: *mut Env) {
                 return;
             };
             // SAFETY: a large integer has as many words as its digits take, in any layout.
-            let (header, words) = unsafe { (*place(word), words(word, digits.len())) };
+            let (header, words) = unsafe { (*pointer(word), words(word, digits.len())) };
             // The header says how many digits there are, and these lie behind it, low ones first.
             if header >> 6 != digits.len()
                 || !words

@@ -44,7 +44,7 @@ pub fn reference(word: Word) -> Option<Numbers> {
     debug_assert_eq!(kind(word), Kind::Reference);
     // SAFETY: a reference points at its header, behind which lie two words at least, saw
     // `prove_references`.
-    let (header, words) = unsafe { (*place(word), words(word, 2)) };
+    let (header, words) = unsafe { (*pointer(word), words(word, 2)) };
     let seen = (header, words[0] & 0xFFFF_FFFF);
     (seen == load_pair(&REFERENCE) || seen == load_pair(&ALIAS)).then_some([
         (words[0] >> 32) as u32,
@@ -82,7 +82,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
         // SAFETY: `env` is the environment of the running load callback.
         let word = unsafe { enif_make_ref(env) };
         // SAFETY: a reference is a boxed term of three words at least.
-        let (header, words) = unsafe { (*place(word), words(word, 2)) };
+        let (header, words) = unsafe { (*pointer(word), words(word, 2)) };
         let here = [words[0] >> 32, words[1] & 0xFFFF_FFFF, words[1] >> 32];
         let same = numbers(word).is_some_and(|n| n.iter().map(|&n| n as Word).eq(here));
         let seen = (header, words[0] & 0xFFFF_FFFF);
@@ -99,7 +99,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
         return;
     };
     // SAFETY: a reference is a boxed term that points at its header.
-    let header = unsafe { *place(word) };
+    let header = unsafe { *pointer(word) };
     if header >> 6 != 3 || header & HEADER != load_pair(&REFERENCE).0 & HEADER {
         return;
     }

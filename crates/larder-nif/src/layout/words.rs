@@ -52,20 +52,20 @@ pub const HEADER: Word = 0x3F;
 /// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark
 /// literals with the third.
 #[inline]
-pub fn place(word: Word) -> *const Word {
+pub fn pointer(word: Word) -> *const Word {
     (word & !7) as *const Word
 }
 
 /// The term that lies there and begins with its header.
 #[inline]
-pub fn boxed(place: *const Word) -> Word {
-    place as Word | 2
+pub fn boxed(address: *const Word) -> Word {
+    address as Word | 2
 }
 
 /// The list whose first cell lies there.
 #[inline]
-pub fn cell_word(place: *const Word) -> Word {
-    place as Word | 1
+pub fn cell_word(address: *const Word) -> Word {
+    address as Word | 1
 }
 
 /// The header of a tuple.
@@ -83,8 +83,8 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
     // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind
     // that, as many as it says. `prove_words` saw it.
     unsafe {
-        let header = *place(word);
-        let elements = || std::slice::from_raw_parts(place(word).add(1), header >> 6);
+        let header = *pointer(word);
+        let elements = || std::slice::from_raw_parts(pointer(word).add(1), header >> 6);
         (header & HEADER == 0).then(elements)
     }
 }
@@ -93,7 +93,7 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
 #[inline]
 pub fn cell(word: Word) -> Option<(Word, Word)> {
     // SAFETY: a cell of the running call is two words, the head and the tail. `prove_words` saw it.
-    is_cell(word).then(|| unsafe { (*place(word), *place(word).add(1)) })
+    is_cell(word).then(|| unsafe { (*pointer(word), *pointer(word).add(1)) })
 }
 
 /// Whether the word points at a list cell.
@@ -204,7 +204,7 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
         return Err("lists and boxed terms are other words than expected");
     }
     let cells = self::cell(cell) == Some((NIL, NIL));
-    let back = boxed(place(tuple)) == tuple && cell_word(place(cell)) == cell;
+    let back = boxed(pointer(tuple)) == tuple && cell_word(pointer(cell)) == cell;
     if !cells || !back || self::tuple(tuple) != Some(&[NIL]) {
         return Err("lists and tuples have another layout than expected");
     }

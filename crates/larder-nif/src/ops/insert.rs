@@ -17,7 +17,7 @@ use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
-use crate::terms::encode::{place, Row};
+use crate::terms::encode::{stack_bytes, Row};
 use larder::{Budget, ListJob, ObjectList, Step, Table};
 use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
@@ -151,7 +151,7 @@ fn gather(
     while let Some((tuple, tail)) = layout::cell(rest) {
         let elements = layout::tuple(tuple).ok_or(BADARG)?;
         // Each object is written on the stack and copied to the list's arena.
-        let (mut key, mut value) = (place(), place());
+        let (mut key, mut value) = (stack_bytes(), stack_bytes());
         let mut row = Row::at([&mut key, &mut value], call.env);
         row.write(table, elements).map_err(|_| BADARG)?;
         let object = row.object();

@@ -7,7 +7,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use crate::terms::encode::{place, Row, Writer};
+use crate::terms::encode::{stack_bytes, Row, Writer};
 use larder::{Error, Local, Stored, Table};
 use larder_term::object::{outside_bytes, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
@@ -23,8 +23,8 @@ pub fn with_key<R>(
     f: impl FnOnce(&[u8]) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     // Most keys fit on the stack, so none of this asks an allocator.
-    let mut place = place();
-    let mut bytes = Writer::at(&mut place, call.env, Mode::Inline);
+    let mut stack = stack_bytes();
+    let mut bytes = Writer::at(&mut stack, call.env, Mode::Inline);
     bytes.key(key, table.key_form()).map_err(|_| BADARG)?;
     f(&bytes)
 }
@@ -128,7 +128,7 @@ fn with_object<R>(
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
     // 1. Key and value are written on the stack.
-    let (mut key, mut value) = (place(), place());
+    let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
     if row.write(table, elements).is_err() {

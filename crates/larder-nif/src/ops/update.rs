@@ -7,7 +7,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use crate::terms::encode::{self, place, Row, Unreadable};
+use crate::terms::encode::{self, stack_bytes, Row, Unreadable};
 use larder::{CounterOp, Error, Local, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
@@ -234,7 +234,7 @@ fn with_row<R>(
     };
     // The default's key counts for nothing: the call's takes its place.
     *key = call.args[1];
-    let (mut key, mut value) = (place(), place());
+    let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
     row.write(table, &elements).map_err(|_| BADARG)?;
     f(row.object())

@@ -4,11 +4,11 @@
 //! last is gone, the emulator calls the destructor, on any of its threads. [`Registered<T>`] ties a
 //! registered type to the Rust type of its values, once.
 
-mod place;
+mod pointer;
 
 use crate::sys::callback;
 use crate::sys::*;
-pub use place::{prove, Sample};
+pub use pointer::{prove, Sample};
 use std::ffi::{c_uint, c_void, CStr};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -87,7 +87,7 @@ impl<T: Send + Sync + 'static> Registered<T> {
     /// the running call, if the term is an argument.
     #[inline]
     pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
-        match place::value(word, self.kind()) {
+        match pointer::value(word, self.kind()) {
             // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's
             // time.
             Some(value) => Some(unsafe { &*value.cast::<T>() }),
@@ -107,9 +107,9 @@ impl<T: Send + Sync + 'static> Registered<T> {
     }
 
     /// A resource to look at: where the library learns how resources lie.
-    pub fn sample(&'static self, env: *mut Env, value: T) -> place::Sample {
+    pub fn sample(&'static self, env: *mut Env, value: T) -> pointer::Sample {
         let held = self.make(value);
-        place::Sample {
+        pointer::Sample {
             word: held.term(env),
             kind: self.kind(),
             value: held.object.cast(),

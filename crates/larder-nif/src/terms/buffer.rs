@@ -1,6 +1,6 @@
 //! A run of bytes that begins on the stack and moves to the heap when it outgrows that.
 //!
-//! Keys and rows are mostly short. Their bytes are written to a [`Place`] on the caller's stack,
+//! Keys and rows are mostly short. Their bytes are written to a [`StackBytes`] on the caller's stack,
 //! and no allocator is asked. A write reserves what it needs first, so the stores themselves check
 //! nothing.
 
@@ -11,24 +11,24 @@ use std::mem::MaybeUninit;
 const ON_STACK: usize = 2048;
 
 /// Where a buffer begins: on the stack, unwritten.
-pub type Place = MaybeUninit<[u8; ON_STACK]>;
+pub type StackBytes = MaybeUninit<[u8; ON_STACK]>;
 
-/// A place.
+/// Such bytes.
 #[inline(always)]
-pub fn place() -> Place {
+pub fn stack_bytes() -> StackBytes {
     MaybeUninit::uninit()
 }
 
 /// Bytes, on the stack or the heap.
 ///
-/// Invariant: `start` leads to `capacity` bytes, of the place or of `heap`, which nobody else uses;
+/// Invariant: `start` leads to `capacity` bytes, on the stack or of `heap`, which nobody else uses;
 /// the first `len` of them are written.
 pub struct Buffer<'p> {
     start: *mut u8,
     len: usize,
     capacity: usize,
     heap: Vec<u8>,
-    place: PhantomData<&'p mut Place>,
+    stack: PhantomData<&'p mut StackBytes>,
 }
 
 impl std::ops::Deref for Buffer<'_> {
@@ -43,13 +43,13 @@ impl std::ops::Deref for Buffer<'_> {
 impl<'p> Buffer<'p> {
     /// Nothing yet.
     #[inline(always)]
-    pub fn at(place: &'p mut Place) -> Self {
+    pub fn at(stack: &'p mut StackBytes) -> Self {
         Buffer {
-            start: place.as_mut_ptr().cast(),
+            start: stack.as_mut_ptr().cast(),
             len: 0,
             capacity: ON_STACK,
             heap: Vec::new(),
-            place: PhantomData,
+            stack: PhantomData,
         }
     }
 
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn bytes_move_to_the_heap() {
-        let mut place = place();
-        let mut buffer = Buffer::at(&mut place);
+        let mut stack = stack_bytes();
+        let mut buffer = Buffer::at(&mut stack);
         let mut expected = Vec::new();
         for i in 0..5000u64 {
             buffer.tagged(7, i, 2);

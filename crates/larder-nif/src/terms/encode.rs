@@ -38,7 +38,7 @@
 //! 4. The other elements, in order.
 //! 5. The flags that the elements have brought about: handles; compression.
 
-use super::buffer::{Buffer, Place};
+use super::buffer::{Buffer, StackBytes};
 use super::{atoms, binaries, funs, official, trees};
 use crate::layout::{self, Bits, Kind};
 use crate::sys::*;
@@ -50,7 +50,7 @@ use larder_term::tags::*;
 use larder_term::{blob, order_key, Encoder, Mode, TermRef};
 use std::cell::Cell;
 
-pub use super::buffer::place;
+pub use super::buffer::stack_bytes;
 pub use super::official::Unreadable;
 
 /// The most levels of containers that are written by calls within calls.
@@ -98,10 +98,10 @@ impl Drop for Writer<'_> {
 impl<'p> Writer<'p> {
     /// Nothing yet.
     #[inline(always)]
-    pub fn at(place: &'p mut Place, env: *mut Env, mode: Mode) -> Self {
+    pub fn at(stack: &'p mut StackBytes, env: *mut Env, mode: Mode) -> Self {
         Writer {
             env,
-            out: Buffer::at(place),
+            out: Buffer::at(stack),
             mode,
             first: 0,
             handles: Cell::new(false),
@@ -523,8 +523,8 @@ impl<'p> Writer<'p> {
             if self.binary_order_key(word) {
                 return Ok(());
             }
-            let mut place = place();
-            let mut exact = Writer::at(&mut place, self.env, Mode::Inline);
+            let mut stack = stack_bytes();
+            let mut exact = Writer::at(&mut stack, self.env, Mode::Inline);
             exact.term(word)?;
             self.order_key(exact.as_term());
             return Ok(());
@@ -614,7 +614,7 @@ pub struct Row<'p> {
 impl<'p> Row<'p> {
     /// Nothing yet.
     #[inline(always)]
-    pub fn at([key, value]: [&'p mut Place; 2], env: *mut Env) -> Self {
+    pub fn at([key, value]: [&'p mut StackBytes; 2], env: *mut Env) -> Self {
         Row {
             key: Writer::at(key, env, Mode::Inline),
             value: Writer::at(value, env, Mode::Shared),
@@ -745,8 +745,8 @@ impl<'p> Row<'p> {
 
 /// Pushes one term to an encoder.
 pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Written {
-    let mut place = place();
-    let mut writer = Writer::at(&mut place, env, out.mode());
+    let mut stack = stack_bytes();
+    let mut writer = Writer::at(&mut stack, env, out.mode());
     writer.term(word)?;
     let handles = writer.handles.take();
     // SAFETY: one whole term in the encoder's mode; the counts of its handles were the writer's,

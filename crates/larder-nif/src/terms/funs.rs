@@ -45,7 +45,7 @@ thread_local! {
 impl Codes {
     #[inline]
     fn of_entry(&self, entry: Word) -> Option<Rc<Code>> {
-        match self.by_entry.get(place(entry as u64))? {
+        match self.by_entry.get(slot_of(entry as u64))? {
             Some((known, code)) if *known == entry => Some(Rc::clone(code)),
             _ => None,
         }
@@ -53,20 +53,20 @@ impl Codes {
 
     #[inline]
     fn of_bytes(&self, bytes: &[u8]) -> Option<Rc<Code>> {
-        let known = self.by_bytes.get(place(mix(bytes)))?.as_ref();
+        let known = self.by_bytes.get(slot_of(mix(bytes)))?.as_ref();
         known.filter(|code| *code.bytes == *bytes).cloned()
     }
 
     fn add(&mut self, entry: Word, code: &Rc<Code>) {
         self.by_entry.resize_with(KEPT, || None);
         self.by_bytes.resize_with(KEPT, || None);
-        self.by_entry[place(entry as u64)] = Some((entry, Rc::clone(code)));
-        self.by_bytes[place(mix(&code.bytes))] = Some(Rc::clone(code));
+        self.by_entry[slot_of(entry as u64)] = Some((entry, Rc::clone(code)));
+        self.by_bytes[slot_of(mix(&code.bytes))] = Some(Rc::clone(code));
     }
 }
 
 #[inline]
-fn place(number: u64) -> usize {
+fn slot_of(number: u64) -> usize {
     (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT
 }
 

@@ -24,8 +24,8 @@ pub fn prove_maps(heap: &Heap) {
 
 /// Whether a large map that is written and read again is the same.
 fn tree_comes_back(heap: &Heap, word: Word) -> bool {
-    let mut place = buffer::place();
-    let mut writer = encode::Writer::at(&mut place, heap.env(), Mode::Shared);
+    let mut stack = buffer::stack_bytes();
+    let mut writer = encode::Writer::at(&mut stack, heap.env(), Mode::Shared);
     if writer.term(word).is_err() || writer.first() != Some(&TREE_MAP) {
         return false;
     }

@@ -16,7 +16,7 @@
 
 use super::atoms;
 use crate::heap::Heap;
-use crate::layout::{self, place, NIL};
+use crate::layout::{self, pointer, NIL};
 use crate::sys::*;
 use smallvec::SmallVec;
 use std::cmp::Ordering as Order;
@@ -64,15 +64,15 @@ pub fn read(word: Word) -> Option<Tree> {
         return None;
     }
     // SAFETY: a map points at its header.
-    let header = unsafe { *place(word) };
+    let header = unsafe { *pointer(word) };
     if header != headers[0] && header & !(ALL << PRESENT) != headers[1] {
         return None;
     }
     // It is a root: the header says which children are there.
     let mut tree = Tree::default();
     // SAFETY: the size follows the header of a root.
-    let size = unsafe { *place(word).add(1) };
-    tree.node(headers[2], place(word), 2, LEVELS)?;
+    let size = unsafe { *pointer(word).add(1) };
+    tree.node(headers[2], pointer(word), 2, LEVELS)?;
     (tree.pairs.len() == size).then_some(tree)
 }
 
@@ -104,10 +104,10 @@ impl Tree {
                 continue;
             }
             // SAFETY: what is no cell points at a header.
-            if !layout::is_boxed(child) || unsafe { *place(child) } & !(ALL << PRESENT) != node {
+            if !layout::is_boxed(child) || unsafe { *pointer(child) } & !(ALL << PRESENT) != node {
                 return None;
             }
-            self.node(node, place(child), 1, levels)?;
+            self.node(node, pointer(child), 1, levels)?;
         }
         Some(())
     }
@@ -194,7 +194,7 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
         .collect();
     let header = |word: Word| {
         // SAFETY: a map is a boxed term, which points at its header.
-        layout::is_boxed(word).then(|| unsafe { *place(word) })
+        layout::is_boxed(word).then(|| unsafe { *pointer(word) })
     };
     let mut found = [0; 3];
     for &word in &samples {
@@ -214,7 +214,7 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
         // which one bit each says that it is there.
         let children = unsafe {
             let count = (root >> PRESENT & ALL).count_ones() as usize;
-            std::slice::from_raw_parts(place(word).add(2), count)
+            std::slice::from_raw_parts(pointer(word).add(2), count)
         };
         for &child in children.iter().filter(|&&child| !layout::is_cell(child)) {
             let node = header(child)? & !(ALL << PRESENT);

@@ -47,15 +47,15 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
         TYPE.load(Ordering::Relaxed),
         VALUE.load(Ordering::Relaxed),
     );
-    let place = layout::place(word);
+    let header_at = layout::pointer(word);
     // SAFETY: 1. a boxed term of the running call points at its header; 2. that of a reference is
     // followed by an address, if its low bits say so; 3. what lies there begins with the emulator's
     // own words, then the type. `prove` saw all three.
     unsafe {
-        if *place != header {
+        if *header_at != header {
             return None;
         }
-        let address = *place.add(ADDRESS);
+        let address = *header_at.add(ADDRESS);
         if address & 7 != 0 || *((address + to_type) as *const *mut ResourceType) != kind {
             return None;
         }
@@ -83,8 +83,8 @@ pub fn prove(env: *mut Env, samples: &[Sample]) {
         // SAFETY: `env` is the environment of the running load callback; a reference is a boxed
         // term, of three words at least.
         unsafe {
-            let place = layout::place(enif_make_ref(env));
-            *place != header || *place.add(ADDRESS) & 7 != 0
+            let header_at = layout::pointer(enif_make_ref(env));
+            *header_at != header || *header_at.add(ADDRESS) & 7 != 0
         }
     });
     if !ordinary {
@@ -133,8 +133,8 @@ fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
 
 /// The header of a sample's term, and the word where the address should be.
 fn parts(sample: &Sample) -> (Word, usize) {
-    let place = layout::place(sample.word);
+    let header_at = layout::pointer(sample.word);
     // SAFETY: a reference is a boxed term, which points at its header, and has three words at
     // least.
-    unsafe { (*place, *place.add(ADDRESS)) }
+    unsafe { (*header_at, *header_at.add(ADDRESS)) }
 }
