@@ -1,8 +1,7 @@
 //! A run of bytes that begins on the stack and moves to the heap when it outgrows that.
 //!
-//! Keys and rows are mostly short. Their bytes are written to a [`StackBytes`] on the caller's stack,
-//! and no allocator is asked. A write reserves what it needs first, so the stores themselves check
-//! nothing.
+//! Keys and rows are mostly short. Their bytes are written to [`StackBytes`] of the caller's, and no
+//! allocator is asked. A write reserves what it needs first, so the stores themselves check nothing.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -13,7 +12,7 @@ const ON_STACK: usize = 2048;
 /// Where a buffer begins: on the stack, unwritten.
 pub type StackBytes = MaybeUninit<[u8; ON_STACK]>;
 
-/// Such bytes.
+/// Unwritten bytes, for a buffer to begin with.
 #[inline(always)]
 pub fn stack_bytes() -> StackBytes {
     MaybeUninit::uninit()
