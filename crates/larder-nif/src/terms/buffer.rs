@@ -1,7 +1,8 @@
 //! A run of bytes that begins on the stack and moves to the heap when it outgrows that.
 //!
-//! Keys and rows are mostly short. Their bytes are written to [`StackBytes`] of the caller's, and no
-//! allocator is asked. A write reserves what it needs first, so the stores themselves check nothing.
+//! Keys and rows are mostly short. Their bytes are written to [`StackBytes`] of the caller's, and
+//! no allocator is asked. A write reserves what it needs first, so the stores themselves check
+//! nothing.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
