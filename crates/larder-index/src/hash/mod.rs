@@ -30,7 +30,7 @@
 //! | `change` | what the lock's holder changes in buckets |
 //! | `resize`, `redistribute`, `gather`, `build` | leaves grow, split, shrink, merge |
 //! | `trie` | the way to the leaves |
-//! | `scan` | scans |
+//! | `scan`, `group` | scans, and the entries of one home in their order |
 //! | `leaf`, `bucket`, `slot` | memory that many read while one writes: the unsafe code |
 //! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
 //!
@@ -49,6 +49,7 @@ mod bucket;
 mod build;
 mod change;
 mod gather;
+mod group;
 mod hit;
 pub(crate) mod key_rule;
 #[allow(unsafe_code)]

@@ -1,9 +1,13 @@
 //! How a scan reads the leaves of the hash order.
 //!
-//! The buckets that the scan needs are copied as they are into the batch's bytes, and checked: from
-//! then on they are plain bytes, and the batch's entries point into them. Buckets lie in the order
-//! of hashes; within one home the tags do, and where tags are equal the hashes are made. A scan
-//! that wants few entries copies few buckets.
+//! ```text
+//!  batch.bytes     bucket h | bucket h+1 | … | bucket k |  position, value | position, value
+//!                  copied as they are                      outside objects, behind all buckets
+//!  batch.entries   (key from, value from, end)             in the order of positions
+//! ```
+//!
+//! Copied buckets are checked once. From then on they are plain bytes, and the batch's entries
+//! point into them. A scan that wants few entries copies few buckets.
 //!
 //! 1. Find the leaf that has the bound's hash, and its version.
 //! 2. Copy its buckets, and check the version: from here on nothing is torn.
@@ -13,16 +17,27 @@
 //! 5. Note where the scan goes on: behind the last entry, or at the first hash of the next leaf. A
 //!    leaf without such an entry is passed over.
 //!
-//! Invariant: positions don't depend on leaves. A scan that goes on at one misses nothing and
-//! repeats nothing, whatever has become of the leaves.
+//! Invariants:
+//! 1. Positions don't depend on leaves. A scan that goes on at one misses nothing and repeats
+//!    nothing, whatever has become of the leaves.
+//! 2. Homes lie in the order of hashes, and so do the tags of one home. So a home is sorted by
+//!    itself, and only equal tags need hashes and keys.
+//! 3. Copied buckets lie side by side from the beginning of the batch's bytes. Nothing else is
+//!    appended before the last bucket was copied.
+//! 4. All of a batch is of one version of one leaf: buckets that are copied later are checked
+//!    against the same version as the first.
 //!
 //! A scan that takes entries in any order (`Batch::any_order`) reads a leaf's as its slot entries
 //! have them: nothing is sorted, no displaced entry is brought home and no hash is made. Such a
 //! batch is the whole leaf, from a position that is the leaf's first.
+//!
+//! When not to use it: for one entry. `HashView::next` (in `successor`) finds the entry behind a
+//! position without copying a bucket.
 
 use super::key_rule::{KeyRule, Keys};
 use super::plain;
-use super::shape::{Shape, DISPLACED, HASH_BITS, OUTSIDE, TAG};
+use super::shape::{Shape, DISPLACED, HASH_BITS, OUTSIDE};
+use crate::hash::group::{sort, DisplacedEntries, Group, PackedEntry};
 use crate::hash::leaf::HashView;
 use crate::hash::HashOrder;
 use crate::outside::{Handle, Outside};
@@ -31,17 +46,15 @@ use crate::sync::Backoff;
 use crate::traits::HASH;
 use crate::{Batch, Direction, Seen, Start};
 use crossbeam_epoch::Guard;
-use smallvec::{smallvec, SmallVec};
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// A scan that wants at most this many entries copies bucket by bucket.
 const FEW: usize = 64;
-/// A scan's batch ends before its bytes pass this, if it has an entry.
+/// Once a batch's outside objects have more bytes than this, it takes no further entry.
 const BATCH_BYTES: usize = 1 << 20;
 /// An outside object is asked for so many before it is copied.
 const AHEAD: usize = 2;
-/// A home with at most this many entries is sorted by ranks.
-const RANKED: usize = 16;
 /// The step between hashes that count.
 const STEP: u64 = 1 << (64 - HASH_BITS);
 
@@ -63,116 +76,11 @@ enum Ended {
     Batch,
 }
 
-/// An entry of a home, in the batch's bytes: its tag, whether it is outside, its length and where
-/// it begins, in one word, so that words are in the order of tags.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct PackedEntry(u64);
-
-impl PackedEntry {
-    /// From an entry's slot entry, and where it lies in the batch's bytes.
-    #[inline(always)]
-    fn new(slot: u16, from: usize, end: usize) -> Self {
-        let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
-        PackedEntry(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
-    }
-    #[inline(always)]
-    fn tag(self) -> u8 {
-        (self.0 >> 56) as u8
-    }
-    #[inline(always)]
-    fn outside(self) -> bool {
-        self.0 >> 52 & 1 != 0
-    }
-    #[inline(always)]
-    fn from(self) -> usize {
-        self.0 as u32 as usize
-    }
-    #[inline(always)]
-    fn end(self) -> usize {
-        self.from() + ((self.0 >> 32) as usize & 0xF_FFFF)
-    }
-}
-
-/// Entries of a bucket or of a home: the words of [`PackedEntry`].
-///
-/// There are always `MOST` words, or as many as were ever needed, of which the first `len` count:
-/// so that one can be written before it is known to be needed.
-struct Group {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Group {
-    /// The most entries that a bucket can say that it has.
-    const MOST: usize = 255;
-
-    fn new(mut words: Vec<u64>) -> Self {
-        words.resize(words.len().max(Group::MOST), 0);
-        Group { words, len: 0 }
-    }
-
-    fn push(&mut self, word: u64) {
-        match self.words.get_mut(self.len) {
-            Some(place) => *place = word,
-            None => self.words.push(word),
-        }
-        self.len += 1;
-    }
-}
-
-impl std::ops::Deref for Group {
-    type Target = [u64];
-    #[inline(always)]
-    fn deref(&self) -> &[u64] {
-        &self.words[..self.len]
-    }
-}
-
-impl std::ops::DerefMut for Group {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.words[..self.len]
-    }
-}
-
-/// The displaced entries of a leaf, by their homes: a chain for each home.
-struct DisplacedEntries {
-    /// The first of each home's chain, from 1; 0 for none.
-    first: SmallVec<[u32; 128]>,
-    /// The word of each, and the next of its chain.
-    all: SmallVec<[(u64, u32); 64]>,
-}
-
-impl DisplacedEntries {
-    fn new(homes: usize) -> Self {
-        DisplacedEntries {
-            first: smallvec![0; homes],
-            all: SmallVec::new(),
-        }
-    }
-
-    #[inline]
-    fn add(&mut self, home: usize, found: PackedEntry) {
-        let next = std::mem::replace(&mut self.first[home], self.all.len() as u32 + 1);
-        self.all.push((found.0, next));
-    }
-
-    /// Those of a home.
-    #[inline]
-    fn at_home(&self, home: usize) -> impl Iterator<Item = u64> + '_ {
-        let mut next = self.first[home];
-        std::iter::from_fn(move || {
-            let &(word, behind) = self.all.get((next as usize).checked_sub(1)?)?;
-            next = behind;
-            Some(word)
-        })
-    }
-}
-
 /// The first bound of a scan; None if nothing can lie behind it.
 fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let (position, with) = match start {
         Start::Edge => {
+            // The first hash that counts, or the last one.
             let hash = if forward { 0 } else { !(STEP - 1) };
             return Some(ScanBound { hash, key: None });
         }
@@ -184,8 +92,9 @@ fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let mut hash = [0; 8];
     hash[..n].copy_from_slice(&position[..n]);
     let (hash, key) = (u64::from_be_bytes(hash), &position[n..]);
+    // Backward and without a key: the position is the first under its hash.
     if !forward && !with && key.is_empty() {
-        // Strictly before all under this hash.
+        // So the scan begins with all under the hash before, if there is one.
         let hash = hash.checked_sub(STEP)?;
         return Some(ScanBound { hash, key: None });
     }
@@ -209,6 +118,7 @@ pub(crate) fn scan<R: KeyRule>(
         batch.done = true;
         return;
     };
+    // Buckets are copied one by one upwards only, so a backward scan copies all.
     let mut few = forward && batch.limit() <= FEW;
     let backoff = Backoff::new();
     loop {
@@ -218,7 +128,9 @@ pub(crate) fn scan<R: KeyRule>(
         batch.unordered = false;
         // (1)
         let leaf = index.trie.find(bound.hash, guard);
+        // A version that is locked or obsolete counts as torn: the loop waits and descends again.
         let ended = leaf.read().map_err(|_| Torn).and_then(|view| {
+            // The batch says which version it is of: a later removal may rely on it (`unchanged`).
             batch.seen = Some(Seen {
                 index: index.number,
                 version: view.version(),
@@ -234,6 +146,7 @@ pub(crate) fn scan<R: KeyRule>(
                 keys: &index.keys,
                 bound,
                 forward,
+                // One or two buckets are copied at once.
                 few: few && shape.buckets > 2,
             };
             // (2) to (4)
@@ -242,8 +155,10 @@ pub(crate) fn scan<R: KeyRule>(
             }
             reader.read(batch)
         });
+        // What was read of a leaf that changed meanwhile is dropped as a whole (invariant 4).
         let Ok(ended) = ended else {
-            // Others are at work: fewer checks are needed when all is copied at once.
+            // Others are at work, or a walk went round the leaf's end: copied at once, a leaf needs
+            // a single check and has every bucket.
             few = false;
             backoff.snooze();
             continue;
@@ -254,6 +169,7 @@ pub(crate) fn scan<R: KeyRule>(
             return;
         }
         // The end of the leaf: the next one begins where its range ends.
+        // Ranges of leaves meet without gaps, and a leaf's never changes.
         let next = if forward {
             leaf.shape().end_hash(bound.hash)
         } else {
@@ -278,13 +194,15 @@ pub(crate) fn scan<R: KeyRule>(
 
 /// Notes the position of the last entry, or the first after it.
 fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batch) {
+    // A full batch has an entry: the limit is one at least.
     let last = batch.len() - 1;
     let hash = keys.hash(batch.key(last));
     let (from, end, _) = batch.entries[last];
     batch.resume.extend_from_slice(&hash.to_be_bytes()[..HASH]);
+    // A position is the hash that counts and the key; the batch keeps no hashes.
     batch.resume.extend_from_slice(&batch.bytes[from..end]);
     if forward {
-        // Keys are prefix-free: nothing lies between.
+        // Keys are prefix-free: nothing lies between the key and the key with one byte more.
         batch.resume.push(0);
     }
 }
@@ -308,6 +226,7 @@ struct Copied {
 
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
+        // The batch lends its own words: a scan of many leaves allocates them once.
         let mut group = Group::new(std::mem::take(&mut batch.order));
         let ended = self.read_by(batch, &mut group);
         batch.order = group.words;
@@ -321,21 +240,25 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         self.view.copy_buckets(&mut batch.bytes);
         self.check(())?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
+        // Outside objects come behind the last bucket; until then they are counted, not copied.
         let mut much = 0;
         batch.entries.reserve(self.view.count());
         for bucket in 0..self.shape.buckets as usize {
+            // Invariant 3: all buckets were copied, from the first on.
             let place = bucket * self.shape.bucket();
             // (4) Entries as they lie. Places of outside objects are kept, and filled below.
             for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let body = &batch.bytes[from..end];
                 let mut entry = (0, 0, 0);
                 if slot & OUTSIDE == 0 {
+                    // The bytes were checked, so lengths in them are those of the leaf.
                     let key = self.keys.key_in(body);
                     entry = (from + key.start, from + key.end, end);
                 } else {
                     let handle = Handle::from_bits(plain::handle_bits(body));
                     outside.push((batch.entries.len(), handle));
-                    // A handle is followed only while the version says that it is alive.
+                    // `object` checks the version: a handle of an older one may be retired, and by
+                    // now freed.
                     much += self.view.object(handle)?.memory();
                     if much > BATCH_BYTES {
                         break;
@@ -357,6 +280,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Puts outside objects in the places that the batch keeps for them.
     fn append_outside(&self, outside: &[(usize, Handle)], batch: &mut Batch) -> Result<(), Torn> {
+        // The epoch keeps objects alive that the version still names: each is checked when
+        // followed.
         for (n, &(i, handle)) in outside.iter().enumerate() {
             if let Some(&(_, later)) = outside.get(n + AHEAD) {
                 self.view.object(later)?.prefetch();
@@ -371,14 +296,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         // (2)
         let mut copied = self.copy_first(home, batch)?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
+        // Homes before the bound's have lesser positions, those behind it greater ones: the walk
+        // begins there and needs no other comparison with the bound.
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
         batch.entries.reserve(self.view.count().min(limit));
+        // A leaf that was copied as a whole has its displaced entries brought home in one pass.
         let displaced = self.displaced(batch, group)?;
         'homes: loop {
             // (3) Only the bound's own home can have entries before the bound.
             let bound = (at == home).then_some(tag);
             self.collect((at, bound), &displaced, &mut copied, batch, group)?;
+            // Within a home the order is ascending.
             if !self.forward {
                 group.reverse();
             }
@@ -396,14 +325,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                     break 'homes;
                 }
                 if found.outside() {
+                    // The entry is a place that `append_outside` fills, for nothing may lie between
+                    // copied buckets (invariant 3).
                     let handle = self.handle(found, batch);
                     outside.push((batch.len(), handle));
                     bytes += self.view.object(handle)?.memory();
                     batch.entries.push((0, 0, 0));
                     if bytes > BATCH_BYTES {
+                        // The entry that passes the bound is still given, so each batch has one.
                         limit = batch.len();
                     }
                 } else {
+                    // Its bytes stay where they were copied.
                     let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
                     let entry = (from + key.start, from + key.end, end);
@@ -415,6 +348,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 None => break,
             }
         }
+        // No bucket is copied from here on.
         self.append_outside(&outside, batch)?;
         Ok(ended)
     }
@@ -430,21 +364,22 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
+        // Copied and checked: what follows reads plain bytes.
         let place = self.place(home, copied, batch)?;
-        // Those at home.
+        // Those at home. The group is replaced, not added to.
         self.sift(place, 0, batch, group);
-        // Those that were passed on from here.
+        // A bucket that has passed nothing on has all of its home's entries, which most have.
         if plain::passed(&batch.bytes, place) {
             match displaced {
                 Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_displaced(home, copied, batch, group)?,
             }
         }
-        // In the bound's home: only those behind it.
+        // Only in the bound's home can entries lie before the bound.
         if let Some(tag) = bound {
             self.keep_beyond(tag, batch, group)?;
         }
-        // Tags follow the hash; only equal ones need hashes and keys.
+        // Tags follow the hash (invariant 2); only equal ones need hashes and keys.
         if sort(group) {
             self.sort_ties(group, batch)?;
         }
@@ -474,10 +409,12 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if self.few {
             return Ok(None);
         }
+        // Their homes are not stored, so each needs its hash: once here, not once for each home.
         let mut displaced = DisplacedEntries::new(self.shape.buckets as usize);
         let size = self.shape.bucket();
         for before in 0..self.shape.buckets as usize {
-            // Displaced entries come by way of the bucket before.
+            // A displaced entry was passed on by each bucket from its home up to the one before its
+            // own: so without a mark there, this bucket has none.
             if !plain::passed(&batch.bytes, before * size) {
                 continue;
             }
@@ -490,7 +427,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(Some(displaced))
     }
 
-    /// What was passed on from a home: it is among the displaced entries of those behind.
+    /// Adds what was passed on from a home: it is among the displaced entries of the buckets behind
+    /// it. Copies them if need be.
     #[inline(never)]
     fn collect_displaced(
         &self,
@@ -505,10 +443,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             let place = self.place(at, copied, batch)?;
             for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let found = PackedEntry::new(slot, from, end);
+                // Displaced entries of other homes lie here, too: only the hash says whose they
+                // are.
                 if slot & DISPLACED != 0 && self.shape.place(self.hash(found, batch)?).0 == home {
                     group.push(found.0);
                 }
             }
+            // No entry of this home has gone past a bucket that passed nothing on.
             if !plain::passed(&batch.bytes, place) {
                 break;
             }
@@ -520,6 +461,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Keeps what lies on the scan's side of the bound, which is at home here.
     #[inline(never)]
     fn keep_beyond(&self, tag: u8, batch: &Batch, group: &mut Group) -> Result<(), Torn> {
+        // `kept` never passes `i`: nothing is overwritten before it was looked at.
         let mut kept = 0;
         for i in 0..group.len() {
             if self.belongs(tag, PackedEntry(group[i]), batch)? {
@@ -567,8 +509,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Where the bucket lies in the batch's bytes; it is copied if it isn't there yet.
     fn place(&self, bucket: usize, copied: &mut Copied, batch: &mut Batch) -> Result<usize, Torn> {
-        // Behind the last bucket comes the first: then all are copied.
+        // A walk that goes round the end asks for a bucket before the first that was copied, which
+        // can't be put in front: torn, so the scan begins again and copies all.
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;
+        // Without a gap, so that a bucket's place follows from its number (invariant 3).
         while copied.count <= i {
             self.view
                 .copy_bucket(copied.first + copied.count, &mut batch.bytes);
@@ -602,14 +546,15 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if found.tag() != tag {
             return Ok((found.tag() > tag) == self.forward);
         }
-        // Equal tags: hash and key decide. The bound's own key belongs to the scan if it is said
-        // to.
+        // Equal tags: hash and key decide. The bound's own key belongs to the scan if the bound
+        // says so. It is compared first: equal keys need no hash.
         let key = self.key(found, batch)?;
         if let Some((bound, with)) = self.bound.key {
             if key == bound {
                 return Ok(with);
             }
         }
+        // Without a key, the bound has all entries under its hash on the scan's side.
         let order = match (self.keys.hash(key).cmp(&self.bound.hash), self.bound.key) {
             (Ordering::Equal, None) => return Ok(true),
             (Ordering::Equal, Some((bound, _))) => key.cmp(bound),
@@ -621,6 +566,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     /// Sorts what has equal tags in a group that is sorted by tags.
     #[cold]
     fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
+        // Runs of equal tags are sorted each by itself; the order of tags stays.
         let same = |a: u64, b: u64| PackedEntry(a).tag() == PackedEntry(b).tag();
         let mut from = 0;
         while let Some(pair) = group[from..].windows(2).position(|w| same(w[0], w[1])) {
@@ -646,6 +592,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             }
             return Ok(());
         }
+        // Each key is hashed once, not once a comparison.
         let mut known: SmallVec<[(u64, &[u8], u64); 8]> = SmallVec::new();
         for &found in equals.iter() {
             let key = self.key(PackedEntry(found), batch)?;
@@ -659,41 +606,6 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 }
 
-/// Sorts entries by their tags. Whether two have the same.
-#[inline(always)]
-fn sort(group: &mut [u64]) -> bool {
-    // A home has few entries, unless hashes are much alike.
-    if group.len() > RANKED {
-        group.sort_unstable();
-    } else {
-        sort_few(group);
-    }
-    let tags = |pair: &[u64]| (pair[0] ^ pair[1]) >> 56;
-    group
-        .windows(2)
-        .fold(false, |tie, pair| tie | (tags(pair) == 0))
-}
-
-/// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so
-/// each comparison that chose a way would choose the wrong one half of the time.
-#[inline(always)]
-fn sort_few(group: &mut [u64]) {
-    let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
-    for (i, &word) in group.iter().enumerate() {
-        // Tags have six bits. No two are alike with their places.
-        (keys[i], words[i]) = ((word >> 56 << 4) as i16 | i as i16, word);
-    }
-    let mut ranks = [0i16; RANKED];
-    for &other in &keys[..group.len()] {
-        for (rank, &key) in ranks.iter_mut().zip(&keys) {
-            *rank += i16::from(other < key);
-        }
-    }
-    for i in 0..group.len() {
-        group[ranks[i] as usize] = words[i];
-    }
-}
-
 /// Puts an outside object in the place that entry `i` of the batch keeps for it.
 fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
     let from = batch.bytes.len();
@@ -701,40 +613,4 @@ fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
     let middle = batch.bytes.len();
     batch.bytes.extend_from_slice(object.value());
     batch.entries[i] = (from, middle, batch.bytes.len());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn a_home_is_sorted_by_tags(tags in prop::collection::vec(0..64u64, 0..40)) {
-            let found = |(i, tag): (usize, u64)| tag << 56 | (i as u64 * 7 % 41);
-            let mut group: Vec<u64> = tags.iter().copied().enumerate().map(found).collect();
-            let (mut all, mut wanted) = (group.clone(), tags);
-            let tie = sort(&mut group);
-            wanted.sort_unstable();
-            prop_assert_eq!(tie, wanted.windows(2).any(|pair| pair[0] == pair[1]));
-            prop_assert_eq!(group.iter().map(|word| word >> 56).collect::<Vec<_>>(), wanted);
-            group.sort_unstable();
-            all.sort_unstable();
-            prop_assert_eq!(group, all);
-        }
-
-        #[test]
-        fn displaced_entries_are_found_by_their_homes(homes in prop::collection::vec(0..9usize, 0..80)) {
-            let mut displaced = DisplacedEntries::new(9);
-            for (i, &home) in homes.iter().enumerate() {
-                displaced.add(home, PackedEntry(i as u64));
-            }
-            for home in 0..9 {
-                let mut found: Vec<u64> = displaced.at_home(home).collect();
-                found.reverse();
-                let right = homes.iter().enumerate().filter(|displaced| *displaced.1 == home);
-                prop_assert_eq!(found, right.map(|displaced| displaced.0 as u64).collect::<Vec<_>>());
-            }
-        }
-    }
 }

@@ -1,0 +1,206 @@
+//! The entries of one home while a scan puts them in order.
+//!
+//! ```text
+//!  words    tag | outside | length | where it begins        len: how many of them count
+//! ```
+//!
+//! An entry is one word ([`PackedEntry`]), whose top byte is the tag: words are compared to sort a
+//! home by tags. Tags are random and a home has few entries, so the usual home is sorted without a
+//! branch that depends on a tag: half of such branches would be predicted wrongly.
+//!
+//! Invariant: within a home, the order of tags is the order of positions, but for equal tags. The
+//! scan sorts those itself, since it needs their keys.
+
+use super::shape::{OUTSIDE, TAG};
+use smallvec::{smallvec, SmallVec};
+
+/// A home with at most this many entries is sorted by ranks.
+const RANKED: usize = 16;
+
+/// An entry of a home, in the batch's bytes, in one word. Words are in the order of tags.
+///
+/// ```text
+///  bits   61–56   52        51–32    31–0
+///         tag     outside   length   where it begins in the batch's bytes
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PackedEntry(pub(super) u64);
+
+impl PackedEntry {
+    /// From an entry's slot entry, and where it lies in the batch's bytes.
+    #[inline(always)]
+    pub(super) fn new(slot: u16, from: usize, end: usize) -> Self {
+        let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
+        PackedEntry(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
+    }
+    #[inline(always)]
+    pub(super) fn tag(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
+    #[inline(always)]
+    pub(super) fn outside(self) -> bool {
+        self.0 >> 52 & 1 != 0
+    }
+    #[inline(always)]
+    pub(super) fn from(self) -> usize {
+        self.0 as u32 as usize
+    }
+    #[inline(always)]
+    pub(super) fn end(self) -> usize {
+        self.from() + ((self.0 >> 32) as usize & 0xF_FFFF)
+    }
+}
+
+/// Entries of a bucket or of a home: the words of [`PackedEntry`].
+///
+/// There are always `MOST` words, or as many as were ever needed, of which the first `len` count:
+/// so that one can be written before it is known to be needed.
+pub(super) struct Group {
+    pub(super) words: Vec<u64>,
+    pub(super) len: usize,
+}
+
+impl Group {
+    /// The most entries that a bucket can say that it has.
+    pub(super) const MOST: usize = 255;
+
+    pub(super) fn new(mut words: Vec<u64>) -> Self {
+        // A bucket's entries fit without a check for room, however many it says that it has.
+        words.resize(words.len().max(Group::MOST), 0);
+        Group { words, len: 0 }
+    }
+
+    pub(super) fn push(&mut self, word: u64) {
+        match self.words.get_mut(self.len) {
+            Some(place) => *place = word,
+            None => self.words.push(word),
+        }
+        self.len += 1;
+    }
+}
+
+impl std::ops::Deref for Group {
+    type Target = [u64];
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+}
+
+impl std::ops::DerefMut for Group {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.words[..self.len]
+    }
+}
+
+/// The displaced entries of a leaf, by their homes: a chain for each home.
+pub(super) struct DisplacedEntries {
+    /// The first of each home's chain, from 1; 0 for none.
+    first: SmallVec<[u32; 128]>,
+    /// The word of each, and the next of its chain.
+    all: SmallVec<[(u64, u32); 64]>,
+}
+
+impl DisplacedEntries {
+    pub(super) fn new(homes: usize) -> Self {
+        DisplacedEntries {
+            first: smallvec![0; homes],
+            all: SmallVec::new(),
+        }
+    }
+
+    /// Adds one, in front of its home's chain.
+    #[inline]
+    pub(super) fn add(&mut self, home: usize, found: PackedEntry) {
+        let next = std::mem::replace(&mut self.first[home], self.all.len() as u32 + 1);
+        self.all.push((found.0, next));
+    }
+
+    /// Those of a home.
+    #[inline]
+    pub(super) fn at_home(&self, home: usize) -> impl Iterator<Item = u64> + '_ {
+        let mut next = self.first[home];
+        std::iter::from_fn(move || {
+            // Chains are numbered from 1: 0 ends one.
+            let &(word, behind) = self.all.get((next as usize).checked_sub(1)?)?;
+            next = behind;
+            Some(word)
+        })
+    }
+}
+
+/// Sorts entries by their tags. Whether two have the same.
+#[inline(always)]
+pub(super) fn sort(group: &mut [u64]) -> bool {
+    // A home has few entries, unless hashes are much alike.
+    if group.len() > RANKED {
+        group.sort_unstable();
+    } else {
+        sort_few(group);
+    }
+    // The tag is the word's top byte, whose two highest bits are clear. All pairs are looked at,
+    // without a branch for each.
+    let tags = |pair: &[u64]| (pair[0] ^ pair[1]) >> 56;
+    group
+        .windows(2)
+        .fold(false, |tie, pair| tie | (tags(pair) == 0))
+}
+
+/// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so
+/// each comparison that chose a way would choose the wrong one half of the time.
+#[inline(always)]
+fn sort_few(group: &mut [u64]) {
+    let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
+    for (i, &word) in group.iter().enumerate() {
+        // Six bits of tag and four of place: no two keys are alike, so ranks are a permutation.
+        (keys[i], words[i]) = ((word >> 56 << 4) as i16 | i as i16, word);
+    }
+    let mut ranks = [0i16; RANKED];
+    for &other in &keys[..group.len()] {
+        // Always all lanes, so that it is vector code. Unused keys are the greatest, and their
+        // ranks are not read.
+        for (rank, &key) in ranks.iter_mut().zip(&keys) {
+            *rank += i16::from(other < key);
+        }
+    }
+    for i in 0..group.len() {
+        group[ranks[i] as usize] = words[i];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_home_is_sorted_by_tags(tags in prop::collection::vec(0..64u64, 0..40)) {
+            let found = |(i, tag): (usize, u64)| tag << 56 | (i as u64 * 7 % 41);
+            let mut group: Vec<u64> = tags.iter().copied().enumerate().map(found).collect();
+            let (mut all, mut wanted) = (group.clone(), tags);
+            let tie = sort(&mut group);
+            wanted.sort_unstable();
+            prop_assert_eq!(tie, wanted.windows(2).any(|pair| pair[0] == pair[1]));
+            prop_assert_eq!(group.iter().map(|word| word >> 56).collect::<Vec<_>>(), wanted);
+            group.sort_unstable();
+            all.sort_unstable();
+            prop_assert_eq!(group, all);
+        }
+
+        #[test]
+        fn displaced_entries_are_found_by_their_homes(homes in prop::collection::vec(0..9usize, 0..80)) {
+            let mut displaced = DisplacedEntries::new(9);
+            for (i, &home) in homes.iter().enumerate() {
+                displaced.add(home, PackedEntry(i as u64));
+            }
+            for home in 0..9 {
+                let mut found: Vec<u64> = displaced.at_home(home).collect();
+                found.reverse();
+                let right = homes.iter().enumerate().filter(|displaced| *displaced.1 == home);
+                prop_assert_eq!(found, right.map(|displaced| displaced.0 as u64).collect::<Vec<_>>());
+            }
+        }
+    }
+}
