@@ -1,4 +1,4 @@
-//! An object as it is stored, for who was looking for it.
+//! What a lookup passes to its visitor: an object in its stored form, not yet opened.
 
 use crate::raw;
 use larder_term::object::{self, ObjectView};
@@ -49,7 +49,8 @@ impl<'a> Stored<'a> {
         raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
     }
 
-    /// Its key, if it is an integer that an ordered_set found, or else the object.
+    /// The key, if it is an integer in an ordered_set; else the opened object. Most ordered_sets that
+    /// are walked have integers for keys, and these need no view.
     #[inline]
     pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
         match object::ordered_int(self.key, self.bytes) {
@@ -58,7 +59,8 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Its key, where that is known without opening the object: mostly, in a table without order.
+    /// Its key, where that is known without opening the object: most keys, but none of an
+    /// ordered_set.
     #[inline]
     pub fn index_key(&self) -> Option<TermRef<'a>> {
         object::index_key_is_key(self.bytes).then(|| raw::stored(self.key))
@@ -76,9 +78,9 @@ impl<'a> Stored<'a> {
         self.len
     }
 
-    /// The arity, and the bytes of the elements without the key with others behind them, where
-    /// nothing has to be unpacked and the key is the very term that leads to its index key: a term
-    /// without floats that found it is it.
+    /// The arity, and the bytes of the elements without the key; further bytes may follow. None if
+    /// the object is compressed, or its value has the exact key. Otherwise a term without floats that
+    /// found the object is identical to its key. (In an ordered_set 1.0 finds 1.)
     #[inline]
     pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
         object::beside_key(self.bytes)

@@ -10,8 +10,8 @@
 //!
 //! Invariants:
 //! 1. Separators of a published node never change. A change of structure makes new nodes for those
-//!    it changes, from the leaves up to the first slot that can take one address for another,
-//!    stores that, and retires the old nodes through the epoch.
+//!    whose separators it changes, from the leaves upwards, until one slot need only take another
+//!    address. It stores that address, and retires the old nodes through the epoch.
 //! 2. Changes of structure are made one at a time, under `changing`. The thread that takes it holds
 //!    at most the locks of the leaves that go, and while holding it only *tries* for another leaf's
 //!    lock: no circle of waiting.

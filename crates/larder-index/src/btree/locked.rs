@@ -105,7 +105,7 @@ impl<'g> LockedTreeLeaf<'g> {
         belongs.then_some(i)
     }
 
-    /// Whether a position is above all that are here, of which there are some.
+    /// Whether the leaf has entries, and the position is above all of theirs.
     #[inline]
     pub(crate) fn is_all_below(&self, key: SearchKey<'_>) -> bool {
         let beside = self.leaf.beside_prefix(key);
@@ -117,8 +117,8 @@ impl<'g> LockedTreeLeaf<'g> {
         n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
     }
 
-    /// Whether a short entry, with a value of so many bytes, is the next of a run of inserts at the
-    /// end and has room there without more ado. Nothing is said of others.
+    /// Where a short entry with a value of so many bytes goes, if it is the next of a run of inserts
+    /// at the end and there is room for it. None otherwise: then `put_entry` decides.
     #[inline(always)]
     pub(crate) fn append_slot(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());

@@ -10,8 +10,8 @@
 //! 2. `changing` is taken. The way to the leaf can't change now.
 //! 3. New leaves are made. Nobody can reach them yet.
 //! 4. The old leaves are marked obsolete: a thread that finds one from here on begins again.
-//! 5. New nodes take the place of those that change, up to the first slot that can take one address
-//!    for another. The store to it publishes all (`splice`).
+//! 5. A node whose separators change is replaced by a new one, and so on upwards, until one slot
+//!    need only take another address. The store to that slot publishes all (`splice`).
 //! 6. `changing` is let go of. Then what went is retired.
 //!
 //! A thread that holds `changing` never waits for a leaf's lock. So there is no circle of waiting.

@@ -64,8 +64,8 @@ fn step_from(
 
 impl BPlusTree {
     /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
-    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if it
-    /// can't be told from one leaf, or a writer was at work: then a scan must do it.
+    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if the
+    /// entry lies in another leaf, or a writer was at work: then the caller must scan.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -102,7 +102,7 @@ impl BPlusTree {
         self.inner.find_edge(end, guard)
     }
 
-    /// Fills `run` (cleared first) with the next entries as wished, all of one leaf and of one
+    /// Fills `run` (cleared first) with the next entries requested, all of one leaf and of one
     /// instant: none only at the end. `resume` gets the position from which to go on. Returns
     /// whether the end was reached.
     pub(crate) fn scan(

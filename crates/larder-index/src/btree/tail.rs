@@ -16,16 +16,17 @@ use crate::btree::slot::{ChildAddress, ChildSlot, TreeChild};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crossbeam_epoch::Guard;
 
-/// So many in a row are looked for at the tail's end in vain before there is no tail.
+/// The tail is unset after so many misses in a row: positions that were not above all its entries.
 const MOST_MISSES: u32 = 16;
 
 /// The last leaf while inserts go on at its end, or nothing.
 pub(super) struct Tail {
     leaf: ChildSlot<InnerNode>,
-    /// The first eight bytes of the position that the tail's range begins at. A hint: that of
-    /// another tail does no harm, as what the tail's entries are looked at for decides.
+    /// The first eight bytes of the position that the tail's range begins at: lower positions need
+    /// not look at the tail. A hint. If it is that of an earlier tail, the comparison with the
+    /// tail's last entry still decides.
     low: AtomicU64,
-    /// What in a row was looked for at the tail's end in vain, about.
+    /// Misses in a row. A few may be lost, as threads don't wait for each other here.
     misses: AtomicU32,
 }
 
@@ -74,8 +75,8 @@ impl Tail {
         }
     }
 
-    /// What was looked for at the tail's end did not belong there. After a few in a row there is no
-    /// tail.
+    /// A miss: the position did not belong at the tail's end. After [`MOST_MISSES`] in a row there is
+    /// no tail.
     pub(super) fn missed(&self) {
         // Ordering: Relaxed, all: a hint, of which some may be lost.
         let missed = self.misses.load(Relaxed) + 1;
@@ -87,7 +88,7 @@ impl Tail {
         }
     }
 
-    /// What was looked for at the tail's end went there.
+    /// The position belonged at the tail's end.
     #[inline]
     pub(super) fn hit(&self) {
         // Ordering: Relaxed, both: as above.

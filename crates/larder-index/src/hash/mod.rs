@@ -169,7 +169,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], _far: bool, out: &mut Shorts) {
-        // Where all is near, too: a way is gone once.
+        // `far` makes no difference: each leaf is looked for once, and that asks for its memory.
         let places = keys.iter().map(|&key| (key, self.locate(guard, key)));
         let places: SmallVec<[_; TOGETHER]> = places.take(TOGETHER).collect();
         out.fill(places.iter(), |&(key, place), value| {

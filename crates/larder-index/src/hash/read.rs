@@ -7,9 +7,9 @@
 //! 4. Copy the value, or whatever is asked for.
 //! 5. Validate the version. If it has changed, begin again.
 //!
-//! What goes well is one piece of code, as short as it can be (`try_read`). What it can't do is
-//! begun anew by `read_general`, so that nothing has to be kept for it: a writer was at work, the
-//! key is long, or the object is outside.
+//! The common case is one short piece of code (`try_read`). It keeps nothing for a second attempt.
+//! If a writer was at work, the key is long or an object is outside, `read_general` begins again
+//! from step 1.
 
 use super::successor::{LowerBound, Successor};
 use super::HashOrder;

@@ -144,8 +144,8 @@ pub fn every(call: &Call<'_>) -> Reply {
     begin(call, table, Surroundings::none(), Job::All(job))
 }
 
-/// select_some(Table, Kind, Spec, Limit, Direction) -> {reversed, [Result], Continuation} | {more,
-/// ...}; see `finish_some`.
+/// select_some(Table, Kind, Spec, Limit, Direction) -> {[Result], Continuation} | {more, [Result],
+/// Continuation} | '$end_of_table'; see `some`.
 pub fn select_some(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_read(who(call)))?;
@@ -423,8 +423,9 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
     call.heap.cell(head, tail)
 }
 
-/// A slice of a limited scan. Ends with {Results, Continuation} in order, {reversed, Results,
-/// Continuation} if there were several slices, or '$end_of_table'.
+/// A slice of a limited scan. Ends with {Results, Continuation}, or '$end_of_table'. If there were
+/// several slices it ends with {more, Reversed, Continuation}, which `larder:in_order/1` turns
+/// round.
 fn some(
     call: &Call<'_>,
     scan: &Scan,

@@ -12,8 +12,8 @@
 //! into nodes, so that it grows by a node and never doubles. A leaf of depth D has all hashes with
 //! its D bits.
 //!
-//! The root is as wide as the table is large: mostly a leaf is one step away. `trie_root` says how
-//! it changes.
+//! The root has at least as many slots as there are leaves, so most leaves are one step away. The
+//! module `root` says how it changes.
 //!
 //! Invariants:
 //! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D
