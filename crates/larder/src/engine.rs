@@ -86,6 +86,8 @@ impl Engine {
         // Nobody adds anything to the owner's record from here on.
         for table in estate.fixed {
             let admin = table.admin.lock();
+            // The owner may have unfixed the table, or the table may have died, since the estate
+            // was taken: then there is nothing to take back.
             table.fixation.unfix(owner, true);
             table.follow_fixation(&admin);
         }
@@ -104,6 +106,8 @@ impl Engine {
 
     fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
         for table in tables.drain(..most.min(tables.len())) {
+            // The table is in its heir's record, or dead, before it leaves `passing`: `all_tables`
+            // never misses it.
             self.inherit(&table, from);
             self.0.catalog.owners.passed(table.id());
         }
@@ -112,12 +116,16 @@ impl Engine {
     /// Passes a table of an ended owner on, or drops it.
     fn inherit(&self, table: &Arc<Table>, from: OwnerId) {
         let mut admin = table.admin.lock();
+        // The table was dropped, given away, or dealt with by `settle_name`, since the estate was
+        // taken: it is no longer this owner's to pass on.
         if admin.gone || table.owner() != from {
             return;
         }
         // Under `admin`: nobody else drops the table, or gives it away.
         let heir = admin.heir.take();
         if let Some((to, data)) = heir {
+            // An heir that has ended takes nothing. One that ends from here on finds the table in
+            // its record, and waits for `admin`.
             if to != from && self.0.catalog.owners.add_table(to, table) {
                 table.set_owner(to);
                 admin.heir = Some((to, data.clone()));
@@ -153,10 +161,14 @@ impl Engine {
         if named {
             self.settle_name(name);
             let guard = larder_index::pin();
+            // The name comes first: the table is in no list yet, and a refusal leaves nothing to
+            // undo.
             if !self.0.catalog.registry.take_name(name, &table, &guard) {
                 return Err(Error::AlreadyExists);
             }
         }
+        // An owner that ends from here on finds the table in its record. If it has ended already,
+        // `unlink` frees the name that was taken.
         if !self.0.catalog.owners.add_table(owner, &table) {
             self.0.catalog.unlink(&table, admin);
             return Err(Error::NoOwner);
@@ -170,6 +182,8 @@ impl Engine {
     fn settle_name(&self, name: Atom) {
         if let Some(table) = self.find(name) {
             let owner = table.owner();
+            // Found without a lock: `inherit` looks again, under `admin`, whether the table is this
+            // owner's.
             if !self.is_alive(owner) {
                 self.inherit(&table, owner);
             }

@@ -102,6 +102,8 @@ impl Fixation {
         let Some(i) = by.iter().position(|(id, _)| *id == who) else {
             return true;
         };
+        // Fixations of one owner are counted: the last `unfix`, or the owner's end, takes the owner
+        // off.
         by[i].1 -= 1;
         if !all && by[i].1 > 0 {
             return false;
@@ -110,6 +112,8 @@ impl Fixation {
         if by.is_empty() {
             // Ordering: SeqCst, as in `fix`.
             self.flag.store(false, Ordering::SeqCst);
+            // Flag and state go under one lock (invariant 1). What was remembered may be much: it
+            // is freed without the lock.
             let state = slot.take();
             drop(slot);
             Self::clear(state);
@@ -138,6 +142,7 @@ impl Fixation {
                 .into_iter()
                 .for_each(|store| reaper::free(store, &guard));
         }
+        // A key is a block of its own: many are left to the reaper, 64 for each of its bits.
         if deleted.len() > 1000 {
             let bytes = deleted.len() * 64;
             let mut keys = deleted.into_iter();
@@ -148,6 +153,7 @@ impl Fixation {
     /// Remembers a deleted key, if the table is fixed.
     pub(crate) fn remember(&self, key: &[u8]) {
         if let Some(state) = self.state.lock().as_mut() {
+            // Looked for first, so that a key that comes and goes is copied once.
             if !state.deleted.contains(key) {
                 state.deleted.insert(key.into());
             }
@@ -162,6 +168,8 @@ impl Fixation {
         swap: impl FnOnce() -> Option<Retired<Store>>,
     ) -> Option<Retired<Store>> {
         let mut state = self.state.lock();
+        // Whoever asks whether a key was deleted waits for this lock, and then finds the old store
+        // here, or the swap not made.
         let old = swap()?;
         match state.as_mut() {
             Some(state) => {

@@ -114,6 +114,8 @@ impl ReadAhead {
     /// Whether a step continues.
     #[inline(always)]
     pub(crate) fn continues(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
+        // The cheap comparisons come first: for most steps that don't continue, one of them says
+        // so.
         self.table == table
             && self.backward == (way == Direction::Backward)
             && self.at < self.batch.len()
@@ -140,6 +142,7 @@ impl ReadAhead {
     #[inline(always)]
     fn next_place(&self) -> Option<usize> {
         let next = self.at + 1;
+        // Behind the last entry, nothing is known, unless the batch reached the table's end.
         match self.batch.entries.get(next) {
             Some(_) if self.unique => Some(next),
             Some(_) => self.next_of_bag(next),
@@ -153,6 +156,7 @@ impl ReadAhead {
         while next < self.batch.len() && same(self.batch.key(next), key) {
             next += 1;
         }
+        // If the batch ends among the objects of this key, the next key was not read.
         (next < self.batch.len() || self.batch.done).then_some(next)
     }
 
@@ -164,9 +168,12 @@ impl ReadAhead {
             return Some(NextEntry::End);
         }
         let (key, value) = self.batch.entry(next);
+        // What a handle refers to may have been freed since the batch was read. The step reads the
+        // index instead.
         if raw::has_handles(value) {
             return None;
         }
+        // The number was that of the former answer's key.
         (self.at, self.shown) = (next, 0);
         Some(NextEntry::Entry(key, value))
     }
@@ -191,6 +198,7 @@ impl ReadAhead {
         &mut self,
         same: impl FnOnce(&[u8], Seen) -> bool,
     ) -> Option<NextEntry<'_>> {
+        // An index without versions gave none with the batch: then only a stamp can vouch for it.
         let seen = self.batch.seen?;
         let next = self.next_place()?;
         if !same(self.batch.key(self.at), seen) {
@@ -234,6 +242,8 @@ impl ReadAhead {
     /// is much.
     #[inline]
     pub(crate) fn keep(&mut self, table: u64, stamp: Option<Stamp>, way: Direction, unique: bool) {
+        // The old batch is the next step's buffer: a walk needs two, and no more memory from then
+        // on.
         std::mem::swap(&mut self.batch, &mut self.spare);
         // A thread doesn't hold a megabyte for a walk that may be over.
         if self.batch.bytes.capacity() > KEEP {

@@ -161,6 +161,7 @@ impl Rows {
                 return Ok::<_, Error>(step);
             }
         })?;
+        // A page that is full may have been the last: the next one says so.
         self.done = end == ScanStep::Done;
         Ok(found)
     }

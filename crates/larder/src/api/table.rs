@@ -45,6 +45,8 @@ impl Table {
     /// Runs an operation until no batch is in its way.
     pub(super) fn patiently<R>(&self, mut f: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
         loop {
+            // Busy: nothing was done, and nothing visited; a job's next step goes on where this one
+            // stopped. So `f` may be called again.
             match f() {
                 Err(Error::Busy) => self.table.wait_for_batch(),
                 result => return result,
@@ -116,6 +118,7 @@ impl Table {
             list.push(&self.object(tuple)?);
         }
         let mut job = self.table.begin_insert(self.me(), list, new)?;
+        // A step helps with a batch that is in the way: there is no Busy to wait for.
         while job.step(&mut Budget::slice())? == Step::More {}
         Ok(job.inserted())
     }

@@ -63,6 +63,8 @@ impl ListBatch {
             give_way();
             return Ok(Step::More);
         };
+        // While the latch is held nobody replaces the store. It is kept by `guard` even if the
+        // table dies between two turns.
         let op = table.begin_of_batch(&guard)?;
         let mut keys = NextKeys::new(self.list.len());
         loop {
@@ -163,7 +165,10 @@ impl ListBatch {
         if under.is_empty() {
             return Ok(true);
         }
+        // The wait is for `TURN` objects at most: `work` passes the lock on after them.
         let mut progress = self.progress.lock();
+        // A store without a limit has room for any list: this is the step that `advance` would
+        // take.
         if progress.phase == Phase::Measuring(0) && !op.store.is_limited() {
             progress.enter(Phase::Applying);
         }

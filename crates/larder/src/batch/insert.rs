@@ -51,6 +51,8 @@ impl ListJob {
             return Ok(Step::Done);
         }
         while !self.begun {
+            // Once the batch has the latch it is anybody's: if this job is dropped, others finish
+            // the batch.
             match self.table.acquire_latch(&self.batch) {
                 Ok(()) => self.begun = true,
                 Err(Error::Busy) => {
@@ -64,6 +66,7 @@ impl ListJob {
         match self.batch.work(&self.table, budget) {
             Ok(Step::More) => Ok(Step::More),
             done => {
+                // The batch is over, or the table is dead: nobody needs the latch for it.
                 self.table.release_latch(&self.batch);
                 done
             }

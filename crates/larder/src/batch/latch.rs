@@ -47,6 +47,7 @@ impl Table {
         let mut slot = self.latch.slot.lock();
         // Several may find the batch over; the first of them releases it.
         if slot.as_ref().is_some_and(|held| Arc::ptr_eq(held, batch)) {
+            // Slot and bit change under the slot's lock, so they agree for whoever has it.
             *slot = None;
             self.state.clear_tag(LATCHED, &guard);
         }
@@ -78,6 +79,8 @@ impl Table {
         let Some(store) = state.get().filter(|_| state.tag() & DEAD == 0) else {
             return Err(Error::NoTable);
         };
+        // The slot is unlocked: the batch may end here, and another may begin. Then a write finds
+        // another count when it revalidates, and a read is of before that batch.
         if !batch.settle(self, guard, key, intent)? {
             return Err(Error::Busy);
         }
@@ -95,6 +98,8 @@ impl Table {
         let Some(batch) = self.latch.slot.lock().clone() else {
             return Step::Done;
         };
+        // The slot is not locked while objects are inserted: others find the batch there, and
+        // settle their keys with it.
         match batch.work(self, budget) {
             Ok(Step::More) => Step::More,
             // A dead table needs no help: whoever asks it something learns that it is dead.

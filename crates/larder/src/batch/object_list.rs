@@ -108,6 +108,8 @@ impl Chunk {
 
     /// Makes its keys known to its filter, and to its group's.
     fn index(&mut self, group: &mut Filter) {
+        // A chunk is indexed once, when no object comes to it any more: its keys are in both
+        // filters or in none.
         let mut filter = Filter::new(CHUNK);
         for i in 0..self.ends.len() {
             let mark = Mark::of(self.get(i).0);
@@ -120,6 +122,8 @@ impl Chunk {
     #[inline]
     fn push(&mut self, object: ObjectRef<'_>) {
         raw::retain_value(object.value());
+        // The list has counts of its own, so the object may go as soon as this returns. A chunk
+        // without handles has nothing to give back, and is not walked when it is dropped.
         self.handles |= raw::has_handles(object.value());
         self.bytes.extend_from_slice(object.key());
         let key = self.bytes.len();
@@ -217,6 +221,7 @@ impl ObjectList {
     /// key; and at all keys of the chunks that do.
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
         let mark = Mark::of(key);
+        // A list of one chunk has no filter: each key is compared.
         let may_have = |filter: Option<&Filter>| filter.is_none_or(|f| f.may_have(mark));
         // A group's filter rules out 64 chunks, a chunk's 512 objects.
         let groups = self.chunks.chunks(GROUP).enumerate();
@@ -241,6 +246,7 @@ impl Drop for ObjectList {
     fn drop(&mut self) {
         if self.chunks.len() > 1 {
             let mut chunks = std::mem::take(&mut self.chunks);
+            // One chunk for each call, from the last on.
             let bytes = self.bytes + self.len * size_of::<(usize, usize)>();
             reaper::bits(bytes, move || chunks.pop().is_none());
         }

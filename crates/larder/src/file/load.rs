@@ -100,6 +100,8 @@ impl Input {
 
     /// Reads the next part, leaving a chunk's payload in `payload`.
     fn part(&mut self, payload: &mut Vec<u8>) -> Result<Part, FileError> {
+        // A chunk's head and the footer's beginning have the same length: mark and two numbers, or
+        // mark and one.
         let mut head = Vec::new();
         take(&mut self.file, 9, &mut head)?;
         match head[0] {
@@ -115,6 +117,8 @@ impl Input {
         let length = u32::from_le_bytes(array(&head[1..]));
         let objects = u32::from_le_bytes(array(&head[5..]));
         payload.clear();
+        // The length's checksum comes after the payload. A length that is wrong costs no memory:
+        // `take` reads as far as the file goes, and answers `CutShort`.
         take(&mut self.file, length as usize, payload)?;
         let mut sum = Vec::new();
         take(&mut self.file, 4, &mut sum)?;
@@ -124,6 +128,7 @@ impl Input {
         if u32::from_le_bytes(array(&sum)) != crc.finalize() {
             return Err(damaged("a chunk's checksum"));
         }
+        // Only what passed its own check counts for the digest.
         self.note(&head);
         self.note(payload);
         self.note(&sum);
@@ -131,6 +136,8 @@ impl Input {
     }
 
     fn footer(&mut self, mut footer: Vec<u8>) -> Result<u64, FileError> {
+        // The footer's own checksum comes first: a digest is compared only if it is what was
+        // written.
         let digest = take(&mut self.file, DIGEST, &mut footer)?;
         let sum = take(&mut self.file, 4, &mut footer)?;
         if u32::from_le_bytes(array(&footer[sum..])) != crc32fast::hash(&footer[..sum]) {
@@ -163,8 +170,10 @@ impl LoadJob {
         options: LoadOptions,
     ) -> Result<LoadJob, Error> {
         let (input, header) = Input::open(path, options.verify)?;
+        // The header's checksum was checked as it was read.
         let mut made = header.options.clone();
         made.legacy_zero = options.legacy_zero;
+        // The table is made before the objects are read: its name is taken, or refused, now.
         let table = engine.create(made, owner)?;
         Ok(LoadJob {
             table,
@@ -222,6 +231,8 @@ impl LoadJob {
             }
             Part::End(expected) => {
                 self.check_count(expected)?;
+                // The whole was checked: the digest is done with, and the second pass checks chunks
+                // alone.
                 self.input.begin_again()?;
                 self.chunk.clear();
                 self.found = 0;

@@ -61,7 +61,9 @@ impl SaveJob {
         path: &Path,
         options: SaveOptions,
     ) -> Result<SaveJob, Error> {
+        // The right is asked for once: a save that has begun goes on if it is taken back.
         table.check_read(who)?;
+        // Name and rights may have changed since the table was made. The file has those of now.
         let mut kept = table.options().clone();
         kept.access = table.access();
         kept.name = table.name();
@@ -73,6 +75,7 @@ impl SaveJob {
         };
         let mut bytes = Vec::new();
         header.write(&mut bytes);
+        // A refusal up to here leaves no file.
         let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
         Ok(SaveJob {
@@ -106,6 +109,8 @@ impl SaveJob {
 
     /// Writes a chunk, or what lies together in more of them; false if there are no more objects.
     fn chunk(&mut self, budget: &mut Budget) -> Result<bool, Error> {
+        // Chunks end between leaves, mostly. One that is full in the middle of a leaf's objects has
+        // another behind it, and all of them are written at once.
         let mut chunks = vec![FileChunk::new()];
         loop {
             match self.some(&mut chunks, budget) {
@@ -121,6 +126,8 @@ impl SaveJob {
                 break;
             }
         }
+        // What was read is written, whatever ended the loop: the cursor has passed it, and the next
+        // step begins behind it.
         let before = self.objects;
         for chunk in chunks.into_iter().filter(|chunk| chunk.objects > 0) {
             self.objects += u64::from(chunk.objects);
@@ -132,6 +139,8 @@ impl SaveJob {
     /// Appends a leaf's worth of objects: to another chunk as soon as one is full, for an object's
     /// binaries lie in no leaf. An error leaves the place as it was.
     fn some(&mut self, chunks: &mut Vec<FileChunk>, budget: &mut Budget) -> Result<usize, Error> {
+        // Pinned for one leaf's objects only: a save may take minutes, and nothing that others
+        // delete meanwhile is kept for it.
         let guard = larder_index::pin();
         let op = self.table.begin(&guard)?;
         let usable = self
@@ -140,6 +149,8 @@ impl SaveJob {
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         for i in 0..usable {
             let (key, value) = (self.batch.key(i), self.batch.value(i));
+            // The batch is a copy: its values' handles are good as long as the guard is, so their
+            // bytes are written before it goes.
             let object = raw::view(key, value, self.table.keypos(), &mut plain);
             tuple.clear();
             object.to_tuple(&mut tuple);
@@ -179,6 +190,7 @@ impl FileChunk {
     /// All of it, with its checksum. An error if it is longer than its length field holds: it is
     /// one object then, or few.
     fn close(mut self) -> Result<Vec<u8>, FileError> {
+        // The checksum covers the head too, with the length and the number in it.
         let payload = length(self.bytes.len() - Self::HEAD)?;
         self.bytes[1..5].copy_from_slice(&payload.to_le_bytes());
         self.bytes[5..9].copy_from_slice(&self.objects.to_le_bytes());
@@ -210,6 +222,7 @@ impl FileWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        // The digest is of everything before the footer, in the order in which it is written.
         self.digest.update(bytes);
         self.raw(bytes)
     }
@@ -222,6 +235,7 @@ impl FileWriter {
 
     /// Writes the footer and gives the file its name.
     fn finish(&mut self, objects: u64, sync: bool) -> Result<(), FileError> {
+        // The number of objects is that which was written. The header's is that of the beginning.
         let mut footer = vec![FOOTER];
         footer.extend_from_slice(&objects.to_le_bytes());
         footer.extend_from_slice(&self.digest.clone().finalize());
@@ -230,13 +244,17 @@ impl FileWriter {
         self.raw(&footer)?;
         let what = || format!("completing {}", self.path.display());
         if sync {
+            // The bytes are on the disk before the name leads to them: a crash leaves the old file
+            // or the new one, whole.
             self.file
                 .sync_all()
                 .map_err(|e| FileError::io(what(), &e))?;
         }
+        // The name changes hands at one instant. From here on `drop` leaves the file alone.
         std::fs::rename(&self.temporary, &self.path).map_err(|e| FileError::io(what(), &e))?;
         self.renamed = true;
         if sync {
+            // The folder has the name: it is on the disk when the folder is.
             let folder = File::open(folder(&self.path));
             let synced = folder.and_then(|folder| folder.sync_all());
             synced.map_err(|e| FileError::io(what(), &e))?;

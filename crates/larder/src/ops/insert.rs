@@ -81,6 +81,8 @@ impl Table {
                     inserted = was == Previous::Absent;
                     written
                 }
+                // The key's objects are one list under one lock: that it is empty, and what is put
+                // there, is one step.
                 Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
                     inserted = values.is_empty();
                     if inserted {
@@ -104,6 +106,8 @@ impl Table {
         match &op.store.index {
             Index::Unique(ix) => Ok(self.put_one(op, &**ix, key, (value, false), |_| true).0),
             Index::Multi(ix) => {
+                // A bag's new object is compared with its key's others under their lock, so two
+                // equal ones never come in at once.
                 let dedupe = self.kind() == TableKind::Bag;
                 self.change_many(op, &**ix, key, &mut |values| {
                     if !dedupe

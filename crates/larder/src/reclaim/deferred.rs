@@ -146,6 +146,9 @@ fn release_later(list: ReleaseList, guard: &Guard) {
 /// Defers the release of all lists that are not empty. The reaper does so each time it comes by.
 pub(crate) fn sweep() {
     for list in &ALL {
+        // The lock is given back at once, and the epoch pinned after it: all that is on the list
+        // was unlinked before this pin (invariant 2), and a pin may run what others deferred,
+        // which should not happen under a lock.
         let list = std::mem::take(&mut *list.lock());
         if !list.is_empty() {
             release_later(list, &larder_index::pin());

@@ -122,6 +122,7 @@ static AWAITED: AtomicUsize = AtomicUsize::new(0);
 /// Frees an index once its readers are gone. Small ones are freed by whose turn it is then, as to
 /// hand one over takes longer.
 pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
+    // The store is out of its table, so no reader that pins from here on finds it.
     match deferred::add_store(guard, store) {
         Ok(true) => wake(),
         Ok(false) => {}
@@ -172,6 +173,8 @@ fn wait_until_idle(timeout: Duration) -> bool {
     loop {
         deferred::sweep();
         larder_index::pin().flush();
+        // Under one lock, as a piece goes from the queue to `busy`, and a store from `WAITING` to
+        // the queue, without a moment in neither (invariant 2).
         let queue = QUEUE.lock();
         if queue.work.is_empty() && queue.busy == 0 && !is_pending() {
             return true;
@@ -187,6 +190,7 @@ fn wait_until_idle(timeout: Duration) -> bool {
 fn send(work: Work) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
+    // Whether a thread takes it is known under the lock with which it was queued.
     let alone = !start(&mut queue);
     // Behind by more than a gigabyte: a helper.
     if backlog() > throttle::HIGH && queue.helpers < throttle::helpers() {
@@ -255,6 +259,7 @@ fn spawn(f: fn()) -> bool {
 
 fn take() -> Option<Work> {
     let mut queue = QUEUE.lock();
+    // Popped and counted under one lock (invariant 2).
     let work = queue.work.pop_front();
     queue.busy += usize::from(work.is_some());
     work
@@ -264,6 +269,7 @@ fn take() -> Option<Work> {
 fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
     let mut some = false;
     while go_on() {
+        // The lock is not held while the work is done: others go on adding to the queue.
         let Some(work) = take() else { break };
         run(work, worker);
         some = true;
@@ -341,6 +347,8 @@ fn run(work: Work, worker: &mut Worker) {
         }
     }));
     drop(outcome);
+    // The share went with the work, or stays with a store that waits; also where something
+    // panicked (invariant 1).
     QUEUE.lock().busy -= 1;
     worker.pause();
 }
@@ -350,11 +358,15 @@ fn queue_after_readers(store: Retired<Store>, share: Share) {
     let guard = larder_index::pin();
     // Ordering: Relaxed; the count is looked at by the reaper alone, again and again, and by tests.
     WAITING.fetch_add(1, Ordering::Relaxed);
+    // Counted before `busy` falls, and counted until it is in the queue: the reaper is not idle as
+    // long as a store waits (invariant 2).
     store.after_readers(&guard, |store| {
         QUEUE.lock().work.push_back(Work::Store(store, share));
         // Ordering: Relaxed, as above.
         WAITING.fetch_sub(1, Ordering::Relaxed);
     });
+    // A store's readers are gone soon, mostly: the flush lets the epoch move on, rather than the
+    // next nap.
     guard.flush();
 }
 

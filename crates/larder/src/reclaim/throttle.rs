@@ -57,6 +57,8 @@ impl Throttle {
     /// After each bit of work: rests if the piece is over, and says whether it was. `backlog` and
     /// `awaited` as `rest` wants them.
     pub(crate) fn pause(&mut self, look: impl FnOnce() -> (usize, bool)) -> bool {
+        // Between two looks at the backlog there is a whole piece, so a bit of work costs a look at
+        // the clock and no more.
         let worked = self.0.elapsed();
         if worked < PIECE {
             return false;

@@ -51,6 +51,8 @@ impl Trimmer {
         }
         larder_index::trim();
         self.last = Instant::now();
+        // Blobs are freed by whoever gives back the last count, with no call of `freed`: the fall
+        // of their number stands for that. It misses those that came meanwhile.
         let blobs = live_bytes();
         freed(self.blobs.saturating_sub(blobs));
         self.blobs = blobs;
@@ -58,6 +60,7 @@ impl Trimmer {
         if self.last >= self.arenas && FREED.load(Ordering::Relaxed) >= MUCH {
             FREED.store(0, Ordering::Relaxed);
             larder_index::trim_arenas();
+            // What has passed since `last` is the time that the look took.
             self.arenas = Instant::now() + SHARE * self.last.elapsed();
         }
     }

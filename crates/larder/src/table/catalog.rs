@@ -40,6 +40,8 @@ impl Catalog {
         // (2) `gone` stops a thread that waits for the lock to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
+        // The name is this table's until `admin` is given back: `rename` holds it, too. A look-up
+        // in between finds the table dead.
         if table.is_named() {
             self.registry.free_name(table.name(), &guard);
         }
@@ -47,6 +49,8 @@ impl Catalog {
         drop(admin);
         // What was read ahead or in a fold's chunk ends here.
         table.changes.note();
+        // `gone` is set, and `safe_fix` looks at it under `admin`: nobody fixes the table
+        // afterwards. So these are all records that list it.
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
         }
@@ -127,6 +131,8 @@ impl Table {
         self.check_called(&admin, called)?;
         if self.is_named() {
             let guard = larder_index::pin();
+            // The new name first, so that the table is found under one of the two at any time; and
+            // if it is in use, nothing has changed.
             if !catalog.registry.take_name(to, self, &guard) {
                 return Err(Error::AlreadyExists);
             }
@@ -148,6 +154,8 @@ impl Table {
         if who == to {
             return Err(Error::AlreadyOwner);
         }
+        // From here to the end `admin` is held while the lists and the owner differ. If either
+        // owner ends meanwhile, `inherit` waits, and then goes by the owner that is written below.
         if !catalog.owners.pass(self, who, to) {
             return Err(Error::NoOwner);
         }
@@ -167,6 +175,7 @@ impl Table {
     ) -> Result<(), Error> {
         let mut admin = self.admin.lock();
         self.check_owner(&admin, who)?;
+        // The old heir's data may be a large term: it is freed without the lock.
         let before = std::mem::replace(&mut admin.heir, heir);
         drop(admin);
         drop(before);

@@ -107,6 +107,8 @@ impl Table {
         self.check_read(who)?;
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
+        // `unlink` sets this before it asks who has the table fixed: no fixation is added behind
+        // its back.
         if admin.gone {
             return Err(Error::NoTable);
         }

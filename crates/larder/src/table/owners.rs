@@ -65,6 +65,8 @@ impl Owners {
 
     /// An owner named by the host; nothing happens if it lives already.
     pub(crate) fn register_as(&self, id: OwnerId) {
+        // A number whose owner has ended lives again: `end` has removed its record, and this makes
+        // another.
         if id.raw() != 0 {
             self.records.pin().get_or_insert_with(id, Default::default);
         }
@@ -79,6 +81,8 @@ impl Owners {
     fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut Record) -> R) -> Option<R> {
         let record = self.records.pin().get(&id).cloned()?;
         let mut record = record.lock();
+        // The record may have ended between the look-up and the lock. Nothing is added to one that
+        // has: what it had has been taken already.
         if record.ended {
             return None;
         }
@@ -101,6 +105,8 @@ impl Owners {
     pub(crate) fn add_fixed(&self, id: OwnerId, table: &Arc<Table>) {
         loop {
             self.register_as(id);
+            // None if the owner ended since it was registered: it is registered again. 0 is nobody
+            // and has no record, ever.
             let done = self.with(id, |r| r.fixed.insert(table.id(), Arc::clone(table)));
             if done.is_some() || id.raw() == 0 {
                 return;
@@ -116,6 +122,7 @@ impl Owners {
     /// Passes a table from one owner to another; false if that one has ended.
     pub(crate) fn pass(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId) -> bool {
         let _passing = self.passing.lock();
+        // Added before it is removed: `to` may have ended, and then `from` still has the table.
         let taken = self.add_table(to, table);
         if taken {
             self.remove_table(from, table.id());
@@ -132,6 +139,9 @@ impl Owners {
     /// All tables. None that lives all the while is missing; one may come twice.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
         let passing = self.passing.lock();
+        // Under `passing`, no table leaves a record but for an end of the table itself. One that an
+        // heir has got is in the heir's record before it leaves `passing`, so it is met at least
+        // once.
         let mut tables: Vec<_> = passing.values().cloned().collect();
         for record in self.records.pin().values() {
             tables.extend(record.lock().tables.values().cloned());
@@ -149,8 +159,11 @@ impl Owners {
     /// added to it.
     pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
         let record = self.records.pin().get(&id).cloned()?;
+        // Both locks are held until the tables are in `passing`: there is no moment at which a
+        // table is in neither.
         let mut passing = self.passing.lock();
         let mut record = record.lock();
+        // Of several threads that end the owner, one gets the estate.
         if std::mem::replace(&mut record.ended, true) {
             return None;
         }

@@ -53,14 +53,17 @@ impl Registry {
     /// The table of this name.
     pub(crate) fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
         let (chunk, i) = place(name.id());
+        // No name of a chunk that was not made was ever taken.
         self.names[chunk].get()?[i].load(guard).get()
     }
 
     /// Gives the table the name; false if another has it.
     pub(crate) fn take_name(&self, name: Atom, table: &Arc<Table>, guard: &Guard) -> bool {
         let (chunk, i) = place(name.id());
+        // Once made, a chunk stays where it is: `named` reads it without a lock.
         let slots = self.names[chunk]
             .get_or_init(|| (0..chunk_size(chunk)).map(|_| EpochCell::empty()).collect());
+        // A compare and swap: of several tables that want a free name, one gets it.
         let seen = slots[i].load(guard);
         seen.get().is_none() && slots[i].replace(seen, Arc::clone(table), guard).is_ok()
     }

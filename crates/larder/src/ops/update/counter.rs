@@ -88,6 +88,8 @@ impl CounterOp {
     /// Puts the sum in the place of the number.
     #[inline]
     fn apply(&self, number: &mut Number) -> Result<(), Error> {
+        // Nearly all counters are sums of small integers: they need no number of more words, and no
+        // call. One that overflows is worked out anew.
         let small = match (&*number, &self.step) {
             (&Number::Int(n), &Increment::Add(incr)) => n.checked_add(incr),
             (
@@ -159,6 +161,7 @@ impl AnyIncrement {
         let Some((threshold, value)) = limit else {
             return Ok(sum);
         };
+        // As in `ets`: an increment of 0 counts as one upwards.
         let up = incr.compare(&Number::Int(0)) != Ordering::Less;
         let passed = if up {
             Ordering::Greater
@@ -194,6 +197,8 @@ impl Table {
     ) -> Result<(), Error> {
         let mut sums = Sums::new();
         with_local(|local| {
+            // The default is made into an object only if the key is not there. If the key comes in
+            // between, the second call finds it, and the default is not used.
             let done = self.update_counter_in(local, who, key, ops, None, &mut sums);
             let (Err(Error::BadKey), Some(row)) = (&done, default) else {
                 return done;
@@ -257,6 +262,8 @@ impl Table {
             }
             // What lies before the element is copied; then its sum takes its place.
             let old = patch.element(pos);
+            // Which error is reported is a matter of the order in which ops came, not of this
+            // walk's: `why_not` looks for the first.
             let Some(mut number) = Number::from_term(old).filter(Number::is_integer) else {
                 return Err(self.why_not(value, ops));
             };
@@ -281,6 +288,7 @@ impl Table {
                     None => break,
                 }
             }
+            // All ops for the element are applied: it is written once.
             patch.put_with(old, |out| number.push(out));
         }
         if let Some(error) = too_large {

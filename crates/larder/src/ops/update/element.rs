@@ -27,6 +27,8 @@ impl Table {
         default: Option<NewRow<'_>>,
     ) -> Result<bool, Error> {
         with_local(|local| {
+            // The default is made into an object only if the key is not there. If the key comes in
+            // between, the second call finds it, and the default is not used.
             let done = self.update_element_in(local, who, key, ops, None);
             let (Ok(false), Some(row)) = (&done, default) else {
                 return done;
@@ -68,12 +70,15 @@ impl Table {
     ) -> Result<Edited, Error> {
         let order = Order::of(ops, |op| op.0);
         let mut patch = Patch::new(value, self.keypos(), out);
+        // All positions are looked at before an element is replaced, in the order in which they
+        // came: the first wrong one is reported.
         if let Some((pos, _)) = ops.iter().find(|(pos, _)| !patch.has(*pos)) {
             return Err(self.no_element(*pos));
         }
         let mut i = 0;
         while let Some(&(pos, term)) = order.get(ops, i) {
             i += 1;
+            // Of several for one position the last counts.
             if order.get(ops, i).is_some_and(|next| next.0 == pos) {
                 continue;
             }

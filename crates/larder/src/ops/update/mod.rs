@@ -50,8 +50,11 @@ impl Table {
         self.may_write(who)?;
         let hashed = self.key(key);
         let guard = local.pin();
+        // The buffers are the thread's own: an update of an object takes no memory in the common
+        // case.
         let (spare, plain) = (&mut local.value, &mut local.plain);
         self.writing_under(&guard, key, |op| {
+            // A bag's key has no one object that could be meant.
             let Index::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
@@ -118,6 +121,8 @@ impl Table {
         }
         let elements = tuple.iter().enumerate();
         let others = elements.filter(|(i, _)| i + 1 != self.keypos());
+        // The tuple's own element at the key's position is left out: the key that was asked for is
+        // put there.
         Ok(self.object_of(row.key, arity, others.map(|(_, element)| element)))
     }
 
@@ -145,6 +150,8 @@ impl Table {
     /// Compresses a value that was put together.
     #[cold]
     fn pack(&self, key: &[u8], value: &mut Vec<u8>) {
+        // Bytes alone may be compressed as they are. Where there are handles, the object is encoded
+        // anew, as it would be on insertion.
         if !object::value_has_handles(value) {
             if let Some(packed) = object::compressed(value) {
                 *value = packed;
@@ -194,6 +201,8 @@ impl Order {
 #[cold]
 fn sorted<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Vec<usize> {
     let last = ops.iter().map(&position).max().unwrap_or(0);
+    // A position far beyond the number of ops would have a place made for each position below it:
+    // then they are sorted instead.
     if last > ops.len() {
         let mut order: Vec<usize> = (0..ops.len()).collect();
         order.sort_by_key(|&i| position(&ops[i]));
@@ -208,6 +217,7 @@ fn sorted<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Vec<usize> {
     for place in &mut places {
         (before, *place) = (before + *place, before);
     }
+    // Places go up as ops are put there, so those for one position keep their order.
     let mut order = vec![0; ops.len()];
     for (i, op) in ops.iter().enumerate() {
         let place = &mut places[position(op)];
