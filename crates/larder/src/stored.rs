@@ -49,8 +49,7 @@ impl<'a> Stored<'a> {
         raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
     }
 
-    /// The key, if it is an integer in an ordered_set; else the opened object. Most ordered_sets that
-    /// are walked have integers for keys, and these need no view.
+    /// The key, if it is an integer in an ordered_set, which needs no view; else the opened object.
     #[inline]
     pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
         match object::ordered_int(self.key, self.bytes) {
@@ -79,8 +78,8 @@ impl<'a> Stored<'a> {
     }
 
     /// The arity, and the bytes of the elements without the key; further bytes may follow. None if
-    /// the object is compressed, or its value has the exact key. Otherwise a term without floats that
-    /// found the object is identical to its key. (In an ordered_set 1.0 finds 1.)
+    /// the object is compressed, or its value has the exact key. Otherwise a term without floats
+    /// that found the object is identical to its key. (In an ordered_set 1.0 finds 1.)
     #[inline]
     pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
         object::beside_key(self.bytes)

@@ -117,8 +117,8 @@ impl<'g> LockedTreeLeaf<'g> {
         n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
     }
 
-    /// Where a short entry with a value of so many bytes goes, if it is the next of a run of inserts
-    /// at the end and there is room for it. None otherwise: then `put_entry` decides.
+    /// Where a short entry with a value of so many bytes goes, if it is the next of a run of
+    /// inserts at the end and there is room for it. None otherwise: then `put_entry` decides.
     #[inline(always)]
     pub(crate) fn append_slot(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());

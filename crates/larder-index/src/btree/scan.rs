@@ -64,8 +64,8 @@ fn step_from(
 
 impl BPlusTree {
     /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
-    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if the
-    /// entry lies in another leaf, or a writer was at work: then the caller must scan.
+    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if
+    /// the entry lies in another leaf, or a writer was at work: then the caller must scan.
     #[inline]
     pub(crate) fn step(
         &self,

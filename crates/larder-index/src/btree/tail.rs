@@ -75,8 +75,8 @@ impl Tail {
         }
     }
 
-    /// A miss: the position did not belong at the tail's end. After [`MOST_MISSES`] in a row there is
-    /// no tail.
+    /// A miss: the position did not belong at the tail's end. After [`MOST_MISSES`] in a row there
+    /// is no tail.
     pub(super) fn missed(&self) {
         // Ordering: Relaxed, all: a hint, of which some may be lost.
         let missed = self.misses.load(Relaxed) + 1;

@@ -110,8 +110,8 @@ impl BPlusTree {
         self.find_there(guard, key)
     }
 
-    /// As `find_locked`, from the root, without a look at the tail. Removals begin here: few of them
-    /// are at the end.
+    /// As `find_locked`, from the root, without a look at the tail. Removals begin here: few of
+    /// them are at the end.
     #[inline(always)]
     fn find_there<'g, 'p>(
         &self,
