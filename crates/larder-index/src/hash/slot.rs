@@ -22,7 +22,7 @@ use std::ptr::NonNull;
 const NODE: u64 = 1;
 
 /// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that
-/// takes the place of another (see `trie_root`).
+/// takes the place of another (see `trie::root`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TrieAddress(u64);
 

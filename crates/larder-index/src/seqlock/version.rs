@@ -10,8 +10,10 @@
 //!
 //! Invariants:
 //! 1. Only the holder of the lock writes to the leaf's words.
-//! 2. The count of what holds a position only grows (`succeed`), so a version that is met again is
-//!    that of the same leaf, as it was.
+//! 2. A leaf of the hash order starts from the largest count of the leaves that it replaces
+//!    (`succeed`). So the count that a reader finds under a position only grows, and an equal
+//!    version later is that of the same leaf, unchanged. Leaves of a B+-tree start from zero: their
+//!    versions are compared within one read alone.
 //!
 //! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).
@@ -23,9 +25,8 @@ const LOCKED: u64 = 1;
 const OBSOLETE: u64 = 2;
 const COUNT: u64 = 4;
 
-/// The version of a leaf. Zeroed memory is that of the first one; one that takes another's place
-/// goes on from its version (`succeed`). So while time goes on, what holds a position has a version
-/// that only grows: a version that is met again is of the same leaf, as it was.
+/// The version of a leaf. Zeroed memory is the version of a leaf that replaces no other; see
+/// invariant 2 for one that does.
 #[repr(transparent)]
 pub(crate) struct Version(AtomicU64);
 
