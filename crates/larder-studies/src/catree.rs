@@ -173,6 +173,8 @@ impl<S> Part<S> {
     where
         S: Divisible<W>,
     {
+        // Never valid again (invariant 2). An empty structure stays, so that whoever comes late
+        // finds nothing to change.
         self.valid = false;
         let empty = self.structure.like();
         std::mem::replace(&mut self.structure, empty)
@@ -209,12 +211,17 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         forward: bool,
         right: impl Fn(&[u8]) -> bool,
     ) -> Found<'g, S> {
+        // No lock: routes never change, and slots only lead to what replaces what was there. A base
+        // that is out of date is found invalid under its lock.
         let mut bound = None;
         let mut slot = &self.root;
         loop {
             match slot.load(guard) {
                 Some(Node::Route(route)) => {
                     let right = right(&route.at);
+                    // The search goes away from where the walk is heading: what lies past this
+                    // route comes later. The innermost such route is the one where the next base
+                    // begins.
                     if right != forward {
                         bound = Some(&route.at);
                     }
@@ -249,7 +256,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     /// Step 4; answers what the count is now.
     fn count(&self, base: &Base<S>, by: i64) -> i64 {
         // Ordering, of both: Relaxed. A count is a hint; writers of one base are one after the
-        // other.
+        // other. It is clamped, so that a base that was left alone for long is divided soon after
+        // threads meet there.
         let clamp = self.adaptation.clamp;
         let now = (base.contention.load(Relaxed) + by).clamp(-clamp, clamp);
         base.contention.store(now, Relaxed);
@@ -293,11 +301,15 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let Some((at, upper)) = part.structure.divide() else {
             return;
         };
+        // From here on nothing can refuse: the upper entries are out of the structure already.
         let numbers = [self.number(), self.number()];
         self.tell_split(&way, old, (count, entries), (&at, numbers));
+        // The base is locked and invalid until it is replaced: a search that comes to it waits for
+        // the lock, and begins again.
         let kids = [(part.invalidate(), numbers[0]), (upper, numbers[1])]
             .map(|(structure, number)| Slot::new(Some(base(structure, number))));
         let route = Node::Route(Route { at, kids });
+        // Both bases are whole before the slot leads to them.
         way.slots[way.routes.len()].store(Some(Arc::new(route)), guard);
         // Ordering, of both: Relaxed, figures for people.
         self.routes.fetch_add(1, Relaxed);
@@ -311,6 +323,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let count = old.contention.swap(0, Relaxed);
         let entries = self.entries_told(part);
         let way = self.way(guard, position);
+        // The only base has no neighbour.
         let Some(&(parent, side)) = way.routes.last() else {
             return;
         };
@@ -319,6 +332,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             // Somebody is at work there: not the time to join.
             return;
         };
+        // Both are locked: from here to the unlocking nobody sees one of them without its entries.
         let (mut low, mut high) = (part.invalidate(), neighbour.invalidate());
         if side == 1 {
             std::mem::swap(&mut low, &mut high);
@@ -326,6 +340,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         low.join(high);
         let number = self.number();
         let joined = base(low, number);
+        // The parent's slot: what is stored there takes the route out.
         let above = way.slots[way.routes.len() - 1];
         if std::ptr::eq(slot, sibling) {
             above.store(Some(joined), guard);
@@ -391,6 +406,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         loop {
             // (1), (2)
             let base = self.find(guard, position);
+            // Only a failed attempt tells that another thread is here.
             let (mut part, waited) = match base.part.try_write() {
                 Some(part) => (part, false),
                 None => (base.part.write(), true),
@@ -405,7 +421,8 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
             // (3)
             part.structure
                 .change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
-            // (4), (5)
+            // (4), (5) The lock is kept: what becomes of the base is decided, and done, before
+            // anyone else comes to it.
             self.adapt(guard, position, base, &mut part, waited);
             return waited;
         }
@@ -415,22 +432,27 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         let mut cut = cut;
         loop {
             let found = self.descend(guard, cut.is_forward(), |at| cut.begins_right_of(at));
+            // The entries of one base are read under one lock, so they are of one instant.
             let part = found.base.part.read();
             if !part.valid {
                 continue;
             }
-            let mut waited = false;
+            let mut visited = false;
             let ended = part.structure.walk(cut, &mut |position, word| {
-                waited = true;
+                visited = true;
                 f(position, word)
             });
             let (true, Some(bound)) = (ended, found.bound) else {
                 return ended;
             };
+            // The walk goes over the end of the base: if many do, it should be joined.
             self.count(found.base, self.adaptation.more_than_one);
-            if waited {
+            // The next base's entries would be of another instant: they are the next batch.
+            if visited {
                 return false;
             }
+            // Nothing was visited, so the walk may go on in the next base: the entries of its batch
+            // are still of one instant.
             let start = match cut.is_forward() {
                 true => Start::At(bound),
                 false => Start::Past(bound),
@@ -442,6 +464,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let mut left = limit;
         for base in self.bases(guard).0 {
+            // Nobody else comes here any more: no base is divided or joined meanwhile.
             let mut part = base.part.write();
             while left > 0 {
                 let Some(word) = part.structure.pop() else {

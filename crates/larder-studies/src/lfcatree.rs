@@ -150,6 +150,8 @@ impl<W: Word> LfCaTree<W> {
             match node {
                 Some(Node::Route(route)) => {
                     let right = right(&route.at);
+                    // The innermost route at which the search goes away from where the walk is
+                    // heading is the one past which the next leaf begins.
                     if right != forward {
                         bound = Some(&route.at);
                     }
@@ -186,6 +188,7 @@ impl<W: Word> LfCaTree<W> {
 
     /// Step 3. Answers the count of the new leaf, and whether another writer was quicker.
     fn apply(&self, guard: &Guard, position: &[u8], put: Option<W>) -> (i64, bool) {
+        // Made once: all attempts put the same entry into their leaf.
         let entry = put.map(|word| {
             let position = Position::from_slice(position);
             Arc::new(Entry { position, word })
@@ -197,12 +200,16 @@ impl<W: Word> LfCaTree<W> {
                 backoff.snooze();
                 continue;
             }
+            // The position is locked, so of this entry the leaf says what the caller was shown,
+            // however often others replace the leaf.
             let tree = match &entry {
                 Some(entry) => Some(pure::insert(&found.leaf.tree, entry.clone())),
                 None => pure::remove(&found.leaf.tree, position),
             };
+            // The count is part of the leaf: it needs no store of its own.
             let by = if contended { CONTENDED } else { QUIET };
             let now = (found.leaf.contention + by).clamp(-CLAMP, CLAMP);
+            // Fails if the slot has another leaf, or was frozen, since the load (invariant 2).
             let new = Some(leaf(tree, now));
             if found
                 .slot
@@ -223,6 +230,8 @@ impl<W: Word> LfCaTree<W> {
         let Some((low, at, high)) = pure::divide(&found.leaf.tree) else {
             return;
         };
+        // If the exchange below fails, the leaf was changed or frozen: nothing was divided, and the
+        // next write finds the count still high.
         let kids = [low, high].map(|tree| Slot::new(Some(leaf(tree, 0))));
         let route = Arc::new(Node::Route(Route { at, kids }));
         if found
@@ -245,16 +254,19 @@ impl<W: Word> LfCaTree<W> {
         let Some((above, side)) = found.above.pop() else {
             return;
         };
+        // Only this thread takes routes out (invariant 3): the parent stays where it is. Leaves
+        // beside it may still be divided.
         let Some(Node::Route(parent)) = above.load(guard) else {
             return;
         };
         let sibling = &parent.kids[1 - side];
-        // (a)
+        // (a) From here on no writer replaces this leaf: what (b) reads is what is there at (d).
         let Some(mine) = freeze(found.slot, guard) else {
             return;
         };
         let edge = edge(sibling, side, guard);
         let Some(other) = freeze(edge, guard) else {
+            // A store takes the mark off: the same leaf is open to writers again.
             let leaf = found.slot.share(guard);
             found.slot.store(leaf, guard);
             return;
@@ -266,10 +278,14 @@ impl<W: Word> LfCaTree<W> {
             (other, mine)
         };
         let new = leaf(pure::join(&low.tree, &high.tree), 0);
-        // (c), (d)
+        // (c), (d) If the neighbour is the sibling itself, one store takes both leaves and the
+        // route out.
         if std::ptr::eq(edge, sibling) {
             above.store(Some(new), guard);
         } else {
+            // In this order: if (d) came first, a search for an entry of this leaf would come to
+            // the neighbour, which would not have it yet. Between the two the old leaf is still
+            // there, frozen, and the joined one has its entries out of any search's way.
             edge.store(Some(new), guard);
             above.store(sibling.share(guard), guard);
         }
@@ -313,6 +329,8 @@ fn freeze<'g, W: Word>(slot: &'g Slot<Node<W>>, guard: &'g Guard) -> Option<&'g 
         let (Some(Node::Leaf(leaf)), false) = (node, frozen) else {
             return None;
         };
+        // The slot may have got another leaf between the two loads: then the exchange would be of
+        // the wrong one.
         let same = slot.share(guard);
         let is_same = same.as_deref().map(std::ptr::from_ref) == node.map(std::ptr::from_ref);
         (is_same && slot.replace_if((node, false), (same, true), guard)).then_some(leaf)
@@ -340,11 +358,13 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             Act::Remove if there => None,
             Act::Keep | Act::Remove => return contended,
         };
+        // Certain already: nothing between here and (3) refuses.
         let come = isize::from(put.is_some()) - isize::from(there);
         let bytes = pure::bytes::<W>(&Position::from_slice(position));
         self.counts.add(0, come * bytes);
         // (3)
         let (now, was_second) = self.apply(guard, position, put);
+        // The key's lock is given back before the shape is changed: (4) changes no entry.
         drop(key);
         contended |= was_second;
         if contended {
@@ -364,12 +384,13 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle_all();
         let mut once = |strict: bool| {
-            let mut contended = false;
+            let mut visited = false;
             let walked = self.walk_once(guard, cut, strict, &mut |entry| {
-                contended = true;
+                visited = true;
                 f(&entry.position, &entry.word)
             });
-            (contended || walked != Walked::Torn).then_some(walked)
+            // What the visitor was shown can't be taken back: a batch that was torn ends there.
+            (visited || walked != Walked::Torn).then_some(walked)
         };
         // While others write to leaves that have no entry when they are passed, nothing is met and
         // all has to be looked at again.
@@ -392,6 +413,8 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             if old.tree.is_none() {
                 continue;
             }
+            // Nobody else comes here any more: the leaf is taken to pieces, and what is left is
+            // stored once.
             let mut tree = old.tree.clone();
             while let Some((entry, rest)) = pure::first(&tree).filter(|_| left > 0) {
                 left -= 1;

@@ -121,6 +121,7 @@ impl<W: Word> LinearHash<W> {
         if self.frozen {
             return;
         }
+        // Kept nodes go first, a few with each change, so that no change pays for all.
         self.tidy(LATER);
         if !self.waiting.is_empty() {
             // Their numbers are those of buckets as they are now.
@@ -158,6 +159,8 @@ impl<W: Word> LinearHash<W> {
     /// Divides the bucket whose turn it is. Both halves keep the order of the chain.
     fn grow(&mut self) {
         let new = self.address.buckets();
+        // The new bucket is the last; the one that is divided is the next in turn, whatever its
+        // length.
         let Some((bucket, bit)) = self.address.grow() else {
             return;
         };
@@ -166,6 +169,8 @@ impl<W: Word> LinearHash<W> {
         }
         // The new bit is the next of the hash: the chain's end goes, its beginning stays.
         let stays = |node: &Node<W>| self.hash(&node.position) & bit == 0;
+        // Sorted by the whole hash, and equal in the bits before this one: the chain is cut at one
+        // place, and no node is moved.
         let place = self.chains.past(self.head(bucket), stays);
         self.set_head(new, Some(place.at));
         let head = self.chains.link(place, NIL);
@@ -178,6 +183,8 @@ impl<W: Word> LinearHash<W> {
         let Some(bucket) = self.address.shrink() else {
             return;
         };
+        // All hashes of the last bucket are greater than those of the one it came from, so its
+        // chain is hung on the end: it stays sorted (invariant 1).
         let tail = self.head(last);
         self.set_head(last, Some(NIL));
         let end = self.chains.past(self.head(bucket), |_| true);
@@ -225,6 +232,7 @@ impl<W: Word> LinearHash<W> {
             };
             let (mut before, mut at) = (NIL, self.head(bucket));
             while at != NIL {
+                // Read before the node may go.
                 let next = self.chains[at].next;
                 if self.chains[at].mark {
                     self.unkeep(bucket, Place { before, at });
@@ -257,9 +265,13 @@ impl<W: Word> LinearHash<W> {
     /// Step 3 in a fixed table.
     fn keep_at(&mut self, bucket: usize, place: Place) {
         let node = &mut self.chains[place.at];
+        // The node stays, with its word: it goes when the table is released, and a scan or a lookup
+        // does not see it.
         node.mark = true;
         self.kept.0 += 1;
         self.kept.1 += node.word.heap_bytes();
+        // A key that comes and goes again and again notes its bucket once, if nothing comes
+        // between.
         if self.waiting.last() != Some(&bucket) {
             if self.waiting.len() >= 64.max(2 * self.address.buckets()) {
                 // Each bucket once, so that keys that come and go in a fixed table don't make it
@@ -299,6 +311,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             }
             return;
         }
+        // A kept node is no entry (invariant 3): the caller is shown none.
         if self.chains[place.at].mark {
             if let Act::Put(word) = f(None) {
                 self.put_kept(place, word);

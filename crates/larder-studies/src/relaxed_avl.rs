@@ -132,6 +132,8 @@ fn walk<'g, W: Word>(
     let mut waiting: SmallVec<[&Node<W>; 48]> = SmallVec::new();
     let mut at = top;
     while let Some(node) = at {
+        // The cut's edge is one way down: nodes that are admitted have their entry, and their far
+        // side, still to come.
         let admitted = cut.admits(&node.position);
         if admitted {
             waiting.push(node);
@@ -215,6 +217,8 @@ impl<W: Word> RelaxedAvl<W> {
     ) -> Option<&'g Node<W>> {
         loop {
             let Some(step) = path.last() else {
+                // The holder is never rotated or taken out, so its version holds for good: a search
+                // always has a step to begin with.
                 path.push(Step {
                     node: &self.holder,
                     version: self.holder.version(),
@@ -222,9 +226,13 @@ impl<W: Word> RelaxedAvl<W> {
                 });
                 continue;
             };
+            // The last step was valid when it was entered: the position, if it was in the tree, was
+            // below this node. What is loaded from here on is of no use if the version is another
+            // at the end of the round.
             let (node, version, side) = (step.node, step.version, step.side);
             let mut kid = node.kid(side, guard);
             if let (Some(writer), Some(_)) = (writer, kid) {
+                // Nothing of a clone's is changed (invariant 3): a writer goes on through a copy.
                 kid = self.own_if_same(writer, step);
             }
             let mut entered = None;
@@ -237,6 +245,8 @@ impl<W: Word> RelaxedAvl<W> {
                     Ordering::Less => 0,
                     _ => 1,
                 };
+                // A rotation moves this child down: what lies below it is another range until that
+                // is over.
                 if !Node::<W>::admits(version) {
                     kid.wait(version);
                 } else if same(node.kid(side, guard), Some(kid)) {
@@ -249,7 +259,8 @@ impl<W: Word> RelaxedAvl<W> {
                 }
             }
             // The child, or that there is none, is what the search comes to, if the node is still
-            // what it was.
+            // what it was. Otherwise one step back, not to the root: each step above has a version
+            // of its own.
             if node.version() != version {
                 path.pop();
             } else if let Some(step) = entered {
@@ -263,6 +274,8 @@ impl<W: Word> RelaxedAvl<W> {
     /// The child where the step leads, which a writer may change; None if the step's node is no
     /// longer what it was, or has no child there.
     fn own_if_same<'g>(&'g self, writer: &Writer<'g>, step: &Step<'g, W>) -> Option<&'g Node<W>> {
+        // Of this generation, and generations don't change while a writer is at work (invariant 4):
+        // no lock is needed to know.
         let kid = step.node.kid(step.side, writer.guard)?;
         if kid.born == writer.generation {
             return Some(kid);
@@ -289,6 +302,8 @@ impl<W: Word> RelaxedAvl<W> {
         }
         // Ordering: Relaxed, a figure for people.
         self.figures.copies.fetch_add(1, Relaxed);
+        // The copy has the same entries and children, so no version changes. Searches that are in
+        // the old node go on in the clone, as of when they came to it; no writer is there.
         let copy = Arc::new(kid.copy(writer.generation, writer.guard));
         node.kids[side].store(Some(copy), writer.guard);
         node.kid(side, writer.guard)
@@ -299,6 +314,7 @@ impl<W: Word> RelaxedAvl<W> {
     fn change_there(&self, guard: &Guard, node: &Node<W>, f: &mut Changer<'_, W>) -> Option<bool> {
         // (2)
         let _here = node.lock.lock();
+        // An insert here would be lost: the node leads nowhere any more.
         if node.is_unlinked() {
             return None;
         }
@@ -318,6 +334,7 @@ impl<W: Word> RelaxedAvl<W> {
                 node.word.store(Some(Arc::new(word)), guard);
                 Some(false)
             }
+            // The node stays for the way if it has two children; otherwise the repair takes it out.
             (Act::Remove, Some(_)) => {
                 routes(1);
                 node.word.store(None, guard);
@@ -337,6 +354,8 @@ impl<W: Word> RelaxedAvl<W> {
     ) -> Option<bool> {
         // (2)
         let _here = step.node.lock.lock();
+        // With the lock held the version can't change. It is that of the search, so the position
+        // belongs below this node; and nobody hung another there.
         let slot = &step.node.kids[step.side];
         if step.node.version() != step.version || slot.load(writer.guard).is_some() {
             return None;
@@ -397,6 +416,8 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
+        // Held to the end, repairs included: no clone is made in the middle of a change (invariant
+        // 4).
         let generation = self.generation.read();
         let writer = Writer {
             guard,

@@ -191,6 +191,8 @@ impl<W: Word> SkipList<W> {
                 links = &node.links;
                 next = links.next(level, guard);
             }
+            // The lower level goes on from where this one stopped: what is left of the place here
+            // is left of it there (invariant 1).
             around.before[level] = links;
             around.after[level] = next;
         }
@@ -239,21 +241,29 @@ impl<W: Word> SkipList<W> {
     ) -> R {
         let backoff = Backoff::new();
         loop {
+            // Found without a lock: it may be out of date as soon as it is found, and is looked at
+            // again below.
             let around = self.around(guard, |p| p < position);
             let mut locks: SmallVec<[MutexGuard<'g, ()>; LEVELS]> = SmallVec::new();
             for level in 0..levels {
                 let links = around.before[level];
+                // From the lowest level up, so from greater positions to smaller ones. A node that
+                // is before the place on several levels is so on neighbouring ones, and locked
+                // once.
                 if level == 0 || !std::ptr::eq(links, around.before[level - 1]) {
                     locks.push(links.lock.lock());
                 }
             }
             let before = &around.before[..levels];
+            // With the locks held, none of these nodes goes and nothing comes between them and what
+            // follows (invariant 3): what holds now holds until the locks are given back.
             let unmarked = before.iter().all(|links| !links.is_marked());
             let next = |level: usize| around.before[level].next(level, guard);
             let same = (0..levels).all(|level| same(next(level), around.after[level]));
             if unmarked && same && valid(&around) || planted(Fault::Unvalidated) {
                 return f(&around);
             }
+            // Waiting with locks held could keep the one who made this out of date from finishing.
             drop(locks);
             backoff.snooze();
         }
@@ -272,10 +282,13 @@ impl<W: Word> SkipList<W> {
             // (6)
             for level in 0..levels {
                 let slot = &around.before[level].next[level];
+                // The node's own links first: nobody can see it yet.
                 node.links.next[level].store(slot.share(guard), guard);
             }
             for level in 0..levels {
                 let slot = &around.before[level].next[level];
+                // From the lowest level up: a level's nodes are among those of the level below at
+                // any time (invariant 1).
                 slot.store(Some(node.clone()), guard);
             }
             // (7) Ordering: Release, pairs with the acquire of readers: they see the node's links
@@ -299,6 +312,8 @@ impl<W: Word> SkipList<W> {
         self.locked(guard, &node.position, levels, leads, |around| {
             // (6)
             for level in (0..levels).rev() {
+                // The node keeps its links: a search that is in it goes on from there. From the
+                // highest level down, for invariant 1.
                 let next = node.links.next[level].share(guard);
                 around.before[level].next[level].store(next, guard);
             }
@@ -356,6 +371,8 @@ impl<W: Word> Scheme<W> for SkipList<W> {
         let mut at = self.last_left(guard, cut);
         if cut.direction() == Direction::Forward {
             loop {
+                // A node that was removed meanwhile still leads on: its links are as they were, and
+                // what it leads to lies behind it.
                 let links = at.map_or(&self.head, |node| &node.links);
                 at = links.next(0, guard);
                 match at {
@@ -371,6 +388,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
             if !self.visit(guard, node, f) {
                 return false;
             }
+            // Links lead forward only: each step backward is a search of its own.
             let cut = Cut::new(Start::Past(&node.position), Direction::Backward);
             at = self.last_left(guard, cut);
         }

@@ -101,8 +101,12 @@ impl<W: Word> SplitOrder<W> {
         let slots = || (0..1usize << level).map(|_| Slot::new(None)).collect();
         let segment = self.segments[level as usize].get_or_init(slots);
         let slot = &segment[bucket - (1 << level)];
+        // The bucket's number in reverse is the least hash that the bucket has. The node's position
+        // is that hash and nothing more, so it comes before all entries that have it.
         let hash = (bucket as u64).reverse_bits().to_be_bytes();
         let node = Node::new(&hash[..HASH], None);
+        // One of several threads puts the node in; the slot is set by that one, and only then
+        // (invariant 3).
         if list::insert(&parent.next, &node, guard).is_none() {
             // Ordering: Relaxed, a figure for people.
             self.nodes.fetch_add(node.bytes() as usize, Relaxed);
@@ -126,6 +130,8 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
             match self.node(bucket, guard) {
                 Some(node) => return Start(&node.next),
                 None if bucket == 0 => return Start(&self.first),
+                // A parent begins before its child (invariant 2): the way is longer from there, and
+                // as right.
                 None => bucket = parent(bucket),
             }
         }
@@ -143,6 +149,7 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
             }
             bucket = parent(bucket);
         };
+        // Parents first: each node is put into the list from its parent's, so the way is short.
         while let Some(bucket) = missing.pop() {
             node = self.add(bucket, node, guard);
         }

@@ -78,6 +78,8 @@ impl<W: Word> LfCaTree<W> {
         // Whether a leaf that was replaced ends the walk.
         let (mut bound_to, mut at): (bool, Option<&'g [u8]>) = (strict, None);
         loop {
+            // Each leaf is found from the root: the one before may have been replaced meanwhile,
+            // and the routes with it.
             let cut = at.map_or(cut, |bound| after(bound, cut));
             let found = self.leaf_at(guard, cut);
             let (mut looked, mut end) = (false, None);
@@ -91,6 +93,8 @@ impl<W: Word> LfCaTree<W> {
                         end = Some(Walked::Torn);
                         return false;
                     }
+                    // Not bound to the leaves without entries that were passed: the instant of the
+                    // batch is that of this leaf.
                     if !same {
                         before.clear();
                     }
@@ -104,6 +108,7 @@ impl<W: Word> LfCaTree<W> {
             if let Some(end) = end {
                 return end;
             }
+            // The leaf is wholly visited, or has nothing from the cut on.
             before.push((found.slot, found.node));
             match found.bound {
                 Some(bound) => at = Some(bound),
@@ -127,6 +132,8 @@ impl<W: Word> LfCaTree<W> {
         f: &mut Visitor<'_, W>,
     ) -> bool {
         self.keys.settle_all();
+        // Entries are borrowed from leaves that don't change, and shown only when all of them are
+        // known to be of one instant.
         let mut visited = Vec::new();
         let take = |visited: &mut Vec<_>, entry: &'g Entry<W>| {
             let inside = !past(&entry.position);
@@ -158,6 +165,8 @@ impl<W: Word> LfCaTree<W> {
         cut: Cut<'_>,
         past: &dyn Fn(&[u8]) -> bool,
     ) -> Vec<&'g super::Leaf<W>> {
+        // No other thread freezes, so none of these slots is marked by anyone else (invariant 3),
+        // and no route goes.
         let _joins = self.joins.lock();
         let mut frozen: Vec<(&Slot<Node<W>>, &super::Leaf<W>)> = Vec::new();
         let mut at: Option<&[u8]> = None;
@@ -173,6 +182,8 @@ impl<W: Word> LfCaTree<W> {
                 _ => break,
             }
         }
+        // All are frozen at once here: this is the instant. A store of the same leaf lets writers
+        // in again.
         for (slot, _) in &frozen {
             slot.store(slot.share(guard), guard);
         }

@@ -161,6 +161,7 @@ impl<W: Word> Node<W> {
             }
             std::hint::spin_loop();
         }
+        // Who rotates holds the lock to the end.
         drop(self.lock.lock());
     }
 
@@ -168,6 +169,8 @@ impl<W: Word> Node<W> {
     /// and nobody changes its children's heights.
     pub(super) fn damage(&self, guard: &Guard) -> Damage {
         let kids = [self.kid(0, guard), self.kid(1, guard)];
+        // Taken out before it is balanced: a rotation of a node that goes anyway would be for
+        // nothing.
         if kids.iter().any(Option::is_none) && self.word.load(guard).is_none() {
             return Damage::Useless;
         }

@@ -23,17 +23,23 @@ impl<W: Word> RelaxedAvl<W> {
         path: &mut Path<'g, W>,
         node: &'g Node<W>,
     ) {
+        // A stack: what is pushed last is lowest, so heights are put right from the bottom up.
         let mut waiting = Waiting::new();
         waiting.push(node);
         while let Some(node) = waiting.pop() {
+            // The holder has no height. A node that is out has no place where a height would
+            // matter.
             if std::ptr::eq(node, &*self.holder) || node.is_unlinked() {
                 continue;
             }
             // (5)
             match fix_height(node, writer.guard) {
                 Damage::Nothing => {}
+                // The node's height is right now, so its parent's may be wrong.
                 Damage::Height(_) => waiting.extend(self.parent(writer.guard, path, node)),
                 Damage::Useless | Damage::Leans(_) => {
+                    // Locks go from the top down (invariant 2): the parent's comes first, and what
+                    // is wrong is looked at again under both.
                     let Some(parent) = self.parent(writer.guard, path, node) else {
                         continue;
                     };
@@ -54,6 +60,7 @@ impl<W: Word> RelaxedAvl<W> {
     ) -> Option<&'g Node<W>> {
         let is_parent =
             |parent: &Node<W>| !parent.is_unlinked() && parent.side_of(node, guard).is_some();
+        // The path is a hint: rotations may have put others between.
         let at = path
             .iter()
             .position(|step| same(Some(step.node), Some(node)));
@@ -65,6 +72,8 @@ impl<W: Word> RelaxedAvl<W> {
             if node.is_unlinked() {
                 return None;
             }
+            // The search for the node's own position comes to the node, or to what took its place;
+            // its last step is the parent.
             path.clear();
             self.locate(guard, &node.position, None, path);
             if let Some(step) = path.last().filter(|step| is_parent(step.node)) {
@@ -98,17 +107,21 @@ impl<W: Word> RelaxedAvl<W> {
             Damage::Nothing => {}
             Damage::Height(_) => waiting.push(node),
             Damage::Useless => {
-                // (6)
+                // (6) One child at most, and no word: all entries below the node are that child's,
+                // so the parent leads to the child and no search loses anything.
                 let kid = node.kids[0]
                     .share(guard)
                     .or_else(|| node.kids[1].share(guard));
                 parent.kids[at].store(kid, guard);
+                // After the store: a search that is in this node finds its version changed, and
+                // goes back to the parent, which leads past it.
                 node.unlink();
                 self.forget(node);
                 waiting.push(parent);
             }
             Damage::Leans(side) => {
-                // (7)
+                // (7) What has to be looked at next is pushed from the top down: the parent, the
+                // node that came up, and the node, which is below it now.
                 let top = self.rotate_at(writer, (&parent.kids[at], node), side);
                 waiting.push(parent);
                 waiting.extend(top);
@@ -125,6 +138,7 @@ impl<W: Word> RelaxedAvl<W> {
         side: usize,
     ) -> Option<&'g Node<W>> {
         let (guard, other) = (writer.guard, 1 - side);
+        // A rotation changes the child, so it must not be a clone's (invariant 3).
         let kid = self.own(writer, node, side)?;
         let _kid = kid.lock.lock();
         if height(kid.kid(other, guard)) <= height(kid.kid(side, guard)) {
@@ -154,6 +168,8 @@ impl<W: Word> RelaxedAvl<W> {
         let Some(kid) = node.kid(side, guard) else {
             return;
         };
+        // The node loses entries by going down: searches that are in it wait, or go back. The child
+        // only gains some, so those that are in it go on.
         node.shrink(|| {
             node.kids[side].store(kid.kids[1 - side].share(guard), guard);
             kid.kids[1 - side].store(down, guard);
