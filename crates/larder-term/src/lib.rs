@@ -76,7 +76,8 @@
 //!   [`node::set_local`] says what this node is called, which only comparing its identifiers with
 //!   other nodes' asks for.
 //!
-//! `unsafe` code lives in [`blob`] alone, where handles become pointers.
+//! `unsafe` code lives in [`blob`], where handles become pointers, and in [`object`], which passes
+//! the handles of values to it.
 
 pub mod atom;
 pub mod blob;
