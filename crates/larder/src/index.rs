@@ -125,6 +125,7 @@ impl Index {
         match self {
             Index::Unique(ix) => ix.contains(guard, key),
             Index::Multi(ix) => {
+                // A look under the key's lock: a write that holds it is over when this has it.
                 let mut there = false;
                 ix.update(guard, key, &mut |objects| there = !objects.is_empty());
                 there
@@ -200,6 +201,8 @@ impl Index {
         position: &mut Vec<u8>,
         batch: &mut Batch,
     ) {
+        // The batch is written to while its own end is read: the two change places, and no position
+        // is copied.
         std::mem::swap(position, &mut batch.resume);
         let start = match direction {
             Direction::Forward => Start::At(position),

@@ -127,6 +127,7 @@ impl Progress {
     }
 
     fn note_settled(&mut self, i: usize, len: usize) {
+        // Most batches end before anybody has settled a key: they take no memory for it.
         if self.settled.is_empty() {
             self.settled = vec![0; len.div_ceil(64)];
         }
@@ -143,6 +144,7 @@ pub(crate) struct ListBatch {
 impl ListBatch {
     fn new(mut list: ObjectList, new: bool) -> Self {
         list.seal();
+        // An `insert` has no keys to look for: its linearisation point is the acquisition.
         let phase = if new {
             Phase::Checking
         } else {

@@ -263,43 +263,57 @@ impl LoadJob {
     /// (2) The objects of a chunk, as far as the budget goes.
     fn load(&mut self, budget: &mut Budget) -> Result<(), Error> {
         if self.left == 0 {
-            if self.next < self.chunk.len() {
-                return Err(damaged("bytes behind the objects of a chunk").into());
-            }
-            self.chunk.clear();
-            self.next = 0;
-            match self.input.part(&mut self.chunk)? {
-                Part::Chunk(objects) => self.left = objects,
-                Part::End(expected) => {
-                    self.check_count(expected)?;
-                    self.phase = LoadPhase::Done;
-                }
-            }
+            self.next_chunk()?;
         }
         let mut object = ObjectBuf::new();
         let mut term = TermBuf::new(Mode::Shared);
         while self.left > 0 {
             self.next += self.decode(&mut term)?;
+            // Atoms are made as an object is decoded: the limit is exceeded by those of one object.
             self.check_atoms()?;
+            // The chunk's checksum is right: an object that is bad here was written so, and the
+            // load ends.
             let tuple = term.term().ok_or_else(|| damaged("an object"))?;
             self.table
                 .encode_object(tuple, &mut object)
                 .map_err(|_| damaged("an object that is no tuple, or has no key"))?;
-            while let Err(error) = self.table.insert(self.owner, &object) {
-                match error {
-                    Error::Busy => while self.table.help_batch(budget) == Step::More {},
-                    error => return Err(error),
-                }
-            }
+            self.insert(&object, budget)?;
             self.left -= 1;
             self.found += 1;
             if !budget.spend(1) {
                 break;
             }
         }
-        if self.left == 0 && self.next == self.chunk.len() {
-            self.chunk.clear();
-            self.next = 0;
+        Ok(())
+    }
+
+    /// The next chunk, whose checksum is right, in place of the one that is done; or the end.
+    fn next_chunk(&mut self) -> Result<(), Error> {
+        // The number of objects and the length of the payload are two fields: one can belie the
+        // other.
+        if self.next < self.chunk.len() {
+            return Err(damaged("bytes behind the objects of a chunk").into());
+        }
+        self.chunk.clear();
+        self.next = 0;
+        match self.input.part(&mut self.chunk)? {
+            Part::Chunk(objects) => self.left = objects,
+            Part::End(expected) => {
+                self.check_count(expected)?;
+                self.phase = LoadPhase::Done;
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts an object as any owner would: the table is visible, and others may write it.
+    fn insert(&self, object: &ObjectBuf, budget: &mut Budget) -> Result<(), Error> {
+        while let Err(error) = self.table.insert(self.owner, object) {
+            match error {
+                // The object is decoded, and its place in the chunk passed: it goes in now.
+                Error::Busy => while self.table.help_batch(budget) == Step::More {},
+                error => return Err(error),
+            }
         }
         Ok(())
     }

@@ -260,6 +260,7 @@ impl Table {
         };
         let key = |i: u32| self.key(batch.key(i as usize));
         let mut garbage = Garbage::default();
+        // All of them lie in one leaf, the one that the first key leads to.
         let done = ix.remove_read(op.guard, key(first), (batch, chosen), &mut || {
             // The leaf is locked, and its version is the one that the scan read: the entries lie
             // where the batch says.
@@ -346,6 +347,8 @@ impl Table {
         mut f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
         loop {
+            // A write that met another store, a latch or the table's end has changed nothing: it
+            // begins with the state word as it is now, or learns why it can't.
             let op = self.begin_on(guard, key, Intent::Write)?;
             match f(&op)? {
                 (Written::Done, result) => return Ok(result),

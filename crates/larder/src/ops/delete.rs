@@ -101,6 +101,7 @@ impl Table {
         remove: impl Fn(&mut ValueList<'_>, &mut P) -> usize,
     ) -> Result<usize, Error> {
         self.writing_under(guard, key.bytes, |op| {
+            // Set anew by each attempt: one that has to begin again has removed nothing.
             let mut gone = 0;
             let written = match &op.store.index {
                 Index::Unique(ix) => {

@@ -78,6 +78,8 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_read(who)?;
         let guard = local.pin();
+        // A batch that holds the latch is waited for: its keys would have to be settled one by one.
+        // From here on nothing is refused, so no key is visited twice.
         let op = self.begin(&guard)?;
         let mut batch = KeyBatch::new();
         let is_far = op.store.is_far(MANY_TO_READ);
@@ -185,6 +187,7 @@ impl Table {
     ) -> Result<usize, Error> {
         op.store.index.copy(op.guard, key, &mut local.values);
         let plain = &mut local.plain;
+        // All are looked at before the first is visited: an error shows nothing.
         let long_enough = local
             .values
             .iter()
@@ -256,6 +259,7 @@ fn copy_of<'v>(
     short: &'v mut [u8; SHORT],
     long: &'v mut Vec<u8>,
 ) -> Option<(&'v [u8], usize)> {
+    // The index has checked the leaf's version after the copy, whichever it was.
     match ix.get_short(guard, key, short, Some(long)) {
         Lookup::Absent => None,
         Lookup::Short(len) => Some((short, len)),

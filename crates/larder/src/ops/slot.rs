@@ -35,6 +35,8 @@ impl Table {
         self.may_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
+        // The number of slots follows from the size at this moment: a caller that goes from slot to
+        // slot while others write may meet an object twice, or not.
         let slots = self.slots(&op);
         if i >= slots {
             return if i == slots {
@@ -81,6 +83,7 @@ impl Table {
             if s.batch.done {
                 return Slot::End;
             }
+            // Entries are counted batch by batch: an ordered_set keeps no ranks.
             i -= s.batch.len();
             index.scan_on(guard, Direction::Forward, &mut s.position, &mut s.batch);
         }
@@ -95,9 +98,13 @@ impl Table {
         bits: u32,
         visit: &mut Visit<'_>,
     ) -> usize {
+        // With one slot there are no bits, and a shift by the whole word is none that the processor
+        // has.
         let slot_of = |hash: u64| hash.checked_shr(u64::BITS - bits).unwrap_or(0);
         let hash = (i as u64).checked_shl(u64::BITS - bits).unwrap_or(0);
         let (index, guard) = (&op.store.index, op.guard);
+        // Entries lie in the order of their hashes, so a slot is a range of positions: it begins
+        // before all keys with this hash.
         index.position(Key { bytes: &[], hash }, &mut s.position);
         // About as many as a slot has, and what shows that it has no more.
         s.batch.want = 2 * SLOT_LOAD;
@@ -111,6 +118,7 @@ impl Table {
         loop {
             for entry in 0..s.batch.len() {
                 let (key, value) = (s.batch.key(entry), s.batch.value(entry));
+                // The first entry of another slot: the range ends here.
                 if slot_of(self.seed.hash(key)) != i as u64 {
                     return seen;
                 }

@@ -271,6 +271,7 @@ impl Table {
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> bool {
         loop {
+            // Lent away, as the look-up of the key's objects needs the rest of `local`.
             let batch = std::mem::take(&mut local.read_ahead.spare);
             let key = (!batch.is_empty()).then(|| self.key(batch.key(0)));
             let see = |stored: Stored<'_>| {
@@ -311,6 +312,8 @@ impl Operation<'_> {
 
     fn go_far(&self, key: Key<'_>, way: Direction, want: usize, ahead: &mut ReadAhead) -> bool {
         let (index, guard) = (&self.store.index, self.guard);
+        // Not of the same instant as what follows: a key that goes in between was there when the
+        // step began.
         let here = index.contains(guard, key);
         ahead.spare.want = want;
         ahead.spare.firsts = true;

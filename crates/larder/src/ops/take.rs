@@ -56,6 +56,8 @@ impl Table {
     ) -> Result<usize, Error> {
         let values = &mut local.values;
         values.clear();
+        // Copied under the lock, visited without it. The write may begin anew, but only before it
+        // has shown a value.
         self.delete_all_under(guard, key, |value| values.push(value))?;
         for value in local.values.iter() {
             visit(Stored::new(
@@ -87,6 +89,8 @@ impl Table {
         let mut batch = KeyBatch::new();
         for from in (0..keys.len()).step_by(TOGETHER) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
+            // The prefetch needs some store, not a valid one: each key's own write begins for
+            // itself.
             self.begin(&guard)?
                 .store
                 .prefetch(&guard, batch.keys(), MANY_TO_WRITE);

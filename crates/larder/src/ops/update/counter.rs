@@ -227,6 +227,8 @@ impl Table {
     ) -> Result<(), Error> {
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         let found = self.edit(local, who, key, (default, last), |value, out| {
+            // The closure is called again if the write begins anew, or a compressed value turns out
+            // to need the whole: sums of before are of no use.
             sums.clear();
             if ops.is_empty() {
                 return Ok(Edited::Same);
