@@ -1,5 +1,11 @@
 //! Scans of a bag: they walk the entries in hash order, and give the objects of each list.
 //!
+//! ```text
+//!  read      key | count | object, number | object, number | …    one entry of the hash order
+//!  unpacked          key | object, number                          the first object: the key moves
+//!            …  key | object, number | key | object, number        copies of the others, behind all
+//! ```
+//!
 //! 1. The entries of a leaf are read at one instant, as a scan of a set reads them.
 //! 2. Each list becomes entries of the batch, one for each object. The first object of a list stays
 //!    where it was read: the key is moved to it, over the bytes between them. The others are copied
@@ -9,9 +15,13 @@
 //! 4. A scan in any order takes a leaf as it is, and makes objects of its lists in that order. If
 //!    the leaf has a tree key, or is too much for one batch, it is read again, in order.
 //!
-//! Behind each object of a batch lies the number of its arrival, as in a list: with the key it is
-//! the position of the object. A scan that goes on within a key knows by it what it has met,
-//! whether the key is a list then or a tree key.
+//! Invariants:
+//! 1. Behind each object of a batch lies the number of its arrival, as in a list: with the key it
+//!    is the position of the object.
+//! 2. A number stays when a list moves to the tree or back. So a scan that goes on within a key
+//!    knows what it has given, whether the key is a list then or a tree key.
+//! 3. The objects of one batch are of one instant: of a leaf's version, or of a stripe's.
+//! 4. A scan goes on forward at its `resume`, backward strictly before it.
 
 use super::list::{self, read_number, ListItem, TreeHeader};
 use super::position::{number, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
@@ -24,7 +34,7 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::{Bound, Range};
 
-/// A scan's batch ends when its bytes pass this.
+/// Once copies have added more bytes than this to a batch, it takes no further list.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// An entry as it was read: where its key begins, where its list does, and where that ends.
@@ -64,12 +74,14 @@ impl ScanStart {
             Start::At(position) => (position, false),
             Start::Past(position) => (position, true),
         };
+        // A position names a key, and one of its objects or a side of all of them.
         let (prefix, spot) = parse(position);
         let within = match spot {
             NumberBound::Before if forward => Within::All,
             NumberBound::Before => Within::None,
             NumberBound::Behind if forward => Within::None,
             NumberBound::Behind => Within::All,
+            // Numbers are whole: strictly behind one is at the next. There is none behind the last.
             NumberBound::Number(n) if !past => Within::From(n),
             NumberBound::Number(n) if forward => {
                 n.checked_add(1).map_or(Within::None, Within::From)
@@ -123,7 +135,8 @@ pub(super) fn scan<R: KeyRule>(
         end_resume(direction, batch);
         match unpack(bag, &from, direction, batch) {
             Unpacked::All if batch.is_empty() && !batch.done => {
-                // All that was read lies before the scan.
+                // All that was read lies before the scan: objects of its first key. An empty batch
+                // would say that there is no more, so the scan goes on.
                 let resume = std::mem::take(&mut batch.resume);
                 from = match direction {
                     Direction::Forward => ScanStart::new(Start::At(&resume), direction),
@@ -131,11 +144,13 @@ pub(super) fn scan<R: KeyRule>(
                 };
             }
             Unpacked::All => return,
-            // (4)
+            // (4) From the same start: nothing of the unordered batch was given.
             Unpacked::Unordered => batch.any_order = false,
             Unpacked::InTree(key) => {
                 // (3)
                 scan_tree(bag, guard, &mut from, &key, direction, batch);
+                // Empty: the key has no object behind the bound, and `from` is behind it; or it is
+                // no tree key any more, and its list is read from the same start.
                 if !batch.is_empty() {
                     return;
                 }
@@ -151,7 +166,8 @@ fn end_resume(direction: Direction, batch: &mut Batch) {
         return;
     }
     if direction == Direction::Forward && batch.resume.len() > HASH {
-        // The byte by which it is behind the key.
+        // A zero byte put it behind the key. Here it would be read as a number: behind all of the
+        // key's objects is what it means.
         batch.resume.pop();
         batch.resume.push(PAST_NUMBERS);
     } else {
@@ -176,12 +192,16 @@ fn unpack<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) -> Unpacked {
+    // The entries that were read become raw ones, over the same bytes; objects are pushed in their
+    // place.
     let mut raw = std::mem::take(&mut batch.raw);
     raw.clear();
     std::mem::swap(&mut raw, &mut batch.entries);
+    // What was read is in the bytes already: only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut unpacked = Unpacked::All;
-    // The key within which the scan begins, if it does, comes first.
+    // The key within which the scan begins, if it does, is the first: the entries are read from its
+    // position on. No other key has a bound.
     let mut bound = match raw.first() {
         Some(&(key, list, _)) => from.bound(&batch.bytes[key..list]),
         None => None,
@@ -198,8 +218,8 @@ fn unpack<R: KeyRule>(
             continue;
         }
         let key = batch.bytes[key..list].to_vec();
-        // The rest goes on from this key: by its objects if it is the first, else in the next
-        // batch.
+        // No object of this key was given. The rest goes on from here: by the tree if the key is
+        // the first, else in the next batch.
         if batch.unordered {
             unpacked = Unpacked::Unordered;
         } else if batch.is_empty() {
@@ -231,6 +251,7 @@ fn behind(direction: Direction) -> u8 {
 
 /// The batch ends here: the scan goes on before or behind the objects of a key.
 fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], spot: u8, batch: &mut Batch) {
+    // What it said before may lie behind objects that were read and not given.
     let mut resume = std::mem::take(&mut batch.resume);
     hash_and_key(bag, key, &mut resume);
     resume.push(spot);
@@ -247,8 +268,8 @@ fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
 /// Makes objects of a list, those from a number on. The first stays where it is.
 #[inline(always)]
 fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
+    // A list begins with its count. Numbers ascend, so what belongs to the scan is the list's end.
     let mut at = list + 1;
-    // The first object that belongs to the scan.
     let first = loop {
         let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
             return;
@@ -259,7 +280,8 @@ fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
         }
     };
     let moved = first.start - (list - key);
-    // It stays where it is, the others are copied.
+    // From here on the key lies in front of its first object, over the count and the objects before
+    // the bound. The rest of the list is untouched, and is copied with the key from there.
     keep_first(key..list, first, batch);
     if at < end && !batch.firsts {
         copy_rest(moved..moved + (list - key), at..end, batch);
@@ -278,6 +300,8 @@ fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
 
 /// As `spread`, in descending order.
 fn spread_backward((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
+    // Items can only be walked upwards, so they are noted first. All objects are copied: no key is
+    // moved over the list while it is needed.
     let items: SmallVec<[ListItem; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
     for item in items.iter().rev() {
         if bound.is_none_or(|bound| item.number <= bound) {
@@ -301,6 +325,7 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
     /// Moves as many bytes as two arrays have that may share some.
     fn ends<const N: usize>(bytes: &mut [u8], from: Range<usize>, to: usize) -> Option<()> {
         let own = bytes.get(from)?;
+        // Both are read before either is written: the new place may overlap the old one.
         let (first, last): ([u8; N], [u8; N]) = (*own.first_chunk()?, *own.last_chunk()?);
         let len = own.len();
         let new = bytes.get_mut(to..to + len)?;
@@ -308,6 +333,7 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
         *new.last_chunk_mut()? = last;
         Some(())
     }
+    // Two loads and two stores for nearly all keys; a call for the others.
     let moved = match from.len() {
         2..=3 => ends::<2>(bytes, from.clone(), to),
         4..=8 => ends::<4>(bytes, from.clone(), to),
@@ -323,6 +349,7 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
 #[inline]
 fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
     let bytes = &mut batch.bytes;
+    // The number comes along: `entry_position` reads it behind the object (invariant 1).
     let (from, value) = (bytes.len(), bytes.len() + key.len());
     bytes.extend_from_within(key);
     bytes.extend_from_within(item.object.start..item.end);
@@ -341,11 +368,13 @@ fn scan_tree<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) {
+    // What was read of the entries isn't of the tree's instant.
     batch.clear();
     let mut prefix = Vec::new();
     hash_and_key(bag, key, &mut prefix);
     let mut start = prefix.clone();
-    // The first object's position: behind the bound, if the scan begins within the key.
+    // Positions of the tree are the prefix and a number. Backward without a bound, the start is
+    // what sorts after every number.
     match (from.bound(key), direction) {
         (Some(bound), _) => push_number(bound, &mut start),
         (None, Direction::Forward) => {}
@@ -364,11 +393,12 @@ fn scan_tree<R: KeyRule>(
     };
     with_run(|run| {
         let mut resume = std::mem::take(&mut batch.resume);
-        // Read as of one instant, under the stripe's version.
+        // Read as of one instant, under the stripe's version (invariant 3).
         let done = bag.read_in_tree(guard, own, |value_trees| {
             value_trees.tree.scan(guard, &request, run, &mut resume)
         });
         batch.resume = resume;
+        // No tree key any more: the batch stays empty, and `from` where it was.
         let Some(done) = done else {
             return;
         };
@@ -381,9 +411,11 @@ fn scan_tree<R: KeyRule>(
         let last = run.len().checked_sub(1).map(|i| number(run.position(i)));
         match (last, done) {
             (None, _) => from.go_behind(&prefix),
+            // Nothing more of this key is wanted.
             (Some(_), done) if done || batch.firsts => stop(bag, key, behind(direction), batch),
             (Some(last), _) => {
                 batch.resume.clone_from(&prefix);
+                // Forward at the next number, backward strictly before the last (invariant 4).
                 let next = last + u64::from(direction == Direction::Forward);
                 push_number(next, &mut batch.resume);
             }
@@ -401,7 +433,8 @@ pub(super) fn step<R: KeyRule>(
 ) -> bool {
     loop {
         let here = bag.entries.step(guard, key, Direction::Forward, batch);
-        // What was read is an entry of the hash order: its first object is to be the batch.
+        // What was read is an entry of the hash order, if there is one: its first object is to be
+        // the batch.
         let Some((key, list, end)) = batch.entries.pop() else {
             return here;
         };
@@ -411,6 +444,7 @@ pub(super) fn step<R: KeyRule>(
         } else if let Some(item) = list::items_from(&batch.bytes[..end], list + 1).next() {
             keep_first(key..list, item.object, batch);
         }
+        // Empty only if a tree key became a list, or went, in between: then the step is made again.
         if !batch.is_empty() {
             return here;
         }
@@ -424,6 +458,7 @@ fn first_in_tree<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mu
         prefix: Vec::new(),
         within: Within::Edge,
     };
+    // The batch's limit is the request's: one object of this key is enough.
     let want = std::mem::replace(&mut batch.want, 1);
     scan_tree(bag, guard, &mut from, key, Direction::Forward, batch);
     batch.want = want;
@@ -445,6 +480,8 @@ pub(super) fn count<R: KeyRule>(bag: &Bag<R>) -> usize {
         .scan(&guard, Start::Edge, Direction::Forward, &mut batch);
     loop {
         for i in 0..batch.len() {
+            // A tree header counts for its objects, so no tree is read. Each leaf is of one
+            // instant, the sum isn't.
             let entry = batch.value(i);
             let tree = TreeHeader::of(entry);
             sum += tree.map_or_else(|| list::count(entry), |tree| tree.count);
