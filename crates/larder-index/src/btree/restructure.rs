@@ -14,7 +14,19 @@
 //!    need only take another address. The store to that slot publishes all (`splice`).
 //! 6. `changing` is let go of. Then what went is retired.
 //!
-//! A thread that holds `changing` never waits for a leaf's lock. So there is no circle of waiting.
+//! Invariants:
+//! 1. A thread that holds `changing` never waits for a leaf's lock: it holds those of the leaves
+//!    that go, and only tries for others. So there is no circle of waiting.
+//! 2. An old leaf is obsolete before its successors can be reached, and stays locked until then: no
+//!    two leaves that aren't obsolete have the same range.
+//! 3. One store publishes a change. Before it no reader sees any of the new nodes, after it none
+//!    that descends sees an old one.
+//! 4. A leaf that is locked and not obsolete lies where its way says: under `changing`, the way to
+//!    its position leads to it.
+//!
+//! Source: the splits and merges of Bayer and McCreight 1972, made bottom-up. Deviations: nodes are
+//! replaced, not changed, so readers need no version of them; leaves merge when both fit in half a
+//! leaf, nodes when one has a quarter of its children, so that neither splits again at once.
 
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
@@ -63,19 +75,22 @@ impl InnerLevels {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
+        // The new leaf was made before any lock but the old leaf's was taken.
         shared.counters.leaf_came(new.memory());
         // (2)
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
+        // Only the last leaf has no upper fence: inserts at its end find the new one by the tail.
         let (low, high) = fences(&path);
         let goes_on = leaf.appends() && high.is_none();
-        // (4)
+        // (4) Waiting writers and readers give up and descend; they find the old leaf until (5).
         leaf.obsolete();
         // (5)
         let new = ChildAddress::of_new(new);
         let gone = self.splice(shared, path, (at, at), Splice::one(new), guard);
+        // Under `changing`, so that no other change can retire the leaf before it is the tail.
         if goes_on {
             self.tail.set(new, low);
         }
@@ -103,10 +118,11 @@ impl InnerLevels {
         let runs_on = at.filter(|&at| at > 0 && at < n);
         let descends = leaf.descends();
         let cut = runs_on.unwrap_or_else(|| entries.middle());
-        // The separator is the shortest run of bytes that tells the two sides apart.
+        // The separator is the shortest run of bytes that tells the two sides apart: above the last
+        // position on the left, not above the first one on the right.
         let above = entries.position(&leaf, cut);
         let separator = separator(&entries.position(&leaf, cut - 1), &above);
-        // (2)
+        // (2) What has been looked at so far is the locked leaf's own, and needs no other lock.
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
         debug_assert!(found.is(old), "the way to a locked leaf leads to it");
@@ -115,6 +131,8 @@ impl InnerLevels {
         let part = |range: std::ops::Range<usize>, fences: Prefix<'_>, is_left: bool| {
             let prefix = entries.prefix(&leaf, range.clone(), fences);
             let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
+            // `goes_on`: the side on which the run of inserts will go on. The other one is as large
+            // as it needs to be.
             let (first, goes_on) = (range.start, is_left == descends);
             let capacity = match runs_on {
                 None => shared.config.capacity_for(need, prefix.len()),
@@ -122,6 +140,8 @@ impl InnerLevels {
                 Some(_) => need,
             };
             let new = entries.build(&leaf, range, capacity, &prefix);
+            // The new leaf knows of the run, and where in it the last insert went: the next one
+            // needs no other search.
             if runs_on.is_some() && goes_on {
                 let at = if descends { cut - 1 } else { cut };
                 new.inherit_at(old, at - first);
@@ -136,7 +156,7 @@ impl InnerLevels {
         let at = path.last().map_or(0, |s| s.child);
         // (4)
         leaf.obsolete();
-        // (5)
+        // (5) Two children for one: the node above has a separator more, so it is replaced.
         let mut new = Splice {
             items: vec![left, right],
             separators: Separators::default(),
@@ -163,7 +183,8 @@ impl InnerLevels {
         let Some(capacity) = (shared.config.most / 2).checked_sub(leaf.used()) else {
             return false;
         };
-        // The only leaf has no neighbour; a small table needs no lock to know.
+        // The only leaf has no neighbour; a small table needs no lock to know. A root that becomes a
+        // node meanwhile leaves the leaf unmerged, which is allowed.
         if let TreeChild::Leaf(_) = self.root.load(guard) {
             return false;
         }
@@ -173,6 +194,7 @@ impl InnerLevels {
         let Some(step) = path.last_mut() else {
             return false;
         };
+        // Children of another node are no neighbours here: their separator lies further up.
         let at = step.child;
         let Some((other, i)) = Self::beside(step, capacity, guard) else {
             return false;
@@ -180,6 +202,7 @@ impl InnerLevels {
         // (3) Both must fit in half a leaf. The common prefix gets shorter: the room that this
         // takes is counted.
         let (left, right) = if i < at { (other, leaf) } else { (leaf, other) };
+        // The united range goes from the lower fence of the left one to the upper of the right one.
         let (from, to) = (at.min(i), at.max(i));
         step.child = from;
         let (low, _) = fences(&path);
@@ -191,6 +214,7 @@ impl InnerLevels {
         let new = with_run(|run| {
             left.collect_all(run);
             right.collect_all(run);
+            // Both leaves may be empty: then nothing is in common but what the fences give.
             let prefix = match run.len() {
                 0 => fences,
                 n => fences.extended(run.position(0), run.position(n - 1)),
@@ -200,10 +224,11 @@ impl InnerLevels {
             (need <= shared.config.most / 2)
                 .then(|| NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix))
         });
+        // Nothing was changed so far: both locks are let go of, and the leaves stay.
         let Some(new) = new else {
             return false;
         };
-        // (4)
+        // (4) Both, before the new leaf can be reached (invariant 2).
         let old = [left.leaf(), right.leaf()];
         shared.counters.leaf_came(new.memory());
         shared.counters.merged();
@@ -239,38 +264,43 @@ impl InnerLevels {
         let mut gone = Gone::default();
         loop {
             let Some(step) = path.pop() else {
-                // A root of many is one node more; there are at most two.
+                // The root was replaced, or was a leaf. One child is the new root; two get a node
+                // above them, and the tree is one level higher.
                 self.root.store(one(shared, new));
                 break;
             };
-            // One child for one: its slot takes the new address, and the node stays.
+            // (1) One child for one: its slot takes the new address, and the node stays. This store
+            // publishes all nodes that were made below.
             if new.items.len() == 1 && from == to {
                 step.node.children[from].store(new.items[0]);
                 break;
             }
-            // Otherwise separators change: the node goes, with its children in new ones.
+            // (2) Otherwise separators change: the node goes, with its children in new ones. Readers
+            // may be on it still, so none of it is written.
             gone.push(step.address);
             shared.counters.node_went(step.node.memory());
             let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
             let mut all = with_new(step.node, from, to, new);
-            // One level up: the node's own place there, and that of a neighbour which it joins.
+            // (3) One level up: the node's own place there, and that of a neighbour which it joins.
             (from, to) = path
                 .last()
                 .map_or((0, 0), |above| (above.child, above.child));
             if let Some(above) = path.last() {
                 if all.items.len() <= fanout(shared) / 4 && above.node.len() > 1 {
+                    // A neighbour under the same node, of which there is one.
                     let other = if from > 0 { from - 1 } else { to + 1 };
                     (from, to) = (from.min(other), to.max(other));
                     gone.push(join(shared, above, other, &mut all, guard));
                 }
             }
-            // Where a table grows at one end, what is left behind is nearly full.
+            // Where a table grows at one end, what is left behind is nearly full. `grown_last` and
+            // `grown_first`: the change was at the node's last child, or its first.
             let cut = match (grown_first, grown_last) {
                 (false, true) => all.items.len() * 7 / 8,
                 (true, false) => all.items.len() / 8,
                 _ => all.items.len() / 2,
             };
-            // A root with one child is its child.
+            // A root with one child is its child: the tree is one level lower.
             new = if path.is_empty() && all.items.len() == 1 {
                 all
             } else {
@@ -317,6 +347,8 @@ impl InnerLevels {
             let TreeChild::Leaf(leaf) = step.node.children[i].load(guard) else {
                 return None;
             };
+            // Only tried, as `changing` is held (invariant 1). A leaf that somebody works on isn't
+            // worth a wait.
             let locked = leaf.try_lock().ok().flatten()?;
             (locked.used() <= capacity).then_some((locked, i))
         })
@@ -330,6 +362,8 @@ fn fanout(shared: &Shared) -> usize {
 
 /// The children of a node, with others in the place of `from..=to`.
 fn with_new(node: &InnerNode, from: usize, to: usize, new: Splice) -> Splice {
+    // Separator `i` stands between children `i` and `i + 1`: those within the replaced range go, the
+    // ones at its two ends stay.
     let mut items = node.addresses();
     items.splice(from..=to, new.items);
     let mut separators = Separators::default();
@@ -392,12 +426,13 @@ fn join(
     all: &mut Splice,
     guard: &Guard,
 ) -> ChildAddress<InnerNode> {
+    // Under `changing` the slot can't take another address before the neighbour is retired.
     let (address, child) = above.node.children[other].load_with_address(guard);
     let TreeChild::Node(neighbour) = child else {
         unreachable!("the children of one node are all nodes or all leaves")
     };
     shared.counters.node_went(neighbour.memory());
-    // The separator between both comes down a level.
+    // The separator between both comes down a level: above it there is one child now.
     let between = above.node.separators().get(other.min(above.child));
     let own = Splice {
         items: std::mem::take(&mut all.items),

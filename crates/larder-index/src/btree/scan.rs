@@ -1,12 +1,24 @@
 //! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
 //!
+//! ```text
+//!  leaves     [ a  b  c ][ d  e ][ f  g  h ]
+//!                ↑      ↑
+//!           cursor      fence                  of the leaf at hand, at its far end
+//! ```
+//!
 //! 1. Find the leaf that has the cursor, with the fence at its far end.
 //! 2. Copy its entries from the cursor on, up to the end of what is wanted.
 //! 3. Validate the leaf's version. If it has changed, begin again at the cursor.
 //! 4. Note where the scan goes on: behind the last entry if the batch is full, else at the fence.
 //!
-//! Invariant: a scan that goes on at a position or a fence misses nothing and repeats nothing,
-//! whatever has become of the leaves: all entries before it were given, none behind it.
+//! Invariants:
+//! 1. A scan that goes on at a position or a fence misses nothing and repeats nothing, whatever has
+//!    become of the leaves: all entries before it were given, none behind it.
+//! 2. A fence is that of the leaf which was found with it: a leaf that isn't obsolete has the range
+//!    that the way to it says, and a valid view says that it wasn't.
+//! 3. What a call gives is of one version of one leaf.
+//!
+//! Deviation: there are no links between leaves, so each leaf is found from the root.
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
@@ -20,7 +32,7 @@ use crate::{Batch, Direction, Start};
 use crossbeam_epoch::Guard;
 use std::ops::{Bound, Range};
 
-/// A scan's batch ends before its bytes pass this, if it has an entry.
+/// Once a batch has more bytes than this, it takes no further entry.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What a scan wants.
@@ -56,6 +68,8 @@ fn step_from(
         StepStart::Edge if forward => (0, false),
         StepStart::Edge => (view.len(), false),
         StepStart::Position(bytes) => {
+            // Backward, the entries before `i` are those before the position, whether it is there
+            // or not.
             let (i, found) = view.search_any(bytes)?;
             (i + usize::from(found && forward), found)
         }
@@ -80,19 +94,23 @@ impl BPlusTree {
             StepStart::Edge => self.edge(forward, guard),
             StepStart::Position(bytes) => self.inner.find(SearchKey::new(bytes), guard),
         };
-        // A single try: a leaf that is locked, torn or obsolete is left to the scan.
+        // A single try: a leaf that is torn or obsolete is left to the scan.
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
+        // Within the leaf the neighbour is beside the spot. Beyond its end only the next leaf
+        // knows.
         let next = match forward {
             true => Some(spot).filter(|&i| i < view.len()),
             false => spot.checked_sub(1),
         };
         match next {
             Some(i) => view.copy_only(i, batch).ok()?,
-            // There is nothing behind the last leaf, whose range has no end.
+            // There is nothing behind the last leaf, whose range has no end. That it is still the
+            // last follows from the check below: a leaf that was split is obsolete.
             None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
             None => return None,
         }
+        // All of it, `found` too, is of the view's version.
         view.is_valid().then_some(found)
     }
 
@@ -121,14 +139,15 @@ impl BPlusTree {
         let mut cursor = Cursor::new(request);
         let backoff = Backoff::new();
         loop {
-            // (1)
+            // (1) Nothing of an attempt that failed stays (invariant 3).
             run.clear();
             let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
+            // An obsolete leaf has successors, which a new descent finds, with their fences.
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;
             };
-            // (2), (3)
+            // (2), (3) The check comes before any use of what was collected, an error among it.
             let collected = collect(&view, &cursor, request, run);
             if !view.is_valid() {
                 backoff.snooze();
@@ -137,12 +156,14 @@ impl BPlusTree {
             let Ok(stopped) = collected else {
                 continue;
             };
-            // (4)
+            // (4) The run is as the leaf was at the view's version, and the fence is its own.
             match (stopped, fence) {
+                // What is wanted ends within the leaf, or the leaf is the last one.
                 (Some(Stop::Outside), _) | (None, None) => {
                     resume.clear();
                     return true;
                 }
+                // Behind the last entry; backward, a scan goes on strictly before `resume`.
                 (Some(Stop::Full), _) => {
                     resume.clear();
                     resume.extend_from_slice(run.position(run.len() - 1));
@@ -152,10 +173,12 @@ impl BPlusTree {
                     }
                     return false;
                 }
+                // The whole leaf was given: all that lies before the fence.
                 (None, Some(fence)) if run.len() > 0 => {
                     *resume = fence;
                     return false;
                 }
+                // A leaf without an entry for the scan: an empty run would say that there is none.
                 (None, Some(fence)) => cursor.go_on(fence),
             }
         }
@@ -227,6 +250,7 @@ impl<'a> Cursor<'a> {
         };
         // Where `until` is or would be among the leaf's entries.
         let (i, found) = view.search_any(position)?;
+        // `until` only shortens what lies before the scan, and never to less than nothing.
         let whole = (from, to);
         if self.forward {
             to = to.min(i + usize::from(found && included)).max(from);
@@ -243,8 +267,8 @@ impl<'a> Cursor<'a> {
     fn range(&self, view: &TreeView<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
         let start = match &self.fence {
-            // All of a leaf that was reached over its fence lies before the scan; but when the leaf
-            // at hand is a new and larger one, not all.
+            // A leaf that begins at the fence lies before the scan as a whole. A leaf that took its
+            // place since may begin before the fence, and has entries that were given.
             Some(fence) if self.forward => Start::At(fence),
             Some(fence) => Start::Past(fence),
             None => self.start,
@@ -255,6 +279,7 @@ impl<'a> Cursor<'a> {
             Start::Past(p) => (p, true),
         };
         let (i, found) = view.search_any(position)?;
+        // `i` is the position's own place, or that of the first entry behind it.
         Ok(match (self.forward, past) {
             (true, past) => (i + usize::from(found && past), n),
             (false, past) => (0, i + usize::from(found && !past)),
@@ -271,12 +296,14 @@ fn collect(
 ) -> Result<Option<Stop>, Torn> {
     let Span { entries, cut } = cursor.span(view, request.until)?;
     run.reserve(entries.len().min(request.limit));
-    // One entry more, or why the scan stops before it.
+    // One entry more, or why the scan stops before it. A batch that is full says so before it is
+    // known whether entry `i` is wanted: if it isn't, the next batch is empty and says the end.
     let mut one = |i: usize| {
         if run.len() >= request.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
         view.collect_whole(i, run)?;
+        // Only the copy has the whole position, of which the leaf keeps the prefix apart.
         let within = request.within.is_empty() || run.last_begins_with(request.within);
         if !within {
             run.pop();
@@ -284,7 +311,7 @@ fn collect(
         }
         Ok(None)
     };
-    // In the scan's direction.
+    // In the scan's direction: the first that is not within ends it, as positions are ordered.
     let mut in_order = entries;
     loop {
         let next = if cursor.forward {
@@ -293,6 +320,7 @@ fn collect(
             in_order.next_back()
         };
         let Some(i) = next else {
+            // Entries behind `until` mean that there are none for the scan in later leaves either.
             return Ok(cut.then_some(Stop::Outside));
         };
         if let Some(stop) = one(i)? {

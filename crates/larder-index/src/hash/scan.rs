@@ -128,7 +128,7 @@ pub(crate) fn scan<R: KeyRule>(
         batch.unordered = false;
         // (1)
         let leaf = index.trie.find(bound.hash, guard);
-        // A version that is locked or obsolete counts as torn: the loop waits and descends again.
+        // An obsolete leaf counts as torn: the loop waits and descends again.
         let ended = leaf.read().map_err(|_| Torn).and_then(|view| {
             // The batch says which version it is of: a later removal may rely on it (`unchanged`).
             batch.seen = Some(Seen {
