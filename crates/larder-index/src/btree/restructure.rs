@@ -17,10 +17,10 @@
 //! Invariants:
 //! 1. A thread that holds `changing` never waits for a leaf's lock: it holds those of the leaves
 //!    that go, and only tries for others. So there is no circle of waiting.
-//! 2. An old leaf is obsolete before its successors can be reached, and stays locked until then: no
-//!    two leaves that aren't obsolete have the same range.
-//! 3. One store publishes a change. Before it no reader sees any of the new nodes, after it none
-//!    that descends sees an old one.
+//! 2. An old leaf is obsolete before its successors can be reached: no position lies in the ranges
+//!    of two leaves that can be reached and are not obsolete.
+//! 3. One store publishes a change. Before it no reader sees any of the new nodes; a descent that
+//!    begins after it sees none of the old ones.
 //! 4. A leaf that is locked and not obsolete lies where its way says: under `changing`, the way to
 //!    its position leads to it.
 //!
@@ -183,8 +183,8 @@ impl InnerLevels {
         let Some(capacity) = (shared.config.most / 2).checked_sub(leaf.used()) else {
             return false;
         };
-        // The only leaf has no neighbour; a small table needs no lock to know. A root that becomes a
-        // node meanwhile leaves the leaf unmerged, which is allowed.
+        // The only leaf has no neighbour; a small table needs no lock to know. If
+        // the root is a leaf, it is this one, which nobody else can split while it is locked.
         if let TreeChild::Leaf(_) = self.root.load(guard) {
             return false;
         }
@@ -275,8 +275,8 @@ impl InnerLevels {
                 step.node.children[from].store(new.items[0]);
                 break;
             }
-            // (2) Otherwise separators change: the node goes, with its children in new ones. Readers
-            // may be on it still, so none of it is written.
+            // (2) Otherwise separators change: the node goes, with its children in new ones.
+            // Readers may be on it still, so none of it is written.
             gone.push(step.address);
             shared.counters.node_went(step.node.memory());
             let (grown_last, grown_first) = (to + 1 == step.node.len(), from == 0);
@@ -362,8 +362,8 @@ fn fanout(shared: &Shared) -> usize {
 
 /// The children of a node, with others in the place of `from..=to`.
 fn with_new(node: &InnerNode, from: usize, to: usize, new: Splice) -> Splice {
-    // Separator `i` stands between children `i` and `i + 1`: those within the replaced range go, the
-    // ones at its two ends stay.
+    // Separator `i` stands between children `i` and `i + 1`: those within the replaced range go,
+    // the ones at its two ends stay.
     let mut items = node.addresses();
     items.splice(from..=to, new.items);
     let mut separators = Separators::default();

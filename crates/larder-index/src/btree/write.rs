@@ -14,6 +14,23 @@
 //! 5. Unlock. The store of the new version is the linearisation point; where leaves are replaced,
 //!    the store that makes the old one obsolete.
 //! 6. Retire what the change took out, when no lock is held.
+//!
+//! ```text
+//!  find_locked ─→ put_at ─→ in place                      3
+//!                       ├─→ shorten_prefix ─→ replace      3, the prefix
+//!                       ├─→ make_room ─→ compact           3a
+//!                       │            ├─→ replace           3b
+//!                       │            └─→ split             3c
+//!                       └─→ split_early                    writers meet here often
+//!              ─→ remove_at ─→ reclaim_space ─→ shrink, merge     4
+//! ```
+//!
+//! Invariants:
+//! 1. The lock that a writer takes is passed on by value: whoever has a `LockedTreeLeaf` holds it,
+//!    and who takes it ends it, by unlocking or by making the leaf obsolete.
+//! 2. A locked leaf has the position's range, so a [`Place`] holds while the lock does and nothing
+//!    is written.
+//! 3. A caller's function is asked under the lock, once, before anything is changed.
 
 use super::BPlusTree;
 use crate::btree::entries::{with_entries, Entries};
@@ -50,6 +67,8 @@ impl<'a> Place<'a> {
         i: usize,
         record: Option<Record>,
     ) -> Self {
+        // A position that doesn't begin with the prefix has neither head nor suffix in this leaf.
+        // It has no record either, and `put_at` doesn't use them.
         let prefix = leaf.leaf().prefix_len();
         Place {
             key,
@@ -81,6 +100,7 @@ impl BPlusTree {
                     if contended {
                         self.shared.counters.contended();
                     }
+                    // Statistics are the lock holder's to write, like the content.
                     let contention =
                         locked.add_contention(if contended { CONTENDED } else { UNCONTENDED });
                     return (locked, contention);
@@ -98,10 +118,12 @@ impl BPlusTree {
         guard: &'g Guard,
         key: SearchKey<'p>,
     ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
-        // (1) Above all entries of the last leaf: no way from the root is needed.
+        // (1) Above all entries of the last leaf: no way from the root is needed. What is above one
+        // of its entries is in its range (see `tail`).
         if let Some(leaf) = self.inner.tail.find(key, guard) {
             if let Some(mut locked) = self.lock_tail(leaf, key) {
                 let contention = locked.add_contention(UNCONTENDED);
+                // `lock_tail` has compared: the place is behind the last entry.
                 let (i, record) = (locked.len(), None);
                 let place = Place::new(key, &locked, i, record);
                 return (locked, place, contention);
@@ -118,6 +140,7 @@ impl BPlusTree {
         guard: &'g Guard,
         key: SearchKey<'p>,
     ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
+        // (1), (2)
         let (locked, contention) = self.lock(guard, key);
         let spot = locked.search(key);
         let place = Place::new(key, &locked, spot.i, spot.record);
@@ -127,11 +150,14 @@ impl BPlusTree {
     /// Locks the last leaf, if nobody else has, and if the position is above all that are there.
     #[inline]
     fn lock_tail<'g>(&self, leaf: TreeLeaf<'g>, key: SearchKey<'_>) -> Option<LockedTreeLeaf<'g>> {
+        // Only tried: another thread at the tail means that this one finds its way from the root,
+        // and waits there if need be.
         let locked = leaf.try_lock().ok().flatten()?;
         if locked.is_all_below(key) {
             self.inner.tail.hit();
             return Some(locked);
         }
+        // The lock is let go of unchanged. A tail that is missed often is no use.
         self.inner.tail.missed();
         None
     }
@@ -146,7 +172,7 @@ impl BPlusTree {
     ) -> bool {
         let (locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
         scratch.clear();
-        // (2) The caller sees the value in place, under the lock.
+        // (2) The caller sees the value in place, under the lock (invariant 3).
         let change = f(place.value(&locked), scratch);
         let value = match change {
             Change::Keep => return false,
@@ -173,6 +199,7 @@ impl BPlusTree {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let key = SearchKey::new(position);
+        // `append` has asked nothing and changed nothing where it gives None (invariant 3).
         match self.append(guard, key, value, predicate) {
             Some(was) => was,
             None => self.put_anywhere(guard, key, value, predicate),
@@ -192,6 +219,7 @@ impl BPlusTree {
         // A locked leaf that isn't obsolete is still the last one. What is above one of its entries
         // is in its range.
         let mut locked = self.inner.tail.find(key, guard)?.try_lock().ok()??;
+        // The slot is above the last one, so the key is new.
         let next = locked.append_slot(key, value.len())?;
         self.inner.tail.hit();
         if !predicate(None) {
@@ -245,9 +273,11 @@ impl BPlusTree {
         record: &Record,
         contention: i32,
     ) {
-        // (3)
+        // (3) The handle is read before its record goes, and retired after the unlock: its end may
+        // call anything.
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
+        // A leaf where writers meet is left large. Of a large leaf only each fourth removal looks.
         let len = leaf.len();
         if contention < HIGH_CONTENTION
             && (len < 8 || len.is_multiple_of(4))
@@ -272,6 +302,8 @@ impl BPlusTree {
         leaf: LockedTreeLeaf<'_>,
     ) {
         let mut leaf = leaf;
+        // A quarter full, and a smaller size would do: between the bounds for growing and shrinking
+        // a leaf stays as it is.
         let (used, config) = (leaf.used(), &self.shared.config);
         if used < leaf.leaf().capacity() / 4
             && config.capacity_for(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
@@ -279,6 +311,7 @@ impl BPlusTree {
             // The new leaf is unlocked when it is published: it is locked again for the merge, if
             // free.
             self.shrink(guard, position, leaf);
+            // Any other writer may have come in between: then it is up to that one.
             match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) => leaf = next,
                 _ => return,
@@ -296,6 +329,7 @@ impl BPlusTree {
             .shared
             .config
             .capacity_for(leaf.used(), leaf.leaf().prefix_len());
+        // The entries stay in the old leaf, which is locked until `replace` has copied them.
         with_entries(|entries| {
             entries.collect(&leaf);
             let prefix = leaf.leaf().prefix_and_fences();
@@ -313,6 +347,7 @@ impl BPlusTree {
         capacity: usize,
     ) {
         let new = entries.build(&leaf, 0..entries.len(), capacity, prefix);
+        // Statistics outlive the leaf: a run of inserts is still one in its successor.
         new.inherit(leaf.leaf());
         self.inner.replace(&self.shared, leaf, position, new, guard);
     }
@@ -320,6 +355,7 @@ impl BPlusTree {
     /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
     fn merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         let mut leaf = leaf;
+        // Each turn locks the leaf that the merge has published, if it is free and still sparse.
         while self.inner.merge(&self.shared, leaf, position, guard) {
             match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
@@ -339,10 +375,12 @@ impl BPlusTree {
         contention: i32,
     ) {
         let mut leaf = leaf;
-        // (3)
+        // (3) Every entry begins with the leaf's prefix, or the prefix must be shortened first.
         if at.record.is_none() && leaf.leaf().beside_prefix(at.key).is_ne() {
             return self.shorten_prefix(guard, at, leaf, value);
         }
+        // An outside object is made before the leaf is changed: no reader meets a handle without
+        // one.
         let stored = self.stored(at.key, at.suffix.len(), value);
         // (3) In the place of the old value, or as a new entry.
         let old = at.record.and_then(|record| leaf.handle(&record));
@@ -358,7 +396,7 @@ impl BPlusTree {
             }
         };
         if !done {
-            // Nothing was changed so far.
+            // No entry was changed so far: `make_room` has all of it to do.
             self.make_room(guard, at, leaf, stored, appends);
         } else if contention > HIGH_CONTENTION && leaf.len() > 1 {
             self.split_early(guard, at, leaf);
@@ -366,7 +404,8 @@ impl BPlusTree {
             // (5)
             drop(leaf);
         }
-        // (6)
+        // (6) On every way here the leaf was unlocked or made obsolete (invariant 1), and no leaf
+        // that can be reached has the old handle.
         self.shared.retire(guard, old);
     }
 
@@ -394,6 +433,7 @@ impl BPlusTree {
         value: &[u8],
     ) {
         let (mut leaf, position) = (leaf, at.key.bytes());
+        // The bytes that the fences give stay: every position of the range begins with them.
         let old = leaf.leaf().prefix_and_fences();
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
@@ -407,6 +447,7 @@ impl BPlusTree {
             if at.i > 0 {
                 run.push(position, stored);
             }
+            // Each suffix is longer by what the prefix is shorter.
             let need = run.sizes(0..run.len(), prefix.len());
             let capacity = self.capacity(need, appends > run.len() / 4, prefix.len());
             NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix)
@@ -436,13 +477,14 @@ impl BPlusTree {
         let mut leaf = leaf;
         let config = &self.shared.config;
         if let Some(record) = &at.record {
-            // The new entry takes its place; readers see both changes at once.
+            // The new entry takes its place; readers see both changes at once, since the lock is
+            // held until the new one is in.
             leaf.remove(at.i, record);
         }
         let need = leaf.used() + SLOT + stored.record(at.suffix.len());
         let (capacity, prefix) = (leaf.leaf().capacity(), leaf.leaf().prefix_len());
-        // Moving everything for the sake of a few bytes would happen again soon.
-        // (3a)
+        // (3a) Only if an eighth of the leaf, or a sixteenth of one that can't grow, stays free:
+        // moving everything for the sake of a few bytes would happen again soon.
         let spare = if capacity < config.most_beside(prefix) {
             capacity / 8
         } else {
@@ -457,10 +499,12 @@ impl BPlusTree {
         with_entries(|entries| {
             entries.collect(&leaf);
             entries.insert(at.i, at.suffix, stored);
-            // What has more in common than the old leaf's prefix needs less now.
+            // The handle of a new outside object is in `entries` now, and goes to one successor.
+            // What has more in common than the old leaf's prefix needs less.
             let all = 0..entries.len();
             let prefix = entries.prefix(&leaf, all.clone(), leaf.leaf().prefix_and_fences());
             let need = entries.sizes(all, prefix.len() - leaf.leaf().prefix_len());
+            // A run of inserts that has made a quarter of the leaf is expected to go on.
             let runs = appends > entries.len() / 4;
             if need <= config.most_beside(prefix.len()) {
                 // (3b)
@@ -482,6 +526,7 @@ impl BPlusTree {
 
     /// Writers meet here often: two leaves let them pass each other.
     fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>) {
+        // The entry was stored already, so the leaf's own entries are all that the successors get.
         with_entries(|entries| {
             entries.collect(&leaf);
             self.inner
