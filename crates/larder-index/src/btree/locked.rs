@@ -1,4 +1,20 @@
 //! What the holder of a leaf's lock may do.
+//!
+//! ```text
+//!  content   slot 0 | slot 1 | … | slot n-1 →   free   | record | (no entry's) | record
+//!                                                      ↑ heap                          ↑ capacity
+//! ```
+//!
+//! Invariants, whenever the lock isn't held:
+//! 1. Slots `0..count` lie in the order of positions, and each names a record at or above `heap`.
+//! 2. `live` is the sum of the records that slots name. The others' bytes are free again when all
+//!    records are moved together (`compact`).
+//! 3. Sample `i` is the upper half of slot `(i + 1) << spacing`, as far as there is such a slot.
+//!
+//! A change writes a record to free bytes, moves slots, and stores one that leads to the record. A
+//! reader may see any mixture of old and new, in any order: its check fails, because the unlock
+//! makes a new version. So these stores need no order. What they need is that each function that
+//! stores to the content sets `changed`.
 
 use crate::btree::entries::Entries;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
@@ -72,6 +88,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// it was one of a run.
     #[inline]
     pub(crate) fn search(&self, key: SearchKey<'_>) -> SearchResult {
+        // A position that doesn't begin with the prefix is before all entries or behind all.
         let edge = match self.leaf.beside_prefix(key) {
             Ordering::Equal => None,
             Ordering::Less => Some(0),
@@ -100,7 +117,9 @@ impl<'g> LockedTreeLeaf<'g> {
         if now >> 32 & 0xFFFF == 0 {
             return None;
         }
+        // Upwards the next place is behind the last insert's, downwards it is that place itself.
         let i = (now >> 49) as usize + usize::from(!self.descends());
+        // The note is 15 bits and doesn't follow removals: it is a guess, which is checked here.
         let belongs = i <= self.len() && self.view().belongs_at(i, head, suffix).is_ok_and(|b| b);
         belongs.then_some(i)
     }
@@ -125,14 +144,17 @@ impl<'g> LockedTreeLeaf<'g> {
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Ordering: Relaxed, see above.
         let statistics = head.statistics.load(Relaxed);
-        // The last one went to the end, and the run doesn't descend.
+        // The last one went to the end, and the run doesn't descend: its bit is part of the number,
+        // which is above any length when the bit is set.
         let runs = (statistics >> 49) as usize + 1 == n
             && (1..=0xFFFF).contains(&(statistics >> 32 & 0x1_FFFF));
+        // Such a position lies in the slot's head as a whole, and the record is one word.
         let short = key.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
         // Ordering: Relaxed, both, see above.
         let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
         // Ordering: Relaxed, see above.
         let (own, last) = (key.head(0), last.load(Relaxed));
+        // Room for the slot and the record: `place` is at or above the slots' new end.
         let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
         (runs && short && last < own && n >> spacing <= samples.len()).then_some(AppendSlot {
             head: own,
@@ -148,12 +170,15 @@ impl<'g> LockedTreeLeaf<'g> {
         let (words, size) = (self.leaf.words(), value.len() + 2);
         self.changed = true;
         let mut writer = Writer::new(words, next.place);
+        // Two bytes of lengths and at most six of the value: one word, written at once.
         let lengths = (next.suffix | value.len() << 8) as u64;
         writer.push(lengths | little(value) << 16, size);
         writer.finish();
         // Ordering: Relaxed, see above.
         words[n].store(slot, Relaxed);
         self.set(n + 1, next.place, self.live() + size);
+        // Invariant 3: slot `n` is new, and may be one that a sample is of. `append_slot` has asked
+        // that the spacing needs no change.
         // Ordering: Relaxed, see above.
         let spacing = head.spacing.load(Relaxed);
         if n % (1 << spacing) == 0 {
@@ -211,10 +236,12 @@ impl<'g> LockedTreeLeaf<'g> {
         stored: Stored<'_>,
     ) -> bool {
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
+        // The record goes below the heap's top, and must not reach the slots with one more.
         if (n + 1) * SLOT + size > heap {
             return false;
         }
         self.changed = true;
+        // Slot `n` is free: the last one moves there.
         let slots = &self.leaf.words()[i..=n];
         shift_up(slots);
         self.write(i, head, suffix, stored, heap - size);
@@ -235,7 +262,10 @@ impl<'g> LockedTreeLeaf<'g> {
         let samples = self.leaf.samples();
         // Ordering: Relaxed, see above.
         let mut spacing = head.spacing.load(Relaxed);
+        // The sample of slot `i` or of the first one behind it.
         let mut first = i.saturating_sub(1) >> spacing;
+        // Too many slots for so many samples: the spacing doubles until there are enough, and all
+        // samples are taken again. It never shrinks while the leaf lives.
         if n.saturating_sub(1) >> spacing > samples.len() && !samples.is_empty() {
             while (n - 1) >> spacing > samples.len() {
                 spacing += 1;
@@ -244,6 +274,7 @@ impl<'g> LockedTreeLeaf<'g> {
             // Ordering: Relaxed, see above.
             head.spacing.store(spacing, Relaxed);
         }
+        // Samples behind the last slot are of no slot: nobody looks at them.
         let last = (n.saturating_sub(1) >> spacing).min(samples.len());
         if first >= last {
             return;
@@ -269,7 +300,8 @@ impl<'g> LockedTreeLeaf<'g> {
     ) -> bool {
         if let Stored::Inline(new) = stored {
             if old.value() == new.len() && !old.is_outside() {
-                // The same room will do, and the rest of the record.
+                // The same room will do, and the rest of the record: a slot, lengths and suffix are
+                // as they were. A reader may see it half overwritten; its check fails.
                 self.changed = true;
                 let mut writer = Writer::new(self.leaf.words(), old.value_at());
                 writer.bytes(new);
@@ -288,8 +320,8 @@ impl<'g> LockedTreeLeaf<'g> {
             self.write(i, head, suffix, stored, place as usize);
             return true;
         }
-        // Any other is written at the end of the free space. The old bytes are free again when all
-        // records are moved together.
+        // Any other is written at the end of the free space. The slot leads to it, so the old bytes
+        // are no entry's (invariant 2).
         if n * SLOT + size > heap {
             return false;
         }
@@ -311,10 +343,11 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// Removes entry `i`, which has this record. Its handle, if any, is the caller's to retire.
     pub(crate) fn remove(&mut self, i: usize, record: &Record) {
+        // The last slot keeps what it had, and no longer counts.
         let n = self.len();
         self.changed = true;
         shift_down(&self.leaf.words()[i..n]);
-        // A leaf without entries has all its room again.
+        // The record's bytes stay, as no entry's. A leaf without entries has all its room again.
         let heap = if n == 1 {
             self.leaf.capacity()
         } else {
@@ -349,7 +382,8 @@ impl<'g> LockedTreeLeaf<'g> {
             .iter()
             .zip(buffer.chunks_exact(SLOT))
             .enumerate();
-        // Then it is written back, but for the free bytes between slots and records.
+        // Then it is written back, but for the free bytes between slots and records: a word is left
+        // out only if no slot and no record has a byte of it.
         for (i, (word, own)) in words {
             if i < n || (i + 1) * SLOT > heap {
                 let own: [u8; SLOT] = own.try_into().unwrap_or_default();
@@ -363,6 +397,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Appends all entries to the run, outside objects as handles.
     pub(crate) fn collect_all(&self, run: &mut Run) {
         let view = self.view();
+        // Handles are copied, not objects: they go to the leaf that takes this one's place.
         for i in 0..view.len() {
             let done: Result<(), Torn> = view.collect(i, run);
             done.expect("the lock's holder reads nothing torn");
@@ -393,7 +428,7 @@ impl<'g> LockedTreeLeaf<'g> {
         let (last, run) = (now >> 49, (now >> 32 & 0xFFFF) as usize);
         let up = i as u64 & PLACE == (last + 1) & PLACE;
         let down = i as u64 & PLACE == last;
-        // The side of a run is what its second insert says.
+        // The side of a run is what its second insert says; from then on each must go on there.
         let run = match run {
             0 if up || down => 1,
             n if n > 0 && (if self.descends() { down } else { up }) => (n + 1).min(0xFFFF),
@@ -429,6 +464,7 @@ fn shift_up(slots: &[AtomicU64]) {
 /// Moves slots up as long as there are so many, which are moved at once. Gives those that are left.
 #[inline(always)]
 fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+    // From the end, so that each slot is read before another is written over it.
     let mut left = slots;
     while let [before @ .., _] = left {
         let (Some(from), Some(to)) = (before.last_chunk::<N>(), left.last_chunk::<N>()) else {
@@ -449,6 +485,7 @@ fn shift_down(slots: &[AtomicU64]) {
 /// As `up_by`, the other way.
 #[inline(always)]
 fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
+    // From the front, for the same reason.
     let mut left = slots;
     while let [_, after @ ..] = left {
         let (Some(from), Some(to)) = (after.first_chunk::<N>(), left.first_chunk::<N>()) else {
@@ -463,6 +500,7 @@ fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
 /// Copies slots, which may overlap.
 #[inline(always)]
 fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
+    // All are read before the first is written.
     // Ordering: Relaxed, all, see above.
     let own = from.each_ref().map(|slot| slot.load(Relaxed));
     for (slot, own) in to.iter().zip(own) {
