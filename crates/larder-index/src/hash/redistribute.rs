@@ -1,9 +1,22 @@
 //! How leaves of small rows, which nearly all are, are replaced: each row goes straight from the
 //! old leaf to its place in the new one.
 //!
-//! What the new leaf should be follows from what the old one's head says of its rows. What can't be
-//! done so (rows outside, long rows, keys with their lengths, hashes that are much alike, a new
-//! leaf that turns out too small) is not done: then all is gathered first (`gather`, `build`).
+//! ```text
+//!  old leaf   bucket | bucket | …      each row: key → hash → home bucket and tag
+//!               ↓        ↓
+//!  new leaf   bucket | bucket | …      mostly appended to its home: rows come in the hashes' order
+//! ```
+//!
+//! 1. What the new leaf should be follows from what the old one's head says of its rows.
+//! 2. Each row is hashed and appended to its home bucket, or to one behind it.
+//! 3. The new leaf takes the old one's place.
+//!
+//! Invariant: nothing is published before all rows are in. If a row doesn't fit, or is of another
+//! kind, the new leaf is dropped and the old one, still locked, is as it was.
+//!
+//! When not to use it: for rows outside, long rows, keys with their lengths, hashes that are much
+//! alike, or a new leaf that turns out too small. Each of these gives the leaf back, and all is
+//! gathered first (`gather`, `build`).
 
 use super::build::{plan_rows, Plan, Reason, Rows};
 use super::key_rule::{KeyRule, Keys};
@@ -33,9 +46,12 @@ fn redistribute<R: KeyRule>(
             .get(SLOT_ENTRY..SLOT_ENTRY + slots)?
             .chunks_exact(SLOT_ENTRY)
         {
+            // A handle would have to be followed for its key, and its object may fit inside now.
             if slot[1] & OUTSIDE != 0 {
                 return None;
             }
+            // The unit is a byte, so the place is the slot entry's low byte, and no byte is left
+            // over.
             let from = usize::from(slot[0]);
             let body = bucket.get(from..end)?;
             end = from;
@@ -63,6 +79,7 @@ impl<R: KeyRule> HashOrder<R> {
         reason: Reason,
         depth: u8,
     ) -> Option<Plan> {
+        // Without lengths, a body is a key that ends itself, and the value.
         if self.keys.length_prefixed {
             return None;
         }
@@ -80,6 +97,7 @@ impl<R: KeyRule> HashOrder<R> {
         let shape = plan.shape(depth);
         let mut new = self.sizes.empty(shape, hash);
         let bytes = new.bytes();
+        // (2) A home that is full passes the row on; None when the whole leaf is full.
         let mut take = |hash, body: &[u8]| plain::put_small(bytes, shape, hash, body).then_some(());
         for leaf in leaves {
             redistribute(&self.keys, leaf, &mut take)?;
@@ -87,6 +105,7 @@ impl<R: KeyRule> HashOrder<R> {
         if let Some(body) = more {
             take(hash, body)?;
         }
+        // All rows were put, so the sums of the old heads are the new head's.
         new.filled(rows.count, rows.bytes);
         Some(new)
     }
@@ -99,7 +118,7 @@ impl<R: KeyRule> HashOrder<R> {
         (hash, body): (u64, &[u8]),
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
-        // What the leaf will have, with the row that has no room.
+        // (1) What the leaf will have, with the row that has no room.
         let (shape, mut rows) = (leaf.leaf().shape(), Self::rows(&leaf));
         rows.count += 1;
         rows.bytes += body.len() + SLOT_ENTRY;
@@ -115,11 +134,12 @@ impl<R: KeyRule> HashOrder<R> {
             self.trie.split(&self.shared, leaf, parts, guard);
             return Ok(());
         }
-        // Otherwise one of more buckets.
+        // (2) Otherwise one of more buckets.
         let Some(new) = self.redistributed((plan, rows), (hash, shape.depth), &[&leaf], Some(body))
         else {
             return Err(leaf);
         };
+        // (3)
         self.trie.replace(&self.shared, leaf, hash, new, guard);
         Ok(())
     }
@@ -132,6 +152,7 @@ impl<R: KeyRule> HashOrder<R> {
         leaf: &LockedHashLeaf<'_>,
     ) -> Option<Vec<SplitPart>> {
         let shape = leaf.leaf().shape();
+        // No bit is left that counts.
         if u32::from(shape.depth) >= HASH_BITS {
             return None;
         }
@@ -165,7 +186,8 @@ impl<R: KeyRule> HashOrder<R> {
             count: rows.count - r.count,
             bytes: rows.bytes - r.bytes,
         };
-        // If one half is empty, hashes share more bits than one: that is for the general split.
+        // If one half is empty, hashes share more bits than the depth says: that is for the general
+        // split, which cuts at the bit where they differ.
         if l.count == 0 || r.count == 0 {
             return None;
         }
@@ -186,6 +208,7 @@ impl<R: KeyRule> HashOrder<R> {
         let Some(plan) = plan else {
             return Err(leaf);
         };
+        // The same size again would save nothing: the leaf is unlocked as it is.
         if plan.is_as(shape) {
             return Ok(());
         }
@@ -204,6 +227,8 @@ impl<R: KeyRule> HashOrder<R> {
         [leaf, buddy]: [&LockedHashLeaf<'_>; 2],
     ) -> Option<NewHashLeaf> {
         let (shape, depth) = (leaf.leaf().shape(), leaf.leaf().shape().depth - 1);
+        // Bodies of another class may have a byte in front of them, or be outside in one and not in
+        // the other.
         if buddy.leaf().class() != shape.class {
             return None;
         }

@@ -5,7 +5,29 @@
 //! 2. Else it splits at the first bit in which its hashes differ. The entry that had no room goes
 //!    straight to the successors.
 //! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its
-//!    neighbour.
+//!    buddy: the leaf whose range together with its own is that of one bit less.
+//!
+//! ```text
+//!  10  ─→  100      no entry: all hashes begin with 101
+//!          1010     the entries whose bit 3 is 0
+//!          1011     those whose bit 3 is 1              a split at bit 3 of a leaf of depth 2
+//! ```
+//!
+//! Each has two ways. Leaves of small rows are redistributed, straight from the old leaf to the new
+//! ones (`redistribute`). All others go by way of a copy of their entries (`gather`).
+//!
+//! Invariants:
+//! 1. The caller's lock is passed on with the leaf. It ends when the trie makes the leaf obsolete,
+//!    or when nothing is done and the leaf is dropped.
+//! 2. New leaves are their maker's alone until the trie publishes them: what fails before that has
+//!    changed nothing.
+//! 3. Handles whose objects have come inside are retired after the old leaf is obsolete, with no
+//!    lock held: until then readers may follow them.
+//! 4. The leaves of a split cover the old leaf's range, without gap or overlap.
+//!
+//! Source: extendible hashing (Fagin, Nievergelt, Pippenger and Strong 1979). Deviation: a leaf
+//! grows through several sizes before it splits, and splits at the first bit that tells its hashes
+//! apart, not at the next one.
 
 use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Reason};
 use super::gather::{with_gather, Gather, GatheredEntry};
@@ -34,7 +56,8 @@ impl<R: KeyRule> HashOrder<R> {
         body: Body<'_>,
     ) {
         let mut leaf = leaf;
-        // Small rows go straight from the old leaf to the new ones.
+        // Small rows go straight from the old leaf to the new ones. Where that can't be done, the
+        // leaf comes back, locked and as it was (invariant 2).
         let handle = match body {
             Body::Outside(handle) => Some(handle),
             Body::Inside(..) => {
@@ -47,9 +70,11 @@ impl<R: KeyRule> HashOrder<R> {
                 None
             }
         };
-        // What can't be done so is done by way of a copy of all entries, with their hashes.
+        // What can't be done so is done by way of a copy of all entries, with their hashes, which
+        // the leaf doesn't have.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
+            // The entry that had no room is one of them: it needs no further search.
             gather.push(hash, key, value, handle, &self.keys);
             let shape = leaf.leaf().shape();
             let plan = plan(
@@ -63,6 +88,7 @@ impl<R: KeyRule> HashOrder<R> {
             let common = common_bits(gather);
             let splits =
                 plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
+            // Hashes that are all alike can't be told apart: such a leaf grows without end.
             if splits && common < HASH_BITS {
                 self.split(guard, leaf, gather, common);
             } else {
@@ -74,6 +100,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Writers meet here often: two leaves let them pass each other.
     #[cold]
     pub(crate) fn split_early(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
+        // The entry was stored already. Without a bit that differs the leaf stays, and is unlocked.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             let common = common_bits(gather);
@@ -106,10 +133,11 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Puts a leaf of the same range with all that was gathered in the place of this one.
     fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &Gather, plan: Plan) {
+        // Any hash of the range leads to the leaf. Callers have gathered one at least.
         let Some(hash) = gather.items.first().map(|i| i.hash) else {
             return;
         };
-        // Handles of objects that have come inside are retired once the old leaf can't be found.
+        // (1)
         let built = self.build(
             gather,
             0..gather.items.len(),
@@ -118,6 +146,7 @@ impl<R: KeyRule> HashOrder<R> {
         );
         self.trie
             .replace(&self.shared, leaf, hash, built.leaf, guard);
+        // The old leaf can't be found any more (invariant 3).
         built
             .inside_now
             .into_iter()
@@ -126,13 +155,15 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
     fn split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &mut Gather, common: u32) {
+        // (2) Both sides get an entry: bit `common` differs in some.
         let right = |hash: u64| hash >> (63 - common) & 1 == 1;
         let cut = partition(&mut gather.items, |i| right(i.hash));
         let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
         let mut parts = Vec::new();
         // For each bit that all hashes share behind the leaf's depth: an empty leaf for the side
-        // that none of them has.
+        // that none of them has. With the two below, they cover the range (invariant 4).
         for depth in shape.depth + 1..=common as u8 {
+            // The bits up to `depth`, the last of them the other way.
             let hash = lead(first, depth) ^ 1 << (64 - depth);
             let leaf = self.sizes.empty(self.sizes.least(depth), hash);
             parts.push(SplitPart { hash, leaf });
@@ -155,7 +186,7 @@ impl<R: KeyRule> HashOrder<R> {
             });
         }
         // The trie makes the old leaf obsolete and publishes the new ones. No lock is held
-        // afterwards: what went may be retired.
+        // afterwards: what went may be retired (invariant 3).
         self.trie.split(&self.shared, leaf, parts, guard);
         inside_now
             .into_iter()
@@ -172,6 +203,7 @@ impl<R: KeyRule> HashOrder<R> {
         leaf: LockedHashLeaf<'_>,
         mergeable: bool,
     ) {
+        // (3)
         let mut leaf = leaf;
         if mergeable {
             // Each merge gives a larger leaf, which may merge with its own buddy.
@@ -190,7 +222,8 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
-        // It could not merge, or it was not asked to: a smaller one may do.
+        // It could not merge, or it was not asked to: a smaller one may do. A leaf with nearly all
+        // entries in one half stays: in a smaller one most of them would be displaced.
         if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) && !is_lopsided(leaf.leaf()) {
             self.shrink(guard, hash, leaf);
         }
@@ -212,6 +245,7 @@ impl<R: KeyRule> HashOrder<R> {
                 return;
             }
             let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, shape.depth);
+            // The same size again would save nothing.
             if !plan.is_as(shape) {
                 self.replace(guard, leaf, gather, plan);
             }
@@ -226,13 +260,15 @@ impl<R: KeyRule> HashOrder<R> {
         hash: u64,
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
-        // The leaf whose range together with this one's is that of one bit less.
+        // The buddy is only tried for: two threads that merge the same pair from both sides must
+        // not wait for each other.
         let shape = leaf.leaf().shape();
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
             return Err(leaf);
         };
-        // Both are locked. They unite if the new leaf is at most half full and neither half of it
-        // would have nearly all entries.
+        // Both are locked, and neither is obsolete: together they have the range of one bit less,
+        // and nobody can split either. They unite if the new leaf is at most half full and neither
+        // half of it would have nearly all entries.
         let live = leaf.leaf().live() + buddy.leaf().live();
         if lopsided(leaf.leaf().count(), buddy.leaf().count()) {
             return Err(leaf);
@@ -252,6 +288,7 @@ impl<R: KeyRule> HashOrder<R> {
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             gather.add_leaf(&buddy, &self.keys);
+            // Other rows go by way of a copy. A leaf with a buddy has a depth of one at least.
             let depth = shape.depth - 1;
             let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, depth);
             let built = self.build(gather, 0..gather.items.len(), plan, (depth, hash));
@@ -276,7 +313,7 @@ impl<R: KeyRule> HashOrder<R> {
         let shape = leaf.leaf().shape();
         let mut handles = Vec::new();
         let mut n = 0;
-        // Nobody writes any more: values are shown where they lie.
+        // The lock is held: values are shown where they lie, before anything is changed.
         for bucket in 0..shape.buckets as usize {
             let bytes = leaf.bytes();
             for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
@@ -291,7 +328,8 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
-        // An empty leaf of the same range takes its place; then the objects outside can go.
+        // An empty leaf of the same range takes its place; then the objects outside can go
+        // (invariant 3).
         if n > 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);
@@ -305,6 +343,8 @@ impl<R: KeyRule> HashOrder<R> {
     /// Merges the leaf with its buddy as long as both are empty.
     pub(crate) fn merge_empty(&self, guard: &Guard, hash: u64) {
         while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
+            // Both locks are held from here to the merge, so nothing can come in between. Each
+            // merge gives a leaf of one bit less, so the loop ends at the root at the latest.
             let empty = |leaf: HashLeaf<'_>| leaf.count() == 0;
             let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
                 return;
@@ -339,7 +379,8 @@ fn is_lopsided(leaf: HashLeaf<'_>) -> bool {
 
 /// Puts the items of the right behind the others; says how many those are.
 fn partition(items: &mut [GatheredEntry], right: impl Fn(&GatheredEntry) -> bool) -> usize {
-    // Buckets lie in the order of hashes: nearly all items are where they should be.
+    // Buckets lie in the order of hashes: nearly all items are where they should be. What is before
+    // `from` belongs to the left, what is from `end` on to the right.
     let (mut from, mut end) = (0, items.len());
     loop {
         while from < end && !right(&items[from]) {
@@ -351,6 +392,7 @@ fn partition(items: &mut [GatheredEntry], right: impl Fn(&GatheredEntry) -> bool
         if from == end {
             return from;
         }
+        // Both are on the wrong side.
         items.swap(from, end - 1);
     }
 }

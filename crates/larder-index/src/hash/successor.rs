@@ -19,6 +19,12 @@
 //! Hashes are made anew, from the key, only where tags are equal or an entry is a displaced entry.
 //!
 //! Reads may be torn. No key is measured or hashed, and nothing is given, before a check.
+//!
+//! Deviation from a scan (`scan`): nothing is copied but the keys that must be compared, and the
+//! entry that is given. Words of slot entries are compared as a whole, four at a time.
+//!
+//! When not to use it: for more than an entry or two. A scan copies a bucket once for all of its
+//! entries.
 
 use crate::hash::bucket::{self, entries, Bucket, Home, EACH, ENTRIES_PER_WORD};
 use crate::hash::key_rule::{KeyRule, Keys};
@@ -69,6 +75,7 @@ const TAGS: u8 = 64;
 
 /// Those eighths of the tags that have some of `from..=to`, as the bits of [`eighth`].
 fn eighths(from: u8, to: u8) -> u8 {
+    // Bits 0 to `eighth`. In sixteen bits, as `2 << 7` has nine.
     let up_to = |eighth: u8| (2u16 << eighth) - 1;
     let below = (1u16 << (from >> 3)) - 1;
     (up_to(to >> 3) & !below) as u8
@@ -90,11 +97,13 @@ fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     let n = entries(head);
     // Lane 0 is no entry.
     let (mut first, mut word, mut ours) = (0, head, !0xFFFF);
+    // Whole words of slot entries. `n` may be torn, but no read leaves the leaf (see `Bucket`).
     while first + ENTRIES_PER_WORD <= n {
         f(first, word, ours);
         first += ENTRIES_PER_WORD;
         (word, ours) = (bucket.word(first / ENTRIES_PER_WORD), u64::MAX);
     }
+    // The last word: slot entries above `n` are free bytes or objects, and are masked out.
     f(
         first,
         word,
@@ -106,7 +115,8 @@ fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
 #[inline(always)]
 fn lesser(a: u64, b: u64) -> u64 {
     const TOPS: u64 = 0x8000 * EACH;
-    // The top bits say where `a` is not less; all bits of such slot entries.
+    // With the top bits set in `a` alone, no difference borrows from the next slot entry. They stay
+    // set where `a` is not less, and become all bits of such slot entries.
     let not_less = (((a | TOPS) - b) & TOPS) >> 15;
     let not_less = (not_less << 16).wrapping_sub(not_less);
     b & not_less | a & !not_less
@@ -126,8 +136,11 @@ fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
         let ranked = above << 8 | (numbers + first as u64 * EACH);
         least = lesser(least, (ranked & ours) | (!ours & (BELOW_TOP * EACH)));
     });
+    // The least of four slot entries: of the upper two and the lower two, then of those two.
     let two = lesser(least, least >> 32 | BELOW_TOP << 32 | BELOW_TOP << 48);
     let least = (two & BELOW_TOP).min(two >> 16 & BELOW_TOP);
+    // Displaced entries and tags below `low` are at `TAGS - low` or above it; so is what is no
+    // entry.
     let above = (least >> 8) as u8;
     (above < TAGS - low).then_some((above + low, least as usize & 0xFF))
 }
@@ -146,7 +159,8 @@ fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
     each_word(bucket, |_, word, ours| {
         counts += with_tag(word, ours, tag) >> 15;
     });
-    // All of them in the top slot entry.
+    // A slot entry's count can't pass 64, a quarter of a bucket's entries. The product has the sum
+    // of all four in its top slot entry.
     (counts.wrapping_mul(EACH) >> 48) as usize
 }
 
@@ -170,6 +184,8 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Successor, Torn> {
+        // The bound's hash is in the leaf's range: what is behind it in this leaf has the same home
+        // or a later one.
         let shape = self.leaf.shape();
         let (first, tag) = shape.place(bound.hash);
         let home = self.leaf.home(bound.hash);
@@ -180,8 +196,9 @@ impl<'g> HashView<'g> {
         // Whether the bound's own entry is there is known now, and whether in its home bucket.
         let here = hit.is_some();
         let at_home = hit.is_some_and(|hit| hit.bucket.address() == home.bucket.address());
+        // (1) to (3)
         let mut found = self.behind_in_home(&home, first, (tag, bound, at_home), keys, batch)?;
-        // Homes lie in the order of hashes: the first later one with an entry has the next.
+        // (4) Homes lie in the order of hashes: the first later one with an entry has the next.
         let mut at = first + 1;
         while found.is_none() && at < shape.buckets as usize {
             let bucket = self.leaf.bucket(at);
@@ -191,7 +208,8 @@ impl<'g> HashView<'g> {
             }
             at += 1;
         }
-        // What is given, or that there is nothing, is true only if the version holds.
+        // What is given, or that there is nothing, is true only if the version holds. `give` checks
+        // before it measures a key.
         match found {
             Some(found) => self.give(found, keys, batch)?,
             None => self.confirm()?,
@@ -211,10 +229,14 @@ impl<'g> HashView<'g> {
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let bucket = home.bucket;
+        // (1)
         let mut best = self.least_of(bucket, number, tag + 1, keys, batch)?;
+        // (2) More entries with the bound's tag than its own: any of them has a lesser tag than
+        // `best`, and may lie on either side of the bound.
         if count_with(bucket, tag) > usize::from(at_home) {
             best = self.with_same_tag(bucket, number, (tag, bound), best, keys, batch)?;
         }
+        // (3)
         self.with_displaced(bucket, number, (tag, Some(bound)), best, keys, batch)
     }
 
@@ -245,7 +267,9 @@ impl<'g> HashView<'g> {
             return Ok(None);
         };
         let best = Candidate { bucket, slot, tag };
+        // A tag that is there once needs no key: its entry has the least position.
         if count_with(bucket, tag) > 1 {
+            // All of them lie behind such a bound.
             let none = (tag, LowerBound { hash: 0, key: None });
             return self.with_same_tag(bucket, number, none, None, keys, batch);
         }
@@ -289,6 +313,8 @@ impl<'g> HashView<'g> {
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let to = best.map_or(TAGS - 1, |best| best.tag);
+        // Nothing with a tag that could be less was passed on, by the invariant on eighths: nearly
+        // always so.
         if passed(bucket.word(0)) & eighths(from, to) == 0 {
             return Ok(best);
         }
@@ -350,10 +376,12 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
+        // The batch's bytes are scratch here: what is appended goes again below.
         let from = batch.bytes.len();
         let (hash, key) = self.position(one, keys, &mut batch.bytes)?;
         let belongs = self.leaf.shape().place(hash).0 == home
             && bound.is_none_or(|bound| bound.is_passed_by(hash, &batch.bytes[key.clone()]));
+        // Tags decide but where they are equal, and the caller never offers a greater one.
         let less = match best {
             Some(best) if belongs && best.tag == one.tag => {
                 let (other, at) = self.position(best, keys, &mut batch.bytes)?;
@@ -373,6 +401,7 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         out: &mut Vec<u8>,
     ) -> Result<(u64, Range<usize>), Torn> {
+        // A handle is checked when it is followed, a body before its key is measured.
         let from = out.len();
         let key = match self.copy_body(one, out) {
             Some(handle) => {
