@@ -51,8 +51,8 @@ impl Store {
     }
 
     /// Whether it pays to ask early for the memory that operations on some keys will touch. In a
-    /// tree that goes the way to each leaf once more: not where there are fewer than `many`
-    /// objects.
+    /// tree this walks the way to each leaf once more. With fewer than `many` objects its nodes are
+    /// near anyway, and the walk is a loss.
     #[inline]
     pub(crate) fn is_far(&self, many: usize) -> bool {
         self.index.is_short_way() || self.count.get() >= many

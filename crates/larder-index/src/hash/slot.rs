@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 /// Low bit of the word: set for a node.
 const NODE: u64 = 1;
 
-/// Where a slot leads. 0, which is unset, in a node that is not published yet, or in a root that
+/// Where a slot leads. 0 is unset: found in a node that is not published yet, or in a root that
 /// takes the place of another (see `trie::root`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TrieAddress(u64);

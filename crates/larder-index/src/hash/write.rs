@@ -45,7 +45,8 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Waits until a leaf is free, if it isn't obsolete: then another had it.
+    /// Waits until a leaf is unlocked; whether a writer had it. An obsolete leaf never is: its
+    /// successors come in a moment, and the caller looks for the leaf again.
     #[cold]
     #[inline(never)]
     fn wait(&self, leaf: HashLeaf<'_>) -> bool {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Which word behind the header of a fun is its first free variable; 0 if that is not known.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 
-/// A fun: what it is a fun of, and so many free variables.
+/// The free variables of a fun that has so many.
 #[inline]
 pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     debug_assert_eq!(kind(word), Kind::Fun);

@@ -14,19 +14,20 @@ use std::sync::Arc;
 
 pub use ids::{reference, term, TABLES};
 
-/// Whose call it is.
+/// The calling process, as an owner of tables.
 #[inline]
 pub fn who(call: &Call<'_>) -> OwnerId {
     owners::id(call.self_pid())
 }
 
-/// Whose call it is, for when somebody wants to know.
+/// As `who`, worked out when the table asks: a public table doesn't.
 #[inline]
 pub fn asker<'a>(call: &'a Call<'_>) -> impl FnOnce() -> OwnerId + 'a {
     || who(call)
 }
 
-/// Runs `f` with the table that an id leads to. Nothing is locked and nothing counted.
+/// Runs `f` with the table that an id leads to. No lock is taken and no reference counted: the term
+/// keeps the table, or an epoch does.
 #[inline]
 pub fn with<R>(
     call: &Call<'_>,
@@ -75,8 +76,8 @@ pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
     with(call, id, |table| Ok(Arc::clone(table)))
 }
 
-/// The engine's answer as this library's. What stands in the way is worked off for a slice, or seen
-/// to, and the call begins again.
+/// The engine's answer as this library's. If a list batch stands in the way, a slice of it is done;
+/// if an owner has died, its tables are passed on. Then the call begins again.
 #[inline]
 pub fn answer<R>(
     call: &Call<'_>,
