@@ -163,6 +163,7 @@ impl<W> Avl<W> {
     fn rotate(&mut self, top: Link, side: usize) -> (Link, bool) {
         let (heavy, other) = (weight(side), 1 - side);
         let kid = self.nodes[top].kids[side];
+        // The child leans the other way: one rotation would only turn the lean around.
         if self.nodes[kid].balance == -heavy {
             return (self.rotate_twice(top, kid, side), true);
         }
@@ -173,6 +174,8 @@ impl<W> Avl<W> {
         //      b    c      a   b
         self.nodes[top].kids[side] = self.nodes[kid].kids[other];
         self.nodes[kid].kids[other] = top;
+        // An even child comes up with the height that the node had: that happens after a removal
+        // only, and nothing above changes.
         let even = self.nodes[kid].balance == 0;
         self.nodes[top].balance = if even { heavy } else { 0 };
         self.nodes[kid].balance = if even { -heavy } else { 0 };
@@ -190,6 +193,8 @@ impl<W> Avl<W> {
         let (heavy, other) = (weight(side), 1 - side);
         let mid = self.nodes[kid].kids[other];
         let leans = self.nodes[mid].balance;
+        // The middle node is taken to pieces: its two subtrees lie between the two nodes that it
+        // comes to be above.
         let [near, far] = [self.nodes[mid].kids[other], self.nodes[mid].kids[side]];
         self.nodes[top].kids[side] = near;
         self.nodes[kid].kids[other] = far;
@@ -204,16 +209,22 @@ impl<W> Avl<W> {
     /// Step 4: the subtree where the path ends became higher (or lower) by one.
     fn retrace(&mut self, mut path: Path, grew: bool) {
         while let Some((parent, side)) = path.pop() {
+            // Below, invariant 2 holds again. The subtree on this side is higher (or lower) by one
+            // than the balance says.
             let change = if grew { weight(side) } else { -weight(side) };
             let balance = self.nodes[parent].balance + change;
             let settled = match balance {
                 -2 | 2 => {
                     let (top, lower) = self.rotate(parent, usize::from(balance > 0));
                     self.link(&path, top);
+                    // A rotation that makes the subtree lower undoes a growth, and ends it; after a
+                    // removal it passes the change on.
                     lower == grew
                 }
                 _ => {
                     self.nodes[parent].balance = balance;
+                    // A growth that only evens the two sides leaves the height as it was, as does a
+                    // removal that makes even sides lean.
                     (balance == 0) == grew
                 }
             };
@@ -233,6 +244,7 @@ impl<W> Avl<W> {
     /// Steps 3 and 4 for the node where the path ends.
     fn detach(&mut self, mut path: Path, id: Link) -> (Position, W) {
         self.forget_stack();
+        // The node that goes has one child at most: that child takes its place.
         let mut goes = id;
         if self.nodes[id].kids.iter().all(|kid| *kid != NIL) {
             // Its successor has no left subtree: that node goes, and what it kept comes here.
@@ -250,6 +262,8 @@ impl<W> Avl<W> {
         if goes == id {
             return (node.position, node.word);
         }
+        // The node that was asked for stays where it is, with the successor's entry: no link that
+        // leads to it changes.
         let here = &mut self.nodes[id];
         let old = std::mem::replace(&mut here.position, node.position);
         let word = std::mem::replace(&mut here.word, node.word);
@@ -284,6 +298,8 @@ impl<W> Avl<W> {
     }
 
     fn walk_with(&self, stack: &mut Stack, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // The stack is of the tree as it is (invariant 3), so what it has is what comes after its
+        // last node.
         let goes_on = stack.last != NIL
             && stack.forward == cut.is_forward()
             && cut.goes_on_after(&self.nodes[stack.last].position);
@@ -294,6 +310,8 @@ impl<W> Avl<W> {
         while let Some(at) = stack.rest.pop() {
             let node = &self.nodes[at];
             stack.last = at;
+            // What comes next is on top: the far subtree's nearest node, or the nearest ancestor on
+            // the near side.
             self.push_spine(node.kids[1 - near], near, &mut stack.rest);
             if !f(&node.position, &node.word) {
                 return false;

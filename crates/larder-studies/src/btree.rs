@@ -152,6 +152,8 @@ impl<W> Node<W> {
             },
             // (4)
             Err(i) => {
+                // The child reports what became of it: nothing above it is touched unless invariant
+                // 3 asks for it.
                 let effect = self.children[i].change(position, f, work);
                 self.after(i, effect, work)
             }
@@ -198,6 +200,8 @@ impl<W> Node<W> {
         let gone = if self.is_leaf() {
             self.entries.remove(i)
         } else {
+            // An entry of an inner node stands between two children: its successor takes its place,
+            // and a leaf gets shorter instead.
             let successor = self.children[i + 1].remove_edge(false, work);
             let gone = std::mem::replace(&mut self.entries[i], successor);
             self.mend(i + 1, work);
@@ -224,9 +228,13 @@ impl<W> Node<W> {
         if self.children[i].entries.len() >= work.least() {
             return;
         }
+        // The neighbour on the left, or on the right for the first child: a node below the root has
+        // one.
         let left = i.saturating_sub(1);
         let mut right = self.children.remove(left + 1);
         let middle = self.entries.remove(left);
+        // Merged first, whatever the two have together: if that is too much for one node, it is
+        // divided in the middle, which evens them out.
         let node = &mut self.children[left];
         node.entries.push(middle);
         node.entries.append(&mut right.entries);
@@ -254,6 +262,8 @@ impl<W> Node<W> {
         work: &mut Work<'_>,
     ) -> Effect<W> {
         let edge = if last { self.entries.len() } else { 0 };
+        // The other tree comes among children of its own height: all leaves stay on one level
+        // (invariant 2).
         if self.height() > other.height() + 1 {
             let effect = self.children[edge].graft(other, middle, last, work);
             return self.after(edge, effect, work);
@@ -261,6 +271,7 @@ impl<W> Node<W> {
         let child = if last { edge + 1 } else { 0 };
         self.entries.insert(edge, middle);
         self.children.insert(child, other);
+        // It was a root, and may be shorter than a child may be.
         self.mend(child, work);
         self.divide_if_long(work)
     }
@@ -391,6 +402,8 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
         let Some(root) = &self.root else { return true };
         // The nodes above, each with the number of entries left of where the walk is.
         let mut path: Vec<(&Node<W>, usize)> = Vec::new();
+        // At each node the cut lies between two entries, and what is admitted of the child between
+        // them comes first.
         let mut down = Some(root);
         while let Some(node) = down {
             let left = node.entries.partition_point(|e| cut.has_left(&e.position));
@@ -398,6 +411,7 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
             down = node.children.get(left);
         }
         while let Some((node, left)) = path.pop() {
+            // The child is done: the entry beside it is next, in this direction.
             let next = if forward {
                 Some(left)
             } else {
@@ -459,6 +473,8 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
             return None;
         }
         let mut root = self.root.take()?;
+        // The root alone is divided, so the parts may be uneven: what matters is that it costs no
+        // walk over the entries to move.
         let (middle, right) = root.divide(root.entries.len() / 2, &mut self.work());
         let whole = |root| Btree {
             root: Some(root),
@@ -466,11 +482,14 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
         };
         let (lower, mut upper) = (whole(root).settle(), whole(right).settle());
         *self = lower;
+        // The middle entry is the first of the upper part: all that is left of its position stays
+        // in the lower one.
         upper.insert(&middle.position, middle.word);
         Some((middle.position, upper))
     }
 
     fn join(&mut self, mut right: Self) {
+        // An entry to stand between the two trees; without one there is nothing to join.
         let Some(middle) = right.pop_edge(false) else {
             return;
         };

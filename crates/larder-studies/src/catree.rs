@@ -276,6 +276,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let Adaptation {
             contended, quiet, ..
         } = self.adaptation;
+        // The base is valid and locked, so each writer's count is added to the last one's.
         let mut by = if waited { contended } else { quiet };
         if self.adaptation.random_join && by_chance() {
             by += RANDOM;
@@ -385,6 +386,7 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
 ) -> Option<Edge<'g, S>> {
     let mut slot = top;
     loop {
+        // An attempt, and no wait: the shape is locked (invariant 3).
         match slot.load(guard)? {
             Node::Route(route) => slot = &route.kids[side],
             Node::Base(base) => return Some((slot, base.number, base.part.try_write()?)),

@@ -92,6 +92,8 @@ impl<W, M> Chains<W, M> {
             let node = &self.nodes[at];
             match node.position[..].cmp(position) {
                 Ordering::Less => {}
+                // The first that is not less: the place of the position, whether it is there or
+                // not.
                 order => {
                     found = order == Ordering::Equal;
                     break;
@@ -160,6 +162,7 @@ impl<W, M> Chains<W, M> {
         seen: impl Fn(&Node<W, M>) -> bool,
         f: &mut Visitor<'_, W>,
     ) -> bool {
+        // Gathered first: a chain leads forward only, and is short.
         let mut ids: SmallVec<[u32; 16]> = SmallVec::new();
         let mut at = head;
         while at != NIL {

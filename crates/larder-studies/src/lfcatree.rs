@@ -155,6 +155,7 @@ impl<W: Word> LfCaTree<W> {
                     if right != forward {
                         bound = Some(&route.at);
                     }
+                    // Only a join needs the way: all other searches take no memory.
                     if keep {
                         above.push((slot, usize::from(right)));
                     }

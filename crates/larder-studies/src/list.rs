@@ -122,11 +122,16 @@ fn place<'g, W: Word>(
                 // The node that the link belongs to was removed.
                 continue 'again;
             }
+            // Up to here all positions are less: the place is found at the list's end.
             let Some(node) = node else {
                 return (link, None);
             };
+            // A marked link never changes again (invariant 2): what was read here is where the list
+            // goes on.
             let (next, marked) = node.next.share_marked(guard);
             if marked {
+                // Fails if something came in between, or the link's own node was removed: then the
+                // way up to here is not to be relied on.
                 if !link.replace_if((Some(node), false), (next, false), guard) {
                     continue 'again;
                 }
@@ -153,7 +158,8 @@ pub(crate) fn insert<'g, W: Word>(
                 return Some(after);
             }
         }
-        // (2)
+        // (2) What was found may have changed since: what the new node leads to has to be what the
+        // exchange below takes the place of.
         let (next, marked) = link.share_marked(guard);
         let same = next.as_deref().map(std::ptr::from_ref) == after.map(std::ptr::from_ref);
         if marked || !same {
@@ -179,6 +185,8 @@ pub(crate) fn remove<W: Word>(start: &Slot<Node<W>>, node: &Node<W>, guard: &Gua
         if marked {
             return false;
         }
+        // An insert behind this node changes the link: then the exchange fails, as a mark on the
+        // old link would leave the new node out.
         let current = next.clone();
         if node
             .next
@@ -187,7 +195,7 @@ pub(crate) fn remove<W: Word>(start: &Slot<Node<W>>, node: &Node<W>, guard: &Gua
             break;
         }
     }
-    // (2)
+    // (2) The search for the node's own position passes it, and unlinks it if nobody else has.
     place(start, &node.position, node.entry, guard);
     true
 }

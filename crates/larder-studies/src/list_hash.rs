@@ -85,6 +85,8 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
     /// The position is locked, and there is no entry.
     fn insert(&self, guard: &Guard, position: &[u8], word: W) {
         let node = Node::new(position, Some(word));
+        // A bucket's beginning may be anywhere before the entry: the list is one order, and the
+        // search goes on from there.
         let start = self.buckets.prepare(hash_of(position), guard);
         list::insert(start.0, &node, guard);
         self.counts.add(0, node.bytes());
@@ -106,6 +108,8 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         guard: &'g Guard,
         span: (u64, u64),
     ) -> impl Iterator<Item = &'g Node<W>> + 'g {
+        // The bucket's beginning may lie before the span, where it has no node of its own yet; what
+        // is before the span is passed over.
         let first = self.buckets.look(span.0, guard).0.load(guard);
         std::iter::successors(first, |node| node.next.load(guard))
             .take_while(move |node| hash_of(&node.position) <= span.1)
@@ -135,6 +139,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
+        // From here on the entry is this thread's: that it is there, or not, holds until the end.
         let (_key, contended) = self.keys.lock(position);
         if contended {
             self.counts.contended();
@@ -161,6 +166,8 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
         loop {
             let span = self.buckets.span(hash);
             let admitted = |node: &&Node<W>| cut.admits(&node.position);
+            // The list leads forward only: a bucket's entries are gathered, and turned round where
+            // the walk goes backward. The guard keeps them.
             let mut run: Vec<_> = self.run(guard, span).filter(admitted).collect();
             if !forward {
                 run.reverse();
@@ -168,6 +175,8 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
             if !run.into_iter().all(|node| self.visit(guard, node, f)) {
                 return false;
             }
+            // By hashes, not by bucket numbers: if the buckets double meanwhile, the next span
+            // begins where this one ended.
             let next = if forward {
                 span.1.checked_add(1)
             } else {

@@ -76,6 +76,8 @@ impl<'c> EditedList<'c> {
     }
 
     fn change(&mut self) -> &mut ValueList {
+        // Readers hold a shared list as it is: the change is made to a copy, which takes its place
+        // at the end.
         if let Place::Shared(list) = self.place {
             self.place = Place::New(list.clone(), true);
         }
@@ -166,6 +168,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         let (mut len, mut bytes) = (0, 0);
         let contended = Order::Hash.with(key, |position| {
             self.scheme.change(guard, position, &mut |old| {
+                // Asked first: a list that is changed in place is another afterwards.
                 let bytes_before = old.word().map_or(0, Word::heap_bytes);
                 let mut list = EditedList::new(old);
                 f(&mut list);
@@ -190,6 +193,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         batch.clear();
         let forward = direction == Direction::Forward;
         let entries = Cut::new(start, direction);
+        // The start may lie between two objects of one key: the walk begins with that key's list.
         let cut = match entries.bytes() {
             None => entries,
             Some(bytes) => Cut::around(bytes, direction),
@@ -198,6 +202,8 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         let mut visit = |position: &[u8], list: &ValueList| {
             last.clear();
             last.extend_from_slice(position);
+            // In the list that the start lies in, only the numbers past it are wanted; of any other
+            // list, all.
             let inside = entries
                 .bytes()
                 .filter(|bytes| bytes.starts_with(position))

@@ -141,11 +141,13 @@ fn walk<'g, W: Word>(
         at = node.kid(if admitted { near } else { 1 - near }, guard);
     }
     while let Some(node) = waiting.pop() {
+        // Next in order: the far side's nearest node, and the nodes above it up to here.
         let mut at = node.kid(1 - near, guard);
         while let Some(kid) = at {
             waiting.push(kid);
             at = kid.kid(near, guard);
         }
+        // A node without a word is there for the way, and no entry.
         let word = node.word.load(guard);
         if word.is_some_and(|word| !f(&node.position, word)) {
             return false;

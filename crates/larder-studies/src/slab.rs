@@ -77,6 +77,7 @@ impl<T> Slab<T> {
         let chunk = &mut self.chunks[at as usize];
         chunk.live += 1;
         self.live += 1;
+        // Slots that were used before come first, so chunks stay as full as they can.
         let slot = if chunk.free != NIL {
             let slot = chunk.free;
             match std::mem::replace(&mut chunk.slots[slot as usize], Slot::Node(node)) {

@@ -132,6 +132,8 @@ impl<W: Word> Stripes<W> {
             .map(|part| part.contention.load(Relaxed));
         let (least, most) = counts.fold((0, 0), |(a, b), n| (n.min(a), n.max(b)));
         let bits = layout.bits;
+        // Of several writers who ask at once, the first changes the layout: the counts of a new one
+        // begin at 0, so the others find no reason any more.
         let new = if most > DOUBLE && bits < MOST_BITS {
             // Ordering: Relaxed, a figure for people.
             self.doubled.fetch_add(1, Relaxed);
@@ -165,6 +167,8 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let (contended, adapt) = {
             let layout = self.layout.read();
             let part = &layout.parts[layout.index(hash_of(position))];
+            // The layout is held shared until the change is made: no lock is doubled or halved
+            // under a writer.
             let (mut table, contended) = match part.table.try_write() {
                 Some(table) => (table, false),
                 None => (part.table.write(), true),
@@ -175,6 +179,7 @@ impl<W: Word> Scheme<W> for Stripes<W> {
             let adapt = self.count(part, layout.bits, contended) && !layout.frozen;
             (contended, adapt)
         };
+        // The layout was given back: who changes it waits until nobody has it.
         if adapt {
             self.adapt();
         }
@@ -187,18 +192,18 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let edge = if forward { 0 } else { u64::MAX };
         let mut index = layout.index(cut.bytes().map_or(edge, hash_of));
         let mut cut = cut;
-        let mut contended = false;
+        let mut visited = false;
         loop {
             // One instant is one part's: a walk that met something there doesn't go on to the next.
             let ended = layout.parts[index].table.read().walk(cut, &mut |p, w| {
-                contended = true;
+                visited = true;
                 f(p, w)
             });
             let last = if forward { layout.parts.len() - 1 } else { 0 };
             if !ended || index == last {
                 return ended;
             }
-            if contended {
+            if visited {
                 return false;
             }
             index = if forward { index + 1 } else { index - 1 };

@@ -109,6 +109,7 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
         let cut = Cut::new(start, direction);
         let done = self.scheme.walk(guard, cut, &mut |position, object| {
             batch.push(&position[front..], object.bytes());
+            // The batch says where it ends after each entry: the walk may stop anywhere.
             let full = fill::is_full(batch);
             fill::resume_after(&[position], direction, &mut batch.resume);
             !full

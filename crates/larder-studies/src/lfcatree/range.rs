@@ -146,6 +146,7 @@ impl<W: Word> LfCaTree<W> {
             visited.clear();
             self.walk_once(guard, cut, true, &mut |entry| take(visited, entry)) == Walked::Torn
         };
+        // Writers of these leaves were quicker each time: they are made to wait.
         if (0..TRIES).all(|_| torn(&mut visited)) {
             visited.clear();
             for leaf in self.frozen_leaves(guard, cut, past) {

@@ -98,6 +98,7 @@ impl<T> GroupLock<T> {
         } else {
             self.groups.len()
         };
+        // Always in the same order: two writers can't each have what the other waits for.
         let groups = self.groups[..taken].iter().map(|group| {
             group.try_write().unwrap_or_else(|| {
                 waited = true;

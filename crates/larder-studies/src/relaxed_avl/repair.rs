@@ -94,6 +94,8 @@ impl<W: Word> RelaxedAvl<W> {
     ) {
         let guard = writer.guard;
         let _above = parent.lock.lock();
+        // The parent was found without its lock: rotations and removals of others may have come in
+        // between.
         let at = parent
             .side_of(node, guard)
             .filter(|_| !parent.is_unlinked());
