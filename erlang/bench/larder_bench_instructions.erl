@@ -184,7 +184,20 @@ of_ordered_sets() ->
              fun(T, K) ->
                  larder:select(T,
                                [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}],
-                                 ['$_']}]) end)].
+                                 ['$_']}]) end),
+     {"ordered_set: select of two rows by a part of the key",
+      fun() ->
+              {T, Rows} = filled(ordered_set, fun in_pairs/1),
+              each(Rows, fun({{K, _}, _}) ->
+                                 [_, _] = larder:select(T, [{{{K, '_'}, '_'}, [], ['$_']}]) end)
+      end},
+     by_keys("ordered_set: select_count of ten rows, another specification each time", ordered_set,
+             fun(T, K) ->
+                 larder:select_count(T, [{{'$1', '_'}, [{'>=', '$1', K}, {'<', '$1', K + 10}],
+                                          [true]}]) end)].
+
+%% Two rows share the first part of their key.
+in_pairs(I) -> {{(I - 1) div 2, I rem 2}, I}.
 
 %% Eight objects under a key.
 of_bags() ->
@@ -226,6 +239,14 @@ of_tables() ->
 of_scans() ->
     [by_keys("select with the key bound", set,
              fun(T, K) -> [_] = larder:select(T, [{{K, '$1'}, [], ['$1']}]) end),
+     by_keys("select/3 with the key bound", set,
+             fun(T, K) -> {[_], '$end_of_table'} = larder:select(T, [{{K, '_'}, [], ['$_']}], 10) end),
+     by_keys("select_replace with the key bound", set,
+             fun(T, K) ->
+                 1 = larder:select_replace(T, [{{K, '$1'}, [], [{{{const, K}, {'+', '$1', 1}}}]}])
+             end),
+     by_keys("match_spec_compile of a specification with the key bound", set,
+             fun(_, K) -> larder:match_spec_compile([{{K, '_'}, [], ['$_']}]) end),
      by_keys("match_object with the key bound", set,
              fun(T, K) -> [_] = larder:match_object(T, {K, '_'}) end),
      by_keys("match_delete with the key bound", set,

@@ -2,11 +2,11 @@
 //! elements and constants. Their results are written in one pass over the row, without the stack.
 
 use crate::{
+    constant::{Constant, Constants, Span},
     gen::{Op, Operand, Ops},
-    program::Outcome,
+    outcome::Outcome,
     raw,
     row::Fields,
-    source::Span,
     value::{Scratch, TRUE},
     wire,
 };
@@ -21,7 +21,7 @@ pub(crate) enum Gives {
     Computed,
     True,
     Object,
-    Constant(Span),
+    Constant(Constant),
     Element(usize),
     /// What these pieces make, one behind the other.
     Built(SmallVec<[Piece; 4]>),
@@ -32,6 +32,8 @@ pub(crate) enum Gives {
 pub(crate) enum Piece {
     /// Bytes of the pool.
     Raw(Span),
+    /// A constant.
+    Constant(Constant),
     /// The element at a position.
     Element(usize),
 }
@@ -41,8 +43,11 @@ impl Gives {
     pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
         match ops[..] {
             [Op::Push(Operand::Object)] => Gives::Object,
-            [Op::Push(Operand::Const(span))] if pool[span.range()] == *TRUE => Gives::True,
-            [Op::Push(Operand::Const(span))] => Gives::Constant(span),
+            [Op::Push(Operand::Const(constant))] => match constant.fixed(pool) {
+                Some(TRUE) => Gives::True,
+                // No argument of a body is an atom.
+                _ => Gives::Constant(constant),
+            },
             [Op::Push(Operand::Field(position))] => Gives::Element(position),
             [Op::Push(Operand::Bindings)] => bindings(places, pool),
             [Op::Build, ref parts @ .., Op::Built(0)] => built(parts).unwrap_or_default(),
@@ -61,21 +66,22 @@ impl Gives {
     pub(crate) fn give<'s>(
         &self,
         fields: &mut Fields<'s>,
-        pool: &'s [u8],
+        constants: &Constants<'s>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         Some(match self {
             Gives::Computed => return None,
             Gives::True => Outcome::Term(raw::whole(TRUE)),
             Gives::Object => Outcome::Object,
-            Gives::Constant(span) => Outcome::Term(raw::whole(&pool[span.range()])),
+            Gives::Constant(constant) => Outcome::Term(constants.term(*constant)),
             Gives::Element(position) => Outcome::Term(raw::view(fields.run(*position))),
             Gives::Built(pieces) => {
                 let arena = &mut scratch.arena;
                 arena.clear();
                 for &piece in pieces {
                     arena.extend_from_slice(match piece {
-                        Piece::Raw(span) => &pool[span.range()],
+                        Piece::Raw(span) => constants.pool(span),
+                        Piece::Constant(constant) => constants.get(constant),
                         Piece::Element(position) => wire::split(fields.run(position)).0,
                     });
                 }
@@ -116,7 +122,8 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
 
 fn built(parts: &[Op]) -> Option<Gives> {
     let pieces = parts.iter().map(|part| match *part {
-        Op::Raw(span) | Op::Put(Operand::Const(span)) => Some(Piece::Raw(span)),
+        Op::Raw(span) => Some(Piece::Raw(span)),
+        Op::Put(Operand::Const(constant)) => Some(Piece::Constant(constant)),
         Op::Put(Operand::Field(position)) => Some(Piece::Element(position)),
         _ => None,
     });

@@ -64,6 +64,11 @@ pub(crate) enum Cmp {
 }
 
 impl Cmp {
+    /// Whether it tells 1 and 1.0 apart.
+    pub(crate) fn is_exact(self) -> bool {
+        matches!(self, Cmp::Same | Cmp::NotSame)
+    }
+
     /// The comparison that says the same with its operands exchanged.
     pub(crate) fn flipped(self) -> Cmp {
         match self {

@@ -14,10 +14,10 @@
 //! computed keys is put together by an instruction of its own, like a call.
 
 use crate::{
+    constant::{Constant, Span},
     func::{Cmp, Func},
     ir::{Node, NodeId},
     maps,
-    source::Span,
     test::{Reader, Test, Tests},
     wire,
 };
@@ -27,7 +27,7 @@ use smallvec::{smallvec, SmallVec};
 /// A value that an instruction finds somewhere without popping it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
-    Const(Span),
+    Const(Constant),
     /// A small integer.
     Int(i64),
     /// The element at a position.
@@ -267,8 +267,8 @@ impl Gen<'_> {
     /// As `operand`, with integers as such.
     fn direct(&self, id: NodeId) -> Option<Operand> {
         let operand = self.operand(id)?;
-        if let Operand::Const(span) = operand {
-            let int = wire::int(&self.pool[span.range()]);
+        if let Operand::Const(constant) = operand {
+            let int = constant.fixed(self.pool).and_then(wire::int);
             return Some(int.map_or(operand, Operand::Int));
         }
         Some(operand)
@@ -276,7 +276,7 @@ impl Gen<'_> {
 
     fn operand(&self, id: NodeId) -> Option<Operand> {
         match self.reader.ir.node(id) {
-            Node::Const(span) => Some(Operand::Const(span)),
+            Node::Const(constant) => Some(Operand::Const(constant)),
             Node::Var(slot) => {
                 let place = self.reader.places.get(slot as usize).copied().flatten();
                 Some(place.map_or(Operand::Var(slot), Operand::Field))
@@ -323,8 +323,10 @@ impl Gen<'_> {
         };
         let mut pairs: Vec<(&[u8], NodeId, NodeId)> = Vec::new();
         for pair in self.reader.ir.of(parts).chunks_exact(2) {
-            if let Some(span) = self.reader.ir.constant(pair[0]) {
-                pairs.push((&self.pool[span.range()], pair[0], pair[1]));
+            // A map's keys are no arguments.
+            let key = self.reader.ir.constant(pair[0]);
+            if let Some(bytes) = key.and_then(|key| key.fixed(self.pool)) {
+                pairs.push((bytes, pair[0], pair[1]));
             }
         }
         maps::in_order(&mut pairs, |pair| pair.0);
@@ -400,7 +402,7 @@ impl Gen<'_> {
 
     fn put(&mut self, id: NodeId) {
         match self.operand(id) {
-            Some(Operand::Const(span)) => {
+            Some(Operand::Const(Constant::Fixed(span))) => {
                 self.pool.extend_from_within(span.range());
                 self.raw(span.to - span.from);
             }
@@ -411,7 +413,7 @@ impl Gen<'_> {
 
     /// Writes a list's head; whether a tail has to follow its elements.
     fn list_head(&mut self, count: usize, tail: Operand) -> bool {
-        if let Operand::Const(span) = tail {
+        if let Operand::Const(Constant::Fixed(span)) = tail {
             if self.pool[span.range()] == [tags::NIL] {
                 self.raw_head(tags::LIST, count);
                 return false;

@@ -16,8 +16,9 @@
 //! `'_'`.
 
 use crate::{
+    constant::{Class, Constant, Span},
     error::Fault,
-    source::{is_loose, Places, Source, Span},
+    source::{Places, Source},
     wire::{self, Head},
 };
 use larder_term::atoms;
@@ -34,9 +35,9 @@ pub(crate) enum Step {
     /// What the variable has.
     Same(u32),
     /// What is identical to a constant: other bytes are another term.
-    Eq(Span),
+    Eq(Constant),
     /// What is identical to a constant that may have other bytes.
-    EqTerm(Span),
+    EqTerm(Constant),
     /// A tuple of so many elements; they follow.
     Tuple(u32),
     /// A proper list of so many elements; they follow.
@@ -214,12 +215,15 @@ impl Walk<'_, '_> {
 
     fn visit(&mut self, at: usize) {
         if self.source.is_ground(at) {
-            let span = self.source.span(at);
-            let other_bytes = wire::may_hold_handles(self.source.term(at));
+            let constant = self.source.constant(at);
+            let other_bytes = match self.source.argument(at) {
+                Some((_, class)) => class == Class::Other,
+                None => wire::may_hold_handles(self.source.term(at)),
+            };
             self.steps.push(if other_bytes {
-                Step::EqTerm(span)
+                Step::EqTerm(constant)
             } else {
-                Step::Eq(span)
+                Step::Eq(constant)
             });
             return;
         }
@@ -241,7 +245,7 @@ impl Walk<'_, '_> {
                 let Some(tail) = parts.clone().nth(n) else {
                     return;
                 };
-                if self.source.atom(tail).is_some_and(is_loose) {
+                if self.source.atom(tail).is_some_and(wire::is_loose) {
                     self.steps.push(Step::OpenList(n as u32));
                     self.tasks.push(Task::Rest(tail));
                     visit_all(&mut self.tasks, parts.take(n));
@@ -281,6 +285,13 @@ impl Walk<'_, '_> {
 }
 
 impl Match {
+    /// The slot of the variable that a pattern is.
+    pub(crate) fn slot(&self, source: &Source<'_>, at: usize) -> Option<u32> {
+        let number = source.atom(at).and_then(wire::variable)?;
+        let slot = self.variables.binary_search(&number).ok()?;
+        Some(slot as u32)
+    }
+
     /// How many elements a row must have, if it says so.
     pub(crate) fn arity(&self) -> Option<usize> {
         match self.shape {

@@ -1,7 +1,7 @@
 //! Guards and bodies as trees in flat vectors: what lowering makes and code generation and planning
 //! read.
 
-use crate::{func::Func, source::Span};
+use crate::{constant::Constant, func::Func};
 use smallvec::SmallVec;
 
 /// A node, by its place in [`Ir`].
@@ -17,8 +17,8 @@ pub(crate) struct Parts {
 /// An expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// A constant of the pool.
-    Const(Span),
+    /// A constant.
+    Const(Constant),
     /// A variable of the head, by its slot.
     Var(u32),
     /// `'$_'`
@@ -78,9 +78,9 @@ impl Ir {
     }
 
     /// The constant that a node is, if it is one.
-    pub(crate) fn constant(&self, id: NodeId) -> Option<Span> {
+    pub(crate) fn constant(&self, id: NodeId) -> Option<Constant> {
         match self.node(id) {
-            Node::Const(span) => Some(span),
+            Node::Const(constant) => Some(constant),
             _ => None,
         }
     }

@@ -4,20 +4,27 @@
 //! it:
 //!
 //! ```text
-//!  spec ──source──▶ places ──head──▶ steps          run: a cursor over the object's bytes
-//!                      │
-//!                      └──lower──▶ nodes ──gen──▶ instructions     run: a stack machine
-//!                                    │
-//!                                    └──plan──▶ the keys that can fit: keys, a range, all or none
+//!  spec ──template──▶ places ──head──▶ steps        run: a cursor over the object's bytes
+//!           │            │
+//!           │            └──lower──▶ nodes ──gen──▶ instructions      run: a stack machine
+//!           │                          │
+//!           │                          └──demand──▶ facts about the key
+//!           ╰─▶ arguments                              │ + arguments
+//!                                                      ╰──plan──▶ keys, a range, all or none
 //! ```
 //!
-//! [`Program::compile`] makes a [`Program`], which [`Program::run`] runs on an object without
-//! decoding it: heads are matched against the bytes, guards and bodies take parts of them as they
-//! are, and what a body builds is written as bytes again. What is asked of single elements is
-//! tested on their bytes (see `test`); the machine does the rest. [`BoundKey`] takes a
-//! specification apart that names the key of what it looks for. [`Program::plan`] says which keys
-//! of a table can fit at all: not only bound keys and bound prefixes limit a scan, but guards on
-//! the key do.
+//! A specification comes apart into a [`Template`] and [`Arguments`], the constants that the
+//! template leaves out. [`Code`] is what a template compiles to; a [`Program`] is code with
+//! arguments. So who keeps code by template compiles nothing where specifications differ in
+//! constants alone. A host reads templates off its own terms ([`Terms`]), in one pass and without
+//! writing the specification down; [`Program::compile`] reads them off a specification's bytes.
+//!
+//! [`Program::run`] runs on an object without decoding it: heads are matched against the bytes,
+//! guards and bodies take parts of them as they are, and what a body builds is written as bytes
+//! again. What is asked of single elements is tested on their bytes (see `test`); the machine does
+//! the rest. [`Program::bound_key`] is the key that a specification names. [`Program::plan`] says
+//! which keys of a table can fit at all: not only bound keys and bound prefixes limit a scan, but
+//! guards on the key do.
 //!
 //! # Examples
 //!
@@ -50,8 +57,14 @@
 
 mod body;
 mod bound;
-mod builtins;
+mod clause;
+mod code;
+mod compare;
+mod constant;
+mod demand;
+mod edges;
 mod error;
+mod fold;
 mod func;
 mod gen;
 mod head;
@@ -60,6 +73,7 @@ mod limits;
 mod lower;
 mod machine;
 mod maps;
+mod outcome;
 mod plan;
 mod program;
 #[allow(unsafe_code)]
@@ -68,12 +82,18 @@ mod replace;
 mod row;
 mod source;
 mod steps;
+mod template;
 mod test;
 mod value;
 mod wire;
 
-pub use bound::{is_constant, set_exact_map_keys, BoundKey};
+pub use bound::set_exact_map_keys;
+pub use code::Code;
+pub use constant::{Arguments, Class, LONGEST_PLAIN};
 pub use error::{CompileError, Fault};
-pub use plan::{KeyOrder, Plan};
-pub use program::{compile_pattern, Context, Outcome, Pattern, Program};
+pub use limits::KeyOrder;
+pub use outcome::{Context, Outcome, Pattern};
+pub use plan::Plan;
+pub use program::{compile_pattern, Program};
+pub use template::{Found, Look, Template, Terms};
 pub use value::Scratch;

@@ -9,11 +9,13 @@
 //!    since whether it fails a clause or becomes `'EXIT'` depends on where it stands.
 
 use crate::{
+    constant::{Constant, Span},
     error::Fault,
+    fold,
     func::Func,
     ir::{Ir, Node, NodeId, Parts},
-    machine, raw,
-    source::{Places, Source, Span},
+    raw,
+    source::{Places, Source},
     wire::{self, Head},
 };
 use larder_term::{atoms, tags, Atom};
@@ -124,8 +126,8 @@ impl Lowering<'_, '_> {
             }
             Head::Map(_) => (Form::Map, self.pairs_in_order(at), cost + COST_MAP),
             Head::Tuple(_) => match self.tuple(at)? {
-                Tuple::Constant(span) => {
-                    done.push(self.ir.add(Node::Const(span)));
+                Tuple::Constant(constant) => {
+                    done.push(self.ir.add(Node::Const(constant)));
                     return Ok(());
                 }
                 Tuple::Form(form, parts) => {
@@ -155,18 +157,18 @@ impl Lowering<'_, '_> {
         self.ir.add(Node::Const(span))
     }
 
-    fn intern(&mut self, bytes: &[u8]) -> Span {
+    fn intern(&mut self, bytes: &[u8]) -> Constant {
         let from = self.pool.len();
         self.pool.extend_from_slice(bytes);
-        Span {
+        Constant::Fixed(Span {
             from,
             to: self.pool.len(),
-        }
+        })
     }
 
     /// A term without parts: a variable or a constant.
     fn leaf(&self, at: usize) -> Result<Node, Fault> {
-        let constant = Node::Const(self.source.span(at));
+        let constant = Node::Const(self.source.constant(at));
         let Some(atom) = self.source.atom(at) else {
             return Ok(constant);
         };
@@ -198,13 +200,16 @@ impl Lowering<'_, '_> {
         if let (1, Some(inner)) = (parts.len(), self.source.tuple(first)) {
             return Ok(Tuple::Form(Form::Tuple, inner));
         }
+        if let (1, Some(_)) = (parts.len(), self.source.argument(first)) {
+            return Ok(Tuple::Constant(self.source.constant(first)));
+        }
         let name = self.source.atom(first).ok_or(Fault::NotACall)?;
         parts.remove(0);
         if name == atoms::CONST {
             let [only] = parts[..] else {
                 return Err(Fault::ConstArity);
             };
-            return Ok(Tuple::Constant(self.source.span(only)));
+            return Ok(Tuple::Constant(self.source.constant(only)));
         }
         if wire::variable(name).is_some() {
             return Err(Fault::NotACall);
@@ -273,33 +278,37 @@ impl Lowering<'_, '_> {
     fn constant_size(&self, parts: &[NodeId]) -> Option<usize> {
         parts
             .iter()
-            .map(|&part| self.ir.constant(part).map(|span| span.to - span.from))
+            .map(|&part| self.fixed(part).map(<[u8]>::len))
             .sum()
+    }
+
+    /// The bytes of a constant that is no argument.
+    fn fixed(&self, id: NodeId) -> Option<&[u8]> {
+        self.ir.constant(id)?.fixed(self.pool)
     }
 
     fn all_leaves(&self, parts: &[NodeId]) -> bool {
         let leaf = |part: &NodeId| {
-            self.ir
-                .constant(*part)
-                .is_some_and(|span| wire::open(&self.pool[span.range()]).0 == Head::Leaf)
+            self.fixed(*part)
+                .is_some_and(|bytes| wire::open(bytes).0 == Head::Leaf)
         };
         parts.iter().all(leaf)
     }
 
     fn fold(&mut self, form: Form, id: NodeId) -> Option<NodeId> {
-        let value = machine::constant(self.ir, self.pool, id)?;
+        let value = fold::constant(self.ir, self.pool, id)?;
         // A call may give far more than it was given, as shifts do: that is made when it is asked
         // for, and not kept.
         if matches!(form, Form::Call(_)) && value.len() > FOLD_LIMIT {
             return None;
         }
-        let span = self.intern(&value);
-        Some(self.ir.add(Node::Const(span)))
+        let constant = self.intern(&value);
+        Some(self.ir.add(Node::Const(constant)))
     }
 }
 
 enum Tuple {
-    Constant(Span),
+    Constant(Constant),
     Form(Form, Places),
 }
 

@@ -4,19 +4,20 @@
 //! fit into a value. Nothing is freed during a run; the next run begins with an empty arena of the
 //! same memory. In a guard a failing call fails the clause; in a body it has the value `'EXIT'`.
 
+mod builtins;
+
 use crate::{
-    builtins,
+    compare,
+    constant::{Constant, Constants, Span},
     func::{Cmp, Func},
-    gen::{Gen, Op, Operand, Ops},
+    gen::{Op, Operand},
     head::Match,
-    ir::{Ir, NodeId},
-    maps, raw,
+    maps,
+    outcome::Context,
+    raw,
     row::{Fields, Row},
-    source::Span,
-    test::Reader,
     value::{give, take, Run, Scratch, Val, Values, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
-    Context,
 };
 use larder_term::{tags, TermRef};
 use smallvec::SmallVec;
@@ -32,9 +33,9 @@ pub(crate) struct Fail;
 pub(crate) struct Machine<'a, 's> {
     pub(crate) row: &'s Row<'a>,
     pub(crate) fields: &'s mut Fields<'a>,
-    /// Of each variable of the clause, the position of the element that it is.
-    places: &'s [Option<usize>],
-    pub(crate) pool: &'a [u8],
+    /// The head of the clause.
+    head: &'s Match,
+    pub(crate) constants: Constants<'a>,
     pub(crate) context: &'s Context<'a>,
     pub(crate) stack: &'s mut Values<'a>,
     pub(crate) vars: &'s mut Values<'a>,
@@ -58,8 +59,9 @@ impl<'a> Machine<'a, '_> {
     /// more than a few values.
     #[inline]
     pub(crate) fn on<R>(
+        head: &Match,
         (row, fields): (&Row<'a>, &mut Fields<'a>),
-        pool: &'a [u8],
+        constants: Constants<'a>,
         context: &Context<'a>,
         (scratch, many): (&mut Scratch, bool),
         work: impl FnOnce(&mut Machine<'a, '_>) -> R,
@@ -70,8 +72,8 @@ impl<'a> Machine<'a, '_> {
         let result = work(&mut Machine {
             row,
             fields,
-            places: &[],
-            pool,
+            head,
+            constants,
             context,
             stack: &mut stack,
             vars: &mut vars,
@@ -119,7 +121,7 @@ impl<'a> Machine<'a, '_> {
 impl<'a, 's> Machine<'a, 's> {
     /// Makes ready for the next clause.
     pub(crate) fn next_clause(&mut self, head: &'s Match) {
-        self.places = &head.places;
+        self.head = head;
         self.stack.reset(0);
         // Most heads bind elements only.
         self.vars
@@ -148,7 +150,7 @@ impl<'a> Machine<'a, '_> {
         Ok(self.pop())
     }
 
-    fn run(&mut self, ops: &[Op]) -> Result<(), Fail> {
+    pub(crate) fn run(&mut self, ops: &[Op]) -> Result<(), Fail> {
         let mut at = 0;
         while let Some(op) = ops.get(at) {
             at += 1;
@@ -179,7 +181,7 @@ impl<'a> Machine<'a, '_> {
                     }
                 }
                 Op::Test(test) => {
-                    let passes = test.passes(self.fields, self.pool);
+                    let passes = test.passes(self.head, self.fields, &self.constants);
                     self.stack.push(Val::Bool(passes));
                 }
                 Op::AndAlso(to) => {
@@ -215,7 +217,7 @@ impl<'a> Machine<'a, '_> {
         match operand {
             Operand::Int(n) => Val::Int(n),
             Operand::Field(position) => Val::Term(wire::split(self.fields.run(position)).0),
-            Operand::Const(span) => Val::Term(&self.pool[span.range()]),
+            Operand::Const(constant) => Val::Term(self.constants.get(constant)),
             Operand::Var(slot) => self.vars.at(slot as usize),
             Operand::Stack(below) => self
                 .stack
@@ -227,7 +229,7 @@ impl<'a> Machine<'a, '_> {
 
     /// The value of a variable.
     pub(crate) fn variable(&mut self, slot: usize) -> Val<'a> {
-        match self.places.get(slot) {
+        match self.head.places.get(slot) {
             Some(&Some(position)) => self.operand(Operand::Field(position)),
             _ => self.vars.at(slot),
         }
@@ -260,6 +262,7 @@ impl<'a> Machine<'a, '_> {
         match operand {
             Operand::Int(n) => Some(n),
             Operand::Field(position) => wire::int(self.fields.run(position)),
+            Operand::Const(Constant::Argument(index)) => self.constants.int(index),
             _ => None,
         }
     }
@@ -326,7 +329,7 @@ impl<'a> Machine<'a, '_> {
     fn check_top(&mut self, cmp: Cmp, b: Operand) -> bool {
         if let Some((a, b)) = self.top_int().zip(self.int(b)) {
             self.pop();
-            return builtins::compare_ints(cmp, a, b);
+            return compare::compare_ints(cmp, a, b);
         }
         let (b, a) = (self.operand(b), self.pop());
         self.compare(cmp, a, b)
@@ -382,7 +385,7 @@ impl<'a> Machine<'a, '_> {
     fn write(&mut self, op: Op) {
         match op {
             Op::Build => self.building = self.arena.len(),
-            Op::Raw(span) => self.arena.extend_from_slice(&self.pool[span.range()]),
+            Op::Raw(span) => self.arena.extend_from_slice(self.constants.pool(span)),
             Op::Put(operand) => {
                 let value = self.operand(operand);
                 self.put(value);
@@ -437,15 +440,15 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn put_bindings(&mut self) {
-        if self.places.is_empty() {
+        if self.head.places.is_empty() {
             return self.arena.push(tags::NIL);
         }
-        wire::push_head(self.arena, tags::LIST, self.places.len());
+        wire::push_head(self.arena, tags::LIST, self.head.places.len());
         self.put_variables();
     }
 
     fn put_variables(&mut self) {
-        for slot in 0..self.places.len() {
+        for slot in 0..self.head.places.len() {
             let value = self.variable(slot);
             self.put(value);
         }
@@ -481,7 +484,7 @@ impl<'a> Machine<'a, '_> {
 
     fn list_head(&mut self, count: usize, tail: Val<'a>) {
         let (more, proper) = match tail {
-            Val::Bindings => (self.places.len(), true),
+            Val::Bindings => (self.head.places.len(), true),
             other => self
                 .as_list(other)
                 .map_or((0, false), |(more, proper, _)| (more, proper)),
@@ -582,35 +585,4 @@ fn short_of(value: Val<'_>) -> Short {
         Val::Bool(value) => Short::atom(value.into()),
         _ => Short::int(0),
     }
-}
-
-/// The bytes of the value of an expression that looks at no row; `None` if it fails.
-pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8>> {
-    let mut ops = Ops::new();
-    let reader = Reader {
-        ir,
-        places: &[],
-        arity: None,
-    };
-    Gen {
-        reader,
-        pool,
-        ops: &mut ops,
-    }
-    .value(id);
-    let mut scratch = Scratch::new();
-    let (row, context) = (Row::none(), Context::none());
-    let mut fields = Fields::of(&row);
-    Machine::on(
-        (&row, &mut fields),
-        pool,
-        &context,
-        (&mut scratch, false),
-        |machine| {
-            machine.run(&ops).ok()?;
-            let value = machine.pop();
-            let value = machine.flat(value);
-            Some(machine.with(value, |term| term.bytes().to_vec()))
-        },
-    )
 }

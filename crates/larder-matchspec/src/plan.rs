@@ -5,23 +5,13 @@
 //! object that it finds.
 
 use crate::{
-    bound,
-    limits::{self, Edge, Limit},
-    program::{Clause, Program},
+    edges::{self, Edge},
+    limits::{self, KeyOrder, Limit},
+    program::Program,
     wire,
 };
 use larder_term::{order_key, Term, TermRef};
-use std::borrow::Cow;
 use std::ops::{Bound, RangeBounds};
-
-/// How a table finds its keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// By hash, and keys are the same if they are identical.
-    Hash,
-    /// By order, and keys are the same if they are equal (1 and 1.0).
-    Ordered,
-}
 
 /// Where to look for objects that a program fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,40 +56,38 @@ impl Plan {
 }
 
 impl Program {
-    /// As [`Program::plan`]. What is asked first is kept: a program mostly serves one table, or
-    /// several of one kind.
+    /// The key at `keypos` (from 1) that every object has that fits: the only clause's head names
+    /// it. An object with that key need not fit.
     ///
     /// # Complexity
-    /// As `plan`; O(1) when asked the same again.
-    pub fn kept_plan(&self, keypos: usize, order: KeyOrder) -> Cow<'_, Plan> {
-        let (pos, by, plan) = self
-            .planned
-            .get_or_init(|| (keypos, order, self.plan(keypos, order)));
-        if (*pos, *by) == (keypos, order) {
-            Cow::Borrowed(plan)
-        } else {
-            Cow::Owned(self.plan(keypos, order))
+    /// As `plan`, without a look at the facts.
+    pub fn bound_key(&self, keypos: usize) -> Option<TermRef<'_>> {
+        let mut others = None;
+        match &self.code.demands(keypos, &mut others).each[..] {
+            [Some(demand)] => demand.constant.map(|key| self.constants().term(key)),
+            _ => None,
         }
     }
 
     /// The keys at position `keypos` (from 1) that objects which fit can have.
     ///
     /// # Complexity
-    /// O(n log n) in the specification.
+    /// O(n log n) in the specification; linear in the constants and the facts about the key once it
+    /// was asked the same.
     pub fn plan(&self, keypos: usize, order: KeyOrder) -> Plan {
-        let source = self.source();
+        let (code, constants) = (&*self.code, self.constants());
         let mut keys = Vec::new();
         let mut range: Option<(Edge, Edge)> = None;
-        let names_key = |clause: &Clause| limits::names_key(&source, clause, keypos);
-        let exact = bound::exact_map_keys() && self.clauses.iter().all(names_key);
-        for clause in &self.clauses {
-            match limits::of_clause(self, &source, clause, (keypos, exact), order) {
+        let mut others = None;
+        let demands = code.demands(keypos, &mut others);
+        for index in 0..demands.each.len() {
+            match limits::of_clause((code, constants), (demands, index), order) {
                 Limit::Nothing => {}
                 Limit::Keys(found) => keys.extend(found),
                 Limit::Range(low, high) => {
                     range = Some(match range {
                         None => (low, high),
-                        Some((l, h)) => (limits::lower(l, low), limits::higher(h, high)),
+                        Some((l, h)) => (edges::lower(l, low), edges::higher(h, high)),
                     });
                 }
                 Limit::Full => return Plan::Full,
@@ -113,8 +101,8 @@ impl Program {
                 for key in &keys {
                     let mut bytes = Vec::new();
                     order_key::encode(key.as_ref(), &mut bytes);
-                    low = limits::lower(low, Bound::Included(bytes.clone()));
-                    high = limits::higher(high, Bound::Included(bytes));
+                    low = edges::lower(low, Bound::Included(bytes.clone()));
+                    high = edges::higher(high, Bound::Included(bytes));
                 }
                 match (&low, &high) {
                     (Bound::Unbounded, Bound::Unbounded) => Plan::Full,
@@ -143,4 +131,46 @@ fn distinct(mut keys: Vec<Term>, order: KeyOrder) -> Vec<Term> {
         }
     }
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use larder_term::Term;
+
+    fn bound(spec: &str, keypos: usize) -> Option<String> {
+        let spec: Term = spec.parse().unwrap();
+        let program = Program::compile(spec.as_ref()).unwrap();
+        program.bound_key(keypos).map(|key| key.to_string())
+    }
+
+    #[test]
+    fn keys_are_found_where_they_are_named() {
+        for (spec, keypos, key) in [
+            ("[{{7,'$1'},[],['$1']}]", 1, "7"),
+            (
+                "[{{'$1',{a,[b|c]},x},[{is_atom,'$1'}],['$_']}]",
+                2,
+                "{a,[b|c]}",
+            ),
+            ("[{{-0.0,[]},[],['$_']}]", 1, "-0.0"),
+            ("[{{7,[]},[],['$_']}]", 2, "[]"),
+        ] {
+            assert_eq!(bound(spec, keypos).as_deref(), Some(key), "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_key_has_none() {
+        for (spec, keypos) in [
+            ("[{{'$1',7},[],['$1']}]", 1),
+            ("[{{{a,'_'},7},[],['$_']}]", 1),
+            ("[{{#{a => 1},7},[],['$_']}]", 1),
+            ("[{{7},[],['$_']}]", 2),
+            ("[{'_',[],['$_']}]", 1),
+            ("[{{7},[],['$_']},{{8},[],['$_']}]", 1),
+        ] {
+            assert_eq!(bound(spec, keypos), None, "{spec}");
+        }
+    }
 }

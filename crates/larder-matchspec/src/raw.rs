@@ -4,8 +4,8 @@
 //!
 //! 1. a part of a term or of an object that the caller gave as trusted, for as long as the slice
 //!    lives;
-//! 2. a part of a program's constants: the specification's own bytes, whose counts the program's
-//!    `Term` holds, and what was put together of parts of them;
+//! 2. a part of a program's constants: the template's bytes and the arguments, whose counts the
+//!    program's `Term`s hold, and what was put together of parts of them;
 //! 3. a part of the arena of one run: heads that the crate wrote itself and whole terms copied from
 //!    1 and 2, which outlive the run's result by the signature of `run`.
 //!

@@ -6,12 +6,13 @@
 //! in the key is never accepted, since in a head it stands for all maps that have its pairs.
 
 use crate::{
-    program::{Clause, Program},
+    program::Program,
     raw,
-    source::Source,
+    source::{Map, Source},
     wire::{self, Head},
 };
 use larder_term::atoms;
+use smallvec::{smallvec, SmallVec};
 
 impl Program {
     /// Whether every clause's result has the key of the row that it was made of, for a table whose
@@ -19,15 +20,21 @@ impl Program {
     ///
     /// A proof from the text alone: `{'+','$1',0}` is refused though it keeps the key.
     pub fn replace_keeps_key(&self, keypos: usize) -> bool {
-        let source = self.source();
-        self.clauses
-            .iter()
-            .all(|clause| keeps_key(&source, clause, keypos))
+        let template = self.specification();
+        let map = Map::of(&template.bytes);
+        let source = Source::new(&template, &map);
+        source.each(0).all(|clause| {
+            let mut parts = source.each(clause);
+            match (parts.next(), parts.nth(1)) {
+                (Some(head), Some(body)) => keeps_key(&source, (head, body), keypos),
+                _ => false,
+            }
+        })
     }
 }
 
-fn keeps_key(source: &Source<'_>, clause: &Clause, keypos: usize) -> bool {
-    let mut expressions = source.each(clause.body);
+fn keeps_key(source: &Source<'_>, (head, body): (usize, usize), keypos: usize) -> bool {
+    let mut expressions = source.each(body);
     let (Some(body), None) = (expressions.next(), expressions.next()) else {
         return false;
     };
@@ -35,7 +42,7 @@ fn keeps_key(source: &Source<'_>, clause: &Clause, keypos: usize) -> bool {
         return true;
     }
     let key_of = |at: usize| source.tuple(at)?.get(keypos.checked_sub(1)?).copied();
-    let Some(key) = key_of(clause.head.at) else {
+    let Some(key) = key_of(head) else {
         return false;
     };
     match written(source, body) {
@@ -83,7 +90,7 @@ fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
 /// Whether whatever a pattern matches is what an expression (or, if `constant`, a constant) then
 /// is.
 fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
-    let mut pairs = vec![(pattern, expression, constant)];
+    let mut pairs: SmallVec<[_; 4]> = smallvec![(pattern, expression, constant)];
     while let Some((a, b, constant)) = pairs.pop() {
         let mut zip = |b: usize, constant: bool| {
             let same_shape = source.head(a) == source.head(b);
@@ -122,9 +129,9 @@ fn same_leaf(source: &Source<'_>, a: usize, b: usize, constant: bool) -> bool {
     // By identity, not by bytes: two mentions of a long binary have a handle each.
     let alike = raw::whole(source.term(a)).identical(raw::whole(source.term(b)));
     match source.atom(b) {
-        Some(atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR) => alike && constant,
+        // Not even behind `const`, where they are nothing else than themselves.
+        Some(atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR | atoms::UNDERSCORE) => false,
         Some(atom) if wire::variable(atom).is_some() => alike && !constant,
-        Some(atoms::UNDERSCORE) => false,
         _ => alike,
     }
 }

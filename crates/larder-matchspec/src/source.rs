@@ -9,28 +9,19 @@
 //!                ^                                loose   the places of variables, of '_' and of maps
 //! ```
 //!
-//! A term without a loose place inside is *ground*: it matches exactly what is identical to it.
+//! A term without a loose place inside is *ground*: it matches exactly what is identical to it. An
+//! argument's hole is ground; a ground compound term has none inside.
 
-use crate::wire::{self, Head};
-use larder_term::{atoms, tags, Atom};
+use crate::{
+    constant::{Class, Constant, Span},
+    template::{Hole, Template},
+    wire::{self, Head},
+};
+use larder_term::{tags, Atom};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 /// The places of a few terms.
 pub(crate) type Places = SmallVec<[usize; 8]>;
-
-/// A run of bytes of the constant pool, whose first part is the specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-}
-
-impl Span {
-    pub(crate) fn range(self) -> Range<usize> {
-        self.from..self.to
-    }
-}
 
 /// Where the compound terms of a specification end, and where it has loose places (see the module).
 #[derive(Debug, Default)]
@@ -39,10 +30,11 @@ pub(crate) struct Map {
     loose: SmallVec<[usize; 8]>,
 }
 
-/// A specification's bytes with their map.
+/// A specification's bytes with their map, and with the holes where arguments belong.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
+    holes: &'a [Hole],
     map: &'a Map,
 }
 
@@ -83,7 +75,7 @@ impl Map {
         let run = &bytes[at..];
         let (head, body) = wire::open(run);
         if head == Head::Leaf {
-            if wire::atom(run).is_some_and(is_loose) {
+            if wire::atom(run).is_some_and(wire::is_loose) {
                 self.loose.push(at);
             }
             return (0, at + larder_term::skip(run));
@@ -97,9 +89,33 @@ impl Map {
 }
 
 impl<'a> Source<'a> {
-    /// A specification and its map.
-    pub(crate) fn new(bytes: &'a [u8], map: &'a Map) -> Source<'a> {
-        Source { bytes, map }
+    /// A template and its map.
+    pub(crate) fn new(template: &'a Template, map: &'a Map) -> Source<'a> {
+        Source {
+            bytes: &template.bytes,
+            holes: &template.holes,
+            map,
+        }
+    }
+
+    /// The places of all arguments.
+    pub(crate) fn holes(&self) -> &'a [Hole] {
+        self.holes
+    }
+
+    /// The number and the class of the argument at `at`, if one belongs there.
+    pub(crate) fn argument(&self, at: usize) -> Option<(u32, Class)> {
+        let found = self.holes.partition_point(|hole| (hole.at as usize) < at);
+        let hole = self.holes.get(found)?;
+        (hole.at as usize == at).then_some((found as u32, hole.class))
+    }
+
+    /// The constant at `at`.
+    pub(crate) fn constant(&self, at: usize) -> Constant {
+        match self.argument(at) {
+            Some((index, _)) => Constant::Argument(index),
+            None => Constant::Fixed(self.span(at)),
+        }
     }
 
     /// Where the term at `at` ends.
@@ -175,6 +191,11 @@ impl<'a> Source<'a> {
 
     /// Whether the term at `at` holds no variable, no `'_'` and no map.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
+        let run = &self.bytes[at..];
+        match run[0] {
+            tags::TUPLE | tags::LIST | tags::ILIST | tags::MAP | tags::TREE_MAP => {}
+            _ => return !wire::atom(run).is_some_and(wire::is_loose),
+        }
         let first = self.map.loose.partition_point(|&place| place < at);
         self.map
             .loose
@@ -208,11 +229,6 @@ impl Iterator for Each<'_> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }
-}
-
-/// Whether an atom is a variable or `'_'`.
-pub(crate) fn is_loose(atom: Atom) -> bool {
-    atom == atoms::UNDERSCORE || wire::variable(atom).is_some()
 }
 
 fn part_count(head: Head) -> usize {

@@ -121,10 +121,13 @@ impl<'a> Machine<'a, '_> {
             }
             // The encoding is free of prefixes: a run that begins with the bytes begins with the
             // term.
-            Step::Eq(span) => run.strip_prefix(&self.pool[span.range()]),
-            Step::EqTerm(span) => {
-                let wanted = &self.pool[span.range()];
+            Step::Eq(constant) => run.strip_prefix(self.constants.get(constant)),
+            Step::EqTerm(constant) => {
+                let wanted = self.constants.get(constant);
                 run.strip_prefix(wanted).or_else(|| {
+                    if !self.constants.has_other_forms(constant) {
+                        return None;
+                    }
                     let (term, left) = wire::split(run);
                     raw::whole(term)
                         .identical(raw::whole(wanted))
@@ -192,7 +195,7 @@ impl<'a> Machine<'a, '_> {
             // The keys of small maps come in one order: a key that was passed is not asked for
             // again. Those of large ones may have been passed.
             Step::Key(span) => {
-                let wanted = MapKey::new(&self.pool[span.range()]);
+                let wanted = MapKey::new(self.constants.pool(span));
                 let (left, in_order) = self.frames.last_mut()?;
                 if let Some(value) = wanted.find(run, left) {
                     return Some(value);

@@ -16,13 +16,14 @@
 //! Within other expressions a test is an instruction that gives a boolean.
 
 use crate::{
-    builtins,
+    compare,
+    constant::{Class, Constant, Constants, Span},
     func::{Cmp, Func},
     head::{Match, Shape, Step},
     ir::{Ir, Node, NodeId},
     raw,
     row::Fields,
-    source::Span,
+    template::Hole,
     value::TRUE,
     wire::{self, Head, Short},
 };
@@ -44,19 +45,23 @@ pub(crate) type Tests = SmallVec<[Test; 4]>;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Is {
     /// These bytes; or, for `false`, others.
-    Bytes(Span, bool),
+    Bytes(Constant, bool),
     /// Identical to a constant that may have other bytes.
-    Term(Span),
+    Term(Constant),
     /// So compared to an integer.
     Int(Cmp, i64),
+    /// So compared to an argument, an integer of 64 bits.
+    IntArgument(Cmp, u32),
     /// So compared to a float, by value.
     Float(Cmp, f64),
     /// So compared to a constant.
-    Const(Cmp, Span),
+    Const(Cmp, Constant),
     /// Of a type.
     Type(Type),
     /// So compared to the element at this position.
     Pair(Cmp, usize),
+    /// What these steps match, from one to another. They bind nothing and remember nothing.
+    Steps(u32, u32),
     /// A tuple of so many elements, of which the first is this atom.
     Record(Span, usize),
     /// The atom `true`.
@@ -77,38 +82,92 @@ enum Type {
 }
 
 impl Test {
-    /// Whether the row passes. It has an element at the position.
+    /// Whether the row passes. It has an element at the position. `head`: that of the test's clause.
     #[inline]
-    pub(crate) fn passes(self, fields: &mut Fields<'_>, pool: &[u8]) -> bool {
+    pub(crate) fn passes(
+        self,
+        head: &Match,
+        fields: &mut Fields<'_>,
+        constants: &Constants<'_>,
+    ) -> bool {
         if let Is::Pair(cmp, other) = self.is {
             return pair(cmp, fields, self.position, other);
         }
         let run = fields.run(self.position);
         match self.is {
-            Is::Int(cmp, n) => match wire::int(run) {
-                Some(value) => builtins::compare_ints(cmp, value, n),
-                None => compare_to_int(cmp, run, n),
-            },
+            Is::Int(cmp, n) => compare_to_int(cmp, run, n),
+            Is::IntArgument(cmp, index) => {
+                let n = constants.int(index);
+                n.is_some_and(|n| compare_to_int(cmp, run, n))
+            }
             // The encoding is free of prefixes: a run that begins with the bytes begins with the
             // term.
-            Is::Bytes(span, is) => begins(run, &pool[span.range()]) == is,
+            Is::Bytes(constant, is) => begins(run, constants.get(constant)) == is,
             Is::Type(ty) => run.first().is_some_and(|&tag| ty.has(tag)),
+            Is::Steps(from, to) => matches(&head.steps[from as usize..to as usize], run, constants),
             Is::True => begins(run, TRUE),
             Is::Float(cmp, x) => compare_to_float(cmp, run, x),
-            Is::Const(cmp, span) => compare_to_constant(cmp, run, &pool[span.range()]),
+            Is::Const(cmp, constant) => compare_to_constant(cmp, run, constants.get(constant)),
             Is::Record(tag, arity) => match wire::open(run) {
                 (Head::Tuple(n), at) => {
-                    n == arity && n > 0 && begins(&run[at..], &pool[tag.range()])
+                    n == arity && n > 0 && begins(&run[at..], constants.pool(tag))
                 }
                 _ => false,
             },
-            Is::Term(span) => {
-                let wanted = &pool[span.range()];
-                begins(run, wanted) || raw::view(run).identical(raw::whole(wanted))
-            }
+            Is::Term(constant) => is_constant(run, constant, constants),
             Is::Pair(..) => false,
         }
     }
+}
+
+/// Whether the begin of a run is what steps match that bind nothing and remember nothing.
+#[inline(never)]
+fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
+    for step in steps {
+        let used = match *step {
+            Step::Eq(constant) => {
+                let wanted = constants.get(constant);
+                begins(run, wanted).then_some(wanted.len())
+            }
+            Step::Skip => Some(larder_term::skip(run)),
+            Step::EqTerm(constant) => {
+                is_constant(run, constant, constants).then(|| larder_term::skip(run))
+            }
+            _ => match (*step, wire::open(run)) {
+                (Step::Tuple(wanted), (Head::Tuple(n), at))
+                | (Step::List(wanted), (Head::List(n), at))
+                | (Step::Improper(wanted), (Head::Improper(n), at)) => {
+                    (n == wanted as usize).then_some(at)
+                }
+                _ => None,
+            },
+        };
+        match used {
+            Some(used) => run = &run[used..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Whether a step may be one of a test.
+fn is_test(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Skip
+            | Step::Eq(_)
+            | Step::EqTerm(_)
+            | Step::Tuple(_)
+            | Step::List(_)
+            | Step::Improper(_)
+    )
+}
+
+/// Whether a run begins with a term that is identical to a constant.
+fn is_constant(run: &[u8], constant: Constant, constants: &Constants<'_>) -> bool {
+    let wanted = constants.get(constant);
+    begins(run, wanted)
+        || constants.has_other_forms(constant) && raw::view(run).identical(raw::whole(wanted))
 }
 
 impl Type {
@@ -164,20 +223,23 @@ fn pair(cmp: Cmp, fields: &mut Fields<'_>, position: usize, other: usize) -> boo
     let other = fields.run(other);
     let run = fields.run(position);
     match (wire::int(run), wire::int(other)) {
-        (Some(a), Some(b)) => builtins::compare_ints(cmp, a, b),
+        (Some(a), Some(b)) => compare::compare_ints(cmp, a, b),
         _ => compare_runs(cmp, run, other),
     }
 }
 
 #[inline(never)]
 fn compare_runs(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
-    builtins::compare_flat(cmp, raw::view(a), raw::view(b))
+    compare::compare_flat(cmp, raw::view(a), raw::view(b))
 }
 
 /// The comparison of anything with a constant.
 fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
+    if let (Some(x), false) = (wire::float(constant), cmp.is_exact()) {
+        return compare_to_float(cmp, run, x);
+    }
     if let (Some(a), Some(b)) = (wire::binary(run), wire::binary(constant)) {
-        return builtins::holds(cmp, a.cmp(b));
+        return compare::holds(cmp, a.cmp(b));
     }
     let equal = match cmp {
         Cmp::Eq | Cmp::Same | Cmp::Ne | Cmp::NotSame => equal(run, constant),
@@ -212,9 +274,20 @@ fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
     Some(true)
 }
 
-/// The comparison of what is no small integer with one.
-#[cold]
+/// The comparison of anything with an integer.
+#[inline]
 fn compare_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
+    match wire::int(run) {
+        Some(value) => compare::compare_ints(cmp, value, n),
+        None => compare_other_to_int(cmp, run, n),
+    }
+}
+
+#[cold]
+fn compare_other_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
+    if cmp.is_exact() {
+        return cmp == Cmp::NotSame;
+    }
     compare_runs(cmp, run, Short::int(n).bytes())
 }
 
@@ -222,7 +295,7 @@ fn compare_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
 #[inline]
 fn compare_to_float(cmp: Cmp, run: &[u8], x: f64) -> bool {
     if let Some(order) = wire::float(run).and_then(|value| value.partial_cmp(&x)) {
-        return builtins::holds(cmp, order);
+        return compare::holds(cmp, order);
     }
     let mut constant = [tags::FLOAT; 9];
     constant[1..].copy_from_slice(&x.to_le_bytes());
@@ -254,8 +327,15 @@ pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
                 Some(other) => Is::Pair(Cmp::Same, other),
                 None => return true,
             },
-            [Step::Eq(span)] => Is::Bytes(span, true),
-            [Step::EqTerm(span)] => Is::Term(span),
+            [Step::Eq(constant)] => Is::Bytes(constant, true),
+            [Step::EqTerm(constant)] => Is::Term(constant),
+            ref nested if nested.iter().all(is_test) => {
+                // What comes behind the last step that may fail need not be walked over.
+                let fails = |step: &Step| *step != Step::Skip;
+                let used = nested.iter().rposition(fails).map_or(0, |last| last + 1);
+                let from = element.steps.start;
+                Is::Steps(from as u32, (from + used) as u32)
+            }
             _ => return true,
         };
         tests.push(Test { position, is });
@@ -274,6 +354,8 @@ const MOST_ARITY: i64 = 1 << 24;
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) ir: &'a Ir,
+    /// What is known of the arguments.
+    pub(crate) holes: &'a [Hole],
     /// Where each variable is bound, if it is an element.
     pub(crate) places: &'a [Option<usize>],
     /// How many elements the row has, if the head says so.
@@ -314,11 +396,11 @@ impl Reader<'_> {
                 }),
                 (Some(position), None) => Some(Test {
                     position,
-                    is: compares(pool, cmp, constant(b)?),
+                    is: self.compares(pool, cmp, constant(b)?),
                 }),
                 (None, Some(position)) => Some(Test {
                     position,
-                    is: compares(pool, cmp.flipped(), constant(a)?),
+                    is: self.compares(pool, cmp.flipped(), constant(a)?),
                 }),
                 (None, None) => None,
             },
@@ -327,9 +409,12 @@ impl Reader<'_> {
                 is: Is::Type(Type::of(func)?),
             }),
             (Func::IsRecord, &[a, tag, arity]) => {
-                let (tag, arity) = (constant(tag)?, constant(arity)?);
-                let arity =
-                    wire::int(&pool[arity.range()]).filter(|n| (0..MOST_ARITY).contains(n))?;
+                // Neither is an argument.
+                let Constant::Fixed(tag) = constant(tag)? else {
+                    return None;
+                };
+                let arity = wire::int(constant(arity)?.fixed(pool)?)
+                    .filter(|n| (0..MOST_ARITY).contains(n))?;
                 wire::atom(&pool[tag.range()])?;
                 Some(Test {
                     position: position(a)?,
@@ -337,6 +422,40 @@ impl Reader<'_> {
                 })
             }
             _ => None,
+        }
+    }
+
+    /// The comparison with a constant.
+    fn compares(&self, pool: &[u8], cmp: Cmp, constant: Constant) -> Is {
+        let equal = match cmp {
+            Cmp::Same | Cmp::Eq => Some(true),
+            Cmp::NotSame | Cmp::Ne => Some(false),
+            _ => None,
+        };
+        let bytes = match constant {
+            Constant::Fixed(span) => &pool[span.range()],
+            Constant::Argument(index) => {
+                return match (self.holes[index as usize].class, equal) {
+                    (Class::Int, _) => Is::IntArgument(cmp, index),
+                    (Class::Plain, Some(equal)) => Is::Bytes(constant, equal),
+                    _ => Is::Const(cmp, constant),
+                };
+            }
+        };
+        if let Some(n) = wire::int(bytes) {
+            return Is::Int(cmp, n);
+        }
+        if let (Some(x), false) = (wire::float(bytes), cmp.is_exact()) {
+            return Is::Float(cmp, x);
+        }
+        // Equal to nothing with other bytes.
+        let plain = matches!(
+            bytes.first(),
+            Some(&(tags::ATOM1..=tags::ATOM4 | tags::BIN))
+        );
+        match equal {
+            Some(equal) if plain && !wire::may_hold_handles(bytes) => Is::Bytes(constant, equal),
+            _ => Is::Const(cmp, constant),
         }
     }
 
@@ -349,7 +468,7 @@ impl Reader<'_> {
                 let &[position, tuple] = self.ir.of(parts) else {
                     return None;
                 };
-                let position = wire::int(&pool[self.ir.constant(position)?.range()])?;
+                let position = wire::int(self.ir.constant(position)?.fixed(pool)?)?;
                 let position = usize::try_from(position).ok().filter(|&p| p > 0)?;
                 let has = match self.arity {
                     Some(arity) => position <= arity,
@@ -362,28 +481,6 @@ impl Reader<'_> {
     }
 }
 
-/// The comparison with a constant.
-fn compares(pool: &[u8], cmp: Cmp, span: Span) -> Is {
-    let bytes = &pool[span.range()];
-    if let Some(n) = wire::int(bytes) {
-        return Is::Int(cmp, n);
-    }
-    let exact = matches!(cmp, Cmp::Same | Cmp::NotSame);
-    if let (Some(x), false) = (wire::float(bytes), exact) {
-        return Is::Float(cmp, x);
-    }
-    // Equal to nothing with other bytes.
-    let plain = matches!(
-        bytes.first(),
-        Some(&(tags::ATOM1..=tags::ATOM4 | tags::BIN))
-    );
-    match cmp {
-        Cmp::Same | Cmp::Eq if plain && !wire::may_hold_handles(bytes) => Is::Bytes(span, true),
-        Cmp::NotSame | Cmp::Ne if plain && !wire::may_hold_handles(bytes) => Is::Bytes(span, false),
-        _ => Is::Const(cmp, span),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::Program;
@@ -393,7 +490,7 @@ mod tests {
     fn left(spec: &str) -> usize {
         let spec: Term = spec.parse().unwrap();
         let program = Program::compile(spec.as_ref()).unwrap();
-        program.clauses[0].checks().len()
+        program.code.clauses[0].checks.len()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The machine's values, and the scratch memory that runs share.
 
-use crate::source::Span;
+use crate::constant::Span;
 use larder_term::{atoms, tags};
 use smallvec::SmallVec;
 

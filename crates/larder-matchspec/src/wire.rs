@@ -4,7 +4,7 @@
 //! A *run* here is a slice that begins with a whole term and may go on after it. Everything else
 //! about terms is left to `larder_term`.
 
-use larder_term::{tags, Atom};
+use larder_term::{atoms, tags, Atom};
 
 /// The head of a term: what it holds, and how many terms follow as its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +127,17 @@ pub(crate) fn variable(atom: Atom) -> Option<u32> {
     u32::try_from(number).ok()
 }
 
+/// Whether an atom is a variable or `'_'`.
+#[inline]
+pub(crate) fn is_loose(atom: Atom) -> bool {
+    match atom.id() {
+        id if id == atoms::UNDERSCORE.id() => true,
+        // Those that are interned first: only these are variables.
+        id if id <= atoms::V5.id() => id >= atoms::V1.id(),
+        _ => variable(atom).is_some(),
+    }
+}
+
 /// A term in small space: an integer or an atom, as canonical bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Short {
@@ -172,11 +183,22 @@ impl Short {
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
+
+    /// Appends the canonical bytes. To append so many that their number is known, and to take some
+    /// back, is quicker than a copy of unknown length.
+    #[inline]
+    pub(crate) fn push_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes);
+        out.truncate(out.len() + usize::from(self.len) - self.bytes.len());
+    }
 }
 
 /// Appends the head of a compound term with `n` parts (pairs, for a map).
 #[inline]
 pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
+    if n < 0x80 {
+        return out.extend_from_slice(&[tag, n as u8]);
+    }
     out.push(tag);
     push_count(out, n);
 }

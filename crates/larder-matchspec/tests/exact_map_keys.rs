@@ -1,7 +1,7 @@
 //! Keys with maps on a host that takes them for themselves. It is said for a whole process, so
 //! these tests have one of their own.
 
-use larder_matchspec::{set_exact_map_keys, BoundKey, KeyOrder, Plan, Program};
+use larder_matchspec::{set_exact_map_keys, KeyOrder, Plan, Program};
 use larder_term::Term;
 
 fn plan(spec: &str, order: KeyOrder) -> Plan {
@@ -41,11 +41,12 @@ fn with_a_variable_anywhere_it_is_a_pattern() {
 }
 
 #[test]
-fn a_specification_of_one_clause_is_taken_apart() {
+fn the_only_clause_names_the_key() {
     set_exact_map_keys(true);
     let bound = |spec: &str| {
         let spec: Term = spec.parse().unwrap();
-        BoundKey::of_spec(spec.as_ref(), 1).map(|bound| Term::from(bound.key))
+        let program = Program::compile(spec.as_ref()).unwrap();
+        program.bound_key(1).map(Term::from)
     };
     let key = bound("[{{{x,#{a=>[1]}},'$1'},[],['$1']}]");
     assert_eq!(key, Some("{x,#{a=>[1]}}".parse().unwrap()));

@@ -119,9 +119,10 @@ impl Atom {
         INTERNER.texts.get(id as usize).map(|_| Atom(id))
     }
 
-    /// The atom with an id that encoded bytes hold.
+    /// The atom with an id that is known to be one's, as ids in encoded bytes are. Of any other id
+    /// comes an atom whose text is empty.
     #[inline]
-    pub(crate) const fn trusted(id: u32) -> Atom {
+    pub const fn trusted(id: u32) -> Atom {
         Atom(id)
     }
 

@@ -4,7 +4,6 @@ use larder::api::{Larder, Table};
 use larder::{Budget, Direction, Error, Output, ScanStep};
 use larder_matchspec::{Context, Program};
 use larder_term::{atoms, term, text, Term};
-use std::sync::Arc;
 use std::time::Duration;
 
 fn tables() -> Vec<(Table, &'static str)> {
@@ -156,7 +155,7 @@ fn bags_with_many_objects_a_key() {
 /// budget a step.
 fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<Term> {
     let spec = text::parse(spec).unwrap();
-    let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+    let program = Program::compile(spec.as_ref()).unwrap();
     let nobody = Term::from(atoms::UNDEFINED);
     let ctx = Context {
         self_pid: nobody.as_ref(),
@@ -167,7 +166,7 @@ fn in_chunks(t: &Table, spec: &str, limit: usize, direction: Direction) -> Vec<T
     let mut found = Vec::new();
     let mut continuation: Option<Vec<u8>> = None;
     loop {
-        let program = Arc::clone(&program);
+        let program = program.clone();
         let mut job = match &continuation {
             None => table.select(who, program, direction, Some(limit)),
             Some(at) => table.select_resume(who, program, direction, Some(limit), at),
@@ -234,7 +233,7 @@ fn chunks_and_slices_give_the_same() {
 fn slices_of_a_bag_meet_what_stays_exactly_once() {
     const STAY: i64 = 2000;
     let spec = text::parse("[{{'$1','$2'},[{'<','$2',2000}],['$_']}]").unwrap();
-    let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+    let program = Program::compile(spec.as_ref()).unwrap();
     let key_of = |i: i64| match i % 3 {
         0 => i,
         1 => 10_000 + i / 20,
@@ -256,7 +255,7 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
             let (table, mut found, mut turn) = (t.engine_table(), Vec::new(), 0);
             let way = Direction::Forward;
             let mut select = table
-                .select(table.owner(), Arc::clone(&program), way, limit)
+                .select(table.owner(), program.clone(), way, limit)
                 .unwrap();
             loop {
                 let mut sink = |output: Output<'_>| match output {
@@ -311,18 +310,18 @@ fn slices_of_a_bag_meet_what_stays_exactly_once() {
 fn slices_without_order_meet_what_stays_exactly_once() {
     const STAY: i64 = 3000;
     let spec = text::parse("[{{'$1','_'},[{'<','$1',3000}],['$1']}]").unwrap();
-    let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+    let program = Program::compile(spec.as_ref()).unwrap();
     let spec = text::parse("[{{'$1','_'},[{'<','$1',3000}],[true]}]").unwrap();
-    let test = Arc::new(Program::compile(spec.as_ref()).unwrap());
+    let test = Program::compile(spec.as_ref()).unwrap();
     for (t, kind) in tables() {
         for units in [1, 7, 100, 1000] {
             fill(&t, STAY);
             let table = t.engine_table();
             let owner = table.owner();
             let mut select = table
-                .select(owner, Arc::clone(&program), Direction::Forward, None)
+                .select(owner, program.clone(), Direction::Forward, None)
                 .unwrap();
-            let mut count = table.select_count(owner, Arc::clone(&test)).unwrap();
+            let mut count = table.select_count(owner, test.clone()).unwrap();
             let (mut found, mut turn, mut open) = (Vec::new(), 0, (true, true));
             while open.0 || open.1 {
                 let budget = || Budget::new(units, Duration::from_secs(9));
@@ -354,7 +353,7 @@ fn slices_without_order_meet_what_stays_exactly_once() {
             let all = numbers(0..STAY);
             assert!(sorted(found) == all, "{kind} {units}");
             assert_eq!(count.count(), STAY as u64, "{kind} {units}");
-            let mut delete = table.select_delete(owner, Arc::clone(&test)).unwrap();
+            let mut delete = table.select_delete(owner, test.clone()).unwrap();
             let budget = || Budget::new(units, Duration::from_secs(9));
             while delete.step(&mut budget(), &Context::none()).unwrap() == larder::Step::More {}
             assert_eq!(delete.count(), STAY as u64, "{kind} {units}");
@@ -368,7 +367,7 @@ fn continuations_that_are_none() {
     for (t, _) in tables() {
         fill(&t, 10);
         let spec = text::parse("[{'_',[],['$_']}]").unwrap();
-        let program = Arc::new(Program::compile(spec.as_ref()).unwrap());
+        let program = Program::compile(spec.as_ref()).unwrap();
         let table = t.engine_table();
         for bytes in [
             &[][..],
@@ -378,7 +377,7 @@ fn continuations_that_are_none() {
             &[1; 9],
             &[0; 10],
         ] {
-            let program = Arc::clone(&program);
+            let program = program.clone();
             let job = table.select_resume(table.owner(), program, Direction::Forward, None, bytes);
             assert!(
                 matches!(job.err(), Some(Error::BadContinuation)),

@@ -185,7 +185,7 @@ impl EngineHand<'_> {
         }
     }
 
-    fn run(&self, program: Arc<Program>) -> u64 {
+    fn run(&self, program: Program) -> u64 {
         let nobody = Term::from(atoms::UNDEFINED);
         let context = Context {
             self_pid: nobody.as_ref(),
@@ -294,8 +294,8 @@ impl Hand for EngineHand<'_> {
     }
 }
 
-fn program(spec: &Term) -> Arc<Program> {
-    Arc::new(Program::compile(spec.as_ref()).expect("the specification is right"))
+fn program(spec: &Term) -> Program {
+    Program::compile(spec.as_ref()).expect("the specification is right")
 }
 
 /// A table that forgets a key now and then: what a study must find.

@@ -6,7 +6,7 @@
 //! the scan goes the way that was asked for; what a slice found is put in front back to front, and
 //! Erlang reverses the whole.
 
-use super::spec::{self, Compiled, Surroundings, What, PROGRAMS};
+use super::spec::{self, Surroundings, What, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
@@ -44,7 +44,7 @@ enum Job {
 
 /// What a continuation says besides the place: {Table, Limit, Direction, Place, Program}.
 struct Again {
-    program: Arc<Program>,
+    program: Program,
     limit: usize,
     direction: Direction,
 }
@@ -64,37 +64,31 @@ fn what(kind: Word) -> What {
 }
 
 /// The program that the arguments ask for.
-fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Arc<Program>, Raise> {
+fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
     if what.is_none() && spec == layout::NIL {
         return spec::nothing();
     }
-    spec::prepare(call, spec, what, None, |prepared| Ok(prepared.program))
+    spec::prepare(call, spec, what)
 }
 
-/// Calls `at` with the key that the specification names and the program for the rest of it, or
-/// `all` with its program.
+/// Calls `at` with the key that the program names, or `all` with the program if it names none.
 fn prepared(
     call: &Call<'_>,
     table: &Arc<Table>,
-    (what, spec): (What, Word),
+    program: Program,
     at: impl FnOnce(Point<'_>) -> Result<Word, larder::Error>,
-    all: impl FnOnce(Arc<Program>, Surroundings) -> Reply,
+    all: impl FnOnce(Program, Surroundings) -> Reply,
 ) -> Reply {
-    if what.is_none() && spec == layout::NIL {
-        return all(spec::nothing()?, Surroundings::none());
-    }
-    spec::prepare(call, spec, what, Some(table.keypos()), |prepared| {
-        let around = Surroundings::new(call, &prepared.program)?;
-        let Some(key) = prepared.key else {
-            return all(prepared.program, around);
-        };
-        let point = Point {
-            key,
-            program: &prepared.program,
-            context: &around.context(),
-        };
-        answer(call, table, at(point))
-    })
+    let around = Surroundings::new(call, &program)?;
+    let Some(key) = program.bound_key(table.keypos()) else {
+        return all(program, around);
+    };
+    let point = Point {
+        key,
+        program: &program,
+        context: &around.context(),
+    };
+    answer(call, table, at(point))
 }
 
 /// The way that a word says.
@@ -133,7 +127,8 @@ pub fn select_all(call: &Call<'_>) -> Reply {
             let job = answer(call, table, table.select(who, program, way, None))?;
             begin(call, Arc::clone(table), around, Job::All(job))
         };
-        prepared(call, table, (what(call.args[1]), call.args[2]), at, all)
+        let program = compile(call, what(call.args[1]), call.args[2])?;
+        prepared(call, table, program, at, all)
     })
 }
 
@@ -147,30 +142,56 @@ pub fn every(call: &Call<'_>) -> Reply {
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {[Result], Continuation} | {more, [Result],
 /// Continuation} | '$end_of_table'; see `some`.
 pub fn select_some(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
-    let program = compile(call, what(call.args[1]), call.args[2])?;
-    let limit = limit(call.args[3])?;
-    let direction = direction(call.args[4]);
-    let around = Surroundings::new(call, &program)?;
-    let job = answer(
-        call,
-        &table,
-        table.select(who(call), Arc::clone(&program), direction, Some(limit)),
-    )?;
-    begin(
-        call,
-        table,
-        around,
-        Job::Some(
-            job,
-            Again {
-                program,
-                limit,
-                direction,
-            },
-        ),
-    )
+    tables::with(call, call.args[0], |table| {
+        let who = who(call);
+        answer(call, table, table.check_read(who))?;
+        let program = compile(call, what(call.args[1]), call.args[2])?;
+        let limit = limit(call.args[3])?;
+        let around = Surroundings::new(call, &program)?;
+        if let Some(key) = program.bound_key(table.keypos()) {
+            let point = Point {
+                key,
+                program: &program,
+                context: &around.context(),
+            };
+            if let Some(few) = answer(call, table, some_at(call, table, point, limit))? {
+                return Ok(few);
+            }
+        }
+        let direction = direction(call.args[4]);
+        let job = table.select(who, program.clone(), direction, Some(limit));
+        let job = answer(call, table, job)?;
+        let again = Again {
+            program,
+            limit,
+            direction,
+        };
+        begin(call, Arc::clone(table), around, Job::Some(job, again))
+    })
+}
+
+/// The results under a key, which are all, unless there are more objects than the limit allows.
+fn some_at(
+    call: &Call<'_>,
+    table: &Table,
+    point: Point<'_>,
+    limit: usize,
+) -> Result<Option<Word>, larder::Error> {
+    let mut words = SmallVec::<[Word; 8]>::new();
+    larder::with_local(|local| {
+        table.select_point(local, who(call), point, &mut |output| {
+            if words.len() <= limit {
+                words.push(word(call, &output));
+            }
+        })
+    })?;
+    // As `ets`, which knows that nothing is left when the keys are given, and only then.
+    let end = atoms::END_OF_TABLE.word();
+    Ok(match words.len() {
+        0 => Some(end),
+        n if n <= limit => Some(call.tuple(&[call.list(&words), end])),
+        _ => None,
+    })
 }
 
 /// A limit: a small integer, as `ets` has it.
@@ -185,25 +206,17 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     let &[id, amount, way, place, program] = call.args else {
         return Err(BADARG);
     };
-    let Some(Compiled(program)) = PROGRAMS.get(call.env, program) else {
-        return Err(BADARG);
-    };
+    let program = PROGRAMS.get(call.env, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(amount)?, direction(way));
     let table = tables::get(call, id)?;
     let again = Again {
-        program: Arc::clone(program),
+        program: program.clone(),
         limit,
         direction,
     };
     let around = Surroundings::new(call, program)?;
-    let job = table.select_resume(
-        who(call),
-        Arc::clone(program),
-        direction,
-        Some(limit),
-        place,
-    );
+    let job = table.select_resume(who(call), program.clone(), direction, Some(limit), place);
     begin(
         call,
         Arc::clone(&table),
@@ -225,7 +238,8 @@ pub fn select_count(call: &Call<'_>) -> Reply {
             let job = answer(call, table, table.select_count(who, program))?;
             begin(call, Arc::clone(table), around, Job::Count(job))
         };
-        prepared(call, table, (None, call.args[1]), at, all)
+        let program = compile(call, None, call.args[1])?;
+        prepared(call, table, program, at, all)
     })
 }
 
@@ -251,22 +265,30 @@ fn delete(call: &Call<'_>, what: What) -> Reply {
             let job = answer(call, table, table.select_delete(who, program))?;
             begin(call, Arc::clone(table), around, Job::Delete(job))
         };
-        prepared(call, table, (what, call.args[1]), at, all)
+        let program = compile(call, what, call.args[1])?;
+        prepared(call, table, program, at, all)
     })
 }
 
 /// select_replace(Table, Spec) -> Count.
 pub fn select_replace(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    if table.kind() == TableKind::Bag {
-        answer(call, &table, table.check_write(who(call)))?;
-        return Err(Raise::Cause(atoms::TABLE_TYPE));
-    }
-    answer(call, &table, table.check_write(who(call)))?;
-    let program = compile(call, None, call.args[1])?;
-    let around = Surroundings::new(call, &program)?;
-    let job = answer(call, &table, table.select_replace(who(call), program))?;
-    begin(call, table, around, Job::Replace(job))
+    tables::with(call, call.args[0], |table| {
+        let who = who(call);
+        answer(call, table, table.check_write(who))?;
+        if table.kind() == TableKind::Bag {
+            return Err(Raise::Cause(atoms::TABLE_TYPE));
+        }
+        let at = |point: Point<'_>| {
+            let count = larder::with_local(|local| table.replace_point(local, who, point))?;
+            Ok(call.int(count as i64))
+        };
+        let all = |program, around| {
+            let job = answer(call, table, table.select_replace(who, program))?;
+            begin(call, Arc::clone(table), around, Job::Replace(job))
+        };
+        let program = compile(call, None, call.args[1])?;
+        prepared(call, table, program, at, all)
+    })
 }
 
 fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
@@ -462,9 +484,7 @@ fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) ->
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
-    let program = PROGRAMS
-        .make(Compiled(Arc::clone(&again.program)))
-        .term(call.env);
+    let program = PROGRAMS.make(again.program.clone()).term(call.env);
     call.tuple(&[
         tables::reference(call.env, &scan.table),
         call.int(again.limit as i64),

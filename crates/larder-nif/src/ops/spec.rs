@@ -3,7 +3,7 @@
 use super::single::weight;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
-use crate::layout::{self, node};
+use crate::layout::{self, node, Kind};
 use crate::resource::Registered;
 use crate::sys::*;
 use crate::terms::atoms;
@@ -11,17 +11,15 @@ use crate::terms::decode;
 use crate::terms::encode;
 use larder::Budget;
 use larder_matchspec::{
-    compile_pattern, BoundKey, CompileError, Context, Fault, Outcome, Pattern, Program, Scratch,
+    compile_pattern, Class, Code, CompileError, Context, Fault, Found, Look, Outcome, Pattern,
+    Program, Scratch, Template, Terms, LONGEST_PLAIN,
 };
-use larder_term::{Mode, Term, TermBuf, TermRef};
-use std::cell::{Cell, RefCell};
+use larder_term::{Atom, Mode, Term, TermBuf, TermRef};
+use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A compiled match specification as a resource.
-pub struct Compiled(pub Arc<Program>);
-
 /// Compiled match specifications.
-pub static PROGRAMS: Registered<Compiled> = Registered::new();
+pub static PROGRAMS: Registered<Program> = Registered::new();
 
 /// What a program asks of the host, in the host's words: nothing, for most programs.
 pub struct Surroundings(Option<(Term, larder_term::Atom)>);
@@ -66,156 +64,199 @@ fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
 /// fit.
 pub type What = Option<Pattern>;
 
-/// A program that was compiled on this thread, and what of. Specifications that hold handles are
-/// not kept: a handle has other bytes each time.
-struct Kept {
-    what: What,
-    bytes: Box<[u8]>,
-    program: Arc<Program>,
-}
-
 /// How many programs a thread keeps.
 const KEPT: usize = 64;
-/// The longest specification that is kept, in bytes.
+/// The longest template that is kept, in bytes.
 const LONGEST_KEPT: usize = 512;
 
+/// What a thread has for its programs.
+#[derive(Default)]
+struct Thread {
+    /// The programs that were compiled last, without their arguments, by a hash of their templates.
+    /// Calls whose specifications differ in constants alone share one.
+    kept: Vec<Option<Arc<Code>>>,
+    /// Where templates are read.
+    template: Template,
+    /// Where arguments are encoded.
+    buffer: TermBuf,
+}
+
 thread_local! {
-    /// The programs that were compiled last, by a hash of what they were made of. A specification
-    /// that is used again and again (most are written in a module's text) is encoded each time, but
-    /// compiled once.
-    static PROGRAMS_KEPT: RefCell<Vec<Option<Kept>>> = const { RefCell::new(Vec::new()) };
-    /// Where specifications are encoded.
-    static SPEC: Cell<Option<TermBuf>> = const { Cell::new(None) };
-    /// Where what is left of a specification without its key is put together.
-    static REST: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static THREAD: RefCell<Thread> = RefCell::default();
 }
 
-/// The place of a specification among those kept: any place will do, but the same each time.
-fn place(bytes: &[u8], what: What) -> usize {
-    let seed = what.map_or(0, |pattern| pattern as u64 + 1);
-    let mix = |hash: u64, word: u64| {
-        (hash ^ word)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .rotate_left(29)
-    };
-    let words = bytes.chunks_exact(8);
-    let rest = words.remainder().iter().map(|&byte| u64::from(byte));
-    let words = words.map(|word| word.try_into().map_or(0, u64::from_le_bytes));
-    let hash = words.chain(rest).fold(seed, mix);
-    (hash >> 7) as usize % KEPT
-}
+/// The host's terms, to read templates off.
+struct Words(*mut Env);
 
-/// The program for a specification that was encoded: one that is kept, or a new one. `keeps`:
-/// whether it may be kept.
-fn program_of(spec: TermRef<'_>, what: What, keeps: bool) -> Result<Arc<Program>, CompileError> {
-    let bytes = spec.bytes();
-    let make = || {
-        Ok(Arc::new(match what {
-            None => Program::compile(spec)?,
-            Some(pattern) => compile_pattern(spec, pattern)?,
-        }))
-    };
-    if bytes.len() > LONGEST_KEPT || !keeps {
-        return make();
-    }
-    PROGRAMS_KEPT.with_borrow_mut(|kept| {
-        kept.resize_with(KEPT, || None);
-        let slot = &mut kept[place(bytes, what)];
-        if let Some(kept) = slot {
-            if kept.what == what && *kept.bytes == *bytes {
-                return Ok(Arc::clone(&kept.program));
-            }
+impl Terms for Words {
+    type Term = Word;
+
+    #[inline]
+    fn look(&self, word: Word) -> Look<Word> {
+        if let Some((head, tail)) = layout::cell(word) {
+            return Look::Cell(head, tail);
         }
-        let program = make()?;
-        *slot = Some(Kept {
-            what,
-            bytes: bytes.into(),
-            program: Arc::clone(&program),
-        });
-        Ok(program)
-    })
-}
-
-/// What a specification came to.
-pub struct Prepared<'a> {
-    /// The key of what it looks for, if it names one: then the program is that for the rest of it.
-    pub key: Option<TermRef<'a>>,
-    /// Its program.
-    pub program: Arc<Program>,
-}
-
-/// Calls `f` with what a specification that is a term of the host comes to. With a position of the
-/// key, its key and its rest are told apart.
-pub fn prepare<R>(
-    call: &Call<'_>,
-    word: Word,
-    what: What,
-    keypos: Option<usize>,
-    f: impl FnOnce(Prepared<'_>) -> Result<R, Raise>,
-) -> Result<R, Raise> {
-    let mut buffer = SPEC.take().unwrap_or_else(|| TermBuf::new(Mode::Shared));
-    buffer
-        .encode(|out| encode::term(call.env, word, out))
-        .map_err(|_| BADARG)?;
-    let spec = buffer.term().ok_or(BADARG)?;
-    let plain = !spec.has_handles();
-    let bound = keypos.and_then(|keypos| match what {
-        None => BoundKey::of_spec(spec, keypos),
-        Some(_) => BoundKey::of_pattern(spec, keypos),
-    });
-    let program = match &bound {
-        None => program_of(spec, what, plain),
-        Some(bound) => {
-            let mut rest = REST.take();
-            let without = bound.write_rest(&mut rest);
-            let program = program_of(without, what, plain || !without.has_handles());
-            if rest.capacity() <= LONGEST_KEPT {
-                REST.set(rest);
-            }
-            program
+        if layout::is_atom(word) {
+            return Look::Atom(Atom::trusted(atoms::id_of(self.0, word)));
         }
-    };
-    let program = program.map_err(|error| match (what, error.what) {
-        (None, Fault::TooDeep) => Raise::Cause(atoms::SYSTEM_LIMIT),
-        _ => BADARG,
-    })?;
-    let key = bound.map(|bound| bound.key);
-    let result = f(Prepared { key, program });
-    // A buffer that holds handles would keep alive what they lead to.
-    if plain && spec.bytes().len() <= LONGEST_KEPT {
-        SPEC.set(Some(buffer));
+        if word == layout::NIL {
+            return Look::Nil;
+        }
+        if !layout::is_boxed(word) {
+            let is_small = layout::small(word).is_some();
+            return Look::Leaf(if is_small { Class::Int } else { Class::Other });
+        }
+        match layout::kind(word) {
+            Kind::Tuple => Look::Tuple(layout::tuple(word).map_or(0, <[Word]>::len)),
+            Kind::Map => Look::Map,
+            Kind::Float => Look::Leaf(Class::Float),
+            Kind::HeapBinary => {
+                let bytes = layout::heap_binary(word);
+                Look::Leaf(match bytes {
+                    Some(bytes) if bytes.len() <= LONGEST_PLAIN => Class::Plain,
+                    _ => Class::Other,
+                })
+            }
+            // Integers of 64 bits are among these. As other terms they are compared as well.
+            Kind::Positive | Kind::Negative => Look::Leaf(Class::Other),
+            Kind::Other if self.is_map(word) => Look::Map,
+            _ => Look::Leaf(Class::Other),
+        }
     }
-    result
+
+    #[inline]
+    fn elements(&self, word: Word) -> impl Iterator<Item = Word> {
+        layout::tuple(word).unwrap_or(&[]).iter().copied()
+    }
+
+    fn write(&self, word: Word, out: &mut Vec<u8>) -> bool {
+        let mut buffer = TermBuf::default();
+        let written = buffer.encode(|out| encode::term(self.0, word, out));
+        match buffer.term().filter(|term| !term.has_handles()) {
+            Some(term) if written.is_ok() => {
+                out.extend_from_slice(term.bytes());
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Words {
+    /// Whether a term whose layout is not known is a map.
+    #[cold]
+    fn is_map(&self, word: Word) -> bool {
+        // SAFETY: the environment and the term are the running call's.
+        unsafe { enif_term_type(self.0, word) == term_type::MAP }
+    }
 }
 
 /// The program for a specification that is a term of the host.
-fn program(call: &Call<'_>, word: Word, what: What) -> Result<Arc<Program>, Raise> {
-    prepare(call, word, what, None, |prepared| Ok(prepared.program))
+pub fn prepare(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise> {
+    THREAD.with_borrow_mut(|thread| thread.prepare(call.env, word, what))
 }
 
-/// Compiles a match specification.
-pub fn compile(call: &Call<'_>, spec: Word) -> Result<Arc<Program>, Raise> {
-    program(call, spec, None)
+impl Thread {
+    fn prepare(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+        let (words, mut found) = (Words(env), Found::new());
+        let is_read = match what {
+            None => self.template.read(&words, word, &mut found),
+            Some(pattern) => {
+                let read = (word, pattern.body());
+                self.template.read_pattern(&words, read, &mut found)
+            }
+        };
+        if !is_read {
+            return self.whole(env, word, what);
+        }
+        let code = self.code().map_err(|error| refusal(what, &error))?;
+        Program::new(code, |arguments| {
+            for word in found {
+                match layout::small(word) {
+                    Some(n) => arguments.push_int(n),
+                    None => {
+                        arguments.push(self.encoded(env, word)?);
+                        // Its handles would keep alive what they lead to.
+                        self.buffer.clear();
+                    }
+                }
+            }
+            if self.buffer.capacity() > LONGEST_KEPT {
+                self.buffer = TermBuf::default();
+            }
+            Ok::<(), Raise>(())
+        })
+        .ok_or(BADARG)
+    }
+
+    /// A term in the buffer.
+    fn encoded(&mut self, env: *mut Env, word: Word) -> Result<TermRef<'_>, Raise> {
+        self.buffer
+            .encode(|out| encode::term(env, word, out))
+            .map_err(|_| BADARG)?;
+        self.buffer.term().ok_or(BADARG)
+    }
+
+    /// The code of the template that was read: kept, or new.
+    fn code(&mut self) -> Result<Arc<Code>, CompileError> {
+        if self.kept.is_empty() {
+            self.kept.resize_with(KEPT, || None);
+        }
+        let slot = &mut self.kept[self.template.hash() as usize % KEPT];
+        if let Some(code) = slot {
+            if code.is_of(&self.template) {
+                return Ok(Arc::clone(code));
+            }
+        }
+        let keeps = self.template.size() <= LONGEST_KEPT;
+        let code = Arc::new(Code::compile(std::mem::take(&mut self.template))?);
+        if keeps {
+            *slot = Some(Arc::clone(&code));
+        }
+        Ok(code)
+    }
+
+    /// The program for a specification that is its own template.
+    #[cold]
+    fn whole(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+        let mut buffer = TermBuf::default();
+        buffer
+            .encode(|out| encode::term(env, word, out))
+            .map_err(|_| BADARG)?;
+        let spec = buffer.term().ok_or(BADARG)?;
+        let program = match what {
+            None => Program::compile(spec),
+            Some(pattern) => compile_pattern(spec, pattern),
+        };
+        program.map_err(|error| refusal(what, &error))
+    }
+}
+
+/// What is raised of a specification that does not compile.
+#[cold]
+fn refusal(what: What, error: &CompileError) -> Raise {
+    match (what, &error.what) {
+        (None, Fault::TooDeep) => Raise::Cause(atoms::SYSTEM_LIMIT),
+        _ => BADARG,
+    }
 }
 
 /// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object
 /// always has a key, so none is `{}`.
-pub fn nothing() -> Result<Arc<Program>, Raise> {
+pub fn nothing() -> Result<Program, Raise> {
     let (head, guards, body) = (
         Term::tuple::<Term>([]),
         Term::nil(),
         Term::list([Term::atom("$_")]),
     );
     let spec = Term::list([Term::tuple([head, guards, body])]);
-    Program::compile(spec.as_ref())
-        .map(Arc::new)
-        .map_err(|_| BADARG)
+    Program::compile(spec.as_ref()).map_err(|_| BADARG)
 }
 
 /// compile(Spec) -> reference().
 pub fn compile_ref(call: &Call<'_>) -> Reply {
-    let program = compile(call, call.args[0])?;
-    Ok(PROGRAMS.make(Compiled(program)).term(call.env))
+    let program = prepare(call, call.args[0], None)?;
+    Ok(PROGRAMS.make(program).term(call.env))
 }
 
 /// is_compiled(Term) -> boolean().
@@ -225,7 +266,7 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
 
 /// run(List, Compiled, Acc) -> the results for the list's terms, reversed onto Acc.
 pub fn run(call: &Call<'_>) -> Reply {
-    let program = &PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?.0;
+    let program = PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?;
     let around = Surroundings::new(call, program)?;
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
@@ -261,7 +302,7 @@ pub fn run(call: &Call<'_>) -> Reply {
 
 /// test(Tuple, Spec) -> {ok, Result} | false: a specification tried on a term.
 pub fn test(call: &Call<'_>) -> Reply {
-    let program = compile(call, call.args[1])?;
+    let program = prepare(call, call.args[1], None)?;
     let row = taken(call, call.args[0])?;
     let around = Surroundings::new(call, &program)?;
     let mut scratch = Scratch::default();

@@ -138,6 +138,8 @@ pub mod term_type {
     pub const FLOAT: c_int = 3;
     /// An integer of any size.
     pub const INTEGER: c_int = 5;
+    /// A map.
+    pub const MAP: c_int = 7;
     /// A reference.
     pub const REFERENCE: c_int = 10;
 }

@@ -7,7 +7,6 @@ use crate::scan::{Output, ScanStep, SelectJob};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
 use larder_term::{atoms, Term};
-use std::sync::Arc;
 
 impl Table {
     /// Every tuple, in key order for an ordered_set. No snapshot: what others do meanwhile may be
@@ -177,9 +176,7 @@ fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
 }
 
 /// Compiles a match specification.
-fn program(spec: &str) -> Result<Arc<Program>, Error> {
+fn program(spec: &str) -> Result<Program, Error> {
     let spec = larder_term::text::parse(spec).map_err(|e| Error::BadSpec(e.to_string().into()))?;
-    let program =
-        Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string().into()))?;
-    Ok(Arc::new(program))
+    Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string().into()))
 }

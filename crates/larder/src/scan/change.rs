@@ -11,12 +11,14 @@
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of
 //! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
 
+use super::point::Point;
 use super::select::{cost, weight, Scan};
 use crate::budget::{Budget, Step};
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::Index;
+use crate::local::Local;
 use crate::ops::Operation;
 use crate::ops::{ValueList, Written};
 use crate::options::TableKind;
@@ -35,7 +37,7 @@ impl Table {
     pub fn select_delete(
         self: &Arc<Self>,
         who: OwnerId,
-        program: Arc<Program>,
+        program: Program,
     ) -> Result<DeleteJob, Error> {
         self.check_write(who)?;
         Ok(DeleteJob {
@@ -52,15 +54,9 @@ impl Table {
     pub fn select_replace(
         self: &Arc<Self>,
         who: OwnerId,
-        program: Arc<Program>,
+        program: Program,
     ) -> Result<ReplaceJob, Error> {
-        self.check_write(who)?;
-        if self.kind() == TableKind::Bag {
-            return Err(Error::TableType);
-        }
-        if !program.replace_keeps_key(self.keypos()) {
-            return Err(Error::KeyChanged);
-        }
+        self.check_replace(who, &program)?;
         Ok(ReplaceJob {
             work: WriteScan::new(self, program),
             prepared: ObjectBuf::new(),
@@ -68,10 +64,50 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Whether somebody may replace by a program.
+    fn check_replace(&self, who: OwnerId, program: &Program) -> Result<(), Error> {
+        self.check_write(who)?;
+        if self.kind() == TableKind::Bag {
+            return Err(Error::TableType);
+        }
+        match program.replace_keeps_key(self.keypos()) {
+            true => Ok(()),
+            false => Err(Error::KeyChanged),
+        }
+    }
+
+    /// Replaces the objects under the key that the program matches by its results; how many.
+    ///
+    /// # Errors
+    /// As `select_replace`; `Busy`.
+    pub fn replace_point(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+    ) -> Result<u64, Error> {
+        self.check_replace(who, point.program)?;
+        let mut lent = Lent::new();
+        let mut prepared = ObjectBuf::new();
+        self.at_point(local, point, |_, key| {
+            self.writing_under(&larder_index::pin(), key, |op| {
+                let mut turn = Turn {
+                    program: point.program,
+                    ctx: point.context,
+                    scratch: &mut lent.scratch,
+                    key,
+                    value: None,
+                };
+                turn.replace(self, op, &mut prepared)
+            })
+        })
+    }
+}
+
 /// What both jobs are made of.
 struct WriteScan {
-    scan: Scan,
-    program: Arc<Program>,
+    scan: Box<Scan>,
     count: u64,
     /// For the objects that are matched under a lock.
     scratch: Scratch,
@@ -93,14 +129,14 @@ struct Turn<'t> {
     ctx: &'t Context<'t>,
     scratch: &'t mut Scratch,
     key: &'t [u8],
-    value: &'t [u8],
+    /// Its value, as it was read; None if it was not read.
+    value: Option<&'t [u8]>,
 }
 
 impl WriteScan {
-    fn new(table: &Arc<Table>, program: Arc<Program>) -> Self {
+    fn new(table: &Arc<Table>, program: Program) -> Self {
         WriteScan {
-            scan: Scan::new(table, Some(Arc::clone(&program)), Direction::Forward),
-            program,
+            scan: Scan::new(table, Some(program), Direction::Forward),
             count: 0,
             scratch: Scratch::default(),
             chosen: Vec::new(),
@@ -118,11 +154,19 @@ impl WriteScan {
         act: &mut Act<'_>,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
-        let weight = weight(Some(&self.program));
         loop {
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
-            let Scan { cursor, lent, .. } = &mut self.scan;
+            let Scan {
+                cursor,
+                lent,
+                program: Some(program),
+                ..
+            } = &mut *self.scan
+            else {
+                return Ok(Step::Done);
+            };
+            let weight = weight(Some(program));
             let Buffers {
                 batch,
                 plain,
@@ -142,7 +186,7 @@ impl WriteScan {
                 let (key, value) = batch.entry(dealt);
                 let object = raw::view(key, value, table.keypos(), plain);
                 let known = !one && self.dealt == key;
-                if !known && wanted(&self.program, &object, ctx, scratch) {
+                if !known && wanted(program, &object, ctx, scratch) {
                     self.chosen.push(dealt as u32);
                     if !one {
                         key.clone_into(&mut self.dealt);
@@ -160,11 +204,11 @@ impl WriteScan {
             for &i in &self.chosen {
                 let (key, value) = batch.entry(i as usize);
                 let mut turn = Turn {
-                    program: &self.program,
+                    program,
                     ctx,
                     scratch: &mut self.scratch,
                     key,
-                    value,
+                    value: Some(value),
                 };
                 match act(&table, &op, &mut turn) {
                     Ok(n) => self.count += n,
@@ -248,7 +292,7 @@ impl Turn<'_> {
             Index::Unique(ix) => {
                 let read = self.value;
                 let (written, was) = table.remove_one(op, &**ix, key, |value| {
-                    value == read || self.is_true(table, value)
+                    read == Some(value) || self.is_true(table, value)
                 });
                 gone = u64::from(was == Previous::Present);
                 written
@@ -266,20 +310,24 @@ impl Turn<'_> {
         }
     }
 
+    /// Replaces the object, or what it has become; in a bag, those of the key's objects that match.
     /// `prepared` is memory for the new object.
     fn replace(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
         prepared: &mut ObjectBuf,
-    ) -> Result<u64, Error> {
+    ) -> Result<(Written, u64), Error> {
         let key = table.key(self.key);
         let mut count = 0;
         let written = match &op.store.index {
             Index::Unique(ix) => {
+                // What was read is matched before the lock is taken.
                 let read = self.value;
-                if !self.replacement(table, read, prepared)? {
-                    return Ok(0);
+                if let Some(read) = read {
+                    if !self.replacement(table, read, prepared)? {
+                        return Ok((Written::Done, 0));
+                    }
                 }
                 // Both hold the counts of the new object's handles until the table has its own.
                 let mut anew = ObjectBuf::new();
@@ -287,7 +335,7 @@ impl Turn<'_> {
                     let Some(old) = old else {
                         return Ok(Change::Keep.into());
                     };
-                    let new = if old == read {
+                    let new = if read == Some(old) {
                         &*prepared
                     } else if self.replacement(table, old, &mut anew)? {
                         &anew
@@ -304,11 +352,7 @@ impl Turn<'_> {
                 Ok(())
             })?,
         };
-        if let Written::Moved = written {
-            // Met again by the scan.
-            return Err(Error::Busy);
-        }
-        Ok(count)
+        Ok((written, count))
     }
 
     /// Replaces those of a key's objects that the program matches.
@@ -373,7 +417,12 @@ impl ReplaceJob {
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut prepared = std::mem::take(&mut self.prepared);
         let mut act = |table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>| {
-            turn.replace(table, op, &mut prepared)
+            let (written, count) = turn.replace(table, op, &mut prepared)?;
+            // What moved is met again by the scan.
+            match written {
+                Written::Moved => Err(Error::Busy),
+                _ => Ok(count),
+            }
         };
         // One object is matched when its replacement is made. A key's objects in a bag are matched
         // under its lock, if one of them matches without.

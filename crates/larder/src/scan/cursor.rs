@@ -336,10 +336,10 @@ fn path(table: &Table, program: &Program, way: Direction) -> Path {
         KeyForm::Ordered => KeyOrder::Ordered,
         KeyForm::Hash { .. } => KeyOrder::Hash,
     };
-    match &*program.kept_plan(table.keypos(), order) {
+    match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
         Plan::Full => Path::Full,
-        Plan::Range { low, high } => Path::Range(low.clone(), high.clone()),
+        Plan::Range { low, high } => Path::Range(low, high),
         Plan::Keys(terms) => {
             let mut keys = Vec::with_capacity(terms.len());
             for term in terms {

@@ -1,8 +1,8 @@
 //! Match specifications that name the key of what they look for: one lookup, and the program on
 //! what it finds.
 //!
-//! The program is the one for the rest of the specification (`larder_matchspec::BoundKey`), so an
-//! object must have the very key as well: in an ordered_set 1 finds 1.0.
+//! What the lookup finds need not fit: in an ordered_set 1 finds 1.0. So the program's test of the
+//! key is run with the rest of it.
 
 use super::Output;
 use crate::buffers::Lent;
@@ -11,15 +11,15 @@ use crate::ids::OwnerId;
 use crate::local::Local;
 use crate::raw;
 use crate::table::Table;
-use larder_matchspec::{is_constant, Context, Outcome, Program};
+use larder_matchspec::{Context, Outcome, Program};
 use larder_term::TermRef;
 
-/// A program, what it runs in, and the key that objects have to have.
+/// A program, what it runs in, and the key that it names (`Program::bound_key`).
 #[derive(Clone, Copy)]
 pub struct Point<'a> {
     /// The key.
     pub key: TermRef<'a>,
-    /// The program for an object with this key.
+    /// The program.
     pub program: &'a Program,
     /// What the program may ask.
     pub context: &'a Context<'a>,
@@ -44,9 +44,6 @@ impl Table {
         self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let object = stored.view();
-                if !is_constant(object.key(), point.key) {
-                    return;
-                }
                 match point.program.run(&object, point.context, &mut lent.scratch) {
                     Some(Outcome::Object) => sink(Output::Object(&object)),
                     Some(Outcome::Term(term)) => sink(Output::Term(term)),
@@ -71,12 +68,8 @@ impl Table {
         self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let object = stored.view();
-                count += u64::from(
-                    is_constant(object.key(), point.key)
-                        && point
-                            .program
-                            .is_true(&object, point.context, &mut lent.scratch),
-                );
+                let (program, scratch) = (point.program, &mut lent.scratch);
+                count += u64::from(program.is_true(&object, point.context, scratch));
             })
         })?;
         Ok(count)
@@ -99,10 +92,8 @@ impl Table {
             let plain = &mut local.plain;
             self.delete_where(key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
-                is_constant(object.key(), point.key)
-                    && point
-                        .program
-                        .is_true(&object, point.context, &mut lent.scratch)
+                let (program, scratch) = (point.program, &mut lent.scratch);
+                program.is_true(&object, point.context, scratch)
             })
         })?;
         Ok(gone as u64)
@@ -110,7 +101,7 @@ impl Table {
 
     /// Calls `f` with the index key of a point.
     #[inline]
-    fn at_point<R>(
+    pub(super) fn at_point<R>(
         &self,
         local: &mut Local,
         point: Point<'_>,

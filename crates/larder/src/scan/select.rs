@@ -45,19 +45,20 @@ pub(crate) enum Go {
 /// What a scan keeps between slices.
 pub(crate) struct Scan {
     pub(crate) table: Arc<Table>,
-    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) program: Option<Program>,
     pub(crate) cursor: Cursor,
     pub(crate) lent: Lent,
 }
 
 impl Scan {
-    pub(crate) fn new(table: &Arc<Table>, program: Option<Arc<Program>>, way: Direction) -> Self {
-        Scan {
-            cursor: Cursor::new(table, program.as_deref(), way),
+    /// A scan from its beginning. It is large, and passed from hand to hand: so it is boxed.
+    pub(crate) fn new(table: &Arc<Table>, program: Option<Program>, way: Direction) -> Box<Self> {
+        Box::new(Scan {
+            cursor: Cursor::new(table, program.as_ref(), way),
             table: Arc::clone(table),
             program,
             lent: Lent::new(),
-        }
+        })
     }
 
     /// One slice: calls `row` with the program and one object after the other, until it wants to
@@ -85,7 +86,7 @@ impl Scan {
             scratch,
             ..
         } = &mut **lent;
-        let program = program.as_deref();
+        let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
         loop {
             // Pinned anew for each leaf's worth, so that a long scan holds up no memory. Results
@@ -136,7 +137,7 @@ impl Table {
     pub fn select(
         self: &Arc<Self>,
         who: OwnerId,
-        program: Arc<Program>,
+        program: Program,
         direction: Direction,
         limit: Option<usize>,
     ) -> Result<SelectJob, Error> {
@@ -152,7 +153,7 @@ impl Table {
     pub fn select_resume(
         self: &Arc<Self>,
         who: OwnerId,
-        program: Arc<Program>,
+        program: Program,
         direction: Direction,
         limit: Option<usize>,
         continuation: &[u8],
@@ -178,7 +179,7 @@ impl Table {
     pub fn select_count(
         self: &Arc<Self>,
         who: OwnerId,
-        program: Arc<Program>,
+        program: Program,
     ) -> Result<CountJob, Error> {
         self.check_read(who)?;
         Ok(CountJob {
@@ -190,14 +191,14 @@ impl Table {
 
 /// A select under way.
 pub struct SelectJob {
-    scan: Scan,
+    scan: Box<Scan>,
     limit: Option<usize>,
 }
 
 impl SelectJob {
     fn new(
         table: &Arc<Table>,
-        program: Option<Arc<Program>>,
+        program: Option<Program>,
         direction: Direction,
         limit: Option<usize>,
     ) -> Self {
@@ -286,7 +287,7 @@ pub(crate) fn weight(program: Option<&Program>) -> u32 {
 
 /// A count under way.
 pub struct CountJob {
-    scan: Scan,
+    scan: Box<Scan>,
     count: u64,
 }
 

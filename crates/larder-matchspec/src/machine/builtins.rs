@@ -3,11 +3,12 @@
 //! A value that needs no term to be decided is decided as it is: small integers, the row's arity
 //! and elements, the ends of lists. Everything else is asked of the term layer.
 
+use super::{Fail, Machine};
 use crate::{
+    compare::{compare_flat, compare_ints},
+    constant::Span,
     func::{Arith, Cmp, Func, Unary},
-    machine::{Fail, Machine},
     raw,
-    source::Span,
     value::{Run, Val, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
@@ -15,33 +16,11 @@ use larder_term::{
     number::{Number, NumberError},
     tags, Encoder, Kind, Mode, Node, TermRef, View,
 };
-use std::cmp::Ordering;
 
 type Outcome<'a> = Result<Val<'a>, Fail>;
 
 /// The integers that the host keeps in one word: sizes and positions are among them.
 const SMALL_BITS: u32 = 59;
-
-/// A comparison of two small integers.
-#[inline]
-pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
-    match cmp {
-        Cmp::Same => a == b,
-        Cmp::NotSame => a != b,
-        _ => holds(cmp, a.cmp(&b)),
-    }
-}
-
-/// A comparison of two terms.
-pub(crate) fn compare_flat(cmp: Cmp, a: TermRef<'_>, b: TermRef<'_>) -> bool {
-    let order = match cmp {
-        Cmp::Same | Cmp::NotSame => return a.identical(b) == (cmp == Cmp::Same),
-        Cmp::Eq | Cmp::Ne if a.eq_term(b) => Ordering::Equal,
-        Cmp::Eq | Cmp::Ne => Ordering::Less,
-        _ => a.cmp_term(b),
-    };
-    holds(cmp, order)
-}
 
 /// Arithmetic of two small integers, if the result is one.
 #[inline]
@@ -109,19 +88,6 @@ pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
         at += larder_term::skip(&run[at..]);
     }
     Some(Val::Term(wire::split(&run[at..]).0))
-}
-
-/// Whether a comparison holds of two terms in this order.
-#[inline]
-pub(crate) fn holds(cmp: Cmp, order: Ordering) -> bool {
-    match cmp {
-        Cmp::Gt => order.is_gt(),
-        Cmp::Ge => order.is_ge(),
-        Cmp::Lt => order.is_lt(),
-        Cmp::Le => order.is_le(),
-        Cmp::Eq | Cmp::Same => order.is_eq(),
-        Cmp::Ne | Cmp::NotSame => order.is_ne(),
-    }
 }
 
 impl<'a> Machine<'a, '_> {

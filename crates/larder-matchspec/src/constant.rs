@@ -1,0 +1,194 @@
+//! Constants: the terms that a program compares with and builds of.
+//!
+//! Most are *arguments*: they are no part of the program, each call brings its own (`template` says
+//! which). The others are fixed: they lie in the program's pool.
+
+use crate::{raw, wire};
+use larder_term::{Term, TermRef};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// A run of bytes: of the pool, whose first part is the template, or of a run's arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+impl Span {
+    pub(crate) fn range(self) -> Range<usize> {
+        self.from..self.to
+    }
+}
+
+/// Where a constant is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Constant {
+    /// In the pool.
+    Fixed(Span),
+    /// Among the arguments, by its number.
+    Argument(u32),
+}
+
+/// What is known of an argument before there is one: all that a compiler's choices depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// An integer of 64 bits.
+    Int,
+    /// A float.
+    Float,
+    /// An atom, or a binary of at most 64 bytes: no term with other bytes is equal to it.
+    Plain,
+    /// Any term.
+    Other,
+}
+
+/// The longest binary of the class `Plain`, in bytes. Every encoder has one form for so short a
+/// binary.
+pub const LONGEST_PLAIN: usize = 64;
+
+/// What a program has for an argument: where its bytes lie, and what is asked of it often.
+#[derive(Debug, Clone, Copy)]
+struct Argument {
+    /// Its value, if it is an integer of 64 bits.
+    int: i64,
+    from: u32,
+    to: u32,
+    is_int: bool,
+    /// Whether terms with other bytes may be identical to it.
+    other_forms: bool,
+}
+
+/// The arguments of a program, in the order in which the specification has them.
+#[derive(Debug, Clone, Default)]
+pub struct Arguments {
+    bytes: SmallVec<[u8; 32]>,
+    list: SmallVec<[Argument; 3]>,
+    /// What holds the counts of the handles in `bytes`, if there are any.
+    held: Option<Box<Held>>,
+}
+
+/// Terms that are kept for the counts of their handles.
+#[derive(Debug, Clone, Default)]
+struct Held(Vec<Term>);
+
+impl Arguments {
+    /// None.
+    #[inline]
+    pub fn new() -> Arguments {
+        Arguments::default()
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Adds an integer.
+    #[inline]
+    pub fn push_int(&mut self, n: i64) {
+        let from = self.bytes.len();
+        for &byte in wire::Short::int(n).bytes() {
+            self.bytes.push(byte);
+        }
+        self.add(from, Some(n), false);
+    }
+
+    /// Adds a term.
+    pub fn push(&mut self, term: TermRef<'_>) {
+        let bytes = term.bytes();
+        let other_forms = wire::may_hold_handles(bytes);
+        if other_forms && term.has_handles() {
+            self.held.get_or_insert_default().0.push(Term::from(term));
+        }
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.add(from, wire::int(bytes), other_forms);
+    }
+
+    #[inline]
+    fn add(&mut self, from: usize, int: Option<i64>, other_forms: bool) {
+        self.list.push(Argument {
+            int: int.unwrap_or(0),
+            from: from as u32,
+            to: self.bytes.len() as u32,
+            is_int: int.is_some(),
+            other_forms,
+        });
+    }
+
+    #[inline]
+    fn bytes(&self, index: u32) -> &[u8] {
+        let argument = &self.list[index as usize];
+        &self.bytes[argument.from as usize..argument.to as usize]
+    }
+}
+
+/// All constants of a program that runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Constants<'a> {
+    pool: &'a Vec<u8>,
+    arguments: &'a Arguments,
+}
+
+impl<'a> Constants<'a> {
+    /// Those of a pool and of arguments.
+    #[inline(always)]
+    pub(crate) fn of(pool: &'a Vec<u8>, arguments: &'a Arguments) -> Constants<'a> {
+        Constants { pool, arguments }
+    }
+
+    /// Bytes of the pool.
+    #[inline]
+    pub(crate) fn pool(&self, span: Span) -> &'a [u8] {
+        &self.pool[span.range()]
+    }
+
+    /// The bytes of a constant.
+    #[inline]
+    pub(crate) fn get(&self, constant: Constant) -> &'a [u8] {
+        match constant {
+            Constant::Fixed(span) => &self.pool[span.range()],
+            Constant::Argument(index) => self.arguments.bytes(index),
+        }
+    }
+
+    /// The term that a constant is.
+    #[inline]
+    pub(crate) fn term(&self, constant: Constant) -> TermRef<'a> {
+        raw::whole(self.get(constant))
+    }
+
+    /// Whether terms with other bytes may be identical to a constant.
+    #[inline]
+    pub(crate) fn has_other_forms(&self, constant: Constant) -> bool {
+        match constant {
+            Constant::Fixed(span) => wire::may_hold_handles(&self.pool[span.range()]),
+            Constant::Argument(index) => self.arguments.list[index as usize].other_forms,
+        }
+    }
+
+    /// The integer that an argument is, if it is one of 64 bits.
+    #[inline]
+    pub(crate) fn int(&self, index: u32) -> Option<i64> {
+        let argument = &self.arguments.list[index as usize];
+        argument.is_int.then_some(argument.int)
+    }
+}
+
+impl Constant {
+    /// Its bytes, if it is fixed.
+    pub(crate) fn fixed(self, pool: &[u8]) -> Option<&[u8]> {
+        match self {
+            Constant::Fixed(span) => Some(&pool[span.range()]),
+            Constant::Argument(_) => None,
+        }
+    }
+}

@@ -1,0 +1,603 @@
+//! Templates: specifications whose constants are left out.
+//!
+//! Calls that differ in constants alone have one template, and so one program between them. The
+//! constants that are left out are the program's *arguments*:
+//!
+//! ```text
+//!   [{{{user,7},'$1'}, [{'>','$1',10}], [{{'$1',[a,b]}}]}]       a specification
+//!   [{{  ?  ,'$1'}, [{'>','$1', ? }], [{{'$1',  ?  }}]}]         its template
+//!       Other                   Int             Other            what is known of the arguments
+//! ```
+//!
+//! What is an argument depends on the text alone:
+//!
+//! 1. In a head: each largest part of an element that has no variable, no `'_'` and no map.
+//! 2. In a guard or a body: the X of `{const,X}`, a list without variables, and a term that is no
+//!    atom, where it is an operand of a comparison or of arithmetic, an element of what is built,
+//!    or alone. Other functions keep their constants: which element `{element,2,'$_'}` means is a
+//!    part of the program. So are calls of constants alone, which are computed once.
+//! 3. No atom of a guard or a body, and no `[]`, is one.
+//!
+//! A specification that can't be told apart so (it is nested deeply, has a map with handles, or is
+//! none at all) is its own template, without arguments.
+//!
+//! A template is read off a host's terms as they lie ([`Terms`]), or off a specification's bytes.
+
+use crate::{
+    constant::{Arguments, Class, LONGEST_PLAIN},
+    raw,
+    wire::{self, Head, Short},
+};
+use larder_term::{atoms, tags, Atom, TermRef};
+use smallvec::SmallVec;
+
+/// How deep a specification is told apart.
+const DEPTH: u32 = 64;
+
+/// What a term is, as far as templates ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look<T> {
+    /// An atom.
+    Atom(Atom),
+    /// `[]`
+    Nil,
+    /// A cell of a list: its head and its tail.
+    Cell(T, T),
+    /// A tuple of so many elements; see [`Terms::elements`].
+    Tuple(usize),
+    /// A map.
+    Map,
+    /// Any other term. Its class is not `Plain` unless it is a binary.
+    Leaf(Class),
+}
+
+/// Terms that a host has.
+pub trait Terms {
+    /// A term, or the rest of a list.
+    type Term: Copy;
+
+    /// What a term is.
+    fn look(&self, term: Self::Term) -> Look<Self::Term>;
+
+    /// The elements of a tuple.
+    fn elements(&self, tuple: Self::Term) -> impl Iterator<Item = Self::Term>;
+
+    /// Appends a term's bytes. False, and anything may have been appended, if it cannot be read or
+    /// holds handles.
+    fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
+}
+
+/// A place of a template where an argument belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hole {
+    /// Where it is in the template's bytes, which have `[]` there.
+    pub(crate) at: u32,
+    pub(crate) class: Class,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Template {
+    pub(crate) bytes: Vec<u8>,
+    /// In the order of the bytes.
+    pub(crate) holes: SmallVec<[Hole; 4]>,
+}
+
+/// The terms that belong in the holes of a template, in their order.
+pub type Found<T> = SmallVec<[T; 4]>;
+
+/// The specification can't be told apart.
+struct Whole;
+
+/// What a part of a pattern holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// No variable, no `'_'`, no map.
+    Ground,
+    Loose,
+    /// A map.
+    Map,
+}
+
+impl Part {
+    fn with(self, other: Part) -> Part {
+        match (self, other) {
+            (Part::Map, _) | (_, Part::Map) => Part::Map,
+            (Part::Ground, Part::Ground) => Part::Ground,
+            _ => Part::Loose,
+        }
+    }
+}
+
+/// What an expression is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expression {
+    /// Its value is the very term.
+    Literal,
+    /// It has one value, but another than the term.
+    Constant,
+    /// It depends on the row or its surroundings.
+    Open,
+}
+
+impl Template {
+    /// An empty one, to be read into.
+    pub fn new() -> Template {
+        Template::default()
+    }
+
+    /// Reads the template of a specification, in the place of what there was; `found` gets the
+    /// terms that it leaves out. False if the specification is its own template: then what is here
+    /// is none.
+    ///
+    /// # Complexity
+    /// Linear in the specification. Recursion of bounded depth.
+    pub fn read<T: Terms>(&mut self, terms: &T, spec: T::Term, found: &mut Found<T::Term>) -> bool {
+        self.clear();
+        let mut reader = Reader {
+            terms,
+            template: self,
+            found,
+            long: None,
+        };
+        reader.spec(spec).is_ok() && reader.long.is_none()
+    }
+
+    /// As `read`, of the specification that has one clause: this head, and this body.
+    pub fn read_pattern<T: Terms>(
+        &mut self,
+        terms: &T,
+        (head, body): (T::Term, Atom),
+        found: &mut Found<T::Term>,
+    ) -> bool {
+        self.clear();
+        self.bytes
+            .extend_from_slice(&[tags::LIST, 1, tags::TUPLE, 3]);
+        let mut reader = Reader {
+            terms,
+            template: self,
+            found,
+            long: None,
+        };
+        if reader.head(head).is_err() || reader.long.is_some() {
+            return false;
+        }
+        self.bytes.extend_from_slice(&[tags::NIL, tags::LIST, 1]);
+        Short::atom(body).push_to(&mut self.bytes);
+        true
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.holes.clear();
+    }
+
+    /// A number that equal templates have in common.
+    pub fn hash(&self) -> u64 {
+        let mix = |hash: u64, word: u64| {
+            (hash ^ word)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .rotate_left(29)
+        };
+        let words = self.bytes.chunks_exact(8);
+        let rest = words.remainder().iter();
+        let rest = rest.fold(1, |word, &byte| word << 8 | u64::from(byte));
+        let word = |word: &[u8]| word.try_into().map_or(0, u64::from_le_bytes);
+        let hash = words.map(word).fold(rest, mix);
+        let holes = self.holes.iter();
+        let hash = holes.fold(hash, |hash, hole| {
+            mix(hash, u64::from(hole.at) << 2 | hole.class as u64)
+        });
+        hash >> 7
+    }
+
+    /// How many bytes it has.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The template of a specification's bytes, and its arguments.
+    pub(crate) fn of(spec: TermRef<'_>) -> (Template, Arguments) {
+        let (mut template, mut found) = (Template::new(), Found::new());
+        let mut arguments = Arguments::new();
+        let terms = Bytes(spec.bytes());
+        if !spec.has_handles() && template.read(&terms, Place::Term(0), &mut found) {
+            for place in found {
+                if let Place::Term(at) = place {
+                    arguments.push(raw::view(&terms.0[at..]));
+                }
+            }
+            return (template, arguments);
+        }
+        template.clear();
+        template.bytes.extend_from_slice(spec.bytes());
+        (template, arguments)
+    }
+}
+
+/// Reads a template.
+struct Reader<'r, T: Terms> {
+    terms: &'r T,
+    template: &'r mut Template,
+    found: &'r mut Found<T::Term>,
+    /// Where the last list is whose count takes more than the byte that it has.
+    long: Option<usize>,
+}
+
+/// Where a reader was.
+#[derive(Clone, Copy)]
+struct Mark {
+    bytes: usize,
+    holes: usize,
+}
+
+impl<T: Terms> Reader<'_, T> {
+    fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.template.bytes.len(),
+            holes: self.template.holes.len(),
+        }
+    }
+
+    /// Forgets what was read from there on.
+    fn back(&mut self, mark: Mark) {
+        self.template.bytes.truncate(mark.bytes);
+        self.template.holes.truncate(mark.holes);
+        self.found.truncate(mark.holes);
+        self.long = self.long.filter(|&at| at < mark.bytes);
+    }
+
+    #[inline]
+    fn hole(&mut self, class: Class, term: T::Term) {
+        let at = self.template.bytes.len() as u32;
+        self.template.bytes.push(tags::NIL);
+        self.template.holes.push(Hole { at, class });
+        self.found.push(term);
+    }
+
+    fn atom(&mut self, atom: Atom) {
+        Short::atom(atom).push_to(&mut self.template.bytes);
+    }
+
+    fn whole(&mut self, term: T::Term) -> Result<(), Whole> {
+        let written = self.terms.write(term, &mut self.template.bytes);
+        written.then_some(()).ok_or(Whole)
+    }
+
+    /// A list whose first cell is this, and whose elements `each` reads. Gives its tail, unless
+    /// that is `[]`.
+    fn list(
+        &mut self,
+        (mut head, mut rest): (T::Term, T::Term),
+        mut each: impl FnMut(&mut Self, T::Term) -> Result<(), Whole>,
+    ) -> Result<Option<T::Term>, Whole> {
+        // The count has one byte. A longer list is one hole, or has none (`long`).
+        let at = self.template.bytes.len();
+        self.template.bytes.extend_from_slice(&[tags::LIST, 0]);
+        let mut count = 1usize;
+        let tail = loop {
+            each(self, head)?;
+            match self.terms.look(rest) {
+                Look::Cell(next, tail) => (head, rest) = (next, tail),
+                Look::Nil => break None,
+                _ => break Some(rest),
+            }
+            count += 1;
+        };
+        if count > 0x7F {
+            self.long = Some(at);
+        }
+        self.template.bytes[at + 1] = count as u8;
+        if tail.is_some() {
+            self.template.bytes[at] = tags::ILIST;
+        }
+        Ok(tail)
+    }
+
+    /// A list of clauses, guards or body expressions: a proper one.
+    fn proper(
+        &mut self,
+        list: T::Term,
+        each: impl FnMut(&mut Self, T::Term) -> Result<(), Whole>,
+    ) -> Result<(), Whole> {
+        match self.terms.look(list) {
+            Look::Nil => self.template.bytes.push(tags::NIL),
+            Look::Cell(head, rest) => {
+                if self.list((head, rest), each)?.is_some() {
+                    return Err(Whole);
+                }
+            }
+            _ => return Err(Whole),
+        }
+        Ok(())
+    }
+
+    fn spec(&mut self, spec: T::Term) -> Result<(), Whole> {
+        self.proper(spec, |reader, clause| {
+            let Look::Tuple(3) = reader.terms.look(clause) else {
+                return Err(Whole);
+            };
+            wire::push_head(&mut reader.template.bytes, tags::TUPLE, 3);
+            let mut parts = reader.terms.elements(clause);
+            let (head, guards, body) = match (parts.next(), parts.next(), parts.next()) {
+                (Some(head), Some(guards), Some(body)) => (head, guards, body),
+                _ => return Err(Whole),
+            };
+            drop(parts);
+            reader.head(head)?;
+            for expressions in [guards, body] {
+                reader.proper(expressions, |reader, expression| {
+                    reader.expression(expression, true, DEPTH).map(|_| ())
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn head(&mut self, head: T::Term) -> Result<(), Whole> {
+        match self.terms.look(head) {
+            Look::Atom(atom) => self.atom(atom),
+            Look::Tuple(arity) => {
+                wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
+                for element in self.terms.elements(head) {
+                    let mark = self.mark();
+                    // A map in an element is a pattern, or for some keys it is not: such an element
+                    // stays as it is.
+                    if self.pattern(element, DEPTH)? == Part::Map {
+                        self.back(mark);
+                        self.whole(element)?;
+                    }
+                }
+            }
+            _ => return Err(Whole),
+        }
+        Ok(())
+    }
+
+    /// A part of a head. If it is ground, one hole is left.
+    fn pattern(&mut self, term: T::Term, depth: u32) -> Result<Part, Whole> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(Whole);
+        };
+        let mark = self.mark();
+        let part = match self.terms.look(term) {
+            Look::Leaf(class) => {
+                self.hole(class, term);
+                return Ok(Part::Ground);
+            }
+            Look::Atom(atom) if wire::is_loose(atom) => {
+                self.atom(atom);
+                return Ok(Part::Loose);
+            }
+            Look::Atom(_) => {
+                self.hole(Class::Plain, term);
+                return Ok(Part::Ground);
+            }
+            Look::Nil => {
+                self.template.bytes.push(tags::NIL);
+                return Ok(Part::Ground);
+            }
+            Look::Map => return Ok(Part::Map),
+            Look::Tuple(arity) => {
+                wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
+                let mut all = Part::Ground;
+                for element in self.terms.elements(term) {
+                    all = all.with(self.pattern(element, depth)?);
+                }
+                all
+            }
+            Look::Cell(head, rest) => {
+                let mut all = Part::Ground;
+                let tail = self.list((head, rest), |reader, element| {
+                    all = all.with(reader.pattern(element, depth)?);
+                    Ok(())
+                })?;
+                match tail {
+                    None => all,
+                    Some(tail) => all.with(self.pattern(tail, depth)?),
+                }
+            }
+        };
+        if part == Part::Ground {
+            self.back(mark);
+            self.hole(Class::Other, term);
+        }
+        Ok(part)
+    }
+
+    /// An expression. `leaves`: whether its constants may be arguments.
+    fn expression(&mut self, term: T::Term, leaves: bool, depth: u32) -> Result<Expression, Whole> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(Whole);
+        };
+        match self.terms.look(term) {
+            Look::Leaf(class) if leaves => self.hole(class, term),
+            Look::Leaf(_) => self.whole(term)?,
+            Look::Nil => self.template.bytes.push(tags::NIL),
+            Look::Atom(atom) => {
+                self.atom(atom);
+                if is_variable(atom) {
+                    return Ok(Expression::Open);
+                }
+            }
+            Look::Map => {
+                self.whole(term)?;
+                return Ok(Expression::Open);
+            }
+            Look::Cell(head, rest) => {
+                let mark = self.mark();
+                let mut all = Expression::Literal;
+                let tail = self.list((head, rest), |reader, element| {
+                    all = all.with(reader.expression(element, leaves, depth)?);
+                    Ok(())
+                })?;
+                if let Some(tail) = tail {
+                    all = all.with(self.expression(tail, leaves, depth)?);
+                }
+                if leaves && all == Expression::Literal {
+                    self.back(mark);
+                    self.hole(Class::Other, term);
+                }
+                return Ok(all);
+            }
+            Look::Tuple(arity) => return self.tuple((term, arity), depth),
+        }
+        Ok(Expression::Literal)
+    }
+
+    /// A tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
+    fn tuple(&mut self, (term, arity): (T::Term, usize), depth: u32) -> Result<Expression, Whole> {
+        let mark = self.mark();
+        let mut parts = self.terms.elements(term);
+        let first = parts.next().ok_or(Whole)?;
+        wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
+        let name = match self.terms.look(first) {
+            Look::Tuple(inner) if arity == 1 => {
+                drop(parts);
+                return self.built((first, inner), depth);
+            }
+            Look::Atom(name) => name,
+            _ => return Err(Whole),
+        };
+        self.atom(name);
+        if name == atoms::CONST {
+            let (Some(constant), 2) = (parts.next(), arity) else {
+                return Err(Whole);
+            };
+            match self.terms.look(constant) {
+                Look::Atom(_) | Look::Nil | Look::Map => self.whole(constant)?,
+                Look::Leaf(class) => self.hole(class, constant),
+                Look::Cell(..) | Look::Tuple(_) => self.hole(Class::Other, constant),
+            }
+            return Ok(Expression::Constant);
+        }
+        let leaves = takes_arguments(name);
+        let mut all = Expression::Constant;
+        for part in parts {
+            all = all.with(self.expression(part, leaves, depth)?);
+        }
+        if all != Expression::Open && self.template.holes.len() > mark.holes {
+            // Constants alone: to be computed once.
+            self.back(mark);
+            self.whole(term)?;
+        }
+        Ok(all)
+    }
+
+    /// The tuple in double braces, of which the outer ones are read.
+    fn built(&mut self, (term, arity): (T::Term, usize), depth: u32) -> Result<Expression, Whole> {
+        let mark = self.mark();
+        wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
+        let mut all = Expression::Literal;
+        for part in self.terms.elements(term) {
+            all = all.with(self.expression(part, true, depth)?);
+        }
+        if all == Expression::Literal {
+            self.back(mark);
+            self.hole(Class::Other, term);
+        }
+        Ok(all.with(Expression::Constant))
+    }
+}
+
+impl Expression {
+    fn with(self, other: Expression) -> Expression {
+        match (self, other) {
+            (Expression::Open, _) | (_, Expression::Open) => Expression::Open,
+            (Expression::Literal, Expression::Literal) => Expression::Literal,
+            _ => Expression::Constant,
+        }
+    }
+}
+
+/// Whether an atom in a guard or a body is something else than itself.
+fn is_variable(atom: Atom) -> bool {
+    matches!(atom, atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR)
+        || atom != atoms::UNDERSCORE && wire::is_loose(atom)
+}
+
+/// Whether a function's constants may be arguments: it is a comparison, or arithmetic.
+fn takes_arguments(name: Atom) -> bool {
+    (atoms::EQ.id()..=atoms::BSR.id()).contains(&name.id())
+}
+
+/// A specification's bytes as a host's terms.
+struct Bytes<'a>(&'a [u8]);
+
+/// A term among bytes.
+#[derive(Clone, Copy)]
+enum Place {
+    Term(usize),
+    /// What is left of a list: where, how many elements (one at least), and whether a proper list
+    /// ends there.
+    Rest(usize, usize, bool),
+    /// The end of a proper list.
+    End,
+}
+
+impl Bytes<'_> {
+    /// A list from its first element on.
+    fn cell(&self, at: usize, left: usize, is_proper: bool) -> Look<Place> {
+        let next = at + larder_term::skip(&self.0[at..]);
+        let rest = match (left - 1, is_proper) {
+            (0, true) => Place::End,
+            (0, false) => Place::Term(next),
+            (left, is_proper) => Place::Rest(next, left, is_proper),
+        };
+        Look::Cell(Place::Term(at), rest)
+    }
+}
+
+impl Terms for Bytes<'_> {
+    type Term = Place;
+
+    fn look(&self, place: Place) -> Look<Place> {
+        let at = match place {
+            Place::Term(at) => at,
+            Place::Rest(at, left, is_proper) => return self.cell(at, left, is_proper),
+            Place::End => return Look::Nil,
+        };
+        let run = &self.0[at..];
+        match wire::open(run) {
+            (Head::Tuple(arity), _) => Look::Tuple(arity),
+            (Head::List(n), body) => self.cell(at + body, n, true),
+            (Head::Improper(n), body) => self.cell(at + body, n, false),
+            (Head::Map(_), _) => Look::Map,
+            (Head::Leaf, _) => match (run[0], wire::atom(run), wire::int(run)) {
+                (_, Some(atom), _) => Look::Atom(atom),
+                (_, _, Some(_)) => Look::Leaf(Class::Int),
+                (tags::NIL, ..) => Look::Nil,
+                (tags::FLOAT, ..) => Look::Leaf(Class::Float),
+                _ => match wire::binary(run) {
+                    Some(bytes) if bytes.len() <= LONGEST_PLAIN => Look::Leaf(Class::Plain),
+                    _ => Look::Leaf(Class::Other),
+                },
+            },
+        }
+    }
+
+    fn elements(&self, tuple: Place) -> impl Iterator<Item = Place> {
+        let (mut left, mut next) = (0, 0);
+        if let Place::Term(at) = tuple {
+            if let (Head::Tuple(arity), body) = wire::open(&self.0[at..]) {
+                (left, next) = (arity, at + body);
+            }
+        }
+        std::iter::from_fn(move || {
+            left = usize::checked_sub(left, 1)?;
+            let here = next;
+            if left > 0 {
+                next += larder_term::skip(&self.0[next..]);
+            }
+            Some(Place::Term(here))
+        })
+    }
+
+    fn write(&self, place: Place, out: &mut Vec<u8>) -> bool {
+        let Place::Term(at) = place else {
+            return false;
+        };
+        out.extend_from_slice(wire::split(&self.0[at..]).0);
+        true
+    }
+}

@@ -1,0 +1,196 @@
+//! Templates: specifications that differ in constants alone share code, and each still does what it
+//! does by itself.
+
+mod common;
+
+use common::{run, term};
+use larder_matchspec::{KeyOrder, Plan, Program};
+use larder_term::Term;
+
+fn programs(specs: &[&str]) -> Vec<Program> {
+    specs.iter().map(|spec| common::program(spec)).collect()
+}
+
+/// Whether all have one template.
+fn alike(specs: &[&str]) -> bool {
+    let programs = programs(specs);
+    programs.iter().all(|program| program.is_like(&programs[0]))
+}
+
+#[test]
+fn constants_are_no_part_of_a_template() {
+    for specs in [
+        &["[{{7,'_'},[],['$_']}]", "[{{-1000,'_'},[],['$_']}]"][..],
+        &["[{{a,'_'},[],['$_']}]", "[{{<<1,2>>,'_'},[],['$_']}]"],
+        &["[{{0.0,'_'},[],['$_']}]", "[{{-0.0,'_'},[],['$_']}]"],
+        &[
+            "[{{{a,1},'_'},[],['$_']}]",
+            "[{{[x],'_'},[],['$_']}]",
+            "[{{100000000000000000000,'_'},[],['$_']}]",
+        ],
+        &[
+            "[{{{a,'$1'},'_'},[],['$1']}]",
+            "[{{{b,'$1'},'_'},[],['$1']}]",
+        ],
+        &[
+            "[{{'$1'},[{'<','$1',3}],[true]}]",
+            "[{{'$1'},[{'<','$1',400}],[true]}]",
+        ],
+        &[
+            "[{{'$1'},[],[{{'$1',{const,{a,b}}}}]}]",
+            "[{{'$1'},[],[{{'$1',{const,[c]}}}]}]",
+        ],
+        &["[{{'$1'},[],[[1,2]]}]", "[{{'$1'},[],[[x,y,z]]}]"],
+    ] {
+        assert!(alike(specs), "{specs:?}");
+    }
+}
+
+#[test]
+fn what_changes_the_meaning_changes_the_template() {
+    for specs in [
+        ["[{{a,b},[],['$_']}]", "[{{'_',b},[],['$_']}]"],
+        ["[{{a,b},[],['$_']}]", "[{{'$1',b},[],['$_']}]"],
+        ["[{{'$1'},[],[a]}]", "[{{'$1'},[],['$_']}]"],
+        ["[{{'$1'},[],[a]}]", "[{{'$1'},[],['$1']}]"],
+        ["[{{'$1'},[],[true]}]", "[{{'$1'},[],[false]}]"],
+        [
+            "[{{'$1'},[{'<','$1',3}],[1]}]",
+            "[{{'$1'},[{'<','$1',3.0}],[1]}]",
+        ],
+        [
+            "[{{'$1'},[{'<','$1',3}],[1]}]",
+            "[{{'$1'},[{'>','$1',3}],[1]}]",
+        ],
+        [
+            "[{{'$1'},[],[{element,1,'$1'}]}]",
+            "[{{'$1'},[],[{element,2,'$1'}]}]",
+        ],
+        ["[{{#{a=>1}},[],[1]}]", "[{{#{a=>2}},[],[1]}]"],
+        ["[{{'$1'},[],[{'+',1,2}]}]", "[{{'$1'},[],[{'+',1,3}]}]"],
+        ["[{{'$1'},[],[{const,a}]}]", "[{{'$1'},[],[{const,'$1'}]}]"],
+    ] {
+        assert!(!alike(&specs), "{specs:?}");
+    }
+}
+
+/// Constants of every kind, of which no two are identical.
+const CONSTANTS: &[&str] = &[
+    "0",
+    "7",
+    "-7",
+    "128",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "100000000000000000000",
+    "0.0",
+    "7.0",
+    "1.0e300",
+    "a",
+    "'EXIT'",
+    "true",
+    "[]",
+    "{}",
+    "{a,1}",
+    "{a,1.0}",
+    "[1,2|3]",
+    "[a]",
+    "<<>>",
+    "<<\"a binary\">>",
+    "<<1:3>>",
+    "#{}",
+    "#{a=>1}",
+    "{k,#{a=>1}}",
+    "[#{7=>7.0}]",
+];
+
+/// In every place a constant finds exactly itself, whichever constants had the code before.
+#[test]
+fn each_constant_is_found_where_it_stands() {
+    for place in [
+        |c: &str| format!("[{{{{{c},'_'}},[],['$_']}}]"),
+        |c: &str| format!("[{{{{'_',{c}}},[],['$_']}}]"),
+        |c: &str| format!("[{{{{'$1','_'}},[{{'=:=','$1',{{const,{c}}}}}],['$_']}}]"),
+        |c: &str| format!("[{{{{'_','$1'}},[{{'=:=',{{const,{c}}},'$1'}}],['$_']}}]"),
+        |c: &str| {
+            format!("[{{'$1',[{{'=:=',{{const,{c}}},{{hd,[{{element,1,'$1'}}]}}}}],['$_']}}]")
+        },
+    ] {
+        for constant in CONSTANTS {
+            let program = common::program(&place(constant));
+            for other in CONSTANTS {
+                let row = term(&format!("{{{other},{other}}}"));
+                // In a head a map stands for all that have its pairs.
+                let open = constant.contains('#') && !place("x").contains("const");
+                let found = run(&program, &row).is_some();
+                assert!(open || found == (constant == other), "{constant} {other}");
+                assert!(constant != other || found, "{constant}");
+            }
+        }
+    }
+}
+
+#[test]
+fn constants_come_back_from_bodies() {
+    for place in [
+        |c: &str| format!("[{{{{'_'}},[],[{{const,{c}}}]}}]"),
+        |c: &str| format!("[{{{{'$1'}},[],[{{hd,[{{const,{c}}},'$1']}}]}}]"),
+        |c: &str| format!("[{{{{'$1'}},[],[{{element,2,{{{{'$1',{{const,{c}}}}}}}}}]}}]"),
+    ] {
+        for constant in CONSTANTS {
+            let program = common::program(&place(constant));
+            let found = run(&program, &term("{row}"));
+            assert_eq!(found, Some(term(constant)), "{}", place(constant));
+        }
+    }
+}
+
+#[test]
+fn plans_are_those_of_the_arguments() {
+    for key in CONSTANTS.iter().filter(|key| !key.contains('#')) {
+        for spec in [
+            format!("[{{{{{key},'_'}},[],['$_']}}]"),
+            format!("[{{{{'$1','_'}},[{{'=:=','$1',{{const,{key}}}}}],['$_']}}]"),
+        ] {
+            let program = common::program(&spec);
+            for order in [KeyOrder::Hash, KeyOrder::Ordered] {
+                assert_eq!(
+                    program.plan(1, order),
+                    Plan::Keys(vec![term(key)]),
+                    "{spec}"
+                );
+            }
+        }
+        let spec = format!("[{{{{{{{key},'_'}},'_'}},[],['$_']}}]");
+        let plan = common::program(&spec).plan(1, KeyOrder::Ordered);
+        for other in CONSTANTS {
+            let (key, other) = (term(key), term(other));
+            let covers = plan.covers(
+                Term::tuple([other.clone(), Term::int(1)]).as_ref(),
+                KeyOrder::Ordered,
+            );
+            let equal = key.as_ref().eq_term(other.as_ref());
+            assert_eq!(covers, equal, "{spec} {other}");
+        }
+    }
+}
+
+/// Whether a key is kept depends on the arguments.
+#[test]
+fn a_replacement_keeps_the_key_that_it_names() {
+    for key in CONSTANTS.iter().filter(|key| !key.contains('#')) {
+        for other in CONSTANTS.iter().filter(|key| !key.contains('#')) {
+            let spec = format!("[{{{{{key},'$1'}},[],[{{{{{{const,{other}}},'$1'}}}}]}}]");
+            let keeps = common::program(&spec).replace_keeps_key(1);
+            assert_eq!(keeps, key == other, "{spec}");
+        }
+    }
+    // As `ets`, which takes neither for a constant.
+    for key in ["'$_'", "'$$'"] {
+        let spec = format!("[{{{{{key},'$1'}},[],[{{{{{{const,{key}}},'$1'}}}}]}}]");
+        assert!(!common::program(&spec).replace_keeps_key(1), "{spec}");
+    }
+    let spec = "[{{{a,1},'$1'},[],[{{{{a,1}},{'+','$1',1}}}]}]";
+    assert!(common::program(spec).replace_keeps_key(1));
+}
