@@ -55,6 +55,8 @@ struct Argument {
     from: u32,
     to: u32,
     is_int: bool,
+    /// Its first byte, by which nearly all other terms differ from it.
+    first: u8,
     /// Whether terms with other bytes may be identical to it.
     other_forms: bool,
 }
@@ -119,6 +121,7 @@ impl Arguments {
             int: int.unwrap_or(0),
             from: from as u32,
             to: self.bytes.len() as u32,
+            first: self.bytes[from],
             is_int: int.is_some(),
             other_forms,
         });
@@ -157,6 +160,19 @@ impl<'a> Constants<'a> {
         match constant {
             Constant::Fixed(span) => &self.pool[span.range()],
             Constant::Argument(index) => self.arguments.bytes(index),
+        }
+    }
+
+    /// Whether a run begins with a constant's bytes.
+    #[inline]
+    pub(crate) fn begins(&self, run: &[u8], constant: Constant) -> bool {
+        match constant {
+            Constant::Fixed(span) => wire::begins(run, &self.pool[span.range()]),
+            Constant::Argument(index) => {
+                let argument = &self.arguments.list[index as usize];
+                run.first() == Some(&argument.first)
+                    && wire::begins(run, self.arguments.bytes(index))
+            }
         }
     }
 

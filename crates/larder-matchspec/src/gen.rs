@@ -107,8 +107,11 @@ impl Gen<'_> {
                     Some(test) => tests.push(test),
                     None => {
                         self.value(guard);
+                        // Where a comparison comes last in another guard, jumps lead behind it.
+                        let node = self.reader.ir.node(guard);
+                        let compares = matches!(node, Node::Call(Func::Cmp(_), _));
                         match self.ops.pop() {
-                            Some(Op::CallTop(Func::Cmp(cmp), b)) => {
+                            Some(Op::CallTop(Func::Cmp(cmp), b)) if compares => {
                                 self.ops.push(Op::CheckTop(cmp, b));
                             }
                             last => {

@@ -102,15 +102,15 @@ impl Test {
             }
             // The encoding is free of prefixes: a run that begins with the bytes begins with the
             // term.
-            Is::Bytes(constant, is) => begins(run, constants.get(constant)) == is,
+            Is::Bytes(constant, is) => constants.begins(run, constant) == is,
             Is::Type(ty) => run.first().is_some_and(|&tag| ty.has(tag)),
             Is::Steps(from, to) => matches(&head.steps[from as usize..to as usize], run, constants),
-            Is::True => begins(run, TRUE),
+            Is::True => wire::begins(run, TRUE),
             Is::Float(cmp, x) => compare_to_float(cmp, run, x),
             Is::Const(cmp, constant) => compare_to_constant(cmp, run, constants.get(constant)),
             Is::Record(tag, arity) => match wire::open(run) {
                 (Head::Tuple(n), at) => {
-                    n == arity && n > 0 && begins(&run[at..], constants.pool(tag))
+                    n == arity && n > 0 && wire::begins(&run[at..], constants.pool(tag))
                 }
                 _ => false,
             },
@@ -126,8 +126,8 @@ fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
     for step in steps {
         let used = match *step {
             Step::Eq(constant) => {
-                let wanted = constants.get(constant);
-                begins(run, wanted).then_some(wanted.len())
+                let begins = constants.begins(run, constant);
+                begins.then(|| constants.get(constant).len())
             }
             Step::Skip => Some(larder_term::skip(run)),
             Step::EqTerm(constant) => {
@@ -165,9 +165,8 @@ fn is_test(step: &Step) -> bool {
 
 /// Whether a run begins with a term that is identical to a constant.
 fn is_constant(run: &[u8], constant: Constant, constants: &Constants<'_>) -> bool {
-    let wanted = constants.get(constant);
-    begins(run, wanted)
-        || constants.has_other_forms(constant) && raw::view(run).identical(raw::whole(wanted))
+    constants.begins(run, constant)
+        || constants.has_other_forms(constant) && raw::view(run).identical(constants.term(constant))
 }
 
 impl Type {
@@ -202,17 +201,6 @@ impl Type {
             Type::Map => matches!(tag, tags::MAP | tags::TREE_MAP),
             Type::Binary => matches!(tag, tags::BIN | tags::BLOB),
         }
-    }
-}
-
-/// Whether a run begins with some bytes, which are few as a rule: a loop is quicker than a call
-/// then.
-#[inline]
-fn begins(run: &[u8], bytes: &[u8]) -> bool {
-    match run.get(..bytes.len()) {
-        None => false,
-        Some(begin) if bytes.len() <= 16 => begin.iter().zip(bytes).all(|(a, b)| a == b),
-        Some(begin) => begin == bytes,
     }
 }
 

@@ -45,6 +45,17 @@ pub(crate) fn split(run: &[u8]) -> (&[u8], &[u8]) {
     run.split_at(larder_term::skip(run))
 }
 
+/// Whether a run begins with some bytes, which are few as a rule: a loop is quicker than a call
+/// then.
+#[inline]
+pub(crate) fn begins(run: &[u8], bytes: &[u8]) -> bool {
+    match run.get(..bytes.len()) {
+        None => false,
+        Some(begin) if bytes.len() <= 16 => begin.iter().zip(bytes).all(|(a, b)| a == b),
+        Some(begin) => begin == bytes,
+    }
+}
+
 /// Whether a term is an atom or an integer of 64 bits.
 #[inline]
 pub(crate) fn is_integer_or_atom(term: &[u8]) -> bool {

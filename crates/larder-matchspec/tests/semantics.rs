@@ -312,3 +312,24 @@ fn replace_accepts_what_ets_accepts() {
         assert_eq!(program.replace_keeps_key(1), keeps, "{head} -> {body}");
     }
 }
+
+/// The comparison is the last that the guard computes, if it is computed.
+#[test]
+fn a_guard_that_ends_in_a_comparison_need_not_come_to_it() {
+    let compared = "{'==',{is_number,{map_size,'$2'}},2}";
+    let row = term("{[a],x}");
+    for guard in [
+        format!("{{'orelse',{{is_map,'$2'}},{{'andalso',{{is_integer,'$1'}},{compared}}}}}"),
+        format!(
+            "{{'orelse',{{'andalso',{{is_integer,'$1'}},{compared}}},{{'not',{{is_list,'$1'}}}}}}"
+        ),
+        format!("{{'not',{{'orelse',{{is_list,'$1'}},{compared}}}}}"),
+    ] {
+        let program = program(&format!("[{{{{'$1','$2'}},[{guard}],[true]}}]"));
+        assert_eq!(run(&program, &row), None, "{guard}");
+    }
+    let program = program(&format!(
+        "[{{{{'$1','$2'}},[{{'orelse',{{is_list,'$1'}},{compared}}}],[true]}}]"
+    ));
+    assert_eq!(run(&program, &row), Some(term("true")));
+}
