@@ -127,10 +127,13 @@ by_key(M, Type, Rows, Calls) ->
     M:delete(T),
     {Results, Left}.
 
-%% Pages: what all of them have, and whether the first was said to be the last.
-call(M, pages, [T, Spec, Limit]) ->
+%% Pages: what all of them have, and whether the first was said to be the last. Without a key that
+%% depends on where in the table a row lies.
+call(M, pages, [T, [{Head, _, _}] = Spec, Limit]) ->
     case M:select(T, Spec, Limit) of
-        {Found, More} -> {lists:sort(Found ++ rest(M, More)), More =:= '$end_of_table'};
+        {Found, More} ->
+            Open = lists:member(element(1, Head), ['_', '$1']),
+            {lists:sort(Found ++ rest(M, More)), Open orelse More =:= '$end_of_table'};
         End -> End
     end;
 call(M, Function, Args) -> apply(M, Function, Args).

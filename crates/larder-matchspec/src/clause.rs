@@ -36,8 +36,8 @@ impl Clause {
         1 + head + self.checks.len() + self.result.len()
     }
 
-    /// Whether a row has as many elements as the clause wants, and passes its tests. A part of every
-    /// scan's loop.
+    /// Whether a row has as many elements as the clause wants, and passes its tests. A part of
+    /// every scan's loop.
     #[inline(always)]
     pub(crate) fn passes(
         &self,

@@ -82,7 +82,8 @@ enum Type {
 }
 
 impl Test {
-    /// Whether the row passes. It has an element at the position. `head`: that of the test's clause.
+    /// Whether the row passes. It has an element at the position. `head` is that of the test's
+    /// clause.
     #[inline]
     pub(crate) fn passes(
         self,
