@@ -1,6 +1,6 @@
 //! What an operation may answer instead of its result.
 //!
-//! An [`Error`] is two words, whatever it has to say, so that the results of operations travel in
+//! An [`enum@Error`] is two words, whatever it has to say, so that the results of operations travel in
 //! registers.
 
 use std::fmt;
@@ -94,7 +94,7 @@ impl From<FileError> for Error {
     }
 }
 
-/// The text of an [`Error`]: which option, where in a specification.
+/// The text of an [`enum@Error`]: which option, where in a specification.
 // Boxed twice, as a pointer to a `str` is two words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(Box<Box<str>>);
