@@ -33,8 +33,8 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Whether who follows this plan, made for this order, comes upon an object with this key. For
-    /// a key that a program fits it is always true.
+    /// Whether a scan by this plan, which was made for this order, meets an object with this key.
+    /// Always true for the key of an object that the program fits.
     ///
     /// # Complexity
     /// O(n) in the plan and the key.

@@ -177,8 +177,8 @@ pub fn boolean(value: bool) -> Word {
     }
 }
 
-/// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` is not for
-/// here: who may meet it helps first.
+/// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` never comes
+/// here: `tables::answer` helps the batch and schedules the call again.
 pub fn cause(error: &Error) -> Known {
     match error {
         Error::NoTable => atoms::ID,

@@ -109,8 +109,8 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Clears tag bits.
     pub(crate) fn clear_tag(&self, bits: usize, guard: &Guard) {
         point();
-        // Ordering: SeqCst; its Release half makes what was done under the tag visible to who sees
-        // the tag gone.
+        // Ordering: SeqCst; its Release half makes what was done under the tag visible to a thread
+        // that sees the tag gone.
         self.0.fetch_and(!bits, Ordering::SeqCst, guard);
     }
 

@@ -85,8 +85,7 @@ impl Entries {
         }));
     }
 
-    /// Step 1: one more, before entry `i`. `suffix` is what of its position is behind the old
-    /// leaf's prefix.
+    /// Step 1: one more, before entry `i`. `suffix` is its position without the old leaf's prefix.
     pub(crate) fn insert(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) {
         self.new.clear();
         let record = match stored {

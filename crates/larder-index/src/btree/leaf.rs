@@ -173,7 +173,7 @@ impl<'g> TreeLeaf<'g> {
         Prefix::of_leaf(self.prefix(), self.head().fenced as usize)
     }
 
-    /// What of the prefix the leaf's fences give.
+    /// The part of the prefix that the leaf's fences give.
     pub(crate) fn prefix_of_fences(self) -> Prefix<'g> {
         let fenced = self.head().fenced as usize;
         Prefix::of_leaf(&self.prefix()[..fenced], fenced)

@@ -330,8 +330,8 @@ impl<'g> TreeView<'g> {
         words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
     }
 
-    /// What of a beginning of positions is behind the leaf's prefix; None if no position of the
-    /// leaf begins so.
+    /// The rest of a beginning of positions behind the leaf's prefix; empty if the prefix is
+    /// longer. None if no entry of the leaf begins so.
     #[inline]
     pub(crate) fn behind_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
         let prefix = self.leaf.prefix();

@@ -50,7 +50,7 @@ use crossbeam_epoch::Guard;
 /// Where an entry is or would be.
 struct Place<'a> {
     key: SearchKey<'a>,
-    /// What the leaf's slots have of the position.
+    /// The part of the position that a slot has: five bytes behind the leaf's prefix.
     head: u64,
     /// The position without the leaf's prefix.
     suffix: &'a [u8],

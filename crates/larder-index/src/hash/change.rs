@@ -201,9 +201,9 @@ impl LockedHashLeaf<'_> {
         }
     }
 
-    /// A displaced entry has gone from this bucket. What was passed on from the bucket before it
-    /// lies here, or was passed on from here: of the eighths of the tags of which there is neither,
-    /// nothing was passed on from there any more.
+    /// A displaced entry has gone from this bucket. Entries that the bucket before passed on lie
+    /// here, or were passed on from here. So that bucket forgets the eighths of the tags of which
+    /// neither is left.
     fn forget_passed(&mut self, at: usize) {
         let mut at = at;
         loop {

@@ -70,8 +70,8 @@ impl<R: KeyRule> HashOrder<R> {
                 None
             }
         };
-        // What can't be done so is done by way of a copy of all entries, with their hashes, which
-        // the leaf doesn't have.
+        // The other way: all entries are copied, and their hashes made anew, as the leaf doesn't
+        // have them.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             // The entry that had no room is one of them: it needs no further search.

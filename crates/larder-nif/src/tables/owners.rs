@@ -166,14 +166,15 @@ pub unsafe extern "C" fn down(
     });
 }
 
-/// Ends an owner whose process is gone, once or more often. Who comes while another is at it waits:
-/// when this returns, the heirs have been told. Nothing that is called here comes back here.
+/// Ends an owner whose process is gone; to do so again is no error. A thread that comes while
+/// another is at it waits: when this returns, the heirs have been told. Nothing called here calls
+/// this.
 pub fn end(pid: Pid) {
     static ENDING: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
     // 1. Nobody finds the process watched any more. The resource is dropped last, outside of the
     // lock.
     let watched = shard(pid).lock().remove(&pid.pid);
-    // 2. One thread at a time ends owners of a shard. So who comes second waits until the first has
+    // 2. One thread at a time ends owners of a shard, so a second one waits until the first has
     // told the heirs.
     let ending = ENDING[number(pid)].lock();
     // 3. The engine passes the tables on, or drops them. A second time finds none.

@@ -135,11 +135,11 @@ impl Table {
     }
 
     /// Whether a write may go on. Called under the leaf's lock. Notes the change in the table's
-    /// change stamp, for who has read ahead.
+    /// change stamp, for threads that have read ahead.
     #[inline]
     pub(crate) fn revalidate(&self, op: &Operation<'_>) -> bool {
-        // The lock was taken before the loads below: who acquires the latch, fixes the table or
-        // arms the stamp after them reads this leaf after the change.
+        // The lock was taken before the loads below. A thread that acquires the latch, fixes the
+        // table or arms the stamp after them reads this leaf after the change.
         after_lock();
         self.changes.note();
         if op.admission != Admission::UNLATCHED {

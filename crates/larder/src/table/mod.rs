@@ -35,7 +35,8 @@ pub(crate) const LATCHED: usize = 1;
 /// The state bit of a dead table.
 pub(crate) const DEAD: usize = 2;
 
-/// What the table's administration guards: who gets it, and whether it is still listed.
+/// Under the lock of the table's administration: its heir, with what the heir is told, and whether
+/// the table is listed no more.
 pub(crate) struct Admin {
     pub(crate) heir: Option<(OwnerId, Term)>,
     pub(crate) gone: bool,
@@ -200,8 +201,8 @@ impl Table {
     /// The owner at this moment.
     #[inline]
     pub fn owner(&self) -> OwnerId {
-        // Ordering: Acquire, pairs with `set_owner`: who sees the new owner sees what the transfer
-        // did before.
+        // Ordering: Acquire, pairs with `set_owner`: a thread that sees the new owner sees what the
+        // transfer did before.
         OwnerId::from_raw(self.owner.load(Ordering::Acquire))
     }
 

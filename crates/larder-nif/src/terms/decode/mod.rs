@@ -16,12 +16,12 @@
 //! # Which function reads what
 //!
 //! ```text
-//!  child     integer of 64 bits, atom, binary in the bytes                      inlined everywhere
-//!  uncommon  tuple, proper list, [], float                                      one call
-//!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …      two calls
-//!  deep      whatever lies below 64 levels, and lists of over 1,000 cells       a stack of its own
-//!  official  what has no proved layout                                          the external
-//! format ```
+//!  child     integer of 64 bits, atom, binary in the bytes                   inlined everywhere
+//!  uncommon  tuple, proper list, [], float                                   one call
+//!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …   two calls
+//!  deep      whatever lies below 64 levels, and lists of over 1,000 cells    a stack of its own
+//!  official  what has no proved layout                                       the external format
+//! ```
 //!
 //! So a rare kind costs where it is met, and the common ones don't notice it.
 //!
