@@ -23,6 +23,7 @@ unsafe fn begin(
     guarded(|| {
         // SAFETY: as the caller says.
         let table = unsafe { at(table, "table") }?;
+        // Before the scan begins: a handle without a place to put it could never be given up.
         if rows.is_null() {
             return Err(Failure::null("rows"));
         }

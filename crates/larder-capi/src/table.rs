@@ -230,6 +230,7 @@ pub unsafe extern "C" fn larder_take(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
+        // Looked at first: what is taken and can't be given would be lost.
         if out.is_null() {
             return Err(Failure::null("out"));
         }
@@ -266,6 +267,8 @@ pub unsafe extern "C" fn larder_add(
             Some(row) => table.0.add_or(&key, position, increment, &row)?,
             None => table.0.add(&key, position, increment)?,
         };
+        // The addition has taken effect: an error about the sum must say so, or a caller would add
+        // again.
         let Some(total) = total.as_ref().as_int() else {
             return Err(Failure::new(
                 Status::BigSum,

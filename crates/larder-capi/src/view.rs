@@ -430,6 +430,8 @@ pub unsafe extern "C" fn larder_view_text(
             return Err(Failure::null("out"));
         }
         if capacity > 0 {
+            // A text that is cut may end within a character, as with `snprintf`: its length says
+            // that it was cut.
             let n = text.len().min(capacity - 1);
             // SAFETY: `n + 1` bytes are within the capacity.
             unsafe {

@@ -71,6 +71,8 @@ unsafe fn asked<'a>(
     // SAFETY: as the caller says.
     let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
     match table.is_null() {
+        // Before a table is made or found: without a place for its handle it would be out of the
+        // caller's reach.
         true => Err(Failure::null("table")),
         false => Ok(asked),
     }

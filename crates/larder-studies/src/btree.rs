@@ -473,8 +473,7 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
             return None;
         }
         let mut root = self.root.take()?;
-        // The root alone is divided, so the parts may be uneven: what matters is that it costs no
-        // walk over the entries to move.
+        // The root alone is divided: no entry moves but its own, and the parts may be uneven.
         let (middle, right) = root.divide(root.entries.len() / 2, &mut self.work());
         let whole = |root| Btree {
             root: Some(root),

@@ -71,6 +71,7 @@ impl ChangeStamp {
             // Ordering: as above.
             _ => self.word.fetch_or(ARMED, Ordering::SeqCst),
         };
+        // Ordering: SeqCst; the caller's reading of leaves comes after the arming, for every thread.
         fence(Ordering::SeqCst);
         Stamp(before | ARMED)
     }
@@ -97,6 +98,8 @@ impl ChangeStamp {
     #[cold]
     fn disarm(&self, mut word: u64) {
         while word & ARMED != 0 {
+            // The count changes, so no stamp of before holds again, even after the word is armed
+            // anew.
             let next = (word & !ARMED).wrapping_add(2);
             // Ordering: SeqCst, as in `note`.
             match self

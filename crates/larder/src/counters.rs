@@ -40,6 +40,8 @@ impl Counter {
         if n == 0 {
             return;
         }
+        // A cell may be negative: an object is counted by the thread that inserts it, and off by
+        // the one that deletes it.
         let cell = match &self.spread {
             None => &self.one.0,
             Some(cells) => &cells[my_cell()],
@@ -56,6 +58,8 @@ impl Counter {
             None => self.one.0.load(Ordering::Relaxed),
             Some(cells) => cells.iter().map(|c| c.load(Ordering::Relaxed)).sum(),
         };
+        // The cells are read one after another: a deletion may be counted without the insertion
+        // before it.
         usize::try_from(sum).unwrap_or(0)
     }
 

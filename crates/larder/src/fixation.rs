@@ -66,6 +66,8 @@ impl Fixation {
     /// Fixes the table once more for `who`; true if it is the first time for them.
     pub(crate) fn fix(&self, who: OwnerId, now: FixTime) -> bool {
         let mut state = self.state.lock();
+        // The first to fix the table begins what is remembered: keys that were deleted before are
+        // none of it.
         let state = state.get_or_insert_with(|| {
             Box::new(State {
                 fixed: Fixed {
@@ -182,6 +184,8 @@ impl Fixation {
 
     /// Whether the key was deleted since the table was fixed.
     pub(crate) fn was_deleted(&self, guard: &Guard, key: Key<'_>) -> bool {
+        // The guard keeps what is borrowed here, even if the table is released as soon as the lock
+        // is given back.
         let mut aside = Vec::new();
         if let Some(state) = self.state.lock().as_ref() {
             aside.extend(state.aside.iter().map(|store| store.share(guard)));

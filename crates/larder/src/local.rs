@@ -105,6 +105,8 @@ thread_local! {
 pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     // The thread's key is looked up once.
     LOCAL.with(|cell| {
+        // Taken out for the time of the call: a host's callback that comes back in finds none, and
+        // gets a fresh one.
         let mut local = cell.take().unwrap_or_else(fresh);
         let result = f(&mut local);
         local.trim();

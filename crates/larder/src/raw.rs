@@ -141,6 +141,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
             if seen.0.is_null() {
                 return None;
             }
+            // The tags stay: a table that is dead is so without a store, too.
             let empty = Shared::null().with_tag(seen.tag());
             point();
             // Ordering: as in `replace`.

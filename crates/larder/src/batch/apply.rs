@@ -130,6 +130,8 @@ impl ListBatch {
                 }
             }
             Phase::Measuring(new) => {
+                // An object in place of another needs no room. The room that is left stays: in a
+                // structure with a limit nobody inserts beside a batch.
                 let replaces = table.kind().is_unique()
                     && op.store.index.contains(op.guard, keys.key(progress.next));
                 progress.phase = Phase::Measuring(new + usize::from(!replaces));

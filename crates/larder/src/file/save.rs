@@ -287,6 +287,7 @@ const NAMES: u32 = 1000;
 /// left one behind, and another with its number comes to it.
 fn temporary(path: &Path) -> std::io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Beside the file, so that both are on one file system, and the rename is one step.
     path.file_name().ok_or(ErrorKind::InvalidInput)?;
     let mut tries = 0..NAMES;
     loop {

@@ -64,6 +64,7 @@ impl Throttle {
             return false;
         }
         let (backlog, awaited) = look();
+        // A piece that took longer than it should is made up for by a longer rest.
         let rest = rest(worked, backlog, awaited);
         if rest.is_zero() {
             thread::yield_now();

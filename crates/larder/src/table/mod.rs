@@ -319,6 +319,8 @@ impl Table {
 
     /// The store of a live table, whatever holds its latch: for figures.
     pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Option<&'g Store> {
+        // Figures may be asked for while the latch is held: the store is the same, and its counts
+        // are what they are.
         let seen = self.state.load(guard);
         if seen.tag() & DEAD == 0 {
             seen.get()
@@ -346,6 +348,7 @@ impl Table {
     /// Tells the index whether the table is fixed. Whoever changes that, or the index, calls this
     /// afterwards; one at a time, so that the last says what is true.
     pub(crate) fn follow_fixation(&self, _admin: &Admin) {
+        // `admin` keeps two such calls apart: the index never ends up with the older answer.
         if let Some(store) = self.store(&larder_index::pin()) {
             store.index.freeze(self.fixation.is_fixed());
         }

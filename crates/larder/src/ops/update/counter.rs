@@ -302,6 +302,8 @@ impl Table {
     /// What is wrong with the first op for which something is.
     #[cold]
     fn why_not(&self, value: &[u8], ops: &[CounterOp]) -> Error {
+        // Each op is looked at by itself, in the order in which they came: the walk that failed
+        // went by positions.
         let wrong = |op: &CounterOp| {
             let mut out = Vec::new();
             let mut patch = Patch::new(value, self.keypos(), &mut out);
