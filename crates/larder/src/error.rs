@@ -1,7 +1,7 @@
 //! What an operation may answer instead of its result.
 //!
-//! An [`enum@Error`] is two words, whatever it has to say, so that the results of operations travel in
-//! registers.
+//! An [`enum@Error`] is two words, whatever it has to say, so that the results of operations travel
+//! in registers.
 
 use std::fmt;
 use std::ops::Deref;
