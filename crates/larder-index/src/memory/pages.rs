@@ -8,6 +8,19 @@
 //! and more the more are in use (`wanted`). What is given back goes to the system at once;
 //! addresses are kept and used again.
 //!
+//! ```text
+//!  map ─→ bare ──────────────────────→ take ─→ in use ─→ give ─→ bare
+//!           └─ touch_ahead ─→ ready ──→ take
+//! ```
+//!
+//! Invariants:
+//! 1. A region is in one place: bare, ready, in use, or the thread's that touches it.
+//! 2. A region that isn't in use is all zero: its memory is the system's, or was touched with zeros
+//!    alone.
+//! 3. The lock is never held while pages are touched, which takes milliseconds. It is held for rare
+//!    calls of the system: to ask for the addresses of sixteen regions, and to give back one that
+//!    was ready.
+//!
 //! Small pages for the first few regions, which would be touched without a pause, were tried: in
 //! tables of 65,536 rows, which would have lain there, everything took a quarter to a half longer.
 
@@ -70,6 +83,7 @@ impl Pages {
 
     /// Has the thread touch what is wanted.
     fn see_to(&mut self) {
+        // Called under the lock whenever a region is taken or asked for: no wish is missed.
         if self.ready.len() >= self.wanted() {
             return;
         }
@@ -78,7 +92,7 @@ impl Pages {
         } else {
             self.begun = true;
             let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-            // Without it inserts touch their pages themselves.
+            // It is begun once, and never ends. Without it inserts touch their pages themselves.
             drop(thread.spawn(touch_ahead));
         }
     }
@@ -94,11 +108,13 @@ impl Pages {
 /// A region, all zero; None if the system has none.
 pub(crate) fn take() -> Option<NonNull<u8>> {
     let mut pages = PAGES.lock();
+    // None that is ready: its pages are touched by whoever writes there first.
     let region = match pages.ready.pop() {
         Some(region) => region,
         None => pages.bare()?,
     };
     pages.in_use += 1;
+    // It is one of those that were asked for, if any were.
     pages.asked = pages.asked.saturating_sub(1);
     pages.see_to();
     Some(region.0)
@@ -107,6 +123,7 @@ pub(crate) fn take() -> Option<NonNull<u8>> {
 /// One more region will be taken soon: it is touched ahead.
 pub(crate) fn soon() {
     let mut pages = PAGES.lock();
+    // Bounded: several shards may ask at once.
     pages.asked = (pages.asked + 1).min(MOST_AHEAD);
     pages.see_to();
 }
@@ -116,6 +133,7 @@ pub(crate) fn soon() {
 /// # Safety
 /// It came from [`take`], and nobody uses it any more.
 pub(crate) unsafe fn give(region: NonNull<u8>) {
+    // Before the lock: a call of the system takes long (invariant 3).
     // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are
     // touched again.
     unsafe { clear(region, REGION) };
@@ -124,6 +142,7 @@ pub(crate) unsafe fn give(region: NonNull<u8>) {
     pages.in_use -= 1;
     // It will be long until the next one is taken.
     pages.asked = 0;
+    // Fewer in use want fewer ready: one goes for each that comes back.
     if pages.ready.len() > pages.wanted() {
         if let Some(Vacant(more)) = pages.ready.pop() {
             // SAFETY: nobody uses what is ready.
@@ -164,6 +183,7 @@ fn touch_ahead() {
             WANTED.wait(&mut pages);
             continue;
         };
+        // Not under the lock (invariant 3). The region is this thread's until it is ready.
         drop(pages);
         for at in (0..REGION).step_by(PAGE) {
             // SAFETY: the region is this thread's. A write, and volatile, for the system gives
@@ -177,6 +197,7 @@ fn touch_ahead() {
 
 /// Addresses of regions, on a whole multiple of their size.
 fn map() -> Option<Vec<Vacant>> {
+    // One region more than is used: somewhere in the first one a multiple begins.
     let wanted = (AT_ONCE + 1) * REGION;
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any

@@ -5,6 +5,11 @@
 //! nonsense then, which its history, an assertion or the processor notices. (AddressSanitizer can't
 //! follow the stacks of the checker's threads.) A test makes it the allocator of its whole program,
 //! so that nodes of the studies' structures are seen, too.
+//!
+//! Invariant: a block is in one place: its user's, the ring, or the system's. Between leaving its
+//! user and leaving the ring it is nobody's, and filled with nonsense.
+//!
+//! When not to use it: outside the model checker. It keeps up to a gibibyte of freed blocks.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::{Mutex, PoisonError};
@@ -55,10 +60,12 @@ unsafe impl GlobalAlloc for Quarantine {
         }
         // SAFETY: the block is the caller's, who uses it no more, and has as many bytes.
         unsafe { block.write_bytes(NONSENSE, layout.size()) };
+        // A thread that panicked left the ring whole: each turn replaces one block.
         let mut ring = RING.lock().unwrap_or_else(PoisonError::into_inner);
         let next = ring.next;
         ring.next = (next + 1) % WAITING;
         let new = (block.expose_provenance(), layout.size(), layout.align());
+        // The oldest block leaves as this one comes. Zero is no block: the ring isn't full yet.
         let (address, size, align) = std::mem::replace(&mut ring.blocks[next], new);
         drop(ring);
         if address != 0 {

@@ -11,21 +11,34 @@
 //! resident for a row that has 25 (mimalloc 3, a million rows and sixteen). Here what some leaves
 //! give back is room for any others.
 //!
-//! Invariants
+//! 1. A block's size says whose it is: `LEAST` to `MOST` units are given here, all others by
+//!    mimalloc. So `dealloc` needs no search.
+//! 2. `take` goes to the first region that may have room (invariant 3), or adds one.
+//! 3. `give` finds the region by the block's address, as regions are aligned to their size.
+//! 4. A region without a block goes back to the system, but for one of each shard.
+//!
+//! Invariants:
 //! 1. A unit is taken while it is the head's or one block's.
 //! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for
 //!    `shard`, which is written before the first block is given out.
 //! 3. The region at a place of a shard's list has no more than `most[place]` free units side by
 //!    side, and none before place `from[n]` has `n`.
 //!
-//! A region without a block goes back to the system, but for one of each shard. One that was full
-//! and has become sparse gives what it can in pieces of 64 KiB, and again each time that half of
-//! the rest has gone: what a dropped table leaves is seldom whole regions, if another one grew
-//! beside it.
+//! 4. `empty` is how many regions of the list have no block: one at most between two calls.
+//!
+//! A region that was full and has become sparse gives what it can in pieces of 64 KiB, and again
+//! each time that half of the rest has gone: what a dropped table leaves is seldom whole regions,
+//! if another one grew beside it.
 //!
 //! A thread uses the same shard until it has found it locked a number of times; then it goes on to
 //! the next one. So threads that seldom meet share one, whose regions are full, and threads that
 //! often do go out of each other's way.
+//!
+//! Source: first fit over a bitmap (`units`). Deviation: `most` is an upper bound, lowered only
+//! when a search in the region fails, so that a block which is taken costs no second search.
+//!
+//! When not to use it: for small blocks, of which a unit would waste much, and for those over 16
+//! KiB, which few leaves are.
 
 use crate::memory::pages::{self, REGION};
 use crate::memory::units::{Units, MOST, UNITS};
@@ -99,6 +112,7 @@ unsafe impl GlobalAlloc for Regions {
             // SAFETY: the caller's promise.
             return unsafe { MiMalloc.alloc(layout) };
         }
+        // (2) The lock covers the search in the bitmap, not the first touch of the memory.
         let (number, mut shard) = lock_mine();
         let block = shard.take(units(layout), number);
         block.map_or(null_mut(), NonNull::as_ptr)
@@ -110,6 +124,7 @@ unsafe impl GlobalAlloc for Regions {
             // SAFETY: the caller's promise.
             return unsafe { MiMalloc.alloc_zeroed(layout) };
         }
+        // Blocks are used again as they were left, so they are cleared, outside the lock.
         // SAFETY: the caller's promise; then, if it isn't null, a block of so many bytes that
         // nobody else has.
         unsafe {
@@ -151,6 +166,7 @@ fn first_ahead(layout: Layout) {
 /// # Safety
 /// It is one, of so many units, and nobody uses it any more.
 unsafe fn give(block: NonNull<u8>, units: usize) {
+    // (3)
     let head = head_of(block);
     // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a
     // head; 2. invariant 2: the owner of the block saw this written.
@@ -158,6 +174,7 @@ unsafe fn give(block: NonNull<u8>, units: usize) {
     // SAFETY: the region is this shard's, and the block is the caller's to give.
     let empty = unsafe { ALL[number].lock().give(block, units) };
     if let Some(region) = empty {
+        // (4) Outside the lock: a call of the system takes long.
         // SAFETY: it left the shard's list without a block, so nobody knows of it.
         unsafe { pages::give(region.cast()) };
     }
@@ -178,6 +195,7 @@ fn head_of(block: NonNull<u8>) -> NonNull<Head> {
 fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
     // A thread that is ending has no count any more.
     let waited = WAITED.try_with(Cell::get).unwrap_or(0);
+    // A block goes back to the shard of its region, whichever the thread's is now.
     let number = waited / PATIENCE % SHARDS;
     let shard = ALL[number].try_lock().unwrap_or_else(|| {
         let _ = WAITED.try_with(|count| count.set(waited.wrapping_add(1)));
@@ -212,6 +230,8 @@ impl Shard {
     }
 
     fn take(&mut self, units: usize, number: usize) -> Option<NonNull<u8>> {
+        // Invariant 3: no region before this place has room. A region that went may have made the
+        // list shorter.
         let mut from = self.from[units].min(self.regions.len());
         loop {
             let has_room = |most: &u8| usize::from(*most) >= units;
@@ -224,13 +244,18 @@ impl Shard {
             // to its head.
             let known = unsafe { &mut *head.as_ptr() };
             let was_empty = known.units.free() == UNITS - HEAD;
+            // `most` is an upper bound, and was too high: fewer are side by side. The region counts
+            // as having been full from now on.
             let Some(unit) = known.units.take(units) else {
                 known.sparse = Some(SPARSE);
                 self.most[from] = units as u8 - 1;
                 continue;
             };
+            // Invariant 4; and the next block of this size begins its search here.
             self.empty -= usize::from(was_empty);
             self.from[units] = from;
+            // The search for room ends at the list's last region: when that is nearly full, the
+            // next one will be needed soon. It is asked for once.
             let left = known.units.free();
             if left <= FEW && !self.asked && from + 1 == self.regions.len() {
                 self.asked = true;
@@ -256,6 +281,7 @@ impl Shard {
         // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which
         // are no block's.
         unsafe { head.write(new) };
+        // The head is written before any block is given out: who has a block may read `shard`.
         self.regions.push(head);
         self.most.push(MOST as u8);
         self.empty += 1;
@@ -275,11 +301,13 @@ impl Shard {
         // its head.
         let known = unsafe { &mut *head.as_ptr() };
         let place = known.place;
+        // `around`: the free units side by side there now, which invariant 3 has to know of.
         let around = known.units.give(unit, count);
         let free = known.units.free();
         self.may_have(place, around);
         if free < UNITS - HEAD {
             if known.sparse.is_some_and(|sparse| free >= sparse) {
+                // Again when half of what is taken now has gone: such calls are few.
                 known.sparse = Some(free + (UNITS - free) / 2);
                 // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any
                 // more.
@@ -287,10 +315,14 @@ impl Shard {
             }
             return None;
         }
+        // No block is left. The first such region stays, so that a block which comes and goes at a
+        // region's edge doesn't call the system each time.
         if self.empty == 0 {
             self.empty = 1;
             return None;
         }
+        // The last region takes the place of the one that goes: its head and invariant 3 must say
+        // so.
         self.asked = false;
         self.regions.swap_remove(place);
         self.most.swap_remove(place);
@@ -305,6 +337,7 @@ impl Shard {
     /// Invariant 3, when the region at this place may have so many free units side by side.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
         self.most[place] = self.most[place].max(side_by_side as u8);
+        // Room for so many is room for fewer, too.
         for from in &mut self.from[1..=side_by_side] {
             *from = (*from).min(place);
         }

@@ -1,6 +1,17 @@
 //! Which units of a region are taken: a bit each, and the search for some that are free side by
 //! side.
 //!
+//! ```text
+//!  word 0     word 1     word 2          unit i: bit i % 64 of word i / 64, set while it is taken
+//!  1111 0011  0000 0000  0111 1111       (eight bits of each, the lowest first)
+//!       ╰╯    ╰───────────╯              free side by side, across words too
+//! ```
+//!
+//! Invariants:
+//! 1. `free` is the number of clear bits.
+//! 2. No word before `first` has a clear bit.
+//! 3. A block has at most as many units as a word has bits, so it lies in one word or two.
+//!
 //! First fit: the lowest place that is long enough. Knuth, The Art of Computer Programming 1,
 //! section 2.5; Wilson, Johnstone, Neely and Boles, Dynamic Storage Allocation (1995), who find it
 //! and best fit the least wasteful of the simple ways. Neighbours that are free are one free place
@@ -47,6 +58,7 @@ impl Units {
         if self.free() < count {
             return None;
         }
+        // Invariant 2. It ends: some bit is clear, since `count` is one at least.
         while self.taken[self.first as usize] == !0 {
             self.first += 1;
         }
@@ -57,6 +69,7 @@ impl Units {
 
     /// The lowest `count` free units side by side.
     fn find(&self, count: usize) -> Option<usize> {
+        // The free units at the end of the word before: what `free` begins with may continue them.
         let mut before = 0;
         for (at, &taken) in self.taken.iter().enumerate().skip(self.first as usize) {
             let free = !taken;
@@ -66,8 +79,8 @@ impl Units {
             if let Some(bit) = run_within(free, count) {
                 return Some(at * WORD + bit);
             }
-            // A word that is free altogether would have been found: no block has more units than a
-            // word.
+            // A word that is free altogether would have been found (invariant 3), so what is free
+            // at its end begins in it.
             before = free.leading_ones() as usize;
         }
         None
@@ -88,12 +101,15 @@ impl Units {
             self.taken[word] &= !bits;
         }
         self.free += count as u32;
+        // Invariant 2.
         self.first = self.first.min((unit / WORD) as u32);
         (self.free_before(unit) + count + self.free_from(unit + count)).min(MOST)
     }
 
     /// The chunks that are free altogether, as runs of units: the first one and how many.
     pub(crate) fn free_chunks(&self) -> Vec<(usize, usize)> {
+        // Only whole chunks: less than a system's page can't be given, and small pieces cost a call
+        // each.
         let chunks = self.taken.chunks_exact(CHUNK / WORD).enumerate();
         let free = chunks.filter(|(_, words)| words.iter().all(|w| *w == 0));
         let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -109,6 +125,8 @@ impl Units {
     /// Free units that end before this one, as far as the beginning of the word before its own.
     fn free_before(&self, unit: usize) -> usize {
         let (word, bit) = (unit / WORD, unit % WORD);
+        // The bits below the unit's own, moved to the top. Only if all of them are free does the
+        // word before count.
         let here = match bit {
             0 => 0,
             _ => (!self.taken[word] << (WORD - bit)).leading_ones() as usize,
@@ -122,6 +140,7 @@ impl Units {
     /// Free units from this one on, as far as the end of the word after its own.
     fn free_from(&self, unit: usize) -> usize {
         let (word, bit) = (unit / WORD, unit % WORD);
+        // Behind the region's last unit there is none.
         if word == self.taken.len() {
             return 0;
         }
@@ -135,6 +154,7 @@ impl Units {
 
 /// The lowest bit from which on `count` bits are set.
 fn run_within(bits: u64, count: usize) -> Option<usize> {
+    // A bit of `from_here` is set if `have` bits are, from it on. Each turn at most doubles `have`.
     let (mut from_here, mut have) = (bits, 1);
     while have < count {
         let step = have.min(count - have);
