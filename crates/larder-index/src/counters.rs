@@ -1,5 +1,13 @@
 //! What an index counts of itself. Its entries are not among that: each write would count, and all
 //! threads would meet there; leaves know how many they have.
+//!
+//! Invariants:
+//! 1. What is counted is rare: leaves and nodes that come and go, outside objects. Only bytes are
+//!    counted by many threads often, so only they are striped.
+//! 2. A figure is exact when no thread changes the index. Meanwhile it may lag, and the figures of
+//!    one `stats` may be of different instants.
+//! 3. Whoever makes a leaf or a node counts it before it is published; whoever retires it counts it
+//!    once.
 
 use crate::striped::Striped;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -74,11 +82,14 @@ impl Counters {
     pub(crate) fn contended(&self) {
         // Ordering: Relaxed, see above.
         self.contended.fetch_add(1, Relaxed);
+        // Writers that meet on a leaf meet on the sum of bytes next.
         self.bytes.stripe();
     }
 
     /// Bytes of leaves, nodes, outside objects and stripes.
     pub(crate) fn bytes(&self) -> usize {
+        // The stripes are read one after another, so a sum read while threads add may have what went
+        // and miss what came.
         self.bytes.sum().max(0) as usize + self.bytes.memory()
     }
 

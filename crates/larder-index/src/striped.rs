@@ -1,7 +1,12 @@
 //! A sum that many threads add to.
 //!
-//! It begins as one number. When a thread meets another there, it becomes one for each of some
-//! groups of threads. What is read is exact when nobody adds.
+//! ```text
+//!  first      one number, which all threads add to until two of them meet there
+//!  stripes    number | number | …     a line of the cache each, for a sixteenth of the threads
+//! ```
+//!
+//! Invariant: each addition is in one number, so the sum of all is right when nobody adds. Stripes
+//! that were made stay.
 
 use crate::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crossbeam_utils::CachePadded;
@@ -47,9 +52,11 @@ impl Striped {
         // Ordering: Relaxed, see above.
         let now = self.first.load(Relaxed);
         // Ordering: Relaxed, see above.
+        // The exchange fails only if another thread has added in between: that is what is asked.
         let alone = self.first.compare_exchange(now, now + n, Relaxed, Relaxed);
         if alone.is_err() {
             // Ordering: Relaxed, see above.
+            // This addition is still the first number's; the next ones go to stripes.
             self.first.fetch_add(n, Relaxed);
             self.stripe();
         }

@@ -11,6 +11,9 @@
 //!
 //! What is not here: figures for people and hints, which no other word depends on. They stay plain
 //! atomics, so that the checker has no more orders to try than there are protocols.
+//!
+//! Invariant: `real` and `model` have the same names, with the same signatures as far as the crates
+//! use them. No caller knows which it has.
 
 /// A fault that tests plant, to see that they find it. Only builds for the model checker have any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,24 @@
 //! Keys and values are bytes; an index knows nothing of terms. Keys of one index must be
 //! **prefix-free** (no key is a proper prefix of another). A hash-ordered index is given the key's
 //! 64-bit hash by its user, who seeds it.
+//!
+//! ```text
+//!  Unique   at most one value under a key     HashOrder, KeyOrder
+//!  Multi    any number, in order of arrival   Bag
+//!
+//!  scan     start ─→ Batch { entries, resume } ─→ scan from resume ─→ … ─→ Batch { done }
+//! ```
+//!
+//! Invariants that each index keeps:
+//! 1. An operation, but for `free_some`, takes effect at one instant between its call and its
+//!    return. A scan does so once for each batch.
+//! 2. The batches of a scan have each entry that was there all the time exactly once.
+//! 3. A function that a write is given is called under the lock of the entry, once: it must be
+//!    short and must not call the index.
+//! 4. The guard that an operation is given is pinned throughout: what it read stays alive.
+//!
+//! Default methods are what an index may leave out: each does the same by way of others, with more
+//! work, or is a hint that does nothing.
 
 use crate::scratch::with_scratch;
 use crossbeam_epoch::Guard;
@@ -367,6 +385,7 @@ pub trait Unique: Send + Sync {
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        // `get` appends to a buffer, so the value's length is known before any of it is given.
         with_scratch(|value| {
             if !self.get(guard, key, value) {
                 return Lookup::Absent;
@@ -452,6 +471,7 @@ pub trait Unique: Send + Sync {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         scratch.clear();
+        // `update` stores what is in its own buffer, so a new value goes there.
         self.update(guard, key, &mut |old, own| {
             let change = f(old, scratch);
             if let Change::PutScratch = change {
@@ -529,11 +549,13 @@ pub(crate) fn step_by_scan<U: Unique + ?Sized>(
     direction: Direction,
     batch: &mut Batch,
 ) -> bool {
+    // One entry is enough; the caller's own wish comes back at the end.
     let want = std::mem::replace(&mut batch.want, 1);
     let found = key.is_some_and(|key| index.contains(guard, key));
     match key {
         Some(key) => with_scratch(|position| {
             index.position(key, position);
+            // Strictly behind the key, so its own entry isn't found again.
             index.scan(guard, Start::Past(position), direction, batch);
         }),
         None => index.scan(guard, Start::Edge, direction, batch),
@@ -553,6 +575,7 @@ pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
     let found = key.is_some_and(|key| index.contains(guard, key));
     match key {
         Some(key) => with_scratch(|position| {
+            // Behind all values of the key, however many there are.
             index.last_position(key, position);
             index.scan(guard, Start::Past(position), Direction::Forward, batch);
         }),

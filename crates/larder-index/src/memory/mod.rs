@@ -7,6 +7,16 @@
 //! translation).
 //!
 //! Leaves have sizes a quarter of a power of two apart: 2048, 2560, 3072, 3584, 4096.
+//!
+//! ```text
+//!  allocate, allocate_zeroed ─→ HEAP: regions, mimalloc      release
+//!  allocate_lazily           ─→ HEAP, or from 256 KiB on     release_lazy
+//!                               the system's allocator
+//! ```
+//!
+//! Invariants:
+//! 1. A block goes back by the function of its kind, with the layout that it was asked for with.
+//! 2. No function here returns null: without memory the process ends, as with Rust's containers.
 
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 mod pages;
@@ -127,6 +137,9 @@ pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     // SAFETY: the size is not zero.
     let base = unsafe { System.alloc_zeroed(around(layout)) };
     let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
+    // For a larger alignment than `SYSTEM`, `System` would clear the memory by hand, and so touch
+    // all of it. The block is moved to a line instead: by a whole line if it began on one, as the
+    // word in front must have room.
     let shift = LINE - base.addr().get() % LINE;
     // SAFETY: 1. there are `LINE` bytes more than were asked for; 2. the word before the memory,
     // which no smaller shift than `SYSTEM` leaves out, says by how much it was shifted.

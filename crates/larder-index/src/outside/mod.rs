@@ -1,8 +1,19 @@
 //! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the
 //! handle.
 //!
-//! An outside object never changes once it is reachable. It is retired by the thread that takes its
-//! handle out of a leaf, under the leaf's lock, when that is free again.
+//! ```text
+//!  leaf      … handle …
+//!               ↓
+//!  object    lengths of both | position | value          one block, never changed
+//! ```
+//!
+//! Invariants:
+//! 1. An object never changes once its handle is in a leaf.
+//! 2. A handle is in one leaf that isn't obsolete. When that is replaced, it goes to one successor.
+//! 3. A reader follows a handle only after a check of the leaf's version: then it was in the leaf
+//!    while the reader's epoch was pinned, and the object stays until the unpin.
+//! 4. The thread that takes a handle out of a leaf, under the leaf's lock, retires the object once,
+//!    when it has let go of the lock.
 
 pub(crate) mod retire;
 
@@ -86,6 +97,7 @@ pub(crate) struct Handle(u64);
 impl Handle {
     /// Copies position and value to memory of their own. Returns its bytes, too.
     pub(crate) fn new(position: &[u8], value: &[u8]) -> (Handle, usize) {
+        // Nobody else has the memory before the handle is in a leaf, whose unlock publishes it.
         let layout = layout(position.len(), value.len());
         let head = memory::allocate(layout).cast::<OutsideHead>();
         // SAFETY: the memory is ours alone, and large enough for a head and the bytes of both.
@@ -99,6 +111,7 @@ impl Handle {
             let after = bytes.add(position.len());
             after.copy_from_nonoverlapping(value.as_ptr(), value.len());
         }
+        // A leaf stores bits, from which a reader makes the pointer again.
         let handle = Handle(head.as_ptr().expose_provenance() as u64);
         (handle, layout.size())
     }

@@ -5,6 +5,11 @@
 //! at that while he holds a lock. Where more than a leaf is locked (a bag's stripe) the attempt is
 //! left for afterwards.
 //!
+//! 1. Retire the object to the epoch.
+//! 2. Count its bytes, by thread.
+//! 3. When they are many, hand the thread's garbage over, at once or when no lock is held.
+//! 4. Say that garbage waits, until the epoch has freed it.
+//!
 //! # How long garbage stays
 //!
 //! The epoch keeps the last sixty-odd deferred calls of each thread with the thread, until it
@@ -60,17 +65,19 @@ impl Shared {
     }
 
     fn retire_outside(&self, guard: &Guard, handle: Handle) {
+        // (1) Its size is read before it is retired.
         // SAFETY: it is alive: the caller has only now taken it out, and nobody else can have.
         let bytes = unsafe { handle.object() }.memory();
         // SAFETY: 1. the caller took it out of the only leaf that had it; 2. under the lock, so
         // nobody else did.
         unsafe { handle.retire(guard) };
         self.counters.add_bytes(-(bytes as isize));
-        // A thread that is ending keeps nothing.
+        // (2) A thread that is ending has no count, and keeps nothing: it hands over at once.
         let retired = RETIRED.try_with(|sum| sum.replace(sum.get().saturating_add(bytes)));
         if retired.map_or(MUCH, |before| before.saturating_add(bytes)) < MUCH {
             return;
         }
+        // (3) The caller holds no leaf's lock here, but may hold a stripe's.
         if self.holds_more {
             // Ordering: Relaxed, see above.
             self.large_waits.store(true, Relaxed);
@@ -82,6 +89,8 @@ impl Shared {
     /// The attempt that was left for when no lock is held.
     #[inline]
     pub(crate) fn free_large(&self, guard: &Guard) {
+        // The load keeps the word shared among threads while nothing waits; the exchange lets one of
+        // them do the work.
         // Ordering: Relaxed, both, see above.
         if self.large_waits.load(Relaxed) && self.large_waits.swap(false, Relaxed) {
             hand_over(guard);
@@ -92,13 +101,16 @@ impl Shared {
 /// Hands the thread's garbage over to all threads, and frees what nobody reads any more.
 #[cold]
 fn hand_over(guard: &Guard) {
+    // Before the flush, which may free objects and retire others: those count anew.
     let _ = RETIRED.try_with(|sum| sum.set(0));
+    // (4) The call is deferred behind what was retired, and is made when that may be freed.
     // Ordering: Relaxed, both, see above.
     let first = WAITING.fetch_add(1, Relaxed) == 0;
     guard.defer(|| {
         WAITING.fetch_sub(1, Relaxed);
     });
     guard.flush();
+    // Once for all that begins to wait while something does: the host's own thread takes over.
     if first {
         if let Some(notice) = NOTICE.get() {
             notice();

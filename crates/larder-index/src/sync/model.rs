@@ -4,6 +4,13 @@
 //! In an execution of the checker's, threads are its own, on one thread of the system. Outside of
 //! one, the same code runs on real threads, which now and then give way at a point: so histories of
 //! real threads can be recorded in the build that has planted faults.
+//!
+//! Invariants:
+//! 1. Between two points a thread of the checker's runs alone: an operation is its point and then
+//!    the real operation, which no other thread can interrupt.
+//! 2. No thread of the checker's ever blocks the thread of the system that all of them run on: a
+//!    lock is tried for, and others go on in between.
+//! 3. All that is random in an execution is the checker's choice, so a schedule can be run again.
 
 use super::{own, Fault};
 use crossbeam_epoch::{Guard, LocalHandle};
@@ -97,6 +104,7 @@ pub fn pin() -> Guard {
     }
     point();
     PLACE.with(|place| {
+        // Set while the pin and the flush may free: no points there, and no flush within a flush.
         let before = FREEING.replace(true);
         let guard = place.pin();
         if !before {

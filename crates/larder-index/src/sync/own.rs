@@ -26,7 +26,7 @@ pub fn random() -> u64 {
         static STATE: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
     }
     STATE.with(|state| {
-        // Marsaglia's xorshift.
+        // Marsaglia's xorshift: never zero, as the state began as something else.
         let mut x = state.get();
         x ^= x << 13;
         x ^= x >> 7;
