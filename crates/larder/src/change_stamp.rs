@@ -71,7 +71,7 @@ impl ChangeStamp {
             // Ordering: as above.
             _ => self.word.fetch_or(ARMED, Ordering::SeqCst),
         };
-        // Ordering: SeqCst; the caller's reading of leaves comes after the arming, for every thread.
+        // Ordering: SeqCst; for every thread, the caller reads leaves after the arming.
         fence(Ordering::SeqCst);
         Stamp(before | ARMED)
     }
