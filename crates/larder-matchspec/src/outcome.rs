@@ -13,7 +13,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The surroundings for a program that asks nothing of them ([`Program::asks_context`]).
+    /// The surroundings for a program that asks nothing of them ([`crate::Program::asks_context`]).
     pub fn none() -> Context<'static> {
         Context {
             self_pid: raw::whole(&[tags::NIL]),

@@ -29,7 +29,7 @@ impl Program {
     /// Compiles a match specification: a list of `{Head, [Guard], [Body]}`.
     ///
     /// # Errors
-    /// Whatever `ets` would not take, with the clause at fault. [`Fault::TooDeep`] is its
+    /// Whatever `ets` would not take, with the clause at fault. [`crate::Fault::TooDeep`] is its
     /// `system_limit`, all others are its `badarg`.
     ///
     /// # Complexity
