@@ -88,8 +88,8 @@ impl Counters {
 
     /// Bytes of leaves, nodes, outside objects and stripes.
     pub(crate) fn bytes(&self) -> usize {
-        // The stripes are read one after another, so a sum read while threads add may have what went
-        // and miss what came.
+        // The stripes are read one after another, so a sum read while threads add may have what
+        // went and miss what came.
         self.bytes.sum().max(0) as usize + self.bytes.memory()
     }
 

@@ -89,8 +89,8 @@ impl Shared {
     /// The attempt that was left for when no lock is held.
     #[inline]
     pub(crate) fn free_large(&self, guard: &Guard) {
-        // The load keeps the word shared among threads while nothing waits; the exchange lets one of
-        // them do the work.
+        // The load keeps the word shared among threads while nothing waits; the exchange lets one
+        // of them do the work.
         // Ordering: Relaxed, both, see above.
         if self.large_waits.load(Relaxed) && self.large_waits.swap(false, Relaxed) {
             hand_over(guard);
