@@ -109,6 +109,7 @@ pub(super) fn runs(
     };
     let (mut resume, mut next) = (Vec::new(), Vec::new());
     with_run(|run| {
+        // An empty run that isn't the end goes on: `f` sees entries only.
         let mut done = scan(start, run, &mut resume);
         while (run.len() == 0 || f(run)) && !done {
             std::mem::swap(&mut next, &mut resume);

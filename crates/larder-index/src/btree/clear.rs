@@ -146,6 +146,7 @@ fn take_out(
     range: Range<usize>,
     f: Option<Visit<'_>>,
 ) -> SmallVec<[Handle; 8]> {
+    // Values are shown before anything is changed, and handles read before their records go.
     let mut handles = SmallVec::new();
     if let Some(f) = f {
         for i in range.clone() {
@@ -157,12 +158,14 @@ fn take_out(
             handles.push(handle);
         }
     }
+    // All go: no slot is moved.
     if range.len() == leaf.len() {
         if !range.is_empty() {
             leaf.clear();
         }
         return handles;
     }
+    // From the last on, so that the places of those before stay as they are.
     for i in range.rev() {
         let record = leaf.record_of(i);
         leaf.remove(i, &record);

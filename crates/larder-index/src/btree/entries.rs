@@ -203,6 +203,7 @@ impl Entries {
     ) -> usize {
         let longer = prefix - old.leaf().prefix_len();
         let (first, count, from) = (range.start, range.len(), old.content());
+        // The sum of all records is known, so they are written without a gap up to the end.
         let heap = to.len() - self.records(range, longer);
         assert!(
             count * SLOT <= heap,
@@ -217,6 +218,8 @@ impl Entries {
                 to[at] = HANDLE_MARK;
                 to[at + 1..][..8].copy_from_slice(&handle.bits().to_le_bytes());
                 let position = old.outside(handle).position();
+                // The object has the whole position; the old leaf's head may lie before the new
+                // suffix.
                 (head_of(&position[prefix..]), HANDLE_RECORD)
             } else {
                 inline(part, longer, source, &mut to[at..])

@@ -83,11 +83,13 @@ impl InnerNode {
         mut separators: Separators,
     ) -> Box<InnerNode> {
         debug_assert_eq!(children.len(), separators.len() + 1);
+        // Separators ascend: what the first and the last share, all do.
         let n = separators.len();
         let prefix = match n {
             0 => 0,
             _ => common(separators.get(0), separators.get(n - 1)),
         };
+        // A node never changes, so no room is kept.
         separators.bytes.shrink_to_fit();
         separators.ends.shrink_to_fit();
         let lead = match n {

@@ -358,12 +358,14 @@ fn plan_bytes(
         _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
     };
     let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
+    // A leaf that has no room must grow, whatever the sum of its bytes says.
     let buckets = match reason {
         Reason::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
         _ => buckets,
     };
     let LastStep { buckets: top, full } = sizes.end(class, hash, depth);
-    // A last step that is small is better than an early split.
+    // A last step that is small is better than an early split: unless it was made already, or the
+    // leaf is one of a split.
     let fits = need * FULL <= full * NEARLY_FULL;
     let buckets = if buckets > top
         && fits
@@ -415,10 +417,13 @@ pub(crate) fn build(
             made.push((i, handle));
         }
     }
+    // The sum of bytes may fit and the leaf be too small: each bucket may be left with less room
+    // than the next body needs. A try that fails is dropped; the loop ends, as each has more room.
     let mut buckets = plan.buckets;
     loop {
         let shape = Plan { buckets, ..plan }.shape(depth);
         if let Some(leaf) = fill(gather, items, sizes.empty(shape, hash), &made) {
+            // The new leaf has no handle of these any more: they are the caller's to retire.
             let most = most_body(plan.class).min(MOST_INSIDE);
             let fits = |i: &&GatheredEntry| (1..=most).contains(&i.len());
             let inside_now = items.iter().filter(fits).filter_map(|i| i.handle).collect();
@@ -441,6 +446,7 @@ fn fill(
     let shape = new.shape();
     let (most, small) = (most_body(shape.class).min(MOST_INSIDE), shape.unit() == 0);
     let bytes = new.bytes();
+    // `made` is in the order of items, so one pass over both finds the handles.
     let mut made = made.iter().peekable();
     let mut live = 0;
     for (i, item) in items.iter().enumerate() {
@@ -451,6 +457,7 @@ fn fill(
             live += object_size(item.len(), shape.class) + SLOT_ENTRY;
             plain::put(bytes, shape, item.hash, gather.body(item), false)
         } else {
+            // It was outside before, or has become so in this leaf: one of the two has the handle.
             let handle = match made.next_if(|(j, _)| *j == i) {
                 Some((_, handle)) => *handle,
                 None => item.handle?,

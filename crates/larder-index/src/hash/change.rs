@@ -114,6 +114,7 @@ impl LockedHashLeaf<'_> {
             true => old,
             false => object_size(body, class),
         };
+        // Room in the bucket, and in the leaf before it is full; nothing was changed so far.
         let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
         let free = lowest - SLOT_ENTRY * (n + 1);
         if more > free || self.leaf.live() + more > most || !lives_inside(body, class) {
@@ -134,6 +135,7 @@ impl LockedHashLeaf<'_> {
         if lead > 0 {
             bucket.store(end - new, (new - lead - body) as u64, lead);
         }
+        // The object still ends at `end`; its key lies as far behind its beginning as before.
         bucket.store_bytes(end - new + (hit.from - from), value);
         true
     }
@@ -272,10 +274,14 @@ impl LockedHashLeaf<'_> {
             let bucket = self.leaf.bucket(number);
             let n = entries(bucket.word(0));
             let next = first + n as u32;
+            // The chosen places of this bucket: they ascend, and `first..next` are its entries.
             let (here, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
             if !here.is_empty() {
+                // What the removal needs of the entries is read before they go.
                 let marks = self.marks(number, here, first, &mut handles);
                 if here.len() == n {
+                    // All go: the count is all that changes. What the bucket has passed on stays
+                    // noted.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit());
                     self.add(-(n as i32), -(bytes as isize));
                     bucket.set_word(0, bucket.word(0) & !0xFF);
@@ -285,6 +291,7 @@ impl LockedHashLeaf<'_> {
                         self.remove_slot(bucket, (place - first) as usize + 1);
                     }
                 }
+                // A displaced entry went: buckets before may have noted an eighth for it alone.
                 if marks & DISPLACED != 0 {
                     self.forget_passed(number);
                 }

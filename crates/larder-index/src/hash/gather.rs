@@ -39,6 +39,7 @@ impl Gather {
     /// Adds all entries of a leaf.
     pub(crate) fn add_leaf<R: KeyRule>(&mut self, leaf: &LockedHashLeaf<'_>, keys: &Keys<R>) {
         let shape = leaf.leaf().shape();
+        // All buckets are copied as they are: bodies inside need no other copy.
         let base = self.bytes.len();
         self.bytes.extend_from_slice(leaf.bytes());
         self.items.reserve(leaf.leaf().count() + 1);
@@ -47,6 +48,8 @@ impl Gather {
             let at = base + bucket * shape.bucket();
             for (slot, from, end) in plain::slot_entries(&self.bytes, at, shape) {
                 let body = &self.bytes[from..end];
+                // Objects are appended behind the buckets, once the iterator has let go of the
+                // bytes.
                 if slot & OUTSIDE != 0 {
                     outside.push(Handle::from_bits(plain::handle_bits(body)));
                     continue;
@@ -85,6 +88,7 @@ impl Gather {
         keys: &Keys<R>,
     ) {
         let len = body_size(key.len(), value.len(), keys.length_prefixed);
+        // A body that no leaf can have inside is not copied: its handle stands for it.
         let from = self.bytes.len() as u32;
         if fits_inside(len) {
             if keys.length_prefixed {

@@ -225,6 +225,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         (batch, chosen): (&Batch, &[u32]),
         predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
+        // A version says nothing about another index.
         let Some(seen) = batch.seen.filter(|seen| seen.index == self.number) else {
             return false;
         };
@@ -237,12 +238,14 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         if !batch.unordered || !leaf.was_at(seen.version) || !predicate() {
             return false;
         }
+        // The lock is held from the check of the version on: what was read is what is removed.
         let handles = leaf.remove_chosen(chosen);
         if leaf.leaf().live() < leaf.leaf().bounds().least as usize {
             self.shrink_or_merge_read(guard, hash, leaf);
         } else {
             drop(leaf);
         }
+        // No lock is held: the end of what the epoch frees may be anything.
         for handle in handles {
             self.shared.retire(guard, Some(handle));
         }
@@ -290,6 +293,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         if direction == Direction::Backward {
             return step_by_scan(self, guard, key, direction, batch);
         }
+        // Forward only: homes and tags are searched upwards.
         batch.clear();
         let mut bound = match key {
             Some(key) => LowerBound {
@@ -298,6 +302,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             },
             None => LowerBound { hash: 0, key: None },
         };
+        // The first leaf says whether the key is there. The others are searched from their first
+        // hash on, until one has an entry.
         let mut here = false;
         loop {
             let (next, end) = self.step_in_leaf(guard, bound, batch);
@@ -337,9 +343,11 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             if freed >= limit.max(1) {
                 return false;
             }
+            // An obsolete leaf: its successor has the hash.
             let Ok((locked, _)) = self.trie.find(hash, guard).lock() else {
                 continue;
             };
+            // Read before the leaf goes.
             let end = locked.leaf().shape().end_hash(hash);
             freed += 1 + self.empty(guard, hash, locked, f);
             self.merge_empty(guard, hash);

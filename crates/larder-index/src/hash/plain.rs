@@ -1,4 +1,12 @@
 //! Buckets as plain bytes: of a leaf that nobody else can write, or of a copy that was checked.
+//!
+//! Invariants of a bucket with `n` entries (the layout is `shape`'s):
+//! 1. Object `i` ends where object `i - 1` begins, object 1 at the bucket's end. A slot entry has
+//!    its object's beginning alone.
+//! 2. Where the unit is more than a byte, an object inside begins with how many bytes at its end
+//!    are not its body's.
+//! 3. An entry that lies behind its home has its eighth of the tags noted in each bucket from its
+//!    home up to the one before its own.
 
 use super::shape::{eighth, object_size, Shape, DISPLACED, HANDLE, OUTSIDE, SLOT_ENTRY, TAG};
 
@@ -37,6 +45,7 @@ pub(crate) fn slot_entries(
 ) -> impl Iterator<Item = (u16, usize, usize)> + '_ {
     let (size, unit) = (shape.bucket(), shape.unit());
     let bucket = &bytes[at..at + size];
+    // A count that no bucket can have gives no entries, not a panic.
     let mut end = size;
     let slots = bucket.get(SLOT_ENTRY..SLOT_ENTRY * (1 + usize::from(bucket[0])));
     slots
@@ -45,6 +54,8 @@ pub(crate) fn slot_entries(
         .map(move |slot| {
             let slot = u16::from_le_bytes([slot[0], slot[1]]);
             let mut from = usize::from(slot & 0xFF) << unit;
+            // Invariant 1: the next object ends where this one begins. What is left of the room is
+            // cut off: behind a handle, or as the first byte says (invariant 2).
             let mut to = end;
             end = from;
             if slot & OUTSIDE != 0 {
@@ -90,6 +101,7 @@ pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) 
         0 => len,
         n => usize::from(bucket[SLOT_ENTRY * n]),
     };
+    // The head, `n` slot entries and one more, below the lowest object.
     if SLOT_ENTRY * (n + 2) + body.len() > heap {
         return put(bytes, shape, hash, body, false);
     }
@@ -113,11 +125,13 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     loop {
         let bucket = &mut bytes[at * len..][..len];
         let n = usize::from(bucket[0]);
+        // The last slot entry has the lowest object.
         let heap = match n {
             0 => len,
             n => usize::from(bucket[SLOT_ENTRY * n]) << unit,
         };
         if SLOT_ENTRY * (n + 2) + size <= heap {
+            // Behind the home, a search looks for the tag with `DISPLACED` set.
             let mark = if outside { OUTSIDE } else { 0 };
             let mark = mark | if at == home { 0 } else { DISPLACED };
             append(
@@ -130,11 +144,13 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
             );
             break;
         }
+        // Nothing was changed in the buckets that were passed.
         at = shape.next(at);
         if at == home {
             return false;
         }
     }
+    // Invariant 3, now that it is known how far the entry went.
     let mut from = home;
     while from != at {
         bytes[from * len + 1] |= eighth(tag);
