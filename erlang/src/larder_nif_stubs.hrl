@@ -101,8 +101,8 @@ next_lookup(_Table, _Key) -> ?STUB.
 prev_lookup(_Table, _Key) -> ?STUB.
 slot(_Table, _Slot) -> ?STUB.
 fold_first(_Table, _Way) -> ?STUB.
-fold_next(_Table, _Way, _Key, _Watched, _Count) -> ?STUB.
-fold_holds(_Table, _Watched) -> ?STUB.
+fold_next(_Table, _Way, _Key, _Stamp, _Count) -> ?STUB.
+fold_holds(_Table, _Stamp) -> ?STUB.
 select_all(_Table, _Kind, _Spec, _Direction) -> ?STUB.
 every(_Table) -> ?STUB.
 select_some(_Table, _Kind, _Spec, _Limit, _Direction) -> ?STUB.

@@ -103,8 +103,8 @@ natives! {
     prev_lookup(Table, Key) => traverse::prev_lookup;
     slot(Table, Slot) => traverse::slot;
     fold_first(Table, Way) => traverse::fold_first;
-    fold_next(Table, Way, Key, Watched, Count) => traverse::fold_next;
-    fold_holds(Table, Watched) => traverse::fold_holds;
+    fold_next(Table, Way, Key, Stamp, Count) => traverse::fold_next;
+    fold_holds(Table, Stamp) => traverse::fold_holds;
     select_all(Table, Kind, Spec, Direction) => select::select_all;
     every(Table) => select::every;
     select_some(Table, Kind, Spec, Limit, Direction) => select::select_some;

@@ -300,8 +300,8 @@ fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> 
     match slice(call, &scan, layout::NIL)? {
         Ended::Result(word) => Ok(word),
         Ended::More(found) => {
-            let held = SCANS.make(scan);
-            Ok(call.later(entry::scan_more, &[held.term(call.env), found]))
+            let resource = SCANS.make(scan);
+            Ok(call.later(entry::scan_more, &[resource.term(call.env), found]))
         }
     }
 }
