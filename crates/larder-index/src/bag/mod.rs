@@ -137,6 +137,8 @@ impl<R: KeyRule> Bag<R> {
         key: Key<'_>,
         mut read: impl FnMut(&ValueTrees) -> T,
     ) -> Option<T> {
+        // The header is read between the two looks at the version, too: that the key is a tree key
+        // is of the same instant as its objects.
         let mut read = || {
             self.tree_header(guard, key)?;
             Some(read(self.value_trees()))
@@ -158,6 +160,7 @@ impl<R: KeyRule> Bag<R> {
             }
             backoff.snooze();
         }
+        // Writers come too often. Under the lock there is none, so what is read is of one instant.
         let _no_writer = stripe.writer.lock();
         read()
     }

@@ -80,6 +80,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     }
 
     fn put(&mut self, position: &[u8], value: &[u8]) {
+        // (2)
         self.begin_write();
         let tree = &self.value_trees.tree;
         tree.put(self.guard, position, value, &mut |_| true);
@@ -159,7 +160,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
     /// Makes the objects, which have become few, a list again, if they are not too long for that.
     fn pack(&mut self) -> bool {
         let (count, limits) = (self.entry.count, self.bag.limits);
-        // The objects in order, with their numbers, as far as they fit.
+        // The objects in order, with their numbers, as far as they fit. The tree isn't changed
+        // before it is known that all do.
         let mut list = vec![count as u8];
         self.entries(&mut |position, value| {
             list::push(&mut list, value, number(position));
@@ -252,6 +254,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
 
 impl<R: KeyRule> Drop for TreeValues<'_, R> {
     fn drop(&mut self) {
+        // (4), (5) Without a change the version stays, and readers needn't read again.
         if self.wrote {
             self.write_entry();
             // Ordering: Release, pairs with a reader's first load: a reader that sees it even again
@@ -275,6 +278,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        // Where there are marks, each object has one: what has no mark with the hash isn't there.
         if self.entry.marked {
             return !self.with_hash(value, 1, same).is_empty();
         }
@@ -287,6 +291,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn push(&mut self, value: &[u8]) {
+        // Above the numbers of all objects that the key has: it comes behind them (invariant 4 of
+        // the bag).
         let number = self.entry.next;
         let position = self.position(number);
         self.put(&position, value);

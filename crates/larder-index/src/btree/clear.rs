@@ -1,4 +1,11 @@
 //! Removing many entries leaf by leaf: those whose positions begin alike, or all for good.
+//!
+//! Invariants:
+//! 1. A leaf's entries go at one instant. Between two leaves others may read, and see a part gone.
+//! 2. The walk goes on at the fence that was found with the leaf. It holds whatever becomes of the
+//!    leaf, as a position does.
+//! 3. Handles are retired when the leaf is unlocked: the end of what the epoch frees may be
+//!    anything.
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};

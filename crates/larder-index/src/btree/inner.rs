@@ -112,8 +112,8 @@ impl InnerLevels {
         let mut path = TreePath::new();
         let mut slot = &self.root;
         loop {
-            let (address, child) = slot.load_with_address(guard);
             // The address and what it leads to are from one load: a slot may change between two.
+            let (address, child) = slot.load_with_address(guard);
             match child {
                 TreeChild::Leaf(leaf) => return (path, leaf),
                 TreeChild::Node(node) => {

@@ -434,6 +434,7 @@ fn join(
     shared.counters.node_went(neighbour.memory());
     // The separator between both comes down a level: above it there is one child now.
     let between = above.node.separators().get(other.min(above.child));
+    // On whichever side it lies, the result is left, separator, right.
     let own = Splice {
         items: std::mem::take(&mut all.items),
         separators: std::mem::take(&mut all.separators),

@@ -1,5 +1,17 @@
 //! A view of a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
 //! holder.
+//!
+//! ```text
+//!  samples   compared all at once        → about sixteen slots
+//!  slots     heads of five bytes         → the entry, or a few with equal heads
+//!  records   the rest of the position    → the entry
+//! ```
+//!
+//! Invariants:
+//! 1. No read leaves the leaf: what would is [`Torn`], as only torn bytes lead there.
+//! 2. What a view says is true if it is valid afterwards. Until then it may be any mixture.
+//! 3. A handle is followed only after a check: it was in the leaf while the epoch was pinned.
+//! 4. For the lock's holder there is no version to check, and nothing is torn.
 
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
@@ -234,6 +246,7 @@ impl<'g> TreeView<'g> {
         // Ordering: Relaxed, here and below, see `seqlock`.
         let spacing = self.leaf.head().spacing.load(Relaxed) & 31;
         let samples = self.leaf.samples();
+        // `count` and the spacing may be torn: the slice is bounded by the samples that there are.
         let last = (self.count.saturating_sub(1) >> spacing).min(samples.len());
         let used = &samples[..last];
         let count_below = |samples: &[AtomicU32]| -> usize {
@@ -248,6 +261,8 @@ impl<'g> TreeView<'g> {
         while used.get(end).is_some_and(|s| s.load(Relaxed) == key) {
             end += 1;
         }
+        // Sample `i` is of slot `(i + 1) << spacing`: those below say where the search begins, the
+        // next one where it ends.
         let high = if end == last {
             self.count
         } else {
@@ -309,6 +324,7 @@ impl<'g> TreeView<'g> {
                 return Ok(record.suffix().cmp(&suffix.len()));
             }
         }
+        // The first five bytes are equal, so what is behind them decides.
         let (own, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
         if own > 8 || other.len() > 8 {
             return self.compare_long(record, suffix);

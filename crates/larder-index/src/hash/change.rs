@@ -1,4 +1,14 @@
 //! What the holder of a leaf's lock may change in its buckets.
+//!
+//! Invariants, whenever the lock isn't held:
+//! 1. Object `i` of a bucket ends where object `i - 1` begins: there are no gaps. So what grows,
+//!    shrinks or goes moves all objects below it, and lowers or raises their slot entries.
+//! 2. A displaced entry has its eighth of the tags noted in each bucket from its home up to the one
+//!    before its own. What is noted may be more, until a displaced entry goes (`forget_passed`).
+//! 3. The head's count and bytes are the sums over all buckets (`add`).
+//!
+//! Each change calls `change`, or `add`: then the unlock makes a new version, and readers that saw
+//! a part of it read again.
 
 use crate::contention::CONTENTION_BOUND;
 use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD};

@@ -1,4 +1,13 @@
 //! The entries of some leaves, copied out: what leaves are made of when others are replaced.
+//!
+//! ```text
+//!  bytes   buckets of the leaf, as they are | bodies of outside objects that fit inside a leaf
+//!  items   hash, where the body is, handle    the leaf has no hashes: each is made once, here
+//! ```
+//!
+//! Invariant: an entry whose body was not copied has a handle.
+//!
+//! When not to use it: leaves of small rows need no copy (`redistribute`).
 
 use super::plain;
 use super::shape::*;

@@ -247,12 +247,14 @@ impl Trie {
         mut new: NewHashLeaf,
         guard: &Guard,
     ) {
+        // Both locks keep the way as it is: a change of these slots takes one of them.
         let old = buddies.each_ref().map(|b| b.leaf());
         buddies.iter().for_each(|buddy| new.succeed(buddy));
         let depth = new.shape().depth;
         let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.merged();
+        // Before the new leaf can be reached, so that no two leaves have a hash in common.
         for buddy in buddies {
             shared.counters.leaf_went(buddy.leaf().memory());
             buddy.obsolete();
