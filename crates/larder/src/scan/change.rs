@@ -155,6 +155,8 @@ impl WriteScan {
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
         loop {
+            // Pinned anew for each batch: a slice keeps back the memory that others free for no
+            // longer than a leaf takes.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
             let Scan {
@@ -185,6 +187,8 @@ impl WriteScan {
             while dealt < usable && go {
                 let (key, value) = batch.entry(dealt);
                 let object = raw::view(key, value, table.keypos(), plain);
+                // A bag's key that was dealt with, in this batch or at the end of the one before,
+                // is not dealt with again for its other objects.
                 let known = !one && self.dealt == key;
                 if !known && wanted(program, &object, ctx, scratch) {
                     self.chosen.push(dealt as u32);
@@ -210,6 +214,7 @@ impl WriteScan {
                     key,
                     value: Some(value),
                 };
+                // Each change takes its leaf's lock for itself: others write between two of them.
                 match act(&table, &op, &mut turn) {
                     Ok(n) => self.count += n,
                     Err(error) => {
@@ -277,6 +282,8 @@ impl Turn<'_> {
             }
             Outcome::Term(term) => table.encode_object(term, new)?,
         }
+        // The program was proved to keep keys; a proof that is wrong must not put an object under a
+        // key that is not its own.
         if new.key() != self.key {
             return Err(Error::KeyChanged);
         }
@@ -290,6 +297,8 @@ impl Turn<'_> {
         let mut gone = 0;
         let written = match &op.store.index {
             Index::Unique(ix) => {
+                // An object that is as it was read has been matched: only one that has changed is
+                // matched again, under the lock.
                 let read = self.value;
                 let (written, was) = table.remove_one(op, &**ix, key, |value| {
                     read == Some(value) || self.is_true(table, value)
@@ -357,6 +366,7 @@ impl Turn<'_> {
 
     /// Replaces those of a key's objects that the program matches.
     fn replace_all(&mut self, table: &Table, values: &mut ValueList<'_>) -> Result<u64, Error> {
+        // All results come first: an error leaves the key's objects as they were.
         let mut new = Vec::new();
         let mut failed = None;
         values.each(&mut |ordinal, value| {

@@ -138,6 +138,8 @@ impl Table {
             for i in 0..whole {
                 let (key, value) = (s.batch.key(i), s.batch.value(i));
                 let first = i == 0 || s.batch.key(i - 1) != key;
+                // A chunk ends between two keys: if it ended within one, the next would begin
+                // behind the key's last object, or show the first ones again.
                 if first && wanted.is_over() {
                     return;
                 }
@@ -148,6 +150,7 @@ impl Table {
                 return;
             }
             if whole > 0 {
+                // The last key's objects are read again with those that the batch did not have.
                 let last = s.batch.key(whole - 1).to_vec();
                 s.batch.want = wanted.objects;
                 past(op, self.key(&last), Direction::Forward, s);
@@ -155,6 +158,7 @@ impl Table {
             }
             // More objects under one key than a batch has.
             let key = s.batch.key(0).to_vec();
+            // All of them at one instant, however many: a chunk has all of a key or none.
             op.store.index.copy(op.guard, self.key(&key), &mut s.values);
             for (i, value) in s.values.iter().enumerate() {
                 let object = raw::view(&key, value, self.keypos(), &mut s.plain);
@@ -177,6 +181,7 @@ fn whole_keys(s: &Buffers) -> usize {
         return batch.len();
     }
     let last = batch.key(batch.len() - 1);
+    // Up to the last key, which may go on behind the batch.
     (0..batch.len())
         .rev()
         .find(|&i| batch.key(i) != last)

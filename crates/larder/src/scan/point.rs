@@ -107,6 +107,7 @@ impl Table {
         point: Point<'_>,
         f: impl FnOnce(&mut Local, &[u8]) -> R,
     ) -> R {
+        // Lent away and put back: `f` needs the rest of `local`, and the key no memory of its own.
         let mut key = std::mem::take(&mut local.bytes);
         key.clear();
         self.encode_key(point.key, &mut key);
