@@ -201,6 +201,8 @@ impl<W: Word> LinearHash<W> {
         let mut bucket = table.address.buckets();
         let mut at = NIL;
         std::iter::from_fn(move || {
+            // From the last bucket to the first; nodes are taken out one by one, so an iteration
+            // that is dropped leaves the rest to the table's own end.
             while at == NIL {
                 bucket = bucket.checked_sub(1)?;
                 at = table.head(bucket);
@@ -340,6 +342,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             let bucket = self.address.buckets() - 1;
             let (before, at) = (NIL, self.head(bucket));
             if at != NIL {
+                // The first of its chain: nothing is before it.
                 let place = Place { before, at };
                 if self.chains[at].mark {
                     self.unkeep(bucket, place);

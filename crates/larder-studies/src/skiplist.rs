@@ -199,8 +199,9 @@ impl<W: Word> SkipList<W> {
         around
     }
 
-    /// The node at the position, whether it is there (invariant 2) or not. Wait-free.
+    /// The node at the position, if it is there (invariant 2). Wait-free.
     fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g Node<W>> {
+        // No lock: what is met is in the list, or was when the search came to what leads to it.
         let mut links = &self.head;
         for level in (0..LEVELS).rev() {
             while let Some(node) = links.next(level, guard) {

@@ -159,6 +159,7 @@ impl Table {
         self.may_read(who)?;
         let guard = local.pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
+        // After the table's own errors: a dead table answers so, whatever else is wrong.
         if pos == 0 {
             return Err(Error::Position);
         }
@@ -171,6 +172,8 @@ impl Table {
         let Some((bytes, len)) = found else {
             return Ok(0);
         };
+        // The copy was checked by the index; its handles are the table's, and good while `guard`
+        // is.
         let object = raw::view(key.bytes, &bytes[..len], self.keypos(), &mut local.plain);
         visit(object.element(pos).ok_or(Error::Position)?);
         Ok(1)

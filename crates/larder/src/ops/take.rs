@@ -59,6 +59,8 @@ impl Table {
         // Copied under the lock, visited without it. The write may begin anew, but only before it
         // has shown a value.
         self.delete_all_under(guard, key, |value| values.push(value))?;
+        // The values are copies, and in no leaf any more: their handles' counts are released once
+        // `guard` is gone.
         for value in local.values.iter() {
             visit(Stored::new(
                 key.bytes,
