@@ -14,6 +14,7 @@ use super::shape::*;
 use crate::hash::key_rule::{KeyRule, Keys};
 use crate::hash::leaf::LockedHashLeaf;
 use crate::outside::Handle;
+use crate::scratch::with_spare;
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -136,11 +137,9 @@ const KEEP: usize = 1 << 18;
 
 /// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
 pub(crate) fn with_gather<T>(f: impl FnOnce(&mut Gather) -> T) -> T {
-    let mut gather = SPARE.take().unwrap_or_default();
-    gather.clear();
-    let result = f(&mut gather);
-    if gather.bytes.capacity() <= KEEP {
-        SPARE.set(Some(gather));
-    }
-    result
+    let is_small = |gather: &Box<Gather>| gather.bytes.capacity() <= KEEP;
+    with_spare(&SPARE, is_small, |gather| {
+        gather.clear();
+        f(gather)
+    })
 }
