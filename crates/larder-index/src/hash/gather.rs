@@ -137,9 +137,12 @@ const KEEP: usize = 1 << 18;
 
 /// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
 pub(crate) fn with_gather<T>(f: impl FnOnce(&mut Gather) -> T) -> T {
-    let is_small = |gather: &Box<Gather>| gather.bytes.capacity() <= KEEP;
-    with_spare(&SPARE, is_small, |gather| {
-        gather.clear();
-        f(gather)
-    })
+    with_spare(
+        &SPARE,
+        |gather| gather.bytes.capacity() <= KEEP,
+        |gather| {
+            gather.clear();
+            f(gather)
+        },
+    )
 }
