@@ -80,6 +80,20 @@ impl Garbage {
         }
     }
 
+    /// The same choice of values, which adds the handles of those that it picks.
+    fn noting<'a>(
+        &'a mut self,
+        picks: &'a mut dyn FnMut(&[u8]) -> bool,
+    ) -> impl FnMut(&[u8]) -> bool + 'a {
+        move |value| {
+            let goes = picks(value);
+            if goes {
+                self.note(value);
+            }
+            goes
+        }
+    }
+
     #[cold]
     fn keep(&mut self, value: &[u8]) {
         object::note_handles(value, &mut self.0);
@@ -409,14 +423,7 @@ impl ValueList<'_> {
 
     /// Removes those that `f` picks; gives how many.
     pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
-        let garbage = &mut *self.garbage;
-        let gone = self.objects.remove_if(&mut |value| {
-            let goes = f(value);
-            if goes {
-                garbage.note(value);
-            }
-            goes
-        });
+        let gone = self.objects.remove_if(&mut self.garbage.noting(f));
         self.delta -= gone as i64;
         gone
     }
@@ -438,14 +445,9 @@ impl ValueList<'_> {
         value: &[u8],
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> usize {
-        let garbage = &mut *self.garbage;
-        let gone = self.objects.remove_same(value, &mut |other| {
-            let goes = same(other);
-            if goes {
-                garbage.note(other);
-            }
-            goes
-        });
+        let gone = self
+            .objects
+            .remove_same(value, &mut self.garbage.noting(same));
         self.delta -= gone as i64;
         gone
     }
