@@ -602,6 +602,17 @@ pub trait Objects {
     }
     /// Calls `f` with each in order of arrival, until it answers false.
     fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool);
+    /// Calls `f` with the number of each and its value, in order of arrival. Numbers ascend, and an
+    /// object keeps its own.
+    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        self.each(&mut |ordinal, value| {
+            f(ordinal as u64, value);
+            true
+        });
+    }
+    /// Says that a change follows. From here on a reader of the key waits until the change is made,
+    /// or sees what the key had before it.
+    fn begin_change(&mut self) {}
     /// Whether there is one that is the same.
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let _ = value;
@@ -689,6 +700,30 @@ pub trait Multi: Send + Sync {
 
     /// The position of entry `i` of a batch that this index filled.
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>);
+
+    /// Appends an entry to a batch as a scan does: an object with its number
+    /// ([`Objects::each_numbered`]).
+    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
+        let _ = number;
+        batch.push(key, value);
+    }
+
+    /// Appends entry `i` of a batch that this index filled to another batch.
+    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
+        let (key, value) = from.entry(i);
+        to.push(key, value);
+    }
+
+    /// The part of a position that all positions of its key begin with: what a [`Unique`] of the
+    /// same order has for a position of the key.
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position
+    }
+
+    /// A position as bytes that compare as the scan goes, with those of entries and of others.
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position
+    }
 
     /// As `Unique::free_some`.
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;

@@ -99,7 +99,7 @@ mod skip;
 pub mod tags;
 mod term;
 pub mod text;
-mod varint;
+pub mod varint;
 mod view;
 
 pub use atom::{atoms, Atom, AtomError};

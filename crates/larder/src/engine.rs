@@ -12,7 +12,7 @@ use larder_index::Guard;
 use larder_term::{Atom, Term};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Tables that an owner's end deals with at once; the reaper deals with the others.
@@ -146,15 +146,22 @@ impl Engine {
     pub fn create(&self, mut options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
         options.check()?;
         options.call_by_name();
+        let (named, name) = (options.named, options.name);
+        self.add((named, name), owner, |id, catalog| {
+            Table::make(id, options, owner, catalog)
+        })
+    }
+
+    /// Lists a new table, which `make` makes.
+    pub(crate) fn add(
+        &self,
+        (named, name): (bool, Atom),
+        owner: OwnerId,
+        make: impl FnOnce(TableId, Weak<Catalog>) -> Table,
+    ) -> Result<Arc<Table>, Error> {
         // Ordering: Relaxed; only the numbers' being different matters.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
-        let (named, name) = (options.named, options.name);
-        let table = Arc::new(Table::make(
-            id,
-            options,
-            owner,
-            Arc::downgrade(&self.0.catalog),
-        ));
+        let table = Arc::new(make(id, Arc::downgrade(&self.0.catalog)));
         // Held until the table is in all lists: whoever finds it by its name meanwhile, and wants
         // to drop or rename it, waits.
         let admin = table.admin.lock();

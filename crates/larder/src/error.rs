@@ -18,6 +18,9 @@ pub enum Error {
     /// The caller has not the right to do this with the table.
     #[error("the table's access rights do not allow this")]
     Access,
+    /// The table is a snapshot, which nobody writes.
+    #[error("the table is a snapshot, which can't be written")]
+    ReadOnly,
     /// An operation over many keys holds the table: `Table::help_batch` with it, then try again.
     #[error(
         "an operation over many keys is being applied to the table; help with it and try again"

@@ -12,6 +12,7 @@ use larder_index::{
     UniqueKind, Values,
 };
 use larder_term::hash::Seed;
+use std::sync::Arc;
 
 /// The keys of tables without order: terms, which end themselves, with the table's hash.
 struct Terms(Seed);
@@ -36,9 +37,9 @@ impl KeyRule for Terms {
 /// An index of the kind that the table's type needs.
 pub(crate) enum Index {
     /// One object a key.
-    Unique(Box<dyn Unique>),
+    Unique(Arc<dyn Unique>),
     /// Many objects a key.
-    Multi(Box<dyn Multi>),
+    Multi(Arc<dyn Multi>),
 }
 
 /// Calls the same method of either kind.
@@ -57,17 +58,45 @@ impl Index {
         let (name, said) = (&options.structure, &options.structure_options);
         match options.kind {
             kind if name != DEFAULT && kind.is_unique() => {
-                Index::Unique(structures::build_unique(name, said, kind.is_ordered()))
+                Index::Unique(structures::build_unique(name, said, kind.is_ordered()).into())
             }
-            _ if name != DEFAULT => Index::Multi(structures::build_multi(name, said)),
-            TableKind::Set => Index::Unique(larder_index::unique_hashed(Terms(seed.clone()))),
-            TableKind::OrderedSet => Index::Unique(larder_index::unique(UniqueKind::Ordered)),
-            TableKind::Bag | TableKind::DuplicateBag => Index::Multi(larder_index::multi_hashed(
-                Terms(seed.clone()),
-                LeafConfig::default(),
-                raw::object_hash,
-            )),
+            _ if name != DEFAULT => Index::Multi(structures::build_multi(name, said).into()),
+            TableKind::Set => Index::Unique(Self::keyed(false, seed)),
+            TableKind::OrderedSet => Index::Unique(Self::keyed(true, seed)),
+            TableKind::Bag | TableKind::DuplicateBag => {
+                let keys = Terms(seed.clone());
+                let bag = larder_index::multi_hashed(keys, LeafConfig::default(), raw::object_hash);
+                Index::Multi(bag.into())
+            }
         }
+    }
+
+    /// An empty index with one value a key, in the order of the keys, or of their hashes with this
+    /// seed.
+    pub(crate) fn keyed(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {
+        if ordered {
+            larder_index::unique(UniqueKind::Ordered).into()
+        } else {
+            larder_index::unique_hashed(Terms(seed.clone())).into()
+        }
+    }
+
+    /// The same index, once more.
+    pub(crate) fn share(&self) -> Index {
+        match self {
+            Index::Unique(ix) => Index::Unique(Arc::clone(ix)),
+            Index::Multi(ix) => Index::Multi(Arc::clone(ix)),
+        }
+    }
+
+    /// Whether a key has one object at most.
+    pub(crate) fn is_unique(&self) -> bool {
+        matches!(self, Index::Unique(_))
+    }
+
+    /// Whether positions are keys.
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self, Index::Unique(ix) if ix.is_ordered())
     }
 
     /// The number of objects at which it is full; None if it grows.

@@ -33,6 +33,7 @@
 //! | `local`, `buffers` | what a thread keeps for its operations |
 //! | `batch` | lists, all at once: the batch latch, its protocol and proof |
 //! | `table`, `engine` | a table, the catalog of all tables, owners; tables as a whole: made, found, inherited, dropped |
+//! | `versions` | tables as of an instant: snapshots |
 //! | `ops` | operations by key, each written once |
 //! | [`scan`] | match specifications over many objects, in slices |
 //! | [`mod@file`] | tables in files |
@@ -89,6 +90,7 @@ mod store;
 mod stored;
 mod structures;
 mod table;
+mod versions;
 
 pub use batch::{ListJob, ObjectList};
 pub use budget::{Budget, Step};
@@ -105,6 +107,7 @@ pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJ
 pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};
+pub use versions::SnapshotInfo;
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 

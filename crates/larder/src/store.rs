@@ -1,29 +1,107 @@
 //! What a table keeps its objects in: an index, and the number of objects. `delete_all_objects`
 //! puts a new store in place of the old.
+//!
+//! Several stores may lead to the same objects (see `versions`). Each of them has a part of one
+//! `Contents`; who gives the last part back frees what the index has.
 
 use crate::counters::Counter;
 use crate::index::Index;
 use crate::options::Options;
+use crate::versions::{self, History};
 use larder_index::{Guard, Key};
 use larder_term::hash::Seed;
+use std::sync::Arc;
 
 /// An index and the number of its objects.
 pub(crate) struct Store {
     pub(crate) index: Index,
-    pub(crate) count: Counter,
+    pub(crate) count: Arc<Counter>,
     /// Objects at which it is full.
     limit: usize,
+    /// What all stores share that have these objects; none for a store whose index reads others'.
+    contents: Option<Arc<Contents>>,
+    /// What keeps the objects of before, while the table is watched.
+    pub(crate) history: Option<Arc<History>>,
+    /// Whether the objects are those of an instant, which nobody has counted.
+    is_snapshot: bool,
 }
+
+/// Stands for the objects of an index.
+struct Contents;
 
 impl Store {
     /// An empty store for a table with these options, which were checked, and this seed.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
         let index = Index::new(options, seed);
         Store {
-            count: Counter::new(options.decentralized_counters),
+            count: Arc::new(Counter::new(options.decentralized_counters)),
             limit: index.limit().unwrap_or(usize::MAX),
             index,
+            contents: Some(Arc::new(Contents)),
+            history: None,
+            is_snapshot: false,
         }
+    }
+
+    /// A store with the same objects.
+    pub(crate) fn share(&self) -> Store {
+        Store {
+            index: self.index.share(),
+            count: Arc::clone(&self.count),
+            limit: self.limit,
+            contents: self.contents.clone(),
+            history: self.history.clone(),
+            is_snapshot: self.is_snapshot,
+        }
+    }
+
+    /// A store that reads and writes the objects of a history's, and keeps what it changes.
+    pub(crate) fn watched(history: Arc<History>) -> Store {
+        let store = history.store();
+        Store {
+            index: versions::watch(&history),
+            count: Arc::clone(&store.count),
+            limit: store.limit,
+            contents: None,
+            history: Some(history),
+            is_snapshot: false,
+        }
+    }
+
+    /// A store with the objects of a snapshot.
+    pub(crate) fn of_snapshot(index: Index) -> Store {
+        Store {
+            index,
+            count: Arc::new(Counter::new(false)),
+            limit: usize::MAX,
+            contents: None,
+            history: None,
+            is_snapshot: true,
+        }
+    }
+
+    /// The number of objects. O(1), but for a snapshot, which is read from end to end the first
+    /// time.
+    pub(crate) fn size(&self) -> usize {
+        if self.is_snapshot {
+            self.index.len()
+        } else {
+            self.count.get()
+        }
+    }
+
+    /// Whether no other store has the objects.
+    pub(crate) fn is_last(&self) -> bool {
+        let count = |contents| Arc::strong_count(contents) == 1;
+        self.contents.as_ref().is_some_and(count)
+    }
+
+    /// Frees some objects of a store that nobody uses any more; true when there is nothing left
+    /// to free, or others have the objects, too.
+    pub(crate) fn free_some(&mut self, limit: usize) -> bool {
+        // If nobody else has a part now, nobody gets one: this one isn't shared meanwhile.
+        let is_last = self.contents.as_mut().and_then(Arc::get_mut).is_some();
+        !is_last || self.index.free_some(limit)
     }
 
     /// How many more objects there is room for. Those that come and go meanwhile are not counted.
@@ -75,7 +153,10 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         // The reaper has emptied a store before it drops it; what is left otherwise (an engine that
-        // ended) still has to give its handles back.
-        while !self.index.free_some(4096) {}
+        // ended) still has to give its handles back. Of several that drop their parts at once, one
+        // has the last.
+        if self.contents.take().and_then(Arc::into_inner).is_some() {
+            while !self.index.free_some(4096) {}
+        }
     }
 }

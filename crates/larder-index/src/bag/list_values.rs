@@ -88,6 +88,11 @@ impl Objects for ListValues<'_> {
         }
     }
 
+    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        let list = self.list();
+        list::items(list).for_each(|item| f(item.number, &list[item.object]));
+    }
+
     fn find(&self, _value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let list = self.list();
         list::items(list).any(|item| same(&list[item.object]))

@@ -50,7 +50,7 @@ use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use list::{Limits, TreeHeader};
 use list_values::ListValues;
-use position::{prefix, BEFORE_NUMBERS, PAST_NUMBERS};
+use position::{prefix, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use std::sync::OnceLock;
 use tree_values::TreeValues;
 use value_tree::{runs, ValueTrees};
@@ -315,6 +315,29 @@ impl<R: KeyRule> Multi for Bag<R> {
 
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
         scan::entry_position(self, batch, i, out);
+    }
+
+    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
+        batch.push(key, value);
+        // Invariant 1 of the scans: the number lies behind the object.
+        list::push_number(number, &mut batch.bytes);
+    }
+
+    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
+        let (key, value) = from.entry(i);
+        self.push_entry(to, key, value, scan::number(from, i));
+    }
+
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        match position::parse(position) {
+            // Without a number it sorts before all positions of the key.
+            (prefix, NumberBound::Before) => prefix,
+            _ => position,
+        }
+    }
+
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        position::parse(position).0
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {

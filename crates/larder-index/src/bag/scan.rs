@@ -24,7 +24,7 @@
 //! 4. A scan goes on forward at its `resume`, backward strictly before it.
 
 use super::list::{self, read_number, ListItem, TreeHeader};
-use super::position::{number, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
+use super::position::{self, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use super::Bag;
 use crate::btree::run::with_run;
 use crate::btree::ScanRequest;
@@ -405,10 +405,13 @@ fn scan_tree<R: KeyRule>(
         // Each with its number behind it: the scan can stop and go on behind any.
         for i in 0..run.len() {
             batch.push(key, run.value(i));
-            list::push_number(number(run.position(i)), &mut batch.bytes);
+            list::push_number(position::number(run.position(i)), &mut batch.bytes);
         }
         // Where the scan goes on: behind the key, or behind the last object.
-        let last = run.len().checked_sub(1).map(|i| number(run.position(i)));
+        let last = run
+            .len()
+            .checked_sub(1)
+            .map(|i| position::number(run.position(i)));
         match (last, done) {
             (None, _) => from.go_behind(&prefix),
             // Nothing more of this key is wanted.
@@ -467,9 +470,13 @@ fn first_in_tree<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mu
 /// As `Multi::entry_position`.
 pub(super) fn entry_position<R: KeyRule>(bag: &Bag<R>, batch: &Batch, i: usize, out: &mut Vec<u8>) {
     hash_and_key(bag, batch.key(i), out);
+    push_number(number(batch, i), out);
+}
+
+/// The number of the arrival of an object of a batch (invariant 1).
+pub(super) fn number(batch: &Batch, i: usize) -> u64 {
     let (_, _, end) = batch.entries[i];
-    let number = read_number(&batch.bytes, end);
-    push_number(number.map_or(0, |(number, _)| number), out);
+    read_number(&batch.bytes, end).map_or(0, |(number, _)| number)
 }
 
 /// How many objects there are.

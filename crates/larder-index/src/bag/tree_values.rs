@@ -277,6 +277,17 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         });
     }
 
+    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        self.entries(&mut |position, value| {
+            f(number(position), value);
+            true
+        });
+    }
+
+    fn begin_change(&mut self) {
+        self.begin_write();
+    }
+
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         // Where there are marks, each object has one: what has no mark with the hash isn't there.
         if self.entry.marked {

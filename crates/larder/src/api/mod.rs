@@ -29,6 +29,7 @@
 
 mod file;
 mod select;
+mod snapshot;
 mod table;
 
 use crate::engine::{Engine, NoHost};
@@ -41,6 +42,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use select::Rows;
+pub use snapshot::Snapshot;
 pub use table::Table;
 
 /// The owner of a program's tables; ends when the last handle goes.

@@ -1,6 +1,6 @@
 //! Operations by key, and on the table as a whole.
 
-use super::Home;
+use super::{Home, Larder};
 use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -36,6 +36,10 @@ impl Table {
     /// The engine's table, for what this module has no short form for.
     pub fn engine_table(&self) -> &Arc<EngineTable> {
         &self.table
+    }
+
+    pub(super) fn larder(&self) -> Larder {
+        Larder(Arc::clone(&self.home))
     }
 
     pub(super) fn me(&self) -> OwnerId {

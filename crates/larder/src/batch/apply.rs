@@ -5,7 +5,7 @@ use super::{ListBatch, ObjectList, Phase, Progress};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::keys::{KeyBatch, MANY_TO_WRITE};
-use crate::ops::{Intent, Operation};
+use crate::ops::{Intent, Operation, Written};
 use crate::table::Table;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
 use larder_index::{Guard, Key};
@@ -139,12 +139,28 @@ impl ListBatch {
             // In the table already (invariant 1): each object is put there once.
             Phase::Applying if progress.is_settled(progress.next) => {}
             Phase::Applying => {
-                let (_, value) = self.list.get(progress.next);
-                table.put(op, keys.key(progress.next), value)?;
+                self.put(table, op, keys.key(progress.next), progress.next)?;
             }
         }
         progress.next += 1;
         Ok(false)
+    }
+
+    /// Puts object `i`, whose key this is, in its place.
+    #[inline]
+    fn put(
+        &self,
+        table: &Table,
+        op: &Operation<'_>,
+        key: Key<'_>,
+        i: usize,
+    ) -> Result<Written, Error> {
+        let (_, value) = self.list.get(i);
+        if op.store.history.is_some() {
+            // For a snapshot the objects of a list are one write.
+            return self.number.during(|| table.put(op, key, value));
+        }
+        table.put(op, key, value)
     }
 
     /// Settles a key, so that an operation on it may go on beside the batch (see the module); false
@@ -187,7 +203,7 @@ impl ListBatch {
         let key = table.key(key);
         for i in under {
             if !progress.is_in(i) {
-                table.put(&op, key, self.list.get(i).1)?;
+                self.put(table, &op, key, i)?;
                 if !planted(Fault::Unsettled) {
                     progress.note_settled(i, self.list.len());
                 }

@@ -77,6 +77,7 @@ mod insert;
 mod latch;
 mod object_list;
 
+use crate::versions::CommitNumber;
 use larder_index::sync::atomic::{AtomicU64, Ordering};
 use larder_index::sync::Mutex;
 use std::sync::Arc;
@@ -139,6 +140,9 @@ impl Progress {
 pub(crate) struct ListBatch {
     list: ObjectList,
     progress: Mutex<Progress>,
+    /// Of its writes, for snapshots. A snapshot is taken while no batch holds the latch, so it is
+    /// of before this number was drawn, or of after the batch.
+    number: CommitNumber,
 }
 
 impl ListBatch {
@@ -157,6 +161,7 @@ impl ListBatch {
                 next: 0,
                 settled: Vec::new(),
             }),
+            number: CommitNumber::default(),
         }
     }
 }

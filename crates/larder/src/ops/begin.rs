@@ -168,7 +168,7 @@ impl Table {
         // The state word alone doesn't tell that the latch was held and is free again.
         let acquisitions = self.latch.acquisitions();
         let op = self.begin(&guard)?;
-        let size = op.store.count.get();
+        let size = op.store.size();
         // Ordering: the counts come before what follows.
         std::sync::atomic::fence(Ordering::Acquire);
         if self.latch.acquisitions() == acquisitions && self.state.holds(op.state, &guard) {

@@ -55,7 +55,7 @@ impl Table {
     }
 
     fn slots(&self, op: &Operation<'_>) -> usize {
-        let size = op.store.count.get();
+        let size = op.store.size();
         if self.kind().is_ordered() {
             size
         } else {

@@ -133,6 +133,12 @@ pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
     }
 }
 
+/// Frees an index that nobody looks at.
+pub(crate) fn free_unread(store: Store) {
+    let share = Share::new(store.memory());
+    send(Work::Store(Box::new(store), share));
+}
+
 /// Runs `f` on the reaper's thread, soon.
 pub(crate) fn call(f: impl FnOnce() + Send + 'static) {
     send(Work::Call(Box::new(f), Share::new(0)));
@@ -325,8 +331,8 @@ fn run(work: Work, worker: &mut Worker) {
     // done by one.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Retired(store, share) => queue_after_readers(store, share),
-        Work::Store(store, share) => {
-            while !store.index.free_some(BIT) {
+        Work::Store(mut store, share) => {
+            while !store.free_some(BIT) {
                 // What it frees must not heap up before the collector: a flush takes as much off as
                 // a bit can put there.
                 larder_index::pin().flush();

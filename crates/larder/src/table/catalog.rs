@@ -200,6 +200,10 @@ impl Table {
         if self.owner() != who {
             return Err(Error::NotOwner);
         }
+        // A snapshot stays what it is, and its owner's.
+        if self.is_snapshot() {
+            return Err(Error::ReadOnly);
+        }
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
 use crate::store::Store;
+use crate::versions::SnapshotOf;
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
@@ -67,7 +68,12 @@ pub struct Table {
     pub(crate) beside: Mutex<Option<Beside>>,
     /// Where the table is listed; it goes with the engine.
     catalog: Weak<Catalog>,
+    /// What it is a snapshot of, if it is one.
+    pub(crate) snapshot: Option<SnapshotOf>,
 }
+
+/// In the byte of access: nobody writes.
+const READ_ONLY: u8 = 4;
 
 /// What a host keeps beside a table.
 pub type Beside = Box<dyn Any + Send + Sync>;
@@ -88,9 +94,44 @@ impl Table {
     /// A table that is nowhere listed yet.
     pub(crate) fn make(
         id: TableId,
+        options: Options,
+        owner: OwnerId,
+        catalog: Weak<Catalog>,
+    ) -> Self {
+        // A model checker's schedules can be run again only if hashes are the same.
+        let seed = if cfg!(larder_model) {
+            Seed::from_number(id.0)
+        } else {
+            Seed::random()
+        };
+        let store = Store::new(&options, &seed);
+        Self::with_store(id, options, owner, catalog, (seed, store))
+    }
+
+    /// A snapshot of the table with this seed, whose objects are in the store.
+    pub(crate) fn of_snapshot(
+        id: TableId,
+        options: Options,
+        owner: OwnerId,
+        catalog: Weak<Catalog>,
+        objects: (Seed, Store),
+        of: SnapshotOf,
+    ) -> Self {
+        let access = options.access as u8 | READ_ONLY;
+        Table {
+            access: AtomicU8::new(access),
+            snapshot: Some(of),
+            ..Self::with_store(id, options, owner, catalog, objects)
+        }
+    }
+
+    /// A table whose keys are hashed with this seed, with the objects of this store.
+    fn with_store(
+        id: TableId,
         mut options: Options,
         owner: OwnerId,
         catalog: Weak<Catalog>,
+        (seed, store): (Seed, Store),
     ) -> Self {
         // The heir and its data lie in `admin` alone, and go together.
         let heir = options.heir.take();
@@ -101,18 +142,12 @@ impl Table {
                 legacy_zero: options.legacy_zero,
             }
         };
-        // A model checker's schedules can be run again only if hashes are the same.
-        let seed = if cfg!(larder_model) {
-            Seed::from_number(id.0)
-        } else {
-            Seed::random()
-        };
         Table {
             id,
             keypos: options.keypos,
             kind: options.kind,
             compressed: options.compressed,
-            state: EpochCell::new(Store::new(&options, &seed)),
+            state: EpochCell::new(store),
             form,
             seed,
             latch: BatchLatch::default(),
@@ -125,6 +160,7 @@ impl Table {
             beside: Mutex::default(),
             options: Box::new(options),
             catalog,
+            snapshot: None,
         }
     }
 
@@ -161,7 +197,7 @@ impl Table {
     pub fn access(&self) -> Access {
         // Ordering: Relaxed; a right that changes while an operation begins is the old or the new
         // one.
-        match self.access.load(Ordering::Relaxed) {
+        match self.access.load(Ordering::Relaxed) & !READ_ONLY {
             0 => Access::Public,
             1 => Access::Protected,
             _ => Access::Private,
@@ -252,7 +288,7 @@ impl Table {
     #[inline]
     pub fn check_read(&self, who: OwnerId) -> Result<(), Error> {
         if self.access() == Access::Private && self.owner() != who {
-            return self.refuse();
+            return self.refuse(Error::Access);
         }
         self.check_alive()
     }
@@ -260,20 +296,18 @@ impl Table {
     /// Whether `who` may write the table.
     ///
     /// # Errors
-    /// `NoTable`, `Access`.
+    /// `NoTable`, `Access`, `ReadOnly`.
     #[inline]
     pub fn check_write(&self, who: OwnerId) -> Result<(), Error> {
-        if self.access() != Access::Public && self.owner() != who {
-            return self.refuse();
-        }
+        self.may_write(who)?;
         self.check_alive()
     }
 
     /// A dead table's error comes before the lack of a right.
     #[cold]
-    fn refuse(&self) -> Result<(), Error> {
+    fn refuse(&self, why: Error) -> Result<(), Error> {
         self.check_alive()?;
-        Err(Error::Access)
+        Err(why)
     }
 
     fn check_alive(&self) -> Result<(), Error> {
@@ -288,7 +322,7 @@ impl Table {
     #[inline(always)]
     pub(crate) fn may_read(&self, who: impl Who) -> Result<(), Error> {
         if self.access() == Access::Private && self.owner() != who.owner() {
-            return self.refuse();
+            return self.refuse(Error::Access);
         }
         Ok(())
     }
@@ -300,8 +334,15 @@ impl Table {
     /// `NoTable`, `Access`.
     #[inline(always)]
     pub fn may_write(&self, who: impl Who) -> Result<(), Error> {
-        if self.access() != Access::Public && self.owner() != who.owner() {
-            return self.refuse();
+        // Ordering: Relaxed, as in `access`.
+        let access = self.access.load(Ordering::Relaxed);
+        let is_public = access == Access::Public as u8;
+        if !is_public && (access >= READ_ONLY || self.owner() != who.owner()) {
+            return self.refuse(if access >= READ_ONLY {
+                Error::ReadOnly
+            } else {
+                Error::Access
+            });
         }
         Ok(())
     }
@@ -332,8 +373,7 @@ impl Table {
     /// The number of objects; 0 for a dead table. Counts every operation that returned before;
     /// O(1).
     pub fn size(&self) -> usize {
-        self.store(&larder_index::pin())
-            .map_or(0, |s| s.count.get())
+        self.store(&larder_index::pin()).map_or(0, |s| s.size())
     }
 
     /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept

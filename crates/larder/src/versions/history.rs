@@ -1,0 +1,281 @@
+//! The history of a store: what was under its keys when snapshots were taken.
+//!
+//! # Definitions
+//!
+//! - *Live snapshot*: one that has been taken and not released. *Pending*: one that is being taken,
+//!   whose number is not known yet.
+//! - *Undo index*: undo records under keys, in the order of the store's own index.
+//!
+//! # Invariants
+//!
+//! 1. Let a write have number c, and let r be the number of the newest version of its key. If there
+//!    is a live or pending snapshot with r < s ≤ c, the write adds a version with number c before
+//!    it can be seen. So each snapshot finds what it saw: in the version with the least number that
+//!    is not less than its own, or, if there is none, in the store.
+//! 2. A version is dropped only if no live snapshot is as old as its number.
+//! 3. Each version owns one count of each handle in its value.
+//! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
+//!    the newest.
+//!
+//! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
+//! deferred calls, and one of those may release a snapshot.
+
+use super::clock;
+use super::undo::{self, Listed, Override, Versions};
+use crate::index::Index;
+use crate::raw;
+use crate::reclaim::reaper;
+use crate::store::Store;
+use crate::table::Table;
+use larder_index::sync::{point, Mutex};
+use larder_index::{Change, Guard, Key, Unique};
+use larder_term::blob::Handles;
+use larder_term::hash::Seed;
+use larder_term::object;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The number of a pending snapshot.
+const PENDING: u64 = u64::MAX;
+
+/// An undo index of at most this many bytes is freed by whoever drops it.
+const SMALL: usize = 4096;
+
+/// What a table's snapshots share.
+pub(crate) struct History {
+    /// The objects as they are now.
+    store: Store,
+    /// None before the first version.
+    undo: OnceLock<Arc<dyn Unique>>,
+    /// How the undo index is made.
+    seed: Seed,
+    /// The newest live or pending snapshot's number; 0 if there is none.
+    newest: AtomicU64,
+    /// The oldest live snapshot's.
+    oldest: AtomicU64,
+    live: Mutex<Live>,
+    /// The table, which goes back to the plain store when its last snapshot is released.
+    pub(super) table: Weak<Table>,
+}
+
+/// Under the lock of a history.
+#[derive(Default)]
+struct Live {
+    /// The numbers of live snapshots; `PENDING` for those that are being taken.
+    numbers: Vec<u64>,
+    /// The table has gone back to its plain store: nobody takes a snapshot of this one any more.
+    over: bool,
+}
+
+impl History {
+    /// A history that begins now, of a table's store.
+    pub(crate) fn new(store: Store, table: &Arc<Table>) -> Self {
+        History {
+            store,
+            undo: OnceLock::new(),
+            seed: table.seed.clone(),
+            newest: AtomicU64::new(0),
+            oldest: AtomicU64::new(PENDING),
+            live: Mutex::default(),
+            table: Arc::downgrade(table),
+        }
+    }
+
+    /// The objects as they are now.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The undo index, if there is a version.
+    #[inline]
+    pub(crate) fn undo(&self) -> Option<&dyn Unique> {
+        self.undo.get().map(|undo| &**undo)
+    }
+
+    /// Bytes that are kept for snapshots.
+    pub(crate) fn kept(&self) -> usize {
+        self.undo().map_or(0, Unique::memory)
+    }
+
+    /// How many snapshots are live.
+    pub(crate) fn snapshots(&self) -> usize {
+        self.live.lock().numbers.len()
+    }
+
+    /// Registers a pending snapshot. False if the history is over.
+    fn register(&self) -> bool {
+        let mut live = self.live.lock();
+        if live.over {
+            return false;
+        }
+        live.numbers.push(PENDING);
+        self.note(&live);
+        true
+    }
+
+    /// The pending snapshot has its number.
+    fn settle(&self, number: u64) {
+        let mut live = self.live.lock();
+        if let Some(pending) = live.numbers.iter_mut().find(|n| **n == PENDING) {
+            *pending = number;
+        }
+        self.note(&live);
+    }
+
+    /// A snapshot is released, or was not taken after all.
+    fn release(&self, number: u64) {
+        let guard = larder_index::pin();
+        let mut live = self.live.lock();
+        if let Some(i) = live.numbers.iter().position(|&n| n == number) {
+            live.numbers.swap_remove(i);
+        }
+        self.note(&live);
+        if live.numbers.is_empty() {
+            live.over = match self.table.upgrade() {
+                Some(table) => table.unwatch(self, &guard),
+                None => true,
+            };
+        }
+    }
+
+    /// Invariant 4.
+    fn note(&self, live: &Live) {
+        let numbers = || live.numbers.iter().copied();
+        point();
+        // Ordering: SeqCst. `newest` is set before the clock is moved on, and a write reads it
+        // under its leaf's lock (see `clock`). `oldest` only lags behind what could be dropped.
+        self.newest
+            .store(numbers().max().unwrap_or(0), Ordering::SeqCst);
+        self.oldest
+            .store(numbers().min().unwrap_or(PENDING), Ordering::SeqCst);
+    }
+
+    /// Adds a version under the key if a snapshot needs one (invariant 1). Called under the lock of
+    /// the entry, before it is changed. `write` appends the version with the number it is given.
+    /// The handles of versions that nobody needs any more go to `dropped`.
+    #[inline]
+    pub(crate) fn preserve(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        dropped: &mut Handles,
+        write: &mut dyn FnMut(u64, &mut Vec<u8>),
+    ) {
+        point();
+        // Ordering: SeqCst, as in `note`. A write that sees no snapshot has had its lock since
+        // before one was pending, so that snapshot's readers wait for the lock, and it is part of
+        // what they see.
+        let newest = self.newest.load(Ordering::SeqCst);
+        if newest != 0 {
+            self.preserve_for(newest, guard, key, dropped, write);
+        }
+    }
+
+    fn preserve_for(
+        &self,
+        newest: u64,
+        guard: &Guard,
+        key: Key<'_>,
+        dropped: &mut Handles,
+        write: &mut dyn FnMut(u64, &mut Vec<u8>),
+    ) {
+        let number = clock::of_write();
+        let undo = self
+            .undo
+            .get_or_init(|| Index::keyed(self.store.index.is_ordered(), &self.seed));
+        undo.update(guard, key, &mut |record, scratch| {
+            let record = record.unwrap_or_default();
+            if undo::newest(record) >= newest.min(number) {
+                return Change::Keep;
+            }
+            write(number, scratch);
+            // Ordering: Relaxed; an older number keeps a version for longer than it is needed.
+            let oldest = self.oldest.load(Ordering::Relaxed);
+            for (own, value) in Versions::of(record) {
+                if own >= oldest {
+                    undo::push(own, value, scratch);
+                } else {
+                    self.values(value, &mut |value| object::note_handles(value, dropped));
+                }
+            }
+            Change::PutScratch
+        });
+    }
+
+    /// Gives back the counts of versions that were dropped, once no reader looks at them.
+    pub(crate) fn release_dropped(&self, guard: &Guard, dropped: Handles) {
+        if !dropped.is_empty() {
+            reaper::release_later(guard, |list| raw::own_counts(dropped, list));
+        }
+    }
+
+    /// Calls `f` with each object's value in a version.
+    fn values(&self, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
+        each_value(self.store.index.is_unique(), version, f);
+    }
+}
+
+/// Calls `f` with each object's value in a version of a set or ordered_set (`unique`) or of a bag.
+fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
+    match version {
+        Override::Absent => {}
+        Override::Value(value) if unique => f(value),
+        list @ Override::Value(_) => Listed::of(list).for_each(|(_, value)| f(value)),
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        // The table was emptied or deleted: its objects went on for the snapshots.
+        if self.store.is_last() && self.store.memory() > SMALL {
+            reaper::free_unread(self.store.share());
+        }
+        // Whoever could read the versions held the history, or has gone.
+        let Some(undo) = self.undo.take() else {
+            return;
+        };
+        let unique = self.store.index.is_unique();
+        let bytes = undo.memory();
+        let free = move || {
+            undo.free_some(&larder_index::pin(), 64, &mut |record| {
+                for (_, version) in Versions::of(record) {
+                    each_value(unique, version, &mut raw::release_value);
+                }
+            })
+        };
+        if bytes <= SMALL {
+            while !free() {}
+        } else {
+            reaper::bits(bytes, free);
+        }
+    }
+}
+
+/// A snapshot of one table: its history, and its number. Released when dropped.
+pub(crate) struct Snapshot {
+    pub(crate) history: Arc<History>,
+    pub(crate) number: u64,
+}
+
+impl Snapshot {
+    /// Begins to take a snapshot. From here on writes keep what they change. None if the history is
+    /// over.
+    pub(crate) fn pending(history: Arc<History>) -> Option<Snapshot> {
+        history.register().then_some(Snapshot {
+            history,
+            number: PENDING,
+        })
+    }
+
+    /// The snapshot is of the moment at which this number was drawn.
+    pub(crate) fn settle(&mut self, number: u64) {
+        self.history.settle(number);
+        self.number = number;
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.history.release(self.number);
+    }
+}

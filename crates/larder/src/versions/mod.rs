@@ -1,0 +1,55 @@
+//! Tables as of an instant: snapshots.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `clock` | the numbers that say what comes before a snapshot and what after |
+//! | `undo` | undo records: what was under a key |
+//! | `history` | the undo index of a store, and its live snapshots |
+//! | `watched` | the index of a table that has snapshots |
+//! | `merged` | the index of a snapshot |
+//! | `snapshot` | taking and releasing snapshots |
+//!
+//! # Steps of taking a snapshot
+//!
+//! 1. *Watch*: each table's store is replaced by one that keeps what its writes change, if it is
+//!    not one already.
+//! 2. *Register* a pending snapshot with each history. From here on writes keep what they change.
+//! 3. *Cut*: the clock is moved on; its number is the snapshots'. This is the linearisation point,
+//!    for all tables of the call.
+//! 4. *Look again*: if a table has another store by now, or a list batch holds its latch, the
+//!    snapshots are released and taken anew (after the batch).
+//!
+//! # Why a snapshot is of one instant
+//!
+//! A write decides under the lock of its entry whether it is part of a snapshot: it is not if it
+//! sees the snapshot (pending, or live) and then a clock that is not less than its number. In that
+//! case it keeps what was there.
+//!
+//! - *A write that is part of a snapshot is always seen by it.* It took its lock before the cut. A
+//!   reader of the snapshot begins after the cut, and waits for the lock.
+//! - *A write that is not part is never seen.* Its version is in the undo index before its change
+//!   can be read, and a reader looks there last.
+//! - *No write that is part comes after one that is not.* Let W be no part: it read the clock after
+//!   the cut. A write that begins when W has ended takes its lock after the cut: it sees the
+//!   snapshot and the clock, and is no part either.
+//!
+//! So no writer waits for a snapshot, and none has to be waited for.
+//!
+//! Sources: the undo records and the check of a reader's number against them are those of HyPer
+//! (Neumann, Mühlbauer, Kemper: Fast Serializable Multi-Version Concurrency Control, SIGMOD 2015);
+//! the clock that snapshots alone move on is that of vCAS (Wei et al., Constant-Time Snapshots, PPoPP
+//! 2021). There each object has its versions; here they lie beside the index, so that a table
+//! without snapshots has none, and pays for none.
+
+mod clock;
+mod history;
+mod merged;
+mod snapshot;
+mod undo;
+mod watched;
+
+pub(crate) use clock::CommitNumber;
+pub(crate) use history::History;
+pub use snapshot::SnapshotInfo;
+pub(crate) use snapshot::SnapshotOf;
+pub(crate) use watched::watch;

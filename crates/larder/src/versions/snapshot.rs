@@ -1,0 +1,221 @@
+//! Taking snapshots: tables that have the objects of others as of one instant (see the folder).
+//!
+//! A snapshot is a table. It can be read as any other, by those who may read the table that it was
+//! taken of. It can't be written. It belongs to the owner who took it.
+
+use super::clock;
+use super::history::{History, Snapshot};
+use super::merged::{merge, Overrides};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::ids::{OwnerId, TableId};
+use crate::options::Access;
+use crate::store::Store;
+use crate::structures::DEFAULT;
+use crate::table::Table;
+use larder_index::Guard;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a table that is a snapshot knows of itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SnapshotOf {
+    pub(crate) table: TableId,
+    pub(crate) number: u64,
+    pub(crate) taken: Instant,
+}
+
+/// Figures of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    /// The table of which it was taken.
+    pub table: TableId,
+    /// Its number: a snapshot that was taken later has a greater one. Snapshots that were taken
+    /// together have the same.
+    pub number: u64,
+    /// How long ago it was taken.
+    pub age: Duration,
+}
+
+impl Engine {
+    /// Takes snapshots of some tables, all of one instant, for `who`. O(1) for each table.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access` (the right to read is needed), `NoOwner`; `Busy` while a list is being
+    /// inserted into one of the tables; `TableType` for tables on a structure of the studies, and
+    /// for tables that are snapshots.
+    ///
+    /// # Consistency
+    /// The snapshots show all writes that took effect before the instant, and no others. They stay
+    /// as they are when their tables are emptied or deleted. Writers go on: the first change of a
+    /// key after a snapshot keeps what was there.
+    pub fn snapshot(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Vec<Arc<Table>>, Error> {
+        for table in tables {
+            table.check_read(who)?;
+        }
+        let snapshots = cut(tables)?;
+        let taken = Instant::now();
+        tables
+            .iter()
+            .zip(snapshots)
+            .map(|(table, snapshot)| self.list_snapshot(table, snapshot, taken, who))
+            .collect()
+    }
+
+    /// Makes a table of a snapshot.
+    fn list_snapshot(
+        &self,
+        source: &Table,
+        snapshot: Snapshot,
+        taken: Instant,
+        who: OwnerId,
+    ) -> Result<Arc<Table>, Error> {
+        let of = SnapshotOf {
+            table: source.id(),
+            number: snapshot.number,
+            taken,
+        };
+        let mut options = source.options().clone();
+        (options.named, options.heir) = (false, None);
+        options.name = source.name();
+        options.access = match source.access() {
+            Access::Private => Access::Private,
+            Access::Public | Access::Protected => Access::Protected,
+        };
+        let objects = (source.seed.clone(), store(source, snapshot));
+        self.add((false, options.name), who, |id, catalog| {
+            Table::of_snapshot(id, options, who, catalog, objects, of)
+        })
+    }
+}
+
+/// The store of a snapshot of a table.
+fn store(source: &Table, snapshot: Snapshot) -> Store {
+    let base = snapshot.history.store().index.share();
+    let seed = (!base.is_ordered()).then(|| source.seed.clone());
+    Store::of_snapshot(merge(base, Overrides::new(snapshot, seed)))
+}
+
+/// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
+fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
+    loop {
+        let guard = larder_index::pin();
+        // (1), (2)
+        let mut snapshots = Vec::with_capacity(tables.len());
+        for table in tables {
+            snapshots.push(table.pending_snapshot(&guard)?);
+        }
+        // (3)
+        let number = clock::draw();
+        for snapshot in &mut snapshots {
+            snapshot.settle(number);
+        }
+        // (4)
+        let mut as_before = true;
+        for (table, snapshot) in tables.iter().zip(&snapshots) {
+            as_before &= table.has_history(&snapshot.history, &guard)?;
+        }
+        if as_before {
+            return Ok(snapshots);
+        }
+    }
+}
+
+impl Table {
+    /// Steps 1 and 2 for one table.
+    fn pending_snapshot(self: &Arc<Self>, guard: &Guard) -> Result<Snapshot, Error> {
+        loop {
+            if let Some(snapshot) = Snapshot::pending(self.watch(guard)?) {
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    /// Makes the table keep what its writes change, from here on.
+    fn watch(self: &Arc<Self>, guard: &Guard) -> Result<Arc<History>, Error> {
+        if self.options().structure != DEFAULT || self.is_snapshot() {
+            return Err(Error::TableType);
+        }
+        loop {
+            let op = self.begin(guard)?;
+            if let Some(history) = &op.store.history {
+                return Ok(Arc::clone(history));
+            }
+            let history = Arc::new(History::new(op.store.share(), self));
+            let store = Store::watched(Arc::clone(&history));
+            // The old store only leads to the objects, which the new one has, too.
+            if self.state.replace(op.state, store, guard).is_ok() {
+                return Ok(history);
+            }
+        }
+    }
+
+    /// Makes the table a plain one again, if it has this history and no batch holds its latch;
+    /// whether nobody finds the history by the table any more.
+    pub(super) fn unwatch(&self, history: &History, guard: &Guard) -> bool {
+        let state = self.state.load(guard);
+        let Some(store) = state.get() else {
+            return true;
+        };
+        let own = store.history.as_deref();
+        if !own.is_some_and(|own| std::ptr::eq(own, history)) {
+            return true;
+        }
+        state.tag() == 0
+            && self
+                .state
+                .replace(state, history.store().share(), guard)
+                .is_ok()
+    }
+
+    /// Step 4: whether the table still has this history, and no batch that began before is under
+    /// way.
+    fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
+        let op = self.begin(guard)?;
+        Ok(op
+            .store
+            .history
+            .as_ref()
+            .is_some_and(|own| Arc::ptr_eq(own, history)))
+    }
+
+    /// Whether the table is a snapshot of another.
+    pub fn is_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Figures of a table that is a snapshot; None for another.
+    pub fn snapshot_info(&self) -> Option<SnapshotInfo> {
+        let of = self.snapshot.as_ref()?;
+        Some(SnapshotInfo {
+            table: of.table,
+            number: of.number,
+            age: of.taken.elapsed(),
+        })
+    }
+
+    /// How many snapshots of the table are live, and how many bytes are kept for them. Zeros for a
+    /// table without. O(1).
+    pub fn snapshots(&self) -> (usize, usize) {
+        let guard = larder_index::pin();
+        let history = self.store(&guard).and_then(|store| store.history.as_ref());
+        history.map_or((0, 0), |history| (history.snapshots(), history.kept()))
+    }
+
+    /// Releases a snapshot: it is gone, and what was kept for it alone is freed behind. O(1).
+    ///
+    /// # Errors
+    /// `NoTable`; `TableType` if the table is no snapshot; `NotOwner` if it is another's.
+    pub fn release_snapshot(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
+        if !self.is_snapshot() {
+            return Err(Error::TableType);
+        }
+        if !self.is_alive() {
+            return Err(Error::NoTable);
+        }
+        if self.owner() != who {
+            return Err(Error::NotOwner);
+        }
+        self.drop_unasked(None)
+    }
+}

@@ -1,0 +1,146 @@
+//! Undo records: what was under a key before it changed.
+//!
+//! ```text
+//!  record    version │ version │ …                          newest first
+//!  version   number (8 bytes) │ length + 1, 0: absent │ value
+//!  value     of a set, an ordered_set: the object's
+//!            of a bag: number of arrival │ length │ object's value │ …
+//! ```
+//!
+//! A version with number r is what every snapshot sees whose number is at most r, and greater than
+//! the number of the next version. The numbers of a record descend.
+//!
+//! Lengths and numbers of arrival are LEB128 varints.
+
+use larder_term::varint;
+
+/// What a record says of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Override<'r> {
+    /// There was nothing under it.
+    Absent,
+    /// This was under it.
+    Value(&'r [u8]),
+}
+
+/// The versions of a record, newest first.
+#[derive(Clone, Copy)]
+pub(crate) struct Versions<'r>(&'r [u8]);
+
+impl<'r> Versions<'r> {
+    pub(crate) fn of(record: &'r [u8]) -> Self {
+        Versions(record)
+    }
+}
+
+impl<'r> Iterator for Versions<'r> {
+    type Item = (u64, Override<'r>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, Override<'r>)> {
+        let number = self.0.first_chunk()?;
+        let (len, at) = varint::read(self.0, number.len());
+        let (value, end) = match (len as usize).checked_sub(1) {
+            None => (Override::Absent, at),
+            Some(len) => (Override::Value(self.0.get(at..at + len)?), at + len),
+        };
+        self.0 = &self.0[end..];
+        Some((u64::from_le_bytes(*number), value))
+    }
+}
+
+/// The number of the newest version; 0 if there is none.
+#[inline]
+pub(crate) fn newest(record: &[u8]) -> u64 {
+    record.first_chunk().map_or(0, |n| u64::from_le_bytes(*n))
+}
+
+/// What the snapshot with this number sees under the key; None if the record says nothing of it,
+/// and what is in the table now is what it sees.
+#[inline]
+pub(crate) fn as_of(record: &[u8], number: u64) -> Option<Override<'_>> {
+    Versions::of(record)
+        .take_while(|&(own, _)| own >= number)
+        .last()
+        .map(|(_, value)| value)
+}
+
+/// Appends a version to a record.
+pub(crate) fn push(number: u64, value: Override<'_>, record: &mut Vec<u8>) {
+    record.extend_from_slice(&number.to_le_bytes());
+    match value {
+        Override::Absent => varint::push(record, 0),
+        Override::Value(value) => {
+            varint::push(record, value.len() as u64 + 1);
+            record.extend_from_slice(value);
+        }
+    }
+}
+
+/// Appends an object to the value of a bag's key.
+pub(crate) fn push_object(number: u64, value: &[u8], list: &mut Vec<u8>) {
+    varint::push(list, number);
+    varint::push(list, value.len() as u64);
+    list.extend_from_slice(value);
+}
+
+/// The objects in the value of a bag's key, with their numbers, in order of arrival.
+pub(crate) struct Listed<'r>(&'r [u8]);
+
+impl<'r> Listed<'r> {
+    pub(crate) fn of(value: Override<'r>) -> Self {
+        match value {
+            Override::Absent => Listed(&[]),
+            Override::Value(list) => Listed(list),
+        }
+    }
+}
+
+impl<'r> Iterator for Listed<'r> {
+    type Item = (u64, &'r [u8]);
+
+    fn next(&mut self) -> Option<(u64, &'r [u8])> {
+        self.0.first()?;
+        let (number, at) = varint::read(self.0, 0);
+        let (len, at) = varint::read(self.0, at);
+        let value = self.0.get(at..at + len as usize)?;
+        self.0 = &self.0[at + value.len()..];
+        Some((number, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_snapshot_sees_the_version_of_its_time() {
+        let mut record = Vec::new();
+        push(9, Override::Value(b"new"), &mut record);
+        push(5, Override::Absent, &mut record);
+        push(2, Override::Value(b""), &mut record);
+        assert_eq!(newest(&record), 9);
+        assert_eq!(newest(&[]), 0);
+        for (number, seen) in [
+            (1, Some(Override::Value(&b""[..]))),
+            (2, Some(Override::Value(b""))),
+            (3, Some(Override::Absent)),
+            (5, Some(Override::Absent)),
+            (6, Some(Override::Value(b"new"))),
+            (9, Some(Override::Value(b"new"))),
+            (10, None),
+        ] {
+            assert_eq!(as_of(&record, number), seen, "{number}");
+        }
+    }
+
+    #[test]
+    fn lists_come_back() {
+        let mut list = Vec::new();
+        push_object(0, b"a", &mut list);
+        push_object(300, b"", &mut list);
+        let objects: Vec<_> = Listed::of(Override::Value(&list)).collect();
+        assert_eq!(objects, [(0, &b"a"[..]), (300, b"")]);
+        assert_eq!(Listed::of(Override::Absent).count(), 0);
+    }
+}

@@ -1,0 +1,366 @@
+//! The index of a table that has snapshots: it reads and writes the objects as the plain index
+//! does, and keeps what its writes replace.
+//!
+//! ```text
+//!  plain     table → store ─────────────────────────→ index
+//!  watched   table → store → Watched → History → store → the same index
+//!                                        └→ undo index
+//! ```
+//!
+//! A write's own closure is called first, under the lock of the entry. It revalidates the state
+//! word and decides. If it changes something, the old value is preserved, still under the lock, and
+//! then the change is made. So a reader that sees the change finds what was before it.
+//!
+//! A table becomes watched, and plain again, by an exchange of its state word. A write that began
+//! before and has not revalidated begins anew. One that has revalidated holds its leaf, and is part
+//! of every snapshot that is taken after the exchange (see `history`).
+
+use super::history::History;
+use super::undo::{self, Override};
+use crate::index::Index;
+use crate::raw;
+use larder_index::{
+    Batch, Change, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous, Seen,
+    Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+};
+use larder_term::blob::Handles;
+use std::sync::Arc;
+
+/// The index of a watched table.
+struct Watched<I: ?Sized> {
+    index: Arc<I>,
+    history: Arc<History>,
+}
+
+/// A watched index over a history's store.
+pub(crate) fn watch(history: &Arc<History>) -> Index {
+    let history = Arc::clone(history);
+    match history.store().index.share() {
+        Index::Unique(index) => Index::Unique(Arc::new(Watched { index, history })),
+        Index::Multi(index) => Index::Multi(Arc::new(Watched { index, history })),
+    }
+}
+
+impl Watched<dyn Unique> {
+    /// Keeps what is under a key that is about to change.
+    fn preserve(&self, guard: &Guard, key: Key<'_>, old: Option<&[u8]>, dropped: &mut Handles) {
+        self.history
+            .preserve(guard, key, dropped, &mut |number, record| {
+                let version = match old {
+                    None => Override::Absent,
+                    Some(value) => {
+                        raw::retain_value(value);
+                        Override::Value(value)
+                    }
+                };
+                undo::push(number, version, record);
+            });
+    }
+}
+
+impl Unique for Watched<dyn Unique> {
+    fn is_ordered(&self) -> bool {
+        self.index.is_ordered()
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.index.get(guard, key, out)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.index.contains(guard, key)
+    }
+
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.index.prefetch(guard, keys);
+    }
+
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        self.index.get_short(guard, key, out, long)
+    }
+
+    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
+        self.index.get_short_many(guard, keys, far, out);
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let mut dropped = Handles::default();
+        let changed = self.index.update(guard, key, &mut |old, scratch| {
+            let change = f(old, scratch);
+            let changes = match change {
+                Change::Keep => false,
+                Change::Remove => old.is_some(),
+                Change::Put(_) | Change::PutScratch => true,
+            };
+            if changes {
+                self.preserve(guard, key, old, &mut dropped);
+            }
+            change
+        });
+        self.history.release_dropped(guard, dropped);
+        changed
+    }
+
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let mut dropped = Handles::default();
+        let was = self.index.put(guard, key, value, &mut |old| {
+            let puts = predicate(old);
+            if puts {
+                self.preserve(guard, key, old, &mut dropped);
+            }
+            puts
+        });
+        self.history.release_dropped(guard, dropped);
+        was
+    }
+
+    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+        let mut dropped = Handles::default();
+        let was = self.index.remove(guard, key, &mut |old| {
+            let removes = predicate(old);
+            if removes && old.is_some() {
+                self.preserve(guard, key, old, &mut dropped);
+            }
+            removes
+        });
+        self.history.release_dropped(guard, dropped);
+        was
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.index.scan(guard, start, direction, batch);
+    }
+
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        self.index.unchanged(guard, key, seen)
+    }
+
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        self.index.step(guard, key, direction, batch)
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.index.position(key, out);
+    }
+
+    /// The objects are freed by whoever has the last store with them.
+    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.kept()
+    }
+
+    fn stats(&self) -> Stats {
+        self.index.stats()
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.index.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.index.freeze(on);
+    }
+}
+
+/// The objects under a key of a bag, of which the first change preserves all.
+struct WatchedObjects<'a> {
+    objects: &'a mut dyn Objects,
+    history: &'a History,
+    guard: &'a Guard,
+    key: Key<'a>,
+    preserved: bool,
+    dropped: &'a mut Handles,
+}
+
+impl WatchedObjects<'_> {
+    fn preserve(&mut self) {
+        if std::mem::replace(&mut self.preserved, true) {
+            return;
+        }
+        // A reader that comes after the look at the clock waits for the change.
+        self.objects.begin_change();
+        let objects = &*self.objects;
+        self.history
+            .preserve(self.guard, self.key, self.dropped, &mut |number, record| {
+                if objects.is_empty() {
+                    return undo::push(number, Override::Absent, record);
+                }
+                let mut list = Vec::new();
+                objects.each_numbered(&mut |number, value| {
+                    raw::retain_value(value);
+                    undo::push_object(number, value, &mut list);
+                });
+                undo::push(number, Override::Value(&list), record);
+            });
+    }
+}
+
+impl Objects for WatchedObjects<'_> {
+    fn count(&self) -> usize {
+        self.objects.count()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        self.objects.each(f);
+    }
+
+    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        self.objects.each_numbered(f);
+    }
+
+    fn begin_change(&mut self) {
+        self.objects.begin_change();
+    }
+
+    fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.objects.find(value, same)
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.preserve();
+        self.objects.push(value);
+    }
+
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        self.preserve();
+        self.objects.remove_if(f)
+    }
+
+    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        self.preserve();
+        self.objects.remove_all(f)
+    }
+
+    fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        self.preserve();
+        self.objects.remove_same(value, same)
+    }
+
+    fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        self.preserve();
+        self.objects.replace(ordinal, value);
+    }
+}
+
+impl Multi for Watched<dyn Multi> {
+    fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
+        self.index.read(guard, key, values)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.index.contains(guard, key)
+    }
+
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.index.prefetch(guard, keys);
+    }
+
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        let mut dropped = Handles::default();
+        self.index.update(guard, key, &mut |objects| {
+            f(&mut WatchedObjects {
+                objects,
+                history: &self.history,
+                guard,
+                key,
+                preserved: false,
+                dropped: &mut dropped,
+            });
+        });
+        self.history.release_dropped(guard, dropped);
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.index.scan(guard, start, direction, batch);
+    }
+
+    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+        self.index.step(guard, key, batch)
+    }
+
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        self.index.unchanged(guard, key, seen)
+    }
+
+    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.index.first_position(key, out);
+    }
+
+    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.index.last_position(key, out);
+    }
+
+    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
+        self.index.entry_position(batch, i, out);
+    }
+
+    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
+        self.index.push_entry(batch, key, value, number);
+    }
+
+    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
+        self.index.copy_entry(from, i, to);
+    }
+
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        self.index.comparable(position)
+    }
+
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        self.index.key_position(position)
+    }
+
+    /// As of `Unique`.
+    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.kept()
+    }
+
+    fn stats(&self) -> Stats {
+        self.index.stats()
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.index.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.index.freeze(on);
+    }
+}

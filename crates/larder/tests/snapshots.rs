@@ -1,0 +1,266 @@
+//! Snapshots: each shows its table as it was at its instant, whatever becomes of the table.
+
+use larder::api::{Larder, Snapshot, Table};
+use larder::{Direction, Error, TableKind};
+use larder_term::{term, Term};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
+
+fn table(larder: &Larder, kind: &str) -> Table {
+    let builder = larder.table(kind);
+    match kind {
+        "set" => builder.set(),
+        "ordered_set" => builder.ordered_set(),
+        "bag" => builder.bag(),
+        _ => builder.duplicate_bag(),
+    }
+    .create()
+    .unwrap()
+}
+
+/// A small generator of numbers, so that a failure can be run again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// All objects, in the table's order.
+fn all(table: &Table) -> Vec<Term> {
+    let mut rows = table.all_rows(Direction::Forward).unwrap();
+    rows.page(1 << 20).unwrap()
+}
+
+fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
+    rows.sort();
+    rows
+}
+
+/// Fails at the first difference, with what is around it.
+fn same(got: &[Term], expected: &[Term]) {
+    if let Some(i) = (0..got.len().max(expected.len())).find(|&i| got.get(i) != expected.get(i)) {
+        let around = |rows: &[Term]| {
+            let rows: Vec<String> = rows
+                .iter()
+                .skip(i.saturating_sub(3))
+                .take(8)
+                .map(|row| row.to_string().chars().take(40).collect())
+                .collect();
+            rows.join(" ")
+        };
+        panic!(
+            "row {i} of {} and {}: {} instead of {}",
+            got.len(),
+            expected.len(),
+            around(got),
+            around(expected)
+        );
+    }
+}
+
+/// What a snapshot shows by each way of reading is what its table had.
+fn check(snapshot: &Table, had: &[Term], random: &mut Random, keys: u64) {
+    same(&all(snapshot), had);
+    assert_eq!(sorted(snapshot.to_vec().unwrap()), sorted(had.to_vec()));
+    assert_eq!(snapshot.len(), had.len());
+    let mut backward = snapshot
+        .all_rows(Direction::Backward)
+        .unwrap()
+        .rest()
+        .unwrap();
+    if snapshot.engine_table().kind() == TableKind::OrderedSet {
+        backward.reverse();
+        assert_eq!(backward, had, "backward");
+    } else {
+        assert_eq!(sorted(backward), sorted(had.to_vec()), "backward");
+    }
+    let mut paged = Vec::new();
+    let mut rows = snapshot.all_rows(Direction::Forward).unwrap();
+    loop {
+        let page = rows.page(1 + random.below(9) as usize).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        paged.extend(page);
+    }
+    assert_eq!(paged, had, "paged");
+    assert_eq!(
+        snapshot.select_count("[{'_',[],[true]}]").unwrap(),
+        had.len() as u64
+    );
+    for _ in 0..20 {
+        let key = Term::from(random.below(keys) as i64);
+        let own: Vec<Term> = had
+            .iter()
+            .filter(|row| Term::from(row.as_ref().as_tuple().unwrap().get(0).unwrap()) == key)
+            .cloned()
+            .collect();
+        assert_eq!(snapshot.contains(&key).unwrap(), !own.is_empty());
+        assert_eq!(snapshot.lookup(&key).unwrap(), own);
+    }
+    let mut walked = Vec::new();
+    let mut key = snapshot.first().unwrap();
+    while let Some(k) = key {
+        walked.extend(snapshot.lookup(&k).unwrap());
+        key = snapshot.next(&k).unwrap();
+    }
+    assert_eq!(walked, had, "walked");
+}
+
+/// A random change of the table.
+fn change(t: &Table, random: &mut Random, keys: u64) {
+    let key = Term::from(random.below(keys) as i64);
+    let n = random.below(1000) as i64;
+    let row = |value: Term| Term::tuple([key.clone(), value]);
+    // Long enough to lie outside of the row.
+    let long = || Term::binary(&[n as u8; 300]);
+    match random.below(20) {
+        0..=5 => t.insert(&row(n.into())).unwrap(),
+        6 => t.insert(&row(long())).unwrap(),
+        7..=10 => drop(t.delete(&key).unwrap()),
+        11 => drop(t.take(&key).unwrap()),
+        12..=13 => {
+            let rows = (0..random.below(150))
+                .map(|i| row((n + i as i64).into()))
+                .collect::<Vec<_>>();
+            t.insert_all(&rows).unwrap();
+        }
+        14 => drop(t.insert_new(&row(n.into())).unwrap()),
+        15 => drop(t.delete_object(&row(n.into())).unwrap()),
+        16 => drop(
+            t.select_delete("[{{'_','$1'},[{'<','$1',100}],[true]}]")
+                .unwrap(),
+        ),
+        17 => {
+            let rows = (0..random.below(400))
+                .map(|i| Term::tuple([Term::from(i as i64 * 7 % keys as i64), n.into()]))
+                .collect::<Vec<_>>();
+            t.insert_all(&rows).unwrap();
+        }
+        18 if random.below(10) == 0 => drop(t.clear().unwrap()),
+        _ => drop(t.update(&key, 2, &Term::from(n))),
+    }
+}
+
+#[test]
+fn snapshots_show_what_there_was() {
+    for kind in KINDS {
+        for seed in 1..=6u64 {
+            eprintln!("{kind}, seed {seed}");
+            let larder = Larder::new();
+            let t = table(&larder, kind);
+            let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
+            let keys = [8, 100, 5_000][seed as usize % 3];
+            let mut live: Vec<(Snapshot, Vec<Term>)> = Vec::new();
+            for _ in 0..1_500 {
+                change(&t, &mut random, keys);
+                if random.below(50) == 0 {
+                    live.push((t.snapshot().unwrap(), all(&t)));
+                }
+                if live.len() > random.below(12) as usize {
+                    let (snapshot, had) =
+                        live.swap_remove(random.below(live.len() as u64) as usize);
+                    check(&snapshot, &had, &mut random, keys);
+                }
+            }
+            t.drop_table().unwrap();
+            for (snapshot, had) in &live {
+                check(snapshot, had, &mut random, keys);
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_are_refused() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        t.insert(&term!({a, 1})).unwrap();
+        let snapshot = t.snapshot().unwrap();
+        assert_eq!(snapshot.insert(&term!({a, 2})), Err(Error::ReadOnly));
+        assert_eq!(snapshot.insert_new(&term!({b, 2})), Err(Error::ReadOnly));
+        assert_eq!(snapshot.delete(&term!(a)), Err(Error::ReadOnly));
+        assert_eq!(snapshot.clear(), Err(Error::ReadOnly));
+        assert_eq!(snapshot.drop_table(), Err(Error::ReadOnly));
+        assert_eq!(snapshot.insert_all(&[term!({a, 2})]), Err(Error::ReadOnly));
+        assert_eq!(
+            snapshot.select_delete("[{'_',[],[true]}]"),
+            Err(Error::ReadOnly)
+        );
+        assert_eq!(all(&snapshot), [term!({a, 1})]);
+        assert!(matches!(snapshot.snapshot(), Err(Error::TableType)));
+    }
+}
+
+#[test]
+fn a_table_without_snapshots_keeps_nothing() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        t.insert(&term!({a, 1})).unwrap();
+        let engine_table = t.engine_table();
+        let snapshots = [t.snapshot().unwrap(), t.snapshot().unwrap()];
+        t.insert(&term!({a, 2})).unwrap();
+        let (live, kept) = engine_table.snapshots();
+        assert_eq!(live, 2, "{kind}");
+        assert!(kept > 0, "{kind}");
+        drop(snapshots);
+        assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
+        assert_eq!(engine_table.snapshots(), (0, 0), "{kind}");
+        // It can be snapshot again.
+        let snapshot = t.snapshot().unwrap();
+        t.delete(&term!(a)).unwrap();
+        assert!(!all(&snapshot).is_empty());
+    }
+}
+
+/// Each number comes into the first table, then into the second. So a snapshot of both has no number
+/// in the second alone, and at most one in the first alone.
+#[test]
+fn a_snapshot_of_several_tables_is_of_one_instant() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let (first, second) = (table(&larder, kind), table(&larder, kind));
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let row = |n: i64| Term::tuple([Term::from(n % 64), n.into()]);
+                for n in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    for table in [&first, &second] {
+                        table.insert(&row(n)).unwrap();
+                        table.delete_object(&row(n - 40)).unwrap();
+                    }
+                }
+            });
+            for _ in 0..1_000 {
+                let snapshots = larder.snapshot(&[&first, &second]).unwrap();
+                let [one, two] = [&snapshots[0], &snapshots[1]].map(|s| newest(s));
+                assert!(one == two || one == two + 1, "{kind} {one} {two}");
+                // Read again: the same.
+                let again = [&snapshots[1], &snapshots[0]].map(|s| newest(s));
+                assert_eq!([two, one], again, "{kind}");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+/// The greatest number in the second element of a row.
+fn newest(table: &Table) -> i64 {
+    let number = |row: &Term| match row.as_ref().as_tuple().and_then(|row| row.get(1)) {
+        Some(n) => n.to_string().parse().unwrap(),
+        None => -1,
+    };
+    all(table).iter().map(number).max().unwrap_or(-1)
+}
