@@ -209,6 +209,13 @@ impl Values {
         self.spans.clear();
     }
 
+    /// Forgets all values but so many of the first.
+    pub fn truncate(&mut self, len: usize) {
+        self.spans.truncate(len);
+        let end = self.spans.last().map_or(0, |&(_, end)| end);
+        self.bytes.truncate(end);
+    }
+
     /// Appends a value.
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
@@ -708,10 +715,10 @@ pub trait Multi: Send + Sync {
         batch.push(key, value);
     }
 
-    /// Appends entry `i` of a batch that this index filled to another batch.
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        let (key, value) = from.entry(i);
-        to.push(key, value);
+    /// The number of entry `i` of a batch that this index filled.
+    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
+        let _ = (batch, i);
+        0
     }
 
     /// The part of a position that all positions of its key begin with: what a [`Unique`] of the

@@ -152,6 +152,16 @@ impl Engine {
         })
     }
 
+    /// A table that is in no list.
+    pub(crate) fn unlisted(
+        &self,
+        make: impl FnOnce(TableId, Weak<Catalog>) -> Table,
+    ) -> Arc<Table> {
+        // Ordering: Relaxed, as in `add`.
+        let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
+        Arc::new(make(id, Arc::downgrade(&self.0.catalog)))
+    }
+
     /// Lists a new table, which `make` makes.
     pub(crate) fn add(
         &self,

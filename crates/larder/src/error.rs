@@ -21,6 +21,10 @@ pub enum Error {
     /// The table is a snapshot, which nobody writes.
     #[error("the table is a snapshot, which can't be written")]
     ReadOnly,
+    /// A transaction's view of a table is no table of its own: it has no name, no heir, no owner to
+    /// give it to, and goes with the transaction.
+    #[error("this can't be done with a transaction's view of a table")]
+    View,
     /// An operation over many keys holds the table: `Table::help_batch` with it, then try again.
     #[error(
         "an operation over many keys is being applied to the table; help with it and try again"

@@ -107,7 +107,7 @@ pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJ
 pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};
-pub use versions::SnapshotInfo;
+pub use versions::{Outcome, SnapshotInfo, Transaction};
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 

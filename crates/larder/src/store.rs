@@ -22,6 +22,8 @@ pub(crate) struct Store {
     contents: Option<Arc<Contents>>,
     /// What keeps the objects of before, while the table is watched.
     pub(crate) history: Option<Arc<History>>,
+    /// Whether operations on one key go by its lock, as commits write to the table.
+    pub(crate) locks: bool,
     /// Whether the objects are those of an instant, which nobody has counted.
     is_snapshot: bool,
 }
@@ -39,6 +41,7 @@ impl Store {
             index,
             contents: Some(Arc::new(Contents)),
             history: None,
+            locks: false,
             is_snapshot: false,
         }
     }
@@ -51,20 +54,34 @@ impl Store {
             limit: self.limit,
             contents: self.contents.clone(),
             history: self.history.clone(),
+            locks: self.locks,
             is_snapshot: self.is_snapshot,
         }
     }
 
-    /// A store that reads and writes the objects of a history's, and keeps what it changes.
-    pub(crate) fn watched(history: Arc<History>) -> Store {
+    /// A store that reads and writes the objects of a history's, and keeps what it changes. With
+    /// `locks`, its operations on one key go by the key's lock.
+    pub(crate) fn watched(history: Arc<History>, locks: bool) -> Store {
         let store = history.store();
         Store {
-            index: versions::watch(&history),
+            index: versions::watch(&history, locks),
             count: Arc::clone(&store.count),
             limit: store.limit,
             contents: None,
             history: Some(history),
+            locks,
             is_snapshot: false,
+        }
+    }
+
+    /// An empty store, in place of this one.
+    pub(crate) fn emptied(&self, options: &Options, seed: &Seed) -> Store {
+        let store = Store::new(options, seed);
+        match &self.history {
+            Some(history) if self.locks => {
+                Store::watched(Arc::new(history.begin_anew(store)), true)
+            }
+            _ => store,
         }
     }
 
@@ -76,6 +93,7 @@ impl Store {
             limit: usize::MAX,
             contents: None,
             history: None,
+            locks: false,
             is_snapshot: true,
         }
     }

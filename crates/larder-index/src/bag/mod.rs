@@ -323,9 +323,8 @@ impl<R: KeyRule> Multi for Bag<R> {
         list::push_number(number, &mut batch.bytes);
     }
 
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        let (key, value) = from.entry(i);
-        self.push_entry(to, key, value, scan::number(from, i));
+    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
+        scan::number(batch, i)
     }
 
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {

@@ -31,6 +31,7 @@ mod file;
 mod select;
 mod snapshot;
 mod table;
+mod transaction;
 
 use crate::engine::{Engine, NoHost};
 use crate::error::Error;

@@ -38,6 +38,9 @@ impl Admission {
     pub(crate) const UNLATCHED: Admission = Admission(0);
     /// It belongs to the batch that holds the latch.
     pub(crate) const BATCH: Admission = Admission(u64::MAX);
+    /// It is a write of a commit that was decided, and holds the key's lock. If the table is
+    /// emptied or deleted meanwhile, or a batch begins, that comes after the commit.
+    pub(crate) const COMMIT: Admission = Admission(u64::MAX - 1);
 
     /// Its key is settled with the batch of the so-many-th acquisition of the latch.
     pub(crate) fn settled(acquisitions: u64) -> Admission {
@@ -154,7 +157,7 @@ impl Table {
     fn revalidate_beside_batch(&self, op: &Operation<'_>) -> bool {
         // The same word and the same acquisition: the batch with which the key was settled. For
         // another batch it is not settled.
-        op.admission == Admission::BATCH
+        matches!(op.admission, Admission::BATCH | Admission::COMMIT)
             || (self.state.holds(op.state, op.guard)
                 && op.admission == Admission::settled(self.latch.acquisitions()))
     }

@@ -409,6 +409,11 @@ impl ValueList<'_> {
         self.objects.each(f);
     }
 
+    /// Calls `f` with the number and the value of each, in order of arrival.
+    pub(crate) fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        self.objects.each_numbered(f);
+    }
+
     /// Adds one, if there is room; otherwise the change is refused.
     pub(crate) fn push(&mut self, value: &[u8]) {
         if self.full {

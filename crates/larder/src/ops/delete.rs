@@ -9,9 +9,8 @@ use crate::ids::{OwnerId, Who};
 use crate::index::Index;
 use crate::local::{with_local, Local};
 use crate::reclaim::reaper;
-use crate::store::Store;
 use crate::table::Table;
-use larder_index::{Guard, Key, Previous};
+use larder_index::{Batch, Direction, Guard, Key, Previous, Start};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl Table {
@@ -118,6 +117,22 @@ impl Table {
         })
     }
 
+    /// Empties a transaction's view, key by key; how many objects went.
+    fn delete_each(&self, guard: &Guard) -> Result<usize, Error> {
+        let (mut batch, mut gone) = (Batch::default(), 0);
+        loop {
+            let op = self.begin(guard)?;
+            let (index, way) = (&op.store.index, Direction::Forward);
+            index.scan(guard, Start::Edge, way, &mut batch);
+            if batch.is_empty() {
+                return Ok(gone);
+            }
+            for i in 0..batch.len() {
+                gone += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
+            }
+        }
+    }
+
     /// Empties the table; how many objects went, exactly if nobody was writing. O(1): an empty
     /// index takes the place of the old, which is freed behind. Nobody sees a part of the objects
     /// gone.
@@ -128,9 +143,15 @@ impl Table {
         self.may_write(who)?;
         // Pinned for the whole: the old store is looked at once more after it was replaced.
         let guard = larder_index::pin();
-        let mut fresh = Some(Store::new(&self.options, &self.seed));
+        if self.view.is_some() {
+            return self.delete_each(&guard);
+        }
+        let mut fresh = None;
         loop {
             let op = self.begin(&guard)?;
+            if fresh.is_none() {
+                fresh = Some(op.store.emptied(&self.options, &self.seed));
+            }
             // The linearisation point, if the word is still the one that was loaded: writes that
             // began before, and have not revalidated yet, begin anew in the fresh store.
             let mut swap = || match self.state.replace(op.state, fresh.take()?, &guard) {

@@ -72,6 +72,15 @@ fn free_store(table: &Table, guard: &Guard) {
 }
 
 impl Table {
+    /// Ends a table that is in no list.
+    pub(crate) fn end(&self, guard: &Guard) {
+        self.state.set_tag(DEAD, guard);
+        self.changes.note();
+        free_store(self, guard);
+        self.latch.end();
+        drop(self.beside.lock().take());
+    }
+
     pub(super) fn catalog(&self) -> Result<Arc<Catalog>, Error> {
         self.catalog.upgrade().ok_or(Error::NoTable)
     }
@@ -92,6 +101,7 @@ impl Table {
     /// As `drop_table`; `NoTable` also if the table has another name by now.
     pub fn drop_called(self: &Arc<Self>, who: OwnerId, called: Option<Atom>) -> Result<(), Error> {
         self.check_write(who)?;
+        self.check_whole()?;
         self.drop_unasked(called)
     }
 
@@ -102,6 +112,11 @@ impl Table {
         self.check_called(&admin, called)?;
         catalog.unlink(self, admin);
         Ok(())
+    }
+
+    /// Whether the table is one of its own, and no view of another.
+    fn check_whole(&self) -> Result<(), Error> {
+        self.view.map_or(Ok(()), |view| Err(view.why_fixed()))
     }
 
     /// Whether the table lives and has the name by which it was called, if it was.
@@ -126,6 +141,7 @@ impl Table {
         to: Atom,
     ) -> Result<(), Error> {
         self.check_write(who)?;
+        self.check_whole()?;
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
         self.check_called(&admin, called)?;
@@ -200,10 +216,7 @@ impl Table {
         if self.owner() != who {
             return Err(Error::NotOwner);
         }
-        // A snapshot stays what it is, and its owner's.
-        if self.is_snapshot() {
-            return Err(Error::ReadOnly);
-        }
+        self.check_whole()?;
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
 use crate::store::Store;
-use crate::versions::SnapshotOf;
+use crate::versions::ViewOf;
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
@@ -68,8 +68,8 @@ pub struct Table {
     pub(crate) beside: Mutex<Option<Beside>>,
     /// Where the table is listed; it goes with the engine.
     catalog: Weak<Catalog>,
-    /// What it is a snapshot of, if it is one.
-    pub(crate) snapshot: Option<SnapshotOf>,
+    /// What it shows, if that is another table.
+    pub(crate) view: Option<ViewOf>,
 }
 
 /// In the byte of access: nobody writes.
@@ -108,19 +108,20 @@ impl Table {
         Self::with_store(id, options, owner, catalog, (seed, store))
     }
 
-    /// A snapshot of the table with this seed, whose objects are in the store.
-    pub(crate) fn of_snapshot(
+    /// A table that shows another, with this seed, whose objects are in the store.
+    pub(crate) fn of_view(
         id: TableId,
         options: Options,
         owner: OwnerId,
         catalog: Weak<Catalog>,
         objects: (Seed, Store),
-        of: SnapshotOf,
+        of: ViewOf,
     ) -> Self {
-        let access = options.access as u8 | READ_ONLY;
+        let read_only = if of.writes { 0 } else { READ_ONLY };
+        let access = options.access as u8 | read_only;
         Table {
             access: AtomicU8::new(access),
-            snapshot: Some(of),
+            view: Some(of),
             ..Self::with_store(id, options, owner, catalog, objects)
         }
     }
@@ -160,7 +161,7 @@ impl Table {
             beside: Mutex::default(),
             options: Box::new(options),
             catalog,
-            snapshot: None,
+            view: None,
         }
     }
 
@@ -338,11 +339,8 @@ impl Table {
         let access = self.access.load(Ordering::Relaxed);
         let is_public = access == Access::Public as u8;
         if !is_public && (access >= READ_ONLY || self.owner() != who.owner()) {
-            return self.refuse(if access >= READ_ONLY {
-                Error::ReadOnly
-            } else {
-                Error::Access
-            });
+            let read_only = self.view.map(|view| view.why_read_only());
+            return self.refuse(read_only.unwrap_or(Error::Access));
         }
         Ok(())
     }

@@ -8,9 +8,10 @@
 //!
 //! A write with number c is part of the snapshots with s > c, and no part of those with s ≤ c.
 
-use larder_index::sync::point;
+use crossbeam_utils::CachePadded;
+use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use larder_index::sync::{give_way, thread_number, Backoff};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// 0 is no number.
 static CLOCK: AtomicU64 = AtomicU64::new(1);
@@ -22,7 +23,6 @@ thread_local! {
 
 /// Moves the clock on; the number that it then shows.
 pub(crate) fn draw() -> u64 {
-    point();
     // Ordering: SeqCst. A snapshot draws its number and then reads leaves; a writer locks a leaf
     // and then reads the clock: one of the two sees the other (see `begin::after_lock`).
     CLOCK.fetch_add(1, Ordering::SeqCst) + 1
@@ -32,7 +32,6 @@ pub(crate) fn draw() -> u64 {
 pub(crate) fn of_write() -> u64 {
     match COMMIT.get() {
         0 => {
-            point();
             // Ordering: SeqCst, as in `draw`.
             CLOCK.load(Ordering::SeqCst)
         }
@@ -60,7 +59,6 @@ impl CommitNumber {
     }
 
     fn get(&self) -> u64 {
-        point();
         // Ordering: SeqCst, both, as in `draw`: of several that come first, all get one number.
         match self.0.load(Ordering::SeqCst) {
             0 => {
@@ -74,6 +72,74 @@ impl CommitNumber {
                 }
             }
             drawn => drawn,
+        }
+    }
+}
+
+/// Commits that may be under way at once; more wait for each other.
+const PLACES: usize = 64;
+
+/// A number that is being drawn.
+const DRAWING: u64 = u64::MAX;
+
+/// The numbers of commits under way; 0 where there is none.
+static UNDER_WAY: [CachePadded<AtomicU64>; PLACES] =
+    [const { CachePadded::new(AtomicU64::new(0)) }; PLACES];
+
+/// Places that were ever used: those behind are 0.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// A commit under way, with its number. It is over when this is dropped.
+pub(super) struct UnderWay {
+    place: usize,
+    /// Its writes are part of the snapshots with greater numbers.
+    pub(super) number: u64,
+}
+
+impl UnderWay {
+    /// Draws a number for a commit. All its key locks are held.
+    pub(super) fn begin() -> Self {
+        let mut place = thread_number() as usize % PLACES;
+        // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
+        // a snapshot draws before it looks who is under way. So a commit with a lesser number is
+        // seen, or over.
+        while UNDER_WAY[place]
+            .compare_exchange(0, DRAWING, Ordering::SeqCst, Ordering::SeqCst)
+            .is_err()
+        {
+            place = (place + 1) % PLACES;
+            give_way();
+        }
+        USED.fetch_max(place + 1, Ordering::SeqCst);
+        let number = draw();
+        UNDER_WAY[place].store(number, Ordering::SeqCst);
+        UnderWay { place, number }
+    }
+
+    /// Calls `f`, whose writes are the commit's.
+    pub(super) fn during<R>(&self, f: impl FnOnce() -> R) -> R {
+        CommitNumber(AtomicU64::new(self.number - 1)).during(f)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        UNDER_WAY[self.place].store(0, Ordering::SeqCst);
+    }
+}
+
+/// Waits until no commit with a number less than this one is under way: some microseconds, as
+/// commits wait for nothing but each other. What a snapshot of this number shows is fixed then.
+pub(super) fn wait_for_commits_before(number: u64) {
+    for place in &UNDER_WAY[..USED.load(Ordering::SeqCst)] {
+        let backoff = Backoff::new();
+        loop {
+            match place.load(Ordering::SeqCst) {
+                0 => break,
+                own if own != DRAWING && own >= number => break,
+                _ if backoff.is_completed() => give_way(),
+                _ => backoff.snooze(),
+            }
         }
     }
 }

@@ -21,6 +21,7 @@
 //! deferred calls, and one of those may release a snapshot.
 
 use super::clock;
+use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
 use crate::index::Index;
 use crate::raw;
@@ -37,6 +38,9 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// The number of a pending snapshot.
 const PENDING: u64 = u64::MAX;
+
+/// Where commits write, an undo index of more bytes than this goes when no snapshot needs it.
+const LARGE: usize = 1 << 16;
 
 /// An undo index of at most this many bytes is freed by whoever drops it.
 const SMALL: usize = 4096;
@@ -81,9 +85,60 @@ impl History {
         }
     }
 
+    /// A history of another store of the same table, which begins now.
+    pub(crate) fn begin_anew(&self, store: Store) -> Self {
+        History {
+            store,
+            undo: OnceLock::new(),
+            seed: self.seed.clone(),
+            newest: AtomicU64::new(0),
+            oldest: AtomicU64::new(PENDING),
+            live: Mutex::default(),
+            table: Weak::clone(&self.table),
+        }
+    }
+
     /// The objects as they are now.
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// A key with its hash.
+    pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        let hash = if self.store.index.is_ordered() {
+            0
+        } else {
+            self.seed.hash(bytes)
+        };
+        Key { bytes, hash }
+    }
+
+    /// How many snapshots are live, pending ones included, at this moment.
+    pub(super) fn has_others(&self) -> bool {
+        self.live.lock().numbers.len() > 1
+    }
+
+    /// Whether a key has changed since the snapshot with this number.
+    pub(super) fn has_changed(&self, guard: &Guard, key: Key<'_>, number: u64) -> bool {
+        let mut record = Vec::new();
+        let undo = self.undo();
+        undo.is_some_and(|undo| undo.get(guard, key, &mut record))
+            && undo::newest(&record) >= number
+    }
+
+    /// Whether what is kept takes much memory.
+    pub(super) fn is_large(&self) -> bool {
+        self.kept() > LARGE
+    }
+
+    /// The lock of a key.
+    #[inline]
+    pub(super) fn key_lock(&self, key: Key<'_>) -> KeyLock {
+        KeyLock::of(if self.store.index.is_ordered() {
+            self.seed.hash(key.bytes)
+        } else {
+            key.hash
+        })
     }
 
     /// The undo index, if there is a version.
@@ -210,13 +265,13 @@ impl History {
     }
 
     /// Calls `f` with each object's value in a version.
-    fn values(&self, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
+    pub(super) fn values(&self, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
         each_value(self.store.index.is_unique(), version, f);
     }
 }
 
 /// Calls `f` with each object's value in a version of a set or ordered_set (`unique`) or of a bag.
-fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
+pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
     match version {
         Override::Absent => {}
         Override::Value(value) if unique => f(value),

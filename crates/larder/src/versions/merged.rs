@@ -1,4 +1,4 @@
-//! An index that others override: what a snapshot reads.
+//! An index that others override: what a snapshot reads, and a transaction.
 //!
 //! ```text
 //!  base        a 1   c 3   d 4   f 6        the objects as they are now
@@ -19,7 +19,7 @@
 //!    gives way to the override's.
 //! 4. If nothing is left, go on behind the batch.
 
-use super::history::Snapshot;
+use super::history::{History, Snapshot};
 use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{
@@ -33,26 +33,70 @@ const MOST: usize = 64;
 
 /// What overrides an index.
 pub(crate) struct Overrides {
-    snapshot: Snapshot,
+    source: Source,
+    /// The number as of which records are read.
+    number: u64,
     /// How keys are hashed; none in an ordered_set.
     seed: Option<Seed>,
 }
 
+/// Where overrides are.
+enum Source {
+    /// In the undo index of a snapshot, which is live as long as this.
+    Snapshot(Snapshot),
+    /// In the undo index of a snapshot that somebody else keeps.
+    History(Arc<History>),
+    /// In an index of their own.
+    Writes(Arc<dyn Unique>),
+}
+
 impl Overrides {
-    pub(crate) fn new(snapshot: Snapshot, seed: Option<Seed>) -> Self {
-        Overrides { snapshot, seed }
+    /// What a snapshot sees.
+    pub(crate) fn of_snapshot(snapshot: Snapshot, seed: Option<Seed>) -> Self {
+        Overrides {
+            number: snapshot.number,
+            source: Source::Snapshot(snapshot),
+            seed,
+        }
+    }
+
+    /// What a snapshot with this number sees, which the caller keeps.
+    pub(crate) fn of_history(history: Arc<History>, number: u64, seed: Option<Seed>) -> Self {
+        Overrides {
+            source: Source::History(history),
+            number,
+            seed,
+        }
+    }
+
+    /// What somebody writes, who sees every record.
+    pub(crate) fn of_writes(writes: Arc<dyn Unique>, seed: Option<Seed>) -> Self {
+        Overrides {
+            source: Source::Writes(writes),
+            number: 0,
+            seed,
+        }
     }
 
     /// The index of the overrides, if there is one.
     #[inline]
     fn index(&self) -> Option<&dyn Unique> {
-        self.snapshot.history.undo()
+        match &self.source {
+            Source::Snapshot(snapshot) => snapshot.history.undo(),
+            Source::History(history) => history.undo(),
+            Source::Writes(writes) => Some(&**writes),
+        }
+    }
+
+    /// Whether they stay as they are.
+    fn are_fixed(&self) -> bool {
+        !matches!(self.source, Source::Writes(_))
     }
 
     /// What a record of that index says; None if it overrides nothing.
     #[inline]
     fn read<'r>(&self, record: &'r [u8]) -> Option<Override<'r>> {
-        undo::as_of(record, self.snapshot.number)
+        undo::as_of(record, self.number)
     }
 
     /// Calls `f` with what overrides a key; None if nothing does.
@@ -180,7 +224,8 @@ impl Entries for dyn Multi {
     }
 
     fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        Multi::copy_entry(self, from, i, to);
+        let (key, value) = from.entry(i);
+        self.push_entry(to, key, value, self.entry_number(from, i));
     }
 
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch) {
@@ -358,7 +403,16 @@ impl<I: Entries + ?Sized> Merged<I> {
         }
     }
 
-    /// The number of entries.
+    /// The number of entries; counted once, if it stays.
+    fn objects(&self) -> usize {
+        if self.overrides.are_fixed() {
+            *self.len.get_or_init(|| self.count())
+        } else {
+            self.count()
+        }
+    }
+
+    /// Counts the entries.
     fn count(&self) -> usize {
         let guard = larder_index::pin();
         let mut batch = Batch {
@@ -501,7 +555,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn len(&self) -> usize {
-        *self.len.get_or_init(|| self.count())
+        self.objects()
     }
 
     fn memory(&self) -> usize {
@@ -557,8 +611,8 @@ impl Multi for Merged<dyn Multi> {
         self.base.entry_position(batch, i, out);
     }
 
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        Multi::copy_entry(&*self.base, from, i, to);
+    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
+        self.base.entry_number(batch, i)
     }
 
     fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
@@ -579,7 +633,7 @@ impl Multi for Merged<dyn Multi> {
     }
 
     fn len(&self) -> usize {
-        *self.len.get_or_init(|| self.count())
+        self.objects()
     }
 
     fn memory(&self) -> usize {

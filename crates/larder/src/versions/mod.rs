@@ -43,13 +43,16 @@
 
 mod clock;
 mod history;
+mod key_locks;
 mod merged;
 mod snapshot;
+mod transaction;
 mod undo;
 mod watched;
 
 pub(crate) use clock::CommitNumber;
 pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;
-pub(crate) use snapshot::SnapshotOf;
+pub(crate) use snapshot::ViewOf;
+pub use transaction::{Outcome, Transaction};
 pub(crate) use watched::watch;

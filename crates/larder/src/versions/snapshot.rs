@@ -17,12 +17,42 @@ use larder_index::Guard;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a table that is a snapshot knows of itself.
+/// What a table that shows another knows of itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SnapshotOf {
+pub(crate) struct ViewOf {
     pub(crate) table: TableId,
-    pub(crate) number: u64,
-    pub(crate) taken: Instant,
+    /// Whether it can be written.
+    pub(crate) writes: bool,
+    /// Of a snapshot, its number and when it was taken; None for a transaction's view.
+    snapshot: Option<(u64, Instant)>,
+}
+
+impl ViewOf {
+    /// A transaction's view of a table.
+    pub(crate) fn transaction(table: TableId, writes: bool) -> Self {
+        ViewOf {
+            table,
+            writes,
+            snapshot: None,
+        }
+    }
+
+    /// Why it can't be written.
+    pub(crate) fn why_read_only(&self) -> Error {
+        match self.snapshot {
+            Some(_) => Error::ReadOnly,
+            // The owner of the transaction has no right to write the table.
+            None => Error::Access,
+        }
+    }
+
+    /// Why it can't be changed as a whole: dropped, renamed, given away.
+    pub(crate) fn why_fixed(&self) -> Error {
+        match self.snapshot {
+            Some(_) => Error::ReadOnly,
+            None => Error::View,
+        }
+    }
 }
 
 /// Figures of a snapshot.
@@ -70,10 +100,10 @@ impl Engine {
         taken: Instant,
         who: OwnerId,
     ) -> Result<Arc<Table>, Error> {
-        let of = SnapshotOf {
+        let of = ViewOf {
             table: source.id(),
-            number: snapshot.number,
-            taken,
+            writes: false,
+            snapshot: Some((snapshot.number, taken)),
         };
         let mut options = source.options().clone();
         (options.named, options.heir) = (false, None);
@@ -84,7 +114,7 @@ impl Engine {
         };
         let objects = (source.seed.clone(), store(source, snapshot));
         self.add((false, options.name), who, |id, catalog| {
-            Table::of_snapshot(id, options, who, catalog, objects, of)
+            Table::of_view(id, options, who, catalog, objects, of)
         })
     }
 }
@@ -93,11 +123,11 @@ impl Engine {
 fn store(source: &Table, snapshot: Snapshot) -> Store {
     let base = snapshot.history.store().index.share();
     let seed = (!base.is_ordered()).then(|| source.seed.clone());
-    Store::of_snapshot(merge(base, Overrides::new(snapshot, seed)))
+    Store::of_snapshot(merge(base, Overrides::of_snapshot(snapshot, seed)))
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
-fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
+pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
     loop {
         let guard = larder_index::pin();
         // (1), (2)
@@ -116,6 +146,7 @@ fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
             as_before &= table.has_history(&snapshot.history, &guard)?;
         }
         if as_before {
+            clock::wait_for_commits_before(number);
             return Ok(snapshots);
         }
     }
@@ -133,7 +164,7 @@ impl Table {
 
     /// Makes the table keep what its writes change, from here on.
     fn watch(self: &Arc<Self>, guard: &Guard) -> Result<Arc<History>, Error> {
-        if self.options().structure != DEFAULT || self.is_snapshot() {
+        if self.options().structure != DEFAULT || self.view.is_some() {
             return Err(Error::TableType);
         }
         loop {
@@ -142,10 +173,31 @@ impl Table {
                 return Ok(Arc::clone(history));
             }
             let history = Arc::new(History::new(op.store.share(), self));
-            let store = Store::watched(Arc::clone(&history));
+            let store = Store::watched(Arc::clone(&history), false);
             // The old store only leads to the objects, which the new one has, too.
             if self.state.replace(op.state, store, guard).is_ok() {
                 return Ok(history);
+            }
+        }
+    }
+
+    /// Makes operations on one key go by the key's lock, from here on.
+    pub(super) fn lock_keys(self: &Arc<Self>) -> Result<(), Error> {
+        let guard = larder_index::pin();
+        loop {
+            let history = self.watch(&guard)?;
+            let op = self.begin(&guard)?;
+            if op.store.locks {
+                return Ok(());
+            }
+            // A write that has revalidated holds its leaf: the commits that are to come wait for
+            // it when they read the key.
+            let own = op.store.history.as_ref();
+            if own.is_some_and(|own| Arc::ptr_eq(own, &history)) {
+                let store = Store::watched(history, true);
+                if self.state.replace(op.state, store, &guard).is_ok() {
+                    return Ok(());
+                }
             }
         }
     }
@@ -161,16 +213,24 @@ impl Table {
         if !own.is_some_and(|own| std::ptr::eq(own, history)) {
             return true;
         }
-        state.tag() == 0
-            && self
-                .state
-                .replace(state, history.store().share(), guard)
-                .is_ok()
+        if state.tag() != 0 {
+            return false;
+        }
+        let objects = history.store().share();
+        let next = if !store.locks {
+            objects
+        } else if history.is_large() {
+            Store::watched(Arc::new(history.begin_anew(objects)), true)
+        } else {
+            // Where commits write, it is likely that they go on.
+            return false;
+        };
+        self.state.replace(state, next, guard).is_ok()
     }
 
     /// Step 4: whether the table still has this history, and no batch that began before is under
     /// way.
-    fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
+    pub(super) fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
         let op = self.begin(guard)?;
         Ok(op
             .store
@@ -181,16 +241,17 @@ impl Table {
 
     /// Whether the table is a snapshot of another.
     pub fn is_snapshot(&self) -> bool {
-        self.snapshot.is_some()
+        self.view.is_some_and(|view| view.snapshot.is_some())
     }
 
     /// Figures of a table that is a snapshot; None for another.
     pub fn snapshot_info(&self) -> Option<SnapshotInfo> {
-        let of = self.snapshot.as_ref()?;
+        let view = self.view?;
+        let (number, taken) = view.snapshot?;
         Some(SnapshotInfo {
-            table: of.table,
-            number: of.number,
-            age: of.taken.elapsed(),
+            table: view.table,
+            number,
+            age: taken.elapsed(),
         })
     }
 

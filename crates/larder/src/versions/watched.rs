@@ -16,6 +16,7 @@
 //! of every snapshot that is taken after the exchange (see `history`).
 
 use super::history::History;
+use super::key_locks::WriteLock;
 use super::undo::{self, Override};
 use crate::index::Index;
 use crate::raw;
@@ -30,14 +31,48 @@ use std::sync::Arc;
 struct Watched<I: ?Sized> {
     index: Arc<I>,
     history: Arc<History>,
+    /// Commits write to the table: operations on one key go by its lock (see `key_locks`).
+    locks: bool,
 }
 
-/// A watched index over a history's store.
-pub(crate) fn watch(history: &Arc<History>) -> Index {
+/// A watched index over a history's store, whose operations on one key go by its lock or not.
+pub(crate) fn watch(history: &Arc<History>, locks: bool) -> Index {
     let history = Arc::clone(history);
     match history.store().index.share() {
-        Index::Unique(index) => Index::Unique(Arc::new(Watched { index, history })),
-        Index::Multi(index) => Index::Multi(Arc::new(Watched { index, history })),
+        Index::Unique(index) => Index::Unique(Arc::new(Watched {
+            index,
+            history,
+            locks,
+        })),
+        Index::Multi(index) => Index::Multi(Arc::new(Watched {
+            index,
+            history,
+            locks,
+        })),
+    }
+}
+
+impl<I: ?Sized> Watched<I> {
+    /// The lock of a key that is about to be written, if keys have locks.
+    #[inline]
+    fn lock(&self, key: Key<'_>) -> Option<WriteLock> {
+        self.locks.then(|| self.history.key_lock(key).write())
+    }
+
+    /// Reads something of a key that no commit is writing.
+    #[inline]
+    fn settled<R>(&self, key: Key<'_>, mut read: impl FnMut() -> R) -> R {
+        loop {
+            let result = read();
+            if !self.locks {
+                return result;
+            }
+            let lock = self.history.key_lock(key);
+            if !lock.is_committing() {
+                return result;
+            }
+            lock.wait_for_commit();
+        }
     }
 }
 
@@ -64,11 +99,15 @@ impl Unique for Watched<dyn Unique> {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        self.index.get(guard, key, out)
+        let from = out.len();
+        self.settled(key, || {
+            out.truncate(from);
+            self.index.get(guard, key, out)
+        })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.index.contains(guard, key)
+        self.settled(key, || self.index.contains(guard, key))
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
@@ -80,16 +119,26 @@ impl Unique for Watched<dyn Unique> {
         guard: &Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT],
-        long: Option<&mut Vec<u8>>,
+        mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.index.get_short(guard, key, out, long)
+        self.settled(key, || {
+            self.index.get_short(guard, key, out, long.as_deref_mut())
+        })
     }
 
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
-        self.index.get_short_many(guard, keys, far, out);
+        loop {
+            self.index.get_short_many(guard, keys, far, out);
+            let mut locks = keys.iter().map(|&key| self.history.key_lock(key));
+            match locks.find(|lock| self.locks && lock.is_committing()) {
+                None => return,
+                Some(lock) => lock.wait_for_commit(),
+            }
+        }
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let _lock = self.lock(key);
         let mut dropped = Handles::default();
         let changed = self.index.update(guard, key, &mut |old, scratch| {
             let change = f(old, scratch);
@@ -114,6 +163,7 @@ impl Unique for Watched<dyn Unique> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
+        let _lock = self.lock(key);
         let mut dropped = Handles::default();
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
@@ -127,6 +177,7 @@ impl Unique for Watched<dyn Unique> {
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+        let _lock = self.lock(key);
         let mut dropped = Handles::default();
         let was = self.index.remove(guard, key, &mut |old| {
             let removes = predicate(old);
@@ -273,11 +324,15 @@ impl Objects for WatchedObjects<'_> {
 
 impl Multi for Watched<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
-        self.index.read(guard, key, values)
+        let before = values.len();
+        self.settled(key, || {
+            values.truncate(before);
+            self.index.read(guard, key, values)
+        })
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        self.index.contains(guard, key)
+        self.settled(key, || self.index.contains(guard, key))
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
@@ -285,6 +340,7 @@ impl Multi for Watched<dyn Multi> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        let _lock = self.lock(key);
         let mut dropped = Handles::default();
         self.index.update(guard, key, &mut |objects| {
             f(&mut WatchedObjects {
@@ -327,8 +383,8 @@ impl Multi for Watched<dyn Multi> {
         self.index.push_entry(batch, key, value, number);
     }
 
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        self.index.copy_entry(from, i, to);
+    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
+        self.index.entry_number(batch, i)
     }
 
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {

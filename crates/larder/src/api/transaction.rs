@@ -1,0 +1,80 @@
+//! Transactions: several reads and writes at one instant.
+
+use super::{Larder, Table};
+use crate::error::Error;
+use crate::versions::Outcome;
+use std::time::Duration;
+
+/// Attempts before a transaction that loses makes others wait.
+const PATIENCE: u32 = 10;
+
+impl Larder {
+    /// Calls `f` with views of the tables, and makes what it writes to them take effect at one
+    /// instant. If others have changed what it has read, it had no effect, and `f` is called again.
+    /// If `f` fails it had no effect either.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let larder = Larder::new();
+    /// let (from, to) = (larder.table("from").create()?, larder.table("to").create()?);
+    /// from.insert(&term!({alice, 10}))?;
+    /// to.insert(&term!({bob, 0}))?;
+    /// larder.transaction(&[&from, &to], |views| {
+    ///     views[0].add(&term!(alice), 2, -3)?;
+    ///     views[1].add(&term!(bob), 2, 3)
+    /// })?;
+    /// assert_eq!(from.lookup(&term!(alice))?, [term!({alice, 7})]);
+    /// assert_eq!(to.lookup(&term!(bob))?, [term!({bob, 3})]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What `f` answers; `NoTable`; `TableType` for a table on a structure of the studies, and for
+    /// a snapshot; `BadOption` if a table is named twice.
+    ///
+    /// # Consistency
+    /// Transactions are serialisable, among themselves and with operations on one key. `f` sees the
+    /// tables as of one instant, with its own writes. Ranges and absences count as read.
+    pub fn transaction<R>(
+        &self,
+        tables: &[&Table],
+        mut f: impl FnMut(&[Table]) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let engine_tables: Vec<_> = tables.iter().map(|table| table.engine_table()).collect();
+        let wait = || {
+            engine_tables
+                .iter()
+                .for_each(|table| table.wait_for_batch())
+        };
+        for attempt in 0.. {
+            let transaction = match self.engine().begin(&engine_tables, self.owner()) {
+                Err(Error::Busy) => {
+                    wait();
+                    continue;
+                }
+                begun => begun?,
+            };
+            let view = |view| Table::new(view, &self.0);
+            let views: Vec<Table> = transaction.views().cloned().map(view).collect();
+            let result = f(&views)?;
+            let outcome = loop {
+                match transaction.commit() {
+                    Err(Error::Busy) => wait(),
+                    outcome => break outcome?,
+                }
+            };
+            if outcome == Outcome::Committed {
+                return Ok(result);
+            }
+            if attempt >= PATIENCE {
+                // Others have the time to end. Longer and longer, so that one gets through.
+                let most = 1 << (attempt - PATIENCE).min(10);
+                std::thread::sleep(Duration::from_micros(most));
+            }
+        }
+        unreachable!("attempts are not counted so far")
+    }
+}

@@ -1,0 +1,138 @@
+//! Locks of keys, for tables that commits write to.
+//!
+//! A commit holds the locks of all keys that it writes while it validates and writes them. So
+//! nobody writes such a key in between, and nobody reads some of the commit's writes without the
+//! others: a read of a key that finds its lock held by a commit is made again when it is free.
+//!
+//! The locks are the process's, and found by hashes: two keys may share one. A commit takes its
+//! locks in the order of their places, so that no two wait for each other. A write of one key takes
+//! one lock, before that of its leaf, and waits for no other meanwhile.
+
+use larder_index::sync::atomic::{AtomicU8, Ordering};
+use larder_index::sync::{give_way, Backoff};
+
+/// Locks of the process: few keys of a commit share one with others'.
+const LOCKS: usize = if cfg!(larder_model) { 64 } else { 1 << 14 };
+
+const FREE: u8 = 0;
+/// Held by the write of one key.
+const WRITE: u8 = 1;
+/// Held by a commit.
+const COMMIT: u8 = 2;
+
+static ALL: [AtomicU8; LOCKS] = [const { AtomicU8::new(FREE) }; LOCKS];
+
+/// The place of a key's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct KeyLock(u16);
+
+impl KeyLock {
+    /// The lock of the keys with this hash, which the table's seed made: equal keys of two tables
+    /// have different hashes.
+    pub(super) fn of(hash: u64) -> Self {
+        KeyLock(((hash >> 16) as usize % LOCKS) as u16)
+    }
+
+    fn word(self) -> &'static AtomicU8 {
+        &ALL[usize::from(self.0)]
+    }
+
+    fn lock(self, state: u8) {
+        let backoff = Backoff::new();
+        // Ordering: Acquire, pairs with `unlock`: what the last holder wrote is seen. A failure
+        // reads nothing.
+        while self
+            .word()
+            .compare_exchange_weak(FREE, state, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            wait(&backoff);
+        }
+    }
+
+    fn unlock(self) {
+        // Ordering: Release, pairs with `lock`, and with the look of a reader.
+        self.word().store(FREE, Ordering::Release);
+    }
+
+    /// Takes the lock for the write of one key.
+    pub(super) fn write(self) -> WriteLock {
+        self.lock(WRITE);
+        WriteLock(self)
+    }
+
+    /// Whether a commit holds it. Asked after a read of the key: if none does, either the commits
+    /// that changed the key are over, or what was read is of before them.
+    #[inline]
+    pub(super) fn is_committing(self) -> bool {
+        // Ordering: Acquire, pairs with `unlock`: a reader that goes on sees all of the commit. The
+        // read of the key, which ended with an acquire fence or load, comes before.
+        self.word().load(Ordering::Acquire) == COMMIT
+    }
+
+    /// Waits until no commit holds it.
+    #[cold]
+    pub(super) fn wait_for_commit(self) {
+        let backoff = Backoff::new();
+        while self.is_committing() {
+            wait(&backoff);
+        }
+    }
+
+    /// Waits until no write of one key holds it. False if a commit does.
+    pub(super) fn is_free_of_commits(self) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            // Ordering: Acquire, as in `is_committing`.
+            match self.word().load(Ordering::Acquire) {
+                FREE => return true,
+                COMMIT => return false,
+                _ => wait(&backoff),
+            }
+        }
+    }
+}
+
+/// Waits a little; longer the next time.
+fn wait(backoff: &Backoff) {
+    // Whoever holds a lock may be waiting for a processor.
+    if backoff.is_completed() {
+        give_way();
+    } else {
+        backoff.snooze();
+    }
+}
+
+/// The lock of a key that is written. Given back when dropped.
+pub(super) struct WriteLock(KeyLock);
+
+impl Drop for WriteLock {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
+/// The locks of a commit. Given back when dropped.
+pub(super) struct CommitLocks(Vec<KeyLock>);
+
+impl CommitLocks {
+    /// Takes some locks, each once.
+    pub(super) fn take(mut locks: Vec<KeyLock>) -> Self {
+        locks.sort_unstable();
+        locks.dedup();
+        for &lock in &locks {
+            lock.lock(COMMIT);
+        }
+        CommitLocks(locks)
+    }
+
+    pub(super) fn has(&self, lock: KeyLock) -> bool {
+        self.0.binary_search(&lock).is_ok()
+    }
+}
+
+impl Drop for CommitLocks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|lock| lock.unlock());
+    }
+}

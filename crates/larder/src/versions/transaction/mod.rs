@@ -1,0 +1,195 @@
+//! Transactions: any number of reads and writes in some tables that take effect at one instant, or
+//! not at all.
+//!
+//! # Definitions
+//!
+//! - *View*: a table through which a transaction reads and writes another. It shows the table as of
+//!   the transaction's snapshot, with the transaction's own writes.
+//! - *Working set*: what a transaction has read of a table (keys and ranges), and what it makes of
+//!   keys (`view`).
+//!
+//! # Steps
+//!
+//! 1. *Begin*: a snapshot of all tables, with number s, and a view of each.
+//! 2. *Run*: the caller reads and writes the views. The tables don't notice.
+//! 3. *Lock* the keys that were written, in the order of the locks (`key_locks`). Then draw the
+//!    commit's number n. It is known to be under way until (7).
+//! 4. *Announce*: add a version with what is under each of those keys to the undo index, for the
+//!    other snapshots that are live.
+//! 5. *Validate*: no key that was read or written, and none in a range that was read, has a version
+//!    with a number of s or more but those of (4). No such key's lock is held by another commit.
+//! 6. *Apply* the writes, with number n.
+//! 7. *Unlock*.
+//!
+//! If (5) fails, the transaction has *lost*: it had no effect, and may be run again. A transaction
+//! that has written nothing ends after (2): it is as of its snapshot.
+//!
+//! Linearisation point: the drawing of n. No read of the keys that are written falls between n and
+//! (7): reads of single keys wait for the locks, and a snapshot with a number greater than n waits
+//! until the commit is over (`clock::wait_for_commits_before`).
+//!
+//! # Why transactions are serialisable
+//!
+//! Let the commits be ordered by their numbers. A transaction reads what commits before s wrote. It
+//! has to be shown that no commit with a number between s and n wrote what it read.
+//!
+//! - Such a commit that is over has left a version of each key that it wrote, as the transaction's
+//!   snapshot is live: (5) finds it.
+//! - One that is under way holds the locks of its keys. A key that was read is found locked. For a
+//!   range there is (4): both transactions announce before they validate, so at least one of them
+//!   finds the other's versions. If one doesn't announce, as there is no other snapshot, then the
+//!   other begins later, and waits for it.
+//! - A write of one key outside of a transaction has its key's lock, and leaves a version, too. One
+//!   that comes after (5) comes after n.
+//!
+//! No transaction waits for another but for its locks, and those are taken in order: no deadlock.
+//! The caller's code holds no lock.
+//!
+//! Sources: validation against undo records and predicates: HyPer (Neumann et al., SIGMOD 2015);
+//! locks for the writes alone, and a read key's lock taken for a conflict: Silo (Tu et al., SOSP
+//! 2013).
+
+mod apply;
+mod reads;
+mod view;
+
+use super::clock::UnderWay;
+use super::key_locks::CommitLocks;
+use super::snapshot::{cut, ViewOf};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::ids::OwnerId;
+use crate::options::Access;
+use crate::store::Store;
+use crate::table::Table;
+use larder_index::Guard;
+use std::sync::Arc;
+use view::WorkingSet;
+
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its writes have taken effect.
+    Committed,
+    /// It had no effect: others changed what it has read.
+    Lost,
+}
+
+/// A table of a transaction.
+struct Part {
+    table: Arc<Table>,
+    view: Arc<Table>,
+    set: Arc<WorkingSet>,
+}
+
+/// A transaction under way. Dropped before its commit, it had no effect.
+pub struct Transaction {
+    parts: Vec<Part>,
+}
+
+impl Engine {
+    /// Begins a transaction of `who` on some tables. O(1) for each.
+    ///
+    /// # Errors
+    /// As of [`Engine::snapshot`].
+    pub fn begin(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Transaction, Error> {
+        for (i, table) in tables.iter().enumerate() {
+            table.check_read(who)?;
+            if tables[..i].iter().any(|other| Arc::ptr_eq(other, table)) {
+                let twice = "a transaction has each of its tables once";
+                return Err(Error::BadOption(twice.to_owned().into()));
+            }
+            table.lock_keys()?;
+        }
+        let snapshots = cut(tables)?;
+        let mut parts = Vec::with_capacity(tables.len());
+        for (table, snapshot) in tables.iter().zip(snapshots) {
+            let (index, set) = view::view(snapshot, &table.seed);
+            let mut options = table.options().clone();
+            (options.named, options.heir) = (false, None);
+            options.access = Access::Private;
+            let writes = table.may_write(who).is_ok();
+            let view = self.unlisted(|id, catalog| {
+                let objects = (table.seed.clone(), Store::of_snapshot(index));
+                let of = ViewOf::transaction(table.id(), writes);
+                Table::of_view(id, options, who, catalog, objects, of)
+            });
+            parts.push(Part {
+                table: Arc::clone(table),
+                view,
+                set,
+            });
+        }
+        Ok(Transaction { parts })
+    }
+}
+
+impl Transaction {
+    /// The views of the tables, in their order. They are gone when the transaction is over.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.parts.iter().map(|part| &part.view)
+    }
+
+    /// Ends the transaction: its writes take effect at one instant, if nobody has changed what it
+    /// has read since it began.
+    ///
+    /// # Errors
+    /// `NoTable` if one of the tables is gone; `Busy` while a list is being inserted into one of
+    /// them. Nothing was done then; after `Busy` the call may be made again.
+    pub fn commit(&self) -> Result<Outcome, Error> {
+        let guard = larder_index::pin();
+        let written = self.written(&guard);
+        if written.is_empty() {
+            self.end(&guard);
+            return Ok(Outcome::Committed);
+        }
+        // (3)
+        let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
+        let under_way = UnderWay::begin();
+        let stores = self.stores(&guard)?;
+        let outcome = match stores {
+            Some(stores) if self.is_valid(&written, &locks, &under_way, &guard) => {
+                // (6) The snapshots are given up before, so that nothing is kept for them.
+                self.end(&guard);
+                under_way.during(|| self.apply(&written, &stores, &guard))?;
+                Outcome::Committed
+            }
+            _ => {
+                self.end(&guard);
+                Outcome::Lost
+            }
+        };
+        // (7) In this order: a snapshot that finds the commit over may read its keys at once.
+        drop(locks);
+        drop(under_way);
+        Ok(outcome)
+    }
+
+    /// Whether each table is as it was: it has its history still, and no list is being inserted.
+    /// The stores by which the commit writes.
+    fn stores(&self, guard: &Guard) -> Result<Option<Vec<Store>>, Error> {
+        let mut stores = Vec::with_capacity(self.parts.len());
+        for Part { table, set, .. } in &self.parts {
+            if !table.has_history(&set.history, guard)? {
+                return Ok(None);
+            }
+            // The commit holds the locks of its keys.
+            stores.push(Store::watched(Arc::clone(&set.history), false));
+        }
+        Ok(Some(stores))
+    }
+
+    /// The views are gone, and the snapshots released.
+    fn end(&self, guard: &Guard) {
+        for Part { view, set, .. } in &self.parts {
+            view.end(guard);
+            drop(set.snapshot.lock().take());
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.end(&larder_index::pin());
+    }
+}

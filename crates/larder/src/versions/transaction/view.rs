@@ -1,0 +1,377 @@
+//! The index of a transaction's view of a table: the table as of the transaction's snapshot, and
+//! the transaction's own writes over it.
+//!
+//! ```text
+//!  own writes       an index of undo records: what the transaction made of a key
+//!  snapshot         what the table had at the transaction's instant
+//! ```
+//!
+//! Own writes are overrides as those of a snapshot are (`merged`), with a number that every reader
+//! sees. What is read is noted in the read set. A write of a key reads it.
+//!
+//! Counts of handles: each own write has one count of each handle in its value. The table that has
+//! this index releases the counts of a value that a write replaces. If that lies in the snapshot,
+//! whose counts are others', the write takes counts first.
+
+use super::super::history::{self, History, Snapshot};
+use super::super::merged::{self, Overrides};
+use super::super::undo::{self, Listed, Override};
+use super::reads::Reads;
+use crate::index::Index;
+use crate::raw;
+use larder_index::sync::Mutex;
+use larder_index::{
+    Batch, Change, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
+};
+use larder_term::hash::Seed;
+use std::sync::Arc;
+
+/// The number of an own write's version.
+const OWN: u64 = u64::MAX;
+
+/// What a transaction has read and written of a table.
+pub(super) struct WorkingSet {
+    pub(super) history: Arc<History>,
+    pub(super) number: u64,
+    /// The snapshot, until the transaction ends.
+    pub(super) snapshot: Mutex<Option<Snapshot>>,
+    /// Records of the keys that were written.
+    pub(super) writes: Arc<dyn Unique>,
+    pub(super) reads: Mutex<Reads>,
+    unique: bool,
+}
+
+impl WorkingSet {
+    pub(super) fn new(snapshot: Snapshot, seed: &Seed) -> Self {
+        let index = &snapshot.history.store().index;
+        WorkingSet {
+            writes: Index::keyed(index.is_ordered(), seed),
+            unique: index.is_unique(),
+            history: Arc::clone(&snapshot.history),
+            number: snapshot.number,
+            snapshot: Mutex::new(Some(snapshot)),
+            reads: Mutex::default(),
+        }
+    }
+
+    /// Puts what the transaction makes of a key.
+    fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
+        self.writes.update(guard, key, &mut |_, record| {
+            undo::push(OWN, value, record);
+            Change::PutScratch
+        });
+    }
+
+    /// Whether the transaction has written a key.
+    fn has_written(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.writes.contains(guard, key)
+    }
+
+    fn note_key(&self, key: Key<'_>) {
+        self.reads.lock().key(key.bytes);
+    }
+
+    /// Notes what a scan has read: from its start to where it goes on.
+    fn note_scan<'p>(
+        &self,
+        start: Start<'p>,
+        direction: Direction,
+        batch: &'p Batch,
+        key_position: impl Fn(&'p [u8]) -> &'p [u8],
+    ) {
+        let from = match start {
+            Start::Edge => None,
+            Start::At(position) | Start::Past(position) => Some(key_position(position)),
+        };
+        let to = (!batch.done).then(|| key_position(&batch.resume));
+        self.reads.lock().range(from, to, direction);
+    }
+}
+
+impl Drop for WorkingSet {
+    fn drop(&mut self) {
+        let guard = larder_index::pin();
+        // The values were copied to where they went, with counts of their own.
+        while !self.writes.free_some(&guard, 4096, &mut |record| {
+            if let Some(value) = undo::as_of(record, OWN) {
+                history::each_value(self.unique, value, &mut raw::release_value);
+            }
+        }) {}
+    }
+}
+
+/// The index of a view.
+struct View<I: ?Sized> {
+    set: Arc<WorkingSet>,
+    /// What the transaction sees: own writes over the snapshot.
+    seen: Arc<I>,
+}
+
+/// The index of a view, with what the transaction reads and writes by it.
+pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
+    let history = Arc::clone(&snapshot.history);
+    let base = history.store().index.share();
+    let seed_of_keys = (!base.is_ordered()).then(|| seed.clone());
+    let below = Overrides::of_history(history, snapshot.number, seed_of_keys.clone());
+    let set = Arc::new(WorkingSet::new(snapshot, seed));
+    let own = Overrides::of_writes(Arc::clone(&set.writes), seed_of_keys);
+    let index = match merged::merge(merged::merge(base, below), own) {
+        Index::Unique(seen) => Index::Unique(Arc::new(View {
+            set: Arc::clone(&set),
+            seen,
+        })),
+        Index::Multi(seen) => Index::Multi(Arc::new(View {
+            set: Arc::clone(&set),
+            seen,
+        })),
+    };
+    (index, set)
+}
+
+impl Unique for View<dyn Unique> {
+    fn is_ordered(&self) -> bool {
+        self.seen.is_ordered()
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.set.note_key(key);
+        self.seen.get(guard, key, out)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.set.note_key(key);
+        self.seen.contains(guard, key)
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let (mut old, mut scratch) = (Vec::new(), Vec::new());
+        let there = self.get(guard, key, &mut old);
+        let old = there.then_some(&old[..]);
+        let new = match f(old, &mut scratch) {
+            Change::Keep => return false,
+            Change::Remove if old.is_none() => return false,
+            Change::Remove => Override::Absent,
+            Change::Put(value) => Override::Value(value),
+            Change::PutScratch => Override::Value(&scratch),
+        };
+        if let (Some(old), false) = (old, self.set.has_written(guard, key)) {
+            raw::retain_value(old);
+        }
+        self.set.write(guard, key, new);
+        true
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.seen.scan(guard, start, direction, batch);
+        self.set
+            .note_scan(start, direction, batch, |position| position);
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.seen.position(key, out);
+    }
+
+    /// The objects are others'; own writes go with the working set.
+    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.set.reads.lock().range(None, None, Direction::Forward);
+        self.seen.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.set.writes.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+}
+
+/// The objects under a key of a view, as a transaction changes them.
+struct ViewObjects {
+    objects: Vec<(u64, Vec<u8>)>,
+    changed: bool,
+    /// They lie in the snapshot: the first change takes counts of their handles.
+    below: bool,
+}
+
+impl ViewObjects {
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.changed, true) && self.below {
+            self.objects
+                .iter()
+                .for_each(|(_, value)| raw::retain_value(value));
+        }
+    }
+}
+
+impl Objects for ViewObjects {
+    fn count(&self) -> usize {
+        self.objects.len()
+    }
+
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        for (ordinal, (_, value)) in self.objects.iter().enumerate() {
+            if !f(ordinal, value) {
+                return;
+            }
+        }
+    }
+
+    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        self.objects
+            .iter()
+            .for_each(|(number, value)| f(*number, value));
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.begin();
+        let number = self.objects.last().map_or(0, |(number, _)| number + 1);
+        self.objects.push((number, value.to_vec()));
+    }
+
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        self.begin();
+        let before = self.objects.len();
+        self.objects.retain(|(_, value)| !f(value));
+        before - self.objects.len()
+    }
+
+    fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        self.begin();
+        self.objects[ordinal].1 = value.to_vec();
+    }
+}
+
+impl View<dyn Multi> {
+    /// The objects under a key, with their numbers.
+    fn numbered(&self, guard: &Guard, key: Key<'_>) -> Vec<(u64, Vec<u8>)> {
+        let mut objects = Vec::new();
+        let (mut batch, mut from) = (Batch::default(), Vec::new());
+        self.seen.first_position(key, &mut from);
+        loop {
+            self.seen
+                .scan(guard, Start::At(&from), Direction::Forward, &mut batch);
+            for i in 0..batch.len() {
+                if batch.key(i) != key.bytes {
+                    return objects;
+                }
+                objects.push((self.seen.entry_number(&batch, i), batch.value(i).to_vec()));
+            }
+            if batch.done {
+                return objects;
+            }
+            std::mem::swap(&mut from, &mut batch.resume);
+        }
+    }
+}
+
+impl Multi for View<dyn Multi> {
+    fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
+        self.set.note_key(key);
+        self.seen.read(guard, key, values)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.set.note_key(key);
+        self.seen.contains(guard, key)
+    }
+
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        self.set.note_key(key);
+        let mut objects = ViewObjects {
+            objects: self.numbered(guard, key),
+            changed: false,
+            below: !self.set.has_written(guard, key),
+        };
+        f(&mut objects);
+        if !objects.changed {
+            return;
+        }
+        if objects.is_empty() {
+            return self.set.write(guard, key, Override::Absent);
+        }
+        let mut list = Vec::new();
+        for (number, value) in &objects.objects {
+            undo::push_object(*number, value, &mut list);
+        }
+        self.set.write(guard, key, Override::Value(&list));
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.seen.scan(guard, start, direction, batch);
+        self.set.note_scan(start, direction, batch, |position| {
+            self.seen.key_position(position)
+        });
+    }
+
+    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.seen.first_position(key, out);
+    }
+
+    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.seen.last_position(key, out);
+    }
+
+    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
+        self.seen.entry_position(batch, i, out);
+    }
+
+    /// As of `Unique`.
+    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.set.reads.lock().range(None, None, Direction::Forward);
+        self.seen.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.set.writes.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+}
+
+/// The objects that a transaction leaves under a key of a bag, and which of those that are there
+/// stay: an object stays if it is among them, with its number.
+pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Survivors {
+    let new: Vec<(u64, Vec<u8>)> = Listed::of(value)
+        .map(|(number, value)| (number, value.to_vec()))
+        .collect();
+    let stays: Vec<bool> = there
+        .iter()
+        .map(|object| {
+            let place = new.binary_search_by_key(&object.0, |(number, _)| *number);
+            place.is_ok_and(|i| new[i] == *object)
+        })
+        .collect();
+    let count = stays.iter().filter(|stays| **stays).count();
+    // What stays comes first, in the order of before: then the rest is pushed behind.
+    let kept = there.iter().zip(&stays).filter(|(_, stays)| **stays);
+    if kept.map(|(object, _)| object).eq(&new[..count]) {
+        Survivors {
+            stays,
+            new: new[count..].to_vec(),
+        }
+    } else {
+        Survivors {
+            stays: vec![false; there.len()],
+            new,
+        }
+    }
+}
+
+/// What becomes of the objects under a key.
+pub(super) struct Survivors {
+    /// Whether each that is there stays.
+    pub(super) stays: Vec<bool>,
+    /// What comes behind those, with numbers of its own.
+    pub(super) new: Vec<(u64, Vec<u8>)>,
+}

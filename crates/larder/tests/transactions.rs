@@ -1,0 +1,367 @@
+//! Transactions: all or nothing, as if one came after the other.
+
+use larder::api::{Larder, Table};
+use larder::{Direction, Error};
+use larder_term::{term, Term};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
+
+fn table(larder: &Larder, kind: &str) -> Table {
+    let builder = larder.table(kind);
+    match kind {
+        "set" => builder.set(),
+        "ordered_set" => builder.ordered_set(),
+        "bag" => builder.bag(),
+        _ => builder.duplicate_bag(),
+    }
+    .create()
+    .unwrap()
+}
+
+/// A small generator of numbers, so that a failure can be run again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// All objects. Those of a key in their order; keys in an order of their own.
+fn all(table: &Table) -> Vec<Term> {
+    let mut rows = table.all_rows(Direction::Forward).unwrap();
+    let mut rows = rows.page(1 << 20).unwrap();
+    rows.sort_by_key(|row| row.as_ref().as_tuple().unwrap().get(0).unwrap().to_string());
+    rows
+}
+
+/// The second element of the only object under a key.
+fn number(table: &Table, key: &Term) -> Result<i64, Error> {
+    let rows = table.lookup(key)?;
+    let row = rows.first().ok_or(Error::BadKey)?;
+    Ok(row
+        .as_ref()
+        .as_tuple()
+        .unwrap()
+        .get(1)
+        .unwrap()
+        .to_string()
+        .parse()
+        .unwrap())
+}
+
+/// An operation on either of two tables: what it answers.
+fn operate(t: &Table, random: &mut Random) -> String {
+    let key = Term::from(random.below(30) as i64);
+    let n = random.below(50) as i64;
+    let row = |n: i64| Term::tuple([key.clone(), n.into()]);
+    let long = Term::tuple([key.clone(), Term::binary(&[n as u8; 300])]);
+    match random.below(18) {
+        0..=2 => format!("{:?}", t.insert(&row(n))),
+        3 => format!("{:?}", t.insert(&long)),
+        4 => format!("{:?}", t.delete(&key)),
+        5 => format!("{:?}", t.take(&key)),
+        6 => format!("{:?}", t.insert_new(&row(n))),
+        7 => format!("{:?}", t.delete_object(&row(n))),
+        8 => {
+            let rows: Vec<Term> = (0..random.below(100)).map(|i| row(i as i64)).collect();
+            format!("{:?}", t.insert_all(&rows))
+        }
+        9 => format!("{:?}", t.update(&key, 2, &Term::from(n))),
+        10 => format!("{:?}", t.add(&key, 2, n)),
+        11 => format!(
+            "{:?}",
+            t.select_delete("[{{'_','$1'},[{'<','$1',5}],[true]}]")
+        ),
+        12 => format!("{:?}", t.lookup(&key)),
+        13 => format!("{:?}", t.contains(&key)),
+        14 => format!("{:?}", t.len()),
+        15 => format!("{:?}", all(t)),
+        16 if random.below(20) == 0 => format!("{:?}", t.clear()),
+        _ => format!(
+            "{:?}",
+            t.select_count("[{{'_','$1'},[{'>','$1',25}],[true]}]")
+        ),
+    }
+}
+
+/// In a transaction a table answers as it does outside; and when it ends, it is the same.
+#[test]
+fn a_transaction_does_what_its_operations_do() {
+    for kind in KINDS {
+        for seed in 1..=20 {
+            let larder = Larder::new();
+            let (plain, t) = (table(&larder, kind), table(&larder, kind));
+            let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
+            for _ in 0..40 {
+                let begin = random.0;
+                let count = random.below(15);
+                let answers: Vec<String> =
+                    (0..count).map(|_| operate(&plain, &mut random)).collect();
+                let end = random.0;
+                let got = larder.transaction(&[&t], |views| {
+                    let mut random = Random(begin);
+                    let count = random.below(15);
+                    Ok((0..count)
+                        .map(|_| operate(&views[0], &mut random))
+                        .collect::<Vec<_>>())
+                });
+                assert_eq!(got.unwrap(), answers, "{kind}, seed {seed}");
+                assert_eq!(random.0, end);
+                assert_eq!(all(&t), all(&plain), "{kind}, seed {seed}");
+                assert_eq!(t.len(), plain.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transaction_that_fails_has_no_effect() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        t.insert(&term!({a, 1})).unwrap();
+        let failed: Result<(), Error> = larder.transaction(&[&t], |views| {
+            views[0].insert(&term!({b, 1}))?;
+            views[0].delete(&term!(a))?;
+            Err(Error::BadKey)
+        });
+        assert_eq!(failed, Err(Error::BadKey));
+        assert_eq!(all(&t), [term!({a, 1})]);
+        let mut kept = None;
+        larder
+            .transaction(&[&t], |views| {
+                kept = Some(views[0].clone());
+                assert_eq!(views[0].drop_table(), Err(Error::View));
+                assert_eq!(views[0].rename("x"), Err(Error::View));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(kept.unwrap().lookup(&term!(a)), Err(Error::NoTable));
+        assert!(matches!(
+            larder.transaction(&[&t, &t], |_| Ok(())),
+            Err(Error::BadOption(_))
+        ));
+    }
+}
+
+/// Transfers between accounts, by transactions; audits by snapshots, by transactions and by
+/// lookups. The sum is the same in each.
+#[test]
+fn sums_stay() {
+    const ACCOUNTS: i64 = 12;
+    for kind in ["set", "ordered_set"] {
+        let larder = Larder::new();
+        let tables = [table(&larder, kind), table(&larder, kind)];
+        for n in 0..ACCOUNTS {
+            tables[n as usize % 2]
+                .insert(&Term::tuple([Term::from(n), 100.into()]))
+                .unwrap();
+        }
+        let both = [&tables[0], &tables[1]];
+        let sum = |views: &[&Table]| -> i64 {
+            let rows = views.iter().flat_map(|view| all(view));
+            rows.map(|row| {
+                row.as_ref()
+                    .as_tuple()
+                    .unwrap()
+                    .get(1)
+                    .unwrap()
+                    .to_string()
+                    .parse::<i64>()
+                    .unwrap()
+            })
+            .sum()
+        };
+        let stop = AtomicBool::new(false);
+        let done = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (larder, stop, done) = (&larder, &stop, &done);
+                scope.spawn(move || {
+                    let mut random = Random(99 + thread);
+                    while !stop.load(Ordering::Relaxed) {
+                        let (a, b) = (
+                            random.below(ACCOUNTS as u64) as i64,
+                            random.below(ACCOUNTS as u64) as i64,
+                        );
+                        let amount = random.below(10) as i64;
+                        larder
+                            .transaction(&both, |views| {
+                                let (from, to) = (&views[a as usize % 2], &views[b as usize % 2]);
+                                let left = number(from, &a.into())?;
+                                from.insert(&Term::tuple([Term::from(a), (left - amount).into()]))?;
+                                let right = number(to, &b.into())?;
+                                to.insert(&Term::tuple([Term::from(b), (right + amount).into()]))
+                            })
+                            .unwrap();
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let snapshots = larder.snapshot(&both).unwrap();
+                assert_eq!(sum(&[&snapshots[0], &snapshots[1]]), ACCOUNTS * 100);
+                let seen = larder.transaction(&both, |views| Ok(sum(&[&views[0], &views[1]])));
+                assert_eq!(seen.unwrap(), ACCOUNTS * 100);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(sum(&both), ACCOUNTS * 100);
+        assert!(done.load(Ordering::Relaxed) > 0);
+    }
+}
+
+/// Counters that single operations and transactions add to at once: nothing is lost.
+#[test]
+fn no_addition_is_lost() {
+    for kind in ["set", "ordered_set"] {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        t.insert(&term!({a, 0})).unwrap();
+        t.insert(&term!({b, 0})).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..3_000 {
+                        larder
+                            .transaction(&[&t], |views| {
+                                let a = number(&views[0], &term!(a))?;
+                                views[0].insert(&Term::tuple([term!(a), (a + 1).into()]))?;
+                                views[0].add(&term!(b), 2, 1)
+                            })
+                            .unwrap();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for _ in 0..3_000 {
+                    t.add(&term!(a), 2, 1).unwrap();
+                }
+            });
+        });
+        assert_eq!(t.lookup(&term!(a)).unwrap(), [term!({a, 9000})]);
+        assert_eq!(t.lookup(&term!(b)).unwrap(), [term!({b, 6000})]);
+    }
+}
+
+/// Write skew: each of two transactions takes one away if both together have two. One must lose. By
+/// keys, and by ranges.
+#[test]
+fn there_is_no_write_skew() {
+    for (kind, by_range) in [
+        ("set", false),
+        ("ordered_set", false),
+        ("set", true),
+        ("ordered_set", true),
+        ("bag", true),
+    ] {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        for _ in 0..500 {
+            for key in [term!(a), term!(b)] {
+                t.delete(&key).unwrap();
+                t.insert(&Term::tuple([key, 1.into()])).unwrap();
+            }
+            let take = |own: Term| {
+                larder
+                    .transaction(&[&t], |views| {
+                        let sum = if by_range {
+                            views[0].select_count("[{{'_',1},[],[true]}]")? as i64
+                        } else {
+                            number(&views[0], &term!(a))? + number(&views[0], &term!(b))?
+                        };
+                        if sum == 2 {
+                            views[0].delete(&own)?;
+                            views[0].insert(&Term::tuple([own.clone(), 0.into()]))?;
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+            };
+            std::thread::scope(|scope| {
+                scope.spawn(|| take(term!(a)));
+                take(term!(b));
+            });
+            assert_eq!(
+                t.select_count("[{{'_',1},[],[true]}]").unwrap(),
+                1,
+                "{kind} {by_range}"
+            );
+        }
+    }
+}
+
+/// A transaction that counts what is in a range and inserts if there is nothing: no phantom comes
+/// between.
+#[test]
+fn there_are_no_phantoms() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        for round in 0..500i64 {
+            let insert = |own: i64| {
+                larder
+                    .transaction(&[&t], |views| {
+                        let spec = format!("[{{{{'_',{round}}},[],[true]}}]");
+                        if views[0].select_count(&spec)? == 0 {
+                            views[0].insert(&Term::tuple([
+                                Term::from(2 * round + own),
+                                round.into(),
+                            ]))?;
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+            };
+            std::thread::scope(|scope| {
+                scope.spawn(|| insert(0));
+                insert(1);
+            });
+            assert_eq!(t.len() as i64, round + 1, "{kind}");
+        }
+    }
+}
+
+/// A reader that looks at two keys one after the other never sees the second of them older than the
+/// first.
+#[test]
+fn a_commit_is_never_seen_by_halves() {
+    for kind in ["set", "ordered_set"] {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        for key in [term!(a), term!(b)] {
+            t.insert(&Term::tuple([key, 0.into()])).unwrap();
+        }
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 1i64.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    larder
+                        .transaction(&[&t], |views| {
+                            views[0].insert(&Term::tuple([term!(a), n.into()]))?;
+                            views[0].insert(&Term::tuple([term!(b), n.into()]))
+                        })
+                        .unwrap();
+                }
+            });
+            for n in 0..30_000 {
+                let keys = if n % 2 == 0 {
+                    [term!(a), term!(b)]
+                } else {
+                    [term!(b), term!(a)]
+                };
+                let [first, second] = keys.map(|key| number(&t, &key).unwrap());
+                assert!(second >= first, "{kind}: {first}, then {second}");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
