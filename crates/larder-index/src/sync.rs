@@ -39,6 +39,8 @@ pub enum Fault {
     NoGroup,
     /// A writer doesn't revalidate the state word under its leaf's lock.
     NotRevalidated,
+    /// A write asks whether somebody follows the table before it reads the clock.
+    EarlyLook,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
     Unsettled,
 }

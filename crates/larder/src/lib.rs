@@ -33,7 +33,7 @@
 //! | `local`, `buffers` | what a thread keeps for its operations |
 //! | `batch` | lists, all at once: the batch latch, its protocol and proof |
 //! | `table`, `engine` | a table, the catalog of all tables, owners; tables as a whole: made, found, inherited, dropped |
-//! | `versions` | tables as of an instant: snapshots |
+//! | `versions` | tables as of an instant: snapshots; what changes in tables: feeds |
 //! | `ops` | operations by key, each written once |
 //! | [`scan`] | match specifications over many objects, in slices |
 //! | [`mod@file`] | tables in files |
@@ -107,7 +107,9 @@ pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJ
 pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};
-pub use versions::{Outcome, SnapshotInfo, Transaction};
+pub use versions::{
+    FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Waker, Wishes,
+};
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 

@@ -74,17 +74,6 @@ impl Store {
         }
     }
 
-    /// An empty store, in place of this one.
-    pub(crate) fn emptied(&self, options: &Options, seed: &Seed) -> Store {
-        let store = Store::new(options, seed);
-        match &self.history {
-            Some(history) if self.locks => {
-                Store::watched(Arc::new(history.begin_anew(store)), true)
-            }
-            _ => store,
-        }
-    }
-
     /// A store with the objects of a snapshot.
     pub(crate) fn of_snapshot(index: Index) -> Store {
         Store {

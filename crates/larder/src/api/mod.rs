@@ -27,6 +27,7 @@
 //! goes. What needs more (other owners, access rights, slices, visitors without copies) is there
 //! through [`Table::engine_table`].
 
+mod feed;
 mod file;
 mod select;
 mod snapshot;
@@ -42,6 +43,7 @@ use larder_term::{atoms, Atom};
 use std::fmt;
 use std::sync::Arc;
 
+pub use feed::{Commit, Event, Feed, FeedOptions};
 pub use select::Rows;
 pub use snapshot::Snapshot;
 pub use table::Table;

@@ -167,7 +167,7 @@ impl Rows {
 }
 
 /// There are no processes here: `{self}` gives `undefined`.
-fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
+pub(super) fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
     let nobody = Term::from(atoms::UNDEFINED);
     f(&Context {
         self_pid: nobody.as_ref(),
@@ -176,7 +176,7 @@ fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
 }
 
 /// Compiles a match specification.
-fn program(spec: &str) -> Result<Program, Error> {
+pub(super) fn program(spec: &str) -> Result<Program, Error> {
     let spec = larder_term::text::parse(spec).map_err(|e| Error::BadSpec(e.to_string().into()))?;
     Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string().into()))
 }

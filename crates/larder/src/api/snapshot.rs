@@ -24,6 +24,13 @@ use std::ops::Deref;
 /// ```
 pub struct Snapshot(Table);
 
+impl Snapshot {
+    /// The snapshot that is this table.
+    pub(super) fn of(table: Table) -> Self {
+        Snapshot(table)
+    }
+}
+
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -156,7 +156,8 @@ impl ListBatch {
         i: usize,
     ) -> Result<Written, Error> {
         let (_, value) = self.list.get(i);
-        if op.store.history.is_some() {
+        if let Some(history) = &op.store.history {
+            history.feed().begin_list();
             // For a snapshot the objects of a list are one write.
             return self.number.during(|| table.put(op, key, value));
         }

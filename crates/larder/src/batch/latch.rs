@@ -47,9 +47,16 @@ impl Table {
         let mut slot = self.latch.slot.lock();
         // Several may find the batch over; the first of them releases it.
         if slot.as_ref().is_some_and(|held| Arc::ptr_eq(held, batch)) {
+            // Before another batch can begin.
+            let feed = self.feed.get();
+            let ended = feed.map(|feed| (feed, feed.end_list()));
             // Slot and bit change under the slot's lock, so they agree for whoever has it.
             *slot = None;
             self.state.clear_tag(LATCHED, &guard);
+            drop(slot);
+            if let Some((feed, aftermath)) = ended {
+                feed.settle(aftermath);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::ids::{OwnerId, Who};
 use crate::index::Index;
 use crate::local::{with_local, Local};
 use crate::reclaim::reaper;
+use crate::store::Store;
 use crate::table::Table;
 use larder_index::{Batch, Direction, Guard, Key, Previous, Start};
 use larder_term::object::{ObjectBuf, ObjectRef};
@@ -146,20 +147,22 @@ impl Table {
         if self.view.is_some() {
             return self.delete_each(&guard);
         }
-        let mut fresh = None;
+        let mut fresh = Some(Store::new(&self.options, &self.seed));
         loop {
             let op = self.begin(&guard)?;
-            if fresh.is_none() {
-                fresh = Some(op.store.emptied(&self.options, &self.seed));
-            }
             // The linearisation point, if the word is still the one that was loaded: writes that
             // began before, and have not revalidated yet, begin anew in the fresh store.
-            let mut swap = || match self.state.replace(op.state, fresh.take()?, &guard) {
-                Ok(old) => old,
-                Err(back) => {
+            let mut swap = || {
+                let put = |store| self.state.replace(op.state, store, &guard);
+                let store = fresh.take()?;
+                let swapped = match &op.store.history {
+                    None => put(store),
+                    Some(history) => history.swap_store(store, op.store.locks, put),
+                };
+                swapped.unwrap_or_else(|back| {
                     fresh = Some(back);
                     None
-                }
+                })
             };
             // While the table is fixed the old index is kept, as its keys are all deleted keys. An
             // ordered_set's `next` takes any key.

@@ -57,6 +57,9 @@ impl Catalog {
         // (3) A batch under way is forgotten: whoever helps with it finds the table dead.
         free_store(table, &guard);
         table.latch.end();
+        if let Some(feed) = table.feed.get() {
+            feed.end();
+        }
         // Nothing is put there any more: callers of `with_beside` look whether the table lives,
         // under the same lock.
         let beside = table.beside.lock().take();

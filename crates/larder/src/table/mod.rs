@@ -17,7 +17,7 @@ use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
 use crate::store::Store;
-use crate::versions::ViewOf;
+use crate::versions::{Feed, ViewOf};
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
@@ -26,7 +26,7 @@ use larder_term::{Atom, Term, TermRef};
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
-use std::sync::Weak;
+use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) use catalog::Catalog;
 pub use info::Info;
@@ -70,6 +70,8 @@ pub struct Table {
     catalog: Weak<Catalog>,
     /// What it shows, if that is another table.
     pub(crate) view: Option<ViewOf>,
+    /// What changes in it; made with its first history.
+    pub(crate) feed: OnceLock<Arc<Feed>>,
 }
 
 /// In the byte of access: nobody writes.
@@ -162,7 +164,13 @@ impl Table {
             options: Box::new(options),
             catalog,
             view: None,
+            feed: OnceLock::new(),
         }
+    }
+
+    /// The table's feed.
+    pub(crate) fn feed(&self) -> &Arc<Feed> {
+        self.feed.get_or_init(|| Arc::new(Feed::new(self.id)))
     }
 
     /// The table's number.

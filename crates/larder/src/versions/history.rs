@@ -20,7 +20,7 @@
 //! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
 //! deferred calls, and one of those may release a snapshot.
 
-use super::clock;
+use super::feed::{self, Aftermath, Feed};
 use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
 use crate::index::Index;
@@ -33,6 +33,7 @@ use larder_index::{Change, Guard, Key, Unique};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -58,8 +59,13 @@ pub(crate) struct History {
     /// The oldest live snapshot's.
     oldest: AtomicU64,
     live: Mutex<Live>,
-    /// The table, which goes back to the plain store when its last snapshot is released.
+    /// The table, which goes back to the plain store when its last snapshot is released and nobody
+    /// follows its feed.
     pub(super) table: Weak<Table>,
+    /// The table's.
+    feed: Arc<Feed>,
+    /// By which the feed knows the writers of this history's store.
+    nth: u64,
 }
 
 /// Under the lock of a history.
@@ -74,6 +80,9 @@ struct Live {
 impl History {
     /// A history that begins now, of a table's store.
     pub(crate) fn new(store: Store, table: &Arc<Table>) -> Self {
+        let feed = Arc::clone(table.feed());
+        // The store was loaded before: if the table has another by now, this history isn't used.
+        let nth = feed.store();
         History {
             store,
             undo: OnceLock::new(),
@@ -82,11 +91,14 @@ impl History {
             oldest: AtomicU64::new(PENDING),
             live: Mutex::default(),
             table: Arc::downgrade(table),
+            feed,
+            nth,
         }
     }
 
-    /// A history of another store of the same table, which begins now.
-    pub(crate) fn begin_anew(&self, store: Store) -> Self {
+    /// A history that begins now, of a store of the same table. The feed knows its writers by this
+    /// number.
+    fn anew(&self, store: Store, nth: u64) -> Self {
         History {
             store,
             undo: OnceLock::new(),
@@ -95,7 +107,50 @@ impl History {
             oldest: AtomicU64::new(PENDING),
             live: Mutex::default(),
             table: Weak::clone(&self.table),
+            feed: Arc::clone(&self.feed),
+            nth,
         }
+    }
+
+    /// A history of the same objects, which begins now.
+    pub(super) fn begin_anew(&self) -> Self {
+        self.anew(self.store.share(), self.nth)
+    }
+
+    /// Puts an empty store in the place of the table's, whose history this is, by way of `put`. If
+    /// somebody follows the table, or with `locks`, the new one is watched, too.
+    pub(crate) fn swap_store<R>(
+        &self,
+        fresh: Store,
+        locks: bool,
+        put: impl FnOnce(Store) -> Result<R, Store>,
+    ) -> Result<R, Store> {
+        self.feed.swapping(|nth, is_followed| {
+            if !locks && !is_followed {
+                return put(fresh);
+            }
+            let history = Arc::new(self.anew(fresh, nth));
+            // If it is not taken, the plain store is what is tried with again.
+            let store = Store::watched(Arc::clone(&history), locks);
+            put(store).map_err(|_| history.store.share())
+        })
+    }
+
+    /// The table's feed.
+    pub(crate) fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    /// Tells what a write with this number changes, if somebody follows the table. Called after
+    /// `preserve`, under the lock of the entry.
+    #[inline]
+    pub(super) fn tell(
+        &self,
+        number: u64,
+        changes: SmallVec<[feed::Change; 1]>,
+        aftermath: &mut Aftermath,
+    ) {
+        self.feed.push((self.nth, number), changes, aftermath);
     }
 
     /// The objects as they are now.
@@ -185,12 +240,25 @@ impl History {
             live.numbers.swap_remove(i);
         }
         self.note(&live);
-        if live.numbers.is_empty() {
-            live.over = match self.table.upgrade() {
-                Some(table) => table.unwatch(self, &guard),
-                None => true,
-            };
+        self.unwatch_if_idle(&mut live, &guard);
+    }
+
+    /// The last follower has gone.
+    pub(super) fn end_if_idle(&self, guard: &Guard) {
+        self.unwatch_if_idle(&mut self.live.lock(), guard);
+    }
+
+    /// Has the table go back to its plain store if there is no snapshot and nobody follows.
+    fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
+        if !live.numbers.is_empty() || live.over {
+            return;
         }
+        live.over = match self.table.upgrade() {
+            Some(table) => self
+                .feed
+                .with_followed(|is_followed| table.unwatch(self, is_followed, guard)),
+            None => true,
+        };
     }
 
     /// Invariant 4.
@@ -206,13 +274,15 @@ impl History {
     }
 
     /// Adds a version under the key if a snapshot needs one (invariant 1). Called under the lock of
-    /// the entry, before it is changed. `write` appends the version with the number it is given.
+    /// the entry, before it is changed. `number` is the write's, which was read under the lock,
+    /// before. `write` appends the version with the number it is given.
     /// The handles of versions that nobody needs any more go to `dropped`.
     #[inline]
     pub(crate) fn preserve(
         &self,
         guard: &Guard,
         key: Key<'_>,
+        number: u64,
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) {
@@ -222,7 +292,7 @@ impl History {
         // what they see.
         let newest = self.newest.load(Ordering::SeqCst);
         if newest != 0 {
-            self.preserve_for(newest, guard, key, dropped, write);
+            self.preserve_for(newest, guard, key, number, dropped, write);
         }
     }
 
@@ -231,10 +301,10 @@ impl History {
         newest: u64,
         guard: &Guard,
         key: Key<'_>,
+        number: u64,
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) {
-        let number = clock::of_write();
         let undo = self
             .undo
             .get_or_init(|| Index::keyed(self.store.index.is_ordered(), &self.seed));

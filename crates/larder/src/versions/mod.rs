@@ -1,4 +1,4 @@
-//! Tables as of an instant: snapshots.
+//! Tables as of an instant, and what changes in them: snapshots and feeds.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -8,6 +8,8 @@
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged` | the index of a snapshot |
 //! | `snapshot` | taking and releasing snapshots |
+//! | `feed` | the queue of what changes in a table |
+//! | `subscription` | following a feed, alone or from a snapshot on |
 //!
 //! # Steps of taking a snapshot
 //!
@@ -42,17 +44,22 @@
 //! without snapshots has none, and pays for none.
 
 mod clock;
+mod feed;
 mod history;
 mod key_locks;
 mod merged;
 mod snapshot;
+mod subscription;
 mod transaction;
 mod undo;
 mod watched;
 
 pub(crate) use clock::CommitNumber;
+pub(crate) use feed::Feed;
+pub use feed::Waker;
 pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;
 pub(crate) use snapshot::ViewOf;
+pub use subscription::{FeedEvent, Subscription, Told, Wishes};
 pub use transaction::{Outcome, Transaction};
 pub(crate) use watched::watch;

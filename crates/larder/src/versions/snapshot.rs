@@ -80,10 +80,21 @@ impl Engine {
     /// as they are when their tables are emptied or deleted. Writers go on: the first change of a
     /// key after a snapshot keeps what was there.
     pub fn snapshot(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Vec<Arc<Table>>, Error> {
+        self.snapshot_after(tables, who, &mut || ())
+    }
+
+    /// As `snapshot`; calls `before` between the steps *register* and *cut*, each time that they are
+    /// done.
+    pub(super) fn snapshot_after(
+        &self,
+        tables: &[&Arc<Table>],
+        who: OwnerId,
+        before: &mut dyn FnMut(),
+    ) -> Result<Vec<Arc<Table>>, Error> {
         for table in tables {
             table.check_read(who)?;
         }
-        let snapshots = cut(tables)?;
+        let snapshots = cut_after(tables, before)?;
         let taken = Instant::now();
         tables
             .iter()
@@ -128,6 +139,11 @@ fn store(source: &Table, snapshot: Snapshot) -> Store {
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
 pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
+    cut_after(tables, &mut || ())
+}
+
+/// As `cut`; calls `before` between (2) and (3), each time that they are done.
+fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Snapshot>, Error> {
     loop {
         let guard = larder_index::pin();
         // (1), (2)
@@ -135,6 +151,7 @@ pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
         for table in tables {
             snapshots.push(table.pending_snapshot(&guard)?);
         }
+        before();
         // (3)
         let number = clock::draw();
         for snapshot in &mut snapshots {
@@ -163,10 +180,8 @@ impl Table {
     }
 
     /// Makes the table keep what its writes change, from here on.
-    fn watch(self: &Arc<Self>, guard: &Guard) -> Result<Arc<History>, Error> {
-        if self.options().structure != DEFAULT || self.view.is_some() {
-            return Err(Error::TableType);
-        }
+    pub(super) fn watch(self: &Arc<Self>, guard: &Guard) -> Result<Arc<History>, Error> {
+        self.check_watchable()?;
         loop {
             let op = self.begin(guard)?;
             if let Some(history) = &op.store.history {
@@ -202,9 +217,21 @@ impl Table {
         }
     }
 
+    /// Whether the table can have snapshots and subscribers.
+    ///
+    /// # Errors
+    /// `TableType`.
+    pub(super) fn check_watchable(&self) -> Result<(), Error> {
+        if self.options().structure != DEFAULT || self.view.is_some() {
+            return Err(Error::TableType);
+        }
+        Ok(())
+    }
+
     /// Makes the table a plain one again, if it has this history and no batch holds its latch;
-    /// whether nobody finds the history by the table any more.
-    pub(super) fn unwatch(&self, history: &History, guard: &Guard) -> bool {
+    /// whether nobody finds the history by the table any more. One that stays watched, as it
+    /// `is_followed` or commits write to it, has a new history instead, once this one is large.
+    pub(super) fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool {
         let state = self.state.load(guard);
         let Some(store) = state.get() else {
             return true;
@@ -216,11 +243,10 @@ impl Table {
         if state.tag() != 0 {
             return false;
         }
-        let objects = history.store().share();
-        let next = if !store.locks {
-            objects
+        let next = if !store.locks && !is_followed {
+            history.store().share()
         } else if history.is_large() {
-            Store::watched(Arc::new(history.begin_anew(objects)), true)
+            Store::watched(Arc::new(history.begin_anew()), store.locks)
         } else {
             // Where commits write, it is likely that they go on.
             return false;

@@ -1,5 +1,5 @@
-//! The index of a table that has snapshots: it reads and writes the objects as the plain index
-//! does, and keeps what its writes replace.
+//! The index of a table that has snapshots or subscribers: it reads and writes the objects as the
+//! plain index does, keeps what its writes replace, and tells what they change.
 //!
 //! ```text
 //!  plain     table → store ─────────────────────────→ index
@@ -15,16 +15,20 @@
 //! before and has not revalidated begins anew. One that has revalidated holds its leaf, and is part
 //! of every snapshot that is taken after the exchange (see `history`).
 
+use super::clock;
+use super::feed::{Aftermath, Change};
 use super::history::History;
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
 use crate::index::Index;
 use crate::raw;
+use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous, Seen,
-    Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+    Batch, Change as Edit, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
+    Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
 };
 use larder_term::blob::Handles;
+use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
 /// The index of a watched table.
@@ -76,11 +80,36 @@ impl<I: ?Sized> Watched<I> {
     }
 }
 
+/// What a write leaves to be done when its locks are given back.
+#[derive(Default)]
+struct After {
+    dropped: Handles,
+    feed: Aftermath,
+}
+
+impl After {
+    #[inline]
+    fn settle(self, history: &History, guard: &Guard) {
+        history.release_dropped(guard, self.dropped);
+        history.feed().settle(self.feed);
+    }
+}
+
 impl Watched<dyn Unique> {
-    /// Keeps what is under a key that is about to change.
-    fn preserve(&self, guard: &Guard, key: Key<'_>, old: Option<&[u8]>, dropped: &mut Handles) {
+    /// Keeps what is under a key that is about to change, and tells what it becomes.
+    fn change(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        after: &mut After,
+    ) {
+        let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
+        // In this order: the clock, the snapshots, the followers (see `feed`).
+        let number = clock::of_write();
+        let dropped = &mut after.dropped;
         self.history
-            .preserve(guard, key, dropped, &mut |number, record| {
+            .preserve(guard, key, number, dropped, &mut |number, record| {
                 let version = match old {
                     None => Override::Absent,
                     Some(value) => {
@@ -90,6 +119,11 @@ impl Watched<dyn Unique> {
                 };
                 undo::push(number, version, record);
             });
+        if early.unwrap_or_else(|| self.history.feed().is_followed()) {
+            let change = Change::new(key.bytes, old, new);
+            let changes = smallvec![change];
+            self.history.tell(number, changes, &mut after.feed);
+        }
     }
 }
 
@@ -139,20 +173,21 @@ impl Unique for Watched<dyn Unique> {
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let _lock = self.lock(key);
-        let mut dropped = Handles::default();
+        let mut after = After::default();
         let changed = self.index.update(guard, key, &mut |old, scratch| {
-            let change = f(old, scratch);
-            let changes = match change {
-                Change::Keep => false,
-                Change::Remove => old.is_some(),
-                Change::Put(_) | Change::PutScratch => true,
+            let edit = f(old, scratch);
+            let new = match edit {
+                Edit::Keep => return edit,
+                Edit::Remove => None,
+                Edit::Put(value) => Some(value),
+                Edit::PutScratch => Some(&scratch[..]),
             };
-            if changes {
-                self.preserve(guard, key, old, &mut dropped);
+            if old.is_some() || new.is_some() {
+                self.change(guard, key, (old, new), &mut after);
             }
-            change
+            edit
         });
-        self.history.release_dropped(guard, dropped);
+        after.settle(&self.history, guard);
         changed
     }
 
@@ -164,29 +199,29 @@ impl Unique for Watched<dyn Unique> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let _lock = self.lock(key);
-        let mut dropped = Handles::default();
+        let mut after = After::default();
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
             if puts {
-                self.preserve(guard, key, old, &mut dropped);
+                self.change(guard, key, (old, Some(value)), &mut after);
             }
             puts
         });
-        self.history.release_dropped(guard, dropped);
+        after.settle(&self.history, guard);
         was
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let _lock = self.lock(key);
-        let mut dropped = Handles::default();
+        let mut after = After::default();
         let was = self.index.remove(guard, key, &mut |old| {
             let removes = predicate(old);
             if removes && old.is_some() {
-                self.preserve(guard, key, old, &mut dropped);
+                self.change(guard, key, (old, None), &mut after);
             }
             removes
         });
-        self.history.release_dropped(guard, dropped);
+        after.settle(&self.history, guard);
         was
     }
 
@@ -244,20 +279,44 @@ struct WatchedObjects<'a> {
     history: &'a History,
     guard: &'a Guard,
     key: Key<'a>,
-    preserved: bool,
     dropped: &'a mut Handles,
+    /// The write's number, once it has changed something.
+    number: Option<u64>,
+    /// What it changed, if somebody follows.
+    changes: Option<SmallVec<[Change; 1]>>,
+}
+
+/// Notes a change, if somebody follows.
+fn note(
+    changes: &mut Option<SmallVec<[Change; 1]>>,
+    key: Key<'_>,
+    old: Option<&[u8]>,
+    new: Option<&[u8]>,
+) {
+    if let Some(changes) = changes {
+        changes.push(Change::new(key.bytes, old, new));
+    }
 }
 
 impl WatchedObjects<'_> {
     fn preserve(&mut self) {
-        if std::mem::replace(&mut self.preserved, true) {
+        if self.number.is_some() {
             return;
         }
         // A reader that comes after the look at the clock waits for the change.
         self.objects.begin_change();
         let objects = &*self.objects;
-        self.history
-            .preserve(self.guard, self.key, self.dropped, &mut |number, record| {
+        let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
+        // In this order: the clock, the snapshots, the followers (see `feed`).
+        let write_number = clock::of_write();
+        self.number = Some(write_number);
+        let (history, guard, dropped) = (self.history, self.guard, &mut *self.dropped);
+        history.preserve(
+            guard,
+            self.key,
+            write_number,
+            dropped,
+            &mut |number, record| {
                 if objects.is_empty() {
                     return undo::push(number, Override::Absent, record);
                 }
@@ -267,7 +326,18 @@ impl WatchedObjects<'_> {
                     undo::push_object(number, value, &mut list);
                 });
                 undo::push(number, Override::Value(&list), record);
-            });
+            },
+        );
+        if early.unwrap_or_else(|| history.feed().is_followed()) {
+            self.changes = Some(SmallVec::new());
+        }
+    }
+
+    /// Tells what was changed; still under the lock of the key.
+    fn tell(self, aftermath: &mut Aftermath) {
+        if let (Some(number), Some(changes)) = (self.number, self.changes) {
+            self.history.tell(number, changes, aftermath);
+        }
     }
 }
 
@@ -298,26 +368,54 @@ impl Objects for WatchedObjects<'_> {
 
     fn push(&mut self, value: &[u8]) {
         self.preserve();
+        note(&mut self.changes, self.key, None, Some(value));
         self.objects.push(value);
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.preserve();
-        self.objects.remove_if(f)
+        let (key, changes) = (self.key, &mut self.changes);
+        self.objects.remove_if(&mut |value| {
+            let goes = f(value);
+            if goes {
+                note(changes, key, Some(value), None);
+            }
+            goes
+        })
     }
 
     fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         self.preserve();
-        self.objects.remove_all(f)
+        let (key, changes) = (self.key, &mut self.changes);
+        self.objects.remove_all(&mut |value| {
+            note(changes, key, Some(value), None);
+            f(value);
+        })
     }
 
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.preserve();
-        self.objects.remove_same(value, same)
+        let (key, changes) = (self.key, &mut self.changes);
+        self.objects.remove_same(value, &mut |other| {
+            let goes = same(other);
+            if goes {
+                note(changes, key, Some(other), None);
+            }
+            goes
+        })
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
         self.preserve();
+        let (key, changes) = (self.key, &mut self.changes);
+        if changes.is_some() {
+            self.objects.each(&mut |i, old| {
+                if i == ordinal {
+                    note(changes, key, Some(old), Some(value));
+                }
+                i != ordinal
+            });
+        }
         self.objects.replace(ordinal, value);
     }
 }
@@ -341,18 +439,21 @@ impl Multi for Watched<dyn Multi> {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _lock = self.lock(key);
-        let mut dropped = Handles::default();
+        let mut after = After::default();
         self.index.update(guard, key, &mut |objects| {
-            f(&mut WatchedObjects {
+            let mut objects = WatchedObjects {
                 objects,
                 history: &self.history,
                 guard,
                 key,
-                preserved: false,
-                dropped: &mut dropped,
-            });
+                dropped: &mut after.dropped,
+                number: None,
+                changes: None,
+            };
+            f(&mut objects);
+            objects.tell(&mut after.feed);
         });
-        self.history.release_dropped(guard, dropped);
+        after.settle(&self.history, guard);
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {

@@ -1,7 +1,7 @@
 //! The commit of a transaction: which keys it has written, whether what it has read still holds,
 //! and the writes. Numbers in brackets are the steps of the module.
 
-use super::super::clock::UnderWay;
+use super::super::clock::{self, UnderWay};
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::super::undo::{self, Override};
 use super::view::survivors;
@@ -129,11 +129,17 @@ impl Transaction {
                 }
             };
             // The key's lock is held: nobody changes it before this is announced.
-            history.preserve(guard, own, &mut dropped, &mut |number, record| {
-                let value = version.as_deref().map_or(Override::Absent, Override::Value);
-                history.values(value, &mut raw::retain_value);
-                undo::push(number, value, record);
-            });
+            history.preserve(
+                guard,
+                own,
+                clock::of_write(),
+                &mut dropped,
+                &mut |number, record| {
+                    let value = version.as_deref().map_or(Override::Absent, Override::Value);
+                    history.values(value, &mut raw::retain_value);
+                    undo::push(number, value, record);
+                },
+            );
             history.release_dropped(guard, dropped);
         }
     }

@@ -54,6 +54,7 @@ mod reads;
 mod view;
 
 use super::clock::UnderWay;
+use super::feed;
 use super::key_locks::CommitLocks;
 use super::snapshot::{cut, ViewOf};
 use crate::engine::Engine;
@@ -151,7 +152,7 @@ impl Transaction {
             Some(stores) if self.is_valid(&written, &locks, &under_way, &guard) => {
                 // (6) The snapshots are given up before, so that nothing is kept for them.
                 self.end(&guard);
-                under_way.during(|| self.apply(&written, &stores, &guard))?;
+                under_way.during(|| feed::together(|| self.apply(&written, &stores, &guard)))?;
                 Outcome::Committed
             }
             _ => {

@@ -1,0 +1,430 @@
+//! Feeds: a mirror that follows a table is the table; what is lost is said; nothing is told twice.
+
+use larder::api::{Commit, Event, Feed, FeedOptions, Larder, Table};
+use larder::{Error, Outcome};
+use larder_term::{term, Term};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
+
+/// Feeds that never lose anything here.
+fn all() -> FeedOptions {
+    FeedOptions {
+        limit: 1 << 30,
+        ..FeedOptions::default()
+    }
+}
+
+fn table(larder: &Larder, kind: &str) -> Table {
+    let builder = larder.table(kind);
+    match kind {
+        "set" => builder.set(),
+        "ordered_set" => builder.ordered_set(),
+        "bag" => builder.bag(),
+        _ => builder.duplicate_bag(),
+    }
+    .create()
+    .unwrap()
+}
+
+fn pair(key: i64, value: i64) -> Term {
+    Term::tuple([Term::from(key), Term::from(value)])
+}
+
+/// A small generator of numbers, so that a failure can be run again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// A random change of the table.
+fn change(t: &Table, random: &mut Random, keys: u64) {
+    let key = Term::from(random.below(keys) as i64);
+    let n = random.below(50) as i64;
+    let row = |value: Term| Term::tuple([key.clone(), value]);
+    // Long enough to lie outside of the row.
+    let long = || Term::binary(&[n as u8; 300]);
+    match random.below(22) {
+        0..=5 => t.insert(&row(n.into())).unwrap(),
+        6 => t.insert(&row(long())).unwrap(),
+        7..=9 => drop(t.delete(&key).unwrap()),
+        10 => drop(t.take(&key).unwrap()),
+        11..=12 => {
+            let rows = (0..random.below(150))
+                .map(|i| row((n + i as i64).into()))
+                .collect::<Vec<_>>();
+            t.insert_all(&rows).unwrap();
+        }
+        13 => drop(t.insert_new(&row(n.into())).unwrap()),
+        14 => drop(t.delete_object(&row(n.into())).unwrap()),
+        15 => drop(
+            t.select_delete("[{{'_','$1'},[{'<','$1',5}],[true]}]")
+                .unwrap(),
+        ),
+        16 => {
+            let rows = (0..random.below(700))
+                .map(|i| Term::tuple([Term::from(i as i64 * 7 % keys as i64), n.into()]))
+                .collect::<Vec<_>>();
+            t.insert_all(&rows).unwrap();
+        }
+        17 if random.below(10) == 0 => drop(t.clear().unwrap()),
+        18 => drop(t.add(&key, 2, 3)),
+        19 => drop(t.select_replace("[{{'$1',7},[],[{{'$1',8}}]}]")),
+        _ => drop(t.update(&key, 2, &Term::from(n))),
+    }
+}
+
+/// What a table has, by what a feed tells.
+#[derive(Default)]
+struct Mirror {
+    rows: BTreeMap<Term, usize>,
+    seq: u64,
+}
+
+impl Mirror {
+    fn of(table: &Table) -> Self {
+        let mut mirror = Mirror::default();
+        for row in table.to_vec().unwrap() {
+            mirror.insert(row);
+        }
+        mirror
+    }
+
+    fn insert(&mut self, row: Term) {
+        *self.rows.entry(row).or_default() += 1;
+    }
+
+    fn remove(&mut self, row: &Term) {
+        let count = self.rows.get_mut(row);
+        let count = count.unwrap_or_else(|| panic!("{row} went, and was not there"));
+        *count -= 1;
+        if *count == 0 {
+            self.rows.remove(row);
+        }
+    }
+
+    fn apply(&mut self, commit: Commit) {
+        assert!(commit.seq > self.seq, "{} after {}", commit.seq, self.seq);
+        self.seq = commit.seq;
+        for event in commit.events {
+            match event {
+                Event::Insert(new) => self.insert(new),
+                Event::Replace(old, new) => {
+                    self.remove(&old);
+                    self.insert(new);
+                }
+                Event::Delete(old) => self.remove(&old),
+                Event::Clear => self.rows.clear(),
+                Event::Overflow(_) | Event::Gone => panic!("{event:?}"),
+            }
+        }
+    }
+
+    fn catch_up(&mut self, feed: &mut Feed) {
+        while let Some(commit) = feed.try_recv() {
+            self.apply(commit);
+        }
+    }
+
+    fn check(&self, table: &Table) {
+        assert!(self.rows == Mirror::of(table).rows, "the mirror differs");
+    }
+}
+
+#[test]
+fn a_mirror_is_the_table() {
+    for kind in KINDS {
+        for seed in 1..=4u64 {
+            eprintln!("{kind}, seed {seed}");
+            let larder = Larder::new();
+            let t = table(&larder, kind);
+            let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
+            let keys = [8, 100, 5_000][seed as usize % 3];
+            for _ in 0..100 {
+                change(&t, &mut random, keys);
+            }
+            let mut feeds = Vec::new();
+            for _ in 0..1_000 {
+                if random.below(100) == 0 {
+                    let (snapshot, feed) = t.snapshot_and_subscribe(&all()).unwrap();
+                    feeds.push((Mirror::of(&snapshot), feed));
+                }
+                change(&t, &mut random, keys);
+                if random.below(30) == 0 && !feeds.is_empty() {
+                    let i = random.below(feeds.len() as u64) as usize;
+                    let (mirror, feed) = &mut feeds[i];
+                    mirror.catch_up(feed);
+                    mirror.check(&t);
+                    if random.below(3) == 0 {
+                        feeds.swap_remove(i);
+                    }
+                }
+            }
+            for (mirror, feed) in &mut feeds {
+                mirror.catch_up(feed);
+                mirror.check(&t);
+            }
+        }
+    }
+}
+
+/// Subscribers come and go while three threads write; each begins with a snapshot.
+#[test]
+fn mirrors_beside_writers() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        let stop = AtomicBool::new(false);
+        let seeds = AtomicUsize::new(1);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let seed = seeds.fetch_add(1, Ordering::Relaxed) as u64;
+                        let mut random = Random(0x1234_5678_9ABC_DEF1 ^ seed << 20);
+                        while !stop.load(Ordering::Relaxed) {
+                            change(&t, &mut random, 40);
+                        }
+                    })
+                })
+                .collect();
+            let mut last = None;
+            for _ in 0..30 {
+                let (snapshot, mut feed) = t.snapshot_and_subscribe(&all()).unwrap();
+                let mut mirror = Mirror::of(&snapshot);
+                for _ in 0..20 {
+                    if let Some(commit) = feed.recv_timeout(Duration::from_secs(10)) {
+                        mirror.apply(commit);
+                    }
+                }
+                last = Some((mirror, feed));
+            }
+            stop.store(true, Ordering::Relaxed);
+            writers.into_iter().for_each(|w| w.join().unwrap());
+            let (mut mirror, mut feed) = last.unwrap();
+            mirror.catch_up(&mut feed);
+            mirror.check(&t);
+        });
+        assert_eq!(t.engine_table().subscribers(), 0);
+    }
+}
+
+#[test]
+fn the_changes_of_one_write_are_one_commit() {
+    let larder = Larder::new();
+    let t = table(&larder, "bag");
+    let mut feed = t.subscribe().unwrap();
+    let rows = [term!({a, 1}), term!({a, 2}), term!({b, 3})];
+    t.insert_all(&rows).unwrap();
+    let commit = feed.try_recv().unwrap();
+    assert_eq!(commit.events, rows.clone().map(Event::Insert));
+    t.delete(&term!(a)).unwrap();
+    let commit = feed.try_recv().unwrap();
+    let gone = [term!({a, 1}), term!({a, 2})].map(Event::Delete);
+    assert_eq!(commit.events, gone);
+    // A write that changes nothing is not told.
+    t.insert(&term!({b, 3})).unwrap();
+    t.delete(&term!(c)).unwrap();
+    assert_eq!(feed.try_recv(), None);
+}
+
+#[test]
+fn a_transaction_is_one_commit_in_all_its_tables() {
+    let larder = Larder::new();
+    let (one, two) = (table(&larder, "set"), table(&larder, "bag"));
+    let mut feeds = [one.subscribe().unwrap(), two.subscribe().unwrap()];
+    let tables = [one.engine_table(), two.engine_table()];
+    let transaction = larder.engine().begin(&tables, larder.owner()).unwrap();
+    for (view, rows) in transaction.views().zip([
+        [term!({a, 1}), term!({b, 1})],
+        [term!({c, 1}), term!({c, 2})],
+    ]) {
+        for row in rows {
+            let mut object = larder_term::object::ObjectBuf::new();
+            view.encode_object(row.as_ref(), &mut object).unwrap();
+            view.insert(larder.owner(), &object).unwrap();
+        }
+    }
+    assert!(feeds.iter_mut().all(|feed| feed.try_recv().is_none()));
+    assert_eq!(transaction.commit().unwrap(), Outcome::Committed);
+    let [first, second] = feeds.each_mut().map(|feed| feed.try_recv().unwrap());
+    assert_eq!(first.seq, second.seq);
+    assert_eq!(first.events.len(), 2);
+    assert_eq!(
+        second.events,
+        [term!({c, 1}), term!({c, 2})].map(Event::Insert)
+    );
+}
+
+#[test]
+fn what_is_lost_is_said_and_a_new_snapshot_helps() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        let options = FeedOptions {
+            limit: 10,
+            ..FeedOptions::default()
+        };
+        let mut slow = t.subscribe_with(&options).unwrap();
+        let mut quick = t.subscribe().unwrap();
+        for n in 0..25i64 {
+            t.insert(&pair(n, n)).unwrap();
+        }
+        let first = slow.try_recv().unwrap();
+        assert_eq!(first.events, [Event::Overflow(15)], "{kind}");
+        for n in 15..25i64 {
+            let row = pair(n, n);
+            let next = slow.try_recv().unwrap();
+            assert!(next.seq > first.seq);
+            assert_eq!(next.events, [Event::Insert(row)]);
+        }
+        assert_eq!(slow.try_recv(), None);
+        assert_eq!(std::iter::from_fn(|| quick.try_recv()).count(), 25);
+        drop(slow);
+        let (snapshot, mut feed) = t.snapshot_and_subscribe(&options).unwrap();
+        let mut mirror = Mirror::of(&snapshot);
+        t.delete(&term!(3)).unwrap();
+        mirror.catch_up(&mut feed);
+        mirror.check(&t);
+    }
+}
+
+/// Nothing is told of a commit that was lost in part.
+#[test]
+fn a_commit_is_whole_or_lost() {
+    let larder = Larder::new();
+    let t = table(&larder, "bag");
+    let options = FeedOptions {
+        limit: 4,
+        ..FeedOptions::default()
+    };
+    let mut feed = t.subscribe_with(&options).unwrap();
+    let rows = [term!({a, 1}), term!({a, 2}), term!({a, 3})];
+    t.insert_all(&rows).unwrap();
+    t.insert(&term!({b, 1})).unwrap();
+    t.insert(&term!({b, 2})).unwrap();
+    assert_eq!(feed.try_recv().unwrap().events, [Event::Overflow(3)]);
+    assert_eq!(
+        feed.try_recv().unwrap().events,
+        [Event::Insert(term!({b, 1}))]
+    );
+    assert_eq!(
+        feed.try_recv().unwrap().events,
+        [Event::Insert(term!({b, 2}))]
+    );
+    assert_eq!(feed.try_recv(), None);
+}
+
+#[test]
+fn a_filter_picks_by_the_new_object_or_the_old() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        let options = FeedOptions {
+            filter: Some("[{{'_','$1'},[{'>','$1',10}],['$_']}]".to_owned()),
+            ..FeedOptions::default()
+        };
+        let mut feed = t.subscribe_with(&options).unwrap();
+        t.insert(&term!({a, 1})).unwrap();
+        t.insert(&term!({b, 11})).unwrap();
+        t.delete(&term!(a)).unwrap();
+        t.delete(&term!(b)).unwrap();
+        let mut expected = vec![Event::Insert(term!({b, 11})), Event::Delete(term!({b, 11}))];
+        if t.engine_table().kind().is_unique() {
+            t.insert(&term!({c, 5})).unwrap();
+            t.add(&term!(c), 2, 10).unwrap();
+            t.add(&term!(c), 2, -10).unwrap();
+            t.add(&term!(c), 2, -1).unwrap();
+            expected.push(Event::Replace(term!({c, 5}), term!({c, 15})));
+            expected.push(Event::Replace(term!({c, 15}), term!({c, 5})));
+        }
+        t.clear().unwrap();
+        expected.push(Event::Clear);
+        let told: Vec<_> = std::iter::from_fn(|| feed.try_recv())
+            .flat_map(|commit| commit.events)
+            .collect();
+        assert_eq!(told, expected, "{kind}");
+    }
+}
+
+#[test]
+fn the_end_of_a_table_is_told_last() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        let (_, mut feed) = t.snapshot_and_subscribe(&all()).unwrap();
+        t.insert(&term!({a, 1})).unwrap();
+        t.drop_table().unwrap();
+        let events: Vec<_> = feed.by_ref().flat_map(|commit| commit.events).collect();
+        assert_eq!(events, [Event::Insert(term!({a, 1})), Event::Gone]);
+        assert_eq!(feed.recv(), None);
+        assert!(matches!(t.subscribe(), Err(Error::NoTable)));
+    }
+}
+
+#[test]
+fn a_table_that_nobody_follows_keeps_nothing() {
+    let larder = Larder::new();
+    let t = table(&larder, "set");
+    t.insert(&term!({a, 1})).unwrap();
+    let before = t.memory();
+    let feed = t.subscribe().unwrap();
+    assert!(t.memory() > before);
+    // The last snapshot's end is not the subscription's.
+    drop(t.snapshot().unwrap());
+    assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
+    t.insert(&term!({a, 2})).unwrap();
+    assert!(t.engine_table().subscribers() == 1);
+    drop(feed);
+    assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
+    assert_eq!(t.memory(), before);
+    // A snapshot's end after the subscription's.
+    let (snapshot, feed) = t.snapshot_and_subscribe(&all()).unwrap();
+    drop(feed);
+    drop(snapshot);
+    assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
+    assert_eq!(t.memory(), before);
+}
+
+#[test]
+fn a_feed_waits() {
+    let larder = Larder::new();
+    let t = table(&larder, "set");
+    let mut feed = t.subscribe().unwrap();
+    assert_eq!(feed.recv_timeout(Duration::from_millis(20)), None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..1_000i64 {
+                t.insert(&pair(n, 0)).unwrap();
+                if n % 100 == 0 {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+        for n in 0..1_000i64 {
+            let row = pair(n, 0);
+            assert_eq!(feed.recv().unwrap().events, [Event::Insert(row)]);
+        }
+    });
+}
+
+#[test]
+fn bad_filters_and_snapshots_are_refused() {
+    let larder = Larder::new();
+    let t = table(&larder, "set");
+    let options = FeedOptions {
+        filter: Some("[nonsense]".to_owned()),
+        ..FeedOptions::default()
+    };
+    assert!(matches!(t.subscribe_with(&options), Err(Error::BadSpec(_))));
+    let snapshot = t.snapshot().unwrap();
+    assert!(matches!(snapshot.subscribe(), Err(Error::TableType)));
+}
