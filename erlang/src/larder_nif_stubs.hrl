@@ -57,7 +57,10 @@
          test/2,
          save/4,
          load_table/3,
-         file_header/1]).
+         file_header/1,
+         begin_transaction/2,
+         commit_transaction/1,
+         end_transaction/1]).
 
 new(_Name, _Options) -> ?STUB.
 whereis(_Name) -> ?STUB.
@@ -118,3 +121,6 @@ test(_Term, _Spec) -> ?STUB.
 save(_Table, _Path, _Sync, _Extra) -> ?STUB.
 load_table(_Path, _Verify, _NewAtoms) -> ?STUB.
 file_header(_Path) -> ?STUB.
+begin_transaction(_Tables, _Urgent) -> ?STUB.
+commit_transaction(_Transaction) -> ?STUB.
+end_transaction(_Transaction) -> ?STUB.

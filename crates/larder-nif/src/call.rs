@@ -190,6 +190,7 @@ pub fn cause(error: &Error) -> Known {
         Error::NotOwner => atoms::NOT_OWNER,
         Error::AlreadyOwner => atoms::OWNER,
         Error::AlreadyExists => atoms::ALREADY_EXISTS,
+        Error::View => atoms::VIEW,
         Error::Full(_) => atoms::FULL,
         Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,
         Error::UnknownStructure(_) | Error::BadOption(_) => atoms::STRUCTURE,

@@ -121,6 +121,10 @@ natives! {
     save(Table, Path, Sync, Extra) => files::save @ sys::DIRTY_IO;
     load_table(Path, Verify, NewAtoms) => files::load_table @ sys::DIRTY_IO;
     file_header(Path) => files::file_header @ sys::DIRTY_IO;
+    begin_transaction(Tables, Urgent) => transaction::begin;
+    commit_transaction(Transaction) => transaction::commit;
+    commit_large => transaction::commit_large @ sys::DIRTY_CPU;
+    end_transaction(Transaction) => transaction::end;
 }
 
 const MODULE: &CStr = c"larder_nif";

@@ -56,6 +56,7 @@ fn open_resources(env: *mut Env) -> bool {
         && owners::GUARDS.open(env, c"larder_guard", None)
         && ops::insert::INSERTIONS.open(env, c"larder_insertion", None)
         && ops::select::SCANS.open(env, c"larder_scan", None)
+        && ops::transaction::TRANSACTIONS.open(env, c"larder_transaction", None)
         && ops::spec::PROGRAMS.open(env, c"larder_program", None)
 }
 

@@ -108,7 +108,7 @@ pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};
 pub use versions::{
-    FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Waker, Wishes,
+    FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Turn, Waker, Wishes,
 };
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};

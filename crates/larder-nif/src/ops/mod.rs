@@ -10,6 +10,7 @@
 //! | [`traverse`] | from key to key, folds |
 //! | [`select`], [`spec`] | scans by match specifications, and these compiled |
 //! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
+//! | [`transaction`] | transactions |
 //! | [`files`] | saving and loading |
 
 pub mod admin;
@@ -22,5 +23,6 @@ pub mod select;
 pub mod single;
 pub mod spec;
 pub mod structures;
+pub mod transaction;
 pub mod traverse;
 pub mod update;

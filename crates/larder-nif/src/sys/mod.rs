@@ -106,6 +106,8 @@ pub struct Func {
     pub flags: c_uint,
 }
 
+/// Run on a dirty scheduler for work that takes long.
+pub const DIRTY_CPU: c_uint = 1;
 /// Run on a dirty scheduler for work that waits for files.
 pub const DIRTY_IO: c_uint = 2;
 

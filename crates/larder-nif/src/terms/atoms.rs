@@ -204,6 +204,7 @@ known! {
     NOT_LARDER "not_larder", NEWER_VERSION "newer_version", CUT_SHORT "cut_short", DAMAGED "damaged", COUNT "count", IO "io",
     ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", ENAMETOOLONG "enametoolong", EDQUOT "edquot",
     PROTECTION "protection",
+    WAIT "wait", VIEW "view",
     SIZE "size", MEMORY "memory", NAME "name", FIXED "fixed", SAFE_FIXED "safe_fixed", STATS "stats",
 }
 

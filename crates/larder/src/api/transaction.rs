@@ -2,10 +2,10 @@
 
 use super::{Larder, Table};
 use crate::error::Error;
-use crate::versions::Outcome;
+use crate::versions::{Outcome, Turn};
 use std::time::Duration;
 
-/// Attempts before a transaction that loses makes others wait.
+/// Attempts after which a transaction that loses makes others wait.
 const PATIENCE: u32 = 10;
 
 impl Larder {
@@ -50,6 +50,14 @@ impl Larder {
                 .for_each(|table| table.wait_for_batch())
         };
         for attempt in 0.. {
+            let turn = if attempt > PATIENCE {
+                Turn::take()
+            } else {
+                None
+            };
+            while turn.is_none() && Turn::is_taken() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
             let transaction = match self.engine().begin(&engine_tables, self.owner()) {
                 Err(Error::Busy) => {
                     wait();
@@ -69,11 +77,7 @@ impl Larder {
             if outcome == Outcome::Committed {
                 return Ok(result);
             }
-            if attempt >= PATIENCE {
-                // Others have the time to end. Longer and longer, so that one gets through.
-                let most = 1 << (attempt - PATIENCE).min(10);
-                std::thread::sleep(Duration::from_micros(most));
-            }
+            std::thread::yield_now();
         }
         unreachable!("attempts are not counted so far")
     }

@@ -28,6 +28,12 @@ pub(crate) fn draw() -> u64 {
     CLOCK.fetch_add(1, Ordering::SeqCst) + 1
 }
 
+/// What the clock shows.
+pub(super) fn now() -> u64 {
+    // Ordering: SeqCst, as in `draw`.
+    CLOCK.load(Ordering::SeqCst)
+}
+
 /// The number of the write that this thread is about to make, under the lock of its entry.
 pub(crate) fn of_write() -> u64 {
     match COMMIT.get() {

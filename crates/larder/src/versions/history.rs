@@ -12,7 +12,7 @@
 //!    is a live or pending snapshot with r < s ≤ c, the write adds a version with number c before
 //!    it can be seen. So each snapshot finds what it saw: in the version with the least number that
 //!    is not less than its own, or, if there is none, in the store.
-//! 2. A version is dropped only if no live snapshot is as old as its number.
+//! 2. A version is dropped only if no live or pending snapshot can have a number as small as its own.
 //! 3. Each version owns one count of each handle in its value.
 //! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
 //!    the newest.
@@ -20,6 +20,7 @@
 //! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
 //! deferred calls, and one of those may release a snapshot.
 
+use super::clock;
 use super::feed::{self, Aftermath, Feed};
 use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
@@ -68,11 +69,19 @@ pub(crate) struct History {
     nth: u64,
 }
 
+/// A live snapshot's number, or a pending one's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Registered {
+    /// `PENDING` while it is being taken.
+    number: u64,
+    /// The number, or one that it will not be less than.
+    at_least: u64,
+}
+
 /// Under the lock of a history.
 #[derive(Default)]
 struct Live {
-    /// The numbers of live snapshots; `PENDING` for those that are being taken.
-    numbers: Vec<u64>,
+    snapshots: Vec<Registered>,
     /// The table has gone back to its plain store: nobody takes a snapshot of this one any more.
     over: bool,
 }
@@ -170,7 +179,7 @@ impl History {
 
     /// How many snapshots are live, pending ones included, at this moment.
     pub(super) fn has_others(&self) -> bool {
-        self.live.lock().numbers.len() > 1
+        self.live.lock().snapshots.len() > 1
     }
 
     /// Whether a key has changed since the snapshot with this number.
@@ -209,35 +218,45 @@ impl History {
 
     /// How many snapshots are live.
     pub(crate) fn snapshots(&self) -> usize {
-        self.live.lock().numbers.len()
+        self.live.lock().snapshots.len()
     }
 
-    /// Registers a pending snapshot. False if the history is over.
-    fn register(&self) -> bool {
+    /// Registers a pending snapshot. None if the history is over.
+    fn register(&self) -> Option<Registered> {
         let mut live = self.live.lock();
         if live.over {
-            return false;
+            return None;
         }
-        live.numbers.push(PENDING);
+        // From now on no version is dropped that it may need: its number is drawn later.
+        let pending = Registered {
+            number: PENDING,
+            at_least: clock::now(),
+        };
+        live.snapshots.push(pending);
         self.note(&live);
-        true
+        Some(pending)
     }
 
-    /// The pending snapshot has its number.
-    fn settle(&self, number: u64) {
+    /// A pending snapshot has its number.
+    fn settle(&self, pending: Registered, number: u64) -> Registered {
+        let settled = Registered {
+            number,
+            at_least: number,
+        };
         let mut live = self.live.lock();
-        if let Some(pending) = live.numbers.iter_mut().find(|n| **n == PENDING) {
-            *pending = number;
+        if let Some(own) = live.snapshots.iter_mut().find(|own| **own == pending) {
+            *own = settled;
         }
         self.note(&live);
+        settled
     }
 
     /// A snapshot is released, or was not taken after all.
-    fn release(&self, number: u64) {
+    fn release(&self, snapshot: Registered) {
         let guard = larder_index::pin();
         let mut live = self.live.lock();
-        if let Some(i) = live.numbers.iter().position(|&n| n == number) {
-            live.numbers.swap_remove(i);
+        if let Some(i) = live.snapshots.iter().position(|&own| own == snapshot) {
+            live.snapshots.swap_remove(i);
         }
         self.note(&live);
         self.unwatch_if_idle(&mut live, &guard);
@@ -250,7 +269,7 @@ impl History {
 
     /// Has the table go back to its plain store if there is no snapshot and nobody follows.
     fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
-        if !live.numbers.is_empty() || live.over {
+        if !live.snapshots.is_empty() || live.over {
             return;
         }
         live.over = match self.table.upgrade() {
@@ -263,14 +282,15 @@ impl History {
 
     /// Invariant 4.
     fn note(&self, live: &Live) {
-        let numbers = || live.numbers.iter().copied();
+        let numbers = live.snapshots.iter().map(|own| own.number);
+        let bounds = live.snapshots.iter().map(|own| own.at_least);
         point();
         // Ordering: SeqCst. `newest` is set before the clock is moved on, and a write reads it
         // under its leaf's lock (see `clock`). `oldest` only lags behind what could be dropped.
         self.newest
-            .store(numbers().max().unwrap_or(0), Ordering::SeqCst);
+            .store(numbers.max().unwrap_or(0), Ordering::SeqCst);
         self.oldest
-            .store(numbers().min().unwrap_or(PENDING), Ordering::SeqCst);
+            .store(bounds.min().unwrap_or(PENDING), Ordering::SeqCst);
     }
 
     /// Adds a version under the key if a snapshot needs one (invariant 1). Called under the lock of
@@ -314,8 +334,9 @@ impl History {
                 return Change::Keep;
             }
             write(number, scratch);
-            // Ordering: Relaxed; an older number keeps a version for longer than it is needed.
-            let oldest = self.oldest.load(Ordering::Relaxed);
+            // Ordering: SeqCst, as in `note`: whoever reads the clock behind a snapshot's number
+            // reads here that the snapshot is registered.
+            let oldest = self.oldest.load(Ordering::SeqCst);
             for (own, value) in Versions::of(record) {
                 if own >= oldest {
                     undo::push(own, value, scratch);
@@ -379,28 +400,33 @@ impl Drop for History {
 /// A snapshot of one table: its history, and its number. Released when dropped.
 pub(crate) struct Snapshot {
     pub(crate) history: Arc<History>,
-    pub(crate) number: u64,
+    registered: Registered,
 }
 
 impl Snapshot {
     /// Begins to take a snapshot. From here on writes keep what they change. None if the history is
     /// over.
     pub(crate) fn pending(history: Arc<History>) -> Option<Snapshot> {
-        history.register().then_some(Snapshot {
+        let registered = history.register()?;
+        Some(Snapshot {
             history,
-            number: PENDING,
+            registered,
         })
     }
 
     /// The snapshot is of the moment at which this number was drawn.
     pub(crate) fn settle(&mut self, number: u64) {
-        self.history.settle(number);
-        self.number = number;
+        self.registered = self.history.settle(self.registered, number);
+    }
+
+    /// The snapshot's number.
+    pub(crate) fn number(&self) -> u64 {
+        self.registered.number
     }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.history.release(self.number);
+        self.history.release(self.registered);
     }
 }

@@ -54,7 +54,7 @@ impl Overrides {
     /// What a snapshot sees.
     pub(crate) fn of_snapshot(snapshot: Snapshot, seed: Option<Seed>) -> Self {
         Overrides {
-            number: snapshot.number,
+            number: snapshot.number(),
             source: Source::Snapshot(snapshot),
             seed,
         }

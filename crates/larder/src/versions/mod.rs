@@ -61,5 +61,5 @@ pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;
 pub(crate) use snapshot::ViewOf;
 pub use subscription::{FeedEvent, Subscription, Told, Wishes};
-pub use transaction::{Outcome, Transaction};
+pub use transaction::{Outcome, Transaction, Turn};
 pub(crate) use watched::watch;

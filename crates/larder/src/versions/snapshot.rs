@@ -114,7 +114,7 @@ impl Engine {
         let of = ViewOf {
             table: source.id(),
             writes: false,
-            snapshot: Some((snapshot.number, taken)),
+            snapshot: Some((snapshot.number(), taken)),
         };
         let mut options = source.options().clone();
         (options.named, options.heir) = (false, None);

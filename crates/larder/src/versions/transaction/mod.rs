@@ -50,6 +50,7 @@
 //! 2013).
 
 mod apply;
+mod priority;
 mod reads;
 mod view;
 
@@ -64,6 +65,7 @@ use crate::options::Access;
 use crate::store::Store;
 use crate::table::Table;
 use larder_index::Guard;
+pub use priority::Turn;
 use std::sync::Arc;
 use view::WorkingSet;
 
@@ -131,6 +133,16 @@ impl Transaction {
         self.parts.iter().map(|part| &part.view)
     }
 
+    /// How many keys it has written.
+    pub fn keys_written(&self) -> usize {
+        self.parts.iter().map(|part| part.set.keys_written()).sum()
+    }
+
+    /// Ends the transaction without effect, unless it was committed: its views are gone.
+    pub fn end(&self) {
+        self.end_under(&larder_index::pin());
+    }
+
     /// Ends the transaction: its writes take effect at one instant, if nobody has changed what it
     /// has read since it began.
     ///
@@ -141,7 +153,7 @@ impl Transaction {
         let guard = larder_index::pin();
         let written = self.written(&guard);
         if written.is_empty() {
-            self.end(&guard);
+            self.end_under(&guard);
             return Ok(Outcome::Committed);
         }
         // (3)
@@ -151,12 +163,12 @@ impl Transaction {
         let outcome = match stores {
             Some(stores) if self.is_valid(&written, &locks, &under_way, &guard) => {
                 // (6) The snapshots are given up before, so that nothing is kept for them.
-                self.end(&guard);
+                self.end_under(&guard);
                 under_way.during(|| feed::together(|| self.apply(&written, &stores, &guard)))?;
                 Outcome::Committed
             }
             _ => {
-                self.end(&guard);
+                self.end_under(&guard);
                 Outcome::Lost
             }
         };
@@ -181,7 +193,7 @@ impl Transaction {
     }
 
     /// The views are gone, and the snapshots released.
-    fn end(&self, guard: &Guard) {
+    fn end_under(&self, guard: &Guard) {
         for Part { view, set, .. } in &self.parts {
             view.end(guard);
             drop(set.snapshot.lock().take());
@@ -191,6 +203,6 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.end(&larder_index::pin());
+        self.end();
     }
 }

@@ -24,6 +24,7 @@ use larder_index::{
     Batch, Change, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
 };
 use larder_term::hash::Seed;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// The number of an own write's version.
@@ -38,6 +39,7 @@ pub(super) struct WorkingSet {
     /// Records of the keys that were written.
     pub(super) writes: Arc<dyn Unique>,
     pub(super) reads: Mutex<Reads>,
+    written: AtomicUsize,
     unique: bool,
 }
 
@@ -48,18 +50,28 @@ impl WorkingSet {
             writes: Index::keyed(index.is_ordered(), seed),
             unique: index.is_unique(),
             history: Arc::clone(&snapshot.history),
-            number: snapshot.number,
+            number: snapshot.number(),
             snapshot: Mutex::new(Some(snapshot)),
             reads: Mutex::default(),
+            written: AtomicUsize::new(0),
         }
     }
 
     /// Puts what the transaction makes of a key.
     fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
-        self.writes.update(guard, key, &mut |_, record| {
+        self.writes.update(guard, key, &mut |before, record| {
+            // Ordering: Relaxed; a figure.
+            self.written
+                .fetch_add(usize::from(before.is_none()), Ordering::Relaxed);
             undo::push(OWN, value, record);
             Change::PutScratch
         });
+    }
+
+    /// How many keys the transaction has written.
+    pub(super) fn keys_written(&self) -> usize {
+        // Ordering: Relaxed, as in `write`.
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Whether the transaction has written a key.
@@ -112,7 +124,7 @@ pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) 
     let history = Arc::clone(&snapshot.history);
     let base = history.store().index.share();
     let seed_of_keys = (!base.is_ordered()).then(|| seed.clone());
-    let below = Overrides::of_history(history, snapshot.number, seed_of_keys.clone());
+    let below = Overrides::of_history(history, snapshot.number(), seed_of_keys.clone());
     let set = Arc::new(WorkingSet::new(snapshot, seed));
     let own = Overrides::of_writes(Arc::clone(&set.writes), seed_of_keys);
     let index = match merged::merge(merged::merge(base, below), own) {

@@ -1,0 +1,284 @@
+%% Transactions and commits, as a program in Erlang sees them. The engine's own
+%% tests say more of their protocol (crates/larder/tests/transactions.rs).
+-module(transaction_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(TYPES, [set, ordered_set, bag, duplicate_bag]).
+
+table(Type) -> larder:new(t, [Type, public]).
+
+sorted(T) -> lists:sort(larder:tab2list(T)).
+
+results_test() ->
+    [begin
+         T = table(Type),
+         true = larder:insert(T, {a, 1}),
+         ?assertEqual({atomic, [{a, 1}]},
+                      larder:transaction([T], fun([X]) ->
+                          Had = larder:lookup(X, a),
+                          larder:insert(X, [{b, 2}, {c, 3}]),
+                          larder:delete(X, a),
+                          [{b, 2}, {c, 3}] = sorted(X),
+                          [{a, 1}] = larder:tab2list(T),
+                          Had
+                      end)),
+         ?assertEqual([{b, 2}, {c, 3}], sorted(T)),
+         ?assertEqual(2, larder:info(T, size))
+     end || Type <- ?TYPES].
+
+%% What ends a fun ends its transaction, without effect.
+aborted_test() ->
+    T = table(set),
+    true = larder:insert(T, {a, 1}),
+    Run = fun(End) ->
+        larder:transaction([T], fun([X]) -> larder:insert(X, {a, 2}), End() end)
+    end,
+    ?assertEqual({aborted, why}, Run(fun() -> larder:abort(why) end)),
+    ?assertEqual({aborted, {throw, ball}}, Run(fun() -> throw(ball) end)),
+    ?assertEqual({aborted, bye}, Run(fun() -> exit(bye) end)),
+    ?assertMatch({aborted, {badarith, [_ | _]}}, Run(fun() -> 1 / zero() end)),
+    ?assertMatch({aborted, {badarg, [_ | _]}}, Run(fun() -> larder:insert(T, not_a_tuple) end)),
+    ?assertEqual([{a, 1}], larder:tab2list(T)),
+    %% The process is in no transaction any more.
+    ?assertEqual({atomic, ok}, Run(fun() -> ok end)),
+    ?assertEqual([{a, 2}], larder:tab2list(T)).
+
+zero() -> list_to_integer("0").
+
+views_test() ->
+    T = table(set),
+    {atomic, View} = larder:transaction([T], fun([X]) ->
+        ?assertError(badarg, larder:delete(X)),
+        ?assertError(badarg, larder:rename(X, y)),
+        ?assertError(badarg, larder:setopts(X, [{protection, public}])),
+        ?assertError(badarg, larder:give_away(X, spawn(fun() -> receive stop -> ok end end), data)),
+        ?assertEqual(set, larder:info(X, type)),
+        X
+    end),
+    ?assertError(badarg, larder:lookup(View, a)),
+    ?assertError(badarg, larder:insert(View, {a})),
+    ?assertError(badarg, larder:transaction([T, T], fun(_) -> ok end)),
+    ?assertError(badarg, larder:transaction([no_such_table], fun(_) -> ok end)),
+    ?assertError(badarg, larder:transaction(T, fun(_) -> ok end)).
+
+%% Every function that reads or writes answers in a transaction as outside.
+whole_api_test() ->
+    [begin
+         {One, Other} = {table(Type), table(Type)},
+         Rows = [{N rem 40, N} || N <- lists:seq(1, 100)],
+         [larder:insert(T, Rows) || T <- [One, Other]],
+         Expected = [F(One) || F <- calls(Type)],
+         ?assertEqual({atomic, Expected},
+                      larder:transaction([Other], fun([X]) -> [F(X) || F <- calls(Type)] end)),
+         ?assertEqual(sorted(One), sorted(Other))
+     end || Type <- ?TYPES].
+
+calls(Type) ->
+    Spec = [{{'$1', '$2'}, [{'<', '$2', 50}], ['$_']}],
+    Sort = fun(F) -> fun(T) -> lists:sort(F(T)) end end,
+    [fun(T) -> larder:lookup(T, 3) end,
+     fun(T) -> larder:member(T, 77) end,
+     Sort(fun(T) -> larder:select(T, Spec) end),
+     Sort(fun(T) -> larder:match_object(T, {3, '_'}) end),
+     Sort(fun(T) -> larder:match(T, {'$1', 7}) end),
+     fun(T) -> larder:select_count(T, Spec) end,
+     fun(T) -> larder:insert_new(T, {3, new}) end,
+     fun(T) -> larder:insert_new(T, [{500, new}, {501, new}]) end,
+     fun(T) -> larder:take(T, 5) end,
+     fun(T) -> larder:delete_object(T, {6, 6}) end,
+     fun(T) -> larder:select_delete(T, [{{'_', '$1'}, [{'=:=', {'rem', '$1', 3}, 0}], [true]}]) end,
+     fun(T) -> larder:match_delete(T, {9, '_'}) end,
+     Sort(fun(T) -> larder:foldl(fun(Row, Acc) -> [Row | Acc] end, [], T) end),
+     Sort(fun(T) -> keys(T, larder:first(T)) end),
+     fun(T) -> larder:info(T, size) end,
+     Sort(fun(T) -> larder:lookup_many(T, [1, 2, 1000]) end),
+     Sort(fun(T) -> larder:tab2list(T) end)]
+    ++ case lists:member(Type, [set, ordered_set]) of
+           true ->
+               [fun(T) -> larder:insert(T, {counter, 1}) end,
+                fun(T) -> larder:update_counter(T, counter, [{2, 5}, {2, -1}]) end,
+                fun(T) -> larder:update_counter(T, other, 3, {other, 4}) end,
+                fun(T) -> larder:update_element(T, counter, {2, self()}) end,
+                fun(T) -> larder:select_replace(T, [{{'$1', '$2'}, [{'<', '$2', 30}], [{{'$1', 0}}]}]) end];
+           false ->
+               []
+       end
+    ++ [fun(T) -> larder:delete_all_objects(T) end,
+        fun(T) -> larder:insert(T, {made_of, make_ref_like(), fun lists:map/2, #{a => <<0:2000>>}}) end].
+
+make_ref_like() -> {1, [2.5, "three", <<"four">>]}.
+
+keys(_T, '$end_of_table') -> [];
+keys(T, Key) -> [Key | keys(T, larder:next(T, Key))].
+
+%% Terms that refer to something outside come back whole, from both sides.
+terms_test() ->
+    T = table(set),
+    Big = binary:copy(<<"x">>, 10000),
+    Ref = make_ref(),
+    {atomic, true} = larder:transaction([T], fun([X]) ->
+        larder:insert(X, {k, Big, Ref, fun(A) -> {A, Big} end}),
+        larder:insert(X, {gone, Big}),
+        larder:delete(X, gone)
+    end),
+    [{k, Big, Ref, Fun}] = larder:lookup(T, k),
+    ?assertEqual({1, Big}, Fun(1)),
+    {atomic, [{k, Big, Ref, _}]} = larder:transaction([T], fun([X]) -> larder:take(X, k) end),
+    ?assertEqual([], larder:tab2list(T)).
+
+nested_test() ->
+    {A, B} = {table(set), table(set)},
+    ?assertEqual({atomic, {atomic, inner}},
+                 larder:transaction([A, B], fun([X, _]) ->
+                     larder:insert(X, {outer, 1}),
+                     larder:transaction([A], fun([Y]) ->
+                         [{outer, 1}] = larder:lookup(Y, outer),
+                         larder:insert(Y, {inner, 1}),
+                         inner
+                     end)
+                 end)),
+    ?assertEqual(2, larder:info(A, size)),
+    ?assertEqual({aborted, both},
+                 larder:transaction([A], fun([X]) ->
+                     larder:delete(X, outer),
+                     larder:transaction([X], fun([_]) -> larder:abort(both) end)
+                 end)),
+    ?assertEqual(2, larder:info(A, size)),
+    ?assertMatch({aborted, {badarg, _}},
+                 larder:transaction([A], fun(_) -> larder:transaction([B], fun(_) -> ok end) end)).
+
+%% A fun that loses is called again, as often as the options allow.
+retries_test() ->
+    T = table(set),
+    true = larder:insert(T, {n, 0}),
+    Disturbed = fun([X]) ->
+        [{n, N}] = larder:lookup(X, n),
+        put(calls, get(calls) + 1),
+        larder:update_counter(T, n, 1),
+        larder:insert(X, {n, N})
+    end,
+    put(calls, 0),
+    ?assertEqual({aborted, nomore}, larder:transaction([T], Disturbed, #{retries => 3})),
+    ?assertEqual(4, get(calls)),
+    ?assertEqual([{n, 4}], larder:lookup(T, n)),
+    ?assertEqual({aborted, timeout}, larder:transaction([T], Disturbed, #{timeout => 50})).
+
+commit_test() ->
+    [begin
+         {A, B} = {table(Type), table(ordered_set)},
+         true = larder:insert(A, {x, 1}),
+         ?assertEqual(true, larder:commit([{check, A, x, [{x, 1}]}, {check, A, y, []},
+                                           {insert, B, [{1, 1}, {2, two}]}, {insert_new, A, {y, 2}},
+                                           {delete, A, x}, {update_counter, B, 1, 5},
+                                           {update_element, B, 2, {2, zwei}}])),
+         ?assertEqual([{y, 2}], larder:tab2list(A)),
+         ?assertEqual([{1, 6}, {2, zwei}], larder:tab2list(B)),
+         [?assertEqual({false, length(Ops)}, larder:commit(Ops))
+          || Ops <- [[{insert, A, {z, 1}}, {check, A, y, []}],
+                     [{delete, B, 1}, {insert_new, A, {y, 3}}],
+                     [{delete, B, 1}, {update_counter, B, 1, 1}],
+                     [{delete_object, A, {y, 2}}, {insert, A, {q, 1}}, {update_element, B, 17, {2, a}}],
+                     [{delete, A, y}, {check, A, y, [{y, 2}]}]]],
+         ?assertEqual([{y, 2}], larder:tab2list(A)),
+         ?assertEqual([{1, 6}, {2, zwei}], larder:tab2list(B)),
+         ?assertError(badarg, larder:commit([{delete, A, y}, {insert, B, nothing}])),
+         ?assertError(badarg, larder:commit([{delete, A, y}, {no_such, A, 1}])),
+         ?assertEqual([{y, 2}], larder:tab2list(A)),
+         ?assertEqual(true, larder:commit([]))
+     end || Type <- ?TYPES].
+
+%% Transfers by several processes, some of which are killed; the sum stays.
+transfers_test_() ->
+    {timeout, 60, fun transfers/0}.
+
+transfers() ->
+    T = table(set),
+    Accounts = 20,
+    true = larder:insert(T, [{N, 100} || N <- lists:seq(1, Accounts)]),
+    Workers = [spawn_link(fun() -> process_flag(trap_exit, false), transfer(T, Accounts) end)
+               || _ <- lists:seq(1, 4)],
+    Until = erlang:monotonic_time(millisecond) + 1500,
+    Left = audit(T, Accounts, Until, Workers),
+    [begin unlink(W), exit(W, kill) end || W <- Left],
+    ?assertEqual(Accounts * 100, lists:sum([N || {_, N} <- larder:tab2list(T)])).
+
+transfer(T, Accounts) ->
+    {From, To} = {rand:uniform(Accounts), rand:uniform(Accounts)},
+    {atomic, _} = larder:transaction([T], fun([X]) ->
+        [{_, Has}] = larder:lookup(X, From),
+        larder:insert(X, {From, Has - 1}),
+        larder:update_counter(X, To, 1)
+    end),
+    transfer(T, Accounts).
+
+audit(T, Accounts, Until, Workers) ->
+    {atomic, Sum} = larder:transaction([T], fun([X]) ->
+        larder:foldl(fun({_, N}, Acc) -> N + Acc end, 0, X)
+    end),
+    ?assertEqual(Accounts * 100, Sum),
+    %% Now and then one dies in the middle of what it does.
+    Next = case Workers of
+               [Victim | Rest] ->
+                   unlink(Victim),
+                   exit(Victim, kill),
+                   Rest ++ [spawn_link(fun() -> transfer(T, Accounts) end)];
+               [] -> []
+           end,
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> audit(T, Accounts, Until, Next);
+        false -> Next
+    end.
+
+%% A table that is deleted in the middle of a transaction.
+deleted_test() ->
+    {A, B} = {table(set), table(set)},
+    ?assertError(badarg, larder:transaction([A, B], fun([X, Y]) ->
+        larder:insert(X, {k, 1}),
+        larder:insert(Y, {k, 1}),
+        larder:delete(B)
+    end)),
+    ?assertEqual([], larder:tab2list(A)),
+    ?assertEqual({atomic, true}, larder:transaction([A], fun([X]) -> larder:insert(X, {k, 2}) end)).
+
+%% A large commit takes a dirty scheduler, and is one commit all the same.
+large_test() ->
+    T = table(ordered_set),
+    Self = self(),
+    Reader = spawn_link(fun() -> counts(T, Self) end),
+    {atomic, true} = larder:transaction([T], fun([X]) ->
+        larder:insert(X, [{N, N} || N <- lists:seq(1, 20000)])
+    end),
+    Reader ! stop,
+    Seen = receive {counts, Counts} -> Counts end,
+    ?assertEqual([], Seen -- [0, 20000]),
+    ?assertEqual(20000, larder:info(T, size)).
+
+counts(T, To) -> counts(T, To, []).
+
+counts(T, To, Seen) ->
+    %% Of one instant: by a transaction of its own.
+    {atomic, N} = larder:transaction([T], fun([X]) ->
+        larder:select_count(X, [{'_', [], [true]}])
+    end),
+    Next = lists:usort([N | Seen]),
+    receive stop -> To ! {counts, Next} after 0 -> counts(T, To, Next) end.
+
+rights_test() ->
+    Self = self(),
+    Protected = larder:new(t, [protected]),
+    Private = larder:new(t, [private]),
+    true = larder:insert(Protected, {a, 1}),
+    spawn_link(fun() ->
+        Read = larder:transaction([Protected], fun([X]) -> larder:lookup(X, a) end),
+        {aborted, {badarg, _}} = larder:transaction([Protected], fun([X]) -> larder:insert(X, {a, 2}) end),
+        Refused = try larder:transaction([Private], fun(_) -> ok end) catch error:badarg -> refused end,
+        Self ! {Read, Refused}
+    end),
+    receive Answer -> ?assertEqual({{atomic, [{a, 1}]}, refused}, Answer) end,
+    %% The owner writes.
+    ?assertEqual({atomic, true},
+                 larder:transaction([Protected, Private], fun([X, Y]) ->
+                     larder:insert(X, {a, 3}) andalso larder:insert(Y, {b, 1})
+                 end)),
+    ?assertEqual([{a, 3}], larder:tab2list(Protected)).
