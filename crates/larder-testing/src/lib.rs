@@ -26,6 +26,7 @@ mod keys;
 pub mod multi_ops;
 mod oracle;
 pub mod registers;
+pub mod serializability;
 pub mod tables;
 pub mod threads;
 pub mod unchanged;
