@@ -6,6 +6,7 @@
 //!  ordered_set    inserts of disjoint ranges, the 14 scenarios of OTP's own tests, counters
 //!  adapting       a contention-adapting tree while it adapts, recorded
 //!  big_memory     large in-memory tables: growth, appends, value sizes
+//!  transactions   snapshots: taking them, writing beside them, reading them
 //!  erlang         the first and the third in a BEAM, beside the real ets
 //!
 //!  run            one run of a study: what was asked for, what was found
@@ -25,6 +26,7 @@ pub mod ets_2013;
 pub mod ordered_set;
 pub mod rows;
 pub mod run;
+pub mod transactions;
 
 pub use crate::result::Failure;
 pub use run::Run;
@@ -58,6 +60,7 @@ pub fn all() -> &'static [&'static Plan] {
         &ordered_set::STUDY,
         &big_memory::STUDY,
         &erlang::STUDY,
+        &transactions::STUDY,
     ]
 }
 
@@ -91,7 +94,7 @@ impl Extent {
 /// What is to be run. Called without any choice of size, a study is run quick.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// The study: ets-2003, ets-2013, ordered-set, big-memory or erlang; `all` for one after
+    /// The study: ets-2003, ets-2013, ordered-set, big-memory, erlang or transactions; `all` for one after
     /// another; `list` tells what each is.
     pub name: String,
     /// Minutes: fewer keys, fewer operations (this is what happens if nothing is said).
@@ -172,10 +175,15 @@ pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(
         ));
     }
     if !options.sizes.is_empty()
-        && ![ets_2003::STUDY.name, erlang::STUDY.name].contains(&&*options.name)
+        && ![
+            ets_2003::STUDY.name,
+            erlang::STUDY.name,
+            transactions::STUDY.name,
+        ]
+        .contains(&&*options.name)
     {
         return Err(format!(
-            "--sizes is of the studies ets-2003 and erlang alone, and this is '{}'",
+            "--sizes is of the studies ets-2003, erlang and transactions alone, and this is '{}'",
             options.name
         ));
     }

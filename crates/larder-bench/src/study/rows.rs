@@ -116,7 +116,8 @@ impl EngineRows {
     }
 }
 
-fn kind(builder: Builder, kind: TableKind) -> Builder {
+/// Asks for a type.
+pub(super) fn kind(builder: Builder, kind: TableKind) -> Builder {
     match kind {
         TableKind::Set => builder.set(),
         TableKind::OrderedSet => builder.ordered_set(),
@@ -161,8 +162,22 @@ struct EngineHand<'t> {
     exact: TermBuf,
 }
 
+/// Writes the index key of an integer, by way of a buffer for terms.
+pub(super) fn set_key(form: KeyForm, key: i64, (out, exact): (&mut Vec<u8>, &mut TermBuf)) {
+    out.clear();
+    match form {
+        KeyForm::Hash { .. } => Encoder::new(out, Mode::Inline).int(key),
+        KeyForm::Ordered => {
+            exact.clear();
+            exact.encode(|e| e.int(key));
+            let term = exact.term().expect("an integer is a whole term");
+            order_key::encode(term, out);
+        }
+    }
+}
+
 /// A study's table is public, alive, and has no batches: no call on it is refused.
-fn sure<T>(result: Result<T, Error>) -> T {
+pub(super) fn sure<T>(result: Result<T, Error>) -> T {
     result.expect("the table is there for its study")
 }
 
@@ -173,16 +188,8 @@ impl EngineHand<'_> {
 
     /// The index key of an integer, in `self.key`.
     fn set_key(&mut self, key: i64) {
-        self.key.clear();
-        match self.engine().key_form() {
-            KeyForm::Hash { .. } => Encoder::new(&mut self.key, Mode::Inline).int(key),
-            KeyForm::Ordered => {
-                self.exact.clear();
-                self.exact.encode(|e| e.int(key));
-                let term = self.exact.term().expect("an integer is a whole term");
-                order_key::encode(term, &mut self.key);
-            }
-        }
+        let form = self.engine().key_form();
+        set_key(form, key, (&mut self.key, &mut self.exact));
     }
 
     fn run(&self, program: Program) -> u64 {
@@ -294,7 +301,7 @@ impl Hand for EngineHand<'_> {
     }
 }
 
-fn program(spec: &Term) -> Program {
+pub(super) fn program(spec: &Term) -> Program {
     Program::compile(spec.as_ref()).expect("the specification is right")
 }
 

@@ -1,0 +1,399 @@
+//! Tables as of an instant: what snapshots cost those who take them, those who write, and those who
+//! read them.
+//!
+//! All figures are taken in turns: the table without snapshots and the one with, one after the
+//! other, in one run.
+
+use super::rows::{kind, program, set_key, sure};
+use super::run::{grouped, Run};
+use super::Plan;
+use crate::result::{Better, Failure, Scale};
+use crate::stats::quantile;
+use crate::time::workers;
+use crate::workload::{shuffled, Random};
+use larder::api::{Larder, Snapshot, Table};
+use larder::{with_local, Budget, Step, TableKind};
+use larder_index::Direction;
+use larder_matchspec::Context;
+use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
+use larder_term::{atoms, term, Mode, Term, TermBuf};
+use std::time::{Duration, Instant};
+
+/// The study.
+pub const STUDY: Plan = Plan {
+    name: "transactions",
+    title: "Snapshots: taking them, writing beside them, reading them",
+    source: "none: what Larder does, beside itself without snapshots",
+    about:
+        "Tables of the engine (larder::Table), rows {K, V}, worked on by threads of a Rust program.",
+    quick_seconds: 60.0,
+    run,
+};
+
+const NS: (&str, Better) = ("ns", Better::Less);
+const US: (&str, Better) = ("us", Better::Less);
+
+/// The types of tables.
+const KINDS: [(&str, TableKind); 3] = [
+    ("set", TableKind::Set),
+    ("ordered_set", TableKind::OrderedSet),
+    ("bag", TableKind::Bag),
+];
+
+/// Keys that were changed since a snapshot was taken.
+const CHANGED: [usize; 3] = [0, 1_000, 100_000];
+
+/// What reads the planted fault's table in the place of its snapshot.
+const PLANTED: &str = "planted fault";
+
+fn run(run: &mut Run) -> Result<(), Failure> {
+    let runs = run.runs(run.scale.pick(1, 3, 5));
+    let rows = run.scale.pick(2_000, 1_000_000, 16_000_000);
+    let rows = run.sizes.first().copied().unwrap_or(rows);
+    run.setting("rows", rows);
+    plots(run, rows);
+    let kinds: Vec<_> = KINDS.iter().filter(|kind| run.wants(kind.0)).collect();
+    if kinds.is_empty() {
+        return Err(Failure::Impossible(
+            "no type of table is called so (--only)".into(),
+        ));
+    }
+    run.in_turns(
+        "snapshots",
+        (runs, 1.0),
+        (&kinds[..], 3),
+        |run, seed, kind| {
+            let name = kind.0;
+            if !run.fits(
+                &format!("{name} of {} rows", grouped(rows)),
+                rows as f64 * 150.0,
+            ) {
+                return Ok(());
+            }
+            run.progress.at(name);
+            let t = Filled::new(kind.1, rows, seed);
+            writes(run, name, &t)?;
+            run.progress.step();
+            reads(run, name, &t)?;
+            run.progress.step();
+            taking(run, name, &t)?;
+            run.progress.step();
+            Ok(())
+        },
+    )?;
+    run.check("each lookup and each scan of a snapshot gave the values of before the writes");
+    run.check("each lookup and each scan of the table gave the values of after the writes");
+    Ok(())
+}
+
+fn plots(run: &mut Run, rows: usize) {
+    let names = ("type", Scale::Names);
+    let of = format!("{} rows", grouped(rows));
+    run.plot(
+        "taking",
+        format!("Taking a snapshot of {of} while two threads write"),
+        names,
+        ("microseconds", Scale::Log),
+        "",
+    );
+    run.plot(
+        "waiting",
+        "The longest wait of a writer meanwhile",
+        names,
+        ("microseconds", Scale::Log),
+        "with and without snapshots, each for as long",
+    );
+    run.plot(
+        "writes",
+        format!("Writing over a row of {of}"),
+        names,
+        ("ns a write", Scale::Linear),
+        "one thread, keys in random order",
+    );
+    run.plot(
+        "kept",
+        "Bytes kept for a row that was changed",
+        names,
+        ("bytes", Scale::Linear),
+        "",
+    );
+    for what in ["lookup", "scan", "fold"] {
+        for (kind, _) in KINDS {
+            run.plot(
+                format!("{what}-{kind}"),
+                format!("A {what} of a {kind} of {of}"),
+                ("keys changed since", Scale::Names),
+                ("ns a row", Scale::Linear),
+                "lookup: in random order; scan: select_count of all rows; fold: all rows, in order",
+            );
+        }
+    }
+}
+
+/// A table with the rows {K, 0}.
+struct Filled {
+    larder: Larder,
+    table: Table,
+    rows: usize,
+    order: Vec<u32>,
+}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        // The next measurement shall not share the cores with what frees this table.
+        let _ = self.table.drop_table();
+        self.larder.engine().reaper_idle(Duration::from_secs(600));
+    }
+}
+
+/// What a thread does to a table.
+struct Hand<'t> {
+    table: &'t Table,
+    larder: &'t Larder,
+    object: ObjectBuf,
+    key: Vec<u8>,
+    exact: TermBuf,
+}
+
+impl<'t> Hand<'t> {
+    fn new(larder: &'t Larder, table: &'t Table) -> Self {
+        Hand {
+            table,
+            larder,
+            object: ObjectBuf::new(),
+            key: Vec::new(),
+            exact: TermBuf::new(Mode::Inline),
+        }
+    }
+
+    /// Puts {K, V} in the place of what is under the key.
+    fn put(&mut self, key: i64, value: i64) {
+        let (table, who) = (self.table.engine_table(), self.larder.owner());
+        if !table.kind().is_unique() {
+            set_key(table.key_form(), key, (&mut self.key, &mut self.exact));
+            sure(with_local(|local| table.delete_in(local, who, &self.key)));
+        }
+        let mut encoder = ObjectEncoder::new(&mut self.object, 2, 1, table.key_form(), false);
+        encoder.key(|e| e.int(key));
+        encoder.element(|e| e.int(value));
+        assert!(encoder.finish());
+        let object = self.object.borrow();
+        sure(with_local(|local| table.insert_in(local, who, object)));
+    }
+
+    fn get(&mut self, key: i64) -> Option<i64> {
+        let table = self.table.engine_table();
+        set_key(table.key_form(), key, (&mut self.key, &mut self.exact));
+        let mut found = None;
+        sure(with_local(|local| {
+            table.lookup_in(local, self.larder.owner(), &self.key, |stored| {
+                found = stored.view().element(2).and_then(|e| e.as_int());
+            })
+        }));
+        found
+    }
+
+    /// The number of rows whose value is at least `least`.
+    fn count(&self, least: i64) -> u64 {
+        let value = || Term::atom("$1");
+        let guard = Term::tuple([Term::atom(">="), value(), Term::int(least)]);
+        let head = Term::tuple([Term::atom("_"), value()]);
+        let program = program(&term!([{(head), [(guard)], [true]}]));
+        let nobody = Term::from(atoms::UNDEFINED);
+        let context = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let mut job = sure(
+            self.table
+                .engine_table()
+                .select_count(self.larder.owner(), program),
+        );
+        while sure(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
+        job.count()
+    }
+
+    /// The sum of all values, and the number of rows, in order.
+    fn fold(&mut self) -> (i64, usize) {
+        let (table, who) = (self.table.engine_table(), self.larder.owner());
+        let (mut sum, mut rows, mut last) = (0, 0, None);
+        loop {
+            let before = rows;
+            let from = last.map(|key| {
+                set_key(table.key_form(), key, (&mut self.key, &mut self.exact));
+                &*self.key
+            });
+            let mut show = |object: &ObjectView<'_>, _| {
+                rows += 1;
+                last = object.key().as_int();
+                let value = object.element(2).and_then(|e| e.as_int());
+                sum += value.unwrap_or(i64::MIN / 2);
+            };
+            sure(table.fold(who, from, Direction::Forward, 1000, &mut show));
+            if rows == before {
+                return (sum, rows);
+            }
+        }
+    }
+}
+
+impl Filled {
+    fn new(of: TableKind, rows: usize, seed: u64) -> Filled {
+        let larder = Larder::new();
+        let table = sure(kind(larder.table("study"), of).create());
+        let order = shuffled(rows, seed);
+        let filled = Filled {
+            larder,
+            table,
+            rows,
+            order,
+        };
+        filled.write(&filled.order, 0);
+        filled
+    }
+
+    fn hand(&self) -> Hand<'_> {
+        Hand::new(&self.larder, &self.table)
+    }
+
+    /// Writes {K, V} under each of the keys; ns each.
+    fn write(&self, keys: &[u32], value: i64) -> f64 {
+        let mut hand = self.hand();
+        let begin = Instant::now();
+        keys.iter().for_each(|&key| hand.put(i64::from(key), value));
+        begin.elapsed().as_secs_f64() * 1e9 / keys.len() as f64
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        sure(self.table.snapshot())
+    }
+
+    /// The first half of the keys, at most so many.
+    fn some(&self, most: usize) -> &[u32] {
+        &self.order[..most.min(self.rows / 2)]
+    }
+}
+
+/// Writes over rows, without a snapshot, for the first time since one, and again.
+fn writes(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
+    let keys = t.some(200_000);
+    // What a first pass would pay alone.
+    t.write(keys, 1);
+    run.figure("writes", "no snapshot", kind, t.write(keys, 2), NS);
+    let snapshot = t.snapshot();
+    run.figure("writes", "first touch", kind, t.write(keys, 3), NS);
+    run.figure("writes", "later touch", kind, t.write(keys, 4), NS);
+    let (_, kept) = t.table.engine_table().snapshots();
+    run.figure(
+        "kept",
+        "snapshot",
+        kind,
+        kept as f64 / keys.len() as f64,
+        ("bytes", Better::Less),
+    );
+    drop(snapshot);
+    run.figure("writes", "no snapshot any more", kind, t.write(keys, 5), NS);
+    t.write(&t.order, 0);
+    Ok(())
+}
+
+/// Reads a table and its snapshot, after some keys were changed.
+fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
+    let snapshot = t.snapshot();
+    let planted = run.plant.then_some(&t.table);
+    let mut before = 0;
+    let lookups: Vec<u32> = shuffled(t.rows, 7).into_iter().take(200_000).collect();
+    for changed in CHANGED {
+        let changed = changed.min(t.rows / 2);
+        t.write(&t.order[before..changed.max(before)], 1);
+        before = changed.max(before);
+        let x = grouped(changed);
+        // In turns, and the second time counts: the first brings memory near.
+        for round in 0..2 {
+            for (series, table, expected) in [
+                ("table", &t.table, changed as i64),
+                ("snapshot", planted.unwrap_or(&snapshot), 0),
+            ] {
+                let mut hand = Hand::new(&t.larder, table);
+                let begin = Instant::now();
+                let found: i64 = lookups
+                    .iter()
+                    .map(|&key| hand.get(i64::from(key)).unwrap_or(-9))
+                    .sum();
+                let lookup = begin.elapsed().as_secs_f64() * 1e9 / lookups.len() as f64;
+                let begin = Instant::now();
+                let scanned = hand.count(1);
+                let scan = begin.elapsed().as_secs_f64() * 1e9 / t.rows as f64;
+                let begin = Instant::now();
+                let (sum, rows) = hand.fold();
+                let fold = begin.elapsed().as_secs_f64() * 1e9 / t.rows as f64;
+                let right = (found == 0) == (expected == 0)
+                    && found >= 0
+                    && scanned == expected as u64
+                    && (sum, rows) == (expected, t.rows);
+                if !right {
+                    let who = if planted.is_some() { PLANTED } else { series };
+                    let what =
+                        format!("{found}, {scanned} and {sum} of {rows} instead of {expected}");
+                    return Err(Failure::wrong(who, what));
+                }
+                if round == 1 {
+                    for (what, ns) in [("lookup", lookup), ("scan", scan), ("fold", fold)] {
+                        run.figure(&format!("{what}-{kind}"), series, &*x, ns, NS);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes snapshots while two threads write: how long it takes, and how long they wait.
+fn taking(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
+    let time = Duration::from_millis(run.scale.pick(20, 500, 2_000));
+    for snapshots in [false, true] {
+        let done = workers::work(3, Some(time), |worker| {
+            let mut longest = Vec::new();
+            if worker.number < 2 {
+                let (mut hand, mut random) = (t.hand(), Random::new(worker.number as u64));
+                let mut most = Duration::ZERO;
+                while !worker.is_over() {
+                    let key = random.below(t.rows as u64) as i64;
+                    let begin = Instant::now();
+                    hand.put(key, 0);
+                    most = most.max(begin.elapsed());
+                }
+                longest.push(most.as_secs_f64() * 1e6);
+            } else {
+                while !worker.is_over() {
+                    if snapshots {
+                        let begin = Instant::now();
+                        let snapshot = t.snapshot();
+                        longest.push(begin.elapsed().as_secs_f64() * 1e6);
+                        drop(snapshot);
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+            Ok(longest)
+        })?;
+        let most = done.results[..2]
+            .iter()
+            .flatten()
+            .copied()
+            .fold(0.0, f64::max);
+        let series = if snapshots {
+            "with snapshots"
+        } else {
+            "without"
+        };
+        run.figure("waiting", series, kind, most, US);
+        let mut took = done.results[2].clone();
+        took.sort_by(f64::total_cmp);
+        if !took.is_empty() {
+            run.figure("taking", "median", kind, quantile(&took, 0.5), US);
+            run.figure("taking", "99 %", kind, quantile(&took, 0.99), US);
+        }
+    }
+    Ok(())
+}
