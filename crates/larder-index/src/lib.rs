@@ -98,6 +98,7 @@ pub use memory::bytes_taken;
 pub use memory::quarantine::Quarantine;
 pub use memory::{trim, trim_arenas, Allocator};
 pub use outside::retire::{garbage_waits, on_garbage};
+pub use scratch::with_spare;
 pub use striped::Striped;
 #[cfg(larder_model)]
 pub use sync::pin;
@@ -129,6 +130,15 @@ pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
 /// without a detour, which scans and the growing of leaves notice.
 pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
     Box::new(HashOrder::new(rule, LeafConfig::default()))
+}
+
+/// As [`unique_hashed`], or by the bytes of the key for no rule, for users who write it while they
+/// hold locks of other indexes. When they hold none, they call [`Unique::free_large`].
+pub fn unique_under_locks<R: KeyRule + 'static>(rule: Option<R>) -> Box<dyn Unique> {
+    match rule {
+        Some(rule) => Box::new(HashOrder::new(rule, LeafConfig::default()).under_locks()),
+        None => Box::new(KeyOrder::new(LeafConfig::default()).under_locks()),
+    }
 }
 
 /// An empty index with any number of values under a key, whose keys follow this rule.

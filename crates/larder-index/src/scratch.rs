@@ -13,7 +13,7 @@ pub(crate) const KEEP: usize = 1 << 20;
 /// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps`
 /// says so. A new one where the thread's is in use, or gone because the thread ends: what goes with
 /// a thread may still use an index.
-pub(crate) fn with_spare<S: Default, T>(
+pub fn with_spare<S: Default, T>(
     spare: &'static LocalKey<Cell<Option<S>>>,
     keeps: impl FnOnce(&S) -> bool,
     f: impl FnOnce(&mut S) -> T,

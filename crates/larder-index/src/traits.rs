@@ -488,6 +488,12 @@ pub trait Unique: Send + Sync {
         })
     }
 
+    /// Frees what writes have left to be freed when the thread holds no lock; see
+    /// [`unique_under_locks`](crate::unique_under_locks).
+    fn free_large(&self, guard: &Guard) {
+        let _ = guard;
+    }
+
     /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least
     /// one unless the scan is at its end, and at most a leaf's worth, all read at one instant.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);

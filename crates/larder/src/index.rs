@@ -71,6 +71,11 @@ impl Index {
         }
     }
 
+    /// As `keyed`, for users who write it while they hold a lock of another index.
+    pub(crate) fn keyed_under_locks(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {
+        larder_index::unique_under_locks((!ordered).then(|| Terms(seed.clone()))).into()
+    }
+
     /// An empty index with one value a key, in the order of the keys, or of their hashes with this
     /// seed.
     pub(crate) fn keyed(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {

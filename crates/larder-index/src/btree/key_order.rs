@@ -21,6 +21,11 @@ impl KeyOrder {
     pub fn new(config: LeafConfig) -> Self {
         KeyOrder(BPlusTree::new(config))
     }
+
+    /// The same index, whose users hold locks of their own.
+    pub(crate) fn under_locks(self) -> Self {
+        KeyOrder(self.0.under_locks())
+    }
 }
 
 impl Unique for KeyOrder {
@@ -76,6 +81,10 @@ impl Unique for KeyOrder {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         self.0.update(guard, key.bytes, scratch, f)
+    }
+
+    fn free_large(&self, guard: &Guard) {
+        self.0.free_large(guard);
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {

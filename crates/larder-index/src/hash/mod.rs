@@ -279,6 +279,10 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         true
     }
 
+    fn free_large(&self, guard: &Guard) {
+        self.shared.free_large(guard);
+    }
+
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         crate::hash::scan::scan(self, guard, start, direction, batch);
     }

@@ -16,12 +16,15 @@
 //! 3. Each version owns one count of each handle in its value.
 //! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
 //!    the newest.
+//! 5. The versions of a key are written under the lock of its entry, or of the key, and only become
+//!    more. So the number of the newest, read before, is a lower bound.
 //!
 //! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
 //! deferred calls, and one of those may release a snapshot.
 
 use super::clock;
 use super::feed::{self, Aftermath, Feed};
+use super::filter::Filter;
 use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
 use crate::index::Index;
@@ -30,11 +33,12 @@ use crate::reclaim::reaper;
 use crate::store::Store;
 use crate::table::Table;
 use larder_index::sync::{point, Mutex};
-use larder_index::{Change, Guard, Key, Unique};
+use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
 use larder_term::object;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -47,13 +51,32 @@ const LARGE: usize = 1 << 16;
 /// An undo index of at most this many bytes is freed by whoever drops it.
 const SMALL: usize = 4096;
 
+thread_local! {
+    static RECORD: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with an empty buffer of the thread's.
+pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let is_small = |record: &Vec<u8>| record.capacity() <= SMALL;
+    with_spare(&RECORD, is_small, |record| {
+        record.clear();
+        f(record)
+    })
+}
+
+/// Undo records, and which keys have none.
+struct Undo {
+    index: Arc<dyn Unique>,
+    filter: Filter,
+}
+
 /// What a table's snapshots share.
 pub(crate) struct History {
     /// The objects as they are now.
     store: Store,
     /// None before the first version.
-    undo: OnceLock<Arc<dyn Unique>>,
-    /// How the undo index is made.
+    undo: OnceLock<Undo>,
+    /// How the undo index is made, and how the filter finds the keys of an ordered_set.
     seed: Seed,
     /// The newest live or pending snapshot's number; 0 if there is none.
     newest: AtomicU64,
@@ -184,10 +207,9 @@ impl History {
 
     /// Whether a key has changed since the snapshot with this number.
     pub(super) fn has_changed(&self, guard: &Guard, key: Key<'_>, number: u64) -> bool {
-        let mut record = Vec::new();
-        let undo = self.undo();
-        undo.is_some_and(|undo| undo.get(guard, key, &mut record))
-            && undo::newest(&record) >= number
+        self.undo_of(key).is_some_and(|undo| {
+            with_record(|record| undo.get(guard, key, record) && undo::newest(record) >= number)
+        })
     }
 
     /// Whether what is kept takes much memory.
@@ -208,12 +230,32 @@ impl History {
     /// The undo index, if there is a version.
     #[inline]
     pub(crate) fn undo(&self) -> Option<&dyn Unique> {
-        self.undo.get().map(|undo| &**undo)
+        self.undo.get().map(|undo| &*undo.index)
+    }
+
+    /// The undo index, if a key may have a version there.
+    #[inline]
+    pub(crate) fn undo_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
+        let undo = self.undo.get()?;
+        undo.filter
+            .may_have(self.filter_hash(key))
+            .then_some(&*undo.index)
+    }
+
+    #[inline]
+    fn filter_hash(&self, key: Key<'_>) -> u64 {
+        if self.store.index.is_ordered() {
+            self.seed.hash(key.bytes)
+        } else {
+            key.hash
+        }
     }
 
     /// Bytes that are kept for snapshots.
     pub(crate) fn kept(&self) -> usize {
-        self.undo().map_or(0, Unique::memory)
+        self.undo
+            .get()
+            .map_or(0, |undo| undo.index.memory() + undo.filter.memory())
     }
 
     /// How many snapshots are live.
@@ -293,16 +335,50 @@ impl History {
             .store(bounds.min().unwrap_or(PENDING), Ordering::SeqCst);
     }
 
+    /// Looks at the versions of a key that is about to be written, before its entry is locked: so
+    /// that what is looked at then is near. A lower bound of the number of the newest.
+    #[inline]
+    pub(crate) fn look_ahead(&self, guard: &Guard, key: Key<'_>) -> u64 {
+        // Ordering: Relaxed; whether there is a snapshot is looked at again under the lock.
+        if self.newest.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.newest_version(guard, key)
+    }
+
+    fn newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
+        let Some(undo) = self.undo.get() else {
+            return 0;
+        };
+        let hash = self.filter_hash(key);
+        if !undo.filter.may_have(hash) {
+            if !self.store.index.is_ordered() {
+                undo.index.prefetch(guard, &[key]);
+            }
+            return 0;
+        }
+        if !self.store.index.is_ordered() {
+            // The waits for both indexes' memory overlap.
+            self.store.index.prefetch(guard, &[key]);
+        }
+        let mut short = [0; SHORT];
+        match undo.index.get_short(guard, key, &mut short, None) {
+            Lookup::Short(len) => undo::newest(&short[..len]),
+            // A long record is looked at under the lock.
+            Lookup::Absent | Lookup::Long => 0,
+        }
+    }
+
     /// Adds a version under the key if a snapshot needs one (invariant 1). Called under the lock of
     /// the entry, before it is changed. `number` is the write's, which was read under the lock,
-    /// before. `write` appends the version with the number it is given.
-    /// The handles of versions that nobody needs any more go to `dropped`.
+    /// before; `ahead` is what `look_ahead` said. `write` appends the version with the number it is
+    /// given. The handles of versions that nobody needs any more go to `dropped`.
     #[inline]
     pub(crate) fn preserve(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        number: u64,
+        (number, ahead): (u64, u64),
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) {
@@ -311,24 +387,32 @@ impl History {
         // before one was pending, so that snapshot's readers wait for the lock, and it is part of
         // what they see.
         let newest = self.newest.load(Ordering::SeqCst);
-        if newest != 0 {
-            self.preserve_for(newest, guard, key, number, dropped, write);
+        // Invariant 5: of no snapshot, `newest` is 0.
+        if ahead < newest.min(number) {
+            self.preserve_for((newest, number), guard, key, dropped, write);
         }
     }
 
     fn preserve_for(
         &self,
-        newest: u64,
+        (newest, number): (u64, u64),
         guard: &Guard,
         key: Key<'_>,
-        number: u64,
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) {
-        let undo = self
-            .undo
-            .get_or_init(|| Index::keyed(self.store.index.is_ordered(), &self.seed));
-        undo.update(guard, key, &mut |record, scratch| {
+        let undo = self.undo.get_or_init(|| Undo {
+            index: Index::keyed_under_locks(self.store.index.is_ordered(), &self.seed),
+            filter: Filter::new(self.store.count.get()),
+        });
+        if !undo.filter.set(self.filter_hash(key)) {
+            // The key's first version.
+            return with_record(|record| {
+                write(number, record);
+                undo.index.put(guard, key, record, &mut |_| true);
+            });
+        }
+        let mut add = |record: Option<&[u8]>, scratch: &mut Vec<u8>| {
             let record = record.unwrap_or_default();
             if undo::newest(record) >= newest.min(number) {
                 return Change::Keep;
@@ -345,13 +429,19 @@ impl History {
                 }
             }
             Change::PutScratch
-        });
+        };
+        with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add));
     }
 
-    /// Gives back the counts of versions that were dropped, once no reader looks at them.
-    pub(crate) fn release_dropped(&self, guard: &Guard, dropped: Handles) {
+    /// Ends a write, when its locks are free: gives back the counts of versions that were dropped,
+    /// once no reader looks at them, and frees what is large.
+    #[inline]
+    pub(crate) fn end_write(&self, guard: &Guard, dropped: Handles) {
         if !dropped.is_empty() {
             reaper::release_later(guard, |list| raw::own_counts(dropped, list));
+        }
+        if let Some(undo) = self.undo() {
+            undo.free_large(guard);
         }
     }
 
@@ -381,13 +471,14 @@ impl Drop for History {
             return;
         };
         let unique = self.store.index.is_unique();
-        let bytes = undo.memory();
+        let bytes = undo.index.memory();
         let free = move || {
-            undo.free_some(&larder_index::pin(), 64, &mut |record| {
-                for (_, version) in Versions::of(record) {
-                    each_value(unique, version, &mut raw::release_value);
-                }
-            })
+            undo.index
+                .free_some(&larder_index::pin(), 64, &mut |record| {
+                    for (_, version) in Versions::of(record) {
+                        each_value(unique, version, &mut raw::release_value);
+                    }
+                })
         };
         if bytes <= SMALL {
             while !free() {}

@@ -10,26 +10,16 @@
 //!
 //! Invariant: the base is read before the overrides. A write puts its override before its change
 //! can be seen, so what the base shows of a later time is overridden when the overrides are read.
-//!
-//! # Steps of a scan
-//!
-//! 1. Read a batch of the base, which covers the positions up to its `resume`.
-//! 2. Read the overrides of those positions. If there are many, the batch ends behind one of them.
-//! 3. If there is none, the batch is what was read. Else merge: an entry whose key is overridden
-//!    gives way to the override's.
-//! 4. If nothing is left, go on behind the batch.
 
-use super::history::{History, Snapshot};
+use super::history::{with_record, History, Snapshot};
 use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{
-    Batch, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
+    Batch, Direction, Guard, Key, Lookup, Multi, Objects, Start, Stats, Unique, Updater, Values,
+    SHORT,
 };
 use larder_term::hash::Seed;
 use std::sync::{Arc, OnceLock};
-
-/// Once a batch has so many keys that are overridden, it ends.
-const MOST: usize = 64;
 
 /// What overrides an index.
 pub(crate) struct Overrides {
@@ -80,7 +70,7 @@ impl Overrides {
 
     /// The index of the overrides, if there is one.
     #[inline]
-    fn index(&self) -> Option<&dyn Unique> {
+    pub(super) fn index(&self) -> Option<&dyn Unique> {
         match &self.source {
             Source::Snapshot(snapshot) => snapshot.history.undo(),
             Source::History(history) => history.undo(),
@@ -95,33 +85,64 @@ impl Overrides {
 
     /// What a record of that index says; None if it overrides nothing.
     #[inline]
-    fn read<'r>(&self, record: &'r [u8]) -> Option<Override<'r>> {
+    pub(super) fn read<'r>(&self, record: &'r [u8]) -> Option<Override<'r>> {
         undo::as_of(record, self.number)
+    }
+
+    /// The index of the overrides, if it may have one of this key.
+    #[inline]
+    fn index_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
+        match &self.source {
+            Source::Snapshot(snapshot) => snapshot.history.undo_of(key),
+            Source::History(history) => history.undo_of(key),
+            Source::Writes(writes) => Some(&**writes),
+        }
     }
 
     /// Calls `f` with what overrides a key; None if nothing does.
     #[inline]
     fn with<R>(&self, guard: &Guard, key: Key<'_>, f: impl FnOnce(Option<Override<'_>>) -> R) -> R {
-        let Some(index) = self.index() else {
+        let Some(index) = self.index_of(key) else {
             return f(None);
         };
-        let mut record = Vec::new();
-        let there = index.get(guard, key, &mut record);
-        f(there.then(|| self.read(&record)).flatten())
+        let mut short = [0; SHORT];
+        match index.get_short(guard, key, &mut short, None) {
+            Lookup::Absent => f(None),
+            Lookup::Short(len) => f(self.read(&short[..len])),
+            Lookup::Long => with_record(|record| {
+                let there = index.get(guard, key, record);
+                f(there.then(|| self.read(record)).flatten())
+            }),
+        }
     }
 
-    fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+    pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         Key {
             bytes,
             hash: self.seed.as_ref().map_or(0, |seed| seed.hash(bytes)),
+        }
+    }
+
+    /// A hash of any key.
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        match &self.seed {
+            Some(seed) => seed.hash(key),
+            None => key.chunks(8).fold(0, |sum, bytes| {
+                let word = bytes
+                    .iter()
+                    .fold(0, |word, &byte| word << 8 | u64::from(byte));
+                (sum ^ word)
+                    .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                    .rotate_left(29)
+            }),
         }
     }
 }
 
 /// An index and what overrides it.
 pub(crate) struct Merged<I: ?Sized> {
-    base: Arc<I>,
-    overrides: Overrides,
+    pub(super) base: Arc<I>,
+    pub(super) overrides: Overrides,
     /// The number of entries, once it was asked for.
     len: OnceLock<usize>,
 }
@@ -154,8 +175,6 @@ pub(crate) trait Entries {
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8];
     /// Where a scan goes on behind all entries of a key.
     fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
-    /// Appends entry `i` of a batch to another.
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch);
     /// Appends the entries that override a key, in the direction of the scan.
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
 }
@@ -183,11 +202,6 @@ impl Entries for dyn Unique {
         if direction == Direction::Forward {
             out.push(0);
         }
-    }
-
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        let (key, value) = from.entry(i);
-        to.push(key, value);
     }
 
     fn push(&self, key: &[u8], value: Override<'_>, _: Direction, batch: &mut Batch) {
@@ -223,11 +237,6 @@ impl Entries for dyn Multi {
         }
     }
 
-    fn copy_entry(&self, from: &Batch, i: usize, to: &mut Batch) {
-        let (key, value) = from.entry(i);
-        self.push_entry(to, key, value, self.entry_number(from, i));
-    }
-
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch) {
         let mut push = |(number, value): (u64, &[u8])| self.push_entry(batch, key, value, number);
         match direction {
@@ -241,168 +250,7 @@ impl Entries for dyn Multi {
     }
 }
 
-/// A range of positions, in the direction of a scan.
-#[derive(Clone, Copy)]
-struct Range<'p> {
-    start: Start<'p>,
-    /// Where the scan goes on, if it does: at it forward, strictly before it backward.
-    resume: Option<&'p [u8]>,
-    direction: Direction,
-}
-
-impl Range<'_> {
-    /// Whether a position lies where the scan has come to.
-    fn has_begun(&self, position: &[u8]) -> bool {
-        match (self.start, self.direction) {
-            (Start::Edge, _) => true,
-            (Start::At(start), Direction::Forward) => position >= start,
-            (Start::Past(start), Direction::Forward) => position > start,
-            (Start::At(start), Direction::Backward) => position <= start,
-            (Start::Past(start), Direction::Backward) => position < start,
-        }
-    }
-
-    /// Whether a position is left to the batches that follow.
-    fn is_behind(&self, position: &[u8]) -> bool {
-        self.resume.is_some_and(|resume| match self.direction {
-            Direction::Forward => position >= resume,
-            Direction::Backward => position < resume,
-        })
-    }
-
-    /// Whether all positions that begin so are left to the batches that follow.
-    fn are_behind(&self, prefix: &[u8]) -> bool {
-        self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
-    }
-
-    /// Whether one position comes before another in the scan.
-    fn precedes(&self, one: &[u8], other: &[u8]) -> bool {
-        match self.direction {
-            Direction::Forward => one < other,
-            Direction::Backward => one > other,
-        }
-    }
-}
-
-/// A key that is overridden.
-struct Overridden {
-    /// What the positions of its entries begin with.
-    position: Vec<u8>,
-    key: Vec<u8>,
-    record: Vec<u8>,
-}
-
 impl<I: Entries + ?Sized> Merged<I> {
-    /// As `Unique::scan` and `Multi::scan`; see the module.
-    fn scan_merged(
-        &self,
-        guard: &Guard,
-        start: Start<'_>,
-        direction: Direction,
-        batch: &mut Batch,
-    ) {
-        let any_order = batch.any_order;
-        let mut resume = Vec::new();
-        let mut start = start;
-        loop {
-            // (1)
-            self.base.scan(guard, start, direction, batch);
-            // The entries are those of the snapshot, whatever becomes of the leaf.
-            batch.seen = None;
-            // (2)
-            let (overridden, cut) = self.overridden(guard, start, direction, batch);
-            if overridden.is_empty() {
-                break;
-            }
-            if batch.unordered {
-                // Read again, in order.
-                batch.any_order = false;
-                continue;
-            }
-            // (3)
-            if let Some(cut) = cut {
-                (batch.resume, batch.done) = (cut, false);
-            }
-            self.merge_batch(&overridden, start, direction, batch);
-            if !batch.is_empty() || batch.done {
-                break;
-            }
-            // (4)
-            std::mem::swap(&mut resume, &mut batch.resume);
-            start = match direction {
-                Direction::Forward => Start::At(&resume),
-                Direction::Backward => Start::Past(&resume),
-            };
-            batch.any_order = any_order;
-        }
-        batch.any_order = any_order;
-    }
-
-    /// The keys that are overridden from where a batch of the base begins up to where it ends, in
-    /// the order of the scan. If they are too many, where the batch has to end instead.
-    fn overridden(
-        &self,
-        guard: &Guard,
-        start: Start<'_>,
-        direction: Direction,
-        batch: &Batch,
-    ) -> (Vec<Overridden>, Option<Vec<u8>>) {
-        let mut found = Vec::new();
-        let Some(index) = self.overrides.index() else {
-            return (found, None);
-        };
-        let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
-        let mut read = Batch {
-            until: batch.until.clone(),
-            ..Batch::default()
-        };
-        // A key among whose objects the batch begins is overridden for it, too.
-        let mut next = match start {
-            Start::Edge => Start::Edge,
-            Start::At(position) => Start::At(self.base.key_position(position)),
-            Start::Past(position) => match self.base.key_position(position) {
-                key if key.len() == position.len() => Start::Past(key),
-                key => Start::At(key),
-            },
-        };
-        let mut resume = Vec::new();
-        loop {
-            index.scan(guard, next, direction, &mut read);
-            for i in 0..read.len() {
-                let (bytes, record) = read.entry(i);
-                if self.overrides.read(record).is_none() {
-                    continue;
-                }
-                let key = self.overrides.key(bytes);
-                let mut position = Vec::new();
-                index.position(key, &mut position);
-                if range.are_behind(&position) {
-                    return (found, None);
-                }
-                found.push(Overridden {
-                    position,
-                    key: bytes.to_vec(),
-                    record: record.to_vec(),
-                });
-                if found.len() == MOST {
-                    let mut cut = Vec::new();
-                    self.base.resume_behind(key, direction, &mut cut);
-                    // The batch of the base may end among the objects of this key.
-                    let sooner = range.is_behind(self.base.comparable(&cut));
-                    return (found, (!sooner).then_some(cut));
-                }
-            }
-            if read.done || range.are_behind(&read.resume) {
-                return (found, None);
-            }
-            std::mem::swap(&mut resume, &mut read.resume);
-            next = match direction {
-                Direction::Forward => Start::At(&resume),
-                Direction::Backward => Start::Past(&resume),
-            };
-        }
-    }
-
     /// The number of entries; counted once, if it stays.
     fn objects(&self) -> usize {
         if self.overrides.are_fixed() {
@@ -429,75 +277,6 @@ impl<I: Entries + ?Sized> Merged<I> {
             sum += batch.len();
         }
         sum
-    }
-
-    /// The range of a batch.
-    fn range<'p>(
-        &self,
-        start: Start<'p>,
-        direction: Direction,
-        resume: Option<&'p Vec<u8>>,
-    ) -> Range<'p> {
-        let comparable = |position| self.base.comparable(position);
-        Range {
-            start: match start {
-                Start::Edge => Start::Edge,
-                Start::At(position) => Start::At(comparable(position)),
-                Start::Past(position) => Start::Past(comparable(position)),
-            },
-            resume: resume.map(|resume| comparable(resume)),
-            direction,
-        }
-    }
-
-    /// Step 3: merges a batch of the base, which begins at `start`, with what overrides it.
-    fn merge_batch(
-        &self,
-        overridden: &[Overridden],
-        start: Start<'_>,
-        direction: Direction,
-        batch: &mut Batch,
-    ) {
-        let mut merged = Batch::default();
-        let resume = std::mem::take(&mut batch.resume);
-        let range = self.range(start, direction, (!batch.done).then_some(&resume));
-        let mut overridden = overridden.iter().peekable();
-        let mut position = Vec::new();
-        // A key's entries come together on either side.
-        for i in 0..batch.len() {
-            let key = self.overrides.key(batch.key(i));
-            self.base.entry_position(batch, i, key, &mut position);
-            let prefix = self.base.key_position(&position);
-            // What comes before the entry, or in its place.
-            while let Some(own) = overridden.next_if(|own| range.precedes(&own.position, prefix)) {
-                self.push_overriding(own, range, &mut merged);
-            }
-            let gives_way = overridden.peek().is_some_and(|own| own.position == prefix);
-            if !gives_way && !range.is_behind(&position) {
-                self.base.copy_entry(batch, i, &mut merged);
-            }
-        }
-        overridden.for_each(|own| self.push_overriding(own, range, &mut merged));
-        batch.bytes = merged.bytes;
-        batch.entries = merged.entries;
-        batch.resume = resume;
-    }
-
-    /// Appends the entries of a key that is overridden, as far as they belong to the batch.
-    fn push_overriding(&self, own: &Overridden, range: Range<'_>, merged: &mut Batch) {
-        let Some(value) = self.overrides.read(&own.record) else {
-            return;
-        };
-        let from = merged.len();
-        self.base.push(&own.key, value, range.direction, merged);
-        // A batch may begin and end among the objects of a key.
-        let (key, mut position) = (self.overrides.key(&own.key), Vec::new());
-        for i in (from..merged.len()).rev() {
-            self.base.entry_position(merged, i, key, &mut position);
-            if !range.has_begun(&position) || range.is_behind(&position) {
-                merged.entries.remove(i);
-            }
-        }
     }
 }
 
@@ -535,6 +314,33 @@ impl Unique for Merged<dyn Unique> {
         self.base.prefetch(guard, keys);
     }
 
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        let base = self.base.get_short(guard, key, out, long.as_deref_mut());
+        self.overrides.with(guard, key, |value| match value {
+            None => base,
+            Some(Override::Absent) => Lookup::Absent,
+            Some(Override::Value(value)) => match out.get_mut(..value.len()) {
+                Some(to) => {
+                    to.copy_from_slice(value);
+                    Lookup::Short(value.len())
+                }
+                None => {
+                    if let Some(long) = long {
+                        long.clear();
+                        long.extend_from_slice(value);
+                    }
+                    Lookup::Long
+                }
+            },
+        })
+    }
+
     /// A snapshot's table has no right to write.
     fn update<'v>(&self, _: &Guard, _: Key<'_>, _: &mut Updater<'_, 'v>) -> bool {
         debug_assert!(false, "a snapshot is written");
@@ -569,13 +375,12 @@ impl Unique for Merged<dyn Unique> {
 
 impl Multi for Merged<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
-        let mut own = Values::default();
-        self.base.read(guard, key, &mut own);
+        let before = values.len();
+        self.base.read(guard, key, values);
         self.overrides.with(guard, key, |value| {
-            let before = values.len();
-            match value {
-                None => own.iter().for_each(|value| values.push(value)),
-                Some(list) => Listed::of(list).for_each(|(_, value)| values.push(value)),
+            if let Some(list) = value {
+                values.truncate(before);
+                Listed::of(list).for_each(|(_, value)| values.push(value));
             }
             values.len() - before
         })

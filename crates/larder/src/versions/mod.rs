@@ -4,9 +4,10 @@
 //! |---|---|
 //! | `clock` | the numbers that say what comes before a snapshot and what after |
 //! | `undo` | undo records: what was under a key |
+//! | `filter` | which keys surely have no undo record |
 //! | `history` | the undo index of a store, and its live snapshots |
 //! | `watched` | the index of a table that has snapshots |
-//! | `merged` | the index of a snapshot |
+//! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
 //! | `snapshot` | taking and releasing snapshots |
 //! | `feed` | the queue of what changes in a table |
 //! | `subscription` | following a feed, alone or from a snapshot on |
@@ -45,9 +46,11 @@
 
 mod clock;
 mod feed;
+mod filter;
 mod history;
 mod key_locks;
 mod merged;
+mod scan;
 mod snapshot;
 mod subscription;
 mod transaction;

@@ -81,16 +81,27 @@ impl<I: ?Sized> Watched<I> {
 }
 
 /// What a write leaves to be done when its locks are given back.
-#[derive(Default)]
 struct After {
+    /// What `History::look_ahead` said.
+    ahead: u64,
     dropped: Handles,
     feed: Aftermath,
 }
 
 impl After {
+    /// For a write of this key that begins now.
+    #[inline]
+    fn begin(history: &History, guard: &Guard, key: Key<'_>) -> Self {
+        After {
+            ahead: history.look_ahead(guard, key),
+            dropped: Handles::default(),
+            feed: Aftermath::default(),
+        }
+    }
+
     #[inline]
     fn settle(self, history: &History, guard: &Guard) {
-        history.release_dropped(guard, self.dropped);
+        history.end_write(guard, self.dropped);
         history.feed().settle(self.feed);
     }
 }
@@ -107,9 +118,13 @@ impl Watched<dyn Unique> {
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // In this order: the clock, the snapshots, the followers (see `feed`).
         let number = clock::of_write();
-        let dropped = &mut after.dropped;
-        self.history
-            .preserve(guard, key, number, dropped, &mut |number, record| {
+        let (ahead, dropped) = (after.ahead, &mut after.dropped);
+        self.history.preserve(
+            guard,
+            key,
+            (number, ahead),
+            dropped,
+            &mut |number, record| {
                 let version = match old {
                     None => Override::Absent,
                     Some(value) => {
@@ -118,7 +133,8 @@ impl Watched<dyn Unique> {
                     }
                 };
                 undo::push(number, version, record);
-            });
+            },
+        );
         if early.unwrap_or_else(|| self.history.feed().is_followed()) {
             let change = Change::new(key.bytes, old, new);
             let changes = smallvec![change];
@@ -173,7 +189,7 @@ impl Unique for Watched<dyn Unique> {
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let _lock = self.lock(key);
-        let mut after = After::default();
+        let mut after = After::begin(&self.history, guard, key);
         let changed = self.index.update(guard, key, &mut |old, scratch| {
             let edit = f(old, scratch);
             let new = match edit {
@@ -199,7 +215,7 @@ impl Unique for Watched<dyn Unique> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let _lock = self.lock(key);
-        let mut after = After::default();
+        let mut after = After::begin(&self.history, guard, key);
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
             if puts {
@@ -213,7 +229,7 @@ impl Unique for Watched<dyn Unique> {
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let _lock = self.lock(key);
-        let mut after = After::default();
+        let mut after = After::begin(&self.history, guard, key);
         let was = self.index.remove(guard, key, &mut |old| {
             let removes = predicate(old);
             if removes && old.is_some() {
@@ -279,6 +295,8 @@ struct WatchedObjects<'a> {
     history: &'a History,
     guard: &'a Guard,
     key: Key<'a>,
+    /// What `History::look_ahead` said.
+    ahead: u64,
     dropped: &'a mut Handles,
     /// The write's number, once it has changed something.
     number: Option<u64>,
@@ -314,7 +332,7 @@ impl WatchedObjects<'_> {
         history.preserve(
             guard,
             self.key,
-            write_number,
+            (write_number, self.ahead),
             dropped,
             &mut |number, record| {
                 if objects.is_empty() {
@@ -439,13 +457,14 @@ impl Multi for Watched<dyn Multi> {
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _lock = self.lock(key);
-        let mut after = After::default();
+        let mut after = After::begin(&self.history, guard, key);
         self.index.update(guard, key, &mut |objects| {
             let mut objects = WatchedObjects {
                 objects,
                 history: &self.history,
                 guard,
                 key,
+                ahead: after.ahead,
                 dropped: &mut after.dropped,
                 number: None,
                 changes: None,

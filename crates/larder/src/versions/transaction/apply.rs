@@ -132,7 +132,7 @@ impl Transaction {
             history.preserve(
                 guard,
                 own,
-                clock::of_write(),
+                (clock::of_write(), 0),
                 &mut dropped,
                 &mut |number, record| {
                     let value = version.as_deref().map_or(Override::Absent, Override::Value);
@@ -140,7 +140,7 @@ impl Transaction {
                     undo::push(number, value, record);
                 },
             );
-            history.release_dropped(guard, dropped);
+            history.end_write(guard, dropped);
         }
     }
 

@@ -1,0 +1,414 @@
+//! How a merged index is scanned.
+//!
+//! # Steps of a scan
+//!
+//! 1. Read a batch of the base, which covers the positions up to its `resume`.
+//! 2. Read the overrides of those positions, one at first: mostly that lies behind them. If there
+//!    are many, the batch ends behind one of them.
+//! 3. If there is none, the batch is what was read. Else merge: an entry whose key is overridden
+//!    gives way to the override's. No other entry is copied or compared in order. A batch in any
+//!    order stays one.
+//! 4. If nothing is left, go on behind the batch.
+
+use super::merged::{Entries, Merged, Overrides};
+use larder_index::{with_spare, Batch, Direction, Guard, Start, Unique};
+use std::cell::Cell;
+
+/// Once a batch has so many keys that are overridden, it ends.
+const MOST: usize = 512;
+
+/// So many overrides are read at a time, where there is one.
+const FEW: usize = 16;
+
+/// The place of a key that was not found.
+const NOWHERE: Span = usize::MAX..usize::MAX;
+
+/// A range of positions, in the direction of a scan.
+#[derive(Clone, Copy)]
+struct Range<'p> {
+    start: Start<'p>,
+    /// Where the scan goes on, if it does: at it forward, strictly before it backward.
+    resume: Option<&'p [u8]>,
+    direction: Direction,
+}
+
+impl Range<'_> {
+    /// Whether a position lies where the scan has come to.
+    fn has_begun(&self, position: &[u8]) -> bool {
+        match (self.start, self.direction) {
+            (Start::Edge, _) => true,
+            (Start::At(start), Direction::Forward) => position >= start,
+            (Start::Past(start), Direction::Forward) => position > start,
+            (Start::At(start), Direction::Backward) => position <= start,
+            (Start::Past(start), Direction::Backward) => position < start,
+        }
+    }
+
+    /// Whether a position is left to the batches that follow.
+    fn is_behind(&self, position: &[u8]) -> bool {
+        self.resume.is_some_and(|resume| match self.direction {
+            Direction::Forward => position >= resume,
+            Direction::Backward => position < resume,
+        })
+    }
+
+    /// Whether all positions that begin so are left to the batches that follow.
+    fn are_behind(&self, prefix: &[u8]) -> bool {
+        self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
+    }
+}
+
+/// Where something lies in a buffer.
+type Span = std::ops::Range<usize>;
+
+/// A key that is overridden: spans of `Spare::bytes`.
+struct Overridden {
+    /// What the positions of its entries begin with.
+    position: Span,
+    key: Span,
+    record: Span,
+    /// Its entries in the batch of the base, or where they would be.
+    place: Span,
+}
+
+/// What a merge works with. Each thread keeps one.
+#[derive(Default)]
+struct Spare {
+    /// What was read of the overrides.
+    read: Batch,
+    /// The keys that are overridden, in the order of the scan.
+    found: Vec<Overridden>,
+    /// Their bytes.
+    bytes: Vec<u8>,
+    /// Numbers of `found`, from 1, by what `Spare::slot` says of the key; 0: none. A power of two.
+    slots: Vec<u16>,
+    /// The entries of the base's batch.
+    entries: Vec<(usize, usize, usize)>,
+    position: Vec<u8>,
+    resume: Vec<u8>,
+}
+
+/// What a thread keeps is moved when it is taken.
+#[derive(Default)]
+struct Boxed(Box<Spare>);
+
+/// A thread keeps no more bytes than this.
+const KEEP: usize = 256 << 10;
+
+thread_local! {
+    static SPARE: Cell<Option<Boxed>> = const { Cell::new(None) };
+}
+
+impl Spare {
+    fn is_small(&self) -> bool {
+        self.read.bytes.capacity() + self.bytes.capacity() <= KEEP
+    }
+
+    /// Where the search for a key begins: a hash, of which the low bits count.
+    #[inline]
+    fn slot(key: &[u8], overrides: &Overrides) -> usize {
+        let word = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));
+        // All of a short key; of a long one its hash, as many may have both ends in common.
+        let sum = match (word(key.first_chunk()), word(key.last_chunk())) {
+            (Some(first), Some(last)) if key.len() <= 16 => first ^ last.rotate_left(21),
+            (Some(_), _) => overrides.hash(key),
+            (None, _) => key.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
+        };
+        (sum.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
+    }
+
+    /// Notes where each key that was found is to be searched.
+    fn fill_slots(&mut self, overrides: &Overrides) {
+        let slots = (2 * self.found.len()).next_power_of_two();
+        self.slots.clear();
+        self.slots.resize(slots, 0);
+        for (i, own) in self.found.iter().enumerate() {
+            let mut at = Self::slot(&self.bytes[own.key.clone()], overrides) % slots;
+            while self.slots[at] != 0 {
+                at = (at + 1) % slots;
+            }
+            self.slots[at] = i as u16 + 1;
+        }
+    }
+
+    /// The number of a key that was found.
+    #[inline]
+    fn find(&self, key: &[u8], overrides: &Overrides) -> Option<usize> {
+        let last = self.slots.len() - 1;
+        let mut at = Self::slot(key, overrides) & last;
+        // At least half of the slots are free.
+        while let Some(i) = usize::from(self.slots[at]).checked_sub(1) {
+            if self.bytes[self.found[i].key.clone()] == *key {
+                return Some(i);
+            }
+            at = (at + 1) & last;
+        }
+        None
+    }
+}
+
+impl<I: Entries + ?Sized> Merged<I> {
+    /// As `Unique::scan` and `Multi::scan`; see the module.
+    pub(super) fn scan_merged(
+        &self,
+        guard: &Guard,
+        start: Start<'_>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) {
+        let any_order = batch.any_order;
+        let mut resume = Vec::new();
+        let mut start = start;
+        loop {
+            // (1)
+            self.base.scan(guard, start, direction, batch);
+            // The entries are those of the snapshot, whatever becomes of the leaf.
+            batch.seen = None;
+            let Some(index) = self.overrides.index() else {
+                break;
+            };
+            // (2), (3)
+            let merged = with_spare(
+                &SPARE,
+                |spare: &Boxed| spare.0.is_small(),
+                |Boxed(spare)| self.merge_batch(guard, index, (start, direction), batch, spare),
+            );
+            if !merged {
+                // Read again, in order.
+                batch.any_order = false;
+                continue;
+            }
+            if !batch.is_empty() || batch.done {
+                break;
+            }
+            // (4)
+            std::mem::swap(&mut resume, &mut batch.resume);
+            start = match direction {
+                Direction::Forward => Start::At(&resume),
+                Direction::Backward => Start::Past(&resume),
+            };
+            batch.any_order = any_order;
+        }
+        batch.any_order = any_order;
+    }
+
+    /// Steps 2 and 3 for a batch of the base that begins at `start`. False, and nothing was done,
+    /// if it has to be in order.
+    fn merge_batch(
+        &self,
+        guard: &Guard,
+        index: &dyn Unique,
+        (start, direction): (Start<'_>, Direction),
+        batch: &mut Batch,
+        spare: &mut Spare,
+    ) -> bool {
+        let cut = self.find_overridden(guard, index, (start, direction), batch, spare);
+        if spare.found.is_empty() {
+            return true;
+        }
+        if cut.is_some() && batch.unordered {
+            return false;
+        }
+        if let Some(cut) = cut {
+            (batch.resume, batch.done) = (cut, false);
+            self.cut_batch(direction, batch, &mut spare.position);
+        }
+        // (3)
+        spare.fill_slots(&self.overrides);
+        if batch.unordered {
+            let mut i = 0;
+            let Batch { bytes, entries, .. } = &mut *batch;
+            entries.retain(|&(key, value, _)| {
+                i += 1;
+                spare.find(&bytes[key..value], &self.overrides).is_none()
+            });
+        } else {
+            self.place_overridden(direction, batch, spare);
+            std::mem::swap(&mut batch.entries, &mut spare.entries);
+            batch.entries.clear();
+        }
+        let resume = std::mem::take(&mut batch.resume);
+        let range = self.range(start, direction, (!batch.done).then_some(&resume));
+        let mut from = 0;
+        let last = spare.found.len() - 1;
+        for (i, own) in spare.found.iter().enumerate() {
+            if !batch.unordered {
+                let before = &spare.entries[from..own.place.start];
+                batch.entries.extend_from_slice(before);
+                from = own.place.end;
+            }
+            let Some(value) = self.overrides.read(&spare.bytes[own.record.clone()]) else {
+                continue;
+            };
+            let (key, pushed) = (&spare.bytes[own.key.clone()], batch.len());
+            self.base.push(key, value, direction, batch);
+            // A batch may begin and end among the objects of a key, of its first and its last one.
+            if i == 0 || i == last {
+                let key = self.overrides.key(key);
+                for i in (pushed..batch.len()).rev() {
+                    self.base.entry_position(batch, i, key, &mut spare.position);
+                    let position = self.base.comparable(&spare.position);
+                    if !range.has_begun(position) || range.is_behind(position) {
+                        batch.entries.remove(i);
+                    }
+                }
+            }
+        }
+        if !batch.unordered {
+            batch.entries.extend_from_slice(&spare.entries[from..]);
+        }
+        batch.resume = resume;
+        true
+    }
+
+    /// Step 2: the keys that are overridden from where a batch of the base begins up to where it
+    /// ends, in the order of the scan. If they are too many, where the batch has to end instead.
+    fn find_overridden(
+        &self,
+        guard: &Guard,
+        index: &dyn Unique,
+        (start, direction): (Start<'_>, Direction),
+        batch: &Batch,
+        spare: &mut Spare,
+    ) -> Option<Vec<u8>> {
+        let Spare {
+            read,
+            found,
+            bytes,
+            position,
+            resume,
+            ..
+        } = spare;
+        found.clear();
+        bytes.clear();
+        read.until.clone_from(&batch.until);
+        read.want = 1;
+        let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
+        // A key among whose objects the batch begins is overridden for it, too.
+        let mut next = match start {
+            Start::Edge => Start::Edge,
+            Start::At(position) => Start::At(self.base.key_position(position)),
+            Start::Past(position) => match self.base.key_position(position) {
+                key if key.len() == position.len() => Start::Past(key),
+                key => Start::At(key),
+            },
+        };
+        loop {
+            index.scan(guard, next, direction, read);
+            for i in 0..read.len() {
+                let (key, record) = read.entry(i);
+                if self.overrides.read(record).is_none() {
+                    continue;
+                }
+                let indexed = self.overrides.key(key);
+                index.position(indexed, position);
+                if range.are_behind(position) {
+                    return None;
+                }
+                let mut keep = |part: &[u8]| {
+                    let from = bytes.len();
+                    bytes.extend_from_slice(part);
+                    from..bytes.len()
+                };
+                found.push(Overridden {
+                    position: keep(position),
+                    key: keep(key),
+                    record: keep(record),
+                    place: NOWHERE,
+                });
+                if found.len() == MOST {
+                    let mut cut = Vec::new();
+                    self.base.resume_behind(indexed, direction, &mut cut);
+                    // The batch of the base may end among the objects of this key.
+                    let sooner = range.is_behind(self.base.comparable(&cut));
+                    return (!sooner).then_some(cut);
+                }
+            }
+            if read.done || range.are_behind(&read.resume) {
+                return None;
+            }
+            // Where one is, others are.
+            read.want = FEW;
+            std::mem::swap(resume, &mut read.resume);
+            next = match direction {
+                Direction::Forward => Start::At(resume),
+                Direction::Backward => Start::Past(resume),
+            };
+        }
+    }
+
+    /// Drops the entries of a batch in order that lie behind its `resume`.
+    #[cold]
+    fn cut_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
+        let resume = std::mem::take(&mut batch.resume);
+        let range = self.range(Start::Edge, direction, Some(&resume));
+        let (mut low, mut high) = (0, batch.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            let key = self.overrides.key(batch.key(middle));
+            self.base.entry_position(batch, middle, key, position);
+            if range.is_behind(self.base.comparable(position)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        batch.entries.truncate(low);
+        batch.resume = resume;
+    }
+
+    /// Finds the entries of each overridden key in a batch in order, or where they would be.
+    fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut Spare) {
+        for i in 0..batch.len() {
+            if let Some(own) = spare.find(batch.key(i), &self.overrides) {
+                // A key's entries come together.
+                let place = &mut spare.found[own].place;
+                *place = place.start.min(i)..i + 1;
+            }
+        }
+        let mut from = 0;
+        for own in &mut spare.found {
+            if own.place == NOWHERE {
+                let position = &spare.bytes[own.position.clone()];
+                let (mut low, mut high) = (from, batch.len());
+                while low < high {
+                    let middle = (low + high) / 2;
+                    let key = self.overrides.key(batch.key(middle));
+                    let there = &mut spare.position;
+                    self.base.entry_position(batch, middle, key, there);
+                    let there = self.base.key_position(there);
+                    let precedes = match direction {
+                        Direction::Forward => there < position,
+                        Direction::Backward => there > position,
+                    };
+                    if precedes {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                own.place = low..low;
+            }
+            from = own.place.end;
+        }
+    }
+
+    /// The range of a batch.
+    fn range<'p>(
+        &self,
+        start: Start<'p>,
+        direction: Direction,
+        resume: Option<&'p Vec<u8>>,
+    ) -> Range<'p> {
+        let comparable = |position| self.base.comparable(position);
+        Range {
+            start: match start {
+                Start::Edge => Start::Edge,
+                Start::At(position) => Start::At(comparable(position)),
+                Start::Past(position) => Start::Past(comparable(position)),
+            },
+            resume: resume.map(|resume| comparable(resume)),
+            direction,
+        }
+    }
+}
