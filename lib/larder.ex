@@ -92,7 +92,7 @@ defmodule Larder do
   @spec info(table()) :: keyword() | :undefined
   defdelegate info(tab), to: :larder
 
-  @doc "One item of what is known of a table: `:size`, `:memory` (in words), `:type`, `:owner` ..."
+  @doc "One item of what is known of a table: `:size`, `:memory` (in words), `:snapshot`, `:owner` ..."
   @spec info(table(), atom()) :: term()
   defdelegate info(tab, item), to: :larder
 
@@ -107,6 +107,43 @@ defmodule Larder do
   @doc "Fixes a table for a traversal by `first/1` and `next/2`, or releases it."
   @spec safe_fixtable(table(), boolean()) :: true
   defdelegate safe_fixtable(tab, fix), to: :larder
+
+  # ---- as of one moment ----
+
+  @doc """
+  A snapshot of a table, or snapshots of a list of tables, all of one moment.
+
+  Every function that reads takes a snapshot in place of a table; those that write are an
+  `ArgumentError`. It belongs to the calling process, until `release/1` or that process's end.
+  Nothing is copied.
+
+      iex> tab = Larder.new(:pantry, [:public])
+      iex> Larder.insert(tab, {:flour, 3})
+      iex> before = Larder.snapshot(tab)
+      iex> Larder.insert(tab, {:flour, 2})
+      iex> Larder.lookup(before, :flour)
+      [flour: 3]
+      iex> Larder.diff(before, Larder.snapshot(tab))
+      [{:replace, {:flour, 3}, {:flour, 2}}]
+      iex> Larder.release(before)
+      true
+  """
+  @spec snapshot(table()) :: table()
+  @spec snapshot([table()]) :: [table()]
+  defdelegate snapshot(tabs), to: :larder
+
+  @doc "Ends a snapshot. Only its owner may."
+  @spec release(table()) :: true
+  defdelegate release(snapshot), to: :larder
+
+  @doc """
+  What differs between two snapshots of a table, in no order: `{:insert, new}`,
+  `{:replace, old, new}` and `{:delete, old}`. Keys that did not change are not read.
+  """
+  @spec diff(table(), table()) :: [
+          {:insert, tuple()} | {:replace, tuple(), tuple()} | {:delete, tuple()}
+        ]
+  defdelegate diff(old, new), to: :larder
 
   # ---- objects ----
 

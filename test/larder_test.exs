@@ -37,6 +37,23 @@ defmodule LarderTest do
     end
   end
 
+  test "snapshots of several tables at one moment" do
+    [orders, stock] = [table([:ordered_set]), table()]
+    Larder.insert(orders, {1, :flour})
+    Larder.insert(stock, {:flour, 3})
+    [before, left] = Larder.snapshot([orders, stock])
+    Larder.insert(orders, {2, :flour})
+    Larder.update_counter(stock, :flour, -1)
+    assert Larder.tab2list(before) == [{1, :flour}]
+    assert Larder.tab2list(left) == [flour: 3]
+    assert %{table: ^orders, number: n, age: age} = Larder.info(before, :snapshot)
+    assert is_integer(n) and is_integer(age)
+    assert_raise ArgumentError, ~r/snapshot/, fn -> Larder.insert(before, {3, :salt}) end
+    assert Larder.diff(before, Larder.snapshot(orders)) == [{:insert, {2, :flour}}]
+    assert Larder.release(left)
+    assert Larder.info(left) == :undefined
+  end
+
   test "tables on a structure of one's choice" do
     names = for %{name: name, types: types} <- Larder.structures(), :ordered_set in types, do: name
     assert :default in names and :avl in names

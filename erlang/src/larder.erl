@@ -25,7 +25,8 @@
 %% <li>Functions and options of newer releases are there on older ones:
 %%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
 %%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
-%% <li>lookup_many/2 and take_many/2 are new.</li>
+%% <li>lookup_many/2 and take_many/2 are new, and so are snapshot/1, release/1
+%%     and diff/2: tables as of one moment.</li>
 %% <li>A list that is inserted into a bag keeps its order, as in `ets' from
 %%     OTP 25.3 on.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
@@ -41,6 +42,7 @@
 -export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3,
          setopts/2,
          safe_fixtable/2, delete_all_objects/1]).
+-export([snapshot/1, release/1, diff/2]).
 -export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4,
          member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
@@ -58,7 +60,8 @@
          file2tab/2, tabfile_info/1, table/1, table/2, i/0, i/1, i/2, i/3, format_error/2]).
 
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
-              match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0]).
+              match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
+              snapshot/0, difference/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -76,6 +79,11 @@
                 | {decentralized_counters, boolean()} | {structure, structure()}.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
 %% What a table is built on; see structures/0.
+-type snapshot() :: tid().
+%% A table as of one moment; see snapshot/1.
+-type difference() :: {insert, New :: tuple()} | {replace, Old :: tuple(), New :: tuple()}
+                    | {delete, Old :: tuple()}.
+%% What differs between two snapshots; see diff/2.
 -type match_pattern() :: atom() | tuple().
 -type match_spec() :: [{match_pattern(), [term()], [term()]}].
 -type compiled_match_spec() :: reference().
@@ -184,8 +192,15 @@ info(Table) ->
     ?TRY(larder_info:all(Table), [Table]).
 
 %% @doc One item of what is known of a table: those of info/1, and `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats' and
-%% `binary'.
+%% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats', `binary',
+%% `snapshots', `snapshot_memory' and `snapshot'.
+%%
+%% `snapshots' is how many snapshots of the table live, and `snapshot_memory'
+%% how many bytes are kept for them. `snapshot' is `false' for a table that is
+%% none; for a snapshot it is a map: `table' is the table of which it was taken
+%% (`undefined' once that is gone), `number' grows from one snapshot to the
+%% next and is the same for those that were taken together, and `age' is in
+%% milliseconds.
 %%
 %% `binary' is always `[]': which binaries a table refers to is not kept.
 %% `stats' is a map of what the structure counts, such as leaves and splits.
@@ -218,6 +233,49 @@ safe_fixtable(Table, Fix) ->
 -spec delete_all_objects(table()) -> true.
 delete_all_objects(Table) ->
     ?TRY(larder_nif:delete_all_objects(Table), [Table]).
+
+%% ---- as of one moment ----
+
+%% @doc A snapshot of a table: the table as it is at this moment, for as long as
+%% the snapshot lives. Of a list of tables: a list of snapshots, in that order,
+%% all of one moment. Nothing is copied, and it takes the same short time
+%% whatever the tables' sizes.
+%%
+%% The snapshot is a table identifier. Every function that reads takes it, with
+%% the rights of the table: lookup/2, select/2 and the like, first/1 and next/2,
+%% foldl/3, info/2, tab2file/2, QLC. Those that write are `badarg'. It belongs to
+%% the calling process, and ends with release/1 or with that process. It stays
+%% when its table is emptied or deleted.
+%%
+%% Writers don't wait. While a table has snapshots, the first change of each key
+%% after a snapshot keeps what was there: so much memory, and about one more
+%% insert of time. `info(Snapshot, size)' counts the objects the first time.
+%%
+%% `badarg' for a snapshot, and for a table on a structure other than the usual.
+-spec snapshot(table()) -> snapshot();
+              ([table()]) -> [snapshot()].
+snapshot(Tables) when is_list(Tables) ->
+    ?TRY(larder_nif:snapshot(Tables), [Tables]);
+snapshot(Table) ->
+    [Snapshot] = ?TRY(larder_nif:snapshot([Table]), [Table]),
+    Snapshot.
+
+%% @doc Ends a snapshot, which only its owner can. What was kept for it alone is
+%% freed behind.
+-spec release(snapshot()) -> true.
+release(Snapshot) ->
+    ?TRY(larder_nif:release(Snapshot), [Snapshot]).
+
+%% @doc What has to be done to the first snapshot's objects to get the second's,
+%% both of one table, in no particular order. It takes the time of what changed
+%% between the two and since: unchanged keys are not read, unless
+%% delete_all_objects/1 came between the two.
+%%
+%% A key's object in a set or ordered_set that is another one is a `replace';
+%% objects of a bag are inserted and deleted.
+-spec diff(snapshot(), snapshot()) -> [difference()].
+diff(Old, New) ->
+    ?TRY(larder_nif:diff(Old, New), [Old, New]).
 
 %% ---- objects ----
 
@@ -558,8 +616,10 @@ from_dets(Table, Dets) ->
 to_dets(Table, Dets) ->
     larder_dets:to_dets(Table, Dets).
 
-%% @doc Writes a table to a file. A file of that name is replaced when the new
-%% one is whole.
+%% @doc Writes a table to a file, as it is at one moment of the call, whatever
+%% others do meanwhile. A file of that name is replaced when the new one is whole.
+%% (A table on a structure other than the usual is written as a traversal sees
+%% it.)
 -spec tab2file(table(), file:name()) -> ok | {error, term()}.
 tab2file(Table, File) ->
     larder_file:save(Table, File, []).

@@ -116,6 +116,9 @@ ask_ets(Reason, Function, Args, Cause) ->
         _:_ -> #{}
     end.
 
+%% A snapshot, whatever else is wrong.
+amend(_Function, _Args, read_only, _Words) ->
+    #{1 => <<"the table is a snapshot, which can't be written">>};
 %% update_element/4: a default that is no tuple explains the error, whatever
 %% the element specification looks like; with keypos or position it doesn't.
 amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
@@ -132,6 +135,15 @@ amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
                 Text -> #{4 => Text}
             end
     end;
+%% Snapshots.
+amend(snapshot, [Tables], Cause, Words) ->
+    snapshot_words(Tables, Cause, Words);
+amend(release, [_], not_snapshot, _Words) ->
+    #{1 => <<"not a snapshot">>};
+amend(release, [_], not_owner, _Words) ->
+    #{1 => <<"the calling process is not the owner of the snapshot">>};
+amend(diff, [Old, New], Cause, _Words) ->
+    diff_words(Old, New, Cause);
 %% A structure that doesn't grow.
 amend(_Function, [Tab | _], full, _Words) ->
     full_words(Tab);
@@ -153,6 +165,41 @@ amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
     end;
 amend(_Function, _Args, _Cause, Words) ->
     Words.
+
+snapshot_words(_Tables, is_snapshot, _Words) ->
+    #{1 => <<"a snapshot of a snapshot can't be taken">>};
+snapshot_words(_Tables, structure, _Words) ->
+    #{1 => <<"the table is on a structure that has no snapshots">>};
+snapshot_words(Tables, _Cause, Words) when is_list(Tables) ->
+    try [Table || Table <- Tables, table_words(Table) =/= none] of
+        [] -> #{};
+        [Table | _] -> #{1 => io_lib:format("~tp: ~ts", [Table, table_words(Table)])}
+    catch
+        _:_ -> Words#{1 => <<"not a list of tables">>}
+    end;
+snapshot_words(_Table, _Cause, Words) ->
+    Words.
+
+diff_words(_Old, _New, other_table) ->
+    #{general => <<"the snapshots are of different tables">>};
+diff_words(Old, New, not_snapshot) ->
+    maps:from_list([{N, <<"not a snapshot">>} || {N, Table} <- [{1, Old}, {2, New}],
+                                                 not is_snapshot(Table)]);
+diff_words(Old, New, _Cause) ->
+    maps:from_list([{N, table_words(Table)} || {N, Table} <- [{1, Old}, {2, New}],
+                                               table_words(Table) =/= none]).
+
+is_snapshot(Table) ->
+    is_map(catch larder:info(Table, snapshot)).
+
+%% What is wrong with a table that can't be read; none if nothing is.
+table_words(Table) ->
+    try larder:member(Table, key) of
+        _ -> none
+    catch
+        error:badarg:Stack ->
+            maps:get(1, ask_ets(badarg, member, [Table, key], cause(element(4, hd(Stack)))), none)
+    end.
 
 full_words(Tab) ->
     try {larder:info(Tab, structure), larder:info(Tab, stats)} of

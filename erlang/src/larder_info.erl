@@ -29,6 +29,7 @@ item(Table, node) -> made(larder_nif:info(Table, type), fun(_) -> node() end);
 item(Table, binary) -> made(larder_nif:info(Table, type), fun(_) -> [] end);
 item(Table, stats) -> made(larder_nif:info(Table, stats), fun stats/1);
 item(Table, safe_fixed) -> made(larder_nif:info(Table, safe_fixed), fun safe_fixed/1);
+item(Table, snapshot) -> made(larder_nif:info(Table, snapshot), fun snapshot/1);
 item(Table, safe_fixed_monotonic_time) ->
     made(larder_nif:info(Table, safe_fixed), fun safe_fixed_monotonic_time/1);
 item(Table, Item) -> larder_nif:info(Table, Item).
@@ -47,6 +48,11 @@ safe_fixed_monotonic_time(false) ->
     false;
 safe_fixed_monotonic_time({Monotonic, _System, By}) ->
     {erlang:convert_time_unit(Monotonic, nanosecond, native), By}.
+
+snapshot(false) ->
+    false;
+snapshot({Table, Number, Age}) ->
+    #{table => Table, number => Number, age => Age}.
 
 stats({{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, More}) ->
     maps:merge(#{leaves => Leaves, inner_nodes => InnerNodes, depth => Depth, splits => Splits,

@@ -55,6 +55,9 @@
          is_compiled/1,
          run/3,
          test/2,
+         snapshot/1,
+         release/1,
+         diff/2,
          save/4,
          load_table/3,
          file_header/1,
@@ -118,6 +121,9 @@ compile(_Spec) -> ?STUB.
 is_compiled(_Term) -> ?STUB.
 run(_Terms, _Program, _Done) -> ?STUB.
 test(_Term, _Spec) -> ?STUB.
+snapshot(_Tables) -> ?STUB.
+release(_Snapshot) -> ?STUB.
+diff(_Old, _New) -> ?STUB.
 save(_Table, _Path, _Sync, _Extra) -> ?STUB.
 load_table(_Path, _Verify, _NewAtoms) -> ?STUB.
 file_header(_Path) -> ?STUB.

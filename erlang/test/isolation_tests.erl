@@ -30,7 +30,7 @@
 %% The rows -------------------------------------------------------------------------------------
 
 %% A world is what a call may need: `tab' the id or name, `conts' continuations of the owner by
-%% function, `handle' the owner's QLC handle, `dets' an open dets table, `dir' a folder.
+%% function, `snapshot' one of the table, `handle' the owner's QLC handle, `dets' an open dets table, `dir' a folder.
 rows() ->
     tables() ++ objects() ++ keys() ++ queries() ++ whole() ++ without().
 
@@ -44,7 +44,10 @@ tables() ->
      {{give_away, 3}, owner, fun(W) -> [t(tab, W), maps:get(other, W), gift] end},
      {{setopts, 2}, owner, fun(W) -> [t(tab, W), {heir, self(), mine}] end},
      {{safe_fixtable, 2}, read, fun(W) -> [t(tab, W), true] end},
-     {{delete_all_objects, 1}, write, fun t/1}].
+     {{delete_all_objects, 1}, write, fun t/1},
+     {{snapshot, 1}, read, fun t/1},
+     {{release, 1}, owner, fun(W) -> [maps:get(snapshot, W)] end},
+     {{diff, 2}, read, snapshots()}].
 
 objects() ->
     [{{insert, 2}, write, fun(W) -> [t(tab, W), {k1, 7, x}] end},
@@ -125,6 +128,9 @@ native_rows() ->
      Named(setopts, owner, fun(W) -> [t(tab, W), {protection, public}] end),
      Named(safe_fixtable, read, fun(W) -> [t(tab, W), true] end),
      Named(delete_all_objects, write, fun t/1),
+     Named(snapshot, read, fun(W) -> [[t(tab, W)]] end),
+     Named(release, owner, fun(W) -> [maps:get(snapshot, W)] end),
+     Named(diff, read, snapshots()),
      Named(guard_of_next, anyone, fun(W) -> [t(tab, W), maps:get(other, W)] end),
      Named(info, anyone, fun(W) -> [t(tab, W), stats] end),
      Named(info_list, anyone, fun(W) -> [t(tab, W), [size, owner, memory]] end),
@@ -171,6 +177,7 @@ native_without() ->
 t(W) -> [t(tab, W)].
 t(Key, W) -> maps:get(Key, W).
 key() -> fun(W) -> [t(tab, W), k1] end.
+snapshots() -> fun(W) -> [maps:get(snapshot, W), maps:get(snapshot, W)] end.
 continuation(F) -> fun(W) -> [maps:get(F, maps:get(conts, W))] end.
 file(Name, W) -> filename:join(maps:get(dir, W), Name).
 
@@ -306,7 +313,8 @@ world(M, Tab) ->
                          select => Next(M:select(Tab, ?ALL, 1)),
                          select_reverse => Next(M:select_reverse(Tab, ?ALL, 1))}},
     case M of
-        larder -> World#{fold => larder_nif:fold_first(Tab, forward)};
+        larder -> World#{fold => larder_nif:fold_first(Tab, forward),
+                         snapshot => larder:snapshot(Tab)};
         _ -> World
     end.
 

@@ -183,6 +183,7 @@ pub fn cause(error: &Error) -> Known {
     match error {
         Error::NoTable => atoms::ID,
         Error::Access => atoms::ACCESS,
+        Error::ReadOnly => atoms::READ_ONLY,
         Error::BadKey => atoms::BADKEY,
         Error::Keypos => atoms::KEYPOS,
         Error::Position => atoms::POSITION,

@@ -118,6 +118,10 @@ natives! {
     is_compiled(Term) => spec::is_compiled;
     run(Terms, Program, Done) => spec::run;
     test(Term, Spec) => spec::test;
+    snapshot(Tables) => snapshot::snapshot;
+    release(Snapshot) => snapshot::release;
+    diff(Old, New) => snapshot::diff;
+    diff_more => snapshot::diff_more;
     save(Table, Path, Sync, Extra) => files::save @ sys::DIRTY_IO;
     load_table(Path, Verify, NewAtoms) => files::load_table @ sys::DIRTY_IO;
     file_header(Path) => files::file_header @ sys::DIRTY_IO;

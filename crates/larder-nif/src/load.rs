@@ -57,6 +57,7 @@ fn open_resources(env: *mut Env) -> bool {
         && ops::insert::INSERTIONS.open(env, c"larder_insertion", None)
         && ops::select::SCANS.open(env, c"larder_scan", None)
         && ops::transaction::TRANSACTIONS.open(env, c"larder_transaction", None)
+        && ops::snapshot::DIFFS.open(env, c"larder_diff", None)
         && ops::spec::PROGRAMS.open(env, c"larder_program", None)
 }
 

@@ -108,7 +108,8 @@ pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};
 pub use versions::{
-    FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Turn, Waker, Wishes,
+    DiffJob, Difference, FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Turn,
+    Waker, Wishes,
 };
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};

@@ -74,8 +74,25 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
             atoms::to_word(call.env, name.unwrap_or(larder_term::atoms::UNDEFINED))
         }
         _ if is(atoms::STATS) => stats(call, table),
+        _ if is(atoms::SNAPSHOT) => snapshot(call, table),
+        _ if is(atoms::SNAPSHOTS) => int(table.snapshots().0),
+        _ if is(atoms::SNAPSHOT_MEMORY) => int(table.snapshots().1),
         _ => return Err(BADARG),
     })
+}
+
+/// {Table | undefined, Number, AgeMs} | false.
+fn snapshot(call: &Call<'_>, table: &Table) -> Word {
+    let Some(of) = table.snapshot_info() else {
+        return atoms::FALSE.word();
+    };
+    let source = table
+        .snapshot_source()
+        .map_or(atoms::UNDEFINED.word(), |source| {
+            tables::term(call.env, &source)
+        });
+    let age = i64::try_from(of.age.as_millis()).unwrap_or(i64::MAX);
+    call.tuple(&[source, call.int(of.number as i64), call.int(age)])
 }
 
 /// The heir, if there is one that lives.

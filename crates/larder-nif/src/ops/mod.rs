@@ -12,6 +12,7 @@
 //! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
 //! | [`transaction`] | transactions |
 //! | [`files`] | saving and loading |
+//! | [`snapshot`] | snapshots, and what differs between two |
 
 pub mod admin;
 pub mod files;
@@ -21,6 +22,7 @@ pub mod key_batch;
 pub mod options;
 pub mod select;
 pub mod single;
+pub mod snapshot;
 pub mod spec;
 pub mod structures;
 pub mod transaction;

@@ -206,6 +206,9 @@ known! {
     PROTECTION "protection",
     WAIT "wait", VIEW "view",
     SIZE "size", MEMORY "memory", NAME "name", FIXED "fixed", SAFE_FIXED "safe_fixed", STATS "stats",
+    READ_ONLY "read_only", NOT_SNAPSHOT "not_snapshot", IS_SNAPSHOT "is_snapshot", OTHER_TABLE "other_table",
+    SNAPSHOT "snapshot", SNAPSHOTS "snapshots", SNAPSHOT_MEMORY "snapshot_memory",
+    INSERT "insert", REPLACE "replace", DELETE "delete",
 }
 
 impl Known {

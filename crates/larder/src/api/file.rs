@@ -12,7 +12,8 @@ impl Table {
     /// Writes the table to a file, in place of what is there: the old file stays until the new one
     /// is whole, and on the disk.
     ///
-    /// What others do meanwhile may be in the file or not, as in a scan.
+    /// The file has the table as of one moment of the call, whatever others do meanwhile. Of a
+    /// table on a structure of the studies it has what a scan sees.
     ///
     /// # Errors
     /// `File` with what the system said, `NoTable`.
@@ -22,7 +23,15 @@ impl Table {
             node: NodeName::NONE,
             extra: Vec::new(),
         };
-        let mut job = SaveJob::begin(self.engine_table(), self.me(), path.as_ref(), options)?;
+        let begin = || {
+            SaveJob::begin(
+                self.engine_table(),
+                self.me(),
+                path.as_ref(),
+                options.clone(),
+            )
+        };
+        let mut job = self.patiently(begin)?;
         while self.patiently(|| job.step(&mut Budget::unlimited()))? == Step::More {}
         Ok(())
     }

@@ -12,8 +12,9 @@
 //! object that makes it full; one that is larger than its length field holds fails the save.
 //!
 //! A file is written under a temporary name in the same folder and renamed when it is complete:
-//! what was there before is replaced by a good file or not at all. What is saved is what a scan
-//! sees (see [`crate::scan`]): no snapshot, unless nobody writes.
+//! what was there before is replaced by a good file or not at all. What is saved is the table as of
+//! the moment at which the save began (see `crate::versions`). A table on a structure of the studies
+//! has no snapshots: of it, what a scan sees is saved (see [`crate::scan`]).
 
 mod format;
 mod load;

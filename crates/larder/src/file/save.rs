@@ -33,7 +33,10 @@ pub struct SaveOptions {
 /// A save under way. Dropped before it is done, it leaves no file of its own, and what was there
 /// before as it was.
 pub struct SaveJob {
+    /// The table, which has to live until the end.
     table: Arc<Table>,
+    /// What is saved: a snapshot of the table, or itself if it can have none.
+    objects_of: Arc<Table>,
     options: SaveOptions,
     cursor: Cursor,
     batch: Batch,
@@ -51,10 +54,12 @@ struct FileWriter {
 }
 
 impl SaveJob {
-    /// Begins to save the table to the file at `path`.
+    /// Begins to save the table to the file at `path`, as it is at this moment. A table on a
+    /// structure of the studies is saved as a scan sees it.
     ///
     /// # Errors
-    /// `NoTable`, `Access` (the right to read is needed), `File` if the file can't be made.
+    /// `NoTable`, `Access` (the right to read is needed), `Busy` (a list is being inserted), `File`
+    /// if the file can't be made.
     pub fn begin(
         table: &Arc<Table>,
         who: OwnerId,
@@ -63,6 +68,11 @@ impl SaveJob {
     ) -> Result<SaveJob, Error> {
         // The right is asked for once: a save that has begun goes on if it is taken back.
         table.check_read(who)?;
+        let objects_of = if table.check_watchable().is_ok() {
+            table.unlisted_snapshot()?
+        } else {
+            Arc::clone(table)
+        };
         // Name and rights may have changed since the table was made. The file has those of now.
         let mut kept = table.options().clone();
         kept.access = table.access();
@@ -79,8 +89,9 @@ impl SaveJob {
         let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
         Ok(SaveJob {
-            cursor: Cursor::new(table, None, Direction::Forward),
+            cursor: Cursor::new(&objects_of, None, Direction::Forward),
             table: Arc::clone(table),
+            objects_of,
             options,
             batch: Batch::default(),
             output,
@@ -95,6 +106,9 @@ impl SaveJob {
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         if self.output.renamed {
             return Ok(Step::Done);
+        }
+        if !self.table.is_alive() {
+            return Err(Error::NoTable);
         }
         loop {
             if !self.chunk(budget)? {
@@ -142,16 +156,15 @@ impl SaveJob {
         // Pinned for one leaf's objects only: a save may take minutes, and nothing that others
         // delete meanwhile is kept for it.
         let guard = larder_index::pin();
-        let op = self.table.begin(&guard)?;
-        let usable = self
-            .cursor
-            .fill(&self.table, &op, (0, false), &mut self.batch);
+        let table = &self.objects_of;
+        let op = table.begin(&guard)?;
+        let usable = self.cursor.fill(table, &op, (0, false), &mut self.batch);
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         for i in 0..usable {
             let (key, value) = (self.batch.key(i), self.batch.value(i));
             // The batch is a copy: its values' handles are good as long as the guard is, so their
             // bytes are written before it goes.
-            let object = raw::view(key, value, self.table.keypos(), &mut plain);
+            let object = raw::view(key, value, table.keypos(), &mut plain);
             tuple.clear();
             object.to_tuple(&mut tuple);
             if chunks.last().is_none_or(FileChunk::is_full) {

@@ -12,6 +12,7 @@
 //!    was acquired and a table that died since (1) are all seen there, before anything is changed;
 //!    then the write begins anew.
 
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::raw::Loaded;
 use crate::store::Store;
@@ -165,13 +166,16 @@ impl Table {
     /// As `size`, at a moment when no list is half inserted and the table is not being emptied.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`.
+    /// `NoTable`; `Busy`, also while the objects of a snapshot are being counted: each call does a
+    /// slice of that.
     pub fn settled_size(&self) -> Result<usize, Error> {
         let guard = larder_index::pin();
         // The state word alone doesn't tell that the latch was held and is free again.
         let acquisitions = self.latch.acquisitions();
         let op = self.begin(&guard)?;
-        let size = op.store.size();
+        let Some(size) = self.size_of(op.store, &mut Budget::scan()) else {
+            return Err(Error::Busy);
+        };
         // Ordering: the counts come before what follows.
         std::sync::atomic::fence(Ordering::Acquire);
         if self.latch.acquisitions() == acquisitions && self.state.holds(op.state, &guard) {

@@ -1,6 +1,7 @@
 //! Objects by the number of a slot.
 
 use super::begin::Operation;
+use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -37,7 +38,7 @@ impl Table {
         let op = self.begin(&guard)?;
         // The number of slots follows from the size at this moment: a caller that goes from slot to
         // slot while others write may meet an object twice, or not.
-        let slots = self.slots(&op);
+        let slots = self.slots(&op)?;
         if i >= slots {
             return if i == slots {
                 Ok(Slot::End)
@@ -54,13 +55,14 @@ impl Table {
         })
     }
 
-    fn slots(&self, op: &Operation<'_>) -> usize {
-        let size = op.store.size();
-        if self.kind().is_ordered() {
+    fn slots(&self, op: &Operation<'_>) -> Result<usize, Error> {
+        let size = self.size_of(op.store, &mut Budget::scan());
+        let size = size.ok_or(Error::Busy)?;
+        Ok(if self.kind().is_ordered() {
             size
         } else {
             (size / SLOT_LOAD).next_power_of_two().min(1 << 40)
-        }
+        })
     }
 
     /// Visits the i-th object of an ordered_set.

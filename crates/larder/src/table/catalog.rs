@@ -119,7 +119,8 @@ impl Table {
 
     /// Whether the table is one of its own, and no view of another.
     fn check_whole(&self) -> Result<(), Error> {
-        self.view.map_or(Ok(()), |view| Err(view.why_fixed()))
+        let view = self.view.as_ref();
+        view.map_or(Ok(()), |view| Err(view.why_fixed()))
     }
 
     /// Whether the table lives and has the name by which it was called, if it was.

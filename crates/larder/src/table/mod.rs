@@ -9,6 +9,7 @@ mod owners;
 mod registry;
 
 use crate::batch::BatchLatch;
+use crate::budget::Budget;
 use crate::change_stamp::ChangeStamp;
 use crate::error::Error;
 use crate::fixation::Fixation;
@@ -347,7 +348,7 @@ impl Table {
         let access = self.access.load(Ordering::Relaxed);
         let is_public = access == Access::Public as u8;
         if !is_public && (access >= READ_ONLY || self.owner() != who.owner()) {
-            let read_only = self.view.map(|view| view.why_read_only());
+            let read_only = self.view.as_ref().map(|view| view.why_read_only());
             return self.refuse(read_only.unwrap_or(Error::Access));
         }
         Ok(())
@@ -377,9 +378,11 @@ impl Table {
     }
 
     /// The number of objects; 0 for a dead table. Counts every operation that returned before;
-    /// O(1).
+    /// O(1), but for a snapshot, which is read from end to end the first time.
     pub fn size(&self) -> usize {
-        self.store(&larder_index::pin()).map_or(0, |s| s.size())
+        let guard = larder_index::pin();
+        let size = |store| self.size_of(store, &mut Budget::unlimited());
+        self.store(&guard).and_then(size).unwrap_or(0)
     }
 
     /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept

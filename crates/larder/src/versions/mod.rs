@@ -9,6 +9,8 @@
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
 //! | `snapshot` | taking and releasing snapshots |
+//! | `count` | the number of a snapshot's objects |
+//! | `diff` | what differs between two snapshots |
 //! | `feed` | the queue of what changes in a table |
 //! | `subscription` | following a feed, alone or from a snapshot on |
 //!
@@ -45,6 +47,8 @@
 //! without snapshots has none, and pays for none.
 
 mod clock;
+mod count;
+mod diff;
 mod feed;
 mod filter;
 mod history;
@@ -58,6 +62,7 @@ mod undo;
 mod watched;
 
 pub(crate) use clock::CommitNumber;
+pub use diff::{DiffJob, Difference};
 pub(crate) use feed::Feed;
 pub use feed::Waker;
 pub(crate) use history::History;

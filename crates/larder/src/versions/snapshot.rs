@@ -4,30 +4,57 @@
 //! taken of. It can't be written. It belongs to the owner who took it.
 
 use super::clock;
+use super::count::Count;
 use super::history::{History, Snapshot};
 use super::merged::{merge, Overrides};
+use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::{OwnerId, TableId};
-use crate::options::Access;
+use crate::options::{Access, Options};
 use crate::store::Store;
 use crate::structures::DEFAULT;
 use crate::table::Table;
 use larder_index::Guard;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// What a table that shows another knows of itself.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct ViewOf {
     pub(crate) table: TableId,
     /// Whether it can be written.
     pub(crate) writes: bool,
-    /// Of a snapshot, its number and when it was taken; None for a transaction's view.
-    snapshot: Option<(u64, Instant)>,
+    /// None for a transaction's view.
+    pub(super) snapshot: Option<SnapshotOf>,
+}
+
+/// What a table that is a snapshot knows of itself.
+pub(crate) struct SnapshotOf {
+    /// The table of which it was taken.
+    pub(super) source: Weak<Table>,
+    /// Held by the snapshot's index alone, and released with it.
+    pub(super) history: Weak<History>,
+    pub(super) number: u64,
+    taken: Instant,
+    count: Count,
 }
 
 impl ViewOf {
+    /// A snapshot of a table.
+    fn snapshot(source: &Arc<Table>, snapshot: &Snapshot) -> Self {
+        ViewOf {
+            table: source.id(),
+            writes: false,
+            snapshot: Some(SnapshotOf {
+                source: Arc::downgrade(source),
+                history: Arc::downgrade(&snapshot.history),
+                number: snapshot.number(),
+                taken: Instant::now(),
+                count: Count::default(),
+            }),
+        }
+    }
+
     /// A transaction's view of a table.
     pub(crate) fn transaction(table: TableId, writes: bool) -> Self {
         ViewOf {
@@ -95,39 +122,39 @@ impl Engine {
             table.check_read(who)?;
         }
         let snapshots = cut_after(tables, before)?;
-        let taken = Instant::now();
         tables
             .iter()
             .zip(snapshots)
-            .map(|(table, snapshot)| self.list_snapshot(table, snapshot, taken, who))
+            .map(|(table, snapshot)| self.list_snapshot(table, snapshot, who))
             .collect()
     }
 
     /// Makes a table of a snapshot.
     fn list_snapshot(
         &self,
-        source: &Table,
+        source: &Arc<Table>,
         snapshot: Snapshot,
-        taken: Instant,
         who: OwnerId,
     ) -> Result<Arc<Table>, Error> {
-        let of = ViewOf {
-            table: source.id(),
-            writes: false,
-            snapshot: Some((snapshot.number(), taken)),
-        };
-        let mut options = source.options().clone();
-        (options.named, options.heir) = (false, None);
-        options.name = source.name();
-        options.access = match source.access() {
-            Access::Private => Access::Private,
-            Access::Public | Access::Protected => Access::Protected,
-        };
+        let of = ViewOf::snapshot(source, &snapshot);
+        let options = options(source);
         let objects = (source.seed.clone(), store(source, snapshot));
         self.add((false, options.name), who, |id, catalog| {
             Table::of_view(id, options, who, catalog, objects, of)
         })
     }
+}
+
+/// The options of a snapshot of a table.
+fn options(source: &Table) -> Options {
+    let mut options = source.options().clone();
+    (options.named, options.heir) = (false, None);
+    options.name = source.name();
+    options.access = match source.access() {
+        Access::Private => Access::Private,
+        Access::Public | Access::Protected => Access::Protected,
+    };
+    options
 }
 
 /// The store of a snapshot of a table.
@@ -221,7 +248,7 @@ impl Table {
     ///
     /// # Errors
     /// `TableType`.
-    pub(super) fn check_watchable(&self) -> Result<(), Error> {
+    pub(crate) fn check_watchable(&self) -> Result<(), Error> {
         if self.options().structure != DEFAULT || self.view.is_some() {
             return Err(Error::TableType);
         }
@@ -265,20 +292,55 @@ impl Table {
             .is_some_and(|own| Arc::ptr_eq(own, history)))
     }
 
+    /// A snapshot of the table that is listed nowhere, for the library's own use. It is released
+    /// when it is dropped.
+    ///
+    /// # Errors
+    /// As of `Engine::snapshot`, but for rights.
+    pub(crate) fn unlisted_snapshot(self: &Arc<Self>) -> Result<Arc<Table>, Error> {
+        let snapshot = cut(&[self])?.pop().ok_or(Error::NoTable)?;
+        let of = ViewOf::snapshot(self, &snapshot);
+        let objects = (self.seed.clone(), store(self, snapshot));
+        let (id, owner, options) = (self.id(), self.owner(), options(self));
+        let table = Table::of_view(id, options, owner, Weak::new(), objects, of);
+        Ok(Arc::new(table))
+    }
+
+    /// The number of objects in the table's store. O(1), but for a snapshot, whose objects are
+    /// counted the first time: None if the budget is used up before that is done. Then the next
+    /// call goes on.
+    pub(crate) fn size_of(&self, store: &Store, budget: &mut Budget) -> Option<usize> {
+        match self.snapshot_of() {
+            Some(of) => of.count.go_on(&store.index, budget),
+            None => Some(store.size()),
+        }
+    }
+
+    /// What the table knows of itself if it is a snapshot.
+    pub(super) fn snapshot_of(&self) -> Option<&SnapshotOf> {
+        self.view.as_ref()?.snapshot.as_ref()
+    }
+
     /// Whether the table is a snapshot of another.
     pub fn is_snapshot(&self) -> bool {
-        self.view.is_some_and(|view| view.snapshot.is_some())
+        self.snapshot_of().is_some()
     }
 
     /// Figures of a table that is a snapshot; None for another.
     pub fn snapshot_info(&self) -> Option<SnapshotInfo> {
-        let view = self.view?;
-        let (number, taken) = view.snapshot?;
+        let view = self.view.as_ref()?;
+        let of = view.snapshot.as_ref()?;
         Some(SnapshotInfo {
             table: view.table,
-            number,
-            age: taken.elapsed(),
+            number: of.number,
+            age: of.taken.elapsed(),
         })
+    }
+
+    /// The table of which this one is a snapshot, if it is one and that table lives.
+    pub fn snapshot_source(&self) -> Option<Arc<Table>> {
+        let source = self.snapshot_of()?.source.upgrade()?;
+        source.is_alive().then_some(source)
     }
 
     /// How many snapshots of the table are live, and how many bytes are kept for them. Zeros for a

@@ -1,0 +1,128 @@
+//! Snapshots: taken, released, compared.
+
+use crate::call::{self, Call, Raise, Reply, BADARG};
+use crate::entry;
+use crate::layout;
+use crate::resource::Registered;
+use crate::sys::callback::with_env;
+use crate::sys::*;
+use crate::tables::owners::{self, ENGINE};
+use crate::tables::{self, answer, who};
+use crate::terms::{atoms, decode};
+use larder::{Budget, DiffJob, Difference, Error, Step, Table};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// snapshot([Table]) -> [Snapshot], in the order of the tables, all of one instant.
+pub fn snapshot(call: &Call<'_>) -> Reply {
+    let mut tables = Vec::new();
+    let mut rest = call.args[0];
+    while let Some((id, tail)) = layout::cell(rest) {
+        let table = tables::get(call, id)?;
+        answer(call, &table, table.check_read(who(call)))?;
+        if table.is_snapshot() {
+            return Err(Raise::Cause(atoms::IS_SNAPSHOT));
+        }
+        tables.push(table);
+        rest = tail;
+    }
+    if rest != layout::NIL {
+        return Err(BADARG);
+    }
+    owners::watch(call.env, call.self_pid());
+    let tables: Vec<&Arc<Table>> = tables.iter().collect();
+    match with_env(call.env, || ENGINE.snapshot(&tables, who(call))) {
+        Ok(snapshots) => {
+            call.spent(10 * tables.len() as u64);
+            let ids: Vec<Word> = snapshots
+                .iter()
+                .map(|snapshot| tables::term(call.env, snapshot))
+                .collect();
+            Ok(call.list(&ids))
+        }
+        // A list is being inserted into one of them.
+        Err(Error::Busy) => {
+            let mut budget = Budget::slice();
+            for table in tables {
+                table.help_batch(&mut budget);
+            }
+            Err(Raise::Again)
+        }
+        // A structure of the studies.
+        Err(Error::TableType) => Err(Raise::Cause(atoms::STRUCTURE)),
+        Err(error) => Err(Raise::Cause(call::cause(&error))),
+    }
+}
+
+/// release(Snapshot) -> true.
+pub fn release(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    match table.release_snapshot(who(call)) {
+        Err(Error::TableType) => Err(Raise::Cause(atoms::NOT_SNAPSHOT)),
+        other => answer(call, &table, other).map(|()| atoms::TRUE.word()),
+    }
+}
+
+/// A comparison between two slices.
+pub struct Diff {
+    old: Arc<Table>,
+    job: Mutex<DiffJob>,
+}
+
+/// Comparisons.
+pub static DIFFS: Registered<Diff> = Registered::new();
+
+/// diff(Old, New) -> [{insert, Object} | {replace, OldObject, NewObject} | {delete, Object}], in no
+/// order.
+pub fn diff(call: &Call<'_>) -> Reply {
+    let old = tables::get(call, call.args[0])?;
+    let new = tables::get(call, call.args[1])?;
+    for table in [&old, &new] {
+        answer(call, table, table.check_read(who(call)))?;
+        if !table.is_snapshot() {
+            return Err(Raise::Cause(atoms::NOT_SNAPSHOT));
+        }
+    }
+    let job = match old.diff(&new, who(call)) {
+        Err(Error::TableType) => return Err(Raise::Cause(atoms::OTHER_TABLE)),
+        job => Mutex::new(answer(call, &old, job)?),
+    };
+    let diff = Diff { old, job };
+    match slice(call, &diff, layout::NIL)? {
+        (Step::Done, found) => Ok(found),
+        (Step::More, found) => {
+            let resource = DIFFS.make(diff);
+            Ok(call.later(entry::diff_more, &[resource.term(call.env), found]))
+        }
+    }
+}
+
+/// diff_more(Diff, Found): the slices after the first.
+pub fn diff_more(call: &Call<'_>) -> Reply {
+    let diff = DIFFS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    match slice(call, diff, call.args[1])? {
+        (Step::Done, found) => Ok(found),
+        (Step::More, found) => Ok(call.later(entry::diff_more, &[call.args[0], found])),
+    }
+}
+
+/// One slice; what it found is put in front of what was found before.
+fn slice(call: &Call<'_>, diff: &Diff, mut found: Word) -> Result<(Step, Word), Raise> {
+    let mut budget = Budget::slice();
+    let step = diff.job.lock().step(&mut budget, &mut |difference| {
+        let object = |object| decode::object(&call.heap, object);
+        let word = match difference {
+            Difference::Insert(new) => call.tuple(&[atoms::INSERT.word(), object(new)]),
+            Difference::Replace { old, new } => {
+                call.tuple(&[atoms::REPLACE.word(), object(old), object(new)])
+            }
+            Difference::Delete(old) => call.tuple(&[atoms::DELETE.word(), object(old)]),
+        };
+        found = call.heap.cell(word, found);
+    });
+    let step = answer(call, &diff.old, step)?;
+    if step == Step::Done {
+        call.spent(budget.spent());
+    }
+    Ok((step, found))
+}
