@@ -169,7 +169,7 @@ amend(_Function, _Args, _Cause, Words) ->
 snapshot_words(_Tables, is_snapshot, _Words) ->
     #{1 => <<"a snapshot of a snapshot can't be taken">>};
 snapshot_words(_Tables, structure, _Words) ->
-    #{1 => <<"the table is on a structure that has no snapshots">>};
+    #{1 => <<"a view of a transaction, or a table on a structure, that has no snapshots">>};
 snapshot_words(Tables, _Cause, Words) when is_list(Tables) ->
     try [Table || Table <- Tables, table_words(Table) =/= none] of
         [] -> #{};

@@ -612,8 +612,8 @@ studies_test_() ->
     one("structures that have no snapshots", fun() ->
         [begin
              T = larder:new(t, [Type, {structure, Name}]),
-             #{1 := <<"the table is on a structure that has no snapshots">>} =
-                 refused(snapshot, [T]),
+             #{1 := Words} = refused(snapshot, [T]),
+             {_, _} = binary:match(Words, <<"no snapshots">>),
              true = larder:delete(T)
          end || #{name := Name, types := [Type | _]} <- larder:structures(), Name =/= default]
     end).

@@ -48,7 +48,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
             }
             Err(Raise::Again)
         }
-        // A structure of the studies.
+        // A structure of the studies, or a transaction's view.
         Err(Error::TableType) => Err(Raise::Cause(atoms::STRUCTURE)),
         Err(error) => Err(Raise::Cause(call::cause(&error))),
     }
