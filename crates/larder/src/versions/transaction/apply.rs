@@ -11,9 +11,9 @@ use crate::index::Index;
 use crate::ops::{Admission, Operation};
 use crate::raw;
 use crate::store::Store;
-use larder_index::{Batch, Direction, Guard, Start};
+use larder_index::Guard;
 use larder_term::blob::Handles;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::atomic::{fence, Ordering};
 
 /// A key that a transaction has written.
@@ -34,30 +34,17 @@ impl Written {
 
 impl Transaction {
     /// The keys that were written, table by table.
-    pub(super) fn written(&self, guard: &Guard) -> Vec<Written> {
+    pub(super) fn written(&self) -> Vec<Written> {
         let mut written = Vec::new();
-        let (mut batch, mut position) = (Batch::default(), Vec::new());
         for (part, Part { set, .. }) in self.parts.iter().enumerate() {
-            set.writes
-                .scan(guard, Start::Edge, Direction::Forward, &mut batch);
-            loop {
-                written.extend((0..batch.len()).map(|i| {
-                    let (key, record) = batch.entry(i);
-                    Written {
-                        part,
-                        key: key.to_vec(),
-                        record: record.to_vec(),
-                        lock: set.history.key_lock(set.history.key(key)),
-                    }
-                }));
-                if batch.done {
-                    break;
-                }
-                std::mem::swap(&mut position, &mut batch.resume);
-                let start = Start::At(&position);
-                set.writes
-                    .scan(guard, start, Direction::Forward, &mut batch);
-            }
+            set.writes.each(|key, record| {
+                written.push(Written {
+                    part,
+                    lock: set.history.key_lock(set.history.key(key)),
+                    key: key.to_vec(),
+                    record: record.to_vec(),
+                });
+            });
         }
         written
     }
@@ -93,7 +80,7 @@ impl Transaction {
         self.parts.iter().enumerate().all(|(i, Part { set, .. })| {
             let reads = set.reads.lock();
             let own = written.iter().filter(|key| key.part == i);
-            let own: HashSet<&[u8]> = own.map(|key| &key.key[..]).collect();
+            let own: BTreeSet<&[u8]> = own.map(|key| &key.key[..]).collect();
             let own = |bytes: &[u8]| own.contains(bytes);
             let keys_hold = reads.keys().all(|bytes| {
                 let key = set.history.key(bytes);

@@ -53,6 +53,7 @@ mod apply;
 mod priority;
 mod reads;
 mod view;
+mod writes;
 
 use super::clock::UnderWay;
 use super::feed;
@@ -64,7 +65,7 @@ use crate::ids::OwnerId;
 use crate::options::Access;
 use crate::store::Store;
 use crate::table::Table;
-use larder_index::Guard;
+use larder_index::{Guard, Unique};
 pub use priority::Turn;
 use std::sync::Arc;
 use view::WorkingSet;
@@ -135,7 +136,7 @@ impl Transaction {
 
     /// How many keys it has written.
     pub fn keys_written(&self) -> usize {
-        self.parts.iter().map(|part| part.set.keys_written()).sum()
+        self.parts.iter().map(|part| part.set.writes.len()).sum()
     }
 
     /// Ends the transaction without effect, unless it was committed: its views are gone.
@@ -151,7 +152,7 @@ impl Transaction {
     /// them. Nothing was done then; after `Busy` the call may be made again.
     pub fn commit(&self) -> Result<Outcome, Error> {
         let guard = larder_index::pin();
-        let written = self.written(&guard);
+        let written = self.written();
         if written.is_empty() {
             self.end_under(&guard);
             return Ok(Outcome::Committed);

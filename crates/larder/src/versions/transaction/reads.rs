@@ -9,7 +9,7 @@
 use super::super::history::History;
 use super::super::undo;
 use larder_index::{Batch, Direction, Guard, Start};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// A range of positions; None where it has no end.
 struct Range {
@@ -20,7 +20,7 @@ struct Range {
 /// What a transaction has read of a table.
 #[derive(Default)]
 pub(super) struct Reads {
-    keys: HashSet<Vec<u8>>,
+    keys: BTreeSet<Vec<u8>>,
     ranges: Vec<Range>,
 }
 

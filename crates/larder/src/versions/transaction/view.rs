@@ -17,6 +17,7 @@ use super::super::history::{self, History, Snapshot};
 use super::super::merged::{self, Overrides};
 use super::super::undo::{self, Listed, Override};
 use super::reads::Reads;
+use super::writes::Writes;
 use crate::index::Index;
 use crate::raw;
 use larder_index::sync::Mutex;
@@ -24,7 +25,6 @@ use larder_index::{
     Batch, Change, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
 };
 use larder_term::hash::Seed;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// The number of an own write's version.
@@ -37,41 +37,30 @@ pub(super) struct WorkingSet {
     /// The snapshot, until the transaction ends.
     pub(super) snapshot: Mutex<Option<Snapshot>>,
     /// Records of the keys that were written.
-    pub(super) writes: Arc<dyn Unique>,
+    pub(super) writes: Arc<Writes>,
     pub(super) reads: Mutex<Reads>,
-    written: AtomicUsize,
     unique: bool,
 }
 
 impl WorkingSet {
-    pub(super) fn new(snapshot: Snapshot, seed: &Seed) -> Self {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
         let index = &snapshot.history.store().index;
         WorkingSet {
-            writes: Index::keyed(index.is_ordered(), seed),
+            writes: Arc::new(Writes::new(index.is_ordered())),
             unique: index.is_unique(),
             history: Arc::clone(&snapshot.history),
             number: snapshot.number(),
             snapshot: Mutex::new(Some(snapshot)),
             reads: Mutex::default(),
-            written: AtomicUsize::new(0),
         }
     }
 
     /// Puts what the transaction makes of a key.
     fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
-        self.writes.update(guard, key, &mut |before, record| {
-            // Ordering: Relaxed; a figure.
-            self.written
-                .fetch_add(usize::from(before.is_none()), Ordering::Relaxed);
+        self.writes.update(guard, key, &mut |_, record| {
             undo::push(OWN, value, record);
             Change::PutScratch
         });
-    }
-
-    /// How many keys the transaction has written.
-    pub(super) fn keys_written(&self) -> usize {
-        // Ordering: Relaxed, as in `write`.
-        self.written.load(Ordering::Relaxed)
     }
 
     /// Whether the transaction has written a key.
@@ -125,8 +114,9 @@ pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) 
     let base = history.store().index.share();
     let seed_of_keys = (!base.is_ordered()).then(|| seed.clone());
     let below = Overrides::of_history(history, snapshot.number(), seed_of_keys.clone());
-    let set = Arc::new(WorkingSet::new(snapshot, seed));
-    let own = Overrides::of_writes(Arc::clone(&set.writes), seed_of_keys);
+    let set = Arc::new(WorkingSet::new(snapshot));
+    let writes: Arc<dyn Unique> = set.writes.clone();
+    let own = Overrides::of_writes(writes, seed_of_keys);
     let index = match merged::merge(merged::merge(base, below), own) {
         Index::Unique(seen) => Index::Unique(Arc::new(View {
             set: Arc::clone(&set),
