@@ -43,6 +43,7 @@
          setopts/2,
          safe_fixtable/2, delete_all_objects/1]).
 -export([snapshot/1, release/1, diff/2]).
+-export([subscribe/3, unsubscribe/1, snapshot_and_subscribe/3]).
 -export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4,
          member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
@@ -61,7 +62,7 @@
 
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
-              snapshot/0, difference/0]).
+              snapshot/0, difference/0, feed/0, feed_options/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -84,6 +85,9 @@
 -type difference() :: {insert, New :: tuple()} | {replace, Old :: tuple(), New :: tuple()}
                     | {delete, Old :: tuple()}.
 %% What differs between two snapshots; see diff/2.
+-type feed() :: reference().
+%% A subscription; see subscribe/3.
+-type feed_options() :: #{limit => pos_integer(), mailbox => pos_integer()}.
 -type match_pattern() :: atom() | tuple().
 -type match_spec() :: [{match_pattern(), [term()], [term()]}].
 -type compiled_match_spec() :: reference().
@@ -276,6 +280,50 @@ release(Snapshot) ->
 -spec diff(snapshot(), snapshot()) -> [difference()].
 diff(Old, New) ->
     ?TRY(larder_nif:diff(Old, New), [Old, New]).
+
+%% ---- what changes ----
+
+%% @doc Subscribes the calling process to what changes in a table from here on.
+%% For each commit that changes objects it gets a message
+%% `{larder, Ref, Seq, Event}', or `{larder, Ref, Seq, [Event]}' if the commit
+%% changed several objects: a list that was inserted (one of over 500 objects
+%% comes in parts), a transaction, a key's objects in a bag. `Seq' only grows, and
+%% a transaction has the same `Seq' in all its tables. An event is
+%%
+%% <ul>
+%% <li>`{insert, New}', `{replace, Old, New}' or `{delete, Old}';</li>
+%% <li>`clear': all objects were deleted at once, by delete_all_objects/1;</li>
+%% <li>`{overflow, Lost}': the process fell behind by more than its limit, and so
+%%     many events were lost. To follow the table again, subscribe anew with
+%%     snapshot_and_subscribe/3;</li>
+%% <li>`gone': the table was deleted. It is the last message.</li>
+%% </ul>
+%%
+%% With a match specification, events come only of objects that it matches,
+%% whatever it makes of them: of a `replace', the old or the new.
+%%
+%% Options: `limit', events that the process may fall behind (10,000): so many
+%% are kept for it, and no more. `mailbox', messages in its mailbox at which no
+%% more are sent until it has taken some (1,000).
+%%
+%% The right to read the table is needed. Writers never wait for subscribers. The
+%% subscription ends with unsubscribe/1, and with the process.
+-spec subscribe(table(), match_spec() | all, feed_options()) -> feed().
+subscribe(Table, MatchSpec, Options) ->
+    ?TRY(larder_feed:subscribe(Table, MatchSpec, Options), [Table, MatchSpec, Options]).
+
+%% @doc Ends a subscription. Messages that were sent before may be in the mailbox;
+%% none is sent afterwards.
+-spec unsubscribe(feed()) -> true.
+unsubscribe(Feed) ->
+    ?TRY(larder_feed:unsubscribe(Feed), [Feed]).
+
+%% @doc A snapshot of a table, and a subscription to what changes after it: no
+%% change is in both, and none in neither. As of snapshot/1 and subscribe/3.
+-spec snapshot_and_subscribe(table(), match_spec() | all, feed_options()) -> {tid(), feed()}.
+snapshot_and_subscribe(Table, MatchSpec, Options) ->
+    ?TRY(larder_feed:snapshot_and_subscribe(Table, MatchSpec, Options),
+         [Table, MatchSpec, Options]).
 
 %% ---- objects ----
 

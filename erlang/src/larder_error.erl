@@ -144,6 +144,13 @@ amend(release, [_], not_owner, _Words) ->
     #{1 => <<"the calling process is not the owner of the snapshot">>};
 amend(diff, [Old, New], Cause, _Words) ->
     diff_words(Old, New, Cause);
+%% Feeds.
+amend(Function, [_, _, _], is_snapshot, _Words)
+  when Function =:= subscribe; Function =:= snapshot_and_subscribe ->
+    #{1 => <<"a snapshot doesn't change">>};
+amend(Function, [_, _, _], structure, _Words)
+  when Function =:= subscribe; Function =:= snapshot_and_subscribe ->
+    #{1 => <<"the table is on a structure that has no feed">>};
 %% A structure that doesn't grow.
 amend(_Function, [Tab | _], full, _Words) ->
     full_words(Tab);

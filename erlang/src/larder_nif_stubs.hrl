@@ -51,6 +51,10 @@
          select_delete/2,
          match_delete/2,
          select_replace/2,
+         subscribe/4,
+         snapshot_and_subscribe/4,
+         feed_next/3,
+         unsubscribe/1,
          compile/1,
          is_compiled/1,
          run/3,
@@ -117,6 +121,10 @@ select_count(_Table, _Spec) -> ?STUB.
 select_delete(_Table, _Spec) -> ?STUB.
 match_delete(_Table, _Pattern) -> ?STUB.
 select_replace(_Table, _Spec) -> ?STUB.
+subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.
+snapshot_and_subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.
+feed_next(_Feed, _Most, _Sleeps) -> ?STUB.
+unsubscribe(_Feed) -> ?STUB.
 compile(_Spec) -> ?STUB.
 is_compiled(_Term) -> ?STUB.
 run(_Terms, _Program, _Done) -> ?STUB.

@@ -114,6 +114,10 @@ natives! {
     match_delete(Table, Pattern) => select::match_delete;
     select_replace(Table, Spec) => select::select_replace;
     scan_more => select::scan_more;
+    subscribe(Table, Spec, Limit, Relay) => feed::subscribe;
+    snapshot_and_subscribe(Table, Spec, Limit, Relay) => feed::snapshot_and_subscribe;
+    feed_next(Feed, Most, Sleeps) => feed::feed_next;
+    unsubscribe(Feed) => feed::unsubscribe;
     compile(Spec) => spec::compile_ref;
     is_compiled(Term) => spec::is_compiled;
     run(Terms, Program, Done) => spec::run;

@@ -58,6 +58,7 @@ fn open_resources(env: *mut Env) -> bool {
         && ops::select::SCANS.open(env, c"larder_scan", None)
         && ops::transaction::TRANSACTIONS.open(env, c"larder_transaction", None)
         && ops::snapshot::DIFFS.open(env, c"larder_diff", None)
+        && ops::feed::FEEDS.open(env, c"larder_feed", Some(ops::feed::down))
         && ops::spec::PROGRAMS.open(env, c"larder_program", None)
 }
 

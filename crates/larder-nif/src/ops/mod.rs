@@ -11,10 +11,12 @@
 //! | [`select`], [`spec`] | scans by match specifications, and these compiled |
 //! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
 //! | [`transaction`] | transactions |
+//! | [`feed`] | what changes in a table |
 //! | [`files`] | saving and loading |
 //! | [`snapshot`] | snapshots, and what differs between two |
 
 pub mod admin;
+pub mod feed;
 pub mod files;
 pub mod info;
 pub mod insert;

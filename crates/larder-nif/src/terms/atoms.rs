@@ -205,6 +205,8 @@ known! {
     ENOENT "enoent", EACCES "eacces", EEXIST "eexist", EIO "eio", ENOSPC "enospc", EFBIG "efbig", EISDIR "eisdir", ENOTDIR "enotdir", EROFS "erofs", ENAMETOOLONG "enametoolong", EDQUOT "edquot",
     PROTECTION "protection",
     WAIT "wait", VIEW "view",
+    ALL "all", WAKE "larder_wake", SOME "some", NOTHING "nothing", WAITS "waits", OVER "over",
+    CLEAR "clear", OVERFLOW "overflow", GONE "gone",
     SIZE "size", MEMORY "memory", NAME "name", FIXED "fixed", SAFE_FIXED "safe_fixed", STATS "stats",
     READ_ONLY "read_only", NOT_SNAPSHOT "not_snapshot", IS_SNAPSHOT "is_snapshot", OTHER_TABLE "other_table",
     SNAPSHOT "snapshot", SNAPSHOTS "snapshots", SNAPSHOT_MEMORY "snapshot_memory",

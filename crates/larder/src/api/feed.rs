@@ -154,26 +154,27 @@ impl Feed {
         let (ready, over) = (&mut self.ready, &mut self.over);
         let row = |object: &ObjectView<'_>| tuple(object);
         select::with_context(|ctx| {
-            self.subscription.next(BATCH, ctx, &mut |seq, event| {
-                let event = match event {
-                    FeedEvent::Insert(new) => Event::Insert(row(new)),
-                    FeedEvent::Replace(old, new) => Event::Replace(row(old), row(new)),
-                    FeedEvent::Delete(old) => Event::Delete(row(old)),
-                    FeedEvent::Clear => Event::Clear,
-                    FeedEvent::Overflow(lost) => Event::Overflow(lost),
-                    FeedEvent::Gone => {
-                        *over = true;
-                        Event::Gone
+            self.subscription
+                .next((BATCH, true), ctx, &mut |seq, event| {
+                    let event = match event {
+                        FeedEvent::Insert(new) => Event::Insert(row(new)),
+                        FeedEvent::Replace(old, new) => Event::Replace(row(old), row(new)),
+                        FeedEvent::Delete(old) => Event::Delete(row(old)),
+                        FeedEvent::Clear => Event::Clear,
+                        FeedEvent::Overflow(lost) => Event::Overflow(lost),
+                        FeedEvent::Gone => {
+                            *over = true;
+                            Event::Gone
+                        }
+                    };
+                    match ready.back_mut() {
+                        Some(commit) if commit.seq == seq => commit.events.push(event),
+                        _ => ready.push_back(Commit {
+                            seq,
+                            events: vec![event],
+                        }),
                     }
-                };
-                match ready.back_mut() {
-                    Some(commit) if commit.seq == seq => commit.events.push(event),
-                    _ => ready.push_back(Commit {
-                        seq,
-                        events: vec![event],
-                    }),
-                }
-            })
+                })
         })
     }
 }

@@ -192,7 +192,7 @@ pub(super) struct Found {
     pub(super) events: Vec<(u64, Event)>,
     /// Events that were lost before the first, and the Seq of the last of them.
     pub(super) lost: Option<(u64, u64)>,
-    /// There was nothing: the follower sleeps.
+    /// There was nothing.
     pub(super) is_nothing: bool,
     /// A list is being inserted.
     pub(super) waits: bool,
@@ -423,8 +423,9 @@ impl Feed {
         self.count.store(queue.followers.len(), Ordering::SeqCst);
     }
 
-    /// The next events of a follower: some groups, of about `most` events.
-    pub(super) fn next(&self, id: u64, most: usize) -> Found {
+    /// The next events of a follower: some groups, of about `most` events. If there is none, and it
+    /// `sleeps`, it is woken when there is one.
+    pub(super) fn next(&self, id: u64, (most, sleeps): (usize, bool)) -> Found {
         let mut found = Found {
             events: Vec::new(),
             lost: None,
@@ -432,7 +433,7 @@ impl Feed {
             waits: false,
         };
         let mut queue = self.queue.lock();
-        let dropped = queue.next(id, most, &mut found);
+        let dropped = queue.next(id, (most, sleeps), &mut found);
         drop(queue);
         drop(dropped);
         found
@@ -556,7 +557,7 @@ impl Queue {
         }
     }
 
-    fn next(&mut self, id: u64, most: usize, found: &mut Found) -> Vec<Event> {
+    fn next(&mut self, id: u64, (most, sleeps): (usize, bool), found: &mut Found) -> Vec<Event> {
         let (end, first) = (self.readable_end(), self.first);
         let waits = self.open.is_some();
         let Some(follower) = self.follower(id) else {
@@ -586,7 +587,8 @@ impl Queue {
         found.is_nothing = position == from;
         if let Some(follower) = self.follower(id) {
             follower.position = position;
-            if found.is_nothing && !std::mem::replace(&mut follower.asleep, true) {
+            let falls_asleep = found.is_nothing && sleeps;
+            if falls_asleep && !std::mem::replace(&mut follower.asleep, true) {
                 self.asleep += 1;
             }
         }

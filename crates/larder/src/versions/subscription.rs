@@ -98,20 +98,21 @@ impl Subscription {
 
     /// Calls `visit` with the Seq of each of the next events, and the event, in order. Seqs only
     /// grow; events with the same are of one commit, and none of them is left for the next call.
-    /// About `most` events are looked at.
+    /// About `most` events are looked at. With `sleeps`, the waker is called once there is something
+    /// after there was nothing; otherwise the caller asks again by itself.
     ///
     /// # Complexity
     /// The events that are looked at.
     pub fn next(
         &mut self,
-        most: usize,
+        (most, sleeps): (usize, bool),
         ctx: &Context<'_>,
         visit: &mut dyn FnMut(u64, FeedEvent<'_>),
     ) -> Told {
         if self.over {
             return Told::Over;
         }
-        let found = self.feed.next(self.id, most.max(1));
+        let found = self.feed.next(self.id, (most.max(1), sleeps));
         if let Some((lost, seq)) = found.lost {
             visit(seq, FeedEvent::Overflow(lost));
         }

@@ -1,0 +1,273 @@
+//! Feeds: what changes in a table, for the process that passes it on.
+//!
+//! ```text
+//!  a writer ─▶ the engine's queue ─▶ feed_next, called by the relay ─▶ messages to the subscriber
+//!      └─▶ NOTIFIER ─▶ 'larder_wake' to the relay, if it sleeps
+//! ```
+//!
+//! A subscription is a resource, and ends with its relay, which is the process that the module
+//! `larder_feed` makes for it. A writer can't send a message from wherever it writes, and a send
+//! would take as long as the write: so it leaves the relay's pid to a thread of the library's own.
+
+use super::options::local_pid;
+use super::spec::{self, Surroundings};
+use crate::call::{Call, Raise, Reply, BADARG};
+use crate::layout;
+use crate::resource::{Registered, ResourceRef};
+use crate::sys::callback::{self, with_env};
+use crate::sys::*;
+use crate::tables::owners::{self, ENGINE};
+use crate::tables::{self, answer, natural, who};
+use crate::terms::{atoms, decode};
+use larder::{Error, FeedEvent, Subscription, Table, Told, Waker, Wishes};
+use larder_matchspec::Program;
+use larder_term::object::ObjectView;
+use parking_lot::{Condvar, Mutex};
+use std::ffi::c_void;
+use std::sync::{Arc, LazyLock};
+
+/// A subscription.
+pub struct Feed {
+    relay: Pid,
+    /// What its filter asks of the host.
+    around: Surroundings,
+    /// None when it has ended.
+    subscription: Mutex<Option<Subscription>>,
+}
+
+/// Subscriptions.
+pub static FEEDS: Registered<Feed> = Registered::new();
+
+/// Who is to be woken, and the thread that does it.
+struct Notifier {
+    sleepers: Mutex<Vec<Pid>>,
+    signal: Condvar,
+}
+
+/// None if the system has no thread for it.
+static NOTIFIER: LazyLock<Option<Notifier>> = LazyLock::new(|| {
+    let thread = std::thread::Builder::new().name("larder-feeds".to_owned());
+    let started = thread.spawn(|| {
+        if let Some(notifier) = &*NOTIFIER {
+            notifier.run();
+        }
+    });
+    started.is_ok().then(|| Notifier {
+        sleepers: Mutex::default(),
+        signal: Condvar::new(),
+    })
+});
+
+impl Notifier {
+    fn wake(&self, relay: Pid) {
+        self.sleepers.lock().push(relay);
+        self.signal.notify_one();
+    }
+
+    fn run(&self) {
+        loop {
+            let mut sleepers = self.sleepers.lock();
+            while sleepers.is_empty() {
+                self.signal.wait(&mut sleepers);
+            }
+            let woken = std::mem::take(&mut *sleepers);
+            drop(sleepers);
+            for relay in woken {
+                // SAFETY: a fresh environment is made, sent and freed here, on a thread of our own,
+                // for which the caller's environment is null.
+                unsafe {
+                    let env = enif_alloc_env();
+                    enif_send(std::ptr::null_mut(), &relay, env, atoms::WAKE.word());
+                    enif_free_env(env);
+                }
+            }
+        }
+    }
+}
+
+/// The emulator's word that a relay is gone.
+///
+/// # Safety
+/// Called by the emulator alone, with a resource of `FEEDS`.
+pub unsafe extern "C" fn down(
+    env: *mut Env,
+    object: *mut c_void,
+    _pid: *mut Pid,
+    _monitor: *mut Monitor,
+) {
+    callback::run(env, || {
+        // SAFETY: resources with this callback hold a `Feed`, alive during the callback.
+        let feed = unsafe { &*object.cast::<Feed>() };
+        feed.end();
+    });
+}
+
+impl Feed {
+    fn end(&self) {
+        let ended = self.subscription.lock().take();
+        drop(ended);
+    }
+}
+
+/// subscribe(Table, MatchSpec | all, Limit, Relay) -> Feed.
+pub fn subscribe(call: &Call<'_>) -> Reply {
+    let feed = open(call, |table, wishes| table.subscribe(who(call), wishes))?;
+    Ok(feed.term(call.env))
+}
+
+/// snapshot_and_subscribe(Table, MatchSpec | all, Limit, Relay) -> {Snapshot, Feed}.
+pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
+    owners::watch(call.env, call.self_pid());
+    let mut snapshot = None;
+    let feed = open(call, |table, wishes| {
+        let subscribed = ENGINE.snapshot_and_subscribe(table, who(call), wishes);
+        subscribed.map(|(taken, subscription)| {
+            snapshot = Some(taken);
+            subscription
+        })
+    })?;
+    let snapshot = snapshot.ok_or(BADARG)?;
+    let snapshot = tables::term(call.env, &snapshot);
+    Ok(call.tuple(&[snapshot, feed.term(call.env)]))
+}
+
+fn open(
+    call: &Call<'_>,
+    subscribe: impl FnOnce(&Arc<Table>, Wishes) -> Result<Subscription, Error>,
+) -> Result<ResourceRef<Feed>, Raise> {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let filter = filter(call, call.args[1])?;
+    let limit = natural(call.args[2])?;
+    let relay = local_pid(call, call.args[3])?;
+    let notifier = NOTIFIER.as_ref();
+    let notifier = notifier.ok_or(Raise::Cause(atoms::SYSTEM_LIMIT))?;
+    let around = match &filter {
+        Some(program) => Surroundings::new(call, program)?,
+        None => Surroundings::none(),
+    };
+    let waker: Waker = Arc::new(move || notifier.wake(relay));
+    let wishes = Wishes {
+        limit,
+        filter,
+        waker,
+    };
+    let subscription = match with_env(call.env, || subscribe(&table, wishes)) {
+        // A snapshot, or a structure of the studies.
+        Err(Error::TableType) => {
+            let is_snapshot = table.is_snapshot();
+            let cause = if is_snapshot {
+                atoms::IS_SNAPSHOT
+            } else {
+                atoms::STRUCTURE
+            };
+            return Err(Raise::Cause(cause));
+        }
+        other => answer(call, &table, other)?,
+    };
+    let feed = FEEDS.make(Feed {
+        relay,
+        around,
+        subscription: Mutex::new(Some(subscription)),
+    });
+    if !feed.monitor(call.env, &relay) {
+        feed.end();
+    }
+    Ok(feed)
+}
+
+fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
+    match spec {
+        _ if spec == atoms::ALL.word() => Ok(None),
+        layout::NIL => spec::nothing().map(Some),
+        _ => spec::prepare(call, spec, None).map(Some),
+    }
+}
+
+/// feed_next(Feed, Most, Sleeps) -> {some | nothing | waits | over, [{Seq, Event | [Event]}]}, the
+/// last first.
+pub fn feed_next(call: &Call<'_>) -> Reply {
+    let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let most = natural(call.args[1])?;
+    let sleeps = super::options::flag(call.args[2])?;
+    let mut events = Commits {
+        call,
+        done: layout::NIL,
+        seq: 0,
+        events: Vec::new(),
+        count: 0,
+    };
+    let told = match &mut *feed.subscription.lock() {
+        None => Told::Over,
+        Some(subscription) => {
+            let visit = &mut |seq, event: FeedEvent<'_>| events.add(seq, &event);
+            subscription.next((most, sleeps), &feed.around.context(), visit)
+        }
+    };
+    events.end();
+    call.spent(2 * events.count);
+    let told = match told {
+        Told::Some => atoms::SOME,
+        Told::Nothing => atoms::NOTHING,
+        Told::Waits => atoms::WAITS,
+        Told::Over => atoms::OVER,
+    };
+    Ok(call.tuple(&[told.word(), events.done]))
+}
+
+/// The events that were found, as terms.
+struct Commits<'c> {
+    call: &'c Call<'c>,
+    /// The commits that are whole.
+    done: Word,
+    /// The one that isn't.
+    seq: u64,
+    events: Vec<Word>,
+    count: u64,
+}
+
+impl Commits<'_> {
+    fn add(&mut self, seq: u64, event: &FeedEvent<'_>) {
+        if seq != self.seq {
+            self.end();
+            self.seq = seq;
+        }
+        let object = |object: &ObjectView<'_>| decode::object(&self.call.heap, object);
+        let word = match *event {
+            FeedEvent::Insert(new) => self.call.tuple(&[atoms::INSERT.word(), object(new)]),
+            FeedEvent::Replace(old, new) => {
+                let terms = [atoms::REPLACE.word(), object(old), object(new)];
+                self.call.tuple(&terms)
+            }
+            FeedEvent::Delete(old) => self.call.tuple(&[atoms::DELETE.word(), object(old)]),
+            FeedEvent::Clear => atoms::CLEAR.word(),
+            FeedEvent::Overflow(lost) => {
+                let lost = self.call.int(lost as i64);
+                self.call.tuple(&[atoms::OVERFLOW.word(), lost])
+            }
+            FeedEvent::Gone => atoms::GONE.word(),
+        };
+        self.events.push(word);
+        self.count += 1;
+    }
+
+    /// The commit is whole.
+    fn end(&mut self) {
+        let events = match self.events[..] {
+            [] => return,
+            [one] => one,
+            ref several => self.call.list(several),
+        };
+        self.events.clear();
+        let seq = self.call.int(self.seq as i64);
+        let commit = self.call.tuple(&[seq, events]);
+        self.done = self.call.list_before(&[commit], self.done);
+    }
+}
+
+/// unsubscribe(Feed) -> Relay. Ends the subscription.
+pub fn unsubscribe(call: &Call<'_>) -> Reply {
+    let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    feed.end();
+    Ok(feed.relay.pid)
+}

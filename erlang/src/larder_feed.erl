@@ -1,0 +1,158 @@
+%% @private
+%% @doc Subscriptions: for each a process, the relay, which fetches what changed
+%% from the library and sends it to the subscriber.
+%%
+%% A writer never sends to a subscriber, and never waits for one. The relay stops
+%% fetching while the subscriber's mailbox is full, so that what comes on top
+%% waits in the library's queue, which has a limit, and is then lost, and said to
+%% be. A subscriber's end ends its relay; a relay's end ends the subscription.
+%%
+%% A relay that finds nothing sleeps, and a writer has it woken. One that was
+%% woken a moment ago looks again each millisecond for a while instead: a stream
+%% of writes wakes it once.
+-module(larder_feed).
+
+-export([subscribe/3, snapshot_and_subscribe/3, unsubscribe/1]).
+-export([loop/1]).
+
+%% Unless the options say otherwise: events that a subscriber may fall behind,
+%% and messages in its mailbox at which the relay waits.
+-define(LIMIT, 10000).
+-define(MAILBOX, 1000).
+
+%% Events that are fetched at a time.
+-define(MOST, 100).
+
+%% In milliseconds: how long the relay looks again by itself, between two looks;
+%% and how long it waits for a subscriber with a full mailbox. A relay that is
+%% woken twice within BUSY looks again by itself.
+-define(BUSY, 2).
+-define(NAP, 1).
+-define(NAPS, 20).
+-define(FULL_NAP, 5).
+
+%% A relay that sleeps longer than this gives its memory back.
+-define(LONG, 1000).
+
+-record(relay, {feed, subscriber, monitor, mailbox, woken, naps = 0}).
+
+-spec subscribe(larder:table(), larder:match_spec() | all, map()) -> reference().
+subscribe(Table, Spec, Options) ->
+    with_relay(Options, fun(Limit, Relay) ->
+        Feed = larder_nif:subscribe(Table, Spec, Limit, Relay),
+        {Feed, Feed}
+    end).
+
+-spec snapshot_and_subscribe(larder:table(), larder:match_spec() | all, map()) ->
+    {larder:table(), reference()}.
+snapshot_and_subscribe(Table, Spec, Options) ->
+    with_relay(Options, fun(Limit, Relay) ->
+        {_, Feed} = Both = larder_nif:snapshot_and_subscribe(Table, Spec, Limit, Relay),
+        {Feed, Both}
+    end).
+
+%% What was sent before is in the mailbox; nothing comes afterwards.
+-spec unsubscribe(reference()) -> true.
+unsubscribe(Feed) ->
+    Relay = larder_nif:unsubscribe(Feed),
+    Monitor = erlang:monitor(process, Relay),
+    Relay ! stop,
+    receive
+        {'DOWN', Monitor, process, Relay, _} -> true
+    end.
+
+with_relay(Options, Subscribe) ->
+    {Limit, Mailbox} = options(Options),
+    Subscriber = self(),
+    Relay = spawn(fun() -> start(Subscriber, Mailbox) end),
+    try Subscribe(Limit, Relay) of
+        {Feed, Result} ->
+            Relay ! {feed, Feed},
+            Result
+    catch
+        Class:Reason:Stack ->
+            Relay ! stop,
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+options(Options) when is_map(Options) ->
+    Limit = maps:get(limit, Options, ?LIMIT),
+    Mailbox = maps:get(mailbox, Options, ?MAILBOX),
+    case maps:keys(Options) -- [limit, mailbox] of
+        [] when is_integer(Limit), Limit > 0, is_integer(Mailbox), Mailbox > 0 ->
+            {min(Limit, 1 bsl 40), Mailbox};
+        _ ->
+            erlang:error({larder, none})
+    end;
+options(_) ->
+    erlang:error({larder, none}).
+
+%% ---- the relay ----
+
+start(Subscriber, Mailbox) ->
+    Monitor = erlang:monitor(process, Subscriber),
+    receive
+        {feed, Feed} ->
+            loop(#relay{feed = Feed, subscriber = Subscriber, monitor = Monitor,
+                        mailbox = Mailbox, woken = now_ms() - ?BUSY});
+        {'DOWN', Monitor, process, Subscriber, _} ->
+            ok;
+        stop ->
+            ok
+    end.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
+
+%% Fetches, as long as the subscriber takes what comes.
+loop(#relay{feed = Feed, subscriber = Subscriber, mailbox = Mailbox, naps = Naps} = Relay) ->
+    case erlang:process_info(Subscriber, message_queue_len) of
+        undefined ->
+            ok;
+        {_, Full} when Full >= Mailbox ->
+            wait(?FULL_NAP, Relay);
+        _ ->
+            case larder_nif:feed_next(Feed, ?MOST, Naps =:= 0) of
+                {some, Commits} ->
+                    send(Commits, Relay),
+                    wait(0, Relay#relay{naps = min(Naps, 1) * ?NAPS});
+                {nothing, []} when Naps > 0 ->
+                    wait(?NAP, Relay#relay{naps = Naps - 1});
+                {nothing, []} ->
+                    wait(infinity, Relay);
+                {waits, []} ->
+                    wait(?NAP, Relay);
+                {over, Commits} ->
+                    send(Commits, Relay)
+            end
+    end.
+
+send(Commits, #relay{feed = Feed, subscriber = Subscriber}) ->
+    lists:foreach(fun({Seq, Events}) -> Subscriber ! {larder, Feed, Seq, Events} end,
+                  lists:reverse(Commits)).
+
+%% Waits, at most so long; then goes on. The relay is small: what it waits for is
+%% told apart by who sends it.
+wait(infinity, Relay) ->
+    wait(?LONG, fun() -> erlang:hibernate(?MODULE, loop, [Relay]) end, Relay);
+wait(Time, Relay) ->
+    wait(Time, fun() -> loop(Relay) end, Relay).
+
+wait(Time, Otherwise, #relay{monitor = Monitor, woken = Woken} = Relay) ->
+    receive
+        {'DOWN', Monitor, process, _, _} ->
+            ok;
+        stop ->
+            ok;
+        larder_wake ->
+            Now = now_ms(),
+            Naps = case Now - Woken < ?BUSY of
+                       true -> ?NAPS;
+                       false -> 0
+                   end,
+            loop(Relay#relay{woken = Now, naps = Naps});
+        _ ->
+            wait(Time, Otherwise, Relay)
+    after Time ->
+        Otherwise()
+    end.
