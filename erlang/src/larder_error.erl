@@ -32,6 +32,9 @@
 -define(KNOWN_CAUSES,
         [none, type, id, access, table_type, badkey, keypos, position, owner, not_owner]).
 
+-define(SUBSCRIBES(Function),
+        Function =:= subscribe; Function =:= snapshot_and_subscribe).
+
 -type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
 
 %% @doc Explains the first frame of `Stacktrace': argument number to words.
@@ -94,6 +97,10 @@ as_ets(prev_lookup, Args) ->
     {prev, Args};
 as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= match_delete ->
     {internal_select_delete, Args};
+as_ets(Function, [Tab, all, _Options]) when ?SUBSCRIBES(Function) ->
+    {member, [Tab, all]};
+as_ets(Function, [Tab, Spec, _Options]) when ?SUBSCRIBES(Function) ->
+    {select, [Tab, Spec]};
 as_ets(Function, Args) ->
     {Function, Args}.
 
@@ -145,12 +152,17 @@ amend(release, [_], not_owner, _Words) ->
 amend(diff, [Old, New], Cause, _Words) ->
     diff_words(Old, New, Cause);
 %% Feeds.
-amend(Function, [_, _, _], is_snapshot, _Words)
-  when Function =:= subscribe; Function =:= snapshot_and_subscribe ->
+amend(Function, [_, _, _], is_snapshot, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"a snapshot doesn't change">>};
-amend(Function, [_, _, _], structure, _Words)
-  when Function =:= subscribe; Function =:= snapshot_and_subscribe ->
+amend(Function, [_, _, _], structure, _Words) when ?SUBSCRIBES(Function) ->
     #{1 => <<"the table is on a structure that has no feed">>};
+amend(Function, [_, _, _], _Cause, Words) when ?SUBSCRIBES(Function) ->
+    case map_size(Words) of
+        0 -> #{3 => <<"not a map of the options limit and mailbox, with positive integers">>};
+        _ -> Words
+    end;
+amend(unsubscribe, [_], _Cause, _Words) ->
+    #{1 => <<"not a subscription">>};
 %% A structure that doesn't grow.
 amend(_Function, [Tab | _], full, _Words) ->
     full_words(Tab);
