@@ -418,6 +418,56 @@ defmodule Larder do
   @spec init_table(table(), (:read | :close -> term())) :: true
   defdelegate init_table(tab, fun), to: :larder
 
+  # ---- several tables at once ----
+
+  @doc """
+  Calls a function with views of some tables; what it writes to them takes effect at one instant.
+
+  The views are tables that the function reads and writes. If others have changed what it has read,
+  it had no effect and is called again. `abort/1` and any exception end it without effect: the
+  result is `{:aborted, reason}`.
+
+      iex> [a, b] = for name <- [:a, :b], do: Larder.new(name, [:public])
+      iex> Larder.insert(a, {:salt, 3})
+      iex> Larder.transaction([a, b], fn [a, b] ->
+      ...>   [row] = Larder.take(a, :salt)
+      ...>   Larder.insert(b, row)
+      ...> end)
+      {:atomic, true}
+      iex> {Larder.tab2list(a), Larder.tab2list(b)}
+      {[], [salt: 3]}
+      iex> Larder.transaction([a], fn _ -> Larder.abort(:why) end)
+      {:aborted, :why}
+
+  Options: a map with `:retries`, how often the function is called again at most (then
+  `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`).
+  """
+  @spec transaction([table()], ([table()] -> result), map()) ::
+          {:atomic, result} | {:aborted, term()}
+        when result: term()
+  def transaction(tabs, fun, options \\ %{}), do: :larder.transaction(tabs, fun, options)
+
+  @doc "Ends the transaction that the process is in, without effect."
+  @spec abort(term()) :: no_return()
+  defdelegate abort(reason), to: :larder
+
+  @doc """
+  Applies all of some operations at one instant, or none: `{false, n}` if the n-th does not hold.
+
+      iex> tab = Larder.new(:pantry, [:public])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> Larder.commit([{:check, tab, :salt, [salt: 1]}, {:insert, tab, {:salt, 2}}])
+      true
+      iex> Larder.commit([{:delete, tab, :salt}, {:insert_new, tab, {:salt, 3}}])
+      true
+      iex> Larder.commit([{:delete, tab, :salt}, {:check, tab, :salt, [salt: 3]}])
+      {false, 2}
+      iex> Larder.lookup(tab, :salt)
+      [salt: 3]
+  """
+  @spec commit([tuple()]) :: true | {false, pos_integer()}
+  defdelegate commit(operations), to: :larder
+
   # ---- on the terminal ----
 
   @doc "Prints a list of all tables."
