@@ -38,10 +38,10 @@ clippy_alone() {
 # All Erlang sources once more, with every warning an error.
 erlang_warnings() {
   local out dir; out=$(mktemp -d)
-  for dir in src demo bench test; do
-    compgen -G "erlang/$dir/*.erl" >/dev/null || continue
+  for dir in erlang/src erlang/demo erlang/bench erlang/test examples/*; do
+    compgen -G "$dir/*.erl" >/dev/null || continue
     EXTRA_FLAGS='+warnings_as_errors' scripts/erlc.sh "$out" +debug_info -I erlang/include -I erlang/test -pa "$EBIN" \
-      erlang/$dir/*.erl || { rm -rf "$out"; return 1; }
+      $dir/*.erl || { rm -rf "$out"; return 1; }
     rm -f "$out/.compiled"
   done
   rm -rf "$out"

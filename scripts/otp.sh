@@ -39,7 +39,7 @@ prepare() {
     touch "$root/.made"
   fi
   rm -rf "$root/larder"; mkdir -p "$root/larder/priv" "$root/larder/_build"/{larder/ebin,demo,tests}
-  cp -r erlang scripts docs README.md CHANGELOG.md CONTRIBUTING.md Makefile "$root/larder"
+  cp -r erlang examples scripts docs README.md CHANGELOG.md CONTRIBUTING.md Makefile "$root/larder"
   cp priv/larder_nif.so "$root/larder/priv"
   ln -s ../../priv "$root/larder/_build/larder/priv"
 }
@@ -48,7 +48,7 @@ beams() {
   local root=$1 flags=(+debug_info -I erlang/include -pa _build/larder/ebin)
   inside "$root" scripts/erlc.sh _build/larder/ebin "${flags[@]}" $(echo erlang/src/*.erl)
   inside "$root" scripts/app_file.escript erlang/src/larder.app.src _build/larder/ebin
-  inside "$root" scripts/erlc.sh _build/demo "${flags[@]}" $(echo erlang/demo/*.erl)
+  inside "$root" scripts/erlc.sh _build/demo "${flags[@]}" $(echo erlang/demo/*.erl examples/*/*.erl)
   inside "$root" scripts/erlc.sh _build/tests "${flags[@]}" -I erlang/test $(echo erlang/test/*.erl)
 }
 

@@ -11,11 +11,16 @@
 %% From here on an operation is repeated no more than once, so that a slow machine ends in time as
 %% well.
 -define(BUDGET_MS, 90_000).
+%% Where the report goes.
+-define(FOLDER, "results/run").
 
 %% @doc Runs, and stops the node: 0 if every result is the same, 1 if not.
 -spec main() -> no_return().
 main() ->
-    Status = try run({ets, right_side()}, seed(), "results/run", larder_demo_debian:places())
+    Status = try
+                 Same = run({ets, right_side()}, seed(), ?FOLDER, larder_demo_debian:places()),
+                 ok = bank(),
+                 Same
              catch Class:Reason:Stack ->
                      io:format("~nmake run failed: ~tp:~tp~n~tp~n", [Class, Reason, Stack]),
                      2
@@ -30,6 +35,11 @@ seed() ->
         false -> erlang:phash2({os:system_time(), erlang:unique_integer(), self()});
         Text -> list_to_integer(Text)
     end.
+
+%% What `ets' has nothing to compare with. It checks itself: what is wrong is an error.
+bank() ->
+    io:format("~n"),
+    larder_demo_report:bank(?FOLDER, bank:run(#{accounts => 10_000, seconds => 2, tellers => 3})).
 
 %% @doc Compares two modules that have the interface of `ets'; the files of the report go to the
 %% folder.

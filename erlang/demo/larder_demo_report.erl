@@ -2,7 +2,7 @@
 %% SVG for keeping.
 -module(larder_demo_report).
 
--export([line/2, table/2, files/4]).
+-export([line/2, table/2, files/4, bank/2]).
 
 -define(BAR_WIDTH, 28).
 
@@ -92,6 +92,26 @@ csv_row(#{name := Name, rows := Rows, repeats := Repeats, difference := D} = Out
      atom_to_list(D =:= none)].
 
 number(N) -> io_lib:format("~b", [round(N)]).
+
+%% @doc Adds what the bank did to the page, and writes it as a CSV.
+-spec bank(file:filename(), bank:result()) -> ok.
+bank(Folder, Result) ->
+    #{accounts := Accounts, seconds := Seconds, transfers := Transfers, refused := Refused,
+      again := Again, audits := Audits, events := Events, resyncs := Resyncs} = Result,
+    Figures = [{"accounts", Accounts}, {"transfers", Transfers},
+               {"transfers a second", round(Transfers / Seconds)}, {"refused", Refused},
+               {"run again", Again}, {"audits, the sum the same", Audits},
+               {"changes that the mirror had", Events}, {"the mirror began again", Resyncs}],
+    Csv = filename:join(Folder, "bank.csv"),
+    ok = larder_report:write(Csv, larder_report:csv(larder_report:facts(), ["figure", "value"],
+                                                    [[{text, Name}, integer_to_list(N)]
+                                                     || {Name, N} <- Figures])),
+    Lines = [io_lib:format("| ~s | ~b |~n", [Name, N]) || {Name, N} <- Figures],
+    ok = file:write_file(filename:join(Folder, "run.md"),
+                         ["\nA bank of transactions, with audits by snapshots and a mirror by a feed, in ",
+                          io_lib:format("~.1f s:~n~n", [Seconds]), "| | |\n|---|--:|\n", Lines],
+                         [append]),
+    io:format("written: ~ts~n", [Csv]).
 
 %% What is quicker goes to the right, what is slower to the left.
 svg({A, B}, Outcomes) ->

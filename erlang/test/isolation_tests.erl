@@ -30,7 +30,8 @@
 %% The rows -------------------------------------------------------------------------------------
 
 %% A world is what a call may need: `tab' the id or name, `conts' continuations of the owner by
-%% function, `snapshot' one of the table, `handle' the owner's QLC handle, `dets' an open dets table, `dir' a folder.
+%% function, `snapshot' one of the table, `handle' the owner's QLC handle, `dets' an open dets
+%% table, `dir' a folder.
 rows() ->
     tables() ++ objects() ++ keys() ++ queries() ++ whole() ++ without().
 
@@ -105,6 +106,9 @@ whole() ->
      {{tab2file, 3}, read, fun(W) -> [t(tab, W), file("saved", W), [{sync, false}]] end},
      {{table, 1}, read, fun t/1},
      {{table, 2}, read, fun(W) -> [t(tab, W), [{traverse, first_next}]] end},
+     {{transaction, 2}, read, fun(W) -> [[t(tab, W)], fun([X]) -> larder:lookup(X, k1) end] end},
+     {{transaction, 3}, read, fun(W) -> [[t(tab, W)], fun([X]) -> larder:tab2list(X) end, #{retries => 0}] end},
+     {{commit, 1}, write, fun(W) -> [[{insert, t(tab, W), {k1, 7, x}}]] end},
      {{i, 1}, read, fun t/1},
      {{i, 2}, read, fun(W) -> [t(tab, W), 20] end},
      {{i, 3}, read, fun(W) -> [t(tab, W), 20, 80] end}].
@@ -116,7 +120,7 @@ without() ->
                    {match_spec_compile, 1},
                    {match_spec_run, 2}, {is_compiled_ms, 1}, {repair_continuation, 2}, {test_ms, 2},
                    {fun2ms, 1},
-                   {i, 0}, {format_error, 2}]].
+                   {i, 0}, {abort, 1}, {format_error, 2}]].
 
 %% The native functions below, with what they need to work on a table that one may use.
 native_rows() ->
@@ -131,6 +135,7 @@ native_rows() ->
      Named(snapshot, read, fun(W) -> [[t(tab, W)]] end),
      Named(release, owner, fun(W) -> [maps:get(snapshot, W)] end),
      Named(diff, read, snapshots()),
+     Named(begin_transaction, read, fun(W) -> [[t(tab, W)], false] end),
      Named(guard_of_next, anyone, fun(W) -> [t(tab, W), maps:get(other, W)] end),
      Named(info, anyone, fun(W) -> [t(tab, W), stats] end),
      Named(info_list, anyone, fun(W) -> [t(tab, W), [size, owner, memory]] end),
@@ -171,7 +176,7 @@ native_rows() ->
      Named(save, read, fun(W) -> [t(tab, W), list_to_binary(file("native", W)), false, <<>>] end)].
 
 native_without() ->
-    [new, whereis, all, guard_wanted, structures, fault, compile, is_compiled, run, test,
+    [new, whereis, all, commit_transaction, end_transaction, guard_wanted, structures, fault, compile, is_compiled, run, test,
      load_table, file_header].
 
 t(W) -> [t(tab, W)].

@@ -1,0 +1,32 @@
+%% The program of examples/bank checks itself; here it runs small, and without
+%% transactions, which it has to notice.
+-module(bank_tests).
+
+-export([sum_test_/0, careless_test_/0]).
+
+sum_test_() ->
+    {timeout, 60, fun() ->
+        #{transfers := Transfers, events := Events, audits := Audits} = run(#{accounts => 50}),
+        true = Transfers > 0,
+        true = Audits > 1,
+        %% Two accounts change in each transfer.
+        true = Events =:= 2 * Transfers
+    end}.
+
+careless_test_() ->
+    {timeout, 60, fun() ->
+        {the_sum_varies, _, _} = try run(#{accounts => 2, careless => true})
+                                 catch error:Reason -> Reason
+                                 end
+    end}.
+
+run(Options) ->
+    {Result, _Printed} = larder_test_io:capture(fun() ->
+        try {ok, bank:run(maps:merge(#{seconds => 1, tellers => 4}, Options))}
+        catch error:Reason -> {error, Reason}
+        end
+    end, []),
+    case Result of
+        {ok, Outcome} -> Outcome;
+        {error, Reason} -> error(Reason)
+    end.
