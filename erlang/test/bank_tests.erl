@@ -9,8 +9,8 @@ sum_test_() ->
         #{transfers := Transfers, events := Events, audits := Audits} = run(#{accounts => 50}),
         true = Transfers > 0,
         true = Audits > 1,
-        %% Two accounts change in each transfer.
-        true = Events =:= 2 * Transfers
+        %% At least one account changes in each transfer.
+        true = Events >= Transfers
     end}.
 
 careless_test_() ->
