@@ -38,6 +38,9 @@
 %% Events that the mirror may fall behind before it has to begin again.
 -define(BEHIND, 1000000).
 
+%% Objects that are read of a snapshot at a time.
+-define(PIECE, 5000).
+
 %% What the processes share.
 -record(bank, {accounts :: larder:table(), tills :: larder:table(), size :: pos_integer(),
                total :: integer(), figures :: counters:counters_ref()}).
@@ -85,7 +88,7 @@ run(#{seconds := Seconds, tellers := Tellers} = Options) ->
         stop(Auditor),
         close(Bank, Mirror, Took)
     after
-        [exit(Pid, kill) || {Pid, _} <- [Auditor, Mirror | Working]],
+        lists:foreach(fun kill/1, [Auditor, Mirror | Working]),
         larder:delete(Bank#bank.accounts),
         larder:delete(Bank#bank.tills)
     end.
@@ -121,6 +124,13 @@ stop({Pid, Monitor}) ->
         {'DOWN', Monitor, process, Pid, normal} -> ok;
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
     end.
+
+%% Returns when it has ended.
+kill({Pid, Monitor}) ->
+    true = demonitor(Monitor, [flush]),
+    true = exit(Pid, kill),
+    Again = monitor(process, Pid),
+    receive {'DOWN', Again, process, Pid, _} -> ok end.
 
 is_to_stop() ->
     receive stop -> true after 0 -> false end.
@@ -201,14 +211,21 @@ audit_once(#bank{accounts = Accounts, tills = Tills, total = Total} = Bank) ->
     count(Bank, ?AUDITS, 1).
 
 sum(Table) ->
-    larder:foldl(fun({Key, N}, Sum) when Key =/= ?CLOSED -> Sum + N end, 0, Table).
+    in_pieces(fun(Numbers, Sum) -> lists:sum(Numbers) + Sum end, 0,
+              larder:select(Table, [{{'_', '$1'}, [], ['$1']}], ?PIECE)).
+
+%% What a select gives, piece by piece.
+in_pieces(_, Acc, '$end_of_table') -> Acc;
+in_pieces(Fun, Acc, {Piece, Continuation}) ->
+    in_pieces(Fun, Fun(Piece, Acc), larder:select(Continuation)).
 
 %%% The mirror
 
 mirror(#bank{accounts = Accounts} = Bank) ->
     Mirror = larder:new(mirror, [set, protected]),
     {Snapshot, Feed} = larder:snapshot_and_subscribe(Accounts, all, #{limit => ?BEHIND}),
-    true = larder:foldl(fun(Object, true) -> larder:insert(Mirror, Object) end, true, Snapshot),
+    true = in_pieces(fun(Objects, true) -> larder:insert(Mirror, Objects) end, true,
+                     larder:select(Snapshot, [{'_', [], ['$_']}], ?PIECE)),
     true = larder:release(Snapshot),
     case larder:member(Mirror, ?CLOSED) of
         true -> wait_for_end(Mirror);
@@ -295,9 +312,11 @@ same(Snapshot, Mirror) ->
     [{?CLOSED, true}] = larder:lookup(Mirror, ?CLOSED),
     {Accounts, Mirrored} = {larder:info(Snapshot, size), larder:info(Mirror, size)},
     Mirrored =:= Accounts + 1 orelse error({accounts, Accounts, mirrored, Mirrored - 1}),
-    larder:foldl(fun({Key, _} = Object, ok) ->
-        case larder:lookup(Mirror, Key) of
-            [Object] -> ok;
-            Other -> error({account, Object, mirrored, Other})
-        end
-    end, ok, Snapshot).
+    in_pieces(fun(Objects, ok) -> lists:foreach(fun(O) -> same_object(O, Mirror) end, Objects) end,
+              ok, larder:select(Snapshot, [{'_', [], ['$_']}], ?PIECE)).
+
+same_object({Key, _} = Object, Mirror) ->
+    case larder:lookup(Mirror, Key) of
+        [Object] -> ok;
+        Other -> error({account, Object, mirrored, Other})
+    end.
