@@ -92,7 +92,7 @@ defmodule Larder do
   @spec info(table()) :: keyword() | :undefined
   defdelegate info(tab), to: :larder
 
-  @doc "One item of what is known of a table: `:size`, `:memory` (in words), `:snapshot`, `:owner` ..."
+  @doc "One item of what is known of a table: `:size`, `:memory` (in words), `:snapshot` ..."
   @spec info(table(), atom()) :: term()
   defdelegate info(tab, item), to: :larder
 

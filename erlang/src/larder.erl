@@ -26,7 +26,8 @@
 %%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
 %%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
 %% <li>lookup_many/2 and take_many/2 are new, and so are snapshot/1, release/1
-%%     and diff/2: tables as of one moment.</li>
+%%     and diff/2: tables as of one moment; transaction/2, abort/1 and commit/1:
+%%     several changes at one moment; subscribe/3: what changes.</li>
 %% <li>A list that is inserted into a bag keeps its order, as in `ets' from
 %%     OTP 25.3 on.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has

@@ -15,7 +15,7 @@ sum_test_() ->
 
 careless_test_() ->
     {timeout, 60, fun() ->
-        {the_sum_varies, _, _} = try run(#{accounts => 2, careless => true})
+        {the_sum_varies, _, _} = try run(#{accounts => 100, careless => true})
                                  catch error:Reason -> Reason
                                  end
     end}.
