@@ -73,6 +73,8 @@ typedef enum larder_status {
   LARDER_FILE = 15,
   // A fault of the library. The process goes on; please report it, with the message.
   LARDER_PANIC = 16,
+  // The table is a snapshot, which can't be written.
+  LARDER_READ_ONLY = 17,
 } larder_status;
 
 // What a term is.
@@ -220,6 +222,36 @@ enum larder_status larder_select_replace(const struct larder_table *table,
                                          const char *spec,
                                          uint64_t *count);
 
+// Takes snapshots of `count` tables of one world, all of one moment, and puts a handle of each in
+// `snapshots`, in the tables' order: to be given up with `larder_table_free`, which ends it. O(1)
+// for each table; nothing is copied.
+//
+// Every function that reads takes a snapshot for a table; those that write answer
+// `LARDER_READ_ONLY`. A snapshot stays as it is when its table is emptied or dropped. While it
+// lives, the first change of each key in the table keeps what was there. `larder_size` counts a
+// snapshot's rows the first time. `LARDER_TABLE_TYPE`: a snapshot, or a table on a structure other
+// than the usual.
+//
+// # Safety
+// `tables` is null or has `count` pointers, each null or a handle that was not given up;
+// `snapshots` is null or has room for `count` pointers.
+enum larder_status larder_snapshot(const struct larder_table *const *tables,
+                                   size_t count,
+                                   struct larder_table **snapshots);
+
+// Puts what has to be done to one snapshot's rows to get another's, both of one table, in place of
+// what `out` holds: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`, in no order.
+// `LARDER_NONE` if there is nothing. Takes the time of what changed since the older one; keys that
+// did not are not read, unless the table was cleared between the two. `LARDER_TABLE_TYPE`: one is
+// no snapshot, or they are of different tables.
+//
+// # Safety
+// `old` and `new` are null or handles that were not given up; `out` is null or a sequence that
+// nobody else uses, and no view of its terms is used any more.
+enum larder_status larder_diff(const struct larder_table *old,
+                               const struct larder_table *new_,
+                               struct larder_terms *out);
+
 // Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
 // Valid until another one of the thread fails or the thread ends.
 const char *larder_message(void);
@@ -228,7 +260,7 @@ const char *larder_message(void);
 const char *larder_status_name(int32_t status);
 
 // Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
-// Null is nothing to give up.
+// A snapshot ends with its handle. Null is nothing to give up.
 //
 // # Safety
 // `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
@@ -405,7 +437,8 @@ size_t larder_memory(const struct larder_table *table);
 enum larder_status larder_info(const struct larder_table *table, struct larder_terms *out);
 
 // Writes the table to a file, in place of what is there: that stays until the new file is whole
-// and on the disk. No snapshot, unless nobody writes. `LARDER_FILE` with what the system said.
+// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what the
+// system said.
 //
 // # Safety
 // As for `larder_table_drop`; `path` is null or ends with a NUL.

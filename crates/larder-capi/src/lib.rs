@@ -21,6 +21,7 @@
 //! | `build`, `terms` | sequences of terms: pushed by C, or filled with results |
 //! | `world` | worlds of tables, tables made, found, loaded |
 //! | `table` | operations by key |
+//! | `snapshot` | tables as of one moment |
 //! | `rows` | match specifications and scans |
 
 // Names are C's.
@@ -28,6 +29,7 @@
 
 mod build;
 mod rows;
+mod snapshot;
 mod status;
 mod table;
 mod terms;
@@ -35,6 +37,7 @@ mod view;
 mod world;
 
 pub use rows::*;
+pub use snapshot::*;
 pub use status::{larder_message, larder_status_name, Status};
 pub use table::*;
 pub use terms::*;

@@ -48,6 +48,8 @@ pub enum Status {
     File = 15,
     /// A fault of the library. The process goes on; please report it, with the message.
     Panic = 16,
+    /// The table is a snapshot, which can't be written.
+    ReadOnly = 17,
 }
 
 impl Status {
@@ -70,10 +72,11 @@ impl Status {
             Status::SystemLimit => b"LARDER_SYSTEM_LIMIT\0",
             Status::File => b"LARDER_FILE\0",
             Status::Panic => b"LARDER_PANIC\0",
+            Status::ReadOnly => b"LARDER_READ_ONLY\0",
         }
     }
 
-    const ALL: [Status; 17] = [
+    const ALL: [Status; 18] = [
         Status::Ok,
         Status::None,
         Status::NoTable,
@@ -91,6 +94,7 @@ impl Status {
         Status::SystemLimit,
         Status::File,
         Status::Panic,
+        Status::ReadOnly,
     ];
 }
 
@@ -116,6 +120,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::NoTable => Status::NoTable,
+            Error::ReadOnly => Status::ReadOnly,
             Error::AlreadyExists => Status::AlreadyExists,
             Error::BadKey => Status::BadKey,
             Error::Keypos | Error::Position | Error::NotTuple | Error::BadDefault => Status::BadRow,

@@ -3,13 +3,13 @@
 use crate::status::{guarded, guarded_or, Failure, Status};
 use crate::terms::{at, at_mut, larder_terms, text_at};
 use crate::view::{give, larder_view};
-use larder::api::Table;
+use larder::api::{Snapshot, Table};
 use larder::Error;
 use larder_term::{Atom, Term};
 use std::ffi::c_char;
 
 /// A handle of a table. Any number of threads may use one, or several of the same table, at once.
-pub struct larder_table(pub(crate) Table);
+pub struct larder_table(pub(crate) Table, pub(crate) Option<Snapshot>);
 
 /// `LARDER_OK` for something, `LARDER_NONE` for nothing.
 fn whether(something: bool) -> Status {
@@ -32,7 +32,7 @@ unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failu
 }
 
 /// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
-/// Null is nothing to give up.
+/// A snapshot ends with its handle. Null is nothing to give up.
 ///
 /// # Safety
 /// `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
@@ -475,7 +475,8 @@ fn kind(kind: larder::TableKind) -> Atom {
 }
 
 /// Writes the table to a file, in place of what is there: that stays until the new file is whole
-/// and on the disk. No snapshot, unless nobody writes. `LARDER_FILE` with what the system said.
+/// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what the
+/// system said.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `path` is null or ends with a NUL.

@@ -83,7 +83,7 @@ unsafe fn asked<'a>(
 /// # Safety
 /// `out` may be written to.
 unsafe fn hand_out(table: Table, out: *mut *mut larder_table) {
-    let handle = Box::into_raw(Box::new(larder_table(table)));
+    let handle = Box::into_raw(Box::new(larder_table(table, None)));
     // SAFETY: as the caller says.
     unsafe { give(out, handle) };
 }

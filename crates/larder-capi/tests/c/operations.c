@@ -247,10 +247,51 @@ static void files(void) {
     ended(table);
 }
 
+static void snapshots(int kind) {
+    larder_table *one = made("one", kind, NULL), *other = made("other", kind, NULL);
+    OK(larder_insert(one, term(t, "{a, 1}")));
+    OK(larder_insert(other, term(t, "{a, 2}")));
+    const larder_table *both[2] = {one, other};
+    larder_table *before[2], *later;
+    OK(larder_snapshot(both, 2, before));
+    OK(larder_delete(one, term(t, "a"), NULL));
+    OK(larder_insert(one, term(t, "{b, 3}")));
+    OK(larder_clear(other, NULL));
+    CHECK(larder_size(before[0]) == 1 && larder_size(before[1]) == 1);
+    OK(larder_lookup(before[0], term(t, "a"), out));
+    CHECK(reads(larder_terms_get(out, 0), "{a,1}"));
+    OK(larder_lookup(before[1], term(t, "a"), out));
+    CHECK(reads(larder_terms_get(out, 0), "{a,2}"));
+    ENDS(LARDER_NONE, larder_lookup(before[0], term(t, "b"), out));
+
+    ENDS(LARDER_READ_ONLY, larder_insert(before[0], term(t, "{c, 4}")));
+    CHECK(strstr(larder_message(), "snapshot") != NULL);
+    ENDS(LARDER_READ_ONLY, larder_delete(before[0], term(t, "a"), NULL));
+    ENDS(LARDER_READ_ONLY, larder_clear(before[0], NULL));
+    ENDS(LARDER_READ_ONLY, larder_table_drop(before[0]));
+    const larder_table *again = before[0];
+    ENDS(LARDER_TABLE_TYPE, larder_snapshot(&again, 1, &later));
+    ENDS(LARDER_BAD_ARGUMENT, larder_snapshot(NULL, 1, &later));
+    OK(larder_snapshot(both, 0, &later));
+
+    OK(larder_snapshot(both, 1, &later));
+    OK(larder_diff(before[0], later, out));
+    CHECK(larder_terms_count(out) == 2);
+    OK(larder_diff(later, before[0], out));
+    CHECK(larder_terms_count(out) == 2);
+    ENDS(LARDER_NONE, larder_diff(later, later, out));
+    CHECK(larder_terms_count(out) == 0);
+    ENDS(LARDER_TABLE_TYPE, larder_diff(before[1], later, out));
+    ENDS(LARDER_TABLE_TYPE, larder_diff(before[0], one, out));
+    ended(one), ended(other);
+    CHECK(larder_size(before[0]) == 1 && larder_size(later) == 1);
+    larder_table_free(before[0]), larder_table_free(before[1]), larder_table_free(later);
+}
+
 int main(void) {
     world = larder_new();
     t = larder_terms_new(), u = larder_terms_new(), out = larder_terms_new();
-    for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) by_key(kind, NULL), steps(kind, NULL);
+    for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) by_key(kind, NULL), steps(kind, NULL), snapshots(kind);
     by_key(LARDER_ORDERED_SET, "catree(over=btree,m=8)"), steps(LARDER_ORDERED_SET, "btree");
     by_key(LARDER_SET, "linear_hash"), steps(LARDER_SET, "judyl_hash");
     counters();

@@ -1,7 +1,10 @@
 //! Snapshots: tables as of an instant.
 
-use super::{Larder, Table};
+use super::table::tuple;
+use super::{Event, Larder, Table};
+use crate::budget::{Budget, Step};
 use crate::error::Error;
+use crate::versions::Difference;
 use std::fmt;
 use std::ops::Deref;
 
@@ -28,6 +31,44 @@ impl Snapshot {
     /// The snapshot that is this table.
     pub(super) fn of(table: Table) -> Self {
         Snapshot(table)
+    }
+
+    /// What has to be done to this snapshot's tuples to get another's of the same table, in no
+    /// order: `Insert`, `Replace` and `Delete`. The cost is that of the keys that changed since the
+    /// older of the two, whatever the size of the table; of all keys if the table was emptied
+    /// between the two.
+    ///
+    /// ```
+    /// use larder::api::{Event, Larder};
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let stock = Larder::new().table("stock").create()?;
+    /// let before = stock.snapshot()?;
+    /// stock.insert(&term!({apple, 3}))?;
+    /// let diff = before.diff(&stock.snapshot()?)?;
+    /// assert_eq!(diff, [Event::Insert(term!({apple, 3}))]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `TableType` if the two are of different tables.
+    pub fn diff(&self, other: &Snapshot) -> Result<Vec<Event>, Error> {
+        let mut found = Vec::new();
+        let (old, new) = (self.0.engine_table(), other.0.engine_table());
+        let mut job = old.diff(new, self.0.me())?;
+        while job.step(&mut Budget::slice(), &mut |difference| {
+            found.push(match difference {
+                Difference::Insert(new) => Event::Insert(tuple(new)),
+                Difference::Replace { old, new } => Event::Replace(tuple(old), tuple(new)),
+                Difference::Delete(old) => Event::Delete(tuple(old)),
+            });
+        })? == Step::More
+        {
+            // It may be waiting for others.
+            std::thread::yield_now();
+        }
+        Ok(found)
     }
 }
 

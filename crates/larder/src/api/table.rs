@@ -38,7 +38,8 @@ impl Table {
         &self.table
     }
 
-    pub(super) fn larder(&self) -> Larder {
+    /// The collection of tables to which it belongs.
+    pub fn larder(&self) -> Larder {
         Larder(Arc::clone(&self.home))
     }
 

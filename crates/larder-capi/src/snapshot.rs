@@ -1,0 +1,97 @@
+//! Tables as of one moment.
+
+use crate::status::{guarded, Failure, Status};
+use crate::table::larder_table;
+use crate::terms::{at, at_mut, larder_terms};
+use larder::api::{Event, Snapshot, Table};
+use larder_term::{Atom, Term};
+
+/// Takes snapshots of `count` tables of one world, all of one moment, and puts a handle of each in
+/// `snapshots`, in the tables' order: to be given up with `larder_table_free`, which ends it. O(1)
+/// for each table; nothing is copied.
+///
+/// Every function that reads takes a snapshot for a table; those that write answer
+/// `LARDER_READ_ONLY`. A snapshot stays as it is when its table is emptied or dropped. While it
+/// lives, the first change of each key in the table keeps what was there. `larder_size` counts a
+/// snapshot's rows the first time. `LARDER_TABLE_TYPE`: a snapshot, or a table on a structure other
+/// than the usual.
+///
+/// # Safety
+/// `tables` is null or has `count` pointers, each null or a handle that was not given up;
+/// `snapshots` is null or has room for `count` pointers.
+#[no_mangle]
+pub unsafe extern "C" fn larder_snapshot(
+    tables: *const *const larder_table,
+    count: usize,
+    snapshots: *mut *mut larder_table,
+) -> Status {
+    guarded(|| {
+        if tables.is_null() || snapshots.is_null() {
+            let what = if tables.is_null() {
+                "tables"
+            } else {
+                "snapshots"
+            };
+            return Err(Failure::null(what));
+        }
+        // SAFETY: as the caller says.
+        let handles = unsafe { std::slice::from_raw_parts(tables, count) };
+        let mut those: Vec<&Table> = Vec::with_capacity(count);
+        for &handle in handles {
+            // SAFETY: as the caller says.
+            those.push(&unsafe { at(handle, "tables") }?.0);
+        }
+        let Some(first) = those.first() else {
+            return Ok(Status::Ok);
+        };
+        for (i, snapshot) in first.larder().snapshot(&those)?.into_iter().enumerate() {
+            let table = Table::clone(&snapshot);
+            let handle = Box::into_raw(Box::new(larder_table(table, Some(snapshot))));
+            // SAFETY: there is room for one a table, as the caller says.
+            unsafe { snapshots.add(i).write(handle) };
+        }
+        Ok(Status::Ok)
+    })
+}
+
+/// Puts what has to be done to one snapshot's rows to get another's, both of one table, in place of
+/// what `out` holds: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`, in no order.
+/// `LARDER_NONE` if there is nothing. Takes the time of what changed since the older one; keys that
+/// did not are not read, unless the table was cleared between the two. `LARDER_TABLE_TYPE`: one is
+/// no snapshot, or they are of different tables.
+///
+/// # Safety
+/// `old` and `new` are null or handles that were not given up; `out` is null or a sequence that
+/// nobody else uses, and no view of its terms is used any more.
+#[no_mangle]
+pub unsafe extern "C" fn larder_diff(
+    old: *const larder_table,
+    new: *const larder_table,
+    out: *mut larder_terms,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let (old, new) = unsafe { (at(old, "old")?, at(new, "new")?) };
+        let (old, new) = (snapshot(old)?, snapshot(new)?);
+        let found: Vec<Term> = old.diff(new)?.into_iter().filter_map(difference).collect();
+        let nothing = found.is_empty();
+        // SAFETY: as the caller says.
+        unsafe { at_mut(out, "out") }?.fill(found);
+        Ok(if nothing { Status::None } else { Status::Ok })
+    })
+}
+
+fn snapshot(handle: &larder_table) -> Result<&Snapshot, Failure> {
+    let none = || Failure::new(Status::TableType, "the table is not a snapshot");
+    handle.1.as_ref().ok_or_else(none)
+}
+
+fn difference(event: Event) -> Option<Term> {
+    let tag = |tag: &str| Term::from(Atom::new(tag));
+    match event {
+        Event::Insert(new) => Some(Term::tuple([tag("insert"), new])),
+        Event::Replace(old, new) => Some(Term::tuple([tag("replace"), old, new])),
+        Event::Delete(old) => Some(Term::tuple([tag("delete"), old])),
+        _ => None,
+    }
+}
