@@ -39,6 +39,12 @@ pub enum Fault {
     NoGroup,
     /// A writer doesn't revalidate the state word under its leaf's lock.
     NotRevalidated,
+    /// A write takes a snapshot that is being taken for none: what it changes is lost.
+    LostVersion,
+    /// A write keeps what was there after it has changed it.
+    LateVersion,
+    /// A write reads the clock before it has the lock of its entry.
+    EarlyClock,
     /// A write asks whether somebody follows the table before it reads the clock.
     EarlyLook,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.

@@ -37,6 +37,8 @@ pub enum Op {
     PutAllNew(u64, Option<bool>),
     /// Removes everything at once.
     Clear,
+    /// All numbers as of one instant.
+    Snapshot(Option<Rows>),
 }
 
 /// A table, one operation after the other.
@@ -104,6 +106,7 @@ impl Specification for Table {
                 now = [None; KEYS as usize];
                 true
             }
+            Op::Snapshot(seen) => seen.is_none_or(|seen| seen == *state),
         };
         (right, now)
     }
@@ -113,6 +116,26 @@ impl Specification for Table {
 pub trait Tabular: Send + Sync {
     /// Does it.
     fn apply(&self, op: Op) -> Op;
+}
+
+/// Of so many operations one takes a snapshot; the others are those of a table.
+pub struct WithSnapshots<T>(pub On<T>, pub u64);
+
+impl<T: Tabular> Subject for WithSnapshots<T> {
+    type Op = Op;
+    type Spec = Table;
+
+    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        if !(random >> 50).is_multiple_of(self.1) {
+            return self.0.step(recorder, random);
+        }
+        let called = Op::Snapshot(None);
+        recorder.record(0, called, || self.0 .0.apply(called));
+    }
+
+    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+        self.0.finish(recorder);
+    }
 }
 
 /// Of one in so many operations each is one on all keys.

@@ -6,6 +6,7 @@
 #![cfg(larder_model)]
 
 mod histories;
+mod versions;
 
 use histories::table;
 use larder::api::{Larder, Table};

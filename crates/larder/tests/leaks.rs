@@ -35,7 +35,8 @@ fn big(n: i64) -> Term {
     Term::binary(&[n as u8; 200])
 }
 
-/// Every operation that stores, replaces or drops a handle.
+/// Every operation that stores, replaces or drops a handle, also where a snapshot keeps what there
+/// was: some are released on the way, the last when its table is gone.
 fn churn(larder: &Larder) {
     for kind in ["set", "ordered_set", "bag", "duplicate_bag"] {
         let builder = larder.table(kind);
@@ -55,6 +56,7 @@ fn churn(larder: &Larder) {
         t.insert_all(&rows(0)).unwrap();
         t.insert_all(&rows(50)).unwrap();
         assert!(!t.insert_all_new(&rows(0)).unwrap());
+        let mut snapshots = vec![t.snapshot().unwrap(), t.snapshot().unwrap()];
         for i in 0..100i64 {
             t.insert(&term!({(i), 0, (big(i + 7))})).unwrap();
             t.insert_new(&term!({(i), 0, (big(i + 9))})).unwrap();
@@ -67,6 +69,12 @@ fn churn(larder: &Larder) {
                     .unwrap();
             }
             t.delete_object(&term!({(i), 0, (big(i + 7))})).unwrap();
+            if i % 10 == 0 {
+                // The same keys again: versions pile up, and some are dropped.
+                t.insert(&term!({7, 0, (big(i))})).unwrap();
+                snapshots.push(t.snapshot().unwrap());
+                drop(snapshots.remove(i as usize / 10 % snapshots.len()));
+            }
         }
         t.take(&term!(5)).unwrap();
         t.delete(&term!(6)).unwrap();
@@ -90,6 +98,7 @@ fn churn(larder: &Larder) {
         if kind != "bag" {
             t.drop_table().unwrap();
         }
+        assert!(snapshots.iter().all(|s| !s.to_vec().unwrap().is_empty()));
     }
 }
 

@@ -12,7 +12,7 @@ use larder::structures;
 use larder_testing::environment::{seed, soak};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
-use larder_testing::tables::On;
+use larder_testing::tables::{On, WithSnapshots};
 
 const THREADS: usize = 3;
 const STEPS: u64 = 25;
@@ -50,6 +50,20 @@ fn histories_of_tables_with_long_lists_are_linearizable() {
             panic!("ordered: {}, {wrong}", round % 2 == 1);
         }
         subject.0 .0.drop_table().expect("it lives");
+    }
+}
+
+/// A snapshot shows all rows as of one instant between its call and its return.
+#[test]
+fn histories_of_tables_with_snapshots_are_linearizable() {
+    let larder = Larder::new();
+    for round in 0..200 * soak() {
+        let ordered = round % 2 == 1;
+        let subject = WithSnapshots(On(table(&larder, ordered, None), 5 + round % 3 * 15), 4);
+        if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed(20_261_125) + round)) {
+            panic!("ordered: {ordered}, {wrong}");
+        }
+        subject.0 .0 .0.drop_table().expect("it lives");
     }
 }
 

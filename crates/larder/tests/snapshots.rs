@@ -3,7 +3,9 @@
 use larder::api::{Larder, Snapshot, Table};
 use larder::{Direction, Error, TableKind};
 use larder_term::{term, Term};
+use larder_testing::environment::soak;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
 use std::time::Duration;
 
 const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
@@ -256,11 +258,100 @@ fn a_snapshot_of_several_tables_is_of_one_instant() {
     }
 }
 
-/// The greatest number in the second element of a row.
-fn newest(table: &Table) -> i64 {
-    let number = |row: &Term| match row.as_ref().as_tuple().and_then(|row| row.get(1)) {
+/// The number in the second element of a row.
+fn number(row: &Term) -> i64 {
+    match row.as_ref().as_tuple().and_then(|row| row.get(1)) {
         Some(n) => n.to_string().parse().unwrap(),
         None => -1,
-    };
+    }
+}
+
+/// The greatest of these numbers.
+fn newest(table: &Table) -> i64 {
     all(table).iter().map(number).max().unwrap_or(-1)
+}
+
+/// Threads write lists and single rows, empty tables and drop them, while others take snapshots,
+/// read them again and again and release them. Each list has the same number under two keys.
+#[test]
+fn snapshots_beside_everything() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let current = Mutex::new(table(&larder, kind));
+        let now = || current.lock().unwrap().clone();
+        let stop = AtomicBool::new(false);
+        let is_over = || stop.load(Ordering::Relaxed);
+        let row = |key: i64, n: i64| Term::tuple([Term::from(key), n.into()]);
+        std::thread::scope(|scope| {
+            for thread in 1..3u64 {
+                let (now, is_over) = (&now, &is_over);
+                scope.spawn(move || {
+                    let mut random = Random(thread * 77);
+                    let mut n = (thread as i64) << 32;
+                    while !is_over() {
+                        let t = now();
+                        n += 1;
+                        // A table may be gone by now.
+                        t.insert_all(&[row(0, n), row(1, n)]).ok();
+                        let key = 2 + random.below(100) as i64;
+                        if random.below(3) == 0 {
+                            t.delete(&Term::from(key)).ok();
+                        } else {
+                            t.insert(&row(key, n)).ok();
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for i in 1.. {
+                    std::thread::sleep(Duration::from_millis(3));
+                    if is_over() {
+                        break;
+                    }
+                    if i % 8 == 0 {
+                        let next = table(&larder, kind);
+                        let last = std::mem::replace(&mut *current.lock().unwrap(), next);
+                        last.drop_table().unwrap();
+                    } else {
+                        now().clear().unwrap();
+                    }
+                }
+            });
+            for thread in 1..3u64 {
+                let (now, is_over) = (&now, &is_over);
+                scope.spawn(move || {
+                    let mut random = Random(thread * 99);
+                    let mut live: Vec<(Snapshot, Vec<Term>)> = Vec::new();
+                    while !is_over() {
+                        let Ok(snapshot) = now().snapshot() else {
+                            continue;
+                        };
+                        let [one, other] = [0, 1].map(|key| {
+                            let rows = snapshot.lookup(&Term::from(key)).unwrap();
+                            let mut numbers: Vec<_> = rows.iter().map(number).collect();
+                            numbers.sort_unstable();
+                            numbers
+                        });
+                        assert_eq!(one, other, "{kind}");
+                        let rows = all(&snapshot);
+                        live.push((snapshot, rows));
+                        if live.len() as u64 > random.below(8) {
+                            let any = random.below(live.len() as u64) as usize;
+                            let (snapshot, had) = live.swap_remove(any);
+                            same(&all(&snapshot), &had);
+                            assert_eq!(snapshot.len(), had.len(), "{kind}");
+                        }
+                    }
+                    for (snapshot, had) in &live {
+                        same(&all(snapshot), had);
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(500) * soak() as u32);
+            stop.store(true, Ordering::Relaxed);
+        });
+        let t = now();
+        assert!(larder.engine().reaper_idle(Duration::from_secs(10)));
+        assert_eq!(t.engine_table().snapshots(), (0, 0), "{kind}");
+    }
 }

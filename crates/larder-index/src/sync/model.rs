@@ -132,6 +132,10 @@ impl Backoff {
     pub fn spin(&self) {
         give_way();
     }
+    /// Whether it is time to let others go on: each wait does.
+    pub fn is_completed(&self) -> bool {
+        true
+    }
 }
 
 /// Tries until there is an answer; in the model by letting others go on.
@@ -268,6 +272,13 @@ pub mod atomic {
                     let done = self.0.compare_exchange(now, new, ok, not);
                     if planted(Fault::Exchange) { Ok(now) } else { done }
                 }
+                /// As `compare_exchange`: it doesn't fail without a reason.
+                ///
+                /// # Errors
+                /// As `compare_exchange`.
+                pub fn compare_exchange_weak(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
+                    self.compare_exchange(now, new, ok, not)
+                }
                 /// What is there, of which nobody else has a hold.
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
@@ -287,6 +298,11 @@ pub mod atomic {
                 pub fn fetch_sub(&self, value: $value, o: O) -> $value {
                     point();
                     self.0.fetch_sub(value, o)
+                }
+                /// Stores the greater of both.
+                pub fn fetch_max(&self, value: $value, o: O) -> $value {
+                    point();
+                    self.0.fetch_max(value, o)
                 }
                 /// Sets bits.
                 pub fn fetch_or(&self, value: $value, o: O) -> $value {

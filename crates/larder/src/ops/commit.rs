@@ -311,7 +311,10 @@ impl Table {
         let mut delta = 0;
         ix.update(op.guard, key, &mut |objects| {
             // (1) The lock is that of the key: of its leaf while it has few objects, else its
-            // stripe.
+            // stripe. Readers wait for a stripe only once a change is said to follow. It is said
+            // before the state word is loaded: whoever exchanges the word and then reads the key
+            // reads what this write makes of it.
+            objects.begin_change();
             if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
                 return;

@@ -32,7 +32,7 @@ use crate::raw;
 use crate::reclaim::reaper;
 use crate::store::Store;
 use crate::table::Table;
-use larder_index::sync::{point, Mutex};
+use larder_index::sync::{planted, point, Fault, Mutex};
 use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
@@ -386,7 +386,10 @@ impl History {
         // Ordering: SeqCst, as in `note`. A write that sees no snapshot has had its lock since
         // before one was pending, so that snapshot's readers wait for the lock, and it is part of
         // what they see.
-        let newest = self.newest.load(Ordering::SeqCst);
+        let newest = match self.newest.load(Ordering::SeqCst) {
+            PENDING if planted(Fault::LostVersion) => 0,
+            newest => newest,
+        };
         // Invariant 5: of no snapshot, `newest` is 0.
         if ahead < newest.min(number) {
             self.preserve_for((newest, number), guard, key, dropped, write);

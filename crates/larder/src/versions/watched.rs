@@ -84,6 +84,8 @@ impl<I: ?Sized> Watched<I> {
 struct After {
     /// What `History::look_ahead` said.
     ahead: u64,
+    /// The clock, for a write with a fault.
+    early: Option<u64>,
     dropped: Handles,
     feed: Aftermath,
 }
@@ -94,6 +96,7 @@ impl After {
     fn begin(history: &History, guard: &Guard, key: Key<'_>) -> Self {
         After {
             ahead: history.look_ahead(guard, key),
+            early: planted(Fault::EarlyClock).then(clock::of_write),
             dropped: Handles::default(),
             feed: Aftermath::default(),
         }
@@ -117,7 +120,7 @@ impl Watched<dyn Unique> {
     ) {
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // In this order: the clock, the snapshots, the followers (see `feed`).
-        let number = clock::of_write();
+        let number = after.early.unwrap_or_else(clock::of_write);
         let (ahead, dropped) = (after.ahead, &mut after.dropped);
         self.history.preserve(
             guard,
@@ -216,13 +219,19 @@ impl Unique for Watched<dyn Unique> {
     ) -> Previous {
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
+        let mut late = None;
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
-            if puts {
+            if puts && planted(Fault::LateVersion) {
+                late = Some(old.map(<[u8]>::to_vec));
+            } else if puts {
                 self.change(guard, key, (old, Some(value)), &mut after);
             }
             puts
         });
+        if let Some(old) = late {
+            self.change(guard, key, (old.as_deref(), Some(value)), &mut after);
+        }
         after.settle(&self.history, guard);
         was
     }

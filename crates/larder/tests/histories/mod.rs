@@ -4,7 +4,7 @@
 
 use larder::api::{Builder, Larder, Table};
 use larder_term::{term, Term};
-use larder_testing::tables::{Op, Tabular, KEYS};
+use larder_testing::tables::{Op, Rows as Numbers, Tabular, KEYS};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A table of tuples `{key, number}`; and how many other rows come before the second row of a list,
@@ -44,6 +44,28 @@ fn number(rows: &[Term]) -> Option<u64> {
     let row = rows.first()?.as_ref().as_tuple().expect("a tuple");
     let number = row.get(1).expect("two elements");
     Some(number.as_int().expect("a number") as u64)
+}
+
+/// All numbers of a table that doesn't change, key by key.
+fn by_keys(table: &Table) -> Result<Numbers, larder::Error> {
+    let mut numbers = Numbers::default();
+    for k in 0..KEYS {
+        numbers[k as usize] = number(&table.lookup(&key(k))?);
+    }
+    Ok(numbers)
+}
+
+/// The same, by a scan.
+fn by_scan(table: &Table) -> Result<Numbers, larder::Error> {
+    let mut numbers = Numbers::default();
+    for row in table.to_vec()? {
+        let row = row.as_ref().as_tuple().expect("a tuple");
+        let [k, value] = [0, 1].map(|i| row.get(i).and_then(|n| n.as_int()).expect("a number"));
+        if let Some(place) = numbers.get_mut(k as usize) {
+            *place = Some(value as u64);
+        }
+    }
+    Ok(numbers)
 }
 
 impl Rows {
@@ -94,6 +116,12 @@ impl Rows {
             Op::Clear => {
                 t.clear()?;
                 op
+            }
+            Op::Snapshot(_) => {
+                let snapshot = t.snapshot()?;
+                let seen = by_keys(&snapshot)?;
+                assert_eq!(seen, by_scan(&snapshot)?, "read again");
+                Op::Snapshot(Some(seen))
             }
         })
     }

@@ -1,0 +1,207 @@
+//! Interleavings of snapshots with what changes their tables.
+
+use super::histories::table;
+use larder::api::{Larder, Snapshot, Table};
+use larder_index::sync::Fault;
+use larder_term::{term, Term};
+use larder_testing::model_checker::{alone, check, finds, history, Search};
+use larder_testing::tables::{On, WithSnapshots};
+use std::sync::Arc;
+
+/// A history of a table with snapshots; all operations in so many are on all keys.
+fn tables(ordered: bool, threads: usize, steps: u64, many: u64) {
+    let larder = Larder::new();
+    let rows = table(&larder, ordered, None);
+    history(WithSnapshots(On(rows, many), 3), threads, steps);
+}
+
+#[test]
+fn operations_lists_clearing_and_snapshots() {
+    let _alone = alone();
+    let small = [
+        Search::Random(1_000),
+        Search::Pct(700),
+        Search::Bounded {
+            changes: 2,
+            programs: 2,
+            most: 700,
+        },
+    ];
+    for ordered in [false, true] {
+        let name = format!("snapshots, ordered: {ordered}");
+        check(&format!("{name}: two threads"), &small, move || {
+            tables(ordered, 2, 3, 4)
+        });
+        check(&format!("{name}: single writes"), &small, move || {
+            tables(ordered, 2, 4, 1 << 20)
+        });
+        let search = [Search::Random(500), Search::Pct(400)];
+        check(&format!("{name}: three threads"), &search, move || {
+            tables(ordered, 3, 4, 4)
+        });
+    }
+}
+
+fn found(fault: Fault) {
+    let _alone = alone();
+    assert!(finds(fault, || {
+        check("a planted fault", &[Search::Random(30_000)], || {
+            tables(false, 3, 4, 1 << 20)
+        });
+    }));
+}
+
+/// A snapshot that has been cut, and a writer that takes it for none.
+#[test]
+fn a_lost_version_is_found() {
+    found(Fault::LostVersion);
+}
+
+/// A reader of a snapshot between a change and the keeping of what was there.
+#[test]
+fn a_late_version_is_found() {
+    found(Fault::LateVersion);
+}
+
+/// A writer that waits for its lock with a number from before the cut.
+#[test]
+fn a_clock_that_is_read_early_is_found() {
+    found(Fault::EarlyClock);
+}
+
+/// The value of the only row, -1 if there is none.
+fn value(table: &Table) -> i64 {
+    let rows = table.lookup(&term!(0)).expect("a table");
+    let row = rows
+        .first()
+        .map(|row| row.as_ref().as_tuple().expect("a tuple"));
+    row.and_then(|row| row.get(1))
+        .and_then(|n| n.as_int())
+        .unwrap_or(-1)
+}
+
+/// Each number comes into one table and then into another. Two threads take snapshots of both: of
+/// one instant each, and what was kept for one stays while the other is released.
+#[test]
+fn two_tables_at_one_cut() {
+    let _alone = alone();
+    let search = [
+        Search::Random(2_000),
+        Search::Pct(1_500),
+        Search::Bounded {
+            changes: 2,
+            programs: 1,
+            most: 1_000,
+        },
+    ];
+    for ordered in [false, true] {
+        check(
+            &format!("two tables, ordered: {ordered}"),
+            &search,
+            move || {
+                let larder = Larder::new();
+                let pair = Arc::new([(); 2].map(|()| table(&larder, ordered, None).0));
+                let writes = pair.clone();
+                let writer = shuttle::thread::spawn(move || {
+                    for n in 0..3i64 {
+                        for table in writes.iter() {
+                            table.insert(&term!({0, (n)})).expect("a table");
+                        }
+                    }
+                });
+                let reader = || {
+                    let (larder, pair) = (larder.clone(), pair.clone());
+                    shuttle::thread::spawn(move || {
+                        for _ in 0..2 {
+                            let both = larder.snapshot(&[&pair[0], &pair[1]]).expect("tables");
+                            let [one, two] = [0, 1].map(|i: usize| value(&both[i]));
+                            assert!(one == two || one == two + 1, "{one} {two}");
+                            assert_eq!([1, 0].map(|i: usize| value(&both[i])), [two, one], "again");
+                        }
+                    })
+                };
+                for thread in [writer, reader(), reader()] {
+                    thread.join().expect("no panic");
+                }
+            },
+        );
+    }
+}
+
+/// What a snapshot's table has, by key and by scan; they are the same.
+fn objects(snapshot: &Snapshot) -> Vec<Term> {
+    let by_key = snapshot.lookup(&term!(0)).expect("a snapshot");
+    assert_eq!(snapshot.to_vec().expect("a snapshot"), by_key);
+    by_key
+}
+
+/// The objects of a bag's key, which become too many for a list, and few again. A snapshot has the
+/// first so many, as they came.
+#[test]
+fn a_key_of_a_bag_that_grows() {
+    let _alone = alone();
+    check(
+        "snapshots of a bag",
+        &[Search::Random(300), Search::Pct(200)],
+        || {
+            let larder = Larder::new();
+            let t = Arc::new(larder.table("t").bag().create().expect("a table"));
+            // A list has room for so many, or for a few more.
+            let (from, to) = (60i64, 70i64);
+            let row = |n: i64| term!({0, (n), "some text, so that it is long"});
+            let rows = |n: i64| (0..n).map(row).collect::<Vec<_>>();
+            t.insert_all(&rows(from)).expect("a table");
+            let writes = t.clone();
+            let writer = shuttle::thread::spawn(move || {
+                for n in from..to {
+                    writes.insert(&row(n)).expect("a table");
+                }
+                writes.delete(&term!(0)).expect("a table");
+            });
+            let first = t.snapshot().expect("a table");
+            let had = objects(&first);
+            assert!(
+                had.is_empty() || *had == rows(had.len() as i64),
+                "{}",
+                had.len()
+            );
+            let second = t.snapshot().expect("a table");
+            let later = objects(&second);
+            assert!(later.is_empty() || later.len() >= had.len());
+            drop(second);
+            writer.join().expect("no panic");
+            assert_eq!(objects(&first), had, "again");
+        },
+    );
+}
+
+/// A snapshot stays while its table is emptied, filled and dropped.
+#[test]
+fn what_becomes_of_a_table() {
+    let _alone = alone();
+    check(
+        "snapshots of tables that go",
+        &[Search::Random(2_000), Search::Pct(1_500)],
+        || {
+            let larder = Larder::new();
+            let t = Arc::new(table(&larder, true, None).0);
+            t.insert(&term!({0, 1})).expect("a table");
+            let changes = t.clone();
+            let changer = shuttle::thread::spawn(move || {
+                changes.clear().expect("a table");
+                changes.insert(&term!({0, 2})).expect("a table");
+                changes.drop_table().expect("a table");
+            });
+            let taken = (0..2).map_while(|_| t.snapshot().ok()).collect::<Vec<_>>();
+            let seen: Vec<_> = taken.iter().map(|snapshot| value(snapshot)).collect();
+            assert!(seen.iter().all(|n| [-1, 1, 2].contains(n)), "{seen:?}");
+            assert!(
+                seen != [2, 1] && seen != [-1, 1] && seen != [2, -1],
+                "{seen:?}"
+            );
+            changer.join().expect("no panic");
+            let again: Vec<_> = taken.iter().map(|snapshot| value(snapshot)).collect();
+            assert_eq!(seen, again);
+        },
+    );
+}
