@@ -145,6 +145,40 @@ defmodule Larder do
         ]
   defdelegate diff(old, new), to: :larder
 
+  @doc """
+  Subscribes the calling process to what changes in a table from here on.
+
+  For each commit that changes objects it gets a message `{:larder, ref, seq, event}`, or
+  `{:larder, ref, seq, [event]}` if the commit changed several. An event is `{:insert, new}`,
+  `{:replace, old, new}`, `{:delete, old}`, `:clear`, `{:overflow, lost}` or `:gone`. With a match
+  specification in place of `:all`, events come only of objects that it matches, old or new.
+
+  Options: `:limit`, events that the process may fall behind (10,000), after which the oldest are
+  lost and it gets `:overflow`; `:mailbox`, messages in its mailbox at which no more are sent until
+  it has taken some (1,000).
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> ref = Larder.subscribe(tab, :all, %{})
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> receive do {:larder, ^ref, _seq, event} -> event end
+      {:insert, {:salt, 1}}
+      iex> Larder.unsubscribe(ref)
+      true
+  """
+  @spec subscribe(table(), match_spec() | :all, map()) :: reference()
+  defdelegate subscribe(tab, spec, options), to: :larder
+
+  @doc "Ends a subscription of the calling process."
+  @spec unsubscribe(reference()) :: true
+  defdelegate unsubscribe(feed), to: :larder
+
+  @doc """
+  A snapshot of a table, and a subscription to what changes after it: no change is in both, and none
+  in neither. As `snapshot/1` and `subscribe/3`.
+  """
+  @spec snapshot_and_subscribe(table(), match_spec() | :all, map()) :: {table(), reference()}
+  defdelegate snapshot_and_subscribe(tab, spec, options), to: :larder
+
   # ---- objects ----
 
   @doc "Inserts an object or a list of objects; a list goes in atomically, or not at all."

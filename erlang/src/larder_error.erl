@@ -161,6 +161,8 @@ amend(Function, [_, _, _], _Cause, Words) when ?SUBSCRIBES(Function) ->
         0 -> #{3 => <<"not a map of the options limit and mailbox, with positive integers">>};
         _ -> Words
     end;
+amend(unsubscribe, [_], not_owner, _Words) ->
+    #{1 => <<"the subscription of another process">>};
 amend(unsubscribe, [_], _Cause, _Words) ->
     #{1 => <<"not a subscription">>};
 %% A structure that doesn't grow.

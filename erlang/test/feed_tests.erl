@@ -204,8 +204,30 @@ a_subscription_ends_with_its_process_test_() ->
         receive {'DOWN', Monitor, process, _, _} -> ok end,
         %% Its end and the table's are no matter to each other.
         true = larder:insert(Tab, {a, 1}),
-        true = larder:unsubscribe(Ref),
+        ?assertError(badarg, larder:unsubscribe(Ref)),
         true = larder:delete(Tab)
+    end).
+
+%% A transaction is one commit, with one Seq for all its tables.
+transaction_test_() ->
+    ?LEAK_FREE(begin
+        [One, Two] = Tabs = [larder:new(t, [Type]) || Type <- [set, duplicate_bag]],
+        [RefOne, RefTwo] = [larder:subscribe(Tab, all, #{}) || Tab <- Tabs],
+        {atomic, ok} = larder:transaction(Tabs, fun([X, Y]) ->
+            true = larder:insert(X, [{a, 1}, {b, 2}]),
+            true = larder:insert(Y, {c, 1}),
+            true = larder:insert(Y, {c, 1}),
+            ok
+        end),
+        {aborted, no} = larder:transaction(Tabs, fun([X, _]) ->
+            true = larder:delete(X, a),
+            larder:abort(no)
+        end),
+        [true = larder:delete(Tab) || Tab <- Tabs],
+        [{Seq, InOne}, {_, gone}] = messages(RefOne, gone),
+        [{Seq, InTwo}, {_, gone}] = messages(RefTwo, gone),
+        ?assertEqual([{insert, {a, 1}}, {insert, {b, 2}}], lists:sort(InOne)),
+        ?assertEqual([{insert, {c, 1}}, {insert, {c, 1}}], InTwo)
     end).
 
 no_message_comes_after_unsubscribe_test_() ->

@@ -30,8 +30,8 @@
 %% The rows -------------------------------------------------------------------------------------
 
 %% A world is what a call may need: `tab' the id or name, `conts' continuations of the owner by
-%% function, `snapshot' one of the table, `handle' the owner's QLC handle, `dets' an open dets
-%% table, `dir' a folder.
+%% function, `snapshot' one of the table, `feed' a subscription, `handle' the owner's QLC handle,
+%% `dets' an open dets table, `dir' a folder.
 rows() ->
     tables() ++ objects() ++ keys() ++ queries() ++ whole() ++ without().
 
@@ -48,7 +48,10 @@ tables() ->
      {{delete_all_objects, 1}, write, fun t/1},
      {{snapshot, 1}, read, fun t/1},
      {{release, 1}, owner, fun(W) -> [maps:get(snapshot, W)] end},
-     {{diff, 2}, read, snapshots()}].
+     {{diff, 2}, read, snapshots()},
+     {{subscribe, 3}, read, fun(W) -> [t(tab, W), all, #{}] end},
+     {{snapshot_and_subscribe, 3}, read, fun(W) -> [t(tab, W), all, #{}] end},
+     {{unsubscribe, 1}, owner, fun(W) -> [maps:get(feed, W)] end}].
 
 objects() ->
     [{{insert, 2}, write, fun(W) -> [t(tab, W), {k1, 7, x}] end},
@@ -136,6 +139,10 @@ native_rows() ->
      Named(release, owner, fun(W) -> [maps:get(snapshot, W)] end),
      Named(diff, read, snapshots()),
      Named(begin_transaction, read, fun(W) -> [[t(tab, W)], false] end),
+     Named(subscribe, read, fun(W) -> [t(tab, W), all, 9, self()] end),
+     Named(snapshot_and_subscribe, read, fun(W) -> [t(tab, W), all, 9, self()] end),
+     Named(feed_next, owner, fun(W) -> [maps:get(feed, W), 9, false] end),
+     Named(unsubscribe, owner, fun(W) -> [maps:get(feed, W)] end),
      Named(guard_of_next, anyone, fun(W) -> [t(tab, W), maps:get(other, W)] end),
      Named(info, anyone, fun(W) -> [t(tab, W), stats] end),
      Named(info_list, anyone, fun(W) -> [t(tab, W), [size, owner, memory]] end),
@@ -319,7 +326,8 @@ world(M, Tab) ->
                          select_reverse => Next(M:select_reverse(Tab, ?ALL, 1))}},
     case M of
         larder -> World#{fold => larder_nif:fold_first(Tab, forward),
-                         snapshot => larder:snapshot(Tab)};
+                         snapshot => larder:snapshot(Tab),
+                         feed => larder:subscribe(Tab, all, #{})};
         _ -> World
     end.
 

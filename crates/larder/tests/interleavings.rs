@@ -9,11 +9,11 @@ mod histories;
 mod versions;
 
 use histories::table;
-use larder::api::{Larder, Table};
+use larder::api::{Event, FeedOptions, Larder, Table};
 use larder::{structures, FixTime, Options, OwnerId, TableKind};
 use larder_index::sync::{plant, Fault};
 use larder_index::{Direction, Quarantine};
-use larder_term::{term, Atom};
+use larder_term::{term, Atom, Term};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
 use larder_testing::model_checker::{
@@ -331,4 +331,78 @@ fn owners() {
             assert!(engine.find(name).is_none() && engine.all().is_empty());
         },
     );
+}
+
+/// A snapshot, changed by what a subscription tells, becomes what the table is: no change is missing,
+/// and none is told twice.
+fn mirror(bag: bool) {
+    let larder = Larder::new();
+    let builder = larder.table("t");
+    let builder = if bag { builder.bag() } else { builder.set() };
+    let t = Arc::new(builder.create().expect("a table"));
+    t.insert(&term!({1, a})).expect("a table");
+    let (_, one) = beside(&t, |t| {
+        t.insert(&term!({1, b})).expect("a table");
+        t.delete(&term!(2)).expect("a table");
+        t.insert(&term!({2, c})).expect("a table");
+    });
+    let (_, two) = beside(&t, |t| {
+        t.insert_all(&[term!({1, d}), term!({2, d})])
+            .expect("a table");
+        t.clear().expect("a table");
+        t.insert(&term!({1, e})).expect("a table");
+    });
+    let feed = t.snapshot_and_subscribe(&FeedOptions::default());
+    let (snapshot, mut feed) = feed.expect("a table");
+    let mut rows = snapshot.to_vec().expect("a snapshot");
+    for thread in [one, two] {
+        thread.join().expect("no panic");
+    }
+    let remove = |rows: &mut Vec<Term>, row: &Term| {
+        let there = rows.iter().position(|other| other == row);
+        rows.swap_remove(there.expect("what goes was there"));
+    };
+    let mut last = 0;
+    while let Some(commit) = feed.try_recv() {
+        assert!(commit.seq > last, "Seqs grow");
+        last = commit.seq;
+        for event in commit.events {
+            match event {
+                Event::Insert(new) => rows.push(new),
+                Event::Replace(old, new) => {
+                    remove(&mut rows, &old);
+                    rows.push(new);
+                }
+                Event::Delete(old) => remove(&mut rows, &old),
+                Event::Clear => rows.clear(),
+                Event::Overflow(_) | Event::Gone => panic!("{event:?}"),
+            }
+        }
+    }
+    let mut now = t.to_vec().expect("a table");
+    rows.sort();
+    now.sort();
+    assert_eq!(rows, now);
+}
+
+#[test]
+fn feeds() {
+    let _alone = alone();
+    for bag in [false, true] {
+        let name = format!("feeds, bag: {bag}");
+        let search = [Search::Random(3_000), Search::Pct(2_000)];
+        check(&name, &search, move || mirror(bag));
+    }
+}
+
+/// A write that looks for followers before it reads the clock is told to nobody, and is no part of
+/// the snapshot of one who comes in between.
+#[test]
+fn a_look_for_followers_that_is_too_early_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::EarlyLook, || {
+        check("a planted fault", &[Search::Random(20_000)], || {
+            mirror(false)
+        });
+    }));
 }

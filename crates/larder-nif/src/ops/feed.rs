@@ -28,6 +28,9 @@ use std::sync::{Arc, LazyLock};
 
 /// A subscription.
 pub struct Feed {
+    /// Who alone may end it.
+    subscriber: Pid,
+    /// Who alone may fetch what it tells.
     relay: Pid,
     /// What its filter asks of the host.
     around: Surroundings,
@@ -166,6 +169,7 @@ fn open(
         other => answer(call, &table, other)?,
     };
     let feed = FEEDS.make(Feed {
+        subscriber: call.self_pid(),
         relay,
         around,
         subscription: Mutex::new(Some(subscription)),
@@ -188,6 +192,9 @@ fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
 /// last first.
 pub fn feed_next(call: &Call<'_>) -> Reply {
     let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    if feed.relay != call.self_pid() {
+        return Err(Raise::Cause(atoms::NOT_OWNER));
+    }
     let most = natural(call.args[1])?;
     let sleeps = super::options::flag(call.args[2])?;
     let mut events = Commits {
@@ -268,6 +275,9 @@ impl Commits<'_> {
 /// unsubscribe(Feed) -> Relay. Ends the subscription.
 pub fn unsubscribe(call: &Call<'_>) -> Reply {
     let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    if feed.subscriber != call.self_pid() {
+        return Err(Raise::Cause(atoms::NOT_OWNER));
+    }
     feed.end();
     Ok(feed.relay.pid)
 }
