@@ -334,13 +334,14 @@ fn owners() {
 }
 
 /// A snapshot, changed by what a subscription tells, becomes what the table is: no change is missing,
-/// and none is told twice.
-fn mirror(bag: bool) {
+/// and none is told twice; in a table that is plain, or `watched` as it has a snapshot.
+fn mirror(bag: bool, watched: bool) {
     let larder = Larder::new();
     let builder = larder.table("t");
     let builder = if bag { builder.bag() } else { builder.set() };
     let t = Arc::new(builder.create().expect("a table"));
     t.insert(&term!({1, a})).expect("a table");
+    let _snapshot = watched.then(|| t.snapshot().expect("a table"));
     let (_, one) = beside(&t, |t| {
         t.insert(&term!({1, b})).expect("a table");
         t.delete(&term!(2)).expect("a table");
@@ -388,10 +389,10 @@ fn mirror(bag: bool) {
 #[test]
 fn feeds() {
     let _alone = alone();
-    for bag in [false, true] {
-        let name = format!("feeds, bag: {bag}");
-        let search = [Search::Random(3_000), Search::Pct(2_000)];
-        check(&name, &search, move || mirror(bag));
+    for (bag, watched) in [(false, false), (false, true), (true, false), (true, true)] {
+        let name = format!("feeds, bag: {bag}, watched: {watched}");
+        let search = [Search::Random(1_500), Search::Pct(1_000)];
+        check(&name, &search, move || mirror(bag, watched));
     }
 }
 
@@ -401,8 +402,8 @@ fn feeds() {
 fn a_look_for_followers_that_is_too_early_is_found() {
     let _alone = alone();
     assert!(finds(Fault::EarlyLook, || {
-        check("a planted fault", &[Search::Random(20_000)], || {
-            mirror(false)
+        check("a planted fault", &[Search::Pct(20_000)], || {
+            mirror(false, true)
         });
     }));
 }
