@@ -437,8 +437,8 @@ size_t larder_memory(const struct larder_table *table);
 enum larder_status larder_info(const struct larder_table *table, struct larder_terms *out);
 
 // Writes the table to a file, in place of what is there: that stays until the new file is whole
-// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what the
-// system said.
+// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what
+// the system said.
 //
 // # Safety
 // As for `larder_table_drop`; `path` is null or ends with a NUL.

@@ -475,8 +475,8 @@ fn kind(kind: larder::TableKind) -> Atom {
 }
 
 /// Writes the table to a file, in place of what is there: that stays until the new file is whole
-/// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what the
-/// system said.
+/// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what
+/// the system said.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `path` is null or ends with a NUL.

@@ -224,8 +224,8 @@ fn a_table_without_snapshots_keeps_nothing() {
     }
 }
 
-/// Each number comes into the first table, then into the second. So a snapshot of both has no number
-/// in the second alone, and at most one in the first alone.
+/// Each number comes into the first table, then into the second. So a snapshot of both has no
+/// number in the second alone, and at most one in the first alone.
 #[test]
 fn a_snapshot_of_several_tables_is_of_one_instant() {
     for kind in KINDS {

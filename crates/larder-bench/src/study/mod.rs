@@ -94,8 +94,8 @@ impl Extent {
 /// What is to be run. Called without any choice of size, a study is run quick.
 #[derive(clap::Args, Debug)]
 pub struct Options {
-    /// The study: ets-2003, ets-2013, ordered-set, big-memory, erlang or transactions; `all` for one after
-    /// another; `list` tells what each is.
+    /// The study: ets-2003, ets-2013, ordered-set, big-memory, erlang or transactions; `all` for
+    /// one after another; `list` tells what each is.
     pub name: String,
     /// Minutes: fewer keys, fewer operations (this is what happens if nothing is said).
     #[arg(long, conflicts_with = "full")]

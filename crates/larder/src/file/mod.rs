@@ -13,8 +13,8 @@
 //!
 //! A file is written under a temporary name in the same folder and renamed when it is complete:
 //! what was there before is replaced by a good file or not at all. What is saved is the table as of
-//! the moment at which the save began (see `crate::versions`). A table on a structure of the studies
-//! has no snapshots: of it, what a scan sees is saved (see [`crate::scan`]).
+//! the moment at which the save began (see `crate::versions`). A table on a structure of the
+//! studies has no snapshots: of it, what a scan sees is saved (see [`crate::scan`]).
 
 mod format;
 mod load;

@@ -15,8 +15,8 @@
 //!    the newer snapshot was taken, and is part of it, may not have added its version before. It is
 //!    pinned from before it takes its lock until it has given it back.
 //! 2. *Scan* the undo index, which has all such versions now.
-//! 3. *Compare* what both snapshots see under each key that has one. A version may keep what a later
-//!    write put back, so this may be the same.
+//! 3. *Compare* what both snapshots see under each key that has one. A version may keep what a
+//!    later write put back, so this may be the same.
 //!
 //! If the table was emptied by `delete_all_objects` between the two, they have different histories:
 //! then all keys are compared, first the older's, then those that only the newer has. So they are

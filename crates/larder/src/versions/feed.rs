@@ -22,8 +22,8 @@
 //! 2. The events of one key are in the order of its writes: a write tells its event under the lock
 //!    of the entry, or, as part of a commit, while the commit holds the locks of its keys.
 //! 3. A write that is no part of a snapshot, and comes after the snapshot's subscription, is told
-//!    with a number that is not less than the snapshot's. One that is part has a lesser number. So a
-//!    follower with a snapshot passes over what has a lesser number, and misses nothing.
+//!    with a number that is not less than the snapshot's. One that is part has a lesser number. So
+//!    a follower with a snapshot passes over what has a lesser number, and misses nothing.
 //! 4. The queue has as many events as the largest limit of a follower, at most.
 //! 5. Each change owns one count of each handle in its values.
 //! 6. Events are of the store that the table has. When the table is emptied, the exchange of the
@@ -239,8 +239,8 @@ impl Feed {
         self.queue.lock().store
     }
 
-    /// Tells the changes of one write, which is made with this number to the so-many-th store, under
-    /// the lock of the entry.
+    /// Tells the changes of one write, which is made with this number to the so-many-th store,
+    /// under the lock of the entry.
     pub(crate) fn push(
         self: &Arc<Self>,
         (store, number): (u64, u64),
@@ -321,7 +321,8 @@ impl Feed {
     }
 
     /// Runs an exchange of the store for an empty one (invariant 6). `swap` is told by which number
-    /// the new store's writers are known, and whether somebody follows; it says whether it was done.
+    /// the new store's writers are known, and whether somebody follows; it says whether it was
+    /// done.
     pub(crate) fn swapping<R, E>(
         &self,
         swap: impl FnOnce(u64, bool) -> Result<R, E>,

@@ -12,7 +12,8 @@
 //!    is a live or pending snapshot with r < s ≤ c, the write adds a version with number c before
 //!    it can be seen. So each snapshot finds what it saw: in the version with the least number that
 //!    is not less than its own, or, if there is none, in the store.
-//! 2. A version is dropped only if no live or pending snapshot can have a number as small as its own.
+//! 2. A version is dropped only if no live or pending snapshot can have a number as small as its
+//!    own.
 //! 3. Each version owns one count of each handle in its value.
 //! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
 //!    the newest.

@@ -42,8 +42,8 @@
 //!
 //! Sources: the undo records and the check of a reader's number against them are those of HyPer
 //! (Neumann, Mühlbauer, Kemper: Fast Serializable Multi-Version Concurrency Control, SIGMOD 2015);
-//! the clock that snapshots alone move on is that of vCAS (Wei et al., Constant-Time Snapshots, PPoPP
-//! 2021). There each object has its versions; here they lie beside the index, so that a table
+//! the clock that snapshots alone move on is that of vCAS (Wei et al., Constant-Time Snapshots,
+//! PPoPP 2021). There each object has its versions; here they lie beside the index, so that a table
 //! without snapshots has none, and pays for none.
 
 mod clock;

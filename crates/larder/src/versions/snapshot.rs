@@ -110,8 +110,8 @@ impl Engine {
         self.snapshot_after(tables, who, &mut || ())
     }
 
-    /// As `snapshot`; calls `before` between the steps *register* and *cut*, each time that they are
-    /// done.
+    /// As `snapshot`; calls `before` between the steps *register* and *cut*, each time that they
+    /// are done.
     pub(super) fn snapshot_after(
         &self,
         tables: &[&Arc<Table>],
