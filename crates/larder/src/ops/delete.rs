@@ -120,17 +120,21 @@ impl Table {
 
     /// Empties a transaction's view, key by key; how many objects went.
     fn delete_each(&self, guard: &Guard) -> Result<usize, Error> {
-        let (mut batch, mut gone) = (Batch::default(), 0);
+        let (mut batch, mut position, mut gone) = (Batch::default(), Vec::new(), 0);
+        let mut start = Start::Edge;
         loop {
             let op = self.begin(guard)?;
             let (index, way) = (&op.store.index, Direction::Forward);
-            index.scan(guard, Start::Edge, way, &mut batch);
-            if batch.is_empty() {
-                return Ok(gone);
-            }
+            index.scan(guard, start, way, &mut batch);
             for i in 0..batch.len() {
                 gone += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
             }
+            if batch.done {
+                return Ok(gone);
+            }
+            // Nobody else writes to the view: nothing comes behind the scan.
+            std::mem::swap(&mut position, &mut batch.resume);
+            start = Start::At(&position);
         }
     }
 
