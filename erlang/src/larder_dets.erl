@@ -103,6 +103,10 @@ read_chunk({Objects, Continuation}) ->
 -spec raise(atom(), term(), [term()]) -> no_return().
 raise(Function, {error, Reason}, Args) ->
     raise_from(Function, Reason, Args);
+raise(Function, {'EXIT', {badarg, [{larder, insert, _, Info} | _]}}, Args) ->
+    %% A snapshot says so.
+    ReadOnly = [What || {error_info, #{cause := read_only}} = What <- Info],
+    erlang:raise(error, badarg, [{larder, Function, Args, ReadOnly}]);
 raise(Function, {'EXIT', {Reason, _Stack}}, Args) ->
     raise_from(Function, Reason, Args);
 raise(Function, {'EXIT', Reason}, Args) ->

@@ -186,7 +186,7 @@ writes() ->
      {match_delete, ['_']}, {select_delete, [[{'_', [], [true]}]]},
      {select_replace, [[{{'$1', '_'}, [], [{{'$1', x}}]}]]}, {rename, [other]},
      {give_away, [self(), data]}, {setopts, [{heir, none}]}, {setopts, [{protection, public}]},
-     {init_table, [fun(read) -> end_of_input end]}].
+     {init_table, [fun(read) -> end_of_input end]}, {from_dets, [?MODULE]}].
 
 writes_are_refused_test_() ->
     suite("a snapshot is written by nobody", fun(Type) ->
@@ -194,8 +194,14 @@ writes_are_refused_test_() ->
         true = larder:insert(T, [{1, 1}, {2, 2}]),
         S = larder:snapshot(T),
         Had = larder:tab2list(S),
+        _ = dets:start(),
+        {ok, ?MODULE} = dets:open_file(?MODULE, [{ram_file, true}, {access, read_write},
+                                                 {file, "/tmp/larder_snapshot_" ++ os:getpid()}]),
+        ok = dets:insert(?MODULE, {1, 1}),
         [{F, A, #{1 := <<"the table is a snapshot, which can't be written">>}} =
              {F, A, refused(F, [S | A])} || {F, A} <- writes()],
+        ok = dets:close(?MODULE),
+        ok = file:delete("/tmp/larder_snapshot_" ++ os:getpid()),
         Had = larder:tab2list(S),
         Had = larder:tab2list(T),
         true = larder:release(S),
@@ -340,7 +346,12 @@ killed_reader_test_() ->
              {Pid, Monitor} = spawn_monitor(fun() ->
                  S = larder:snapshot(T),
                  Self ! {snapshot, self(), S},
-                 forever(fun() -> Size = length(larder:select(S, ?ALL)) end)
+                 forever(fun() ->
+                     Size = length(larder:select(S, ?ALL)),
+                     Later = larder:snapshot(T),
+                     true = length(larder:diff(S, Later)) =< 2 * Size,
+                     true = larder:release(Later)
+                 end)
              end),
              S = receive {snapshot, Pid, X} -> X end,
              {Other, OtherMonitor} = spawn_monitor(fun() ->

@@ -69,6 +69,8 @@ pub struct DiffJob {
 
 /// How often a job looks whether those have gone on who were pinned when it began.
 const LOOKS: u32 = 100_000;
+/// And how often in a slice: mostly they have, after a few.
+const LOOKS_A_SLICE: u32 = 8;
 
 /// How far a comparison has come.
 enum Place {
@@ -155,7 +157,7 @@ impl Place {
         if gone_on.load(Ordering::Acquire) {
             return Some(Place::Undo(UndoPlace::Begin));
         }
-        *left -= 1;
+        *left = left.saturating_sub(1);
         (*left == 0).then(|| Place::all(table, Side::Old))
     }
 
@@ -181,7 +183,7 @@ impl DiffJob {
             buffers,
         } = self;
         if let Place::Wait(..) = place {
-            match place.look(old) {
+            match (0..LOOKS_A_SLICE).find_map(|_| place.look(old)) {
                 Some(next) => *place = next,
                 None => return Ok(Step::More),
             }
