@@ -287,9 +287,9 @@ diff(Old, New) ->
 %% @doc Subscribes the calling process to what changes in a table from here on.
 %% For each commit that changes objects it gets a message
 %% `{larder, Ref, Seq, Event}', or `{larder, Ref, Seq, [Event]}' if the commit
-%% changed several objects: a list that was inserted (one of over 500 objects
-%% comes in parts), a transaction, a key's objects in a bag. `Seq' only grows, and
-%% a transaction has the same `Seq' in all its tables. An event is
+%% changed several objects: a list that was inserted, a transaction, a key's
+%% objects in a bag. More than 500 come in parts. `Seq' only grows, and a
+%% transaction has the same `Seq' in all its tables. An event is
 %%
 %% <ul>
 %% <li>`{insert, New}', `{replace, Old, New}' or `{delete, Old}';</li>

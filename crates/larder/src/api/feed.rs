@@ -46,7 +46,8 @@ pub enum Event {
 pub struct Commit {
     /// Its number. It only grows; a commit that changed several tables has the same in each.
     pub seq: u64,
-    /// What it changed: one event, or several that took effect together.
+    /// What it changed: one event, or several that took effect together. A commit of over 500 comes
+    /// in parts, with one number.
     pub events: Vec<Event>,
 }
 

@@ -43,6 +43,7 @@
 use super::clock;
 use crate::ids::TableId;
 use crate::raw;
+use crate::reclaim::reaper;
 use larder_index::sync::{point, Mutex, MutexGuard};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
@@ -51,8 +52,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Events of a list that make a group: a longer list is several.
+/// Events that are told together at most: a longer list is several groups, a longer commit is told
+/// in parts.
 const MOST_TOGETHER: u64 = 500;
+
+/// Of more events than these the reaper frees what they have.
+const FEW: usize = 1_000;
 
 /// What is called when a follower that found nothing may find something. It is called by a thread
 /// that writes, without a lock; it must be short.
@@ -138,7 +143,7 @@ struct Slot {
 #[derive(Default)]
 pub(crate) struct Aftermath {
     wakes: bool,
-    dropped: SmallVec<[Event; 1]>,
+    dropped: SmallVec<[Slot; 1]>,
 }
 
 struct Follower {
@@ -414,7 +419,9 @@ impl Feed {
         }
         self.note(&queue);
         drop(queue);
-        drop(dropped);
+        if dropped.len() > FEW {
+            reaper::call(move || drop(dropped));
+        }
         is_last
     }
 
@@ -523,11 +530,11 @@ impl Queue {
     }
 
     /// Forgets the first event.
-    fn drop_first(&mut self) -> Option<Event> {
+    fn drop_first(&mut self) -> Option<Slot> {
         let slot = self.slots.pop_front()?;
         self.first += 1;
         self.dropped = (slot.seq, slot.ends);
-        Some(slot.event)
+        Some(slot)
     }
 
     /// The last slot is the last of its group.
@@ -558,11 +565,16 @@ impl Queue {
         }
     }
 
-    fn next(&mut self, id: u64, (most, sleeps): (usize, bool), found: &mut Found) -> Vec<Event> {
+    fn next(
+        &mut self,
+        id: u64,
+        (most, sleeps): (usize, bool),
+        found: &mut Found,
+    ) -> VecDeque<Slot> {
         let (end, first) = (self.readable_end(), self.first);
         let waits = self.open.is_some();
         let Some(follower) = self.follower(id) else {
-            return Vec::new();
+            return VecDeque::new();
         };
         let (from, since, limit) = (follower.position, follower.since, follower.limit as u64);
         // What is too old is lost, and so is the rest of a group that was lost in part.
@@ -580,7 +592,8 @@ impl Queue {
             if slot.number >= since {
                 found.events.push((slot.seq, slot.event.clone()));
             }
-            if slot.ends && (position - begin) as usize >= most {
+            let read = position - begin;
+            if read >= MOST_TOGETHER || (slot.ends && read as usize >= most) {
                 break;
             }
         }
@@ -597,10 +610,13 @@ impl Queue {
     }
 
     /// Forgets what all followers have read.
-    fn trim(&mut self) -> Vec<Event> {
-        let needed = self.followers.iter().map(|f| f.position).min();
-        let needed = needed.unwrap_or(self.end());
-        let mut dropped = Vec::new();
+    fn trim(&mut self) -> VecDeque<Slot> {
+        let Some(needed) = self.followers.iter().map(|f| f.position).min() else {
+            // Nobody needs any of it.
+            self.first = self.end();
+            return std::mem::take(&mut self.slots);
+        };
+        let mut dropped = VecDeque::new();
         while self.first < needed || self.slots.len() > self.limit {
             dropped.extend(self.drop_first());
         }

@@ -97,7 +97,8 @@ impl Subscription {
     }
 
     /// Calls `visit` with the Seq of each of the next events, and the event, in order. Seqs only
-    /// grow; events with the same are of one commit, and none of them is left for the next call.
+    /// grow; events with the same are of one commit, and none of them is left for the next call,
+    /// but for a commit of over 500.
     /// About `most` events are looked at. With `sleeps`, the waker is called once there is
     /// something after there was nothing; otherwise the caller asks again by itself.
     ///
