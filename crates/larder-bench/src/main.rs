@@ -44,7 +44,8 @@ enum What {
     Threads(threads::Options),
     /// Skewed and hostile keys, beside random ones.
     Skew(skew::Options),
-    /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang.
+    /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang; and
+    /// transactions.
     Study(study::Options),
     /// Stores from elsewhere under one workload: C++ maps, databases, servers, the JVM's maps.
     #[command(subcommand)]

@@ -204,6 +204,26 @@ fn big_memory() {
     fails("big-memory", &[]);
 }
 
+#[test]
+fn transactions() {
+    let (found, _folder) = passes("transactions", &[]);
+    all_have(&found, "writes", "no snapshot, first touch, later touch");
+    for plot in ["lookup", "scan", "fold"] {
+        for kind in ["set", "ordered_set", "bag"] {
+            let plot = format!("{plot}-{kind}");
+            all_have(&found, &plot, "table, snapshot");
+        }
+    }
+    let folder = Folder::new("transactions-planted");
+    let output = study("transactions", &folder.0, &["--plant"]);
+    assert!(!output.status.success());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("study transactions: wrong answer of planted fault"),
+        "{errors}"
+    );
+}
+
 /// What is not begun in time is said, and what was found by then is there.
 #[test]
 fn an_end_that_was_asked_for_is_kept() {
@@ -262,7 +282,7 @@ fn what_there_is_not_is_said() {
     assert!(!output.status.success());
     let output = study("ets-2013", &folder.0, &["--sizes", "1000"]);
     assert!(String::from_utf8_lossy(&output.stderr)
-        .contains("--sizes is of the studies ets-2003 and erlang alone"));
+        .contains("--sizes is of the studies ets-2003, erlang and transactions alone"));
     let output = study("ets-2003", &folder.0, &["--sizes", "0"]);
     assert!(!output.status.success());
     let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
@@ -270,7 +290,7 @@ fn what_there_is_not_is_said() {
         .output()
         .expect("the program starts");
     let text = String::from_utf8_lossy(&list.stdout);
-    for name in "ets-2003, ets-2013, ordered-set, big-memory, erlang".split(", ") {
+    for name in "ets-2003, ets-2013, ordered-set, big-memory, erlang, transactions".split(", ") {
         assert!(text.contains(name), "{name}");
     }
 }
