@@ -211,7 +211,7 @@ a_subscription_ends_with_its_process_test_() ->
 %% A transaction is one commit, with one Seq for all its tables.
 transaction_test_() ->
     ?LEAK_FREE(begin
-        [One, Two] = Tabs = [larder:new(t, [Type]) || Type <- [set, duplicate_bag]],
+        Tabs = [larder:new(t, [Type]) || Type <- [set, duplicate_bag]],
         [RefOne, RefTwo] = [larder:subscribe(Tab, all, #{}) || Tab <- Tabs],
         {atomic, ok} = larder:transaction(Tabs, fun([X, Y]) ->
             true = larder:insert(X, [{a, 1}, {b, 2}]),
