@@ -273,8 +273,8 @@ release(Snapshot) ->
 
 %% @doc What has to be done to the first snapshot's objects to get the second's,
 %% both of one table, in no particular order. It takes the time of what changed
-%% between the two and since: unchanged keys are not read, unless
-%% delete_all_objects/1 came between the two.
+%% since the oldest snapshot that lives: keys that did not change are not read,
+%% unless delete_all_objects/1 came between the two.
 %%
 %% A key's object in a set or ordered_set that is another one is a `replace';
 %% objects of a bag are inserted and deleted.

@@ -35,8 +35,8 @@ impl Snapshot {
 
     /// What has to be done to this snapshot's tuples to get another's of the same table, in no
     /// order: `Insert`, `Replace` and `Delete`. The cost is that of the keys that changed since the
-    /// older of the two, whatever the size of the table; of all keys if the table was emptied
-    /// between the two.
+    /// oldest snapshot that lives was taken, whatever the size of the table; of all keys if the
+    /// table was emptied between the two.
     ///
     /// ```
     /// use larder::api::{Event, Larder};

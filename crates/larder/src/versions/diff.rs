@@ -106,8 +106,8 @@ struct Buffers {
 
 impl Table {
     /// Begins to find what differs between two snapshots of a table: this one, and another. The
-    /// cost is that of the keys that changed since the older one, whatever the size of the table;
-    /// of all keys if `delete_all_objects` was called between the two.
+    /// cost is that of the keys that changed since the oldest live snapshot was taken, whatever the
+    /// size of the table; of all keys if `delete_all_objects` was called between the two.
     ///
     /// # Errors
     /// `NoTable`, `Access`; `TableType` if one is no snapshot, or they are of different tables.
