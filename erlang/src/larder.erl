@@ -313,8 +313,8 @@ diff(Old, New) ->
 subscribe(Table, MatchSpec, Options) ->
     ?TRY(larder_feed:subscribe(Table, MatchSpec, Options), [Table, MatchSpec, Options]).
 
-%% @doc Ends a subscription of the calling process. Messages that were sent before may be in the mailbox;
-%% none is sent afterwards.
+%% @doc Ends a subscription of the calling process. Messages that were sent before may be in the
+%% mailbox; none is sent afterwards.
 -spec unsubscribe(feed()) -> true.
 unsubscribe(Feed) ->
     ?TRY(larder_feed:unsubscribe(Feed), [Feed]).

@@ -242,8 +242,8 @@ enum larder_status larder_snapshot(const struct larder_table *const *tables,
 // Puts what has to be done to one snapshot's rows to get another's, both of one table, in place of
 // what `out` holds: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`, in no order.
 // `LARDER_NONE` if there is nothing. Takes the time of what changed since the oldest snapshot that
-// lives; keys that did not are not read, unless the table was cleared between the two. `LARDER_TABLE_TYPE`: one is
-// no snapshot, or they are of different tables.
+// lives; keys that did not are not read, unless the table was cleared between the two.
+// `LARDER_TABLE_TYPE`: one is no snapshot, or they are of different tables.
 //
 // # Safety
 // `old` and `new` are null or handles that were not given up; `out` is null or a sequence that

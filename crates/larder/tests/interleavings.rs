@@ -333,8 +333,8 @@ fn owners() {
     );
 }
 
-/// A snapshot, changed by what a subscription tells, becomes what the table is: no change is missing,
-/// and none is told twice; in a table that is plain, or `watched` as it has a snapshot.
+/// A snapshot, changed by what a subscription tells, becomes what the table is: no change is
+/// missing, and none is told twice; in a table that is plain, or `watched` as it has a snapshot.
 fn mirror(bag: bool, watched: bool) {
     let larder = Larder::new();
     let builder = larder.table("t");
