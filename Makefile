@@ -40,7 +40,7 @@ ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 help:
 	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
 	@echo
-	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index'
+	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank'
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
