@@ -47,6 +47,10 @@ pub enum Fault {
     EarlyClock,
     /// A write asks whether somebody follows the table before it reads the clock.
     EarlyLook,
+    /// A transaction commits whatever has become of the keys that it read.
+    NotValidated,
+    /// A transaction commits whatever has come into the ranges that it read.
+    Phantom,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
     Unsettled,
 }

@@ -22,6 +22,15 @@ fn table(larder: &Larder, kind: &str) -> Table {
     .unwrap()
 }
 
+/// Has other threads stop when it goes, also if a check fails.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A small generator of numbers, so that a failure can be run again.
 struct Random(u64);
 
@@ -233,6 +242,7 @@ fn a_snapshot_of_several_tables_is_of_one_instant() {
         let (first, second) = (table(&larder, kind), table(&larder, kind));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _stop = Stop(&stop);
             scope.spawn(|| {
                 let row = |n: i64| Term::tuple([Term::from(n % 64), n.into()]);
                 for n in 0.. {
@@ -253,7 +263,6 @@ fn a_snapshot_of_several_tables_is_of_one_instant() {
                 let again = [&snapshots[1], &snapshots[0]].map(|s| newest(s));
                 assert_eq!([two, one], again, "{kind}");
             }
-            stop.store(true, Ordering::Relaxed);
         });
     }
 }

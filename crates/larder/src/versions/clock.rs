@@ -95,6 +95,17 @@ static UNDER_WAY: [CachePadded<AtomicU64>; PLACES] =
 /// Places that were ever used: those behind are 0.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
+/// Places up to this one are used from here on.
+fn note_used(places: usize) {
+    let mut used = USED.load(Ordering::SeqCst);
+    while used < places {
+        match USED.compare_exchange(used, places, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => return,
+            Err(other) => used = other,
+        }
+    }
+}
+
 /// A commit under way, with its number. It is over when this is dropped.
 pub(super) struct UnderWay {
     place: usize,
@@ -116,7 +127,7 @@ impl UnderWay {
             place = (place + 1) % PLACES;
             give_way();
         }
-        USED.fetch_max(place + 1, Ordering::SeqCst);
+        note_used(place + 1);
         let number = draw();
         UNDER_WAY[place].store(number, Ordering::SeqCst);
         UnderWay { place, number }
@@ -143,7 +154,6 @@ pub(super) fn wait_for_commits_before(number: u64) {
             match place.load(Ordering::SeqCst) {
                 0 => break,
                 own if own != DRAWING && own >= number => break,
-                _ if backoff.is_completed() => give_way(),
                 _ => backoff.snooze(),
             }
         }

@@ -9,7 +9,7 @@
 //! one lock, before that of its leaf, and waits for no other meanwhile.
 
 use larder_index::sync::atomic::{AtomicU8, Ordering};
-use larder_index::sync::{give_way, Backoff};
+use larder_index::sync::Backoff;
 
 /// Locks of the process: few keys of a commit share one with others'.
 const LOCKS: usize = if cfg!(larder_model) { 64 } else { 1 << 14 };
@@ -43,10 +43,10 @@ impl KeyLock {
         // reads nothing.
         while self
             .word()
-            .compare_exchange_weak(FREE, state, Ordering::Acquire, Ordering::Relaxed)
+            .compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
-            wait(&backoff);
+            backoff.snooze();
         }
     }
 
@@ -75,7 +75,7 @@ impl KeyLock {
     pub(super) fn wait_for_commit(self) {
         let backoff = Backoff::new();
         while self.is_committing() {
-            wait(&backoff);
+            backoff.snooze();
         }
     }
 
@@ -87,19 +87,9 @@ impl KeyLock {
             match self.word().load(Ordering::Acquire) {
                 FREE => return true,
                 COMMIT => return false,
-                _ => wait(&backoff),
+                _ => backoff.snooze(),
             }
         }
-    }
-}
-
-/// Waits a little; longer the next time.
-fn wait(backoff: &Backoff) {
-    // Whoever holds a lock may be waiting for a processor.
-    if backoff.is_completed() {
-        give_way();
-    } else {
-        backoff.snooze();
     }
 }
 

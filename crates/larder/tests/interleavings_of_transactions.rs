@@ -1,0 +1,187 @@
+//! Interleavings of transactions that a model checker chooses. Faults that are planted must be
+//! found: keys that are not validated, and phantoms.
+//!
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`; see
+//! `larder_testing::model_checker`.
+#![cfg(larder_model)]
+
+use larder::api::{Larder, Table};
+use larder::Error;
+use larder_index::sync::Fault;
+use larder_index::Quarantine;
+use larder_term::{term, Term};
+use larder_testing::model_checker::{alone, check, finds, Search};
+use std::sync::Arc;
+
+#[global_allocator]
+static HEAP: Quarantine = Quarantine;
+
+const SEARCH: [Search; 2] = [Search::Random(300), Search::Pct(200)];
+const FAULT: [Search; 1] = [Search::Random(20_000)];
+
+const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
+
+/// A table with the rows `{a, 1}` and `{b, 1}`.
+fn table(larder: &Larder, kind: &str) -> Table {
+    let builder = larder.table(kind);
+    let table = match kind {
+        "set" => builder.set(),
+        "ordered_set" => builder.ordered_set(),
+        _ => builder.bag(),
+    }
+    .create()
+    .expect("a table");
+    for key in [term!(a), term!(b)] {
+        table.insert(&row(key, 1)).expect("a table");
+    }
+    table
+}
+
+fn row(key: Term, n: i64) -> Term {
+    Term::tuple([key, n.into()])
+}
+
+/// The number under a key that has one object.
+fn number(table: &Table, key: &Term) -> i64 {
+    let rows = table.lookup(key).expect("a table");
+    let element = |row: &Term| row.as_ref().as_tuple()?.get(1)?.as_int();
+    rows.first().and_then(element).expect("a row with a number")
+}
+
+fn replace(table: &Table, key: Term, n: i64) -> Result<(), Error> {
+    table.delete(&key)?;
+    table.insert(&row(key, n))
+}
+
+/// Runs one transaction beside another, and gives back the table.
+fn beside(
+    kind: &str,
+    one: impl Fn(&Table) -> Result<(), Error> + Send + 'static,
+    other: impl Fn(&Table) -> Result<(), Error>,
+) -> Table {
+    let larder = Larder::new();
+    let t = Arc::new(table(&larder, kind));
+    let (own, own_t) = (larder.clone(), t.clone());
+    let thread = shuttle::thread::spawn(move || {
+        own.transaction(&[&own_t], |views| one(&views[0]))
+            .expect("a table");
+    });
+    larder
+        .transaction(&[&t], |views| other(&views[0]))
+        .expect("a table");
+    thread.join().expect("no panic");
+    Arc::try_unwrap(t).unwrap_or_else(|t| (*t).clone())
+}
+
+/// Each of two transactions takes its own if both are there: one is left.
+fn skew(kind: &'static str, by_range: bool) {
+    let take = move |own: &str| {
+        let own = Term::atom(own);
+        move |t: &Table| {
+            let sum = if by_range {
+                t.select_count("[{{'_',1},[],[true]}]")? as i64
+            } else {
+                number(t, &term!(a)) + number(t, &term!(b))
+            };
+            if sum == 2 {
+                replace(t, own.clone(), 0)?;
+            }
+            Ok(())
+        }
+    };
+    let t = beside(kind, take("a"), take("b"));
+    assert_eq!(number(&t, &term!(a)) + number(&t, &term!(b)), 1, "{kind}");
+}
+
+/// Each of two transactions inserts if nothing of its kind is there: one does.
+fn phantom(kind: &'static str) {
+    let insert = |own: i64| {
+        move |t: &Table| {
+            if t.select_count("[{{'_',7},[],[true]}]")? == 0 {
+                t.insert(&row(own.into(), 7))?;
+            }
+            Ok(())
+        }
+    };
+    let t = beside(kind, insert(1), insert(2));
+    assert_eq!(t.len(), 3, "{kind}");
+}
+
+/// Whoever has seen one of a commit's writes sees the other.
+fn halves(kind: &'static str) {
+    let larder = Larder::new();
+    let t = Arc::new(table(&larder, kind));
+    let (own, own_t) = (larder.clone(), t.clone());
+    let writer = shuttle::thread::spawn(move || {
+        own.transaction(&[&own_t], |views| {
+            replace(&views[0], term!(a), 2)?;
+            replace(&views[0], term!(b), 2)
+        })
+        .expect("a table");
+    });
+    // A transaction has many steps before its commit: the reads go on until it is over.
+    for n in 0..60 {
+        let mut keys = [term!(a), term!(b)];
+        keys.rotate_left(n % 2);
+        let [first, second] = keys.map(|key| number(&t, &key));
+        assert!(second >= first, "{kind}: {first}, then {second}");
+    }
+    let snapshot = t.snapshot().expect("a table");
+    assert_eq!(number(&snapshot, &term!(a)), number(&snapshot, &term!(b)));
+    writer.join().expect("no panic");
+}
+
+/// Additions by transactions and by single operations: none is lost.
+fn additions(kind: &'static str) {
+    let larder = Larder::new();
+    let t = Arc::new(table(&larder, kind));
+    let (own, own_t) = (larder.clone(), t.clone());
+    let adder = shuttle::thread::spawn(move || {
+        own.transaction(&[&own_t], |views| {
+            let n = number(&views[0], &term!(a));
+            replace(&views[0], term!(a), n + 1)
+        })
+        .expect("a table");
+    });
+    t.add(&term!(a), 2, 1).expect("a row");
+    t.add(&term!(a), 2, 1).expect("a row");
+    adder.join().expect("no panic");
+    assert_eq!(number(&t, &term!(a)), 4, "{kind}");
+}
+
+#[test]
+fn transactions_are_serialisable() {
+    let _alone = alone();
+    for kind in KINDS {
+        for by_range in [false, true] {
+            let name = format!("write skew in a {kind}, by range: {by_range}");
+            check(&name, &SEARCH, move || skew(kind, by_range));
+        }
+        check(&format!("phantoms in a {kind}"), &SEARCH, move || {
+            phantom(kind)
+        });
+        check(
+            &format!("commits of a {kind}, by halves"),
+            &SEARCH,
+            move || halves(kind),
+        );
+    }
+    for kind in ["set", "ordered_set"] {
+        check(&format!("additions in a {kind}"), &SEARCH, move || {
+            additions(kind)
+        });
+    }
+}
+
+#[test]
+fn faults_are_found() {
+    let _alone = alone();
+    let fault = |fault, program: fn()| {
+        assert!(
+            finds(fault, move || check("a planted fault", &FAULT, program)),
+            "{fault:?}"
+        );
+    };
+    fault(Fault::NotValidated, || skew("set", false));
+    fault(Fault::Phantom, || phantom("ordered_set"));
+}
