@@ -64,6 +64,7 @@ mod real {
     pub use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     pub use std::sync::atomic;
     pub use std::thread::yield_now as give_way;
+    pub use std::thread_local as each_thread;
 
     /// A place at which another thread may go on. Only a model checker sees it.
     #[inline(always)]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[global_allocator]
 static HEAP: Quarantine = Quarantine;
 
-const SEARCH: [Search; 2] = [Search::Random(300), Search::Pct(200)];
+const SEARCH: [Search; 2] = [Search::Random(1_000), Search::Pct(800)];
 const FAULT: [Search; 1] = [Search::Random(20_000)];
 
 const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];

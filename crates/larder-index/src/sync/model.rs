@@ -82,6 +82,8 @@ pub fn point() {
     }
 }
 
+pub use shuttle::thread_local as each_thread;
+
 /// Lets others go on: without them there is nothing to do here.
 pub fn give_way() {
     if in_model() {

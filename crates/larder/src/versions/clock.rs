@@ -10,13 +10,13 @@
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use larder_index::sync::{give_way, thread_number, Backoff};
+use larder_index::sync::{each_thread, give_way, thread_number, Backoff};
 use std::cell::Cell;
 
 /// 0 is no number.
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
-thread_local! {
+each_thread! {
     /// The number of the writes that this thread makes for a commit; 0 outside of one.
     static COMMIT: Cell<u64> = const { Cell::new(0) };
 }
@@ -36,7 +36,7 @@ pub(super) fn now() -> u64 {
 
 /// The number of the write that this thread is about to make, under the lock of its entry.
 pub(crate) fn of_write() -> u64 {
-    match COMMIT.get() {
+    match COMMIT.with(Cell::get) {
         0 => {
             // Ordering: SeqCst, as in `draw`.
             CLOCK.load(Ordering::SeqCst)
@@ -57,10 +57,11 @@ impl CommitNumber {
         struct Before(u64);
         impl Drop for Before {
             fn drop(&mut self) {
-                COMMIT.set(self.0);
+                COMMIT.with(|commit| commit.set(self.0));
             }
         }
-        let _before = Before(COMMIT.replace(self.get()));
+        let number = self.get();
+        let _before = Before(COMMIT.with(|commit| commit.replace(number)));
         f()
     }
 

@@ -397,6 +397,20 @@ impl History {
         }
     }
 
+    /// Makes the undo index, or finds the one that another writer has made meanwhile.
+    #[cold]
+    fn make_undo(&self) -> &Undo {
+        // Made before it is set, so that nobody waits for it.
+        let mut made = Some(Undo {
+            index: Index::keyed_under_locks(self.store.index.is_ordered(), &self.seed),
+            filter: Filter::new(self.store.count.get()),
+        });
+        self.undo.get_or_init(|| {
+            made.take()
+                .unwrap_or_else(|| unreachable!("it is taken once"))
+        })
+    }
+
     fn preserve_for(
         &self,
         (newest, number): (u64, u64),
@@ -405,10 +419,7 @@ impl History {
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) {
-        let undo = self.undo.get_or_init(|| Undo {
-            index: Index::keyed_under_locks(self.store.index.is_ordered(), &self.seed),
-            filter: Filter::new(self.store.count.get()),
-        });
+        let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
         if !undo.filter.set(self.filter_hash(key)) {
             // The key's first version.
             return with_record(|record| {

@@ -91,13 +91,12 @@ impl WorkingSet {
 
 impl Drop for WorkingSet {
     fn drop(&mut self) {
-        let guard = larder_index::pin();
         // The values were copied to where they went, with counts of their own.
-        while !self.writes.free_some(&guard, 4096, &mut |record| {
+        self.writes.each(|_, record| {
             if let Some(value) = undo::as_of(record, OWN) {
                 history::each_value(self.unique, value, &mut raw::release_value);
             }
-        }) {}
+        });
     }
 }
 
