@@ -1,4 +1,5 @@
-//! Tables as of an instant, and what changes in them: snapshots and feeds.
+//! Tables as of an instant, several changes at one instant, and what changes in tables: snapshots,
+//! transactions and feeds.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -11,6 +12,8 @@
 //! | `snapshot` | taking and releasing snapshots |
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
+//! | `key_locks` | locks of keys, for tables that commits write to |
+//! | `transaction` | views, and their commit |
 //! | `feed` | the queue of what changes in a table |
 //! | `subscription` | following a feed, alone or from a snapshot on |
 //!
