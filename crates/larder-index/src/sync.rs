@@ -49,6 +49,8 @@ pub enum Fault {
     EarlyLook,
     /// A transaction commits whatever has become of the keys that it read.
     NotValidated,
+    /// A read doesn't look whether a commit is writing its key.
+    HalfCommit,
     /// A transaction commits whatever has come into the ranges that it read.
     Phantom,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.

@@ -72,7 +72,7 @@ impl<I: ?Sized> Watched<I> {
                 return result;
             }
             let lock = self.history.key_lock(key);
-            if !lock.is_committing() {
+            if !lock.is_committing() || planted(Fault::HalfCommit) {
                 return result;
             }
             lock.wait_for_commit();
