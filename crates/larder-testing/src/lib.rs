@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   keys           adversarial keys and hashes, whole scans
+//!   random         numbers by chance, threads that stop
 //!   oracle         the obviously right index of each kind
 //!   unique_ops     random operations on an index with one value under a key, against the oracle
 //!   multi_ops      ... on an index with many
@@ -12,6 +13,8 @@
 //!   registers      ... on an index with one value under a key
 //!   value_lists    ... on one with many
 //!   tables         ... on a table, with operations on several keys at once
+//!   serializability
+//!                  whether recorded transactions are serialisable
 //!   model_checker  executions that a model checker chooses (builds with `--cfg larder_model`)
 //!   bounded        its exhaustive search
 //! ```
@@ -25,6 +28,7 @@ pub mod history;
 mod keys;
 pub mod multi_ops;
 mod oracle;
+pub mod random;
 pub mod registers;
 pub mod serializability;
 pub mod tables;

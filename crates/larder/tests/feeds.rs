@@ -1,13 +1,17 @@
 //! Feeds: a mirror that follows a table is the table; what is lost is said; nothing is told twice.
 
+mod changes;
+mod kinds;
+
+use changes::change;
+use kinds::{table, KINDS};
 use larder::api::{Commit, Event, Feed, FeedOptions, Larder, Table};
 use larder::{Error, Outcome};
 use larder_term::{term, Term};
+use larder_testing::random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-
-const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
 
 /// Feeds that never lose anything here.
 fn all() -> FeedOptions {
@@ -17,69 +21,8 @@ fn all() -> FeedOptions {
     }
 }
 
-fn table(larder: &Larder, kind: &str) -> Table {
-    let builder = larder.table(kind);
-    match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    }
-    .create()
-    .unwrap()
-}
-
 fn pair(key: i64, value: i64) -> Term {
     Term::tuple([Term::from(key), Term::from(value)])
-}
-
-/// A small generator of numbers, so that a failure can be run again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
-/// A random change of the table.
-fn change(t: &Table, random: &mut Random, keys: u64) {
-    let key = Term::from(random.below(keys) as i64);
-    let n = random.below(50) as i64;
-    let row = |value: Term| Term::tuple([key.clone(), value]);
-    // Long enough to lie outside of the row.
-    let long = || Term::binary(&[n as u8; 300]);
-    match random.below(22) {
-        0..=5 => t.insert(&row(n.into())).unwrap(),
-        6 => t.insert(&row(long())).unwrap(),
-        7..=9 => drop(t.delete(&key).unwrap()),
-        10 => drop(t.take(&key).unwrap()),
-        11..=12 => {
-            let rows = (0..random.below(150))
-                .map(|i| row((n + i as i64).into()))
-                .collect::<Vec<_>>();
-            t.insert_all(&rows).unwrap();
-        }
-        13 => drop(t.insert_new(&row(n.into())).unwrap()),
-        14 => drop(t.delete_object(&row(n.into())).unwrap()),
-        15 => drop(
-            t.select_delete("[{{'_','$1'},[{'<','$1',5}],[true]}]")
-                .unwrap(),
-        ),
-        16 => {
-            let rows = (0..random.below(700))
-                .map(|i| Term::tuple([Term::from(i as i64 * 7 % keys as i64), n.into()]))
-                .collect::<Vec<_>>();
-            t.insert_all(&rows).unwrap();
-        }
-        17 if random.below(10) == 0 => drop(t.clear().unwrap()),
-        18 => drop(t.add(&key, 2, 3)),
-        19 => drop(t.select_replace("[{{'$1',7},[],[{{'$1',8}}]}]")),
-        _ => drop(t.update(&key, 2, &Term::from(n))),
-    }
 }
 
 /// What a table has, by what a feed tells.

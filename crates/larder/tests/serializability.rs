@@ -4,6 +4,9 @@
 //!
 //! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::Error;
 use larder_term::{Term, TermRef};
@@ -15,18 +18,6 @@ use std::sync::Mutex;
 
 const THREADS: u64 = 3;
 const KEYS: u64 = 5;
-
-fn table(larder: &Larder, kind: &str) -> Table {
-    let builder = larder.table(kind);
-    match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    }
-    .create()
-    .unwrap()
-}
 
 /// The element of a row at this position, from 0.
 fn element(row: &Term, i: usize) -> TermRef<'_> {
@@ -151,7 +142,7 @@ fn without_own(mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 fn transactions_are_serialisable() {
-    for kind in ["set", "ordered_set", "bag", "duplicate_bag"] {
+    for kind in KINDS {
         for round in 0..6 * soak() {
             let history = record(kind, Way::Transactions, 60, mix(seed(20_261_125) + round));
             if let Err(wrong) = check(&history) {

@@ -1,47 +1,18 @@
 //! Snapshots: each shows its table as it was at its instant, whatever becomes of the table.
 
+mod changes;
+mod kinds;
+
+use changes::change;
+use kinds::{table, KINDS};
 use larder::api::{Larder, Snapshot, Table};
 use larder::{Direction, Error, TableKind};
 use larder_term::{term, Term};
 use larder_testing::environment::soak;
+use larder_testing::random::{Random, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Duration;
-
-const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
-
-fn table(larder: &Larder, kind: &str) -> Table {
-    let builder = larder.table(kind);
-    match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    }
-    .create()
-    .unwrap()
-}
-
-/// Has other threads stop when it goes, also if a check fails.
-struct Stop<'s>(&'s AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A small generator of numbers, so that a failure can be run again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 /// All objects, in the table's order.
 fn all(table: &Table) -> Vec<Term> {
@@ -123,41 +94,6 @@ fn check(snapshot: &Table, had: &[Term], random: &mut Random, keys: u64) {
         key = snapshot.next(&k).unwrap();
     }
     assert_eq!(walked, had, "walked");
-}
-
-/// A random change of the table.
-fn change(t: &Table, random: &mut Random, keys: u64) {
-    let key = Term::from(random.below(keys) as i64);
-    let n = random.below(1000) as i64;
-    let row = |value: Term| Term::tuple([key.clone(), value]);
-    // Long enough to lie outside of the row.
-    let long = || Term::binary(&[n as u8; 300]);
-    match random.below(20) {
-        0..=5 => t.insert(&row(n.into())).unwrap(),
-        6 => t.insert(&row(long())).unwrap(),
-        7..=10 => drop(t.delete(&key).unwrap()),
-        11 => drop(t.take(&key).unwrap()),
-        12..=13 => {
-            let rows = (0..random.below(150))
-                .map(|i| row((n + i as i64).into()))
-                .collect::<Vec<_>>();
-            t.insert_all(&rows).unwrap();
-        }
-        14 => drop(t.insert_new(&row(n.into())).unwrap()),
-        15 => drop(t.delete_object(&row(n.into())).unwrap()),
-        16 => drop(
-            t.select_delete("[{{'_','$1'},[{'<','$1',100}],[true]}]")
-                .unwrap(),
-        ),
-        17 => {
-            let rows = (0..random.below(400))
-                .map(|i| Term::tuple([Term::from(i as i64 * 7 % keys as i64), n.into()]))
-                .collect::<Vec<_>>();
-            t.insert_all(&rows).unwrap();
-        }
-        18 if random.below(10) == 0 => drop(t.clear().unwrap()),
-        _ => drop(t.update(&key, 2, &Term::from(n))),
-    }
 }
 
 #[test]

@@ -1,44 +1,13 @@
 //! Transactions: all or nothing, as if one came after the other.
 
+mod kinds;
+
+use kinds::{table, KINDS};
 use larder::api::{Larder, Table};
 use larder::{Direction, Error};
 use larder_term::{term, Term};
+use larder_testing::random::{Random, Stop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-const KINDS: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
-
-fn table(larder: &Larder, kind: &str) -> Table {
-    let builder = larder.table(kind);
-    match kind {
-        "set" => builder.set(),
-        "ordered_set" => builder.ordered_set(),
-        "bag" => builder.bag(),
-        _ => builder.duplicate_bag(),
-    }
-    .create()
-    .unwrap()
-}
-
-/// Has other threads stop when it goes, also if a check fails.
-struct Stop<'s>(&'s AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A small generator of numbers, so that a failure can be run again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 /// All objects. Those of a key in their order; keys in an order of their own.
 fn all(table: &Table) -> Vec<Term> {

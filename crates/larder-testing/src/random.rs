@@ -1,0 +1,29 @@
+//! Random numbers, and threads that stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A small generator of numbers (Marsaglia's xorshift), so that a failure can be run again. It is
+/// not begun with 0.
+#[derive(Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number, below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// Has other threads stop when it goes, also if a check fails.
+#[derive(Debug)]
+pub struct Stop<'s>(pub &'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        // Ordering: Relaxed; they stop soon.
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
