@@ -24,7 +24,7 @@ pub(crate) struct Store {
     pub(crate) history: Option<Arc<History>>,
     /// Whether operations on one key go by its lock, as commits write to the table.
     pub(crate) locks: bool,
-    /// Whether the objects are those of an instant, which nobody has counted.
+    /// Whether it is a view of another table's objects, which nobody has counted.
     is_snapshot: bool,
 }
 
@@ -87,8 +87,7 @@ impl Store {
         }
     }
 
-    /// The number of objects. O(1), but for a snapshot, which is read from end to end the first
-    /// time.
+    /// The number of objects. O(1), but for a view of another table, which is read from end to end.
     pub(crate) fn size(&self) -> usize {
         if self.is_snapshot {
             self.index.len()

@@ -39,6 +39,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::options::{Access, Concurrency, Options, TableKind};
 use crate::structures::StructureValue;
+use crate::table::Table as EngineTable;
 use larder_term::{atoms, Atom};
 use std::fmt;
 use std::sync::Arc;
@@ -57,6 +58,21 @@ struct Home {
 impl Drop for Home {
     fn drop(&mut self) {
         self.engine.down(self.owner);
+    }
+}
+
+/// Runs an operation on some tables until no batch is in its way.
+fn patiently<R>(
+    tables: &[&Arc<EngineTable>],
+    mut f: impl FnMut() -> Result<R, Error>,
+) -> Result<R, Error> {
+    loop {
+        // Busy: nothing was done, and nothing visited; a job's next step goes on where this one
+        // stopped. So `f` may be called again.
+        match f() {
+            Err(Error::Busy) => tables.iter().for_each(|table| table.wait_for_batch()),
+            result => return result,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Snapshots: tables as of an instant.
 
 use super::table::tuple;
-use super::{Event, Larder, Table};
+use super::{patiently, Event, Larder, Table};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::versions::Difference;
@@ -109,16 +109,9 @@ impl Larder {
     /// As [`Table::snapshot`].
     pub fn snapshot(&self, tables: &[&Table]) -> Result<Vec<Snapshot>, Error> {
         let engine_tables: Vec<_> = tables.iter().map(|table| table.engine_table()).collect();
-        loop {
-            match self.engine().snapshot(&engine_tables, self.owner()) {
-                Err(Error::Busy) => engine_tables
-                    .iter()
-                    .for_each(|table| table.wait_for_batch()),
-                snapshots => {
-                    let table = |table| Snapshot(Table::new(table, &self.0));
-                    return Ok(snapshots?.into_iter().map(table).collect());
-                }
-            }
-        }
+        let take = || self.engine().snapshot(&engine_tables, self.owner());
+        let table = |table| Snapshot(Table::new(table, &self.0));
+        let snapshots = patiently(&engine_tables, take)?;
+        Ok(snapshots.into_iter().map(table).collect())
     }
 }

@@ -1,6 +1,6 @@
 //! Operations by key, and on the table as a whole.
 
-use super::{Home, Larder};
+use super::{patiently, Home, Larder};
 use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -48,15 +48,8 @@ impl Table {
     }
 
     /// Runs an operation until no batch is in its way.
-    pub(super) fn patiently<R>(&self, mut f: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
-        loop {
-            // Busy: nothing was done, and nothing visited; a job's next step goes on where this one
-            // stopped. So `f` may be called again.
-            match f() {
-                Err(Error::Busy) => self.table.wait_for_batch(),
-                result => return result,
-            }
-        }
+    pub(super) fn patiently<R>(&self, f: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
+        patiently(&[&self.table], f)
     }
 
     fn key(&self, key: &impl AsTerm) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Transactions: several reads and writes at one instant.
 
-use super::{Larder, Table};
+use super::{patiently, Larder, Table};
 use crate::error::Error;
 use crate::versions::{Outcome, Turn};
 use larder_index::sync::give_way;
@@ -46,11 +46,6 @@ impl Larder {
         mut f: impl FnMut(&[Table]) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let engine_tables: Vec<_> = tables.iter().map(|table| table.engine_table()).collect();
-        let wait = || {
-            engine_tables
-                .iter()
-                .for_each(|table| table.wait_for_batch())
-        };
         for attempt in 0.. {
             let turn = if attempt > PATIENCE {
                 Turn::take()
@@ -60,22 +55,12 @@ impl Larder {
             while turn.is_none() && Turn::is_taken() {
                 std::thread::sleep(Duration::from_micros(100));
             }
-            let transaction = match self.engine().begin(&engine_tables, self.owner()) {
-                Err(Error::Busy) => {
-                    wait();
-                    continue;
-                }
-                begun => begun?,
-            };
+            let begin = || self.engine().begin(&engine_tables, self.owner());
+            let transaction = patiently(&engine_tables, begin)?;
             let view = |view| Table::new(view, &self.0);
             let views: Vec<Table> = transaction.views().cloned().map(view).collect();
             let result = f(&views)?;
-            let outcome = loop {
-                match transaction.commit() {
-                    Err(Error::Busy) => wait(),
-                    outcome => break outcome?,
-                }
-            };
+            let outcome = patiently(&engine_tables, || transaction.commit())?;
             if outcome == Outcome::Committed {
                 return Ok(result);
             }

@@ -77,7 +77,8 @@ pub(crate) struct History {
     store: Store,
     /// None before the first version.
     undo: OnceLock<Undo>,
-    /// How the undo index is made, and how the filter finds the keys of an ordered_set.
+    /// How keys are hashed: for the undo index, and, in an ordered_set too, for the filter and the
+    /// key locks.
     seed: Seed,
     /// The newest live or pending snapshot's number; 0 if there is none.
     newest: AtomicU64,
@@ -116,31 +117,31 @@ impl History {
         let feed = Arc::clone(table.feed());
         // The store was loaded before: if the table has another by now, this history isn't used.
         let nth = feed.store();
-        History {
+        Self::begin(
             store,
-            undo: OnceLock::new(),
-            seed: table.seed.clone(),
-            newest: AtomicU64::new(0),
-            oldest: AtomicU64::new(PENDING),
-            live: Mutex::default(),
-            table: Arc::downgrade(table),
-            feed,
-            nth,
-        }
+            table.seed.clone(),
+            Arc::downgrade(table),
+            (feed, nth),
+        )
     }
 
     /// A history that begins now, of a store of the same table. The feed knows its writers by this
     /// number.
     fn anew(&self, store: Store, nth: u64) -> Self {
+        let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
+        Self::begin(store, self.seed.clone(), table, (feed, nth))
+    }
+
+    fn begin(store: Store, seed: Seed, table: Weak<Table>, (feed, nth): (Arc<Feed>, u64)) -> Self {
         History {
             store,
             undo: OnceLock::new(),
-            seed: self.seed.clone(),
+            seed,
             newest: AtomicU64::new(0),
             oldest: AtomicU64::new(PENDING),
             live: Mutex::default(),
-            table: Weak::clone(&self.table),
-            feed: Arc::clone(&self.feed),
+            table,
+            feed,
             nth,
         }
     }
@@ -201,9 +202,9 @@ impl History {
         Key { bytes, hash }
     }
 
-    /// How many snapshots are live, pending ones included, at this moment.
+    /// Whether more than one snapshot is live or pending at this moment.
     pub(super) fn has_others(&self) -> bool {
-        self.live.lock().snapshots.len() > 1
+        self.snapshots() > 1
     }
 
     /// Whether a key has changed since the snapshot with this number.
@@ -221,11 +222,7 @@ impl History {
     /// The lock of a key.
     #[inline]
     pub(super) fn key_lock(&self, key: Key<'_>) -> KeyLock {
-        KeyLock::of(if self.store.index.is_ordered() {
-            self.seed.hash(key.bytes)
-        } else {
-            key.hash
-        })
+        KeyLock::of(self.hash(key))
     }
 
     /// The undo index, if there is a version.
@@ -238,13 +235,12 @@ impl History {
     #[inline]
     pub(crate) fn undo_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
         let undo = self.undo.get()?;
-        undo.filter
-            .may_have(self.filter_hash(key))
-            .then_some(&*undo.index)
+        undo.filter.may_have(self.hash(key)).then_some(&*undo.index)
     }
 
+    /// A hash of a key, also of one of an ordered_set.
     #[inline]
-    fn filter_hash(&self, key: Key<'_>) -> u64 {
+    fn hash(&self, key: Key<'_>) -> u64 {
         if self.store.index.is_ordered() {
             self.seed.hash(key.bytes)
         } else {
@@ -259,7 +255,7 @@ impl History {
             .map_or(0, |undo| undo.index.memory() + undo.filter.memory())
     }
 
-    /// How many snapshots are live.
+    /// How many snapshots are live or pending.
     pub(crate) fn snapshots(&self) -> usize {
         self.live.lock().snapshots.len()
     }
@@ -351,7 +347,7 @@ impl History {
         let Some(undo) = self.undo.get() else {
             return 0;
         };
-        let hash = self.filter_hash(key);
+        let hash = self.hash(key);
         if !undo.filter.may_have(hash) {
             if !self.store.index.is_ordered() {
                 undo.index.prefetch(guard, &[key]);
@@ -420,7 +416,7 @@ impl History {
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) {
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
-        if !undo.filter.set(self.filter_hash(key)) {
+        if !undo.filter.set(self.hash(key)) {
             // The key's first version.
             return with_record(|record| {
                 write(number, record);

@@ -19,15 +19,17 @@ use larder_index::{
     SHORT,
 };
 use larder_term::hash::Seed;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What overrides an index.
 pub(crate) struct Overrides {
     source: Source,
     /// The number as of which records are read.
     number: u64,
-    /// How keys are hashed; none in an ordered_set.
-    seed: Option<Seed>,
+    /// How keys are hashed.
+    seed: Seed,
+    /// Whether positions are keys, and no hash is a part of them.
+    ordered: bool,
 }
 
 /// Where overrides are.
@@ -42,8 +44,9 @@ enum Source {
 
 impl Overrides {
     /// What a snapshot sees.
-    pub(crate) fn of_snapshot(snapshot: Snapshot, seed: Option<Seed>) -> Self {
+    pub(crate) fn of_snapshot(snapshot: Snapshot, seed: Seed) -> Self {
         Overrides {
+            ordered: snapshot.history.store().index.is_ordered(),
             number: snapshot.number(),
             source: Source::Snapshot(snapshot),
             seed,
@@ -51,8 +54,9 @@ impl Overrides {
     }
 
     /// What a snapshot with this number sees, which the caller keeps.
-    pub(crate) fn of_history(history: Arc<History>, number: u64, seed: Option<Seed>) -> Self {
+    pub(crate) fn of_history(history: Arc<History>, number: u64, seed: Seed) -> Self {
         Overrides {
+            ordered: history.store().index.is_ordered(),
             source: Source::History(history),
             number,
             seed,
@@ -60,8 +64,9 @@ impl Overrides {
     }
 
     /// What somebody writes, who sees every record.
-    pub(crate) fn of_writes(writes: Arc<dyn Unique>, seed: Option<Seed>) -> Self {
+    pub(crate) fn of_writes(writes: Arc<dyn Unique>, seed: Seed) -> Self {
         Overrides {
+            ordered: writes.is_ordered(),
             source: Source::Writes(writes),
             number: 0,
             seed,
@@ -76,11 +81,6 @@ impl Overrides {
             Source::History(history) => history.undo(),
             Source::Writes(writes) => Some(&**writes),
         }
-    }
-
-    /// Whether they stay as they are.
-    fn are_fixed(&self) -> bool {
-        !matches!(self.source, Source::Writes(_))
     }
 
     /// What a record of that index says; None if it overrides nothing.
@@ -117,25 +117,14 @@ impl Overrides {
     }
 
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        Key {
-            bytes,
-            hash: self.seed.as_ref().map_or(0, |seed| seed.hash(bytes)),
-        }
+        let hash = if self.ordered { 0 } else { self.hash(bytes) };
+        Key { bytes, hash }
     }
 
     /// A hash of any key.
+    #[inline]
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
-        match &self.seed {
-            Some(seed) => seed.hash(key),
-            None => key.chunks(8).fold(0, |sum, bytes| {
-                let word = bytes
-                    .iter()
-                    .fold(0, |word, &byte| word << 8 | u64::from(byte));
-                (sum ^ word)
-                    .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                    .rotate_left(29)
-            }),
-        }
+        self.seed.hash(key)
     }
 }
 
@@ -143,24 +132,13 @@ impl Overrides {
 pub(crate) struct Merged<I: ?Sized> {
     pub(super) base: Arc<I>,
     pub(super) overrides: Overrides,
-    /// The number of entries, once it was asked for.
-    len: OnceLock<usize>,
 }
 
-/// The index of a snapshot.
+/// An index, overridden.
 pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
-    let len = OnceLock::new();
     match base {
-        Index::Unique(base) => Index::Unique(Arc::new(Merged {
-            base,
-            overrides,
-            len,
-        })),
-        Index::Multi(base) => Index::Multi(Arc::new(Merged {
-            base,
-            overrides,
-            len,
-        })),
+        Index::Unique(base) => Index::Unique(Arc::new(Merged { base, overrides })),
+        Index::Multi(base) => Index::Multi(Arc::new(Merged { base, overrides })),
     }
 }
 
@@ -251,16 +229,7 @@ impl Entries for dyn Multi {
 }
 
 impl<I: Entries + ?Sized> Merged<I> {
-    /// The number of entries; counted once, if it stays.
-    fn objects(&self) -> usize {
-        if self.overrides.are_fixed() {
-            *self.len.get_or_init(|| self.count())
-        } else {
-            self.count()
-        }
-    }
-
-    /// Counts the entries.
+    /// Counts the entries, by a scan.
     fn count(&self) -> usize {
         let guard = larder_index::pin();
         let mut batch = Batch {
@@ -361,7 +330,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn len(&self) -> usize {
-        self.objects()
+        self.count()
     }
 
     fn memory(&self) -> usize {
@@ -438,7 +407,7 @@ impl Multi for Merged<dyn Multi> {
     }
 
     fn len(&self) -> usize {
-        self.objects()
+        self.count()
     }
 
     fn memory(&self) -> usize {

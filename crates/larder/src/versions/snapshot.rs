@@ -137,7 +137,7 @@ impl Engine {
         who: OwnerId,
     ) -> Result<Arc<Table>, Error> {
         let of = ViewOf::snapshot(source, &snapshot);
-        let options = options(source);
+        let options = snapshot_options(source);
         let objects = (source.seed.clone(), store(source, snapshot));
         self.add((false, options.name), who, |id, catalog| {
             Table::of_view(id, options, who, catalog, objects, of)
@@ -146,22 +146,27 @@ impl Engine {
 }
 
 /// The options of a snapshot of a table.
-fn options(source: &Table) -> Options {
-    let mut options = source.options().clone();
-    (options.named, options.heir) = (false, None);
-    options.name = source.name();
-    options.access = match source.access() {
+fn snapshot_options(source: &Table) -> Options {
+    let access = match source.access() {
         Access::Private => Access::Private,
         Access::Public | Access::Protected => Access::Protected,
     };
+    view_options(source, access)
+}
+
+/// The options of a view of a table.
+pub(super) fn view_options(source: &Table, access: Access) -> Options {
+    let mut options = source.options().clone();
+    (options.named, options.heir) = (false, None);
+    (options.name, options.access) = (source.name(), access);
     options
 }
 
 /// The store of a snapshot of a table.
 fn store(source: &Table, snapshot: Snapshot) -> Store {
     let base = snapshot.history.store().index.share();
-    let seed = (!base.is_ordered()).then(|| source.seed.clone());
-    Store::of_snapshot(merge(base, Overrides::of_snapshot(snapshot, seed)))
+    let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
+    Store::of_snapshot(merge(base, overrides))
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
@@ -301,7 +306,7 @@ impl Table {
         let snapshot = cut(&[self])?.pop().ok_or(Error::NoTable)?;
         let of = ViewOf::snapshot(self, &snapshot);
         let objects = (self.seed.clone(), store(self, snapshot));
-        let (id, owner, options) = (self.id(), self.owner(), options(self));
+        let (id, owner, options) = (self.id(), self.owner(), snapshot_options(self));
         let table = Table::of_view(id, options, owner, Weak::new(), objects, of);
         Ok(Arc::new(table))
     }

@@ -182,8 +182,11 @@ impl Unique for Watched<dyn Unique> {
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
         loop {
             self.index.get_short_many(guard, keys, far, out);
+            if !self.locks {
+                return;
+            }
             let mut locks = keys.iter().map(|&key| self.history.key_lock(key));
-            match locks.find(|lock| self.locks && lock.is_committing()) {
+            match locks.find(|lock| lock.is_committing()) {
                 None => return,
                 Some(lock) => lock.wait_for_commit(),
             }

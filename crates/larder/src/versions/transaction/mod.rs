@@ -58,7 +58,7 @@ mod writes;
 use super::clock::UnderWay;
 use super::feed;
 use super::key_locks::CommitLocks;
-use super::snapshot::{cut, ViewOf};
+use super::snapshot::{cut, view_options, ViewOf};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -109,9 +109,7 @@ impl Engine {
         let mut parts = Vec::with_capacity(tables.len());
         for (table, snapshot) in tables.iter().zip(snapshots) {
             let (index, set) = view::view(snapshot, &table.seed);
-            let mut options = table.options().clone();
-            (options.named, options.heir) = (false, None);
-            options.access = Access::Private;
+            let options = view_options(table, Access::Private);
             let writes = table.may_write(who).is_ok();
             let view = self.unlisted(|id, catalog| {
                 let objects = (table.seed.clone(), Store::of_snapshot(index));

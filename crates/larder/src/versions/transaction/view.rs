@@ -111,11 +111,10 @@ struct View<I: ?Sized> {
 pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
     let base = history.store().index.share();
-    let seed_of_keys = (!base.is_ordered()).then(|| seed.clone());
-    let below = Overrides::of_history(history, snapshot.number(), seed_of_keys.clone());
+    let below = Overrides::of_history(history, snapshot.number(), seed.clone());
     let set = Arc::new(WorkingSet::new(snapshot));
     let writes: Arc<dyn Unique> = set.writes.clone();
-    let own = Overrides::of_writes(writes, seed_of_keys);
+    let own = Overrides::of_writes(writes, seed.clone());
     let index = match merged::merge(merged::merge(base, below), own) {
         Index::Unique(seen) => Index::Unique(Arc::new(View {
             set: Arc::clone(&set),
