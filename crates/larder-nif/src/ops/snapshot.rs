@@ -15,20 +15,13 @@ use std::sync::Arc;
 
 /// snapshot([Table]) -> [Snapshot], in the order of the tables, all of one instant.
 pub fn snapshot(call: &Call<'_>) -> Reply {
-    let mut tables = Vec::new();
-    let mut rest = call.args[0];
-    while let Some((id, tail)) = layout::cell(rest) {
-        let table = tables::get(call, id)?;
-        answer(call, &table, table.check_read(who(call)))?;
+    let tables = tables::get_all(call, call.args[0], |table| {
+        answer(call, table, table.check_read(who(call)))?;
         if table.is_snapshot() {
             return Err(Raise::Cause(atoms::IS_SNAPSHOT));
         }
-        tables.push(table);
-        rest = tail;
-    }
-    if rest != layout::NIL {
-        return Err(BADARG);
-    }
+        Ok(())
+    })?;
     owners::watch(call.env, call.self_pid());
     let tables: Vec<&Arc<Table>> = tables.iter().collect();
     match with_env(call.env, || ENGINE.snapshot(&tables, who(call))) {

@@ -5,7 +5,6 @@
 
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
-use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
@@ -30,14 +29,7 @@ pub static TRANSACTIONS: Registered<Running> = Registered::new();
 /// begin_transaction(Tables, Urgent) -> {Transaction, Views} | wait. It is urgent when it has lost
 /// so often that others have to wait for it.
 pub fn begin(call: &Call<'_>) -> Reply {
-    let (mut rest, mut tables) = (call.args[0], Vec::new());
-    while let Some((head, tail)) = layout::cell(rest) {
-        tables.push(tables::get(call, head)?);
-        rest = tail;
-    }
-    if rest != layout::NIL {
-        return Err(BADARG);
-    }
+    let tables = tables::get_all(call, call.args[0], |_| Ok(()))?;
     let turn = if call.args[1] == atoms::TRUE.word() {
         Turn::take()
     } else {

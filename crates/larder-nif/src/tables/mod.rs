@@ -76,6 +76,23 @@ pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
     with(call, id, |table| Ok(Arc::clone(table)))
 }
 
+/// The tables that a list of ids leads to, in its order. `check` sees each before the next is
+/// looked for.
+pub fn get_all(
+    call: &Call<'_>,
+    ids: Word,
+    check: impl Fn(&Arc<Table>) -> Result<(), Raise>,
+) -> Result<Vec<Arc<Table>>, Raise> {
+    let (mut rest, mut tables) = (ids, Vec::new());
+    while let Some((id, tail)) = layout::cell(rest) {
+        let table = get(call, id)?;
+        check(&table)?;
+        tables.push(table);
+        rest = tail;
+    }
+    (rest == layout::NIL).then_some(tables).ok_or(BADARG)
+}
+
 /// The engine's answer as this library's. If a list batch stands in the way, a slice of it is done;
 /// if an owner has died, its tables are passed on. Then the call begins again.
 #[inline]

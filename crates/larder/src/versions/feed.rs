@@ -44,7 +44,7 @@ use super::clock;
 use crate::ids::TableId;
 use crate::raw;
 use crate::reclaim::reaper;
-use larder_index::sync::{point, Mutex, MutexGuard};
+use larder_index::sync::{each_thread, point, Mutex, MutexGuard};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -211,7 +211,7 @@ struct Kept {
     changes: SmallVec<[Change; 1]>,
 }
 
-thread_local! {
+each_thread! {
     /// Of the commit that this thread makes, if it makes one.
     static KEPT: RefCell<Option<Vec<Kept>>> = const { RefCell::new(None) };
 }
@@ -255,7 +255,7 @@ impl Feed {
         if changes.is_empty() {
             return;
         }
-        let changes = KEPT.with_borrow_mut(|kept| match kept {
+        let changes = KEPT.with(|kept| match &mut *kept.borrow_mut() {
             None => Some(changes),
             Some(kept) => {
                 kept.push(Kept {
@@ -632,13 +632,13 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
     struct Telling;
     impl Drop for Telling {
         fn drop(&mut self) {
-            let kept = KEPT.take().unwrap_or_default();
+            let kept = KEPT.with(RefCell::take).unwrap_or_default();
             if !kept.is_empty() {
                 tell(kept);
             }
         }
     }
-    KEPT.set(Some(Vec::new()));
+    KEPT.with(|kept| kept.replace(Some(Vec::new())));
     let _telling = Telling;
     f()
 }
