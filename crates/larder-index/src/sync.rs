@@ -53,6 +53,12 @@ pub enum Fault {
     HalfCommit,
     /// A transaction commits whatever has come into the ranges that it read.
     Phantom,
+    /// A writer changes a counted leaf, and doesn't say so.
+    Uncounted,
+    /// A node is said to be counted after its own bits were looked at.
+    LateClear,
+    /// A leaf counts one entry too many.
+    OffByOne,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
     Unsettled,
 }

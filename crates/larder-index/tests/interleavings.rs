@@ -15,7 +15,7 @@ use larder_testing::model_checker::{
     Faults, Search,
 };
 use larder_testing::registers::Registers;
-use larder_testing::{appends, make, mix, registers, unchanged, value_lists, Hashes, Kind};
+use larder_testing::{appends, make, mix, ranks, registers, unchanged, value_lists, Hashes, Kind};
 use std::sync::Arc;
 
 #[global_allocator]
@@ -141,6 +141,67 @@ fn histories_of_short_inserts_at_the_end() {
             );
         });
     }
+}
+
+/// Counts of ranges that one thread alone writes are exact while others split, merge and count the
+/// same nodes.
+fn rank_execution(threads: u64, width: u64, steps: u64, looks: u64) {
+    let index: Arc<dyn Unique> = smallest(Kind::Ordered).into();
+    let stays = threads * width..threads * width + 12;
+    ranks::stay(&*index, stays.clone());
+    // From here on there are counts, which writers have to keep up.
+    let there = stays.end - stays.start;
+    ranks::look(&*index, there, 0, 1);
+    let seed = shuttle::rand::Rng::gen::<u32>(&mut shuttle::rand::thread_rng());
+    let running: Vec<_> = (0..threads)
+        .map(|own| {
+            let index = index.clone();
+            let (range, seed) = (own * width..(own + 1) * width, mix(u64::from(seed) ^ own));
+            shuttle::thread::spawn(move || ranks::own_range(&*index, range, steps, seed))
+        })
+        .collect();
+    ranks::look(&*index, there, threads * width, looks);
+    let own = running.into_iter().map(|t| t.join().expect("no panic"));
+    let all = there + own.sum::<u64>();
+    // Nothing is left uncounted.
+    ranks::look(&*index, all, 0, 1);
+}
+
+#[test]
+fn ranks_under_writers() {
+    let _alone = alone();
+    check("ranks: two on a few leaves", &SMALL, || {
+        rank_execution(2, 4, 6, 1);
+    });
+    check("ranks: nodes split and merge", &LARGE, || {
+        rank_execution(2, 16, 24, 2);
+    });
+    check("ranks: three", &LARGE, || {
+        rank_execution(3, 8, 14, 2);
+    });
+}
+
+/// Faults of counts.
+const MISCOUNTED: [(Fault, ()); 3] = [
+    (Fault::Uncounted, ()),
+    (Fault::LateClear, ()),
+    (Fault::OffByOne, ()),
+];
+
+/// Not a test: executions with one of the faults planted. Run by `wrong_counts_are_found`.
+#[test]
+#[ignore = "run by another test"]
+fn planted_count() {
+    plant_told(&MISCOUNTED);
+    check("a planted fault", &planted_search(), || {
+        rank_execution(2, 40, 40, 8);
+    });
+}
+
+/// The checker finds counts that are wrong.
+#[test]
+fn wrong_counts_are_found() {
+    each_is_found("planted_count", &MISCOUNTED);
 }
 
 /// A version that is met again is that of the same leaf as it was, whatever leaves split, merge and

@@ -6,6 +6,7 @@
 //!   oracle         the obviously right index of each kind
 //!   unique_ops     random operations on an index with one value under a key, against the oracle
 //!   multi_ops      ... on an index with many
+//!   ranks          questions about ranks, beside a sorted set
 //!   threads        threads at work together, and what must hold all the while
 //!   appends        inserts at the end of a table, beside all else
 //!   unchanged      batches that an index says are still true
@@ -29,6 +30,7 @@ mod keys;
 pub mod multi_ops;
 mod oracle;
 pub mod random;
+pub mod ranks;
 pub mod registers;
 pub mod serializability;
 pub mod tables;

@@ -49,10 +49,14 @@ impl BPlusTree {
             let own = those_within(&locked, within).expect("the lock's holder reads nothing torn");
             let ends = own.end < locked.len();
             gone += own.len();
+            let own_is_empty = own.is_empty();
             let handles = match &mut f {
                 Some(f) => take_out(&mut locked, own, Some(&mut **f)),
                 None => take_out(&mut locked, own, None),
             };
+            if !own_is_empty {
+                self.uncount(guard, &locked, SearchKey::new(&cursor));
+            }
             // (3)
             self.give_room_back(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
@@ -89,6 +93,7 @@ impl BPlusTree {
                 handles.extend(locked.handle(&record));
             }
             locked.clear();
+            self.uncount(guard, &locked, SearchKey::new(&cursor));
             freed += n + 1;
             // An empty leaf keeps its range, but not its room.
             if leaf.capacity() > self.shared.config.first {

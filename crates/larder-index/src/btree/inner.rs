@@ -24,6 +24,7 @@
 //! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped
 //! at.
 
+use crate::btree::counts::Counting;
 use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
 use crate::btree::node::InnerNode;
 use crate::btree::prefix::Prefix;
@@ -42,6 +43,8 @@ pub(crate) struct InnerLevels {
     pub(super) tail: Tail,
     /// Held during a change of structure.
     pub(super) changing: Mutex<()>,
+    /// What is known of the counts of entries.
+    pub(super) counting: Counting,
 }
 
 /// Which leaf is looked for.
@@ -100,6 +103,7 @@ impl InnerLevels {
             root: ChildSlot::new(ChildAddress::of_new(leaf)),
             tail: Tail::default(),
             changing: Mutex::new(()),
+            counting: Counting::default(),
         }
     }
 

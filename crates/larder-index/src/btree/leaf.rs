@@ -68,6 +68,8 @@ pub(super) struct TreeLeafHead {
     fenced: u32,
     /// Two to this are the slots from one sample to the next.
     pub(super) spacing: AtomicU32,
+    /// 1 if the node above has the leaf's count (see `counts`). Of the lock's holder alone.
+    counted: AtomicU64,
 }
 
 /// A leaf that is alive for `'g`.
@@ -269,6 +271,19 @@ impl<'g> LockedTreeLeaf<'g> {
         // SAFETY: 1. the words are initialised, and alive as long as the lock is held; 2. only the
         // lock's holder writes, and writing takes `&mut self`, which this borrow excludes.
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
+    }
+
+    /// Whether the node above has the leaf's count.
+    #[inline(always)]
+    pub(super) fn is_counted(&self) -> bool {
+        // Ordering: Relaxed, only the lock's holder has anything to do with it.
+        self.leaf.head().counted.load(Relaxed) != 0
+    }
+
+    /// The node above has the leaf's count, or doesn't any more.
+    pub(super) fn set_counted(&self, counted: bool) {
+        // Ordering: Relaxed, as above.
+        self.leaf.head().counted.store(u64::from(counted), Relaxed);
     }
 
     /// Marks the leaf obsolete and lets go of it: a thread that meets it from now on begins again

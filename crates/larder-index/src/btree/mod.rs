@@ -26,6 +26,7 @@
 //! | `leaf`, `record` | the memory of a leaf, and how entries lie in it |
 //! | `prefix` | what all entries of a leaf begin with |
 //! | `view`, `locked` | what a reader does in a leaf, and what the lock's holder |
+//! | `counts`, `ranks` | how many entries lie where, and questions about ranks |
 //! | `entries`, `run` | entries of a leaf by reference, and copied out |
 //! | `scan`, `clear` | many entries: reading, removing |
 //! | `key_order` | the tree as an index by key |
@@ -40,6 +41,7 @@
 //! than in the hash order.
 
 mod clear;
+mod counts;
 pub(crate) mod entries;
 #[allow(unsafe_code)]
 pub(crate) mod inner;
@@ -49,6 +51,7 @@ pub(crate) mod leaf;
 mod locked;
 mod node;
 mod prefix;
+pub(crate) mod ranks;
 mod read;
 mod record;
 #[allow(unsafe_code)]

@@ -12,12 +12,15 @@
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
 //! ```
 
+use crate::btree::counts::ChildCounts;
 use crate::btree::prefix::common;
 use crate::btree::search_key::{eight, SearchKey};
 use crate::btree::slot::{ChildAddress, ChildSlot};
 use crate::memory::prefetch;
+use crate::shared::Shared;
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Children of a node, at most.
 pub(crate) const FANOUT: usize = 64;
@@ -68,6 +71,25 @@ pub(crate) struct InnerNode {
     heads: [i32; FANOUT],
     /// Unused ones lead nowhere.
     pub(super) children: [ChildSlot<InnerNode>; FANOUT],
+    /// How many entries the children have, once somebody has asked.
+    counts: OnceLock<Box<ChildCounts>>,
+}
+
+/// A child, and its count if it is known.
+#[derive(Clone, Copy)]
+pub(super) struct Child {
+    pub(super) address: ChildAddress<InnerNode>,
+    count: Option<u64>,
+}
+
+impl Child {
+    /// One that nobody has counted.
+    pub(super) fn new(address: ChildAddress<InnerNode>) -> Child {
+        Child {
+            address,
+            count: None,
+        }
+    }
 }
 
 /// The four high bytes, as a number that compares as they do.
@@ -77,10 +99,12 @@ fn head(eight: u64) -> i32 {
 }
 
 impl InnerNode {
-    /// A node of these children, with a separator between each two.
+    /// A node of these children, with a separator between each two; with counts of them, too, if
+    /// the tree has counts.
     pub(super) fn new(
-        children: &[ChildAddress<InnerNode>],
+        children: &[Child],
         mut separators: Separators,
+        has_counts: bool,
     ) -> Box<InnerNode> {
         debug_assert_eq!(children.len(), separators.len() + 1);
         // Separators ascend: what the first and the last share, all do.
@@ -105,9 +129,13 @@ impl InnerNode {
                 _ => i32::MAX,
             }),
             children: std::array::from_fn(|i| match children.get(i) {
-                Some(&child) => ChildSlot::new(child),
+                Some(child) => ChildSlot::new(child.address),
                 None => ChildSlot::unset(),
             }),
+            counts: match has_counts {
+                true => ChildCounts::new(|i| children.get(i)?.count).into(),
+                false => OnceLock::new(),
+            },
             separators,
         })
     }
@@ -132,6 +160,33 @@ impl InnerNode {
     /// Children.
     pub(super) fn len(&self) -> usize {
         self.count as usize + 1
+    }
+
+    /// The counts of the children, if there are any.
+    #[inline]
+    pub(super) fn counts(&self) -> Option<&ChildCounts> {
+        self.counts.get().map(|counts| &**counts)
+    }
+
+    /// The counts of the children, which are all stale if there were none. The caller holds
+    /// `changing`.
+    pub(super) fn make_counts(&self, shared: &Shared) -> &ChildCounts {
+        self.counts.get_or_init(|| {
+            shared.counters.add_bytes(size_of::<ChildCounts>() as isize);
+            ChildCounts::new(|_| None)
+        })
+    }
+
+    /// The children now, with their counts as far as they are known.
+    pub(super) fn known_children(&self) -> impl Iterator<Item = Child> + '_ {
+        let counts = self.counts();
+        self.addresses()
+            .into_iter()
+            .enumerate()
+            .map(move |(i, address)| Child {
+                address,
+                count: counts.and_then(|counts| counts.known(i)),
+            })
     }
 
     /// Where the children lead now.
@@ -219,6 +274,7 @@ impl InnerNode {
 
     /// Bytes of memory.
     pub(super) fn memory(&self) -> usize {
-        size_of::<Self>() + self.separators.memory()
+        let counts = self.counts().map_or(0, |_| size_of::<ChildCounts>());
+        size_of::<Self>() + self.separators.memory() + counts
     }
 }

@@ -28,10 +28,11 @@
 //! replaced, not changed, so readers need no version of them; leaves merge when both fit in half a
 //! leaf, nodes when one has a quarter of its children, so that neither splits again at once.
 
+use crate::btree::counts::mark_way;
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf};
-use crate::btree::node::{InnerNode, Separators, FANOUT};
+use crate::btree::node::{Child, InnerNode, Separators, FANOUT};
 use crate::btree::prefix::{common, Prefix};
 use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
@@ -45,15 +46,15 @@ type Gone = SmallVec<[ChildAddress<InnerNode>; 8]>;
 
 /// What takes the place of neighbouring children: with a separator between each two.
 struct Splice {
-    items: Vec<ChildAddress<InnerNode>>,
+    items: Vec<Child>,
     separators: Separators,
 }
 
 impl Splice {
-    /// One child.
+    /// One child, which nobody has counted.
     fn one(item: ChildAddress<InnerNode>) -> Splice {
         Splice {
-            items: vec![item],
+            items: vec![Child::new(item)],
             separators: Separators::default(),
         }
     }
@@ -158,7 +159,7 @@ impl InnerLevels {
         leaf.obsolete();
         // (5) Two children for one: the node above has a separator more, so it is replaced.
         let mut new = Splice {
-            items: vec![left, right],
+            items: vec![Child::new(left), Child::new(right)],
             separators: Separators::default(),
         };
         new.separators.push(separator);
@@ -252,6 +253,9 @@ impl InnerLevels {
     ///    if it has too few.
     /// 3. Those take the place of the old ones one level up.
     ///
+    /// Nodes that are made anew have the counts of the children that stay. Where a slot takes
+    /// another address, the way to it is stale.
+    ///
     /// Gives the nodes that went, which the caller retires when it has let go of `changing`.
     fn splice(
         &self,
@@ -262,17 +266,25 @@ impl InnerLevels {
         guard: &Guard,
     ) -> Gone {
         let mut gone = Gone::default();
+        let has_counts = self.counting.is_on();
+        self.counting.change_shape();
         loop {
             let Some(step) = path.pop() else {
                 // The root was replaced, or was a leaf. One child is the new root; two get a node
                 // above them, and the tree is one level higher.
-                self.root.store(one(shared, new));
+                self.root.store(one(shared, new, has_counts));
                 break;
             };
             // (1) One child for one: its slot takes the new address, and the node stays. This store
             // publishes all nodes that were made below.
             if new.items.len() == 1 && from == to {
-                step.node.children[from].store(new.items[0]);
+                let child = from;
+                let slot = &step.node.children[child];
+                if has_counts {
+                    path.push(TreeStep { child, ..step });
+                    mark_way(&path);
+                }
+                slot.store(new.items[0].address);
                 break;
             }
             // (2) Otherwise separators change: the node goes, with its children in new ones.
@@ -304,9 +316,10 @@ impl InnerLevels {
             new = if path.is_empty() && all.items.len() == 1 {
                 all
             } else {
-                nodes(shared, all, cut)
+                nodes(shared, all, cut, has_counts)
             };
         }
+        self.counting.change_shape();
         gone
     }
 
@@ -364,7 +377,7 @@ fn fanout(shared: &Shared) -> usize {
 fn with_new(node: &InnerNode, from: usize, to: usize, new: Splice) -> Splice {
     // Separator `i` stands between children `i` and `i + 1`: those within the replaced range go,
     // the ones at its two ends stay.
-    let mut items = node.addresses();
+    let mut items: Vec<_> = node.known_children().collect();
     items.splice(from..=to, new.items);
     let mut separators = Separators::default();
     separators.extend(node.separators(), 0..from);
@@ -374,29 +387,30 @@ fn with_new(node: &InnerNode, from: usize, to: usize, new: Splice) -> Splice {
 }
 
 /// One address for all: the only item, or a node of them.
-fn one(shared: &Shared, new: Splice) -> ChildAddress<InnerNode> {
-    if new.items.len() == 1 {
-        return new.items[0];
+fn one(shared: &Shared, new: Splice, has_counts: bool) -> ChildAddress<InnerNode> {
+    if let [child] = new.items[..] {
+        return child.address;
     }
-    node(shared, &new.items, new.separators)
+    node(shared, &new.items, new.separators, has_counts)
 }
 
 fn node(
     shared: &Shared,
-    items: &[ChildAddress<InnerNode>],
+    items: &[Child],
     separators: Separators,
+    has_counts: bool,
 ) -> ChildAddress<InnerNode> {
-    let node = InnerNode::new(items, separators);
+    let node = InnerNode::new(items, separators, has_counts);
     shared.counters.node_came(node.memory());
     ChildAddress::of_node(node)
 }
 
 /// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its
 /// node's slot can take no less.
-fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
+fn nodes(shared: &Shared, all: Splice, cut: usize, has_counts: bool) -> Splice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {
-        return Splice::one(node(shared, &all.items, all.separators));
+        return Splice::one(node(shared, &all.items, all.separators, has_counts));
     }
     // Neither part may have more children than a node has room for.
     let cut = cut.clamp(n.saturating_sub(most).max(1), most.min(n - 1));
@@ -409,10 +423,10 @@ fn nodes(shared: &Shared, all: Splice, cut: usize) -> Splice {
     left.extend(&all.separators, 0..cut - 1);
     between.extend(&all.separators, cut - 1..cut);
     right.extend(&all.separators, cut..all.separators.len());
-    let left = node(shared, &all.items[..cut], left);
-    let right = node(shared, &all.items[cut..], right);
+    let left = node(shared, &all.items[..cut], left, has_counts);
+    let right = node(shared, &all.items[cut..], right, has_counts);
     Splice {
-        items: vec![left, right],
+        items: vec![Child::new(left), Child::new(right)],
         separators: between,
     }
 }
@@ -440,7 +454,7 @@ fn join(
         separators: std::mem::take(&mut all.separators),
     };
     let beside = Splice {
-        items: neighbour.addresses(),
+        items: neighbour.known_children().collect(),
         separators: neighbour.separators().clone(),
     };
     let (left, right) = if other < above.child {

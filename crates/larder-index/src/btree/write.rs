@@ -226,6 +226,7 @@ impl BPlusTree {
             return Some(Previous::Refused);
         }
         locked.append(next, value);
+        self.uncount(guard, &locked, key);
         Some(Previous::Absent)
     }
 
@@ -277,6 +278,7 @@ impl BPlusTree {
         // call anything.
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
+        self.uncount(guard, &leaf, at.key);
         // A leaf where writers meet is left large. Of a large leaf only each fourth removal looks.
         let len = leaf.len();
         if contention < HIGH_CONTENTION
@@ -291,6 +293,15 @@ impl BPlusTree {
         }
         // (6)
         self.shared.retire(guard, handle);
+    }
+
+    /// The count of a locked leaf that has the position has changed: the node above it is told, if
+    /// it has the count.
+    #[inline(always)]
+    pub(super) fn uncount(&self, guard: &Guard, leaf: &LockedTreeLeaf<'_>, key: SearchKey<'_>) {
+        if leaf.is_counted() {
+            self.inner.uncount(leaf, key, guard);
+        }
     }
 
     /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in
@@ -392,6 +403,9 @@ impl BPlusTree {
             None => {
                 let appends = leaf.note_insert(at.i);
                 let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
+                if done {
+                    self.uncount(guard, &leaf, at.key);
+                }
                 (done, appends)
             }
         };
@@ -494,6 +508,9 @@ impl BPlusTree {
             with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
             let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
             debug_assert!(done, "moving together made room");
+            if at.record.is_none() {
+                self.uncount(guard, &leaf, at.key);
+            }
             return;
         }
         with_entries(|entries| {

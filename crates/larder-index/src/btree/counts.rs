@@ -1,0 +1,263 @@
+//! How many entries lie under each child of an inner node: counts that a tree has from the first
+//! question about ranks on, and that writers only say are stale.
+//!
+//! ```text
+//!  root       counts  5120 | ····          stale  0 1        a bit a child
+//!  node       counts   150 | 148 | ····    stale  0 0 1
+//!  leaf       count 151, counted           count 97, not counted
+//! ```
+//!
+//! A question sums the counts of whole children beside its way (`ranks`). It brings those that are
+//! stale up to date first (*refreshes* them). A writer adds nothing up:
+//!
+//! 1. A leaf says whether it is *counted*: whether the node above it has its count.
+//! 2. The first change of a counted leaf's count takes that mark away, and sets the stale bit of
+//!    each child on the way to the leaf, from the node above it up to the root. Later changes find
+//!    the leaf not counted, and have nothing to do.
+//! 3. A change of structure copies counts and bits to the nodes that it makes. What is new in them
+//!    is stale; so is the way to them.
+//!
+//! Invariants:
+//! 1. The count and the bit of a leaf change under the leaf's lock, or before their node is
+//!    published. If the bit is clear the count is the leaf's, and the leaf is counted.
+//! 2. While nobody is under way from a leaf to the root, a stale child's way from the root is
+//!    stale, bit by bit. Whoever is under way holds the leaf's lock: its change is not over.
+//! 3. Counts are refreshed, and nodes replaced, by one thread at a time, under `changing`. A
+//!    refresh clears the bit of an inner node *before* it looks at the node's own bits: a writer
+//!    that comes later sets it again.
+//! 4. All nodes above a counted leaf have counts.
+//!
+//! Source: counts in inner nodes are those of order-statistic trees (Cormen and others, chapter
+//! 14). Deviation: writers would all meet at the root's counts, so they leave them stale. Each
+//! change is paid once, by the first question after it.
+
+use crate::btree::inner::{InnerLevels, TreePath};
+use crate::btree::leaf::LockedTreeLeaf;
+use crate::btree::node::FANOUT;
+use crate::btree::search_key::SearchKey;
+use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
+use crate::sync::{planted, Fault};
+use crossbeam_epoch::Guard;
+use std::ops::Range;
+
+/// The counts of a node's children.
+pub(super) struct ChildCounts {
+    /// A bit a child: its count may be wrong.
+    stale: AtomicU64,
+    counts: [AtomicU64; FANOUT],
+}
+
+impl ChildCounts {
+    /// Counts of children as far as they are known.
+    pub(super) fn new(known: impl Fn(usize) -> Option<u64>) -> Box<ChildCounts> {
+        let mut stale = 0;
+        let counts = std::array::from_fn(|i| {
+            let count = known(i);
+            stale |= u64::from(count.is_none()) << i;
+            AtomicU64::new(count.unwrap_or(0))
+        });
+        Box::new(ChildCounts {
+            stale: AtomicU64::new(stale),
+            counts,
+        })
+    }
+
+    /// Which children are stale, a bit each.
+    #[inline]
+    pub(super) fn stale(&self) -> u64 {
+        // Ordering: SeqCst, pairs with `mark`: see `InnerLevels::uncount`.
+        self.stale.load(SeqCst)
+    }
+
+    /// The count of a child, whether it is stale or not.
+    #[inline]
+    pub(super) fn count(&self, i: usize) -> u64 {
+        // Ordering: Relaxed. Who reads without `changing` validates `Counting::refreshes`.
+        self.counts[i].load(Relaxed)
+    }
+
+    /// The count of a child that isn't stale.
+    pub(super) fn known(&self, i: usize) -> Option<u64> {
+        (self.stale() & 1 << i == 0).then(|| self.count(i))
+    }
+
+    /// The sum of some counts, none of which is stale.
+    #[inline]
+    pub(super) fn sum(&self, range: Range<usize>) -> Option<u64> {
+        (self.stale() & bits(&range) == 0).then(|| range.map(|i| self.count(i)).sum())
+    }
+
+    /// The child is stale from now on.
+    fn mark(&self, i: usize) {
+        // Ordering: SeqCst, both: see `InnerLevels::uncount`. A bit that is set isn't set again,
+        // so that writers only read the upper nodes' lines.
+        if self.stale.load(SeqCst) & 1 << i == 0 {
+            self.stale.fetch_or(1 << i, SeqCst);
+        }
+    }
+
+    /// The child, an inner node, is being refreshed by the holder of `changing`, who looks at the
+    /// node's own bits after this.
+    pub(super) fn begin(&self, i: usize) {
+        // Ordering: SeqCst, as in `mark`.
+        self.stale.fetch_and(!(1 << i), SeqCst);
+    }
+
+    /// The refresh of an inner node came to this; or to nothing, and the node is stale still.
+    pub(super) fn end(&self, i: usize, count: Option<u64>) {
+        match count {
+            // Ordering: Relaxed, see `count`.
+            Some(count) => self.counts[i].store(count, Relaxed),
+            None => self.mark(i),
+        }
+    }
+
+    /// The count of a leaf, whose lock is held.
+    pub(super) fn set_leaf(&self, i: usize, leaf: &LockedTreeLeaf<'_>) -> u64 {
+        let count = leaf.len() as u64;
+        leaf.set_counted(true);
+        // Ordering: Relaxed, see `count`.
+        self.counts[i].store(count, Relaxed);
+        self.begin(i);
+        count
+    }
+}
+
+/// The bits of some children.
+fn bits(range: &Range<usize>) -> u64 {
+    let below = |i: usize| 1u64.checked_shl(i as u32).map_or(u64::MAX, |bit| bit - 1);
+    below(range.end) & !below(range.start)
+}
+
+/// What a tree knows of its counts as a whole.
+#[derive(Default)]
+pub(super) struct Counting {
+    /// 1 from the first question on. Written under `changing`.
+    on: AtomicU64,
+    /// Odd while nodes are being replaced.
+    shape: AtomicU64,
+    /// Odd while counts are being refreshed.
+    refreshes: AtomicU64,
+}
+
+impl Counting {
+    /// Whether there are counts. Asked under `changing`.
+    pub(super) fn is_on(&self) -> bool {
+        // Ordering: Relaxed, only changed under `changing`.
+        self.on.load(Relaxed) != 0
+    }
+
+    /// Nodes are about to be replaced by the holder of `changing`, or have been.
+    pub(super) fn change_shape(&self) {
+        if self.is_on() {
+            // Ordering: SeqCst, pairs with the loads in `InnerLevels::uncount`: a mark that isn't
+            // copied to a new node is one after whose making the shape has changed.
+            self.shape.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// The number of refreshes, if none is under way.
+    #[inline]
+    pub(super) fn begin_read(&self) -> Option<u64> {
+        // Ordering: Acquire, pairs with `end_refresh`.
+        Some(self.refreshes.load(Acquire)).filter(|n| n.is_multiple_of(2))
+    }
+
+    /// Whether none was since.
+    #[inline]
+    pub(super) fn end_read(&self, begun: u64) -> bool {
+        // Ordering: Acquire fence, pairs with the Release fence of `begin_refresh`: who has seen a
+        // count of a refresh sees that there is one.
+        fence(Acquire);
+        // Ordering: Relaxed, the fence keeps it after the reads.
+        self.refreshes.load(Relaxed) == begun
+    }
+
+    /// The holder of `changing` is about to refresh counts.
+    pub(super) fn begin_refresh(&self) {
+        // Ordering: Relaxed, both: only the holder of `changing` writes; `refreshes` is kept before
+        // the counts by the fence.
+        self.on.store(1, Relaxed);
+        self.refreshes
+            .store(self.refreshes.load(Relaxed) + 1, Relaxed);
+        // Ordering: Release fence, pairs with `end_read`.
+        fence(Release);
+    }
+
+    /// It has.
+    pub(super) fn end_refresh(&self) {
+        // Ordering: Release, pairs with `begin_read`. Relaxed, as only this thread writes it.
+        self.refreshes
+            .store(self.refreshes.load(Relaxed) + 1, Release);
+    }
+}
+
+/// Sets the stale bits of a way, from the leaf up (invariant 2).
+pub(super) fn mark_way(way: &TreePath<'_>) {
+    for step in way.iter().rev() {
+        // A node without counts knows none: all of its children are stale.
+        if let Some(counts) = step.node.counts() {
+            counts.mark(step.child);
+        }
+    }
+}
+
+impl InnerLevels {
+    /// The count of a locked leaf, which has this position in its range and was counted, is about
+    /// to be another one than the node above has, or is.
+    ///
+    /// Nodes of the way may be replaced meanwhile. If the shape is the same before the marks and
+    /// after them, none was: a replacement that had copied a bit before it was set would have
+    /// changed the shape before, and this thread would see it. Else the marks are made again under
+    /// `changing`. The order of locks is that of a split.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn uncount(
+        &self,
+        leaf: &LockedTreeLeaf<'_>,
+        position: SearchKey<'_>,
+        guard: &Guard,
+    ) {
+        if planted(Fault::Uncounted) {
+            return;
+        }
+        leaf.set_counted(false);
+        let mark = || mark_way(&self.path(guard, |node| node.child_of(position, false)).0);
+        // Ordering: SeqCst, both: see above.
+        let shape = self.counting.shape.load(SeqCst);
+        if shape.is_multiple_of(2) {
+            mark();
+            if self.counting.shape.load(SeqCst) == shape {
+                return;
+            }
+        }
+        let _changing = self.changing.lock();
+        mark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_ranges() {
+        assert_eq!(bits(&(0..0)), 0);
+        assert_eq!(bits(&(0..64)), u64::MAX);
+        assert_eq!(bits(&(63..64)), 1 << 63);
+        assert_eq!(bits(&(2..5)), 0b11100);
+    }
+
+    #[test]
+    fn what_is_stale_is_not_known() {
+        let counts = ChildCounts::new(|i| (i != 3).then_some(i as u64));
+        assert_eq!(counts.sum(0..3), Some(3));
+        assert_eq!(counts.sum(0..4), None);
+        assert_eq!(counts.known(3), None);
+        counts.begin(3);
+        counts.end(3, Some(7));
+        assert_eq!(counts.sum(1..4), Some(10));
+        counts.mark(1);
+        assert_eq!((counts.known(1), counts.sum(2..4)), (None, Some(9)));
+    }
+}

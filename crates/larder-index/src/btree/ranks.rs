@@ -1,0 +1,382 @@
+//! Questions about ranks: how many entries lie between two positions, and which is the n-th.
+//!
+//! ```text
+//!  count between l and h
+//!
+//!              [    |  ##  |  ##  |    ]          ##  whole children: their counts are summed
+//!              /                     \
+//!     [    |  ##  ]              [ ##  |    ]
+//!        \                               \
+//!     leaf, from l on                 leaf, up to h
+//! ```
+//!
+//! 1. Go down from the root to the leaves at both ends, and sum the counts of the whole children
+//!    between them. Without a lock, if none of them is stale and nobody refreshes counts meanwhile.
+//! 2. Else take `changing`, refresh what is stale on the way, and sum. After [`SLICE`] leaves the
+//!    lock is let go of, and the question begins again: it finds fewer that are stale.
+//! 3. Let go of `changing`. Search the leaves at the ends, each as a read does. If one is obsolete,
+//!    begin again.
+//!
+//! Invariants:
+//! 1. Each sum is of ranges of positions that don't overlap. So an entry that is there all the time
+//!    counts once, and one that is not there at any time doesn't count.
+//! 2. A count that isn't stale has all changes that were over when it was read (`counts`).
+//! 3. A thread that holds `changing` waits for no leaf. Where a writer is at work, it lets go of
+//!    `changing`, for which the writer may wait, and begins again.
+//!
+//! Costs, for n entries: O(log n), and O(1) for each leaf that has changed since the last question.
+
+use super::BPlusTree;
+use crate::btree::counts::ChildCounts;
+use crate::btree::inner::InnerLevels;
+use crate::btree::leaf::TreeLeaf;
+use crate::btree::node::InnerNode;
+use crate::btree::search_key::SearchKey;
+use crate::btree::slot::{ChildSlot, TreeChild};
+use crate::shared::Shared;
+use crate::sync::{planted, Backoff, Fault};
+use crate::{Batch, Counted, Direction};
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Leaves that are counted before `changing` is let go of: a few microseconds.
+const SLICE: usize = 128;
+
+/// Why an attempt has no answer.
+enum Stop {
+    /// A count is stale, and the caller has no right to refresh it.
+    Stale,
+    /// A writer is at work on a leaf.
+    Busy,
+    /// As many leaves were counted as the caller allows.
+    Enough,
+}
+
+/// How an attempt takes counts.
+enum Mode<'m> {
+    /// As they are, if they aren't stale.
+    Trust,
+    /// Refreshed under `changing`, as long as so many leaves last.
+    Refresh(&'m mut usize),
+}
+
+/// Positions from `low` on and before `high`. None: no bound.
+#[derive(Clone, Copy)]
+pub(crate) struct Between<'p> {
+    pub(crate) low: Option<SearchKey<'p>>,
+    pub(crate) high: Option<SearchKey<'p>>,
+}
+
+/// A sum of counts, and the leaves of which only a part is to be counted.
+#[derive(Default)]
+struct Tally<'g, 'p> {
+    sum: u64,
+    edges: SmallVec<[(TreeLeaf<'g>, Between<'p>); 2]>,
+}
+
+impl BPlusTree {
+    /// As `Ranked::count_between`.
+    pub(crate) fn count_between(
+        &self,
+        guard: &Guard,
+        between: Between<'_>,
+        work: &mut usize,
+    ) -> Option<Counted> {
+        let (levels, backoff) = (&self.inner, Backoff::new());
+        'again: loop {
+            let mut tally = Tally::default();
+            // (1), (2)
+            self.counted(work, |mode| {
+                tally = Tally::default();
+                levels.tally(&self.shared, &levels.root, between, mode, &mut tally, guard)
+            })?;
+            // (3)
+            let mut counted = Counted {
+                entries: tally.sum,
+                high_is_there: false,
+            };
+            for (leaf, part) in tally.edges {
+                let Some((entries, is_there)) = count_in(leaf, part) else {
+                    // Its successors are about to be reached.
+                    backoff.snooze();
+                    continue 'again;
+                };
+                counted.entries += entries;
+                counted.high_is_there |= is_there;
+            }
+            return Some(counted);
+        }
+    }
+
+    /// As `Ranked::nth`.
+    pub(crate) fn nth(
+        &self,
+        guard: &Guard,
+        n: u64,
+        direction: Direction,
+        work: &mut usize,
+        batch: &mut Batch,
+    ) -> Option<bool> {
+        let (levels, backoff) = (&self.inner, Backoff::new());
+        loop {
+            batch.clear();
+            // (1), (2)
+            let found = self.counted(work, |mode| {
+                levels.seek_nth(&self.shared, n, direction, mode, guard)
+            })?;
+            let Some((leaf, left, is_only)) = found else {
+                return Some(false);
+            };
+            // (3) The leaf was of so many entries, and is of more or fewer now if a writer was
+            // there since; an entry of fewer is in another leaf.
+            let there = copy_nth(leaf, left, direction, batch);
+            match there {
+                Some(true) => return Some(true),
+                Some(false) if is_only => return Some(false),
+                _ => backoff.snooze(),
+            }
+        }
+    }
+
+    /// Makes attempts until one has an answer; None if the work is used up before.
+    fn counted<T>(
+        &self,
+        work: &mut usize,
+        mut attempt: impl FnMut(&mut Mode<'_>) -> Result<T, Stop>,
+    ) -> Option<T> {
+        let counting = &self.inner.counting;
+        let backoff = Backoff::new();
+        loop {
+            // (1) What was read is true if nobody refreshes: then no bit was clear before its count
+            // was right.
+            if let Some(begun) = counting.begin_read() {
+                let answer = attempt(&mut Mode::Trust);
+                if counting.end_read(begun) {
+                    if let Ok(answer) = answer {
+                        return Some(answer);
+                    }
+                }
+            }
+            if *work == 0 {
+                return None;
+            }
+            // (2)
+            let slice = SLICE.min(*work);
+            let mut left = slice;
+            let changing = self.inner.changing.lock();
+            counting.begin_refresh();
+            let answer = attempt(&mut Mode::Refresh(&mut left));
+            counting.end_refresh();
+            drop(changing);
+            *work -= slice - left;
+            match answer {
+                Ok(answer) => return Some(answer),
+                // The writer may wait for `changing` (invariant 3).
+                Err(Stop::Busy) => backoff.snooze(),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The entries of a leaf between two positions, and whether the upper one is there. None if the
+/// leaf is obsolete.
+fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
+    let backoff = Backoff::new();
+    loop {
+        let view = leaf.read().ok()?;
+        let counted = (|| {
+            let from = match part.low {
+                Some(low) => view.search_any(low.bytes())?.0,
+                None => 0,
+            };
+            let (to, is_there) = match part.high {
+                Some(high) => view.search_any(high.bytes())?,
+                None => (view.len(), false),
+            };
+            Ok::<_, crate::seqlock::words::Torn>((to.saturating_sub(from) as u64, is_there))
+        })();
+        if let (Ok(counted), true) = (counted, view.is_valid()) {
+            return Some(counted);
+        }
+        backoff.snooze();
+    }
+}
+
+/// Copies the n-th entry of a leaf from one end, counted from 0. None if the leaf is obsolete, or a
+/// writer was at work; false if there is no such entry.
+fn copy_nth(leaf: TreeLeaf<'_>, n: u64, direction: Direction, batch: &mut Batch) -> Option<bool> {
+    let view = leaf.read().ok()?;
+    let (n, len) = (n as usize, view.len());
+    if n >= len {
+        return view.is_valid().then_some(false);
+    }
+    let i = match direction {
+        Direction::Forward => n,
+        Direction::Backward => len - 1 - n,
+    };
+    view.copy_only(i, batch).ok()?;
+    view.is_valid().then_some(true)
+}
+
+impl InnerLevels {
+    /// Adds what lies under a slot between two positions.
+    fn tally<'g, 'p>(
+        &self,
+        shared: &Shared,
+        slot: &'g ChildSlot<InnerNode>,
+        between: Between<'p>,
+        mode: &mut Mode<'_>,
+        tally: &mut Tally<'g, 'p>,
+        guard: &'g Guard,
+    ) -> Result<(), Stop> {
+        let (mut slot, Between { low, high }) = (slot, between);
+        loop {
+            let node = match slot.load(guard) {
+                TreeChild::Leaf(leaf) => {
+                    tally.edges.push((leaf, between));
+                    return Ok(());
+                }
+                TreeChild::Node(node) => node,
+            };
+            let from = low.map_or(0, |low| node.child_of(low, false));
+            let to = high.map_or(node.len() - 1, |high| node.child_of(high, false));
+            // Both ends are under one child.
+            if from == to && (low.is_some() || high.is_some()) {
+                // Its counts have to be there before those below it (invariant 4 of `counts`).
+                if let Mode::Refresh(_) = mode {
+                    node.make_counts(shared);
+                }
+                slot = &node.children[from];
+                continue;
+            }
+            let whole = from + usize::from(low.is_some())..to + usize::from(high.is_none());
+            tally.sum += self.sum(shared, node, whole, mode, guard)?;
+            if low.is_some() {
+                let part = Between { low, high: None };
+                self.tally(shared, &node.children[from], part, mode, tally, guard)?;
+            }
+            match high {
+                None => return Ok(()),
+                Some(_) if low.is_none() => slot = &node.children[to],
+                Some(_) => {
+                    let part = Between { low: None, high };
+                    return self.tally(shared, &node.children[to], part, mode, tally, guard);
+                }
+            }
+        }
+    }
+
+    /// The leaf with the n-th entry from one end, counted from 0, which it is from the leaf's end,
+    /// and whether the leaf is the only one. None if there are fewer entries.
+    fn seek_nth<'g>(
+        &self,
+        shared: &Shared,
+        n: u64,
+        direction: Direction,
+        mode: &mut Mode<'_>,
+        guard: &'g Guard,
+    ) -> Result<Option<(TreeLeaf<'g>, u64, bool)>, Stop> {
+        let (mut slot, mut left, mut is_only) = (&self.root, n, true);
+        'down: loop {
+            let node = match slot.load(guard) {
+                TreeChild::Leaf(leaf) => return Ok(Some((leaf, left, is_only))),
+                TreeChild::Node(node) => node,
+            };
+            is_only = false;
+            for k in 0..node.len() {
+                let i = match direction {
+                    Direction::Forward => k,
+                    Direction::Backward => node.len() - 1 - k,
+                };
+                let count = self.sum(shared, node, i..i + 1, mode, guard)?;
+                if left < count {
+                    slot = &node.children[i];
+                    continue 'down;
+                }
+                left -= count;
+            }
+            return Ok(None);
+        }
+    }
+
+    /// The entries under some children of a node.
+    #[inline]
+    fn sum(
+        &self,
+        shared: &Shared,
+        node: &InnerNode,
+        range: Range<usize>,
+        mode: &mut Mode<'_>,
+        guard: &Guard,
+    ) -> Result<u64, Stop> {
+        match mode {
+            Mode::Trust => node
+                .counts()
+                .and_then(|counts| counts.sum(range))
+                .ok_or(Stop::Stale),
+            Mode::Refresh(left) => self.refresh(shared, node, range, left, guard),
+        }
+    }
+
+    /// As `sum`, by the holder of `changing`, who refreshes what is stale.
+    fn refresh(
+        &self,
+        shared: &Shared,
+        node: &InnerNode,
+        range: Range<usize>,
+        left: &mut usize,
+        guard: &Guard,
+    ) -> Result<u64, Stop> {
+        let counts = node.make_counts(shared);
+        let stale = counts.stale();
+        let is_stale = |i: &usize| stale & 1 << i != 0;
+        // The misses of all leaves that will be locked overlap.
+        for i in range.clone().filter(is_stale) {
+            if let TreeChild::Leaf(leaf) = node.children[i].load(guard) {
+                leaf.prefetch();
+            }
+        }
+        let mut sum = 0;
+        for i in range {
+            sum += match is_stale(&i) {
+                true => self.refresh_child(shared, (node, counts), i, left, guard)?,
+                false => counts.count(i),
+            };
+        }
+        Ok(sum)
+    }
+
+    /// Refreshes the count of one child.
+    fn refresh_child(
+        &self,
+        shared: &Shared,
+        (node, counts): (&InnerNode, &ChildCounts),
+        i: usize,
+        left: &mut usize,
+        guard: &Guard,
+    ) -> Result<u64, Stop> {
+        match node.children[i].load(guard) {
+            TreeChild::Leaf(leaf) => {
+                *left = left.checked_sub(1).ok_or(Stop::Enough)?;
+                // Only tried (invariant 3). Under `changing` no leaf becomes obsolete.
+                let locked = leaf.try_lock().ok().flatten().ok_or(Stop::Busy)?;
+                let count = counts.set_leaf(i, &locked);
+                Ok(count + u64::from(planted(Fault::OffByOne)))
+            }
+            TreeChild::Node(child) => {
+                // Before the look at the child's own bits (invariant 3 of `counts`).
+                if !planted(Fault::LateClear) {
+                    counts.begin(i);
+                }
+                let count = self.refresh(shared, child, 0..child.len(), left, guard);
+                counts.end(i, count.as_ref().ok().copied());
+                if planted(Fault::LateClear) && count.is_ok() {
+                    counts.begin(i);
+                }
+                count
+            }
+        }
+    }
+}
