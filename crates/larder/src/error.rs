@@ -48,6 +48,9 @@ pub enum Error {
     /// The operation is not for tables of this type.
     #[error("the operation is not for tables of this type")]
     TableType,
+    /// The table has no ranks.
+    #[error("only tables of type ordered_set have ranks, and none on a structure but the default")]
+    Unranked,
     /// Only the table's owner may do this.
     #[error("the caller is not the table's owner")]
     NotOwner,

@@ -112,7 +112,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    fn new(table: &Table, job: SelectJob) -> Self {
+    pub(super) fn new(table: &Table, job: SelectJob) -> Self {
         Rows {
             table: table.clone(),
             job,
@@ -139,13 +139,22 @@ impl Rows {
         self.collect(None)
     }
 
+    /// The results that are left up to the limit that the scan has.
+    pub(super) fn left(mut self) -> Result<Vec<Term>, Error> {
+        self.go_on()
+    }
+
     fn collect(&mut self, most: Option<usize>) -> Result<Vec<Term>, Error> {
+        self.job.set_limit(most);
+        self.go_on()
+    }
+
+    fn go_on(&mut self) -> Result<Vec<Term>, Error> {
         let mut found = Vec::new();
         if self.done {
             return Ok(found);
         }
         let job = &mut self.job;
-        job.set_limit(most);
         let mut sink = |output: Output<'_>| {
             found.push(match output {
                 Output::Object(object) => tuple(object),

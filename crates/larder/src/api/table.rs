@@ -1,6 +1,6 @@
 //! Operations by key, and on the table as a whole.
 
-use super::{patiently, Home, Larder};
+use super::{patiently, Home, Larder, Rows};
 use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -258,6 +258,68 @@ impl Table {
     pub fn prev(&self, key: &impl AsTerm) -> Result<Option<Term>, Error> {
         let key = self.key(key);
         self.one_key(|visit| self.table.prev(self.me(), &key, visit))
+    }
+
+    /// The rank of the tuple under a key of an ordered_set, from 1; none if there is none. O(log n),
+    /// and O(1) for each leaf that has changed since the last question about ranks; the first
+    /// question counts the table's leaves.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let scores = Larder::new().table("scores").ordered_set().create()?;
+    /// scores.insert_all(&[term!({{30, ann}}), term!({{10, bob}}), term!({{20, eve}})])?;
+    /// assert_eq!(scores.rank(&term!({20, eve}))?, Some(2));
+    /// assert_eq!(scores.nth(-1)?, Some(term!({{30, ann}})));
+    /// assert_eq!(scores.slice(2, 5)?, [term!({{20, eve}}), term!({{30, ann}})]);
+    /// assert_eq!(scores.count_range(&term!({10, bob}), &term!({30, ann}))?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Unranked` for a table that is no ordered_set, or is on another structure than the default;
+    /// `View` for a transaction's; `NoTable`.
+    ///
+    /// # Consistency
+    /// Exact while nobody inserts or deletes, and of a snapshot. Otherwise a tuple that is there
+    /// throughout the call counts once; one that comes or goes meanwhile may count or not.
+    pub fn rank(&self, key: &impl AsTerm) -> Result<Option<u64>, Error> {
+        let key = self.key(key);
+        self.patiently(|| self.table.rank(self.me(), &key))
+    }
+
+    /// The n-th tuple of an ordered_set: from 1 on from the first, from -1 on from the last. None if
+    /// there are fewer, and for 0. As `rank`.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn nth(&self, n: i64) -> Result<Option<Term>, Error> {
+        let mut found = None;
+        self.patiently(|| {
+            let see = &mut |object: &ObjectView<'_>| found = Some(tuple(object));
+            self.table.nth(self.me(), n, see)
+        })?;
+        Ok(found)
+    }
+
+    /// At most so many tuples of an ordered_set, in order, from the n-th on, counted as by `nth`.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn slice(&self, n: i64, most: usize) -> Result<Vec<Term>, Error> {
+        let job = self.patiently(|| self.table.slice(self.me(), n, most))?;
+        Rows::new(self, job).left()
+    }
+
+    /// How many tuples of an ordered_set have keys from `low` on and before `high`. As `rank`.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn count_range(&self, low: &impl AsTerm, high: &impl AsTerm) -> Result<u64, Error> {
+        let (low, high) = (self.key(low), self.key(high));
+        self.patiently(|| self.table.count_range(self.me(), &low, &high))
     }
 
     fn one_key(

@@ -7,6 +7,7 @@
 //! | `insert` | insert, insert_new |
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
 //! | `update` | update_counter, update_element |
+//! | `rank` | rank, nth, count_range, slice |
 //! | `step`, `slot` | first, next, last, prev; slot |
 //! | `commit` | what every change of an entry goes through |
 //! | `identity` | whether two objects are the same |
@@ -17,6 +18,7 @@ mod delete;
 mod identity;
 mod insert;
 mod lookup;
+mod rank;
 mod slot;
 mod step;
 mod take;

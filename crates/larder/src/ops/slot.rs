@@ -49,7 +49,7 @@ impl Table {
         let mut lent = Lent::new();
         let s = &mut *lent;
         Ok(if self.kind().is_ordered() {
-            self.nth(&op, s, i, visit)
+            self.nth_entry(&op, s, i, visit)
         } else {
             Slot::Objects(self.hash_slot(&op, s, i, slots.trailing_zeros(), visit))
         })
@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// Visits the i-th object of an ordered_set.
-    fn nth(
+    fn nth_entry(
         &self,
         op: &Operation<'_>,
         s: &mut Buffers,

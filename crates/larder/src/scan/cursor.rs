@@ -116,6 +116,12 @@ impl Cursor {
         }
     }
 
+    /// Moves the cursor to a position of a path that is everywhere, going forward.
+    pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
+        debug_assert!(matches!(self.path, Path::Full));
+        self.place = Place::Resume(position);
+    }
+
     /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at
     /// its end. `few` is how many the caller could use (0: any number), and `any_order` says that
     /// it wants all and in no order. The cursor stands behind those entries then; `stop` moves it

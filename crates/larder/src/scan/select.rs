@@ -262,6 +262,11 @@ impl SelectJob {
         self.scan.cursor.is_over()
     }
 
+    /// The scan begins at an object's position, if it hasn't begun.
+    pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
+        self.scan.cursor.begin_at(position);
+    }
+
     /// How many more results are wanted; None for all.
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;

@@ -12,11 +12,12 @@
 //! can be seen, so what the base shows of a later time is overridden when the overrides are read.
 
 use super::history::{with_record, History, Snapshot};
+use super::ranks::Checkpoints;
 use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{
-    Batch, Direction, Guard, Key, Lookup, Multi, Objects, Start, Stats, Unique, Updater, Values,
-    SHORT,
+    Batch, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique, Updater,
+    Values, SHORT,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -132,13 +133,25 @@ impl Overrides {
 pub(crate) struct Merged<I: ?Sized> {
     pub(super) base: Arc<I>,
     pub(super) overrides: Overrides,
+    /// Of overrides that don't change: a snapshot's.
+    pub(super) checkpoints: Checkpoints,
 }
 
 /// An index, overridden.
 pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
     match base {
-        Index::Unique(base) => Index::Unique(Arc::new(Merged { base, overrides })),
-        Index::Multi(base) => Index::Multi(Arc::new(Merged { base, overrides })),
+        Index::Unique(base) => Index::Unique(Arc::new(Merged::new(base, overrides))),
+        Index::Multi(base) => Index::Multi(Arc::new(Merged::new(base, overrides))),
+    }
+}
+
+impl<I: ?Sized> Merged<I> {
+    fn new(base: Arc<I>, overrides: Overrides) -> Self {
+        Merged {
+            base,
+            overrides,
+            checkpoints: Checkpoints::default(),
+        }
     }
 }
 
@@ -318,6 +331,10 @@ impl Unique for Merged<dyn Unique> {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         self.scan_merged(guard, start, direction, batch);
+    }
+
+    fn ranked(&self) -> Option<&dyn Ranked> {
+        self.base.ranked().map(|_| self as &dyn Ranked)
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {

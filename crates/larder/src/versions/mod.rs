@@ -9,6 +9,7 @@
 //! | `history` | the undo index of a store, and its live snapshots |
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
+//! | `ranks` | ranks in a snapshot |
 //! | `snapshot` | taking and releasing snapshots |
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
@@ -57,6 +58,7 @@ mod filter;
 mod history;
 mod key_locks;
 mod merged;
+mod ranks;
 mod scan;
 mod snapshot;
 mod subscription;

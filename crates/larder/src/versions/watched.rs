@@ -25,7 +25,7 @@ use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
     Batch, Change as Edit, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
-    Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+    Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
 };
 use larder_term::blob::Handles;
 use smallvec::{smallvec, SmallVec};
@@ -269,6 +269,10 @@ impl Unique for Watched<dyn Unique> {
         batch: &mut Batch,
     ) -> bool {
         self.index.step(guard, key, direction, batch)
+    }
+
+    fn ranked(&self) -> Option<&dyn Ranked> {
+        self.index.ranked()
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {

@@ -1,0 +1,181 @@
+//! Ranks: rank, nth, count_range, slice.
+//!
+//! 1. The right to read, and the state word, as any read.
+//! 2. The index says how many objects lie before the key, or which is the n-th. It may have to
+//!    count leaves first. After [`LEAVES`] of them the call is `Busy`: it did a slice of the work,
+//!    and the next call has less to do.
+//!
+//! Ranks are those of the order in which the table's scans go.
+
+use crate::error::Error;
+use crate::ids::{OwnerId, Who};
+use crate::index::Index;
+use crate::local::{with_local, Local};
+use crate::scan::SelectJob;
+use crate::stored::Stored;
+use crate::table::Table;
+use larder_index::{Batch, Direction, Guard, Ranked};
+use larder_term::object::ObjectView;
+use std::sync::Arc;
+
+/// Leaves that a call counts at most: some hundred microseconds.
+const LEAVES: usize = 4096;
+/// A thread's batch is kept up to this size.
+const KEPT: usize = 1 << 16;
+
+impl Table {
+    /// Runs `f` with what answers questions about ranks.
+    fn with_ranks<R>(
+        &self,
+        guard: &Guard,
+        f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
+    ) -> Result<R, Error> {
+        let op = self.begin(guard)?;
+        let ranked = match &op.store.index {
+            Index::Unique(ix) => ix.ranked(),
+            Index::Multi(_) => None,
+        };
+        let ranked = ranked.ok_or(match self.view.is_some() && !self.is_snapshot() {
+            true => Error::View,
+            false => Error::Unranked,
+        })?;
+        f(ranked, &mut { LEAVES }).ok_or(Error::Busy)
+    }
+
+    /// The rank of the object under an index key, from 1; none if there is none. O(log n), and O(1)
+    /// for each leaf that has changed since the last question about ranks.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`; `Unranked` for a table that is no ordered_set, or is built on a
+    /// structure of its own; `View` for a transaction's; `Busy`, also while leaves are being
+    /// counted: each call does a slice of that.
+    ///
+    /// # Consistency
+    /// An object before it that is there throughout the call counts once; one that comes or goes
+    /// meanwhile may count or not. Of a snapshot it is exact.
+    pub fn rank(&self, who: OwnerId, key: &[u8]) -> Result<Option<u64>, Error> {
+        with_local(|local| self.rank_in(local, who, key))
+    }
+
+    /// As `rank`, for hosts.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn rank_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+    ) -> Result<Option<u64>, Error> {
+        self.may_read(who)?;
+        let guard = local.pin();
+        let counted = self.with_ranks(&guard, |ranked, work| {
+            ranked.count_between(&guard, None, Some(key), work)
+        })?;
+        Ok(counted.high_is_there.then_some(counted.entries + 1))
+    }
+
+    /// How many objects have keys from `low` on and before `high`, both index keys. As `rank`.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn count_range(&self, who: OwnerId, low: &[u8], high: &[u8]) -> Result<u64, Error> {
+        with_local(|local| self.count_range_in(local, who, low, high))
+    }
+
+    /// As `count_range`, for hosts.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn count_range_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        low: &[u8],
+        high: &[u8],
+    ) -> Result<u64, Error> {
+        self.may_read(who)?;
+        let guard = local.pin();
+        self.with_ranks(&guard, |ranked, work| match low < high {
+            true => {
+                let counted = ranked.count_between(&guard, Some(low), Some(high), work)?;
+                Some(counted.entries)
+            }
+            false => Some(0),
+        })
+    }
+
+    /// Visits the n-th object: from 1 on from the first, from -1 on from the last. False if there
+    /// are fewer, and for 0. As `rank`.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn nth(
+        &self,
+        who: OwnerId,
+        n: i64,
+        visit: &mut dyn FnMut(&ObjectView<'_>),
+    ) -> Result<bool, Error> {
+        with_local(|local| self.nth_in(local, who, n, |stored| visit(&stored.view())))
+    }
+
+    /// As `nth`, for hosts.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn nth_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        n: i64,
+        visit: impl FnOnce(Stored<'_>),
+    ) -> Result<bool, Error> {
+        self.may_read(who)?;
+        let guard = local.pin();
+        let Local { batch, plain, .. } = local;
+        let there = self.find_nth(&guard, n, batch)?;
+        if there {
+            let (key, value) = batch.entry(0);
+            visit(Stored::new(key, value, self.keypos(), plain));
+        }
+        if batch.bytes.capacity() > KEPT {
+            *batch = Batch::default();
+        }
+        Ok(there)
+    }
+
+    /// Copies the n-th object to a batch.
+    fn find_nth(&self, guard: &Guard, n: i64, batch: &mut Batch) -> Result<bool, Error> {
+        let way = match n < 0 {
+            true => Direction::Backward,
+            false => Direction::Forward,
+        };
+        self.with_ranks(guard, |ranked, work| {
+            match n.unsigned_abs().checked_sub(1) {
+                Some(n) => ranked.nth(guard, n, way, work, batch),
+                None => Some(false),
+            }
+        })
+    }
+
+    /// Begins a scan of the objects from the n-th on, counted as by `nth`, in the order of the
+    /// table: `most` of them, or, if there are not so many, all. The scan goes on from the object
+    /// that was the n-th when it began.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn slice(self: &Arc<Self>, who: OwnerId, n: i64, most: usize) -> Result<SelectJob, Error> {
+        let mut job = self.each(who, Direction::Forward)?;
+        job.set_limit(Some(most));
+        let from = with_local(|local| {
+            let guard = local.pin();
+            let there = self.find_nth(&guard, n, &mut local.batch)?;
+            Ok::<_, Error>(there.then(|| local.batch.key(0).to_vec()))
+        })?;
+        match from {
+            Some(key) => job.begin_at(key),
+            None => job.set_limit(Some(0)),
+        }
+        Ok(job)
+    }
+}
