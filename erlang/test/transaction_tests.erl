@@ -200,13 +200,7 @@ transfers() ->
                || _ <- lists:seq(1, 4)],
     Until = erlang:monotonic_time(millisecond) + 1500,
     Left = audit(T, Accounts, Until, Workers),
-    %% A commit that is under way when its process is killed ends first. The scan below waits for none.
-    [begin
-         unlink(W),
-         Monitor = monitor(process, W),
-         exit(W, kill),
-         receive {'DOWN', Monitor, process, W, _} -> ok end
-     end || W <- Left],
+    lists:foreach(fun stop/1, Left),
     ?assertEqual(Accounts * 100, lists:sum([N || {_, N} <- larder:tab2list(T)])).
 
 transfer(T, Accounts) ->
@@ -218,6 +212,14 @@ transfer(T, Accounts) ->
     end),
     transfer(T, Accounts).
 
+%% Kills a process. A commit that it is in the middle of ends first, and is waited for here: a scan of
+%% the table waits for none.
+stop(Worker) ->
+    unlink(Worker),
+    Monitor = monitor(process, Worker),
+    exit(Worker, kill),
+    receive {'DOWN', Monitor, process, Worker, _} -> ok end.
+
 audit(T, Accounts, Until, Workers) ->
     {atomic, Sum} = larder:transaction([T], fun([X]) ->
         larder:foldl(fun({_, N}, Acc) -> N + Acc end, 0, X)
@@ -226,8 +228,7 @@ audit(T, Accounts, Until, Workers) ->
     %% Now and then one dies in the middle of what it does.
     Next = case Workers of
                [Victim | Rest] ->
-                   unlink(Victim),
-                   exit(Victim, kill),
+                   stop(Victim),
                    Rest ++ [spawn_link(fun() -> transfer(T, Accounts) end)];
                [] -> []
            end,
