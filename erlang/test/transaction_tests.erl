@@ -212,8 +212,8 @@ transfer(T, Accounts) ->
     end),
     transfer(T, Accounts).
 
-%% Kills a process. A commit that it is in the middle of ends first, and is waited for here: a scan of
-%% the table waits for none.
+%% Kills a process. A commit that it is in the middle of ends first, and is waited for here: a scan
+%% of the table waits for none.
 stop(Worker) ->
     unlink(Worker),
     Monitor = monitor(process, Worker),

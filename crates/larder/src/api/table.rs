@@ -260,7 +260,8 @@ impl Table {
         self.one_key(|visit| self.table.prev(self.me(), &key, visit))
     }
 
-    /// The rank of the tuple under a key of an ordered_set, from 1; none if there is none. O(log n),
+    /// The rank of the tuple under a key of an ordered_set, from 1; none if there is none. O(log
+    /// n),
     /// and O(1) for each leaf that has changed since the last question about ranks; the first
     /// question counts the table's leaves.
     ///
@@ -290,7 +291,8 @@ impl Table {
         self.patiently(|| self.table.rank(self.me(), &key))
     }
 
-    /// The n-th tuple of an ordered_set: from 1 on from the first, from -1 on from the last. None if
+    /// The n-th tuple of an ordered_set: from 1 on from the first, from -1 on from the last. None
+    /// if
     /// there are fewer, and for 0. As `rank`.
     ///
     /// # Errors
