@@ -261,8 +261,7 @@ impl Table {
     }
 
     /// The rank of the tuple under a key of an ordered_set, from 1; none if there is none. O(log
-    /// n),
-    /// and O(1) for each leaf that has changed since the last question about ranks; the first
+    /// n), and O(1) for each leaf that has changed since the last question about ranks; the first
     /// question counts the table's leaves.
     ///
     /// ```
@@ -292,8 +291,7 @@ impl Table {
     }
 
     /// The n-th tuple of an ordered_set: from 1 on from the first, from -1 on from the last. None
-    /// if
-    /// there are fewer, and for 0. As `rank`.
+    /// if there are fewer, and for 0. As `rank`.
     ///
     /// # Errors
     /// As `rank`.
