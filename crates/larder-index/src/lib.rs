@@ -75,6 +75,7 @@ mod hash;
 mod memory;
 #[allow(unsafe_code)]
 mod outside;
+mod ranked;
 mod scratch;
 mod seqlock;
 mod shared;
@@ -98,6 +99,7 @@ pub use memory::bytes_taken;
 pub use memory::quarantine::Quarantine;
 pub use memory::{trim, trim_arenas, Allocator};
 pub use outside::retire::{garbage_waits, on_garbage};
+pub use ranked::{Counted, Ranked};
 pub use scratch::with_spare;
 pub use striped::Striped;
 #[cfg(larder_model)]

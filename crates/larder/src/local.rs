@@ -7,7 +7,7 @@
 use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
 use crossbeam_epoch::{Guard, LocalHandle};
-use larder_index::{Batch, Shorts, Values};
+use larder_index::{Shorts, Values};
 use larder_term::TermBuf;
 use std::cell::Cell;
 
@@ -25,8 +25,6 @@ pub struct Local {
     pub(crate) shorts: Shorts,
     /// Where a compressed object is unpacked.
     pub(crate) plain: Vec<u8>,
-    /// An entry that was found by its rank.
-    pub(crate) batch: Batch,
     /// What was read ahead of a traversal.
     pub(crate) read_ahead: ReadAhead,
     /// For whoever has the `Local`: to be taken, used and put back.
@@ -47,7 +45,6 @@ impl Local {
             values: Values::default(),
             shorts: Shorts::default(),
             plain: Vec::new(),
-            batch: Batch::default(),
             read_ahead: ReadAhead::default(),
             bytes: Vec::new(),
             keys: KeyList::new(),

@@ -35,7 +35,7 @@ use crate::btree::inner::{InnerLevels, TreePath};
 use crate::btree::leaf::LockedTreeLeaf;
 use crate::btree::node::FANOUT;
 use crate::btree::search_key::SearchKey;
-use crate::sync::atomic::{fence, AtomicU64, Ordering::*};
+use crate::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering::*};
 use crate::sync::{planted, Fault};
 use crossbeam_epoch::Guard;
 use std::ops::Range;
@@ -132,8 +132,8 @@ fn bits(range: &Range<usize>) -> u64 {
 /// What a tree knows of its counts as a whole.
 #[derive(Default)]
 pub(super) struct Counting {
-    /// 1 from the first question on. Written under `changing`.
-    on: AtomicU64,
+    /// Set from the first question on. Written under `changing`.
+    on: AtomicBool,
     /// Odd while nodes are being replaced.
     shape: AtomicU64,
     /// Odd while counts are being refreshed.
@@ -144,7 +144,7 @@ impl Counting {
     /// Whether there are counts. Asked under `changing`.
     pub(super) fn is_on(&self) -> bool {
         // Ordering: Relaxed, only changed under `changing`.
-        self.on.load(Relaxed) != 0
+        self.on.load(Relaxed)
     }
 
     /// Nodes are about to be replaced by the holder of `changing`, or have been.
@@ -177,7 +177,7 @@ impl Counting {
     pub(super) fn begin_refresh(&self) {
         // Ordering: Relaxed, both: only the holder of `changing` writes; `refreshes` is kept before
         // the counts by the fence.
-        self.on.store(1, Relaxed);
+        self.on.store(true, Relaxed);
         self.refreshes
             .store(self.refreshes.load(Relaxed) + 1, Relaxed);
         // Ordering: Release fence, pairs with `end_read`.

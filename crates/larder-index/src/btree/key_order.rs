@@ -3,15 +3,13 @@
 //! A position is the key itself. See `btree::inner` for the way to the leaves, and `btree` for what
 //! happens in them.
 
-use crate::btree::ranks::Between;
 use crate::btree::run::with_run;
-use crate::btree::search_key::SearchKey;
 use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
-    Batch, Counted, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Ranked, Start, Stats,
-    Unique, Updater, SHORT,
+    Batch, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Ranked, Start, Stats, Unique,
+    Updater, SHORT,
 };
 use crossbeam_epoch::Guard;
 
@@ -127,7 +125,7 @@ impl Unique for KeyOrder {
     }
 
     fn ranked(&self) -> Option<&dyn Ranked> {
-        Some(self)
+        Some(&self.0)
     }
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
@@ -149,32 +147,5 @@ impl Unique for KeyOrder {
 
     fn stats(&self) -> Stats {
         self.0.stats()
-    }
-}
-
-impl Ranked for KeyOrder {
-    fn count_between(
-        &self,
-        guard: &Guard,
-        low: Option<&[u8]>,
-        high: Option<&[u8]>,
-        work: &mut usize,
-    ) -> Option<Counted> {
-        let between = Between {
-            low: low.map(SearchKey::new),
-            high: high.map(SearchKey::new),
-        };
-        self.0.count_between(guard, between, work)
-    }
-
-    fn nth(
-        &self,
-        guard: &Guard,
-        n: u64,
-        direction: Direction,
-        work: &mut usize,
-        batch: &mut Batch,
-    ) -> Option<bool> {
-        self.0.nth(guard, n, direction, work, batch)
     }
 }

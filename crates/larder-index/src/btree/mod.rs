@@ -51,7 +51,7 @@ pub(crate) mod leaf;
 mod locked;
 mod node;
 mod prefix;
-pub(crate) mod ranks;
+mod ranks;
 mod read;
 mod record;
 #[allow(unsafe_code)]

@@ -35,7 +35,7 @@ use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildSlot, TreeChild};
 use crate::shared::Shared;
 use crate::sync::{planted, Backoff, Fault};
-use crate::{Batch, Counted, Direction};
+use crate::{Batch, Counted, Direction, Ranked};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -63,9 +63,9 @@ enum Mode<'m> {
 
 /// Positions from `low` on and before `high`. None: no bound.
 #[derive(Clone, Copy)]
-pub(crate) struct Between<'p> {
-    pub(crate) low: Option<SearchKey<'p>>,
-    pub(crate) high: Option<SearchKey<'p>>,
+struct Between<'p> {
+    low: Option<SearchKey<'p>>,
+    high: Option<SearchKey<'p>>,
 }
 
 /// A sum of counts, and the leaves of which only a part is to be counted.
@@ -75,14 +75,18 @@ struct Tally<'g, 'p> {
     edges: SmallVec<[(TreeLeaf<'g>, Between<'p>); 2]>,
 }
 
-impl BPlusTree {
-    /// As `Ranked::count_between`.
-    pub(crate) fn count_between(
+impl Ranked for BPlusTree {
+    fn count_between(
         &self,
         guard: &Guard,
-        between: Between<'_>,
+        low: Option<&[u8]>,
+        high: Option<&[u8]>,
         work: &mut usize,
     ) -> Option<Counted> {
+        let between = Between {
+            low: low.map(SearchKey::new),
+            high: high.map(SearchKey::new),
+        };
         let (levels, backoff) = (&self.inner, Backoff::new());
         'again: loop {
             let mut tally = Tally::default();
@@ -109,8 +113,7 @@ impl BPlusTree {
         }
     }
 
-    /// As `Ranked::nth`.
-    pub(crate) fn nth(
+    fn nth(
         &self,
         guard: &Guard,
         n: u64,
@@ -138,7 +141,9 @@ impl BPlusTree {
             }
         }
     }
+}
 
+impl BPlusTree {
     /// Makes attempts until one has an answer; None if the work is used up before.
     fn counted<T>(
         &self,

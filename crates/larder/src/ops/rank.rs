@@ -7,6 +7,7 @@
 //!
 //! Ranks are those of the order in which the table's scans go.
 
+use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::Index;
@@ -20,8 +21,6 @@ use std::sync::Arc;
 
 /// Leaves that a call counts at most: some hundred microseconds.
 const LEAVES: usize = 4096;
-/// A thread's batch is kept up to this size.
-const KEPT: usize = 1 << 16;
 
 impl Table {
     /// Runs `f` with what answers questions about ranks.
@@ -132,14 +131,12 @@ impl Table {
     ) -> Result<bool, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let Local { batch, plain, .. } = local;
+        let mut lent = Lent::new();
+        let Buffers { batch, plain, .. } = &mut *lent;
         let there = self.find_nth(&guard, n, batch)?;
         if there {
             let (key, value) = batch.entry(0);
             visit(Stored::new(key, value, self.keypos(), plain));
-        }
-        if batch.bytes.capacity() > KEPT {
-            *batch = Batch::default();
         }
         Ok(there)
     }
@@ -167,14 +164,11 @@ impl Table {
     pub fn slice(self: &Arc<Self>, who: OwnerId, n: i64, most: usize) -> Result<SelectJob, Error> {
         let mut job = self.each(who, Direction::Forward)?;
         job.set_limit(Some(most));
-        let from = with_local(|local| {
-            let guard = local.pin();
-            let there = self.find_nth(&guard, n, &mut local.batch)?;
-            Ok::<_, Error>(there.then(|| local.batch.key(0).to_vec()))
-        })?;
-        match from {
-            Some(key) => job.begin_at(key),
-            None => job.set_limit(Some(0)),
+        let mut lent = Lent::new();
+        let batch = &mut lent.batch;
+        match self.find_nth(&larder_index::pin(), n, batch)? {
+            true => job.begin_at(batch.key(0).to_vec()),
+            false => job.set_limit(Some(0)),
         }
         Ok(job)
     }

@@ -85,7 +85,8 @@ impl Table {
             if s.batch.done {
                 return Slot::End;
             }
-            // Entries are counted batch by batch: an ordered_set keeps no ranks.
+            // Entries are counted batch by batch: to ask for a rank would have the table keep
+            // counts.
             i -= s.batch.len();
             index.scan_on(guard, Direction::Forward, &mut s.position, &mut s.batch);
         }

@@ -18,7 +18,7 @@
 //!
 //! Invariants:
 //! 1. A key that isn't overridden at step 4 wasn't changed between the snapshot and step 3: the
-//! base has it just if the snapshot has. So a segment's count is the snapshot's, whoever writes
+//!    base has it just if the snapshot has. So a segment's count is the snapshot's, whoever writes
 //!    meanwhile.
 //! 2. A snapshot doesn't change: nor does the rank of a checkpoint.
 //!
