@@ -103,7 +103,8 @@ impl ChildCounts {
         self.stale.fetch_and(!(1 << i), SeqCst);
     }
 
-    /// The refresh of an inner node came to this; or to nothing, and the node is stale still.
+    /// The refresh of an inner node gave this count. None: it was broken off, and the node is
+    /// stale.
     pub(super) fn end(&self, i: usize, count: Option<u64>) {
         match count {
             // Ordering: Relaxed, see `count`.
@@ -163,7 +164,7 @@ impl Counting {
         Some(self.refreshes.load(Acquire)).filter(|n| n.is_multiple_of(2))
     }
 
-    /// Whether none was since.
+    /// Whether no refresh has begun since `begin_read` gave this number.
     #[inline]
     pub(super) fn end_read(&self, begun: u64) -> bool {
         // Ordering: Acquire fence, pairs with the Release fence of `begin_refresh`: who has seen a
@@ -184,7 +185,7 @@ impl Counting {
         fence(Release);
     }
 
-    /// It has.
+    /// The refresh is over.
     pub(super) fn end_refresh(&self) {
         // Ordering: Release, pairs with `begin_read`. Relaxed, as only this thread writes it.
         self.refreshes
@@ -203,8 +204,8 @@ pub(super) fn mark_way(way: &TreePath<'_>) {
 }
 
 impl InnerLevels {
-    /// The count of a locked leaf, which has this position in its range and was counted, is about
-    /// to be another one than the node above has, or is.
+    /// The node above a locked leaf has no valid count of it from now on: the number of entries has
+    /// changed, or is about to. The position lies in the leaf's range.
     ///
     /// Nodes of the way may be replaced meanwhile. If the shape is the same before the marks and
     /// after them, none was: a replacement that had copied a bit before it was set would have

@@ -18,8 +18,8 @@
 //!
 //! Invariants:
 //! 1. A key that isn't overridden at step 4 wasn't changed between the snapshot and step 3: the
-//!    base has it just if the snapshot has. So a segment's count is the snapshot's, whoever writes
-//!    meanwhile.
+//!    base has it if and only if the snapshot has. So a segment's count is the snapshot's, whoever
+//!    writes meanwhile.
 //! 2. A snapshot doesn't change: nor does the rank of a checkpoint.
 //!
 //! Costs: O(log n) for each overridden key behind the checkpoint, of which there are
@@ -166,8 +166,8 @@ impl Merged<dyn Unique> {
         }
     }
 
-    /// The entries of a segment, whose overridden keys were these. `Some(None)`: there are too many
-    /// by now.
+    /// The entries of a segment, whose overridden keys were these. None: the work is used up.
+    /// `Some(None)`: more keys are overridden by now than a segment may have.
     fn count_segment(
         &self,
         guard: &Guard,
