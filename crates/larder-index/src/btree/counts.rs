@@ -31,13 +31,9 @@
 //! 14). Deviation: writers would all meet at the root's counts, so they leave them stale. Each
 //! change is paid once, by the first question after it.
 
-use crate::btree::inner::{InnerLevels, TreePath};
+use super::FANOUT;
 use crate::btree::leaf::LockedTreeLeaf;
-use crate::btree::node::FANOUT;
-use crate::btree::search_key::SearchKey;
 use crate::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering::*};
-use crate::sync::{planted, Fault};
-use crossbeam_epoch::Guard;
 use std::ops::Range;
 
 /// The counts of a node's children.
@@ -65,7 +61,7 @@ impl ChildCounts {
     /// Which children are stale, a bit each.
     #[inline]
     pub(super) fn stale(&self) -> u64 {
-        // Ordering: SeqCst, pairs with `mark`: see `InnerLevels::uncount`.
+        // Ordering: SeqCst, pairs with `mark`: see `stale`.
         self.stale.load(SeqCst)
     }
 
@@ -88,8 +84,8 @@ impl ChildCounts {
     }
 
     /// The child is stale from now on.
-    fn mark(&self, i: usize) {
-        // Ordering: SeqCst, both: see `InnerLevels::uncount`. A bit that is set isn't set again,
+    pub(super) fn mark(&self, i: usize) {
+        // Ordering: SeqCst, both: see `stale`. A bit that is set isn't set again,
         // so that writers only read the upper nodes' lines.
         if self.stale.load(SeqCst) & 1 << i == 0 {
             self.stale.fetch_or(1 << i, SeqCst);
@@ -148,10 +144,16 @@ impl Counting {
         self.on.load(Relaxed)
     }
 
+    /// How often nodes began or ended to be replaced: even if none is being replaced.
+    pub(super) fn shape(&self) -> u64 {
+        // Ordering: SeqCst, pairs with `change_shape`.
+        self.shape.load(SeqCst)
+    }
+
     /// Nodes are about to be replaced by the holder of `changing`, or have been.
     pub(super) fn change_shape(&self) {
         if self.is_on() {
-            // Ordering: SeqCst, pairs with the loads in `InnerLevels::uncount`: a mark that isn't
+            // Ordering: SeqCst, pairs with the loads of `shape`, see `stale`: a mark that isn't
             // copied to a new node is one after whose making the shape has changed.
             self.shape.fetch_add(1, SeqCst);
         }
@@ -190,50 +192,6 @@ impl Counting {
         // Ordering: Release, pairs with `begin_read`. Relaxed, as only this thread writes it.
         self.refreshes
             .store(self.refreshes.load(Relaxed) + 1, Release);
-    }
-}
-
-/// Sets the stale bits of a way, from the leaf up (invariant 2).
-pub(super) fn mark_way(way: &TreePath<'_>) {
-    for step in way.iter().rev() {
-        // A node without counts knows none: all of its children are stale.
-        if let Some(counts) = step.node.counts() {
-            counts.mark(step.child);
-        }
-    }
-}
-
-impl InnerLevels {
-    /// The node above a locked leaf has no valid count of it from now on: the number of entries has
-    /// changed, or is about to. The position lies in the leaf's range.
-    ///
-    /// Nodes of the way may be replaced meanwhile. If the shape is the same before the marks and
-    /// after them, none was: a replacement that had copied a bit before it was set would have
-    /// changed the shape before, and this thread would see it. Else the marks are made again under
-    /// `changing`. The order of locks is that of a split.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn uncount(
-        &self,
-        leaf: &LockedTreeLeaf<'_>,
-        position: SearchKey<'_>,
-        guard: &Guard,
-    ) {
-        if planted(Fault::Uncounted) {
-            return;
-        }
-        leaf.set_counted(false);
-        let mark = || mark_way(&self.path(guard, |node| node.child_of(position, false)).0);
-        // Ordering: SeqCst, both: see above.
-        let shape = self.counting.shape.load(SeqCst);
-        if shape.is_multiple_of(2) {
-            mark();
-            if self.counting.shape.load(SeqCst) == shape {
-                return;
-            }
-        }
-        let _changing = self.changing.lock();
-        mark();
     }
 }
 

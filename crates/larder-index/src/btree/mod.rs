@@ -26,7 +26,7 @@
 //! | `leaf`, `record` | the memory of a leaf, and how entries lie in it |
 //! | `prefix` | what all entries of a leaf begin with |
 //! | `view`, `locked` | what a reader does in a leaf, and what the lock's holder |
-//! | `counts`, `ranks` | how many entries lie where, and questions about ranks |
+//! | `counts`, `stale`, `ranks` | how many entries lie where, who says that it has changed, and questions |
 //! | `entries`, `run` | entries of a leaf by reference, and copied out |
 //! | `scan`, `clear` | many entries: reading, removing |
 //! | `key_order` | the tree as an index by key |
@@ -62,6 +62,7 @@ pub(crate) mod search_key;
 mod sizes;
 #[allow(unsafe_code)]
 mod slot;
+mod stale;
 mod tail;
 #[allow(unsafe_code)]
 mod view;
@@ -75,6 +76,9 @@ use crate::Stats;
 use crossbeam_epoch::Guard;
 
 pub(crate) use scan::{ScanRequest, StepStart};
+
+/// Children of an inner node, at most: its counts have a bit for each in a word.
+const FANOUT: usize = 64;
 
 /// Entries at positions.
 pub(crate) struct BPlusTree {

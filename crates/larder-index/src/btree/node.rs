@@ -12,6 +12,7 @@
 //!  whole separators (elsewhere): read where heads are equal, and by changes of structure
 //! ```
 
+use super::FANOUT;
 use crate::btree::counts::ChildCounts;
 use crate::btree::prefix::common;
 use crate::btree::search_key::{eight, SearchKey};
@@ -21,9 +22,6 @@ use crate::shared::Shared;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::OnceLock;
-
-/// Children of a node, at most.
-pub(crate) const FANOUT: usize = 64;
 
 /// Runs of bytes in one piece of memory.
 #[derive(Clone, Debug, Default)]

@@ -28,15 +28,16 @@
 //! replaced, not changed, so readers need no version of them; leaves merge when both fit in half a
 //! leaf, nodes when one has a quarter of its children, so that neither splits again at once.
 
-use crate::btree::counts::mark_way;
+use super::FANOUT;
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf};
-use crate::btree::node::{Child, InnerNode, Separators, FANOUT};
+use crate::btree::node::{Child, InnerNode, Separators};
 use crate::btree::prefix::{common, Prefix};
 use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildAddress, TreeChild};
+use crate::btree::stale::mark_way;
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;

@@ -11,8 +11,8 @@
 //! Invariant: the base is read before the overrides. A write puts its override before its change
 //! can be seen, so what the base shows of a later time is overridden when the overrides are read.
 
+use super::checkpoints::Checkpoints;
 use super::history::{with_record, History, Snapshot};
-use super::ranks::Checkpoints;
 use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{

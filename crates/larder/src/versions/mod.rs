@@ -9,7 +9,7 @@
 //! | `history` | the undo index of a store, and its live snapshots |
 //! | `watched` | the index of a table that has snapshots |
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
-//! | `ranks` | ranks in a snapshot |
+//! | `ranks`, `checkpoints` | ranks in a snapshot, and those that are known |
 //! | `snapshot` | taking and releasing snapshots |
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
@@ -50,6 +50,7 @@
 //! PPoPP 2021). There each object has its versions; here they lie beside the index, so that a table
 //! without snapshots has none, and pays for none.
 
+mod checkpoints;
 mod clock;
 mod count;
 mod diff;

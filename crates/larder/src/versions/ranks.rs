@@ -28,7 +28,6 @@
 
 use super::merged::Merged;
 use super::undo::Override;
-use larder_index::sync::Mutex;
 use larder_index::{Batch, Counted, Direction, Guard, Ranked, Start, Unique};
 use std::ops::Bound;
 
@@ -40,45 +39,6 @@ const KEY: usize = 4;
 const FEW: u64 = 2 * SEGMENT as u64;
 /// Times that a place is guessed before entries are passed one by one, however many.
 const GUESSES: usize = 8;
-
-/// A position, and how many entries lie below it.
-struct Checkpoint {
-    position: Vec<u8>,
-    rank: u64,
-}
-
-/// In order.
-#[derive(Default)]
-pub(super) struct Checkpoints(Mutex<Vec<Checkpoint>>);
-
-impl Checkpoints {
-    /// The last one that isn't above a position; the beginning if there is none.
-    fn at(&self, position: Option<&[u8]>) -> (Vec<u8>, u64) {
-        self.last(|own| position.is_none_or(|position| own.position.as_slice() <= position))
-    }
-
-    /// The last one below which there are no more entries than this.
-    fn with_rank(&self, rank: u64) -> (Vec<u8>, u64) {
-        self.last(|own| own.rank <= rank)
-    }
-
-    fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> (Vec<u8>, u64) {
-        let own = self.0.lock();
-        let behind = own.partition_point(is_before);
-        behind
-            .checked_sub(1)
-            .map_or((Vec::new(), 0), |i| (own[i].position.clone(), own[i].rank))
-    }
-
-    fn put(&self, position: &[u8], rank: u64) {
-        let mut own = self.0.lock();
-        let found = own.binary_search_by(|other| other.position.as_slice().cmp(position));
-        if let Err(i) = found {
-            let position = position.to_vec();
-            own.insert(i, Checkpoint { position, rank });
-        }
-    }
-}
 
 /// Overridden keys, each with whether the snapshot has it; and whether these are all.
 struct Overridden {

@@ -1,0 +1,42 @@
+//! Positions of a snapshot whose ranks are known: a snapshot doesn't change, and nor do they.
+
+use larder_index::sync::Mutex;
+
+/// A position, and how many entries lie below it.
+struct Checkpoint {
+    position: Vec<u8>,
+    rank: u64,
+}
+
+/// Those that have been put, in order.
+#[derive(Default)]
+pub(super) struct Checkpoints(Mutex<Vec<Checkpoint>>);
+
+impl Checkpoints {
+    /// The last one that isn't above a position; the beginning if there is none.
+    pub(super) fn at(&self, position: Option<&[u8]>) -> (Vec<u8>, u64) {
+        self.last(|own| position.is_none_or(|position| own.position.as_slice() <= position))
+    }
+
+    /// The last one below which there are no more entries than this.
+    pub(super) fn with_rank(&self, rank: u64) -> (Vec<u8>, u64) {
+        self.last(|own| own.rank <= rank)
+    }
+
+    fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> (Vec<u8>, u64) {
+        let own = self.0.lock();
+        let behind = own.partition_point(is_before);
+        behind
+            .checked_sub(1)
+            .map_or((Vec::new(), 0), |i| (own[i].position.clone(), own[i].rank))
+    }
+
+    pub(super) fn put(&self, position: &[u8], rank: u64) {
+        let mut own = self.0.lock();
+        let found = own.binary_search_by(|other| other.position.as_slice().cmp(position));
+        if let Err(i) = found {
+            let position = position.to_vec();
+            own.insert(i, Checkpoint { position, rank });
+        }
+    }
+}
