@@ -62,11 +62,11 @@ impl Table {
     /// Deletes those objects under a key that `goes` picks, all at one instant; how many.
     pub(crate) fn delete_where(
         &self,
+        guard: &Guard,
         key: &[u8],
         mut goes: impl FnMut(&[u8]) -> bool,
     ) -> Result<usize, Error> {
-        let guard = larder_index::pin();
-        self.delete_under(&guard, self.key(key), &mut goes, |values, goes| {
+        self.delete_under(guard, self.key(key), &mut goes, |values, goes| {
             values.remove_if(goes)
         })
     }

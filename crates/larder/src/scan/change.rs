@@ -90,8 +90,8 @@ impl Table {
         self.check_replace(who, point.program)?;
         let mut lent = Lent::new();
         let mut prepared = ObjectBuf::new();
-        self.at_point(local, point, |_, key| {
-            self.writing_under(&larder_index::pin(), key, |op| {
+        self.at_point(local, point, |local, key| {
+            self.writing_under(&local.pin(), key, |op| {
                 let mut turn = Turn {
                     program: point.program,
                     ctx: point.context,

@@ -86,11 +86,12 @@ impl Table {
         who: OwnerId,
         point: Point<'_>,
     ) -> Result<u64, Error> {
-        self.check_write(who)?;
+        self.may_write(who)?;
         let mut lent = Lent::new();
         let gone = self.at_point(local, point, |local, key| {
+            let guard = local.pin();
             let plain = &mut local.plain;
-            self.delete_where(key, |value| {
+            self.delete_where(&guard, key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
                 let (program, scratch) = (point.program, &mut lent.scratch);
                 program.is_true(&object, point.context, scratch)
