@@ -112,11 +112,6 @@
             erlang:error(reason(Cause), Args, error_info(larder_error:element_cause(Cause)))
         end).
 
-%% What none of the timers of a guard lives to see (34 years).
--define(NEVER, 1 bsl 40).
-%% Timers enough for an exiting process to run out of reductions.
--define(GUARD_TIMERS, 50).
-
 %% ---- tables ----
 
 %% @doc All tables of the node.
@@ -143,37 +138,8 @@ structures() ->
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
     Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
-    guard_heirs(Options),
+    larder_heir:guard(Options),
     Table.
-
-%% An owner of a table with an heir is guarded, so that the heir hears of its
-%% end before anybody who is linked to it or monitors it. How that works is
-%% said in the library's module `owners'.
-guard_heirs(Options) when is_list(Options) ->
-    case lists:keymember(heir, 1, Options) of
-        true -> guard(fun larder_nif:guard_wanted/0, self());
-        false -> ok
-    end;
-guard_heirs(Option) ->
-    guard_heirs([Option]).
-
-%% Only the timers may hold the guards: a collection frees what is left of them here.
-guard(Wanted, Owner) ->
-    case Wanted() of
-        false ->
-            ok;
-        Guard ->
-            _ = erlang:send_after(?NEVER, Owner, Guard),
-            guard_timers(?GUARD_TIMERS, Owner),
-            true = erlang:garbage_collect(self(), [{type, minor}]),
-            guard(Wanted, Owner)
-    end.
-
-guard_timers(0, _) ->
-    ok;
-guard_timers(N, Owner) ->
-    _ = erlang:send_after(?NEVER, Owner, []),
-    guard_timers(N - 1, Owner).
 
 %% @doc Drops a table. Whoever may write to it may drop it.
 -spec delete(table()) -> true.
@@ -217,7 +183,7 @@ info(Table, Item) ->
 %% `{'ETS-TRANSFER', Table, self(), Data}'.
 -spec give_away(table(), pid(), term()) -> true.
 give_away(Table, Pid, Data) ->
-    guard(fun() -> larder_nif:guard_of_next(Table, Pid) end, Pid),
+    larder_heir:guard_next(Table, Pid),
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
 %% @doc Sets the heir. Only the owner can. As in `ets', `{protection, Access}'
@@ -225,7 +191,7 @@ give_away(Table, Pid, Data) ->
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
-    guard_heirs(Options),
+    larder_heir:guard(Options),
     true.
 
 %% @doc Fixes or releases a table for the calling process. Traversals don't
@@ -353,7 +319,7 @@ lookup(Table, Key) ->
 %% Quicker than one call for each, and no more of a snapshot.
 -spec lookup_many(table(), [term()]) -> [[tuple()]].
 lookup_many(Table, Keys) ->
-    ?TRY(in_order(larder_nif:lookup_many(Table, Keys, [])), [Table, Keys]).
+    ?TRY(larder_select:in_order(larder_nif:lookup_many(Table, Keys, [])), [Table, Keys]).
 
 %% @doc The element at a position of the object with a key; of each object,
 %% as a list, if the table is a bag or duplicate_bag.
@@ -391,7 +357,7 @@ take(Table, Key) ->
 %% keys' order.
 -spec take_many(table(), [term()]) -> [[tuple()]].
 take_many(Table, Keys) when length(Keys) >= 0 ->
-    ?TRY(in_order(larder_nif:take_many(Table, Keys, [])), [Table, Keys]);
+    ?TRY(larder_select:in_order(larder_nif:take_many(Table, Keys, [])), [Table, Keys]);
 take_many(Table, Keys) ->
     erlang:error(badarg, [Table, Keys], error_info(none)).
 
@@ -474,36 +440,36 @@ slot(Table, Slot) ->
 %% @doc What the pattern's variables are bound to, for each object that fits.
 -spec match(table(), match_pattern()) -> [[term()]].
 match(Table, Pattern) ->
-    ?TRY(in_order(larder_nif:select_all(Table, match, Pattern, forward)), [Table, Pattern]).
+    ?TRY(larder_select:all(Table, match, Pattern, forward), [Table, Pattern]).
 
 %% @doc As match/2, so many at a time.
 -spec match(table(), match_pattern(), pos_integer()) ->
     {[[term()]], continuation()} | '$end_of_table'.
 match(Table, Pattern, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, match, Pattern, Limit, forward)),
+    ?TRY(larder_select:some(Table, match, Pattern, Limit, forward),
          [Table, Pattern, Limit]).
 
 %% @doc Goes on with a match/3.
 -spec match(continuation()) -> {[[term()]], continuation()} | '$end_of_table'.
 match(Continuation) ->
-    ?TRY(again(Continuation), [Continuation]).
+    ?TRY(larder_select:again(Continuation), [Continuation]).
 
 %% @doc The objects that fit a pattern.
 -spec match_object(table(), match_pattern()) -> [tuple()].
 match_object(Table, Pattern) ->
-    ?TRY(in_order(larder_nif:select_all(Table, match_object, Pattern, forward)), [Table, Pattern]).
+    ?TRY(larder_select:all(Table, match_object, Pattern, forward), [Table, Pattern]).
 
 %% @doc As match_object/2, so many at a time.
 -spec match_object(table(), match_pattern(), pos_integer()) ->
     {[tuple()], continuation()} | '$end_of_table'.
 match_object(Table, Pattern, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, match_object, Pattern, Limit, forward)),
+    ?TRY(larder_select:some(Table, match_object, Pattern, Limit, forward),
          [Table, Pattern, Limit]).
 
 %% @doc Goes on with a match_object/3.
 -spec match_object(continuation()) -> {[tuple()], continuation()} | '$end_of_table'.
 match_object(Continuation) ->
-    ?TRY(again(Continuation), [Continuation]).
+    ?TRY(larder_select:again(Continuation), [Continuation]).
 
 %% @doc Deletes the objects that fit a pattern.
 -spec match_delete(table(), match_pattern()) -> true.
@@ -514,35 +480,35 @@ match_delete(Table, Pattern) ->
 %% @doc What a match specification makes of the objects.
 -spec select(table(), match_spec()) -> [term()].
 select(Table, Spec) ->
-    ?TRY(in_order(larder_nif:select_all(Table, select, Spec, forward)), [Table, Spec]).
+    ?TRY(larder_select:all(Table, select, Spec, forward), [Table, Spec]).
 
 %% @doc As select/2, so many at a time.
 -spec select(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
 select(Table, Spec, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, forward)),
+    ?TRY(larder_select:some(Table, select, Spec, Limit, forward),
          [Table, Spec, Limit]).
 
 %% @doc Goes on with a select/3.
 -spec select(continuation()) -> {[term()], continuation()} | '$end_of_table'.
 select(Continuation) ->
-    ?TRY(again(Continuation), [Continuation]).
+    ?TRY(larder_select:again(Continuation), [Continuation]).
 
 %% @doc As select/2; an ordered_set is gone through from its last key.
 -spec select_reverse(table(), match_spec()) -> [term()].
 select_reverse(Table, Spec) ->
-    ?TRY(in_order(larder_nif:select_all(Table, select, Spec, backward)), [Table, Spec]).
+    ?TRY(larder_select:all(Table, select, Spec, backward), [Table, Spec]).
 
 %% @doc As select_reverse/2, so many at a time.
 -spec select_reverse(table(), match_spec(), pos_integer()) ->
     {[term()], continuation()} | '$end_of_table'.
 select_reverse(Table, Spec, Limit) ->
-    ?TRY(in_order(larder_nif:select_some(Table, select, Spec, Limit, backward)),
+    ?TRY(larder_select:some(Table, select, Spec, Limit, backward),
          [Table, Spec, Limit]).
 
 %% @doc Goes on with a select_reverse/3.
 -spec select_reverse(continuation()) -> {[term()], continuation()} | '$end_of_table'.
 select_reverse(Continuation) ->
-    ?TRY(again(Continuation), [Continuation]).
+    ?TRY(larder_select:again(Continuation), [Continuation]).
 
 %% @doc For how many objects a match specification gives `true'.
 -spec select_count(table(), match_spec()) -> non_neg_integer().
@@ -564,31 +530,7 @@ select_replace(Table, Spec) ->
 %% @doc All objects.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
-    ?TRY(in_order(larder_nif:every(Table)), [Table]).
-
-again({Table, Limit, Direction, Place, Program})
-  when is_reference(Table), is_integer(Limit), is_atom(Direction), is_binary(Place) ->
-    in_order(larder_nif:select_again(Table, Limit, Direction, Place, Program));
-again('$end_of_table' = End) ->
-    End;
-again(Other) ->
-    erlang:error({larder, no_continuation(Other)}).
-
-%% What begins like a continuation has the error of the table that it names,
-%% if that can't be read.
-no_continuation(Other) when is_tuple(Other), Other =/= {} ->
-    _ = larder_nif:member(element(1, Other), key),
-    none;
-no_continuation(_) ->
-    none.
-
-%% What took several slices was found back to front.
-in_order({more, Reversed, Continuation}) ->
-    {lists:reverse(Reversed), Continuation};
-in_order({more, Reversed}) ->
-    lists:reverse(Reversed);
-in_order(Result) ->
-    Result.
+    ?TRY(larder_select:every(Table), [Table]).
 
 %% ---- match specifications ----
 

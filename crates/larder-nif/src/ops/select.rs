@@ -446,8 +446,8 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
 }
 
 /// A slice of a limited scan. Ends with {Results, Continuation}, or '$end_of_table'. If there were
-/// several slices it ends with {more, Reversed, Continuation}, which `larder:in_order/1` turns
-/// round.
+/// several slices it ends with {more, Reversed, Continuation}, which `larder_select:in_order/1`
+/// turns round.
 fn some(
     call: &Call<'_>,
     scan: &Scan,

@@ -1,0 +1,45 @@
+%% @private
+%% @doc Guards of processes whose tables have an heir, so that the heir hears of
+%% an owner's end before anybody who is linked to it or monitors it. How that
+%% works is said in the library's module `owners'.
+-module(larder_heir).
+
+-export([guard/1, guard_next/2]).
+
+%% What none of the timers of a guard lives to see (34 years).
+-define(NEVER, 1 bsl 40).
+%% Timers enough for an exiting process to run out of reductions.
+-define(GUARD_TIMERS, 50).
+
+%% @doc Guards the calling process, if the options name an heir.
+-spec guard(term()) -> ok.
+guard(Options) when is_list(Options) ->
+    case lists:keymember(heir, 1, Options) of
+        true -> guard(fun larder_nif:guard_wanted/0, self());
+        false -> ok
+    end;
+guard(Option) ->
+    guard([Option]).
+
+%% @doc Guards the process that a table is given to, if that has an heir.
+-spec guard_next(larder:table(), term()) -> ok.
+guard_next(Table, Pid) ->
+    guard(fun() -> larder_nif:guard_of_next(Table, Pid) end, Pid).
+
+%% Only the timers may hold the guards: a collection frees what is left of them here.
+guard(Wanted, Owner) ->
+    case Wanted() of
+        false ->
+            ok;
+        Guard ->
+            _ = erlang:send_after(?NEVER, Owner, Guard),
+            timers(?GUARD_TIMERS, Owner),
+            true = erlang:garbage_collect(self(), [{type, minor}]),
+            guard(Wanted, Owner)
+    end.
+
+timers(0, _) ->
+    ok;
+timers(N, Owner) ->
+    _ = erlang:send_after(?NEVER, Owner, []),
+    timers(N - 1, Owner).
