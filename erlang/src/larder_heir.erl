@@ -21,7 +21,8 @@ guard(Options) when is_list(Options) ->
 guard(Option) ->
     guard([Option]).
 
-%% @doc Guards the process that a table is given to, if that has an heir.
+%% @doc Guards the process that a table is about to be given to, if the table
+%% has an heir.
 -spec guard_next(larder:table(), term()) -> ok.
 guard_next(Table, Pid) ->
     guard(fun() -> larder_nif:guard_of_next(Table, Pid) end, Pid).

@@ -1,6 +1,7 @@
 %% @private
-%% @doc Scans by match specifications, as the library's functions give them: in
-%% order, and with continuations.
+%% @doc Scans as the functions of `larder' return them: results in the order of
+%% the scan, and continuations. The native functions return the results of
+%% several slices in reverse.
 -module(larder_select).
 
 -export([all/4, some/5, every/1, again/1, in_order/1]).
@@ -39,7 +40,7 @@ no_continuation(Other) when is_tuple(Other), Other =/= {} ->
 no_continuation(_) ->
     none.
 
-%% @doc What took several slices was found back to front.
+%% @doc The result of a native function that works in slices, in order.
 -spec in_order(term()) -> term().
 in_order({more, Reversed, Continuation}) ->
     {lists:reverse(Reversed), Continuation};
