@@ -5,9 +5,13 @@
 %% The results and errors are those of `ets': errors of the two dets functions
 %% are raised from the public function with the two arguments as they were
 %% given, and init_table/2 exits.
+%%
+%% to_ets/2 and from_ets/2 are those of `dets' for programs that the parse
+%% transform moves: `dets' itself looks for a table of `ets'.
 -module(larder_dets).
 
 -export([init_table/2, from_dets/2, to_dets/2]).
+-export([to_ets/2, from_ets/2]).
 
 -define(CHUNK, 100).
 
@@ -76,12 +80,12 @@ copy_from(Tab, Dets) ->
 %% table of more than 100 objects can't be copied, as with `ets'.
 -spec to_dets(larder:table(), dets:tab_name()) -> dets:tab_name().
 to_dets(Tab, Dets) ->
-    case catch copy_to(Tab, Dets) of
+    case catch replace_by(Dets, Tab) of
         ok -> Dets;
         Failure -> raise(to_dets, Failure, [Tab, Dets])
     end.
 
-copy_to(Tab, Dets) ->
+replace_by(Dets, Tab) ->
     true = larder:safe_fixtable(Tab, true),
     try
         First = larder:select(Tab, [{'_', [], ['$_']}], ?CHUNK),
@@ -99,6 +103,34 @@ read_chunk('$end_of_table') ->
     end_of_input;
 read_chunk({Objects, Continuation}) ->
     {Objects, reader(larder:select(Continuation))}.
+
+%% @doc `dets:to_ets/2' with a table of Larder: inserts every object of an open
+%% dets table, and gives the table back. A table that Larder hasn't goes to
+%% `dets'.
+-spec to_ets(dets:tab_name(), larder:table()) -> larder:table() | {error, term()}.
+to_ets(Dets, Tab) ->
+    case is_ours(Tab) of
+        true -> dets:foldl(fun(Object, To) -> true = larder:insert(To, Object), To end, Tab, Dets);
+        false -> dets:to_ets(Dets, Tab)
+    end.
+
+%% @doc `dets:from_ets/2' with a table of Larder: replaces the objects of an
+%% open dets table by those of the table, which is fixed meanwhile. The dets
+%% server reads the table, as in to_dets/2. A table that Larder hasn't goes to
+%% `dets'.
+-spec from_ets(dets:tab_name(), larder:table()) -> ok | {error, term()}.
+from_ets(Dets, Tab) ->
+    case is_ours(Tab) of
+        true -> replace_by(Dets, Tab);
+        false -> dets:from_ets(Dets, Tab)
+    end.
+
+is_ours(Tab) ->
+    try
+        larder:info(Tab, protection) =/= undefined
+    catch
+        error:badarg -> false
+    end.
 
 -spec raise(atom(), term(), [term()]) -> no_return().
 raise(Function, {error, Reason}, Args) ->

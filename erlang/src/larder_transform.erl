@@ -13,10 +13,13 @@
 %% <ul>
 %% <li>calls: `ets:F(...)', whatever macro or record they come from, also with
 %%     a variable as `F';</li>
+%% <li>`dets:to_ets/2' and `dets:from_ets/2': those of `larder_dets' take tables
+%%     of Larder and of `ets';</li>
 %% <li>funs: `fun ets:F/A';</li>
 %% <li>calls by module, function and arguments where the module is the atom
 %%     `ets': apply, the spawn family, `hibernate', `make_fun',
-%%     `function_exported', and those of `proc_lib', `timer', `rpc' and `erpc';</li>
+%%     `function_exported', and those of `proc_lib', `timer', `rpc', `erpc',
+%%     `peer', and of Elixir's `Task';</li>
 %% <li>imports: `-import(ets, [...])';</li>
 %% <li>types: `ets:tid()', `ets:tab()', `ets:match_spec()' and the others, in
 %%     specs, types and records;</li>
@@ -25,11 +28,34 @@
 %%     warnings. `ms_transform.hrl' may be included as well; it isn't needed.</li>
 %% </ul>
 %%
-%% What can't be seen at compile time stays: a module name in a variable
-%% (`Mod:insert(...)'), or `ets' in a tuple that somebody else applies, as in
-%% a supervisor's child specification.
+%% <h3>What stays, with a warning</h3>
 %%
-%% A function that Larder lacks stays a call of `ets', and the compiler warns.
+%% The compiler warns of what stays and may be meant for a table that is now
+%% Larder's. Each kind of warning has a name:
+%%
+%% <ul>
+%% <li>`missing': a function that Larder lacks;</li>
+%% <li>`tuple': `{ets, F, A}', which somebody else may apply, or which is to
+%%     match a frame of a stack;</li>
+%% <li>`module': the atom `ets' as an argument before a function's name, or in a
+%%     variable that the function uses as a module;</li>
+%% <li>`handed': a table goes to a function of a module that calls `ets' itself.
+%%     It is asked whether that module's beam does, where it can be found;</li>
+%% <li>`traced': tracing, mocking or profiling of `ets', which no longer sees
+%%     these calls;</li>
+%% <li>`otp_table': a call for a table that OTP or Elixir made, such as `ac_tab'.
+%%     It is one of `ets' in any case.</li>
+%% </ul>
+%%
+%% An option silences kinds, and functions of the module at hand:
+%%
+%% ```
+%% -compile({larder_transform, {nowarn, [traced, {print_stack, 2}]}}).
+%% -compile({larder_transform, nowarn}).
+%% '''
+%%
+%% What is only known at run time stays without a warning: a module name from
+%% elsewhere (`Mod:insert(...)').
 %%
 %% <h3>Only fun2ms</h3>
 %%
@@ -43,13 +69,14 @@
 %%
 %% <h3>Elixir</h3>
 %%
-%% Parse transforms are for Erlang modules. In Elixir write `:larder' for
-%% `:ets', or use the module `Larder', which has the same functions with
-%% documentation. To switch a whole module, keep the name in an attribute
-%% (`@ets :larder', then `@ets.insert(tab, obj)').
+%% `@compile {:parse_transform, :larder_transform}' in a module does the same
+%% for `:ets', and the compiler's options in the environment do it for a project
+%% with its dependencies: docs/semantics.md has the command.
 -module(larder_transform).
 
 -export([parse_transform/2, parse_transform_info/0, format_error/1, supported/0]).
+
+-import(larder_transform_known, [target/3]).
 
 %% Steps:
 %%  1. larder:fun2ms, and fun2ms where it is imported, are spelled ets:fun2ms;
@@ -59,12 +86,26 @@
 %%  3. ets is replaced by larder, form by form. Nothing is moved and every
 %%     annotation stays, so that errors and warnings keep their places.
 
+-define(KINDS, [missing, tuple, module, handed, traced, otp_table]).
+
 %% A state of the walk over the forms.
 -record(walk, {
     file = "nofile" :: string(),
+    module :: module() | undefined,
     %% Functions that this module defines or imports: a call of one of these
     %% without a module is not the auto-imported one.
     own = #{} :: #{{atom(), arity()} => []},
+    %% Which parameters of this module's functions are used as a module.
+    module_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
+    %% Kinds of warnings, and functions, that are silenced.
+    quiet = [] :: [atom() | {atom(), arity()}],
+    %% Of the function at hand: its name; the variables that it uses as a module; those that it
+    %% binds to a table.
+    function :: {atom(), arity()} | undefined,
+    modules = [] :: [atom()],
+    tables = [] :: [atom()],
+    %% Annotations of tuples that a warning has been about.
+    told = [] :: [erl_anno:anno()],
     warnings = [] :: [{string(), [{term(), module(), term()}]}]
 }).
 
@@ -72,13 +113,15 @@
 -spec parse_transform([tuple()], [term()]) ->
     [tuple()] | {warning, [tuple()], list()} | {error, list(), list()}.
 parse_transform(Forms, Options) ->
-    case match_specs(Forms) of
-        {error, _, _} = Error ->
+    case {options(Forms, Options), match_specs(Forms)} of
+        {{error, Errors}, _} ->
+            {error, Errors, []};
+        {_, {error, _, _} = Error} ->
             Error;
-        {Forms1, Warnings} ->
-            case keeps_ets(Forms, Options) of
+        {{ok, Given}, {Forms1, Warnings}} ->
+            case lists:member(keep_ets, Given) of
                 true -> result(Forms1, Warnings);
-                false -> rewrite_forms(Forms1, Warnings)
+                false -> rewrite_forms(Forms1, quiet(Given), Warnings)
             end
     end.
 
@@ -87,19 +130,75 @@ parse_transform(Forms, Options) ->
 parse_transform_info() ->
     #{error_location => column}.
 
+%% @private
+-spec supported() -> [{atom(), arity()}].
+supported() ->
+    larder_transform_known:supported().
+
 %% @doc The text of a warning.
 -spec format_error(term()) -> io_lib:chars().
 format_error({missing, Function, Arity}) ->
     io_lib:format("larder has no function ~tw/~w, this stays a call of ets", [Function, Arity]);
+format_error({tuple, Function}) ->
+    io_lib:format("{ets, ~tw, ...} stays: whoever applies it calls ets, and frames of a stack "
+                  "now say larder", [Function]);
+format_error({module, {argument, Function}}) ->
+    io_lib:format("the arguments ets, ~tw stay: whoever applies them calls ets", [Function]);
+format_error({module, {variable, Variable}}) ->
+    io_lib:format("~ts is a module here, and stays ets", [Variable]);
+format_error({module, {parameter, Function, Arity}}) ->
+    io_lib:format("~tw/~w takes a module here, which stays ets", [Function, Arity]);
+format_error({handed, Module, Function, Arity}) ->
+    io_lib:format("a table of larder goes to ~tw:~tw/~w, whose module calls ets",
+                  [Module, Function, Arity]);
+format_error({traced, Module, Function}) ->
+    io_lib:format("~tw:~tw is told of ets, but this module's calls are now of larder",
+                  [Module, Function]);
+format_error({otp_table, Table}) ->
+    io_lib:format("the table ~tw is one of OTP or Elixir, this stays a call of ets", [Table]);
+format_error({option, Option}) ->
+    io_lib:format("~tp is no option of larder_transform", [Option]);
 format_error(Other) ->
     io_lib:format("~tp", [Other]).
 
 result(Forms, []) -> Forms;
 result(Forms, Warnings) -> {warning, Forms, Warnings}.
 
-keeps_ets(Forms, Options) ->
-    InSource = [Given || {attribute, _, compile, Given} <- Forms],
-    lists:member({larder_transform, keep_ets}, lists:flatten([Options | InSource])).
+%% ---- options ----
+
+%% What {larder_transform, Options} gives, in the compiler's options and in the
+%% source; or the errors, where they are.
+options(Forms, Options) ->
+    Given = [{none, Option} || {larder_transform, Option} <- Options] ++
+            [{erl_anno:location(A), Option}
+             || {attribute, A, compile, Value} <- Forms,
+                {larder_transform, Option} <- lists:flatten([Value])],
+    Flat = [{Location, Option} || {Location, Options1} <- Given,
+                                  Option <- lists:flatten([Options1])],
+    case [{Location, ?MODULE, {option, Option}}
+          || {Location, Option} <- Flat, not is_option(Option)] of
+        [] -> {ok, [Option || {_, Option} <- Flat]};
+        Wrong -> {error, [{source_file(Forms), Wrong}]}
+    end.
+
+is_option(keep_ets) -> true;
+is_option(nowarn) -> true;
+is_option({nowarn, What}) ->
+    is_list(What) andalso
+        lists:all(fun({Name, Arity}) -> is_atom(Name) andalso is_integer(Arity);
+                     (Kind) -> lists:member(Kind, ?KINDS)
+                  end, What);
+is_option(_) -> false.
+
+quiet(Given) ->
+    lists:append([case Option of
+                      nowarn -> ?KINDS;
+                      {nowarn, What} -> What;
+                      keep_ets -> []
+                  end || Option <- Given]).
+
+source_file([{attribute, _, file, {File, _}} | _]) -> File;
+source_file(_) -> "nofile".
 
 %% ---- 1. and 2.: fun2ms ----
 
@@ -145,8 +244,9 @@ fun2ms_node(Node, _Imported, Any) ->
 
 %% ---- 3.: ets becomes larder ----
 
-rewrite_forms(Forms, Warnings0) ->
-    Start = #walk{own = own_functions(Forms)},
+rewrite_forms(Forms, Quiet, Warnings0) ->
+    Start = #walk{own = own_functions(Forms), quiet = Quiet,
+                  module_parameters = module_parameters(Forms)},
     {Rewritten, #walk{warnings = Warnings}} = lists:mapfoldl(fun form/2, Start, Forms),
     result(lists:append(Rewritten), Warnings0 ++ lists:reverse(Warnings)).
 
@@ -159,11 +259,10 @@ own_functions(Forms) ->
 %% One form becomes a list of forms: an import may have to be parted.
 form({attribute, _, file, {File, _}} = Form, Walk) ->
     {[Form], Walk#walk{file = File}};
-form({attribute, A, import, {ets, Functions}}, Walk) ->
-    {Here, Missing} = lists:partition(fun is_supported/1, Functions),
-    {[{attribute, A, import, {Module, Part}}
-      || {Module, [_ | _] = Part} <- [{larder, Here}, {ets, Missing}]],
-     lists:foldl(fun({Name, Arity}, Walk1) -> warn(A, Name, Arity, Walk1) end, Walk, Missing)};
+form({attribute, _, module, Module} = Form, Walk) ->
+    {[Form], Walk#walk{module = Module}};
+form({attribute, A, import, {Module, Functions}}, Walk) when Module =:= ets; Module =:= dets ->
+    import(A, Module, Functions, Walk#walk{function = undefined});
 %% A type, a record or a function may have any name: only what is below the
 %% name is walked.
 form({attribute, A, Kind, {Name, Body, Params}}, Walk)
@@ -172,75 +271,173 @@ form({attribute, A, Kind, {Name, Body, Params}}, Walk)
     {[{attribute, A, Kind, {Name, Body1, Params}}], Walk1};
 form({attribute, A, Kind, {Name, Body}}, Walk)
   when Kind =:= record; Kind =:= spec; Kind =:= callback ->
-    {Body1, Walk1} = walk(fun ets_node/2, Body, Walk),
+    {Body1, Walk1} = walk(fun ets_node/2, Body, Walk#walk{function = undefined}),
     {[{attribute, A, Kind, {Name, Body1}}], Walk1};
 form({function, A, Name, Arity, Clauses}, Walk) ->
-    {Clauses1, Walk1} = walk(fun ets_node/2, Clauses, Walk),
+    {Clauses1, Walk1} = lists:mapfoldl(fun clause/2, Walk#walk{function = {Name, Arity}}, Clauses),
     {[{function, A, Name, Arity, Clauses1}], Walk1};
 form(Form, Walk) ->
     {[Form], Walk}.
 
-ets_node({call, A, {remote, A1, {atom, A2, ets}, Name}, Args} = Node, Walk) ->
-    case supports(Name, length(Args)) of
-        true -> {{call, A, {remote, A1, {atom, A2, larder}, Name}, Args}, Walk};
-        {false, Function, Arity} -> {Node, warn(A1, Function, Arity, Walk)}
+import(A, Module, Functions, Walk) ->
+    Targets = [{Function, target(Module, Name, Arity)} || {Name, Arity} = Function <- Functions],
+    Part = fun(Is) -> [Function || {Function, Target} <- Targets, Is(Target)] end,
+    Moved = case Module of ets -> larder; dets -> larder_dets end,
+    {[{attribute, A, import, {From, Some}}
+      || {From, [_ | _] = Some} <- [{Moved, Part(fun(T) -> T =:= {moved, Moved} end)},
+                                    {Module, Part(fun is_atom/1)}]],
+     lists:foldl(fun({Name, Arity}, Walk1) -> warn(A, {missing, Name, Arity}, Walk1) end, Walk,
+                 Part(fun(T) -> T =:= missing end))}.
+
+%% Variables live for a clause.
+clause(Clause, Walk) ->
+    {_, {Modules, Tables}} = walk(fun variables/2, Clause, {[], []}),
+    walk(fun ets_node/2, Clause, Walk#walk{modules = Modules, tables = Tables}).
+
+variables({remote, _, {var, _, Variable}, _} = Node, {Modules, Tables}) ->
+    {Node, {[Variable | Modules], Tables}};
+variables({function, {var, _, Variable}, _, _} = Node, {Modules, Tables}) ->
+    {Node, {[Variable | Modules], Tables}};
+variables({match, _, {var, _, Variable}, Made} = Node, {Modules, Tables}) ->
+    case makes_a_table(Made) of
+        true -> {Node, {Modules, [Variable | Tables]}};
+        false -> {Node, {Modules, Tables}}
+    end;
+variables(Node, Found) ->
+    {Node, Found}.
+
+makes_a_table({call, _, {remote, _, {atom, _, ets}, {atom, _, Name}}, _}) ->
+    Name =:= new orelse Name =:= whereis;
+makes_a_table(_) ->
+    false.
+
+%% Which parameters of a function are a variable that a clause uses as a module.
+module_parameters(Forms) ->
+    maps:from_list(
+        [{{Name, Arity}, Places}
+         || {function, _, Name, Arity, Clauses} <- Forms,
+            [_ | _] = Places <- [lists:usort(lists:flatmap(fun module_places/1, Clauses))]]).
+
+module_places({clause, _, Params, _, _} = Clause) ->
+    {_, {Modules, _}} = walk(fun variables/2, Clause, {[], []}),
+    [Place || {Place, {var, _, Variable}} <- numbered(Params), lists:member(Variable, Modules)].
+
+numbered(List) ->
+    lists:zip(lists:seq(1, length(List)), List).
+
+%% ---- nodes ----
+
+ets_node({call, A, {remote, A1, {atom, A2, Module}, Name} = Callee, Args} = Node, Walk) ->
+    case target(Module, word(Name), length(Args)) of
+        {moved, larder} -> {ets_call(Node, Walk), left_by_call(Node, Walk)};
+        {moved, To} -> {{call, A, {remote, A1, {atom, A2, To}, Name}, Args}, Walk};
+        missing -> {Node, warn(A1, {missing, word(Name), length(Args)}, Walk)};
+        stays -> other_call(A, Callee, Args, handed(A1, Module, word(Name), Args, Walk))
     end;
 ets_node({call, A, Callee, Args}, Walk) ->
-    {Args1, Walk1} = arguments(module_places(Callee, length(Args), Walk), Args, Walk),
-    {{call, A, Callee, Args1}, Walk1};
+    other_call(A, Callee, Args, Walk);
 ets_node({'fun', A, {function, Module, Name, Arity}} = Node, Walk) ->
-    case {is_ets(Module), supports(Name, arity(Arity))} of
-        {false, _} -> {Node, Walk};
-        {true, true} -> {{'fun', A, {function, larder_like(Module), Name, Arity}}, Walk};
-        {true, {false, Function, N}} -> {Node, warn(A, Function, N, Walk)}
+    case target(word(Module), word(Name), number(Arity)) of
+        {moved, To} -> {{'fun', A, {function, spelled(Module, To), Name, Arity}}, Walk};
+        missing -> {Node, warn(A, {missing, word(Name), number(Arity)}, Walk)};
+        stays -> {Node, Walk}
     end;
 ets_node({remote_type, A, [{atom, A1, ets}, {atom, A2, Type}, Params]} = Node, Walk) ->
-    case types() of
+    case larder_transform_known:types() of
         #{Type := Ours} -> {{remote_type, A, [{atom, A1, larder}, {atom, A2, Ours}, Params]}, Walk};
         #{} -> {Node, Walk}
+    end;
+ets_node({tuple, A, [{atom, _, ets}, {atom, _, Name}, _ | Rest]} = Node, #walk{told = Told} = Walk)
+  when length(Rest) < 2 ->
+    case larder_transform_known:is_ets_function(Name) andalso not lists:member(A, Told) of
+        true -> {Node, warn(A, {tuple, Name}, Walk)};
+        false -> {Node, Walk}
+    end;
+ets_node({match, A, {var, _, Variable}, {atom, _, ets}} = Node, #walk{modules = Modules} = Walk) ->
+    case lists:member(Variable, Modules) of
+        true -> {Node, warn(A, {module, {variable, Variable}}, Walk)};
+        false -> {Node, Walk}
     end;
 ets_node(Node, Walk) ->
     {Node, Walk}.
 
-%% Older tools write fun ets:F/A with bare atoms.
-is_ets({atom, _, ets}) -> true;
-is_ets(ets) -> true;
-is_ets(_) -> false.
+%% An atom in the source, if it is there. Older tools write fun ets:F/A with bare atoms.
+word({atom, _, Word}) -> Word;
+word(Word) when is_atom(Word) -> Word;
+word(_) -> unknown.
 
-larder_like({atom, A, ets}) -> {atom, A, larder};
-larder_like(ets) -> larder.
+spelled({atom, A, _}, To) -> {atom, A, To};
+spelled(_, To) -> To.
 
 %% An arity in the source, if it is there.
-arity({integer, _, Arity}) -> Arity;
-arity(Arity) when is_integer(Arity) -> Arity;
-arity(_) -> unknown.
+number({integer, _, Arity}) -> Arity;
+number(Arity) when is_integer(Arity) -> Arity;
+number(_) -> unknown.
 
-%% What can't be known at compile time is taken to be there.
-supports({atom, _, Function}, Arity) -> supports(Function, Arity);
-supports(Function, Arity) when is_atom(Function), is_integer(Arity) ->
-    is_supported({Function, Arity}) orelse {false, Function, Arity};
-supports(_Function, _Arity) -> true.
+%% A call of ets that larder has: it moves, unless it is for a table that is one of ets.
+ets_call({call, A, {remote, A1, {atom, A2, ets}, Name}, Args} = Node, _Walk) ->
+    case otp_table(Name, Args) of
+        none -> {call, A, {remote, A1, {atom, A2, larder}, Name}, Args};
+        _ -> Node
+    end.
 
-warn(Anno, Function, Arity, #walk{file = File, warnings = Warnings} = Walk) ->
-    Warning = {erl_anno:location(Anno), ?MODULE, {missing, Function, Arity}},
-    Walk#walk{warnings = [{File, [Warning]} | Warnings]}.
+left_by_call({call, _, {remote, A1, _, Name}, Args}, Walk) ->
+    case otp_table(Name, Args) of
+        none -> Walk;
+        Table -> warn(A1, {otp_table, Table}, Walk)
+    end.
+
+otp_table(Name, [{atom, _, Table} | _]) ->
+    case word(Name) =/= new andalso larder_transform_known:is_table_of_otp(Table) of
+        true -> Table;
+        false -> none
+    end;
+otp_table(_Name, _Args) ->
+    none.
+
+%% A call that is none of ets: what it applies, or what it does with ets or a table.
+other_call(A, Callee, Args, Walk) ->
+    {Module, Name} = called(Callee, length(Args), Walk),
+    Places = larder_transform_known:places(Module, Name, length(Args)),
+    {Args1, Walk1} = arguments(Places, Args, Walk),
+    Args2 = in_tuple(larder_transform_known:tuple_place(Module, Name, length(Args)), Args1),
+    Walk2 = traced(A, Module, Name, Args2, parameters(A, Callee, Args2, Walk1)),
+    %% One warning is enough for a call.
+    Walk3 = case Walk2 of
+                Walk -> pairs(Args2, Walk);
+                _ -> Walk2
+            end,
+    {{call, A, Callee, Args2}, Walk3}.
+
+%% Module and function, as far as they are known. A function of this module has none.
+called({remote, _, Module, Name}, _Arity, _Walk) ->
+    {word(Module), word(Name)};
+called({atom, _, Name}, Arity, #walk{own = Own}) ->
+    case maps:is_key({Name, Arity}, Own) orelse not erl_internal:bif(Name, Arity) of
+        true -> {unknown, Name};
+        false -> {erlang, Name}
+    end;
+called(_, _, _) ->
+    {unknown, unknown}.
 
 %% ---- calls by module, function and arguments ----
 
-%% Tries the places in turn; the first that holds the atom ets counts.
+%% Tries the places in turn; the first that holds a module that moves counts.
 arguments([], Args, Walk) ->
     {Args, Walk};
 arguments([Place | Places], Args, Walk) ->
-    case lists:split(Place - 1, Args) of
-        {Before, [{atom, A, ets}, Name, Last | After]} ->
-            case {is_list_form(Name), supports(Name, applied_arity(Last))} of
+    case lists:split(min(Place - 1, length(Args)), Args) of
+        {Before, [{atom, A, Module}, Name, Last | After]} when Module =:= ets; Module =:= dets ->
+            case {is_list_form(Name), target(Module, word(Name), applied_arity(Last))} of
                 {true, _} ->
-                    %% ets is the function, what follows are its arguments.
+                    %% ets is the function, what follow are its arguments.
                     {Args, Walk};
-                {false, true} ->
-                    {Before ++ [{atom, A, larder}, Name, Last | After], Walk};
-                {false, {false, Function, Arity}} ->
-                    {Args, warn(A, Function, Arity, Walk)}
+                {false, {moved, To}} ->
+                    {Before ++ [{atom, A, To}, Name, Last | After], Walk};
+                {false, missing} ->
+                    {Args, warn(A, {missing, word(Name), applied_arity(Last)}, Walk)};
+                {false, stays} ->
+                    {Args, Walk}
             end;
         _ ->
             arguments(Places, Args, Walk)
@@ -253,7 +450,7 @@ is_list_form(_) -> false.
 %% The third of module, function, arguments: a list, or for make_fun and
 %% function_exported an arity.
 applied_arity(Last) ->
-    case arity(Last) of
+    case number(Last) of
         unknown -> list_length(Last, 0);
         Arity -> Arity
     end.
@@ -262,52 +459,79 @@ list_length({nil, _}, N) -> N;
 list_length({cons, _, _, Tail}, N) -> list_length(Tail, N + 1);
 list_length(_, _) -> unknown.
 
-%% Where a call has its module argument.
-module_places({remote, _, {atom, _, Module}, {atom, _, Name}}, Arity, _Walk) ->
-    places(Module, Name, Arity);
-module_places({atom, _, Name}, Arity, #walk{own = Own}) ->
-    case maps:is_key({Name, Arity}, Own) orelse not erl_internal:bif(Name, Arity) of
-        true -> [];
-        false -> places(erlang, Name, Arity)
-    end;
-module_places(_, _, _) ->
-    [].
+%% A tuple {ets, F, ...} that the function is known to apply, or a list of them.
+in_tuple(none, Args) ->
+    Args;
+in_tuple(Place, Args) ->
+    {Before, [Applied | After]} = lists:split(Place - 1, Args),
+    Before ++ [applied(Applied) | After].
 
-places(erlang, Name, 3) when Name =:= apply; Name =:= hibernate; Name =:= make_fun;
-                             Name =:= function_exported; Name =:= spawn_request -> [1];
-%% Module, function, arguments, options; or a node before them.
-places(erlang, spawn_request, 4) -> [1, 2];
-places(erlang, spawn_request, 5) -> [2];
-places(erlang, Name, Arity) -> spawn_places(Name, Arity);
-places(proc_lib, hibernate, 3) -> [1];
-places(proc_lib, Name, Arity)
-  when Arity >= 3, Arity =< 5,
-  (Name =:= start orelse Name =:= start_link orelse Name =:= start_monitor) -> [1];
-places(proc_lib, Name, Arity) -> spawn_places(Name, Arity);
-places(timer, tc, Arity) when Arity =:= 3; Arity =:= 4 -> [1];
-places(timer, Name, 4) when Name =:= apply_after; Name =:= apply_interval;
-Name =:= apply_repeatedly -> [2];
-places(rpc, Name, 3) when Name =:= multicall; Name =:= eval_everywhere -> [1];
-places(rpc, multicall, 4) -> [1, 2];
-places(rpc, Name, Arity)
-  when Arity =:= 4 orelse Arity =:= 5,
-       Name =:= call orelse Name =:= block_call orelse Name =:= cast orelse Name =:= async_call
-           orelse
-       Name =:= multicall orelse Name =:= eval_everywhere -> [2];
-places(erpc, Name, Arity)
-  when Arity >= 4, Name =:= call orelse Name =:= cast orelse Name =:= multicall orelse
-       Name =:= multicast orelse Name =:= send_request -> [2];
-places(_, _, _) -> [].
-
-spawn_places(spawn_opt, 4) -> [1];
-spawn_places(spawn_opt, 5) -> [2];
-spawn_places(Name, Arity) when Name =:= spawn; Name =:= spawn_link; Name =:= spawn_monitor ->
-    case Arity of
-        3 -> [1];
-        4 -> [2];
-        _ -> []
+applied({tuple, A, [{atom, A1, ets}, Word | Rest]} = Tuple) ->
+    Arity = case Rest of [Last] -> applied_arity(Last); _ -> unknown end,
+    case target(ets, word(Word), Arity) of
+        {moved, To} -> {tuple, A, [{atom, A1, To}, Word | Rest]};
+        missing -> Tuple
     end;
-spawn_places(_, _) -> [].
+applied({cons, A, Head, Tail}) -> {cons, A, applied(Head), applied(Tail)};
+applied(Other) -> Other.
+
+%% ---- what is left ----
+
+%% ets as an argument of this module's own function that takes a module there.
+parameters(A, {atom, _, Name}, Args, #walk{module_parameters = Parameters} = Walk) ->
+    Places = maps:get({Name, length(Args)}, Parameters, []),
+    case [Place || {Place, {atom, _, ets}} <- numbered(Args), lists:member(Place, Places)] of
+        [] -> Walk;
+        _ -> warn(A, {module, {parameter, Name, length(Args)}}, Walk)
+    end;
+parameters(_A, _Callee, _Args, Walk) ->
+    Walk.
+
+%% ets before the name of one of its functions, where nothing is known of the call.
+pairs([{atom, A, ets}, {atom, _, Name} | Rest], Walk) ->
+    case larder_transform_known:is_ets_function(Name) of
+        true -> pairs(Rest, warn(A, {module, {argument, Name}}, Walk));
+        false -> pairs(Rest, Walk)
+    end;
+pairs([_ | Rest], Walk) ->
+    pairs(Rest, Walk);
+pairs([], Walk) ->
+    Walk.
+
+traced(A, Module, Name, [First | _], Walk) ->
+    Said = case First of
+               {atom, _, ets} -> [A];
+               {tuple, A1, [{atom, _, ets} | _]} -> [A1];
+               _ -> []
+           end,
+    case Said =/= [] andalso larder_transform_known:traces(Module, Name) of
+        true -> warn(A, {traced, Module, Name}, Walk#walk{told = Said ++ Walk#walk.told});
+        false -> Walk
+    end;
+traced(_A, _Module, _Name, [], Walk) ->
+    Walk.
+
+handed(A, Module, Name, Args, #walk{module = This} = Walk)
+  when Module =/= This, Module =/= erlang, Name =/= unknown ->
+    case lists:any(fun(Arg) -> is_table(Arg, Walk) end, Args)
+         andalso larder_transform_known:takes_a_table(Module, Name, length(Args)) of
+        true -> warn(A, {handed, Module, Name, length(Args)}, Walk);
+        false -> Walk
+    end;
+handed(_A, _Module, _Name, _Args, Walk) ->
+    Walk.
+
+is_table({var, _, Variable}, #walk{tables = Tables}) -> lists:member(Variable, Tables);
+is_table(Arg, _Walk) -> makes_a_table(Arg).
+
+warn(Anno, Warning, #walk{file = File, quiet = Quiet, function = Function} = Walk) ->
+    case lists:member(element(1, Warning), Quiet) orelse lists:member(Function, Quiet) of
+        true ->
+            Walk;
+        false ->
+            Told = {File, [{erl_anno:location(Anno), ?MODULE, Warning}]},
+            Walk#walk{warnings = [Told | Walk#walk.warnings]}
+    end.
 
 %% ---- the walk ----
 
@@ -332,37 +556,3 @@ walk_each(Visit, [Node | Nodes], Acc) ->
     {[Node1 | Nodes1], Acc2};
 walk_each(_Visit, Tail, Acc) ->
     {Tail, Acc}.
-
-%% ---- what larder has ----
-
-is_supported(Function) ->
-    lists:member(Function, supported()).
-
-%% @private
-%% The functions that a module may go on calling under the same name. A list
-%% of its own, because asking the module `larder' would load it, and its
-%% native code, into every compiler.
--spec supported() -> [{atom(), arity()}].
-supported() ->
-    [{Name, Arity} || {Name, Arities} <- functions(), Arity <- Arities].
-
-functions() ->
-    [{all, [0]}, {delete, [1, 2]}, {delete_all_objects, [1]}, {delete_object, [2]},
-     {file2tab, [1, 2]}, {first, [1]}, {first_lookup, [1]}, {foldl, [3]}, {foldr, [3]},
-     {from_dets, [2]}, {fun2ms, [1]}, {give_away, [3]}, {i, [0, 1, 2, 3]}, {info, [1, 2]},
-     {init_table, [2]}, {insert, [2]}, {insert_new, [2]}, {is_compiled_ms, [1]}, {last, [1]},
-     {last_lookup, [1]}, {lookup, [2]}, {lookup_element, [3, 4]}, {match, [1, 2, 3]},
-     {match_delete, [2]}, {match_object, [1, 2, 3]}, {match_spec_compile, [1]},
-     {match_spec_run, [2]}, {member, [2]}, {module_info, [0, 1]}, {new, [2]}, {next, [2]},
-     {next_lookup, [2]}, {prev, [2]}, {prev_lookup, [2]}, {rename, [2]},
-     {repair_continuation, [2]}, {safe_fixtable, [2]}, {select, [1, 2, 3]},
-     {select_count, [2]}, {select_delete, [2]}, {select_replace, [2]},
-     {select_reverse, [1, 2, 3]}, {setopts, [2]}, {slot, [2]}, {tab2file, [2, 3]},
-     {tab2list, [1]}, {tabfile_info, [1]}, {table, [1, 2]}, {take, [2]}, {test_ms, [2]},
-     {to_dets, [2]}, {update_counter, [3, 4]}, {update_element, [3, 4]}, {whereis, [1]}].
-
-%% Types of ets, some under two names, and ours.
-types() ->
-    #{table => table, tab => table, tid => tid, table_access => access, table_type => type,
-      match_spec => match_spec, match_pattern => match_pattern,
-      compiled_match_spec => compiled_match_spec, comp_match_spec => compiled_match_spec}.

@@ -101,6 +101,60 @@ with_dets(Type, Fun) ->
         file:delete(File)
     end.
 
+%% ---- to_ets, from_ets: what dets does with a table of ets ----
+
+%% With a table of Larder as dets does it with one of ets; with one of ets as well.
+to_ets_from_ets_test_() ->
+    dets:start(),
+    [{lists:flatten(io_lib:format("~w ~w ~w", [Module, Type, Size])),
+      ?LEAK_FREE(?assertEqual(there_and_back(ets, dets, Type, Size),
+                              there_and_back(Module, larder_dets, Type, Size)))}
+     || Module <- [larder, ets], Type <- [set, ordered_set, bag, duplicate_bag],
+        Size <- [0, 1, 100, 101, 1234]].
+
+there_and_back(Module, Dets, Type, Size) ->
+    with_dets(dets_type(Type), fun() ->
+        From = Module:new(from, [Type, public, named_table]),
+        Module:insert(From, [{K, V} || K <- lists:seq(1, Size), V <- [a, b]]),
+        dets:insert(?DETS, {left, over}),
+        ok = Dets:from_ets(?DETS, from),
+        To = Module:new(to, [Type]),
+        Module:insert(To, [{1, kept}, {left, kept}]),
+        To = Dets:to_ets(?DETS, To),
+        Result = {lists:sort(dets:match_object(?DETS, '_')), lists:sort(Module:tab2list(To)),
+                  Module:info(From, safe_fixed)},
+        Module:delete(From),
+        Module:delete(To),
+        Result
+    end).
+
+to_ets_errors_test_() ->
+    dets:start(),
+    [{lists:flatten(io_lib:format("~w~0p", [F, Args])),
+      ?LEAK_FREE(?assertEqual(to_ets_failure(ets, dets, F, Args),
+                              to_ets_failure(larder, larder_dets, F, Args)))}
+     || {F, Args} <-
+            [{F, [Dets, Tab]} || F <- [from_ets, to_ets],
+                                 Tab <- [tab, no_such_table, 17, make_ref(), private, protected],
+                                 Dets <- [?DETS, no_such_dets, 17]] ++
+            [{to_ets, [?DETS, keypos3]}, {from_ets, [?DETS, small_private]},
+             {from_ets, [?DETS, large_private]}]].
+
+to_ets_failure(Module, Dets, F, Args) ->
+    with_dets(set, fun() ->
+        dets:insert(?DETS, [{1, 2}, {3, 4}]),
+        Tabs = tables(Module),
+        try apply(Dets, F, [maps:get(Arg, Tabs, Arg) || Arg <- Args]) of
+            ok -> {returned, ok, lists:sort(dets:match_object(?DETS, '_'))};
+            {error, Reason} -> {error, without_stack(Reason)};
+            Tab -> {returned, lists:sort(Module:tab2list(Tab)), dets:info(?DETS, size)}
+        catch
+            Class:Reason -> {Class, without_stack(Reason)}
+        after
+            drop(Module, Tabs)
+        end
+    end).
+
 %% ---- init_table ----
 
 init_table_test_() ->

@@ -81,7 +81,30 @@ module_arguments_test_() ->
                  "rpc:multicall(ets, insert, T)", "rpc:multicall(ets, insert, [T, N], 100)",
                  "rpc:multicall(N, ets, insert, T)", "rpc:eval_everywhere(N, ets, insert, T)",
                  "erpc:call(N, ets, insert, T)", "erpc:multicall(N, ets, insert, T, 100)",
-                 "erpc:send_request(N, ets, insert, T)"]].
+                 "erpc:send_request(N, ets, insert, T)", "peer:call(N, ets, insert, T)",
+                 "ct_rpc:call(N, ets, insert, T, 100)", "'Elixir.Task':async(ets, insert, [T, N])",
+                 "'Elixir.Task.Supervisor':async(N, ets, insert, [T, N])",
+                 "rpc:parallel_eval([{ets, insert, [T, N]}, {ets, info, [T]}])",
+                 "rpc:pmap({ets, N}, [size], [T])"]].
+
+%% What dets does with a table of ets, in every way of saying it.
+dets_test_() ->
+    [{Call, fun() ->
+        Beam = compiled(Import ++ "a(D, T) -> " ++ Call ++ ".\n", [with]),
+        ?assert(lists:member(larder_dets, atoms(Beam))),
+        ?assertEqual([], [F || {dets, F, 2} <- imports(Beam)])
+      end}
+     || {Import, Call} <-
+            [{"", "dets:to_ets(D, T), dets:from_ets(D, T)"}, {"", "(fun dets:to_ets/2)(D, T)"},
+             {"", "apply(dets, from_ets, [D, T])"}, {"", "spawn(dets, to_ets, [D, T])"},
+             {"-import(dets, [to_ets/2, from_ets/2, lookup/2]).\n", "from_ets(D, T)"}]].
+
+the_rest_of_dets_stays_test() ->
+    Source = "-import(dets, [to_ets/2, lookup/2]).\n"
+             "a(D) -> {dets:close(D), lookup(D, 1), apply(dets, insert, [D, {1}])}.\n",
+    Imports = imports(compiled(Source, [with])),
+    ?assert(lists:member({dets, close, 1}, Imports)),
+    ?assert(lists:member({dets, lookup, 2}, Imports)).
 
 %% A query over a table, whichever of the two transforms comes first.
 qlc_test_() ->
@@ -274,6 +297,128 @@ missing_functions_warn_test() ->
     ?assert(lists:member({ets, no_such, 1}, Imports)),
     ?assert(lists:member({larder, insert, 2}, Imports)).
 
+%% ---- what stays, and what is said of it ----
+
+%% Kind, source, and the line and the beginning of what is said.
+left() ->
+    [{missing, "a(T) -> ets:no_such(T).\n", {2, "larder has no function no_such/1"}},
+     {tuple, "a(T) ->\n {ok, {ets, insert, [T, {1}]}}.\n", {3, "{ets, insert, ...} stays"}},
+     {tuple, "a([{ets, lookup, _, _} | _]) -> ok.\n", {2, "{ets, lookup, ...} stays"}},
+     {module, "a(T) -> other:applies(ets, insert, T).\n", {2, "the arguments ets, insert stay"}},
+     {module, "a(T) ->\n M = ets,\n M:tab2list(T).\n", {3, "M is a module here"}},
+     {module, "a(T) -> b(ets, T).\nb(M, T) -> M:tab2list(T).\n", {2, "b/2 takes a module here"}},
+     {handed, "a() ->\n T = ets:new(t, []),\n larder_t_takes:table(T).\n",
+      {4, "a table of larder goes to larder_t_takes:table/1"}},
+     {handed, "a() -> larder_t_takes:table(ets:new(t, [])).\n",
+      {2, "a table of larder goes to larder_t_takes:table/1"}},
+     {traced, "a() -> dbg:tp(ets, insert, 2, []).\n", {2, "dbg:tp is told of ets"}},
+     {traced, "a() -> erlang:trace_pattern({ets, insert, 2}, true, []).\n",
+      {2, "erlang:trace_pattern is told of ets"}},
+     {traced, "a() -> meck:new(ets, [unstick]).\n", {2, "meck:new is told of ets"}},
+     {otp_table, "a() -> ets:lookup(ac_tab, x).\n", {2, "the table ac_tab is one of OTP"}}].
+
+left_warns_test_() ->
+    {setup,
+     fun() -> on_path("larder_t_takes", "table(T) -> ets:info(T).\n", []) end,
+     fun off_path/1,
+     [{Source, fun() -> ?assertMatch([_], said(Source, Begin)) end}
+      || {_Kind, Source, Begin} <- left()]}.
+
+%% Exactly one thing is said of each, and the kind, the function, or all of it silences that.
+left_can_be_silenced_test_() ->
+    {setup,
+     fun() -> on_path("larder_t_takes", "table(T) -> ets:info(T).\n", []) end,
+     fun off_path/1,
+     [{Option ++ Source, fun() -> ?assertEqual(Count, length(of_transform(Head ++ Source))) end}
+      || {Kind, Source, _} <- left(),
+         {Option, Count} <-
+             [{"", 1}, {"nowarn", 0}, {"[keep_ets]", 0}, {"{nowarn, [{a, 7}]}", 1}] ++
+             [{"{nowarn, [" ++ atom_to_list(Kind) ++ "]}", 0}] ++
+             [{"{nowarn, [{a, " ++ integer_to_list(arity(Source)) ++ "}]}", 0}],
+         Head <- [["-compile({larder_transform, " ++ Option ++ "}).\n" || Option =/= ""]]]}.
+
+arity("a()" ++ _) -> 0;
+arity(_) -> 1.
+
+%% Silencing one kind leaves the others, also where the compiler is told and not the module.
+other_kinds_are_said_test() ->
+    Source = "a(T) -> meck:new(ets, []), ets:no_such(T), {ets, insert, T}.\n",
+    Kinds = fun(Options) -> [element(1, What) || {_, What} <- warnings(Source, Options)] end,
+    ?assertEqual([traced, missing, tuple], Kinds([])),
+    ?assertEqual([missing, tuple], Kinds([{larder_transform, {nowarn, [traced]}}])),
+    ?assertEqual([missing], Kinds([{larder_transform, [{nowarn, [traced]}, {nowarn, [tuple]}]}])),
+    ?assertEqual([], Kinds([{larder_transform, nowarn}])).
+
+%% The tuple is one thing to be told, not two.
+a_traced_tuple_is_told_once_test() ->
+    ?assertMatch([{_, {traced, erlang, trace_pattern}}],
+                 warnings("a() -> erlang:trace_pattern({ets, insert, 2}, true, []).\n", [])).
+
+%% What only looks like it.
+no_false_warnings_test() ->
+    Source = "a(T, {ets, X}) -> {ets, X, {ets, store, T}, {ets, insert}, lists:keyfind(ets, 1, T)};\n"
+             "a(T, ets) -> M = ets, {M, gen_server:call(T, ets), b(ets, T), lists:foldl(T, ets, [])};\n"
+             "a(T, X) -> N = ets:new(T, []), {lists:member(N, X), b(N, N), X:store(N)}.\n"
+             "b(M, T) -> {M, T}.\n"
+             "c() -> {dbg:tp(lists, []), ets:new(logger, [named_table]), ets:lookup(mine, ac_tab)}.\n",
+    ?assertEqual([], warnings(Source, [])).
+
+%% A module that doesn't call ets, or that was moved itself, may have the table.
+handed_to_what_moved_test_() ->
+    [{Source, {setup,
+               fun() -> on_path("larder_t_takes", Source, Options) end,
+               fun off_path/1,
+               fun() ->
+                   ?assertEqual([], warnings("a() -> larder_t_takes:table(ets:new(t, [])).\n", []))
+               end}}
+     || {Source, Options} <- [{"table(T) -> ets:info(T).\n", [with]}, {"table(T) -> T.\n", []}]].
+
+%% The table of OTP is still there for the module.
+table_of_otp_works_test() ->
+    M = load(compiled("-module(larder_t_otp).\n",
+                      "a() -> {ets:info(ac_tab, named_table), ets:whereis(ac_tab)}.\n", [with])),
+    ?assertEqual({true, ets:whereis(ac_tab)}, M:a()),
+    code:purge(M),
+    code:delete(M).
+
+wrong_options_are_errors_test() ->
+    [?assertEqual({Option, [{2, Option ++ " is no option of larder_transform"}]},
+                  {Option, begin
+                      {error, Errors, []} =
+                          compile("-compile({larder_transform, " ++ Option ++ "}).\n", [with]),
+                      texts(Errors)
+                  end})
+     || Option <- ["keep", "{nowarn,traced}", "{nowarn,[trace]}", "{nowarn,[{a}]}", "{silent,[]}"]].
+
+said(Source, {Line, Begin}) ->
+    [Text || {L, Text} <- of_transform(Source), L =:= Line, lists:prefix(Begin, Text)].
+
+of_transform(Source) ->
+    {ok, _, _, Warnings} = compile(lists:flatten(Source), [with]),
+    Ours = [{File, [W || {_, larder_transform, _} = W <- List]} || {File, List} <- Warnings],
+    texts(Ours).
+
+warnings(Source, Options) ->
+    {ok, _, _, Warnings} = compile(Source, [with | Options]),
+    [{line(Location), What}
+     || {_, List} <- Warnings, {Location, larder_transform, What} <- List].
+
+%% A module in a folder of the code path.
+on_path(Name, Source, Options) ->
+    Dir = folder(),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Beam = compiled("-module(" ++ Name ++ ").\n", Source, Options),
+    ok = file:write_file(filename:join(Dir, Name ++ ".beam"), Beam),
+    true = code:add_patha(Dir),
+    {Dir, Name}.
+
+off_path({Dir, Name}) ->
+    code:del_path(Dir),
+    code:purge(list_to_atom(Name)),
+    code:delete(list_to_atom(Name)),
+    file:delete(filename:join(Dir, Name ++ ".beam")),
+    file:del_dir(Dir).
+
 %% The list in the transform is that of the module, both ways.
 supported_is_what_larder_has_test() ->
     Has = larder:module_info(exports),
@@ -301,9 +446,7 @@ compile(Source, Options) ->
 compile("", Source, Options) ->
     compile("-module(larder_t_source).\n", Source, Options);
 compile(Module, Source, Options) ->
-    Dir = filename:join(os:getenv("TMPDIR", "/tmp"),
-                        "larder_t_" ++ os:getpid() ++ "_" ++
-                            integer_to_list(erlang:unique_integer([positive]))),
+    Dir = folder(),
     [_, Name | _] = string:lexemes(Module, "()"),
     File = filename:join(Dir, Name ++ ".erl"),
     ok = filelib:ensure_dir(File),
@@ -311,11 +454,16 @@ compile(Module, Source, Options) ->
     try
         compile:file(File, [binary, return, export_all, nowarn_export_all |
                             [{parse_transform, larder_transform} || with <- Options] ++
-                            [debug_info || debug_info <- Options]])
+                            [Option || Option <- Options, Option =/= with]])
     after
         file:delete(File),
         file:del_dir(Dir)
     end.
+
+folder() ->
+    filename:join(os:getenv("TMPDIR", "/tmp"),
+                  "larder_t_" ++ os:getpid() ++ "_" ++
+                      integer_to_list(erlang:unique_integer([positive]))).
 
 load(Beam) ->
     {ok, {Module, _}} = beam_lib:chunks(Beam, []),
